@@ -1,0 +1,242 @@
+"""Errors for users: one class a family, one condition name a cause.
+
+The condition names (`error_class`) and SQLSTATEs are the ones that delta-spark's users know. A message says what
+happened with names and values, why, and what to do; it opens with the condition in brackets, so that it survives the
+trip through Spark as text. Facts are attributes too (`message_parameters`), and every error survives pickling.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class DeltaError(Exception):
+    """Base of every error that is meant for the user of a table.
+
+    error_class: the condition, such as `DELTA_VERSION_NOT_FOUND`.
+    sql_state: its SQLSTATE, five characters.
+    message_parameters: the values named in the message.
+    """
+
+    error_class: str = "DELTA_ERROR"
+    sql_state: str = "XXKDS"
+
+    def __init__(self, message: str, *, error_class: str | None = None, sql_state: str | None = None, **parameters: Any) -> None:
+        if error_class is not None:
+            self.error_class = error_class
+        if sql_state is not None:
+            self.sql_state = sql_state
+        self.message = message
+        self.message_parameters = parameters
+        super().__init__(f"[{self.error_class}] {message}")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild, (type(self), self.message, self.error_class, self.sql_state, self.message_parameters)
+
+
+def _rebuild(cls: type[DeltaError], message: str, error_class: str, sql_state: str, parameters: dict[str, Any]) -> DeltaError:
+    return cls(message, error_class=error_class, sql_state=sql_state, **parameters)
+
+
+# ---------------------------------------------------------------- finding tables and versions
+
+
+class TableNotFoundError(DeltaError):
+    """The path is missing (DELTA_PATH_DOES_NOT_EXIST) or holds no table (DELTA_MISSING_DELTA_TABLE)."""
+
+    error_class = "DELTA_MISSING_DELTA_TABLE"
+    sql_state = "42P01"
+
+
+class TableAlreadyExistsError(DeltaError):
+    """A create found a table, or data, at the place (DELTA_PATH_EXISTS, DELTA_TABLE_ALREADY_EXISTS)."""
+
+    error_class = "DELTA_PATH_EXISTS"
+    sql_state = "42K04"
+
+
+class VersionNotFoundError(DeltaError):
+    """A version outside of what the log can rebuild."""
+
+    error_class = "DELTA_VERSION_NOT_FOUND"
+    sql_state = "22003"
+
+
+class TimestampOutOfRangeError(DeltaError):
+    """A time after the last commit (DELTA_TIMESTAMP_GREATER_THAN_COMMIT) or before the first that can be rebuilt
+    (DELTA_TIMESTAMP_EARLIER_THAN_COMMIT_RETENTION)."""
+
+    error_class = "DELTA_TIMESTAMP_GREATER_THAN_COMMIT"
+    sql_state = "42816"
+
+
+class InvalidOptionError(DeltaError, ValueError):
+    """An option that is unknown, cannot be parsed, or contradicts another (DELTA_ILLEGAL_OPTION,
+    DELTA_ONEOF_IN_TIMETRAVEL, DELTA_UNKNOWN_OPTION)."""
+
+    error_class = "DELTA_ILLEGAL_OPTION"
+    sql_state = "42616"
+
+
+# ---------------------------------------------------------------- the table's state
+
+
+class CorruptTableError(DeltaError):
+    """The log or a file that it names contradicts the protocol; nothing is guessed."""
+
+    error_class = "DELTA_STATE_RECOVER_ERROR"
+    sql_state = "XXKDS"
+
+
+class LogFileNotFoundError(CorruptTableError):
+    """A commit or checkpoint part that the version needs is not there (DELTA_LOG_FILE_NOT_FOUND,
+    DELTA_TRUNCATED_TRANSACTION_LOG, DELTA_MISSING_PART_FILES)."""
+
+    error_class = "DELTA_LOG_FILE_NOT_FOUND"
+    sql_state = "42K03"
+
+
+class VersionsNotContiguousError(CorruptTableError):
+    """The commits have a gap."""
+
+    error_class = "DELTA_VERSIONS_NOT_CONTIGUOUS"
+    sql_state = "KD00C"
+
+
+class LogIntegrityError(CorruptTableError):
+    """The state rebuilt from the log disagrees with the version checksum."""
+
+    error_class = "DELTA_TXN_LOG_FAILED_INTEGRITY"
+    sql_state = "XXKDS"
+
+
+class DeletionVectorError(CorruptTableError):
+    """A deletion vector's bytes fail their checksum, size or cardinality (DELTA_DELETION_VECTOR_CHECKSUM_MISMATCH,
+    DELTA_DELETION_VECTOR_SIZE_MISMATCH, DELTA_DELETION_VECTOR_CARDINALITY_MISMATCH,
+    DELTA_DELETION_VECTOR_INVALID_ROW_INDEX)."""
+
+    error_class = "DELTA_DELETION_VECTOR_CHECKSUM_MISMATCH"
+    sql_state = "XXKDS"
+
+
+class DataFileError(DeltaError):
+    """A data file is missing or cannot be decoded."""
+
+    error_class = "DELTA_FILE_NOT_FOUND_DETAILED"
+    sql_state = "42K03"
+
+
+class StorageError(DeltaError):
+    """The object store failed in a way that retrying did not mend."""
+
+    error_class = "DELTA_STORAGE_ERROR"
+    sql_state = "58030"
+
+
+# ---------------------------------------------------------------- protocol and schema
+
+
+class UnsupportedTableFeatureError(DeltaError):
+    """The protocol asks for something that this version of pydelta cannot do (DELTA_UNSUPPORTED_FEATURES_FOR_READ,
+    DELTA_UNSUPPORTED_FEATURES_FOR_WRITE, DELTA_INVALID_PROTOCOL_VERSION)."""
+
+    error_class = "DELTA_UNSUPPORTED_FEATURES_FOR_READ"
+    sql_state = "56038"
+
+
+class SchemaMismatchError(DeltaError):
+    """The data or a request does not fit the table's schema (DELTA_METADATA_MISMATCH, DELTA_COLUMN_NOT_FOUND_IN_SCHEMA,
+    DELTA_DUPLICATE_COLUMNS_FOUND, ...)."""
+
+    error_class = "DELTA_METADATA_MISMATCH"
+    sql_state = "42KDG"
+
+
+class InvariantViolationError(DeltaError):
+    """A row about to be written breaks NOT NULL, a CHECK constraint, a generated column or a length limit."""
+
+    error_class = "DELTA_VIOLATE_CONSTRAINT_WITH_VALUES"
+    sql_state = "23001"
+
+
+class UnsupportedOperationError(DeltaError):
+    """What was asked for is not supported; nothing was done."""
+
+    error_class = "DELTA_OPERATION_NOT_SUPPORTED"
+    sql_state = "0AKDC"
+
+
+class ExpressionError(DeltaError):
+    """An expression cannot be parsed, or uses a function that cannot be evaluated exactly as Spark does."""
+
+    error_class = "DELTA_UNSUPPORTED_EXPRESSION"
+    sql_state = "0A000"
+
+
+class ChangeDataFeedError(DeltaError):
+    """A change feed that cannot be served (DELTA_MISSING_CHANGE_DATA, DELTA_NO_START_FOR_CDC_READ,
+    DELTA_INVALID_CDC_RANGE, DELTA_CDC_START_VERSION_AFTER_LATEST, DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_SCHEMA_CHANGE)."""
+
+    error_class = "DELTA_MISSING_CHANGE_DATA"
+    sql_state = "KD002"
+
+
+# ---------------------------------------------------------------- commits
+
+
+class DeltaConcurrentModificationException(DeltaError):
+    """Base of all conflicts with another writer: nothing of ours was committed; run the operation again."""
+
+    error_class = "DELTA_CONCURRENT_WRITE"
+    sql_state = "2D521"
+
+
+class ConcurrentWriteException(DeltaConcurrentModificationException):
+    """Another writer took the version, and there is no rule by which ours could follow it."""
+
+    error_class = "DELTA_CONCURRENT_WRITE"
+
+
+class MetadataChangedException(DeltaConcurrentModificationException):
+    """Another writer changed the table's metadata."""
+
+    error_class = "DELTA_METADATA_CHANGED"
+
+
+class ProtocolChangedException(DeltaConcurrentModificationException):
+    """Another writer changed the protocol, or created the table."""
+
+    error_class = "DELTA_PROTOCOL_CHANGED"
+
+
+class ConcurrentAppendException(DeltaConcurrentModificationException):
+    """Another writer added files that this operation would have read."""
+
+    error_class = "DELTA_CONCURRENT_APPEND"
+
+
+class ConcurrentDeleteReadException(DeltaConcurrentModificationException):
+    """Another writer removed a file that this operation read."""
+
+    error_class = "DELTA_CONCURRENT_DELETE_READ"
+
+
+class ConcurrentDeleteDeleteException(DeltaConcurrentModificationException):
+    """Another writer removed a file that this operation removes too."""
+
+    error_class = "DELTA_CONCURRENT_DELETE_DELETE"
+
+
+class ConcurrentTransactionException(DeltaConcurrentModificationException):
+    """Another writer recorded a transaction id that this operation read."""
+
+    error_class = "DELTA_CONCURRENT_TRANSACTION"
+
+
+class CommitOutcomeUnknownError(DeltaError):
+    """The store neither confirmed nor refused the commit; the files written are kept. Look at the history."""
+
+    error_class = "DELTA_COMMIT_OUTCOME_UNKNOWN"
+    sql_state = "08007"
+
+

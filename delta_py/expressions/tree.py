@@ -1,0 +1,134 @@
+"""Predicates and expressions over rows, as frozen values.
+
+They come from SQL text (`parse.py`) or from the filters that Spark hands over (`spark_plugin/convert.py`), are turned
+into "may this file match" by `skipping.py`, and into Arrow arrays by `evaluate.py`. Columns are named by their logical
+path from the table's top, as in the schema (case already resolved where a schema was at hand).
+
+Logic is SQL's, three-valued: null is unknown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from delta_py.protocol.schema import DataType
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    path: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """A constant. value: None for null, else int, float, bool, str, bytes, decimal.Decimal, datetime.date, or
+    datetime.datetime (aware and in UTC for `timestamp`, naive for `timestamp_ntz`)."""
+
+    value: Any
+    data_type: DataType
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """op: one of = <=> < <= > >= (not-equal is Not over =)."""
+
+    op: str
+    left: Expression
+    right: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class In:
+    """`operand IN (options)`; a null option makes a non-match unknown, as in SQL."""
+
+    operand: Expression
+    options: tuple[Literal, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class IsNull:
+    operand: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class StringMatch:
+    """kind: one of startswith, endswith, contains, like (SQL pattern with % and _, escape backslash)."""
+
+    kind: str
+    operand: Expression
+    pattern: str
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    operand: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class And:
+    operands: tuple[Expression, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Or:
+    operands: tuple[Expression, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Cast:
+    operand: Expression
+    data_type: DataType
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A function or operator of Spark SQL by its lower-case name (`+`, `-`, `year`, `coalesce`, `if`, `case`, ...)."""
+
+    name: str
+    arguments: tuple[Expression, ...]
+
+
+Expression: TypeAlias = Column | Literal | Comparison | In | IsNull | StringMatch | Not | And | Or | Cast | Call
+
+TRUE: And = And(())
+FALSE: Or = Or(())
+
+
+def children(expression: Expression) -> tuple[Expression, ...]:
+    match expression:
+        case Column() | Literal():
+            return ()
+        case Comparison(_, left, right):
+            return (left, right)
+        case In(operand, options):
+            return (operand, *options)
+        case IsNull(operand) | Not(operand) | Cast(operand, _) | StringMatch(_, operand, _):
+            return (operand,)
+        case And(operands) | Or(operands) | Call(_, operands):
+            return operands
+
+
+def columns_of(expression: Expression) -> frozenset[tuple[str, ...]]:
+    """The paths of all columns that the expression names."""
+    return frozenset(_column_paths(expression))
+
+
+def _column_paths(expression: Expression) -> Iterator[tuple[str, ...]]:
+    if isinstance(expression, Column):
+        yield expression.path
+    for child in children(expression):
+        yield from _column_paths(child)
+
+
+def conjuncts(expression: Expression) -> tuple[Expression, ...]:
+    """The expression as operands of one flat AND; () for TRUE."""
+    if not isinstance(expression, And):
+        return (expression,)
+    return tuple(part for operand in expression.operands for part in conjuncts(operand))
+
+
+def conjunction(parts: tuple[Expression, ...]) -> Expression:
+    """AND of the parts, without needless nesting; TRUE for none."""
+    return parts[0] if len(parts) == 1 else And(parts)

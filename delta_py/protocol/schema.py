@@ -1,0 +1,330 @@
+"""A table's schema: its types, their JSON, and the Arrow types that rows have in memory.
+
+In: the `schemaString` of a metaData action. Out: frozen values. Names and order are the schema's own; name lookups in
+Spark are case-insensitive, so `StructType.find` is too.
+Protocol: Schema Serialization Format.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import orjson
+import pyarrow as pa
+
+from delta_py.errors import CorruptTableError, SchemaMismatchError, UnsupportedOperationError
+
+
+@dataclass(frozen=True, slots=True)
+class PrimitiveType:
+    """A type without parameters, by its name in the schema JSON (`long`, `timestamp_ntz`, `void`, `variant`, ...)."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class DecimalType:
+    precision: int
+    scale: int
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayType:
+    element_type: DataType
+    contains_null: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class MapType:
+    key_type: DataType
+    value_type: DataType
+    value_contains_null: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class StructField:
+    name: str
+    data_type: DataType
+    nullable: bool = True
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class StructType:
+    fields: tuple[StructField, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(f.name for f in self.fields)
+
+    def find(self, name: str) -> StructField | None:
+        """The field of this name, exact match first, then ignoring case; None if there is none."""
+        folded = name.lower()
+        near = None
+        for candidate in self.fields:
+            if candidate.name == name:
+                return candidate
+            if near is None and candidate.name.lower() == folded:
+                near = candidate
+        return near
+
+
+DataType: TypeAlias = PrimitiveType | DecimalType | ArrayType | MapType | StructType
+
+STRING = PrimitiveType("string")
+LONG = PrimitiveType("long")
+INTEGER = PrimitiveType("integer")
+SHORT = PrimitiveType("short")
+BYTE = PrimitiveType("byte")
+FLOAT = PrimitiveType("float")
+DOUBLE = PrimitiveType("double")
+BOOLEAN = PrimitiveType("boolean")
+BINARY = PrimitiveType("binary")
+DATE = PrimitiveType("date")
+TIMESTAMP = PrimitiveType("timestamp")
+TIMESTAMP_NTZ = PrimitiveType("timestamp_ntz")
+VOID = PrimitiveType("void")
+VARIANT = PrimitiveType("variant")
+
+VARIANT_ARROW = pa.struct(
+    [
+        pa.field("value", pa.binary(), nullable=False),
+        pa.field("metadata", pa.binary(), nullable=False, metadata={b"variant": b"true"}),
+    ]
+)
+
+_ARROW: dict[str, pa.DataType] = {
+    "string": pa.string(),
+    "long": pa.int64(),
+    "integer": pa.int32(),
+    "short": pa.int16(),
+    "byte": pa.int8(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "boolean": pa.bool_(),
+    "binary": pa.binary(),
+    "date": pa.date32(),
+    "timestamp": pa.timestamp("us", tz="UTC"),
+    "timestamp_ntz": pa.timestamp("us"),
+    "void": pa.null(),
+    "variant": VARIANT_ARROW,
+}
+
+# ---------------------------------------------------------------- JSON
+
+
+def parse_schema(text: str | bytes) -> StructType:
+    """Schema JSON -> StructType. Raises CorruptTableError for text that is not a struct schema."""
+    try:
+        parsed = _type_from_json(orjson.loads(text))
+    except (orjson.JSONDecodeError, KeyError, TypeError, ValueError) as error:
+        raise CorruptTableError(f"The table's schema cannot be parsed: {error}. The metaData action is damaged.") from error
+    if not isinstance(parsed, StructType):
+        raise CorruptTableError("The table's schema is not a struct. The metaData action is damaged.")
+    return parsed
+
+
+def schema_to_json(schema: StructType) -> str:
+    return orjson.dumps(_type_to_json(schema)).decode()
+
+
+def _type_from_json(value: Any) -> DataType:
+    if isinstance(value, str):
+        return primitive_from_name(value)
+    match value["type"]:
+        case "struct":
+            return StructType(tuple(_field_from_json(f) for f in value["fields"]))
+        case "array":
+            return ArrayType(_type_from_json(value["elementType"]), bool(value["containsNull"]))
+        case "map":
+            key, item = _type_from_json(value["keyType"]), _type_from_json(value["valueType"])
+            return MapType(key, item, bool(value["valueContainsNull"]))
+        case other:
+            raise ValueError(f"unknown type {other!r}")
+
+
+def _field_from_json(value: Any) -> StructField:
+    name = value["name"]
+    if not isinstance(name, str):
+        raise ValueError(f"a field's name must be a string, not {name!r}")
+    return StructField(name, _type_from_json(value["type"]), bool(value.get("nullable", True)), dict(value.get("metadata") or {}))
+
+
+def primitive_from_name(name: str) -> DataType:
+    """The type of a name in the schema JSON. An unknown name is kept as it is: reading its column is refused later."""
+    if name == "decimal":
+        return DecimalType(10, 0)
+    if name.startswith("decimal(") and name.endswith(")"):
+        precision, scale = (int(part) for part in name[8:-1].split(","))
+        if not (0 < precision <= 38 and 0 <= scale <= precision):
+            raise ValueError(f"decimal({precision},{scale}) is out of range")
+        return DecimalType(precision, scale)
+    return PrimitiveType("void" if name == "null" else name)
+
+
+def type_name(data_type: DataType) -> str:
+    """The type as Spark's DDL writes it, for messages."""
+    match data_type:
+        case PrimitiveType(name):
+            return {"long": "bigint", "integer": "int", "short": "smallint", "byte": "tinyint"}.get(name, name)
+        case DecimalType(precision, scale):
+            return f"decimal({precision},{scale})"
+        case ArrayType(element, _):
+            return f"array<{type_name(element)}>"
+        case MapType(key, value, _):
+            return f"map<{type_name(key)},{type_name(value)}>"
+        case StructType(fields):
+            return "struct<" + ",".join(f"{f.name}:{type_name(f.data_type)}" for f in fields) + ">"
+
+
+def _type_to_json(data_type: DataType) -> Any:
+    match data_type:
+        case PrimitiveType(name):
+            return name
+        case DecimalType(precision, scale):
+            return f"decimal({precision},{scale})"
+        case ArrayType(element, contains_null):
+            return {"type": "array", "elementType": _type_to_json(element), "containsNull": contains_null}
+        case MapType(key, value, contains_null):
+            return {"type": "map", "keyType": _type_to_json(key), "valueType": _type_to_json(value), "valueContainsNull": contains_null}
+        case StructType(fields):
+            return {"type": "struct", "fields": [field_to_json(f) for f in fields]}
+
+
+def field_to_json(f: StructField) -> dict[str, Any]:
+    return {"name": f.name, "type": _type_to_json(f.data_type), "nullable": f.nullable, "metadata": dict(f.metadata)}
+
+
+# ---------------------------------------------------------------- Arrow
+
+
+def to_arrow_type(data_type: DataType) -> pa.DataType:
+    """The Arrow type of a column's rows in memory: exactly what Spark's `to_arrow_schema(schema, timezone="UTC")` gives.
+
+    Raises UnsupportedOperationError for a type that this version cannot read.
+    """
+    match data_type:
+        case PrimitiveType(name):
+            if name not in _ARROW:
+                raise UnsupportedOperationError(f"Columns of type {name} are not supported. Select the other columns.", type=name)
+            return _ARROW[name]
+        case DecimalType(precision, scale):
+            return pa.decimal128(precision, scale)
+        case ArrayType(element, contains_null):
+            return pa.list_(pa.field("element", to_arrow_type(element), nullable=contains_null))
+        case MapType(key, value, contains_null):
+            return pa.map_(pa.field("key", to_arrow_type(key), nullable=False), pa.field("value", to_arrow_type(value), nullable=contains_null))
+        case StructType(fields):
+            return pa.struct([to_arrow_field(f) for f in fields])
+
+
+def to_arrow_field(f: StructField) -> pa.Field:
+    return pa.field(f.name, to_arrow_type(f.data_type), nullable=f.nullable)
+
+
+def to_arrow_schema(schema: StructType) -> pa.Schema:
+    return pa.schema([to_arrow_field(f) for f in schema.fields])
+
+
+def from_arrow_type(arrow: pa.DataType) -> DataType:
+    """The Delta type that holds an Arrow type's values without loss (as Spark and deltalake map them).
+
+    Raises UnsupportedOperationError for a type that no Delta type holds (unsigned 64-bit, times of day, durations, unions).
+    """
+    if pa.types.is_dictionary(arrow):
+        return from_arrow_type(arrow.value_type)
+    if isinstance(arrow, pa.BaseExtensionType):
+        return from_arrow_type(arrow.storage_type)
+    simple = _from_simple_arrow(arrow)
+    if simple is not None:
+        return simple
+    if pa.types.is_decimal(arrow) and arrow.precision <= 38 and 0 <= arrow.scale <= arrow.precision:
+        return DecimalType(arrow.precision, arrow.scale)
+    if pa.types.is_timestamp(arrow):
+        return TIMESTAMP_NTZ if arrow.tz is None else TIMESTAMP
+    if pa.types.is_list(arrow) or pa.types.is_large_list(arrow) or pa.types.is_fixed_size_list(arrow):
+        return ArrayType(from_arrow_type(arrow.value_type), arrow.value_field.nullable)
+    if pa.types.is_map(arrow):
+        return MapType(from_arrow_type(arrow.key_type), from_arrow_type(arrow.item_type), arrow.item_field.nullable)
+    if pa.types.is_struct(arrow):
+        if _is_variant(arrow):
+            return VARIANT
+        return StructType(tuple(StructField(f.name, from_arrow_type(f.type), f.nullable) for f in arrow))
+    raise UnsupportedOperationError(f"Arrow type {arrow} has no Delta type. Cast the column before writing.", type=str(arrow))
+
+
+def _is_variant(arrow: pa.StructType) -> bool:
+    return any(f.name == "metadata" and (f.metadata or {}).get(b"variant") == b"true" for f in arrow)
+
+
+_SIMPLE_ARROW: dict[pa.DataType, DataType] = {
+    pa.null(): VOID,
+    pa.bool_(): BOOLEAN,
+    pa.int8(): BYTE,
+    pa.int16(): SHORT,
+    pa.int32(): INTEGER,
+    pa.int64(): LONG,
+    pa.uint8(): SHORT,
+    pa.uint16(): INTEGER,
+    pa.uint32(): LONG,
+    pa.float16(): FLOAT,
+    pa.float32(): FLOAT,
+    pa.float64(): DOUBLE,
+    pa.string(): STRING,
+    pa.large_string(): STRING,
+    pa.string_view(): STRING,
+    pa.binary(): BINARY,
+    pa.large_binary(): BINARY,
+    pa.binary_view(): BINARY,
+    pa.date32(): DATE,
+    pa.date64(): DATE,
+}
+
+
+def _from_simple_arrow(arrow: pa.DataType) -> DataType | None:
+    if pa.types.is_fixed_size_binary(arrow):
+        return BINARY
+    return _SIMPLE_ARROW.get(arrow)
+
+
+def from_arrow_schema(schema: pa.Schema) -> StructType:
+    return StructType(tuple(StructField(f.name, from_arrow_type(f.type), f.nullable) for f in schema))
+
+
+# ---------------------------------------------------------------- walking
+
+Path: TypeAlias = tuple[str, ...]
+
+
+def leaves(schema: StructType) -> Iterator[tuple[Path, StructField]]:
+    """Leaf fields in schema order with their paths; only structs are entered (arrays and maps are leaves)."""
+    for f in schema.fields:
+        if isinstance(f.data_type, StructType):
+            for path, leaf in leaves(f.data_type):
+                yield (f.name, *path), leaf
+        else:
+            yield (f.name,), f
+
+
+def find_path(schema: StructType, path: Path) -> tuple[StructField, ...]:
+    """The fields along a path of struct field names, ignoring case.
+
+    Raises SchemaMismatchError (DELTA_COLUMN_NOT_FOUND_IN_SCHEMA) naming the columns that are there.
+    """
+    found: list[StructField] = []
+    struct: DataType = schema
+    for name in path:
+        step = struct.find(name) if isinstance(struct, StructType) else None
+        if step is None:
+            known = ", ".join(struct.names) if isinstance(struct, StructType) else type_name(struct)
+            raise SchemaMismatchError(
+                f"Column {'.'.join(path)} is not in the schema: {name!r} is not among {known}.",
+                error_class="DELTA_COLUMN_NOT_FOUND_IN_SCHEMA",
+                sql_state="42703",
+                column=".".join(path),
+            )
+        found.append(step)
+        struct = step.data_type
+    return tuple(found)

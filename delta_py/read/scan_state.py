@@ -1,0 +1,96 @@
+"""What travels from the driver to an executor for a scan: one ScanState, and the ScanFiles of a partition.
+
+Both pickle small and import little. Names inside files are physical (column mapping is resolved when a ScanState is
+built), names of what comes out are logical.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+from delta_py.expressions.tree import Expression
+from delta_py.protocol.deletion_vectors import DeletionVectorDescriptor
+from delta_py.protocol.schema import DataType, StructField
+
+
+class ColumnSource(Enum):
+    """Where a column's values come from."""
+
+    DATA = "data"  # the data file, or null where the file lacks it
+    PARTITION = "partition"  # ScanFile.partition_values
+    CONSTANT = "constant"  # ScanFile.constants, by logical name (change data feed columns)
+    METADATA = "metadata"  # a struct made from the file and the row's place in it: METADATA_FIELDS
+
+
+METADATA_FIELDS: tuple[str, ...] = (
+    "file_path",  # string: absolute path or URI of the data file
+    "file_name",  # string
+    "file_size",  # long
+    "file_modification_time",  # timestamp
+    "row_index",  # long: 0-based position in the file
+    "row_id",  # long: row tracking's stable id, null where the table has none
+    "row_commit_version",  # long: version of the commit that last changed the row, null where the table has none
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ScanColumn:
+    """One column of a scan.
+
+    logical: name and type that come out; a struct holds only the nested fields that were asked for.
+    physical: the same shape with the names inside data files; a field's metadata holds `delta.columnMapping.id` where
+        the table has ids. Equal to logical without column mapping.
+    """
+
+    logical: StructField
+    physical: StructField
+    source: ColumnSource = ColumnSource.DATA
+
+
+@dataclass(frozen=True, slots=True)
+class ScanState:
+    """How to read any file of one scan.
+
+    columns: what comes out, in order. filter_columns: read for the predicate only, not part of what comes out.
+    match_by_id: columns are found in Parquet by field id (column mapping mode `id`); by name otherwise.
+    predicate: over logical paths of columns and filter_columns; row groups that cannot match are skipped.
+    drop_rows: rows for which the predicate is not true must be dropped (exactly); otherwise they may be.
+    row_id_column, row_commit_version_column: physical names of the materialized row tracking columns, or None.
+    batch_rows, batch_bytes: upper bounds of one batch; whichever is met first.
+    """
+
+    table_root: str
+    columns: tuple[ScanColumn, ...]
+    filter_columns: tuple[ScanColumn, ...] = ()
+    match_by_id: bool = False
+    predicate: Expression | None = None
+    drop_rows: bool = False
+    row_id_column: str | None = None
+    row_commit_version_column: str | None = None
+    ignore_missing_files: bool = False
+    batch_rows: int = 65_536
+    batch_bytes: int = 32 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class ScanFile:
+    """One data file to read.
+
+    path: decoded; relative to the table's root, or an absolute path or URI.
+    partition_values: physical column name -> text as in the log.
+    deletion_vector: its rows are left out. selection: if given, only its rows are read (change data feed).
+    constants: values of CONSTANT columns for every row, by logical name.
+    """
+
+    path: str
+    size_bytes: int
+    modification_time_ms: int = 0
+    partition_values: Mapping[str, str | None] = field(default_factory=dict)
+    deletion_vector: DeletionVectorDescriptor | None = None
+    selection: DeletionVectorDescriptor | None = None
+    base_row_id: int | None = None
+    default_row_commit_version: int | None = None
+    constants: Mapping[str, tuple[Any, DataType]] = field(default_factory=dict)

@@ -1,0 +1,82 @@
+"""The one seam to storage: what a Delta log needs of an object store, and which store a URL means.
+
+Paths inside a store are text relative to the table's root, `/` between parts, not percent-encoded. A store also reads
+absolute paths and URIs of its own kind, which shallow clones put into `add.path`. Every method may be called from many
+threads and processes at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Protocol
+from urllib.parse import unquote, urlsplit
+
+import pyarrow as pa
+
+from delta_py.errors import UnsupportedOperationError
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectInfo:
+    """One listed object. path: relative to the table's root. modification_time_ms: since 1970, UTC."""
+
+    path: str
+    size_bytes: int
+    modification_time_ms: int
+
+
+class ObjectStore(Protocol):
+    """All access to one table's storage. A missing object is FileNotFoundError; other failures are OSError."""
+
+    @property
+    def root(self) -> str:
+        """The URL or directory that `open_store` was given, normalised: equal roots are the same table."""
+
+    def list_from(self, directory: str, start: str = "") -> Iterator[ObjectInfo]:
+        """Objects directly in `directory` whose name is >= start, in byte order of names. Nothing if it is missing."""
+
+    def list_recursive(self, directory: str) -> Iterator[ObjectInfo]:
+        """All objects under `directory` at any depth, in no certain order."""
+
+    def read(self, path: str) -> bytes:
+        """The whole object."""
+
+    def read_range(self, path: str, offset: int, length: int) -> bytes:
+        """`length` bytes from `offset`; fewer only at the end of the object."""
+
+    def open_input(self, path: str) -> pa.NativeFile:
+        """A seekable file for pyarrow."""
+
+    def open_output(self, path: str) -> pa.NativeFile:
+        """A stream for a new data file; parent directories are made. Nobody sees a half-written file as whole because
+        no commit names it yet."""
+
+    def put(self, path: str, data: bytes) -> None:
+        """Write or replace an object as a whole: a reader sees the old or the new one."""
+
+    def put_if_absent(self, path: str, data: bytes) -> None:
+        """Write a new object, durably, as a whole.
+
+        Raises FileExistsError, and changes nothing, if the object is there: of two callers exactly one succeeds.
+        """
+
+    def delete(self, path: str) -> None:
+        """Remove an object; one that is missing is no error."""
+
+
+def open_store(url: str) -> ObjectStore:
+    """The store of a table's root: a local path or a file: URL.
+
+    Raises UnsupportedOperationError for a scheme that no store serves.
+    """
+    from delta_py.storage.local import LocalStore
+
+    scheme = urlsplit(url).scheme if "://" in url or url.startswith("file:") else ""
+    if scheme == "":
+        return LocalStore(url)
+    if scheme == "file":
+        return LocalStore(unquote(urlsplit(url).path))
+    raise UnsupportedOperationError(
+        f"No store serves {scheme}:// URLs in this version (table {url}). Use a local path or a file: URL.", scheme=scheme
+    )
