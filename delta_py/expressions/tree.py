@@ -9,7 +9,7 @@ Logic is SQL's, three-valued: null is unknown.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -132,3 +132,30 @@ def conjuncts(expression: Expression) -> tuple[Expression, ...]:
 def conjunction(parts: tuple[Expression, ...]) -> Expression:
     """AND of the parts, without needless nesting; TRUE for none."""
     return parts[0] if len(parts) == 1 else And(parts)
+
+
+def transform_columns(expression: Expression, change: Callable[[tuple[str, ...]], Expression]) -> Expression:
+    """The expression with every column replaced by what `change` makes of its path."""
+    match expression:
+        case Column(path):
+            return change(path)
+        case Literal():
+            return expression
+        case Comparison(op, left, right):
+            return Comparison(op, transform_columns(left, change), transform_columns(right, change))
+        case In(operand, options):
+            return In(transform_columns(operand, change), options)
+        case IsNull(operand):
+            return IsNull(transform_columns(operand, change))
+        case Not(operand):
+            return Not(transform_columns(operand, change))
+        case StringMatch(kind, operand, pattern):
+            return StringMatch(kind, transform_columns(operand, change), pattern)
+        case Cast(operand, data_type):
+            return Cast(transform_columns(operand, change), data_type)
+        case And(operands):
+            return And(tuple(transform_columns(part, change) for part in operands))
+        case Or(operands):
+            return Or(tuple(transform_columns(part, change) for part in operands))
+        case Call(name, arguments):
+            return Call(name, tuple(transform_columns(part, change) for part in arguments))
