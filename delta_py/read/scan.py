@@ -1,0 +1,374 @@
+"""Planning a scan on the driver: which files of a snapshot may hold the rows, and how an executor reads them.
+
+    plan_scan(snapshot, columns, predicate) -> Scan: a ScanState and the files that survive pruning
+
+The files stay an Arrow table; they become ScanFile values where they are read (FileGroup.scan_files), so planning costs
+no Python object per file. Pruning is by partition values and by statistics; what is unknown keeps the file.
+Protocol: Per-file Statistics.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_py.errors import SchemaMismatchError
+from delta_py.expressions.skipping import columns_with_stats, is_exact_on_partitions, keep_mask
+from delta_py.expressions.tree import Column, Expression, columns_of, conjunction, conjuncts, transform_columns
+from delta_py.log.reader import FILE_SCHEMA
+from delta_py.protocol.column_mapping import physical_path, to_physical
+from delta_py.protocol.deletion_vectors import DeletionVectorDescriptor
+from delta_py.protocol.partition_values import parse_partition_values
+from delta_py.protocol.schema import (
+    LONG,
+    STRING,
+    TIMESTAMP,
+    ArrayType,
+    DataType,
+    MapType,
+    Path,
+    StructField,
+    StructType,
+    find_path,
+)
+from delta_py.protocol.stats import FileStats, unknown_stats
+from delta_py.protocol.table_config import TableConfig
+from delta_py.read.scan_state import METADATA_FIELDS, ColumnSource, ScanColumn, ScanFile, ScanState
+from delta_py.snapshot import Snapshot
+
+METADATA_COLUMN = "_metadata"
+_METADATA_TYPES: Mapping[str, DataType] = {
+    "file_path": STRING,
+    "file_name": STRING,
+    "file_size": LONG,
+    "file_modification_time": TIMESTAMP,
+    "row_index": LONG,
+    "row_id": LONG,
+    "row_commit_version": LONG,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ScanReport:
+    """What pruning kept: numbers of files and their bytes, of how many."""
+
+    files_total: int
+    bytes_total: int
+    files_kept: int
+    bytes_kept: int
+
+    def __str__(self) -> str:
+        return f"{self.files_kept:,} of {self.files_total:,} files, {self.bytes_kept:,} of {self.bytes_total:,} bytes"
+
+
+@dataclass(frozen=True, slots=True)
+class FileGroup:
+    """The files that one task reads. Pickles compactly: an Arrow table as compressed IPC bytes, or ScanFiles as they are."""
+
+    table_ipc: bytes | None = None
+    values: tuple[ScanFile, ...] = ()
+
+    def scan_files(self) -> Iterator[ScanFile]:
+        if self.table_ipc is None:
+            yield from self.values
+            return
+        with pa.ipc.open_stream(self.table_ipc) as reader:
+            for batch in reader:
+                yield from scan_files(batch)
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """A planned scan. files: FILE_SCHEMA without stats, or ScanFiles (change data feed), in the log's order."""
+
+    state: ScanState
+    files: pa.Table | tuple[ScanFile, ...]
+    report: ScanReport
+
+    @property
+    def output_schema(self) -> StructType:
+        return StructType(tuple(column.logical for column in self.state.columns))
+
+    def scan_files(self) -> Iterator[ScanFile]:
+        if isinstance(self.files, tuple):
+            yield from self.files
+        else:
+            for batch in self.files.to_batches(max_chunksize=4096):
+                yield from scan_files(batch)
+
+    def pack(self, *, max_group_bytes: int, open_cost_bytes: int, wanted_groups: int) -> list[FileGroup]:
+        """Split the files into groups of about equal bytes, in order, at least one file each.
+
+        A group holds at most max_group_bytes (a larger file stands alone), counting open_cost_bytes for each file;
+        about wanted_groups come out when the table is small. [] when there is no file.
+        """
+        sizes = self._sizes() + open_cost_bytes
+        if len(sizes) == 0:
+            return []
+        share = -(-int(sizes.sum()) // max(1, wanted_groups))
+        bounds = _group_bounds(sizes, max(1, min(max_group_bytes, share)))
+        return [self._group(start, stop) for start, stop in bounds]
+
+    def _sizes(self) -> np.ndarray[Any, np.dtype[np.int64]]:
+        if isinstance(self.files, tuple):
+            return np.array([f.size_bytes for f in self.files], np.int64)
+        sizes: np.ndarray[Any, np.dtype[np.int64]] = self.files["size"].to_numpy()
+        return sizes
+
+    def _group(self, start: int, stop: int) -> FileGroup:
+        if isinstance(self.files, tuple):
+            return FileGroup(values=self.files[start:stop])
+        sink = pa.BufferOutputStream()
+        options = pa.ipc.IpcWriteOptions(compression="lz4")
+        part = self.files.slice(start, stop - start).combine_chunks()
+        with pa.ipc.new_stream(sink, part.schema, options=options) as writer:
+            writer.write_table(part, max_chunksize=4096)
+        return FileGroup(table_ipc=sink.getvalue().to_pybytes())
+
+
+def _group_bounds(sizes: np.ndarray[Any, np.dtype[np.int64]], limit: int) -> list[tuple[int, int]]:
+    """Cut positions such that each run's sum stays within `limit`, at least one element a run."""
+    ends = np.cumsum(sizes)
+    bounds, start = [], 0
+    while start < len(sizes):
+        before = int(ends[start - 1]) if start else 0
+        stop = max(start + 1, int(np.searchsorted(ends, before + limit, side="right")))
+        bounds.append((start, stop))
+        start = stop
+    return bounds
+
+
+# ---------------------------------------------------------------- planning
+
+
+@dataclass(frozen=True, slots=True)
+class ScanOptions:
+    """metadata_column: offer `_metadata`. drop_rows: the scan itself must drop rows for which the predicate is not true.
+    timezone: in which partition values of timestamps without an offset are read."""
+
+    metadata_column: bool = False
+    drop_rows: bool = False
+    ignore_missing_files: bool = False
+    timezone: str = "UTC"
+
+
+def plan_scan(
+    snapshot: Snapshot,
+    columns: Sequence[str] | StructType | None = None,
+    predicate: Expression | None = None,
+    options: ScanOptions | None = None,
+) -> Scan:
+    """Choose the files that may hold rows for which the predicate is true.
+
+    columns: names in the order wanted, or a schema whose structs hold only the nested fields wanted; None for all.
+    predicate: over logical paths of the table's schema; None for all rows.
+    Raises SchemaMismatchError (DELTA_COLUMN_NOT_FOUND_IN_SCHEMA) for a column that is not there.
+    """
+    options = options or ScanOptions()
+    state = make_state(snapshot.config, snapshot.table_root, columns, predicate, options)
+    pruner = _Pruner.of(snapshot.config, predicate, options)
+    kept, files_total, bytes_total = [], 0, 0
+    for batch in snapshot.file_batches(stats_leaves=pruner.stats_leaves):
+        files_total += batch.files.num_rows
+        bytes_total += pc.sum(batch.files["size"]).as_py() or 0
+        files = pruner.prune(batch.files, batch.stats)
+        if files.num_rows:
+            kept.append(files.drop_columns(["stats"]))
+    table = pa.Table.from_batches(kept, schema=_PLANNED_SCHEMA)
+    report = ScanReport(files_total, bytes_total, table.num_rows, pc.sum(table["size"]).as_py() or 0)
+    return Scan(state, table, report)
+
+
+_PLANNED_SCHEMA = pa.schema([f for f in FILE_SCHEMA if f.name != "stats"])
+
+
+def make_state(
+    config: TableConfig,
+    table_root: str,
+    columns: Sequence[str] | StructType | None,
+    predicate: Expression | None,
+    options: ScanOptions,
+    extra: tuple[ScanColumn, ...] = (),
+) -> ScanState:
+    """The ScanState of a scan over one table state; `extra` are columns beyond the table's (change data feed)."""
+    known = {column.logical.name: column for column in extra}
+    if options.metadata_column:
+        known[METADATA_COLUMN] = metadata_scan_column()
+    wanted = _wanted_fields(config.schema, columns, known)
+    scan_columns = tuple(known[f.name] if known.get(f.name) == f else _scan_column(config, known, f) for f in wanted)
+    row_predicate = _row_predicate(config, predicate, options)
+    state = ScanState(
+        table_root=table_root,
+        columns=scan_columns,
+        filter_columns=_filter_columns(config, known, scan_columns, row_predicate),
+        match_by_id=config.column_mapping_mode == "id",
+        predicate=row_predicate,
+        drop_rows=options.drop_rows and row_predicate is not None,
+        ignore_missing_files=options.ignore_missing_files,
+    )
+    return replace(
+        state,
+        row_id_column=config.properties.get("delta.rowTracking.materializedRowIdColumnName"),
+        row_commit_version_column=config.properties.get("delta.rowTracking.materializedRowCommitVersionColumnName"),
+    )
+
+
+def metadata_scan_column() -> ScanColumn:
+    struct = StructType(tuple(StructField(name, _METADATA_TYPES[name]) for name in METADATA_FIELDS))
+    whole = StructField(METADATA_COLUMN, struct, nullable=False)
+    return ScanColumn(whole, whole, ColumnSource.METADATA)
+
+
+def _wanted_fields(
+    schema: StructType, columns: Sequence[str] | StructType | None, known: Mapping[str, ScanColumn]
+) -> list[StructField]:
+    """The table's own fields (with their metadata), cut down to what was asked for."""
+    everything = StructType((*schema.fields, *(c.logical for name, c in known.items() if schema.find(name) is None)))
+    if columns is None:
+        return list(everything.fields)
+    if isinstance(columns, StructType):
+        return [_prune(find_path(everything, (f.name,))[0], f) for f in columns.fields]
+    return [find_path(everything, (name,))[0] for name in columns]
+
+
+def _prune(own: StructField, wanted: StructField) -> StructField:
+    return replace(own, data_type=_prune_type(own.data_type, wanted.data_type))
+
+
+def _prune_type(own: DataType, wanted: DataType) -> DataType:
+    """`own` with only the struct fields that `wanted` has, at any depth, in `wanted`'s order."""
+    match own, wanted:
+        case StructType(), StructType(fields):
+            return StructType(tuple(_prune(find_path(own, (f.name,))[0], f) for f in fields))
+        case ArrayType(), ArrayType():
+            return replace(own, element_type=_prune_type(own.element_type, wanted.element_type))
+        case MapType(), MapType():
+            key, value = _prune_type(own.key_type, wanted.key_type), _prune_type(own.value_type, wanted.value_type)
+            return replace(own, key_type=key, value_type=value)
+    return own
+
+
+def _scan_column(config: TableConfig, known: Mapping[str, ScanColumn], own: StructField) -> ScanColumn:
+    special = known.get(own.name)
+    if special is not None:
+        return ScanColumn(own, own, special.source)
+    source = ColumnSource.PARTITION if own.name in config.partition_columns else ColumnSource.DATA
+    return ScanColumn(own, to_physical(own, config.column_mapping_mode), source)
+
+
+# ---------------------------------------------------------------- predicates
+
+
+def _row_predicate(config: TableConfig, predicate: Expression | None, options: ScanOptions) -> Expression | None:
+    """What is left for rows once whole files were decided by their partition values."""
+    if predicate is None:
+        return None
+    partitions = frozenset((name,) for name in config.partition_columns)
+    left = tuple(part for part in conjuncts(predicate) if not is_exact_on_partitions(part, partitions))
+    return conjunction(left) if left else None
+
+
+def _filter_columns(
+    config: TableConfig, known: Mapping[str, ScanColumn], columns: tuple[ScanColumn, ...], predicate: Expression | None
+) -> tuple[ScanColumn, ...]:
+    """Columns that the predicate needs and the output lacks. A struct of which the output has other fields is read for
+    the predicate once more, with the predicate's fields."""
+    if predicate is None:
+        return ()
+    output = StructType(tuple(column.logical for column in columns))
+    paths = columns_of(predicate)
+    lacking = {path[0] for path in paths if not _has_path(output, path)}
+    needed = [_only_paths(find_path(config.schema, (name,))[0], paths) for name in sorted(lacking)]
+    return tuple(_scan_column(config, known, f) for f in needed)
+
+
+def _has_path(schema: StructType, path: Path) -> bool:
+    try:
+        find_path(schema, path)
+    except SchemaMismatchError:
+        return False
+    return True
+
+
+def _only_paths(own: StructField, paths: frozenset[Path]) -> StructField:
+    """The field with only the nested fields on one of the paths (which start with its name)."""
+    inner = {path[1:] for path in paths if path[0] == own.name}
+    if () in inner or not isinstance(own.data_type, StructType):
+        return own
+    firsts = frozenset(inner)
+    return replace(own, data_type=StructType(tuple(_only_paths(f, firsts) for f in own.data_type.fields if any(p[0] == f.name for p in inner))))
+
+
+@dataclass(frozen=True, slots=True)
+class _Pruner:
+    """Decides over batches of files. Everything in it is by physical path."""
+
+    predicate: Expression | None
+    partition_types: Mapping[Path, DataType] = field(default_factory=dict)
+    stats_leaves: Mapping[Path, DataType] = field(default_factory=dict)
+    timezone: str = "UTC"
+
+    @classmethod
+    def of(cls, config: TableConfig, predicate: Expression | None, options: ScanOptions) -> _Pruner:
+        if predicate is None:
+            return cls(None)
+        mode, schema = config.column_mapping_mode, config.schema
+        pruning = conjunction(tuple(part for part in conjuncts(predicate) if _prunable(schema, part)))
+        types = {physical_path(schema, path, mode): find_path(schema, path)[-1].data_type for path in columns_of(pruning)}
+        partitions = {physical_path(schema, (name,), mode) for name in config.partition_columns}
+        physical = transform_columns(pruning, lambda path: Column(physical_path(schema, path, mode)))
+        return cls(
+            physical,
+            {path: kind for path, kind in types.items() if path in partitions},
+            {path: types[path] for path in columns_with_stats(physical) if path in types and path not in partitions},
+            options.timezone,
+        )
+
+    def prune(self, files: pa.RecordBatch, stats: FileStats | None) -> pa.RecordBatch:
+        if self.predicate is None:
+            return files
+        partitions = {path: self._partition_array(files, path, kind) for path, kind in self.partition_types.items()}
+        mask = keep_mask(self.predicate, stats or unknown_stats(files.num_rows), partitions)
+        return files.filter(mask)
+
+    def _partition_array(self, files: pa.RecordBatch, path: Path, kind: DataType) -> pa.Array:
+        texts = pc.map_lookup(files["partition_values"], pa.scalar(path[0]), "first")
+        return parse_partition_values(texts, kind, timezone=self.timezone, errors="null")
+
+
+def _prunable(schema: StructType, part: Expression) -> bool:
+    """Whether every column of the conjunct is the table's (a file says nothing of `_metadata` or change columns)."""
+    return all(_has_path(schema, path) for path in columns_of(part))
+
+
+# ---------------------------------------------------------------- files as values
+
+
+def scan_files(files: pa.RecordBatch) -> Iterator[ScanFile]:
+    """Rows of FILE_SCHEMA (stats or not) as values, for the task that reads them."""
+    vectors = files["deletion_vector"].to_pylist()
+    pairs = files["partition_values"].to_pylist()
+    for path, size, modified, vector, partition, row_id, row_version in zip(
+        files["path"].to_pylist(),
+        files["size"].to_pylist(),
+        files["modification_time"].to_pylist(),
+        vectors,
+        pairs,
+        files["base_row_id"].to_pylist(),
+        files["default_row_commit_version"].to_pylist(),
+        strict=True,
+    ):
+        yield ScanFile(
+            path=path,
+            size_bytes=size,
+            modification_time_ms=modified,
+            partition_values=dict(partition or ()),
+            deletion_vector=None if vector is None else DeletionVectorDescriptor.from_json(vector),
+            base_row_id=row_id,
+            default_row_commit_version=row_version,
+        )

@@ -1,0 +1,103 @@
+"""Which version a reader means: timestamps as text, and the suffix of `path@v12` and `path@yyyyMMddHHmmssSSS`.
+
+Texts are read as Spark casts a string to a timestamp: `yyyy`, `yyyy-MM`, `yyyy-MM-dd`, then a blank or `T`,
+`HH[:mm[:ss[.f...]]]`, then nothing (the session's time zone) or an offset: `Z`, `UTC`, `GMT+1`, `+01:00`, `Europe/Paris`.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from delta_py.errors import InvalidOptionError
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_TEXT = re.compile(
+    r"(?P<year>[+-]?\d{4,6})(?:-(?P<month>\d{1,2})(?:-(?P<day>\d{1,2})"
+    r"(?:[ T](?:(?P<hour>\d{1,2})(?::(?P<minute>\d{1,2})(?::(?P<second>\d{1,2})(?:\.(?P<fraction>\d{0,9}))?)?)?)?"
+    r"\s*(?P<zone>[A-Za-z+\-][\w/+\-:]*)?)?)?)?"
+)
+_OFFSET = re.compile(r"(?:UTC|GMT|UT)?(?P<sign>[+-])(?P<hours>\d{1,2})(?::?(?P<minutes>\d{2})(?::?(?P<seconds>\d{2}))?)?")
+_SUFFIX_VERSION = re.compile(r"(?P<path>.+)@[vV](?P<version>\d+)/?")
+_SUFFIX_TIME = re.compile(r"(?P<path>.+)@(?P<time>\d{17})/?")
+
+
+@dataclass(frozen=True, slots=True)
+class TimeTravelPath:
+    """A path that names its version: exactly one of version and timestamp_ms is set."""
+
+    path: str
+    version: int | None = None
+    timestamp_ms: int | None = None
+
+
+def parse_path_suffix(path: str, session_timezone: str = "UTC") -> TimeTravelPath | None:
+    """`/t@v12` or `/t@20240131235959000` -> what it names; None when the path has no such suffix."""
+    found = _SUFFIX_VERSION.fullmatch(path)
+    if found:
+        return TimeTravelPath(found["path"], version=int(found["version"]))
+    found = _SUFFIX_TIME.fullmatch(path)
+    if not found:
+        return None
+    digits = found["time"]
+    text = f"{digits[:4]}-{digits[4:6]}-{digits[6:8]} {digits[8:10]}:{digits[10:12]}:{digits[12:14]}.{digits[14:]}"
+    return TimeTravelPath(found["path"], timestamp_ms=parse_timestamp_ms(text, session_timezone))
+
+
+def to_timestamp_ms(value: str | datetime | int, session_timezone: str = "UTC") -> int:
+    """A time as ms since 1970: text as Spark casts it, a datetime (naive: in the session's zone), or ms themselves."""
+    if isinstance(value, datetime):
+        aware = value if value.tzinfo is not None else value.replace(tzinfo=_zone(session_timezone, session_timezone))
+        return _floor_ms(aware)
+    return value if isinstance(value, int) else parse_timestamp_ms(value, session_timezone)
+
+
+def parse_timestamp_ms(text: str, session_timezone: str = "UTC") -> int:
+    """Text -> ms since 1970, finer fractions cut off.
+
+    Raises InvalidOptionError (DELTA_TIMESTAMP_INVALID) for text that Spark would not cast.
+    """
+    found = _TEXT.fullmatch(text.strip())
+    if found is None:
+        raise _invalid(text)
+    parts = {name: int(found[name] or default) for name, default in _DEFAULTS.items()}
+    micros = int((found["fraction"] or "").ljust(6, "0")[:6])
+    zone = _zone(found["zone"] or session_timezone, text)
+    try:
+        return _floor_ms(datetime(**parts, microsecond=micros, tzinfo=zone))
+    except (ValueError, OverflowError) as error:
+        raise _invalid(text) from error
+
+
+_DEFAULTS = {"year": 1970, "month": 1, "day": 1, "hour": 0, "minute": 0, "second": 0}
+
+
+def _floor_ms(moment: datetime) -> int:
+    return (moment - _EPOCH) // timedelta(milliseconds=1)
+
+
+def _zone(name: str, text: str) -> tzinfo:
+    if name in ("Z", "z", "UTC", "GMT", "UT"):
+        return UTC
+    found = _OFFSET.fullmatch(name)
+    if found is None:
+        try:
+            return ZoneInfo(name)
+        except (ZoneInfoNotFoundError, ValueError) as error:
+            raise _invalid(text) from error
+    offset = timedelta(hours=int(found["hours"]), minutes=int(found["minutes"] or 0), seconds=int(found["seconds"] or 0))
+    if offset > timedelta(hours=18):
+        raise _invalid(text)
+    return timezone(-offset if found["sign"] == "-" else offset)
+
+
+def _invalid(text: str) -> InvalidOptionError:
+    return InvalidOptionError(
+        f"{text!r} cannot be read as a timestamp. Write it as 'yyyy-MM-dd HH:mm:ss.SSS', with an offset such as +01:00 if it "
+        "is not in the session's time zone.",
+        error_class="DELTA_TIMESTAMP_INVALID",
+        sql_state="42K09",
+        expression=text,
+    )

@@ -1,0 +1,187 @@
+"""DeltaTable: a Delta table in Python without Spark, Arrow out.
+
+    table = DeltaTable("/data/events", version=3)
+    table.to_arrow(columns=["id", "day"], filter="day >= date'2024-01-01' AND id IN (1, 2)")
+
+Short methods that join the parts below: snapshot, scan planning, the reader, the log's history.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from delta_py.errors import InvalidOptionError
+from delta_py.expressions.parse import parse_predicate
+from delta_py.expressions.tree import Expression
+from delta_py.log.history import history
+from delta_py.protocol.actions import Metadata, Protocol
+from delta_py.protocol.schema import StructType, to_arrow_schema
+from delta_py.read.changes import changes_schema, plan_changes
+from delta_py.read.reader import read_files
+from delta_py.read.scan import Scan, ScanOptions, plan_scan
+from delta_py.read.time_travel import parse_path_suffix, to_timestamp_ms
+from delta_py.snapshot import Snapshot
+from delta_py.storage.store import ObjectStore, open_store
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_READ_THREADS = 4
+
+
+class DeltaTable:
+    """One version of a table. It stays at that version; make a new one to see newer commits.
+
+    path: a directory or URL of the table's root; `path@v12` and `path@yyyyMMddHHmmssSSS` name a version too.
+    version: read this one. timestamp: read the newest version committed at or before this time (text as Spark casts
+        it, a datetime, or ms since 1970; without a zone it is read in session_timezone).
+    store: the storage to use instead of the one that the path's scheme means.
+    Raises TableNotFoundError, VersionNotFoundError, TimestampOutOfRangeError, CorruptTableError,
+    UnsupportedTableFeatureError; InvalidOptionError for version and timestamp together.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        *,
+        version: int | None = None,
+        timestamp: str | datetime | int | None = None,
+        session_timezone: str = "UTC",
+        store: ObjectStore | None = None,
+    ) -> None:
+        timestamp_ms = None if timestamp is None else to_timestamp_ms(timestamp, session_timezone)
+        if version is None and timestamp_ms is None and store is None:
+            path, version, timestamp_ms = _resolve_suffix(path, session_timezone)
+        if version is not None and timestamp_ms is not None:
+            raise InvalidOptionError("Give version or timestamp, not both.", error_class="DELTA_ONEOF_IN_TIMETRAVEL", sql_state="42601")
+        self._session_timezone = session_timezone
+        self._snapshot = Snapshot.load(store or open_store(path), version=version, timestamp_ms=timestamp_ms)
+
+    # ------------------------------------------------------------ what the table is
+
+    @property
+    def version(self) -> int:
+        return self._snapshot.version
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The state behind the methods here, for what they do not offer."""
+        return self._snapshot
+
+    @property
+    def metadata(self) -> Metadata:
+        return self._snapshot.metadata
+
+    @property
+    def protocol(self) -> Protocol:
+        return self._snapshot.protocol
+
+    @property
+    def struct_type(self) -> StructType:
+        """The schema as the log has it."""
+        return self._snapshot.schema
+
+    def schema(self) -> pa.Schema:
+        """The schema of the rows that `to_arrow` gives."""
+        return to_arrow_schema(self._snapshot.schema)
+
+    def files(self) -> pa.Table:
+        """The version's data files, one row each: path, partition values, size (bytes), times (ms), deletion vector, stats."""
+        return self._snapshot.files()
+
+    def history(self, limit: int | None = None) -> pa.Table:
+        """The commits that the log still has, newest first, with the columns of DESCRIBE HISTORY."""
+        return history(self._snapshot.store, limit)
+
+    # ------------------------------------------------------------ rows
+
+    def scan(self, columns: Sequence[str] | None = None, filter: str | Expression | None = None) -> Scan:
+        """The plan of a read: `.report` says how many files and bytes pruning kept."""
+        predicate = self._predicate(filter)
+        return plan_scan(self._snapshot, columns, predicate, ScanOptions(drop_rows=True, timezone=self._session_timezone))
+
+    def to_batches(self, columns: Sequence[str] | None = None, filter: str | Expression | None = None) -> pa.RecordBatchReader:
+        """The rows as a stream of batches; memory is bounded by a batch."""
+        return self._reader(self.scan(columns, filter))
+
+    def to_arrow(self, columns: Sequence[str] | None = None, filter: str | Expression | None = None) -> pa.Table:
+        """The rows for which `filter` (SQL text in Spark's dialect) is true.
+
+        Rows come in the order of the files in the log, and within a file in its order.
+        """
+        scan = self.scan(columns, filter)
+        groups = scan.pack(max_group_bytes=2**62, open_cost_bytes=4 << 20, wanted_groups=_READ_THREADS)
+        schema = to_arrow_schema(scan.output_schema)
+
+        def read(group: Any) -> list[pa.RecordBatch]:
+            return list(read_files(scan.state, group.scan_files(), self._snapshot.store))
+
+        with ThreadPoolExecutor(_READ_THREADS, "delta_py-read") as pool:
+            batches = [batch for part in pool.map(read, groups) for batch in part]
+        return pa.Table.from_batches(batches, schema=schema)
+
+    def to_pandas(self, columns: Sequence[str] | None = None, filter: str | Expression | None = None) -> pd.DataFrame:
+        return self.to_arrow(columns, filter).to_pandas()
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        """All rows as an Arrow C stream: polars, duckdb, pyarrow and others take the table as it is."""
+        return self.to_batches().__arrow_c_stream__(requested_schema)
+
+    # ------------------------------------------------------------ change data feed
+
+    def changes(
+        self,
+        *,
+        starting_version: int | None = None,
+        ending_version: int | None = None,
+        starting_timestamp: str | datetime | int | None = None,
+        ending_timestamp: str | datetime | int | None = None,
+        columns: Sequence[str] | None = None,
+        filter: str | Expression | None = None,
+    ) -> pa.RecordBatchReader:
+        """Row changes between two versions, both included: the table's columns and _change_type (insert, delete,
+        update_preimage, update_postimage), _commit_version, _commit_timestamp.
+
+        Raises ChangeDataFeedError when the feed was off for a version in the range, or the range is none.
+        """
+        store = self._snapshot.store
+        bounds = {
+            "starting_version": starting_version,
+            "ending_version": ending_version,
+            "starting_timestamp_ms": self._timestamp_ms(starting_timestamp),
+            "ending_timestamp_ms": self._timestamp_ms(ending_timestamp),
+        }
+        predicate = None if filter is None else self._predicate(filter, changes_schema(store, **bounds))
+        return self._reader(plan_changes(store, **bounds, columns=columns, predicate=predicate))
+
+    # ------------------------------------------------------------ helpers
+
+    def _timestamp_ms(self, value: str | datetime | int | None) -> int | None:
+        return None if value is None else to_timestamp_ms(value, self._session_timezone)
+
+    def _predicate(self, filter: str | Expression | None, schema: StructType | None = None) -> Expression | None:
+        if not isinstance(filter, str):
+            return filter
+        return parse_predicate(filter, schema or self._snapshot.schema, session_timezone=self._session_timezone)
+
+    def _reader(self, scan: Scan) -> pa.RecordBatchReader:
+        def batches() -> Iterator[pa.RecordBatch]:
+            yield from read_files(scan.state, scan.scan_files(), self._snapshot.store)
+
+        return pa.RecordBatchReader.from_batches(to_arrow_schema(scan.output_schema), batches())
+
+    def __repr__(self) -> str:
+        return f"DeltaTable({self._snapshot.table_root!r}, version={self.version})"
+
+
+def _resolve_suffix(path: str, session_timezone: str) -> tuple[str, int | None, int | None]:
+    """`path@v12` -> its parts, unless a table stands at the very path."""
+    named = parse_path_suffix(path, session_timezone)
+    if named is None or any(True for _ in open_store(path).list_from("_delta_log")):
+        return path, None, None
+    return named.path, named.version, named.timestamp_ms
