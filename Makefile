@@ -1,0 +1,94 @@
+# `make` prints the targets. `make demo` and `make test` set up .venv by themselves; they need Python 3.11, Java 17 and make.
+
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+VENV := .venv
+PEER := .venv-peer
+# K=expression narrows every test target to the tests whose names match (pytest -k).
+K ?=
+SEED ?=
+N ?=
+BENCH ?=
+
+PYTEST = -m pytest --timeout=600 $(if $(K),-k "$(K)")
+
+# Spark starts its Python workers with `python3` from PATH unless told otherwise.
+with_env = PATH="$(CURDIR)/$(1)/bin:$$PATH" PYSPARK_PYTHON="$(CURDIR)/$(1)/bin/python" \
+	PYSPARK_DRIVER_PYTHON="$(CURDIR)/$(1)/bin/python" SPARK_LOCAL_IP=127.0.0.1 $(1)/bin/python
+RUN = $(call with_env,$(VENV))
+RUN_PEER = PYDELTA_PEER_JARS="$(CURDIR)/$(PEER)/jars" $(call with_env,$(PEER))
+
+.PHONY: help setup demo check test unit acceptance spark interop storage faults bench all clean java
+
+help: ## this list
+	@echo "make TARGET [K=name]"
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: $(VENV)/.ready java ## make a Delta table of real data, read it, filter it, travel in its history
+	@$(RUN) examples/demo.py
+
+check: $(VENV)/.ready ## ruff, mypy --strict, the rules of the layers
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/mypy
+	$(RUN) $(PYTEST) -q tests/unit/test_layers.py tests/unit/test_protocol_headings.py
+
+test: $(VENV)/.ready java ## unit, property, acceptance and Spark tests
+	$(RUN) $(PYTEST) tests/unit tests/property tests/acceptance tests/spark
+
+unit: $(VENV)/.ready ## unit and property tests only: no Spark
+	$(RUN) $(PYTEST) tests/unit tests/property
+
+acceptance: $(VENV)/.ready ## the tables of the Delta projects, read without Spark
+	$(RUN) $(PYTEST) tests/acceptance
+
+spark: $(VENV)/.ready java ## Spark tests only
+	$(RUN) $(PYTEST) tests/spark
+
+interop: $(PEER)/.ready $(PEER)/jars/.ready java ## delta-spark and deltalake read our tables, we read theirs
+	$(RUN_PEER) $(PYTEST) tests/interop
+
+storage: $(VENV)/.ready ## the contract of object stores
+	$(RUN) $(PYTEST) tests/storage
+
+faults: $(VENV)/.ready ## failures injected into storage; SEED= and N= choose the schedules
+	PYDELTA_FAULTS_SEED="$(SEED)" PYDELTA_FAULTS_N="$(N)" $(RUN) $(PYTEST) tests/faults
+
+bench: $(VENV)/.ready $(PEER)/.ready $(PEER)/jars/.ready java ## measure against deltalake and Spark's Parquet reader; BENCH="--quick"
+	$(RUN) benchmarks/bench.py --peer $(PEER) $(BENCH)
+
+all: check test interop storage faults ## everything but the benchmarks
+
+clean: ## remove the environments and what tools left behind
+	rm -rf $(VENV) $(PEER) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis spark-warehouse metastore_db derby.log
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+setup: $(VENV)/.ready ## the environment .venv, made when pyproject.toml or constraints.txt change
+
+$(VENV)/.ready: pyproject.toml constraints.txt
+	@$(call make_venv,$(VENV),constraints.txt,dev)
+
+$(PEER)/.ready: pyproject.toml constraints-peer.txt
+	@$(call make_venv,$(PEER),constraints-peer.txt,peer)
+
+$(PEER)/jars/.ready: tests/support/peer/pom.xml | $(PEER)/.ready
+	@command -v mvn >/dev/null || { echo "Maven (mvn) is needed to fetch delta-spark's jars." >&2; exit 1; }
+	rm -rf $(PEER)/jars
+	mvn -q -B -f tests/support/peer/pom.xml dependency:copy-dependencies -DincludeScope=runtime \
+		-DoutputDirectory="$(CURDIR)/$(PEER)/jars" -DexcludeGroupIds=org.apache.spark,org.scala-lang
+	@touch $@
+
+# $(1) directory, $(2) file of exact versions, $(3) extra of pyproject.toml
+define make_venv
+"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || \
+	{ echo "Python 3.11 or newer is needed (found: $(PYTHON)). Say which: make PYTHON=/path/to/python3.11 ..." >&2; exit 1; }; \
+echo "Setting up $(1) (some minutes the first time)" && \
+{ test -x $(1)/bin/python || "$(PYTHON)" -m venv $(1); } && \
+$(1)/bin/python -m pip install --quiet --disable-pip-version-check -c $(2) -e ".[$(3)]" && \
+touch $(1)/.ready
+endef
+
+java:
+	@{ test -n "$$JAVA_HOME" && test -x "$$JAVA_HOME/bin/java"; } || command -v java >/dev/null || \
+		{ echo "Java 17 is needed by Spark: install it, or set JAVA_HOME." >&2; exit 1; }

@@ -1,0 +1,151 @@
+"""The layers: ARCHITECTURE.md lists every module, and a module imports only modules that stand above it in that list."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PACKAGES = ("delta_py", "spark_plugin")
+LONE_MODULES = ("pyspark_pydelta.py",)
+
+# The one place where a module names what stands below it: open_store chooses the store that a URL's scheme means.
+DOORS = {("delta_py/storage/store.py", "delta_py/storage/local.py")}
+
+# Never in delta_py: Spark is spark_plugin's; the other two cost more to import than a small read takes.
+FOREIGN_TO_DELTA_PY = ("pyspark", "py4j", "pandas", "pyarrow.dataset", "spark_plugin")
+# Never in delta_py/protocol: bytes and values in, bytes and values out; no I/O and no clock.
+FOREIGN_TO_PROTOCOL = ("os", "io", "pathlib", "shutil", "socket", "subprocess", "tempfile", "threading", "time")
+
+
+def source_files() -> list[str]:
+    files = [path for package in PACKAGES for path in (ROOT / package).rglob("*.py")]
+    files += [ROOT / name for name in LONE_MODULES if (ROOT / name).exists()]
+    return sorted(str(path.relative_to(ROOT)) for path in files)
+
+
+SOURCES = source_files()
+MODULES = [name for name in SOURCES if not name.endswith("__init__.py")]
+
+
+def listed_modules() -> list[str]:
+    """The modules in the order of ARCHITECTURE.md: indented lines that begin with a file's path."""
+    text = (ROOT / "ARCHITECTURE.md").read_text()
+    return re.findall(r"^    ((?:delta_py/|spark_plugin/|pyspark_pydelta)[\w/]*\.py)\b", text, re.MULTILINE)
+
+
+def test_architecture_list_of_modules_is_the_modules_that_exist() -> None:
+    listed = listed_modules()
+    assert len(listed) == len(set(listed)), "a module is listed twice in ARCHITECTURE.md"
+    assert sorted(set(MODULES) - set(listed)) == [], "ARCHITECTURE.md lacks these modules"
+    assert sorted(set(listed) - set(MODULES)) == [], "ARCHITECTURE.md lists modules that do not exist"
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_module_imports_only_modules_listed_above_it(name: str) -> None:
+    rank = {module: position for position, module in enumerate(listed_modules())}
+    for package in {str(Path(module).parent) for module in rank}:
+        inside = [position for module, position in rank.items() if module.startswith(package + "/")]
+        if inside:
+            rank[f"{package}/__init__.py"] = max(inside)
+    below = [
+        imported
+        for imported in own_imports(name)
+        if imported != name and rank.get(imported, -1) > rank[name] and (name, imported) not in DOORS
+    ]
+    assert below == [], f"{name} imports modules that stand below it in ARCHITECTURE.md"
+
+
+@pytest.mark.parametrize("name", [n for n in SOURCES if n.startswith("delta_py/")])
+def test_delta_py_module_imports_neither_spark_nor_pandas_nor_datasets(name: str) -> None:
+    assert foreign_imports(name, FOREIGN_TO_DELTA_PY) == []
+
+
+@pytest.mark.parametrize("name", [n for n in MODULES if n.startswith("delta_py/protocol/")])
+def test_protocol_module_imports_no_io_and_no_clock(name: str) -> None:
+    assert foreign_imports(name, FOREIGN_TO_PROTOCOL) == []
+
+
+@pytest.mark.parametrize("name", [n for n in SOURCES if n.endswith("__init__.py")])
+def test_package_init_only_exports(name: str) -> None:
+    for node in parse(name).body:
+        assert is_export(node), f"{name}:{node.lineno} does more than export"
+
+
+def test_importing_all_of_delta_py_loads_neither_spark_nor_pandas_nor_datasets() -> None:
+    names = [module_name(name) for name in SOURCES if name.startswith("delta_py/")]
+    code = (
+        "import importlib, sys\n"
+        f"for name in {names!r}: importlib.import_module(name)\n"
+        f"print([name for name in {FOREIGN_TO_DELTA_PY!r} if name in sys.modules])"
+    )
+    found = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=120)
+    assert found.returncode == 0, found.stderr
+    assert found.stdout.strip() == "[]"
+
+
+# ---------------------------------------------------------------- reading the sources
+
+
+def parse(name: str) -> ast.Module:
+    return ast.parse((ROOT / name).read_text(), name)
+
+
+def module_name(path: str) -> str:
+    return path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+
+
+def is_export(node: ast.stmt) -> bool:
+    match node:
+        case ast.Expr(value=ast.Constant(value=str())) | ast.Import() | ast.ImportFrom():
+            return True
+        case ast.Assign(targets=[ast.Name(id=target)]) | ast.AnnAssign(target=ast.Name(id=target)):
+            return target.startswith("_")
+        case ast.FunctionDef(name=function):
+            return function in ("__getattr__", "__dir__")
+        case ast.If(test=ast.Name(id="TYPE_CHECKING"), orelse=[]):
+            return all(isinstance(inner, ast.Import | ast.ImportFrom) for inner in node.body)
+        case _:
+            return False
+
+
+def imported_names(name: str, *, typing_too: bool) -> Iterator[str]:
+    """Dotted names of all that a module imports, in functions too; `from a import b` gives `a.b`."""
+    only_typing: set[ast.AST] = set()
+    tree = parse(name)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
+            only_typing.update(inner for statement in node.body for inner in ast.walk(statement))
+    for node in ast.walk(tree):
+        if node in only_typing and not typing_too:
+            continue
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{name}:{node.lineno} is a relative import"
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def own_imports(name: str) -> list[str]:
+    """The files of this project that a module imports, for type checking too."""
+    files = {module_name(path): path for path in SOURCES}
+    found = []
+    for imported in imported_names(name, typing_too=True):
+        target = files.get(imported) or files.get(imported.rpartition(".")[0])
+        if target is not None:
+            found.append(target)
+    return found
+
+
+def foreign_imports(name: str, forbidden: tuple[str, ...]) -> list[str]:
+    return [
+        imported
+        for imported in imported_names(name, typing_too=False)
+        if any(imported == prefix or imported.startswith(prefix + ".") for prefix in forbidden)
+    ]
