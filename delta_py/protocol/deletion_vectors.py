@@ -1,0 +1,300 @@
+"""Deletion vectors: the descriptor in an action, and the bytes that it points to.
+
+A deletion vector is a set of 0-based row positions of one data file. In memory it is a `pyroaring.BitMap64`; at rest it
+is a RoaringBitmapArray, inline in the log (z85 text) or in a file with sizes and checksums around it.
+Protocol: Deletion Vectors; Deletion Vector Format; Deletion Vector File Storage Format.
+"""
+
+from __future__ import annotations
+
+import base64
+import struct
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, Self
+from uuid import UUID
+
+import numpy as np
+from pyroaring import BitMap64
+
+from delta_py.errors import CorruptTableError, DeletionVectorError
+from delta_py.protocol.paths import decode_path, encode_path
+
+FILE_VERSION = 1
+PORTABLE_MAGIC = 1681511377
+NATIVE_MAGIC = 1681511376
+_FRAME_BYTES = 8  # the size before the data and the checksum after it
+_UUID_TEXT = 20
+# Where a vector starts this near to its file's beginning, one request fetches the file's version byte as well.
+_READ_FROM_START = 16 * 1024
+
+
+class ReadsRanges(Protocol):
+    """The part of an object store that reading a deletion vector needs (storage/store.py)."""
+
+    def read_range(self, path: str, offset: int, length: int) -> bytes: ...
+
+
+@dataclass(frozen=True, slots=True)
+class DeletionVectorDescriptor:
+    """Protocol: Deletion Vector Descriptor Schema.
+
+    storage_type: `u` a file below the table's root, named by a UUID; `p` a file by its absolute path; `i` inline.
+    path_or_inline_dv: as in the log. offset: of the vector in its file, None for inline. size_in_bytes: of the data,
+    without size and checksum around it. cardinality: number of rows deleted.
+    """
+
+    storage_type: str
+    path_or_inline_dv: str
+    offset: int | None
+    size_in_bytes: int
+    cardinality: int
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Self:
+        """Raises CorruptTableError for a descriptor that breaks the protocol."""
+        storage, place, offset = value.get("storageType"), value.get("pathOrInlineDv"), value.get("offset")
+        size, cardinality = value.get("sizeInBytes"), value.get("cardinality")
+        counts = [(size, 31), (cardinality, 63), (0 if offset is None else offset, 31)]
+        sound = all(isinstance(n, int) and not isinstance(n, bool) and 0 <= n < 2**bits for n, bits in counts)
+        if storage not in ("u", "p", "i") or not isinstance(place, str) or not sound:
+            raise CorruptTableError(
+                f"A deletion vector's descriptor is not valid: {dict(value)!r}. "
+                "The log is damaged, or written for a newer protocol."
+            )
+        return cls(storage, place, offset, size, cardinality)  # type: ignore[arg-type]
+
+    def to_json(self) -> dict[str, Any]:
+        offset = {} if self.offset is None else {"offset": self.offset}
+        return {
+            "storageType": self.storage_type,
+            "pathOrInlineDv": self.path_or_inline_dv,
+            **offset,
+            "sizeInBytes": self.size_in_bytes,
+            "cardinality": self.cardinality,
+        }
+
+    @property
+    def unique_id(self) -> str:
+        """Identifies the vector within its table: part of a logical file's key. Protocol: Derived Fields."""
+        suffix = "" if self.offset is None else f"@{self.offset}"
+        return f"{self.storage_type}{self.path_or_inline_dv}{suffix}"
+
+    @property
+    def path(self) -> str | None:
+        """The file that holds the vector, decoded: below the table's root for `u`, absolute for `p`, None when inline.
+
+        Raises DeletionVectorError when the text names no UUID.
+        """
+        if self.storage_type == "i":
+            return None
+        if self.storage_type == "p":
+            return decode_path(self.path_or_inline_dv)
+        prefix, text = self.path_or_inline_dv[:-_UUID_TEXT], self.path_or_inline_dv[-_UUID_TEXT:]
+        raw = z85_decode(text)
+        if len(raw) != 16:
+            raise DeletionVectorError(
+                f"The deletion vector {self.path_or_inline_dv!r} names no file: its last 20 characters are no UUID."
+            )
+        return deletion_vector_file_name(UUID(bytes=raw), prefix)
+
+
+def deletion_vector_file_name(file_id: UUID, prefix: str = "") -> str:
+    """The path, below the table's root, of the file of a `u` vector. prefix: a random directory, or empty."""
+    name = f"deletion_vector_{file_id}.bin"
+    return f"{prefix}/{name}" if prefix else name
+
+
+# ---------------------------------------------------------------- reading
+
+
+def read_deletion_vector(store: ReadsRanges, descriptor: DeletionVectorDescriptor) -> BitMap64:
+    """The deleted row positions that a descriptor names.
+
+    Raises DeletionVectorError when the stored size, checksum, format or number of rows disagrees, and what the store
+    raises (FileNotFoundError) when the file is missing.
+    """
+    path = descriptor.path
+    if path is None:
+        data = z85_decode(descriptor.path_or_inline_dv)
+        if not 0 <= len(data) - descriptor.size_in_bytes < 4:  # up to three bytes of padding
+            raise _size_mismatch(descriptor, len(data))
+        data = data[: descriptor.size_in_bytes]
+    else:
+        data = _read_framed(store, path, descriptor)
+    bitmap = deserialize(data, where=_place(descriptor))
+    if len(bitmap) != descriptor.cardinality:
+        raise DeletionVectorError(
+            f"The deletion vector {_place(descriptor)} holds {len(bitmap)} rows, but the log says {descriptor.cardinality}. "
+            "Its file or the log is damaged; which rows are deleted cannot be told.",
+            error_class="DELTA_DELETION_VECTOR_CARDINALITY_MISMATCH",
+            expected=descriptor.cardinality,
+            found=len(bitmap),
+        )
+    return bitmap
+
+
+def row_indexes(bitmap: BitMap64) -> np.ndarray:
+    """The positions in rising order, as int64."""
+    return np.frombuffer(bitmap.to_array(), dtype=np.uint64).astype(np.int64)
+
+
+def _read_framed(store: ReadsRanges, path: str, descriptor: DeletionVectorDescriptor) -> bytes:
+    offset = 1 if descriptor.offset is None else descriptor.offset
+    framed_size = descriptor.size_in_bytes + _FRAME_BYTES
+    start = 0 if offset <= _READ_FROM_START else offset
+    block = store.read_range(path, start, offset - start + framed_size)
+    if start == 0 and block[:1] != bytes([FILE_VERSION]):
+        found = block[0] if block else "nothing"
+        raise DeletionVectorError(
+            f"The deletion vector file {path} starts with {found}, not with the format version {FILE_VERSION}. "
+            "It is damaged, or written in a newer format.",
+            path=path,
+        )
+    framed = block[offset - start :]
+    stored_size = struct.unpack_from(">i", framed)[0] if len(framed) >= 4 else -1
+    if stored_size != descriptor.size_in_bytes or len(framed) != framed_size:
+        raise _size_mismatch(descriptor, stored_size if len(framed) == framed_size else max(len(framed) - _FRAME_BYTES, 0))
+    data = framed[4:-4]
+    stored_sum, actual_sum = struct.unpack_from(">I", framed, len(framed) - 4)[0], zlib.crc32(data)
+    if stored_sum != actual_sum:
+        raise DeletionVectorError(
+            f"The deletion vector {_place(descriptor)} fails its checksum: stored {stored_sum:08x}, computed {actual_sum:08x}. "
+            "The file is damaged; restore it from a copy, or restore the table to an earlier version.",
+            path=path,
+            offset=offset,
+        )
+    return data
+
+
+def _place(descriptor: DeletionVectorDescriptor) -> str:
+    path = descriptor.path
+    return "in the log (inline)" if path is None else f"at byte {descriptor.offset} of {path}"
+
+
+def _size_mismatch(descriptor: DeletionVectorDescriptor, found: int) -> DeletionVectorError:
+    return DeletionVectorError(
+        f"The deletion vector {_place(descriptor)} has {found} bytes, but the log says {descriptor.size_in_bytes}. "
+        "Its file or the log is damaged.",
+        error_class="DELTA_DELETION_VECTOR_SIZE_MISMATCH",
+        expected=descriptor.size_in_bytes,
+        found=found,
+    )
+
+
+# ---------------------------------------------------------------- RoaringBitmapArray
+
+
+def deserialize(data: bytes, *, where: str = "") -> BitMap64:
+    """RoaringBitmapArray bytes, magic number first -> bitmap. Both formats are read: portable and native.
+
+    where: names the vector in messages. Raises DeletionVectorError for bytes that are neither.
+    """
+    magic = data[:4]
+    try:
+        if magic == struct.pack("<i", PORTABLE_MAGIC):
+            bitmap = BitMap64.deserialize(data[4:])
+        elif magic in (struct.pack("<i", NATIVE_MAGIC), struct.pack(">i", NATIVE_MAGIC)):
+            bitmap = BitMap64.deserialize(_portable_from_native(data, "<" if magic == struct.pack("<i", NATIVE_MAGIC) else ">"))
+        else:
+            raise DeletionVectorError(
+                f"The deletion vector {where} starts with the bytes {magic.hex()}, which is no known format."
+            )
+    except (ValueError, IndexError, struct.error) as error:
+        raise DeletionVectorError(f"The deletion vector {where} cannot be decoded: {error}. Its bytes are damaged.") from error
+    if bitmap and bitmap.max() >= 2**63:
+        raise DeletionVectorError(
+            f"The deletion vector {where} holds the row {bitmap.max()}, beyond any file.",
+            error_class="DELTA_DELETION_VECTOR_INVALID_ROW_INDEX",
+        )
+    return bitmap
+
+
+def _portable_from_native(data: bytes, order: str) -> bytes:
+    """Native: int32 count, then for each key 0, 1, ... an int32 length and a 32-bit bitmap. Portable names the keys.
+
+    order: of the bytes of these numbers, `<` or `>`: both are met, the protocol's own inline example has the latter.
+    """
+    count, position = struct.unpack_from(f"{order}i", data, 4)[0], 8
+    if not 0 <= count <= len(data) // 4:
+        raise ValueError(f"{count} bitmaps do not fit into {len(data)} bytes")
+    parts = [struct.pack("<Q", count)]
+    for key in range(count):  # one round for every 2^32 rows of a file
+        length = struct.unpack_from(f"{order}i", data, position)[0]
+        bitmap = data[position + 4 : position + 4 + length]
+        if length < 0 or len(bitmap) != length:
+            raise ValueError(f"bitmap {key} is cut short")
+        position += 4 + length
+        parts.append(struct.pack("<I", key) + bitmap)
+    return b"".join(parts)
+
+
+def serialize(bitmap: BitMap64) -> bytes:
+    """The bitmap as portable RoaringBitmapArray bytes, magic number first; run-length encoded where that is smaller."""
+    compact = bitmap.copy()
+    compact.run_optimize()
+    return struct.pack("<i", PORTABLE_MAGIC) + bytes(compact.serialize())
+
+
+def dv_file_bytes(
+    bitmaps: Sequence[BitMap64], file_id: UUID, prefix: str = ""
+) -> tuple[bytes, tuple[DeletionVectorDescriptor, ...]]:
+    """One deletion vector file with these vectors: its bytes, and a `u` descriptor for each vector in order.
+
+    The file belongs at `descriptor.path`. file_id and prefix must be new, so that no file is ever written twice.
+    """
+    place = prefix + z85_encode(file_id.bytes)
+    parts, descriptors, offset = [bytes([FILE_VERSION])], [], 1
+    for bitmap in bitmaps:
+        data = serialize(bitmap)
+        parts.append(struct.pack(">i", len(data)) + data + struct.pack(">I", zlib.crc32(data)))
+        descriptors.append(DeletionVectorDescriptor("u", place, offset, len(data), len(bitmap)))
+        offset += len(parts[-1])
+    return b"".join(parts), tuple(descriptors)
+
+
+def inline_descriptor(bitmap: BitMap64) -> DeletionVectorDescriptor:
+    """A descriptor that carries the vector itself."""
+    data = serialize(bitmap)
+    padded = data + bytes(-len(data) % 4)
+    return DeletionVectorDescriptor("i", z85_encode(padded), None, len(data), len(bitmap))
+
+
+def absolute_descriptor(descriptor: DeletionVectorDescriptor, table_root: str) -> DeletionVectorDescriptor:
+    """The same vector named by its absolute path (for a table elsewhere, such as a shallow clone); inline stays."""
+    path = descriptor.path
+    if descriptor.storage_type != "u" or path is None:
+        return descriptor
+    place = encode_path(f"{table_root.rstrip('/')}/{path}")
+    return DeletionVectorDescriptor("p", place, descriptor.offset, descriptor.size_in_bytes, descriptor.cardinality)
+
+
+def from_row_indexes(indexes: Iterable[int] | np.ndarray) -> BitMap64:
+    """A bitmap of row positions, any order, repeats allowed."""
+    return BitMap64(indexes.astype(np.uint64) if isinstance(indexes, np.ndarray) else indexes)
+
+
+# ---------------------------------------------------------------- z85
+
+_Z85 = b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
+_B85 = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~"
+# The standard library's base85 differs from z85 in the alphabet alone. What is not of z85 becomes a space, an error.
+_TO_B85 = bytes(_B85[_Z85.index(c)] if c in _Z85 else 0x20 for c in range(256))
+_TO_Z85 = bytes.maketrans(_B85, _Z85)
+
+
+def z85_encode(data: bytes) -> str:
+    """z85 text of bytes whose number is a multiple of four."""
+    assert len(data) % 4 == 0, f"z85 needs whole groups of four bytes, not {len(data)} bytes"
+    return base64.b85encode(data).translate(_TO_Z85).decode("ascii")
+
+
+def z85_decode(text: str) -> bytes:
+    """Raises DeletionVectorError for text that is not z85."""
+    try:
+        if len(text) % 5:
+            raise ValueError(f"{len(text)} characters are no multiple of five")
+        return base64.b85decode(text.encode("ascii").translate(_TO_B85))
+    except ValueError as error:
+        raise DeletionVectorError(f"A deletion vector's text {text[:40]!r} is no z85: {error}. The log is damaged.") from error

@@ -1,0 +1,326 @@
+"""Names and paths: files of the log, data files, partition directories, and the text of `add.path`.
+
+In an action a path is percent-encoded text; everywhere else in this library it is decoded and canonical: relative to
+the table's root, or an absolute path (`/a/b`), or a URI of another scheme (`s3://bucket/a b`). `file:` URIs become
+absolute paths. This is the only module that knows %-encoding and Hive escaping. No input or output happens here.
+Protocol: Delta Log Entries; Checkpoints; Add File and Remove File.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum
+from urllib.parse import unquote_to_bytes
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_py.errors import CorruptTableError
+
+LOG_DIRECTORY = "_delta_log"
+SIDECAR_DIRECTORY = "_delta_log/_sidecars"
+CHANGE_DATA_DIRECTORY = "_change_data"
+LAST_CHECKPOINT = "_last_checkpoint"
+HIVE_DEFAULT_PARTITION = "__HIVE_DEFAULT_PARTITION__"
+MAX_VERSION = 2**63 - 1
+
+# ---------------------------------------------------------------- the text of add.path
+
+# A scheme has at least two characters and is followed by `:/`, so that a directory such as `time=10:20` is no URI.
+_URI = r"^[A-Za-z][A-Za-z0-9+.\-]+:/"
+_FILE_URI = r"^(?i:file):(?:/{3,}|//(?i:localhost)/+|/([^/]|$))"  # not file://host/...: that stays a URI
+_is_uri = re.compile(_URI).match
+_file_uri = re.compile(_FILE_URI)
+# What java.net.URI leaves as it is in a path, so that our text equals the text of the JVM writers byte for byte:
+# readers that compare actions before decoding them then still match our remove with their add.
+_PLAIN = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.!~'()*:@&=+$,;/")
+
+
+def decode_path(text: str) -> str:
+    """The path that `add.path` (or `remove.path`, `cdc.path`, an absolute deletion vector path) names, in canonical form.
+
+    A `%` that starts no escape stays as it is: writers exist that encode nothing.
+    Raises CorruptTableError when the escapes are not UTF-8.
+    """
+    if "%" not in text and ":" not in text and not text.startswith("//"):
+        return text
+    absolute = _is_uri(text) is not None
+    decoded = _file_uri.sub(r"/\1", text, count=1) if absolute else text
+    if "%" in decoded:
+        decoded = _percent_decode(decoded)
+    if decoded.startswith("//"):
+        return "/" + decoded.lstrip("/")
+    if not absolute and _is_uri(decoded):
+        return f"./{decoded}"  # a relative path that looks like a URI only once it is decoded
+    return decoded
+
+
+def encode_path(path: str) -> str:
+    """The text for `add.path` of a decoded path: `decode_path(encode_path(p)) == p` for every canonical p.
+
+    An absolute local path gets the scheme `file:`, as the JVM writers write it.
+    """
+    if path.startswith("/"):
+        return "file:" + _percent_encode(path)
+    if _is_uri(path):
+        scheme, colon, rest = path.partition(":")
+        return scheme + colon + _percent_encode(rest)
+    first, slash, rest = path.partition("/")
+    # A colon in the first segment of a relative reference would be read as the end of a scheme.
+    return _percent_encode(first).replace(":", "%3A") + slash + _percent_encode(rest)
+
+
+def decode_paths(paths: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+    """`decode_path` of every value of a string array; nulls stay. The same object when nothing needs decoding."""
+    if isinstance(paths, pa.ChunkedArray):
+        chunks = [decode_paths(chunk) for chunk in paths.chunks]
+        same = all(new is old for new, old in zip(chunks, paths.chunks, strict=True))
+        return paths if same else pa.chunked_array(chunks, type=paths.type)
+    escaped, coloned = _any(pc.match_substring(paths, "%")), _any(pc.match_substring(paths, ":"))
+    if not escaped and not coloned and not _any(pc.starts_with(paths, "//")):
+        return paths
+    absolute = _find_uris(paths)
+    decoded = pc.replace_substring_regex(paths, _FILE_URI, r"/\1") if _any(absolute) else paths
+    if escaped:
+        decoded = _percent_decode_array(decoded)
+    if _any(pc.starts_with(decoded, "//")):
+        decoded = pc.replace_substring_regex(decoded, "^//+", "/")
+    disguised = pc.and_(_find_uris(decoded), pc.invert(absolute))
+    if _any(disguised):
+        decoded = pc.if_else(disguised, pc.binary_join_element_wise("./", decoded, ""), decoded)
+    return decoded
+
+
+def resolve(table_root: str, path: str) -> str:
+    """The location of a decoded data path: absolute paths and URIs as they are, others below the table's root."""
+    if path.startswith("/") or _is_uri(path):
+        return path
+    return f"{table_root.rstrip('/')}/{path}"
+
+
+def is_absolute(path: str) -> bool:
+    """Whether a decoded path is an absolute path or a URI, and so is not below the table's root by its own text."""
+    return path.startswith("/") or _is_uri(path) is not None
+
+
+def _find_uris(paths: pa.Array) -> pa.Array:
+    if not _any(pc.match_substring(paths, ":/")):
+        return pa.repeat(False, len(paths))
+    return pc.match_substring_regex(paths, _URI)
+
+
+def _any(mask: pa.Array) -> bool:
+    return bool(pc.any(mask).as_py())
+
+
+def _percent_decode(text: str) -> str:
+    try:
+        return unquote_to_bytes(text).decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise CorruptTableError(
+            f"The path {text!r} in the log is no UTF-8 once it is decoded. The action that names it is damaged.", path=text
+        ) from error
+
+
+def _percent_encode(path: str) -> str:
+    return "".join(c if c in _PLAIN else _encode_char(c) for c in path)
+
+
+def _encode_char(char: str) -> str:
+    # Characters beyond ASCII stay, but for white space and controls: the rule of java.net.URI ("other").
+    if ord(char) > 0x9F and not unicodedata.category(char).startswith("Z"):
+        return char
+    return "".join(f"%{byte:02X}" for byte in char.encode("utf-8"))
+
+
+def _percent_decode_array(texts: pa.Array) -> pa.Array:
+    """Percent-decode all values at once: escapes are found and removed in the shared data buffer."""
+    wide = texts.fill_null("").cast(pa.large_binary())
+    _, offsets_buffer, data_buffer = wide.buffers()
+    offsets = np.frombuffer(offsets_buffer, dtype=np.int64)[wide.offset : wide.offset + len(wide) + 1]
+    data = np.frombuffer(data_buffer, dtype=np.uint8)
+    escapes, values = _find_escapes(data, offsets)
+    if len(escapes) == 0:
+        return texts
+    decoded = data.copy()
+    decoded[escapes] = values
+    keep = np.ones(len(data), dtype=bool)
+    keep[escapes + 1] = False
+    keep[escapes + 2] = False
+    removed_before = 2 * np.searchsorted(escapes, offsets)
+    buffers = [None, pa.py_buffer(offsets - removed_before), pa.py_buffer(decoded[keep])]
+    try:
+        built = pa.Array.from_buffers(pa.large_binary(), len(wide), buffers).cast(texts.type)
+    except pa.ArrowInvalid:
+        for text in texts.drop_null().to_pylist():  # only to name the culprit
+            _percent_decode(text)
+        raise
+    return built if texts.null_count == 0 else pc.if_else(texts.is_valid(), built, pa.scalar(None, texts.type))
+
+
+def _find_escapes(data: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Positions of the `%` of well-formed escapes that lie within one value, and the bytes they stand for."""
+    percent = np.flatnonzero(data == 0x25)
+    percent = percent[(percent >= offsets[0]) & (percent < offsets[-1])]
+    percent = percent[percent + 2 < offsets[np.searchsorted(offsets, percent, side="right")]]
+    high, low = _HEX[data[percent + 1]], _HEX[data[percent + 2]]
+    good = (high < 16) & (low < 16)
+    return percent[good], (high[good] * 16 + low[good]).astype(np.uint8)
+
+
+_HEX = np.full(256, 16, dtype=np.uint8)
+for _value, _digit in enumerate(b"0123456789abcdef"):
+    _HEX[_digit] = _value
+for _value, _digit in enumerate(b"ABCDEF", start=10):
+    _HEX[_digit] = _value
+
+# ---------------------------------------------------------------- names in _delta_log
+
+
+class LogKind(Enum):
+    """What a file directly in `_delta_log` is, by its name."""
+
+    COMMIT = "commit"
+    CHECKPOINT_CLASSIC = "classic checkpoint"
+    CHECKPOINT_MULTIPART = "part of a multi-part checkpoint"
+    CHECKPOINT_V2 = "UUID-named checkpoint"
+    COMPACTION = "log compaction"
+    CHECKSUM = "version checksum"
+    LAST_CHECKPOINT = "last checkpoint hint"
+
+
+@dataclass(frozen=True, slots=True)
+class LogName:
+    """A parsed file name of the log.
+
+    version: of the table; the first one for a compaction; -1 for the last checkpoint hint.
+    end_version: last version of a compaction. part: 1-based, of part_count, for multi-part checkpoints.
+    unique: the UUID text of a UUID-named checkpoint. extension: `json`, `parquet` or `crc`; empty for the hint.
+    """
+
+    name: str
+    kind: LogKind
+    version: int
+    end_version: int | None = None
+    part: int | None = None
+    part_count: int | None = None
+    unique: str | None = None
+    extension: str = "json"
+
+    @property
+    def is_checkpoint(self) -> bool:
+        return self.kind in (LogKind.CHECKPOINT_CLASSIC, LogKind.CHECKPOINT_MULTIPART, LogKind.CHECKPOINT_V2)
+
+
+_LOG_NAME = re.compile(
+    r"(?P<version>[0-9]{20})\."
+    r"(?:(?P<commit>json)"
+    r"|(?P<checksum>crc)"
+    r"|(?P<end>[0-9]{20})\.compacted\.json"
+    r"|checkpoint\.(?:(?P<classic>parquet)"
+    r"|(?P<part>[0-9]{10})\.(?P<count>[0-9]{10})\.parquet"
+    r"|(?P<unique>[0-9A-Za-z_-]+)\.(?P<extension>json|parquet)))"
+)
+
+
+def parse_log_name(name: str) -> LogName | None:
+    """What a file name in `_delta_log` means; None for a file that is no part of the log.
+
+    Not part of the log: names that are not padded as the protocol asks, versions above 2^63 - 1, parts outside 1..count,
+    compactions that end before they start.
+    """
+    if name == LAST_CHECKPOINT:
+        return LogName(name, LogKind.LAST_CHECKPOINT, -1, extension="")
+    match = _LOG_NAME.fullmatch(name)
+    if match is None:
+        return None
+    version = int(match["version"])
+    if version > MAX_VERSION:
+        return None
+    if match["commit"]:
+        return LogName(name, LogKind.COMMIT, version)
+    if match["checksum"]:
+        return LogName(name, LogKind.CHECKSUM, version, extension="crc")
+    if match["end"]:
+        end = int(match["end"])
+        return LogName(name, LogKind.COMPACTION, version, end_version=end) if version < end <= MAX_VERSION else None
+    if match["classic"]:
+        return LogName(name, LogKind.CHECKPOINT_CLASSIC, version, extension="parquet")
+    if match["part"]:
+        part, count = int(match["part"]), int(match["count"])
+        if not 1 <= part <= count:
+            return None
+        return LogName(name, LogKind.CHECKPOINT_MULTIPART, version, part=part, part_count=count, extension="parquet")
+    return LogName(name, LogKind.CHECKPOINT_V2, version, unique=match["unique"], extension=match["extension"])
+
+
+def _version(version: int) -> str:
+    assert 0 <= version <= MAX_VERSION, f"version {version} is out of range"
+    return f"{version:020d}"
+
+
+def version_prefix(version: int) -> str:
+    """What the names of all log files of a version start with; their order as text is the order of versions."""
+    return _version(version)
+
+
+def commit_file_name(version: int) -> str:
+    return f"{_version(version)}.json"
+
+
+def checksum_file_name(version: int) -> str:
+    return f"{_version(version)}.crc"
+
+
+def compacted_file_name(start: int, end: int) -> str:
+    assert start < end, f"a compaction from {start} to {end} is empty"
+    return f"{_version(start)}.{_version(end)}.compacted.json"
+
+
+def classic_checkpoint_name(version: int) -> str:
+    return f"{_version(version)}.checkpoint.parquet"
+
+
+def multipart_checkpoint_name(version: int, part: int, part_count: int) -> str:
+    assert 1 <= part <= part_count, f"part {part} of {part_count} does not exist"
+    return f"{_version(version)}.checkpoint.{part:010d}.{part_count:010d}.parquet"
+
+
+def v2_checkpoint_name(version: int, unique: str, extension: str) -> str:
+    """unique: a UUID's text. extension: `json` or `parquet`."""
+    assert extension in ("json", "parquet"), extension
+    return f"{_version(version)}.checkpoint.{unique}.{extension}"
+
+
+# ---------------------------------------------------------------- names of data files
+
+# Spark's list for directories of partitions: what file systems or Hive cannot hold in a name.
+_HIVE_ESCAPED = frozenset([chr(c) for c in range(0x20)] + list("\"#%'*/:=?\\{[]^\x7f"))
+
+
+def partition_directory(values: Iterable[tuple[str, str | None]]) -> str:
+    """The directory of a partition, decoded: `a=1/b=x%3Ay` for [("a", "1"), ("b", "x:y")]; "" without partition columns.
+
+    values: physical column names with their texts as in `partitionValues`, in partition column order; a null and an
+    empty text are the same partition. Hive escaping is part of the name: `encode_path` comes on top of it.
+    """
+    return "/".join(f"{_hive_escape(name)}={_hive_escape(text) if text else HIVE_DEFAULT_PARTITION}" for name, text in values)
+
+
+def _hive_escape(text: str) -> str:
+    return "".join(f"%{ord(c):02X}" if c in _HIVE_ESCAPED else c for c in text)
+
+
+def data_file_name(task: int, unique: str, sequence: int = 0, *, codec: str = "zstd", change_data: bool = False) -> str:
+    """A data file's name, as Spark names them: `part-00003-<unique>.c000.zstd.parquet`; `cdc-...` for change data.
+
+    task: number of the writing task. unique: a UUID's text, different for every attempt. sequence: counts the files of
+    one task. codec: the compression, or `none`.
+    """
+    kind = "cdc" if change_data else "part"
+    compression = "" if codec in ("none", "uncompressed") else f".{codec}"
+    return f"{kind}-{task:05d}-{unique}.c{sequence:03d}{compression}.parquet"
