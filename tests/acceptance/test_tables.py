@@ -1,0 +1,161 @@
+"""Tables of the Delta projects, read without Spark, give the rows that delta-spark reads from them.
+
+One test a table; all its checks run, and the message lists those that failed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+
+from delta_py import DeltaTable
+from delta_py.errors import DeltaError
+from delta_py.protocol.schema import schema_to_json, to_arrow_schema
+from delta_py.read.reader import read_files
+from delta_py.read.scan import ScanOptions, plan_scan
+from tests.support.corpus import Case, case_names, check_title, load_case
+from tests.support.digest import digest
+from tests.support.rows import difference
+from tests.support.spark_types import arrow_columns, json_columns, without_collation
+from tests.support.variants import canonical_json, has_variant, variants_as_json
+
+Check = Mapping[str, Any]
+
+
+@pytest.mark.parametrize("name", case_names())
+def test_table_reads_as_delta_spark_reads_it(name: str, corpus: Path) -> None:
+    case = load_case(corpus, name)
+    found = [(check, problem_of(case, check)) for check in case.checks]
+    problems = [f"{check_title(check)}: {problem}" for check, problem in found if problem is not None]
+    assert problems == [], "\n" + "\n".join(problems)
+
+
+def problem_of(case: Case, check: Check) -> str | None:
+    """None when the check holds, else what is wrong."""
+    try:
+        match check["kind"]:
+            case "read":
+                return rows_problem(case, check, read_rows(case, check))
+            case "cdf":
+                return rows_problem(case, check, read_changes(case, check))
+            case "rowtracking":
+                return rows_problem(case, check, read_row_tracking(case, check))
+            case "schema":
+                return schema_problem(case, check)
+            case "detail":
+                return detail_problem(case, check)
+            case "error":
+                return error_problem(case, check, must_fail=True)
+            case "reference-error":
+                return error_problem(case, check, must_fail=False)
+            case kind:
+                return f"no such kind of check: {kind}"
+    except DeltaError as error:
+        return str(error)
+
+
+# ---------------------------------------------------------------- reading
+
+
+def open_table(case: Case, check: Check) -> DeltaTable:
+    return DeltaTable(case.table, version=check.get("version"), timestamp=check.get("timestamp"))
+
+
+def read_rows(case: Case, check: Check) -> pa.Table:
+    return open_table(case, check).to_arrow(filter=check.get("filter"))
+
+
+def read_changes(case: Case, check: Check) -> pa.Table:
+    changes = DeltaTable(case.table).changes(
+        starting_version=check.get("startingVersion"),
+        ending_version=check.get("endingVersion"),
+        starting_timestamp=check.get("startingTimestamp"),
+        ending_timestamp=check.get("endingTimestamp"),
+    )
+    return changes.read_all()
+
+
+def read_row_tracking(case: Case, check: Check) -> pa.Table:
+    """The rows with their row_id and row_commit_version as last columns."""
+    snapshot = open_table(case, check).snapshot
+    scan = plan_scan(snapshot, options=ScanOptions(metadata_column=True))
+    batches = read_files(scan.state, scan.scan_files(), snapshot.store)
+    table = pa.Table.from_batches(batches, to_arrow_schema(scan.output_schema))
+    for name in ("row_id", "row_commit_version"):
+        table = table.append_column(name, pc.struct_field(table["_metadata"], name))
+    return table.drop_columns(["_metadata"])
+
+
+# ---------------------------------------------------------------- judging
+
+
+def rows_problem(case: Case, check: Check, table: pa.Table) -> str | None:
+    wanted = [(name, without_collation(kind)) for name, kind in check["columns"]]
+    found = arrow_columns(table.schema)
+    if (check["kind"] == "read" and found != wanted) or sorted(found) != sorted(wanted):
+        return f"columns expected: {wanted}; read: {found}"
+    table = table.select([name for name, _ in wanted]) if check["kind"] != "read" else table
+    expected = pq.read_table(case.expected(check), partitioning=None)
+    if check.get("select"):
+        return difference(expected, digest(table, check["select"]))
+    variants = [field.name for field in table.schema if has_variant(field.type)]
+    return difference(canonical_json(expected, variants), variants_as_json(table))
+
+
+def schema_problem(case: Case, check: Check) -> str | None:
+    table = open_table(case, check)
+    wanted, found = json_columns(check["expected"]), json_columns(json.loads(schema_to_json(table.struct_type)))
+    if wanted != found:
+        return f"schema expected: {wanted}; read: {found}"
+    if arrow_columns(table.schema()) != wanted:
+        return f"Arrow schema expected: {wanted}; read: {table.schema()}"
+    return None
+
+
+def detail_problem(case: Case, check: Check) -> str | None:
+    table = DeltaTable(case.table)
+    protocol = table.protocol
+    found = {
+        "numFiles": table.files().num_rows,
+        "minReaderVersion": protocol.min_reader_version,
+        "minWriterVersion": protocol.min_writer_version,
+        "partitionColumns": list(table.metadata.partition_columns),
+        "tableFeatures": sorted(table_features(table)),
+    }
+    wanted = {name: sorted(check[name]) if name == "tableFeatures" else check[name] for name in found}
+    return None if wanted == found else f"expected: {wanted}; read: {found}"
+
+
+# What each legacy version stands for, by the version at which it came.
+LEGACY_WRITER_FEATURES = {
+    2: ("appendOnly", "invariants"),
+    3: ("checkConstraints",),
+    4: ("changeDataFeed", "generatedColumns"),
+    5: ("columnMapping",),
+    6: ("identityColumns",),
+}
+
+
+def table_features(table: DeltaTable) -> set[str]:
+    protocol = table.protocol
+    named = {*(protocol.reader_features or ()), *(protocol.writer_features or ())}
+    if protocol.min_writer_version >= 7:
+        return named
+    implied = (features for version, features in LEGACY_WRITER_FEATURES.items() if version <= protocol.min_writer_version)
+    return {feature for features in implied for feature in features}
+
+
+def error_problem(case: Case, check: Check, *, must_fail: bool) -> str | None:
+    """A refusal is a DeltaError with a message that begins with its condition. Where only the reference fails, rows are fine."""
+    try:
+        table = read_changes(case, check) if check.get("of") == "cdf" else read_rows(case, check)
+    except DeltaError as error:
+        return None if str(error).startswith(f"[{error.error_class}] ") else f"the message lacks its condition: {error}"
+    return f"must be refused, but {table.num_rows} rows were read" if must_fail else None
