@@ -1,0 +1,182 @@
+"""Column mapping: logical names (users, schema) and physical names (data files, partition values, statistics).
+
+Each struct field carries `delta.columnMapping.id` and `delta.columnMapping.physicalName` in its metadata, at any depth;
+elements of arrays and keys and values of maps have no names, so only the fields of structs inside them do. Translation
+keeps everything but names. In mode `none` logical and physical are the same.
+Protocol: Column Mapping.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TypeVar
+
+from delta_py.errors import CorruptTableError
+from delta_py.protocol.schema import ArrayType, DataType, MapType, Path, StructField, StructType, find_path
+
+MODE_PROPERTY = "delta.columnMapping.mode"
+MAX_ID_PROPERTY = "delta.columnMapping.maxColumnId"
+ID = "delta.columnMapping.id"
+PHYSICAL_NAME = "delta.columnMapping.physicalName"
+MODES = ("none", "name", "id")
+
+Named = TypeVar("Named", StructField, StructType)
+
+
+def mode(configuration: Mapping[str, str]) -> str:
+    """`none`, `name` or `id`, from a table's properties. Raises CorruptTableError for another value."""
+    text = configuration.get(MODE_PROPERTY, "none").lower()
+    if text not in MODES:
+        raise CorruptTableError(
+            f"Table property {MODE_PROPERTY} is {text!r}; known are {', '.join(MODES)}.", property=MODE_PROPERTY
+        )
+    return text
+
+
+def physical_name(f: StructField, mode: str) -> str:
+    """The name of a field inside data files.
+
+    Raises CorruptTableError when the mode needs a physical name, or an id, that the field lacks.
+    """
+    if mode == "none":
+        return f.name
+    name, number = f.metadata.get(PHYSICAL_NAME), f.metadata.get(ID)
+    if not isinstance(name, str) or not name:
+        raise _missing(f, PHYSICAL_NAME, mode)
+    if mode == "id" and not _is_id(number):
+        raise _missing(f, ID, mode)
+    return name
+
+
+def to_physical(named: Named, mode: str) -> Named:
+    """The same field or schema with physical names, nested ones too; types, nullability and metadata are kept.
+
+    Raises CorruptTableError for a field without the name or id that the mode needs, and for two fields of one struct
+    with the same physical name.
+    """
+    if mode == "none":
+        return named
+    if isinstance(named, StructField):
+        return StructField(physical_name(named, mode), _rename(named.data_type, mode), named.nullable, named.metadata)
+    return _rename_struct(named, mode)
+
+
+def physical_path(schema: StructType, path: Path, mode: str) -> Path:
+    """A logical path of struct field names (found ignoring case) -> the physical one.
+
+    Raises SchemaMismatchError for a path that is not in the schema.
+    """
+    return tuple(physical_name(f, mode) for f in find_path(schema, path))
+
+
+def max_column_id(schema: StructType) -> int:
+    """The highest column id in the schema, 0 when there is none."""
+    return _max_id(schema)
+
+
+def assign(schema: StructType, physical: Callable[[StructField], str], first_free: int = 1) -> tuple[StructType, int]:
+    """Give every field that lacks them an id and a physical name.
+
+    physical: makes the name; a fresh `col-<uuid>` for new tables, the logical name for a table whose files exist.
+    first_free: the lowest id that was never handed out; raised to what the schema holds.
+    Returns the schema, and the highest id handed out so far: the table's `delta.columnMapping.maxColumnId`.
+    Protocol: Writer Requirements for Column Mapping.
+    """
+    last = max(first_free - 1, max_column_id(schema))
+
+    def visit(data_type: DataType) -> DataType:
+        match data_type:
+            case StructType(fields):
+                return StructType(tuple(complete(f) for f in fields))
+            case ArrayType(element, contains_null):
+                return ArrayType(visit(element), contains_null)
+            case MapType(key, value, contains_null):
+                return MapType(visit(key), visit(value), contains_null)
+            case _:
+                return data_type
+
+    def complete(f: StructField) -> StructField:
+        nonlocal last
+        metadata = dict(f.metadata)
+        if not _is_id(metadata.get(ID)):
+            last += 1
+            metadata[ID] = last
+        if not metadata.get(PHYSICAL_NAME):
+            metadata[PHYSICAL_NAME] = physical(f)
+        return StructField(f.name, visit(f.data_type), f.nullable, metadata)
+
+    assigned = StructType(tuple(complete(f) for f in schema.fields))
+    return assigned, last
+
+
+def strip(schema: StructType) -> StructType:
+    """The schema without ids and physical names: for a table that turns column mapping off, or a copy of the columns."""
+
+    def visit(data_type: DataType) -> DataType:
+        match data_type:
+            case StructType():
+                return strip(data_type)
+            case ArrayType(element, contains_null):
+                return ArrayType(visit(element), contains_null)
+            case MapType(key, value, contains_null):
+                return MapType(visit(key), visit(value), contains_null)
+            case _:
+                return data_type
+
+    def bare(f: StructField) -> StructField:
+        metadata = {key: item for key, item in f.metadata.items() if not key.startswith("delta.columnMapping.")}
+        return StructField(f.name, visit(f.data_type), f.nullable, metadata)
+
+    return StructType(tuple(bare(f) for f in schema.fields))
+
+
+def _rename(data_type: DataType, mode: str) -> DataType:
+    match data_type:
+        case StructType():
+            return _rename_struct(data_type, mode)
+        case ArrayType(element, contains_null):
+            return ArrayType(_rename(element, mode), contains_null)
+        case MapType(key, value, contains_null):
+            return MapType(_rename(key, mode), _rename(value, mode), contains_null)
+        case _:
+            return data_type
+
+
+def _rename_struct(struct: StructType, mode: str) -> StructType:
+    fields = tuple(to_physical(f, mode) for f in struct.fields)
+    names = [f.name for f in fields]
+    if len(set(names)) < len(names):
+        repeated = sorted({name for name in names if names.count(name) > 1})
+        raise CorruptTableError(
+            f"Columns {', '.join(struct.names)} share the physical names {', '.join(repeated)}; "
+            "which column holds which data cannot be told. The metaData action is damaged.",
+            physical_names=repeated,
+        )
+    return StructType(fields)
+
+
+def _max_id(data_type: DataType) -> int:
+    match data_type:
+        case StructType(fields):
+            own = (f.metadata.get(ID) for f in fields)
+            ids = [number for number in own if isinstance(number, int) and _is_id(number)]
+            return max([0, *ids, *(_max_id(f.data_type) for f in fields)])
+        case ArrayType(element, _):
+            return _max_id(element)
+        case MapType(key, value, _):
+            return max(_max_id(key), _max_id(value))
+        case _:
+            return 0
+
+
+def _is_id(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _missing(f: StructField, key: str, mode: str) -> CorruptTableError:
+    return CorruptTableError(
+        f"Column {f.name!r} has no {key}, which column mapping mode {mode!r} needs: its data cannot be found in the files. "
+        "The metaData action is damaged.",
+        column=f.name,
+        mode=mode,
+    )

@@ -1,0 +1,293 @@
+"""Table features: one row each, and what a protocol asks of readers and writers.
+
+A row says since which legacy version the feature is implied, which other features it needs, whether this library can
+read and write tables that have it, and how to see from the metadata that it is in use. A writer-only feature never
+keeps anybody from reading. A listed feature that is not in use owes a writer nothing, so it is refused only when it is.
+Protocol: Table Features; Protocol Evolution; Valid Feature Names in Table Features.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from delta_py.errors import CorruptTableError, UnsupportedTableFeatureError
+from delta_py.protocol.actions import Protocol
+from delta_py.protocol.schema import VARIANT, ArrayType, DataType, MapType, StructField, StructType
+
+READER_FEATURES_VERSION = 3
+WRITER_FEATURES_VERSION = 7
+
+
+class Operation(Enum):
+    READ = "read"
+    WRITE = "write"
+
+
+class Properties(Mapping[str, str]):
+    """Table properties, found ignoring case as the reference does; iteration gives the names as they were set."""
+
+    def __init__(self, values: Mapping[str, str]) -> None:
+        self._values = dict(values)
+        self._folded = {name.lower(): value for name, value in self._values.items()}
+
+    def __getitem__(self, name: str) -> str:
+        return self._folded[name.lower()]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def boolean(self, name: str, default: bool = False) -> bool:
+        """Raises CorruptTableError for a value that is neither true nor false."""
+        text = self.get(name)
+        if text is None:
+            return default
+        if text.strip().lower() not in ("true", "false"):
+            raise CorruptTableError(f"Table property {name} is {text!r}; it must be true or false.", property=name)
+        return text.strip().lower() == "true"
+
+    def integer(self, name: str, default: int) -> int:
+        """Raises CorruptTableError for a value that is no whole number."""
+        text = self.get(name)
+        try:
+            return default if text is None else int(text)
+        except ValueError as error:
+            raise CorruptTableError(f"Table property {name} is {text!r}; it must be a whole number.", property=name) from error
+
+
+InUse = Callable[[Properties, StructType], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Feature:
+    """One table feature.
+
+    reader: readers must know it too. legacy_reader, legacy_writer: versions from which it is implied, None when it is
+    never. needs: features that must be listed with it. enabled_by: the boolean property that turns it on, if there is
+    one. read, write: whether this library can. in_use: whether it asks anything of a writer who only adds rows, seen
+    from the table's properties and schema; None when that cannot be seen, so that listed means in use.
+    stands_for: the final name, when this is the name of a preview.
+    """
+
+    name: str
+    reader: bool = False
+    legacy_reader: int | None = None
+    legacy_writer: int | None = None
+    needs: tuple[str, ...] = ()
+    enabled_by: str | None = None
+    read: bool = True
+    write: bool = False
+    in_use: InUse | None = None
+    stands_for: str | None = None
+
+
+def all_fields(data_type: DataType) -> Iterator[StructField]:
+    """Every struct field at any depth, outer before inner, through arrays and maps as well."""
+    match data_type:
+        case StructType(fields):
+            for f in fields:
+                yield f
+                yield from all_fields(f.data_type)
+        case ArrayType(element, _):
+            yield from all_fields(element)
+        case MapType(key, value, _):
+            yield from all_fields(key)
+            yield from all_fields(value)
+
+
+def all_types(data_type: DataType) -> Iterator[DataType]:
+    """A type and every type inside it."""
+    yield data_type
+    match data_type:
+        case StructType(fields):
+            for f in fields:
+                yield from all_types(f.data_type)
+        case ArrayType(element, _):
+            yield from all_types(element)
+        case MapType(key, value, _):
+            yield from all_types(key)
+            yield from all_types(value)
+
+
+def _field_has(key: str) -> InUse:
+    return lambda properties, schema: any(key in f.metadata for f in all_fields(schema))
+
+
+def _property_on(name: str) -> InUse:
+    return lambda properties, schema: properties.boolean(name)
+
+
+def _property_set(prefix: str) -> InUse:
+    return lambda properties, schema: any(name.lower().startswith(prefix.lower()) for name in properties)
+
+
+def _has_variant(properties: Properties, schema: StructType) -> bool:
+    return any(t == VARIANT for t in all_types(schema))
+
+
+def _row_ids_owed(properties: Properties, schema: StructType) -> bool:
+    return not properties.boolean("delta.rowTrackingSuspended")  # where it is supported, every add needs a row id
+
+
+def _widened(properties: Properties, schema: StructType) -> bool:
+    return properties.boolean("delta.enableTypeWidening") or _field_has("delta.typeChanges")(properties, schema)
+
+
+def _checkpoints_protected(properties: Properties, schema: StructType) -> bool:
+    return properties.integer("delta.requireCheckpointProtectionBeforeVersion", 0) > 0
+
+
+_CATALOG_NEEDS = ("inCommitTimestamp", "vacuumProtocolCheck")
+_WIDENING = "delta.enableTypeWidening"
+_SHREDDING = "delta.enableVariantShredding"
+
+_ROWS: tuple[Feature, ...] = (
+    Feature("appendOnly", legacy_writer=2, enabled_by="delta.appendOnly", write=True),
+    Feature("invariants", legacy_writer=2, in_use=_field_has("delta.invariants")),
+    Feature("checkConstraints", legacy_writer=3, in_use=_property_set("delta.constraints.")),
+    Feature("changeDataFeed", legacy_writer=4, enabled_by="delta.enableChangeDataFeed", write=True),
+    Feature("generatedColumns", legacy_writer=4, in_use=_field_has("delta.generationExpression")),
+    Feature("columnMapping", reader=True, legacy_reader=2, legacy_writer=5, write=True),
+    Feature("identityColumns", legacy_writer=6, in_use=_field_has("delta.identity.start")),
+    Feature("deletionVectors", reader=True, enabled_by="delta.enableDeletionVectors", write=True),
+    Feature("rowTracking", needs=("domainMetadata",), enabled_by="delta.enableRowTracking", in_use=_row_ids_owed),
+    Feature("timestampNtz", reader=True, write=True),
+    Feature("timestampWithoutTimezone", reader=True, write=True, stands_for="timestampNtz"),
+    Feature("domainMetadata", write=True),
+    Feature("v2Checkpoint", reader=True, write=True),
+    Feature("catalogManaged", reader=True, needs=_CATALOG_NEEDS),
+    Feature("catalogOwned-preview", reader=True, needs=_CATALOG_NEEDS, stands_for="catalogManaged"),
+    Feature("icebergCompatV1", needs=("columnMapping",), in_use=_property_on("delta.enableIcebergCompatV1")),
+    Feature("icebergCompatV2", needs=("columnMapping",), in_use=_property_on("delta.enableIcebergCompatV2")),
+    Feature("icebergCompatV3", needs=("columnMapping", "rowTracking"), in_use=_property_on("delta.enableIcebergCompatV3")),
+    Feature("icebergWriterCompatV1", needs=("icebergCompatV2",), in_use=_property_on("delta.enableIcebergWriterCompatV1")),
+    Feature("clustering", needs=("domainMetadata",)),
+    Feature("vacuumProtocolCheck", reader=True, write=True),
+    Feature(
+        "inCommitTimestamp", enabled_by="delta.enableInCommitTimestamps", in_use=_property_on("delta.enableInCommitTimestamps")
+    ),
+    Feature("allowColumnDefaults", in_use=_field_has("CURRENT_DEFAULT")),
+    Feature("typeWidening", reader=True, enabled_by=_WIDENING, in_use=_widened),
+    Feature("typeWidening-preview", reader=True, enabled_by=_WIDENING, in_use=_widened, stands_for="typeWidening"),
+    Feature("variantType", reader=True, in_use=_has_variant),
+    Feature("variantType-preview", reader=True, in_use=_has_variant, stands_for="variantType"),
+    Feature("variantShredding", reader=True, enabled_by=_SHREDDING, in_use=_property_on(_SHREDDING)),
+    Feature(
+        "variantShredding-preview",
+        reader=True,
+        enabled_by=_SHREDDING,
+        in_use=_property_on(_SHREDDING),
+        stands_for="variantShredding",
+    ),
+    Feature("checkpointProtection", in_use=_checkpoints_protected),
+    Feature("materializePartitionColumns", enabled_by="delta.enableMaterializePartitionColumnsFeature"),
+    Feature("columnMappingUsageTracking", needs=("columnMapping",)),
+    Feature("collations"),
+    Feature("collations-preview", stands_for="collations"),
+    Feature(
+        "coordinatedCommits-preview",
+        needs=_CATALOG_NEEDS,
+        in_use=_property_set("delta.coordinatedCommits.commitCoordinator-preview"),
+    ),
+    Feature("redirectWriterOnly-preview", in_use=_property_set("delta.redirectWriterOnly-preview")),
+    Feature("redirectReaderWriter-preview", reader=True, read=False),
+    Feature("geospatial", reader=True, read=False),
+    Feature("geospatial-dev", reader=True, read=False, stands_for="geospatial"),
+    Feature("adaptiveMetadata-preview", reader=True, read=False),
+)
+
+FEATURES: Mapping[str, Feature] = {row.name: row for row in _ROWS}
+
+
+# ---------------------------------------------------------------- what a protocol asks for
+
+
+def reader_features(protocol: Protocol) -> frozenset[str]:
+    """Names of the features that a reader must know.
+
+    Raises CorruptTableError when the version asks for a list that is not there.
+    """
+    if protocol.min_reader_version < READER_FEATURES_VERSION:
+        implied = (f.name for f in _ROWS if f.legacy_reader is not None and f.legacy_reader <= protocol.min_reader_version)
+        return frozenset(implied)
+    return _listed(protocol.reader_features, "readerFeatures", "minReaderVersion", protocol.min_reader_version)
+
+
+def writer_features(protocol: Protocol) -> frozenset[str]:
+    """Names of the features that a writer must know. Raises CorruptTableError as `reader_features`."""
+    if protocol.min_writer_version < WRITER_FEATURES_VERSION:
+        implied = (f.name for f in _ROWS if f.legacy_writer is not None and f.legacy_writer <= protocol.min_writer_version)
+        return frozenset(name for name in implied if not FEATURES[name].reader or name in reader_features(protocol))
+    return _listed(protocol.writer_features, "writerFeatures", "minWriterVersion", protocol.min_writer_version)
+
+
+def supported_features(protocol: Protocol) -> frozenset[str]:
+    """Names of all features that the table supports, in the protocol's sense, implied ones included.
+
+    A feature of readers and writers counts only when readers are told of it. Protocol: Supported Features.
+    """
+    readers = reader_features(protocol)
+    return frozenset(name for name in writer_features(protocol) if name not in FEATURES or not FEATURES[name].reader) | readers
+
+
+def _listed(names: frozenset[str] | None, field: str, version_field: str, version: int) -> frozenset[str]:
+    if names is None:
+        raise CorruptTableError(
+            f"The protocol action has {version_field} {version} but no {field}, so what it asks for cannot be told. "
+            "The log is damaged.",
+            field=field,
+        )
+    return names
+
+
+# ---------------------------------------------------------------- what this library refuses
+
+
+def check_readable(protocol: Protocol) -> None:
+    """Raises UnsupportedTableFeatureError for a protocol that this library cannot read, naming all that is in the way."""
+    if protocol.min_reader_version > READER_FEATURES_VERSION:
+        raise _bad_version("reader", protocol.min_reader_version, READER_FEATURES_VERSION)
+    missing = sorted(name for name in reader_features(protocol) if name not in FEATURES or not FEATURES[name].read)
+    if missing:
+        raise UnsupportedTableFeatureError(
+            f"The table needs reader features that this version of pydelta cannot read: {', '.join(missing)}. "
+            "Read it with a newer version, or drop the feature with the engine that added it.",
+            features=missing,
+        )
+
+
+def check_writable(protocol: Protocol, properties: Properties, schema: StructType) -> None:
+    """Raises UnsupportedTableFeatureError for a table to which this library cannot add rows, naming all that is in the way."""
+    if protocol.min_writer_version > WRITER_FEATURES_VERSION:
+        raise _bad_version("writer", protocol.min_writer_version, WRITER_FEATURES_VERSION)
+    names = writer_features(protocol) | reader_features(protocol)
+    missing = sorted(name for name in names if not _can_write(name, properties, schema))
+    if missing:
+        raise UnsupportedTableFeatureError(
+            f"The table uses writer features that this version of pydelta cannot write: {', '.join(missing)}. "
+            "Nothing was written. Write with an engine that supports them, or with a newer version.",
+            error_class="DELTA_UNSUPPORTED_FEATURES_FOR_WRITE",
+            features=missing,
+        )
+
+
+def _can_write(name: str, properties: Properties, schema: StructType) -> bool:
+    feature = FEATURES.get(name)
+    if feature is None:
+        return False
+    return feature.write or (feature.in_use is not None and not feature.in_use(properties, schema))
+
+
+def _bad_version(kind: str, version: int, newest: int) -> UnsupportedTableFeatureError:
+    return UnsupportedTableFeatureError(
+        f"The table needs {kind} version {version}, but this version of pydelta supports {kind} versions up to {newest}. "
+        "Use a newer version.",
+        error_class="DELTA_INVALID_PROTOCOL_VERSION",
+        sql_state="KD004",
+        version=version,
+        supported=newest,
+    )

@@ -1,0 +1,149 @@
+"""What a table is: protocol, metadata, schema and properties as one checked value.
+
+`require` is the one place that decides whether a table may be read or written. The rest is looked up lazily, so that a
+protocol this library does not know is refused before anything else about the table is interpreted.
+Protocol: Protocol Evolution; Change Metadata; Table Features.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from delta_py.errors import CorruptTableError, UnsupportedOperationError, UnsupportedTableFeatureError
+from delta_py.protocol import column_mapping
+from delta_py.protocol.actions import Metadata, Protocol
+from delta_py.protocol.features import (
+    FEATURES,
+    Operation,
+    Properties,
+    check_readable,
+    check_writable,
+    supported_features,
+)
+from delta_py.protocol.schema import ArrayType, MapType, StructField, StructType, parse_schema, type_name
+
+__all__ = ["Operation", "TableConfig"]
+
+
+@dataclass(frozen=True)
+class TableConfig:
+    """A table's protocol and metadata, and what follows from them. Pickles as these two actions."""
+
+    protocol: Protocol
+    metadata: Metadata
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return TableConfig, (self.protocol, self.metadata)
+
+    def require(self, operation: Operation) -> None:
+        """Return if the table may be read, or written to, by this library.
+
+        Raises UnsupportedTableFeatureError naming what is not supported, CorruptTableError for a contradiction in the
+        table's own metadata, and UnsupportedOperationError for a table whose files are not Parquet when writing.
+        """
+        check_readable(self.protocol)
+        self._check_consistency()
+        if operation is Operation.WRITE:
+            check_writable(self.protocol, self.properties, self.schema)
+            self._check_format()
+
+    @cached_property
+    def schema(self) -> StructType:
+        """The logical schema. Raises CorruptTableError when its text cannot be parsed."""
+        return parse_schema(self.metadata.schema_string)
+
+    @cached_property
+    def physical_schema(self) -> StructType:
+        """The schema with the names inside data files, nested ones too."""
+        return column_mapping.to_physical(self.schema, self.column_mapping_mode)
+
+    @cached_property
+    def partition_fields(self) -> tuple[StructField, ...]:
+        """The partition columns' fields, in partition order. Raises CorruptTableError for one that cannot be."""
+        return tuple(self._partition_field(name) for name in self.metadata.partition_columns)
+
+    @cached_property
+    def partition_columns(self) -> tuple[str, ...]:
+        """Names of the partition columns as the schema spells them."""
+        return tuple(f.name for f in self.partition_fields)
+
+    @cached_property
+    def physical_partition_columns(self) -> tuple[str, ...]:
+        """The same columns by the names that `partitionValues` uses."""
+        return tuple(column_mapping.physical_name(f, self.column_mapping_mode) for f in self.partition_fields)
+
+    @cached_property
+    def column_mapping_mode(self) -> str:
+        """`none`, `name` or `id`."""
+        return column_mapping.mode(self.properties)
+
+    @cached_property
+    def properties(self) -> Properties:
+        """The table's properties; names are found ignoring case."""
+        return Properties(self.metadata.configuration)
+
+    @cached_property
+    def features(self) -> tuple[str, ...]:
+        """Names of all supported features in the protocol's spelling, implied ones included, sorted."""
+        return tuple(sorted(supported_features(self.protocol)))
+
+    def feature(self, name: str) -> bool:
+        """Whether the protocol supports a feature, by its final name or under the name of its preview."""
+        return name in self._final_names or name in self.features
+
+    def enabled(self, name: str) -> bool:
+        """Whether a feature is supported and turned on, or a boolean property (a name with a dot) is true.
+
+        A feature without a property of its own is on when it is supported.
+        """
+        if "." in name:
+            return self.properties.boolean(name)
+        if not self.feature(name):
+            return False
+        if name == "columnMapping":
+            return self.column_mapping_mode != "none"
+        row = FEATURES.get(name)
+        return row is None or row.enabled_by is None or self.properties.boolean(row.enabled_by)
+
+    @cached_property
+    def _final_names(self) -> frozenset[str]:
+        rows = (FEATURES[name] for name in self.features if name in FEATURES)
+        return frozenset(row.stands_for or row.name for row in rows)
+
+    def _check_consistency(self) -> None:
+        mode = self.column_mapping_mode
+        if mode != "none" and not self.feature("columnMapping"):
+            raise UnsupportedTableFeatureError(
+                f"Table property {column_mapping.MODE_PROPERTY} is {mode!r}, but the protocol does not list columnMapping: "
+                "whether the files use physical names cannot be told. The table's metadata is damaged.",
+                error_class="DELTA_FEATURES_PROTOCOL_METADATA_MISMATCH",
+                sql_state="KD004",
+                features=["columnMapping"],
+            )
+        _ = self.physical_schema, self.physical_partition_columns
+
+    def _check_format(self) -> None:
+        provider = self.metadata.format_provider
+        if provider.lower() != "parquet":
+            raise UnsupportedOperationError(
+                f"The table's format provider is {provider!r}. Only Parquet files can be written; nothing was written.",
+                provider=provider,
+            )
+
+    def _partition_field(self, name: str) -> StructField:
+        found = self.schema.find(name)
+        if found is None:
+            raise CorruptTableError(
+                f"Partition column {name!r} is not in the schema, which has {', '.join(self.schema.names)}. "
+                "The metaData action is damaged.",
+                column=name,
+            )
+        if isinstance(found.data_type, (StructType, ArrayType, MapType)):
+            raise CorruptTableError(
+                f"Partition column {name!r} is of type {type_name(found.data_type)}, which no partition value can have. "
+                "The metaData action is damaged.",
+                column=name,
+            )
+        return found
