@@ -80,9 +80,15 @@ class Protocol:
         )
 
 
+_NO_COLUMNS = '{"type":"struct","fields":[]}'
+
+
 @dataclass(frozen=True, slots=True)
 class Metadata:
-    """Protocol: Change Metadata. schema_string is the schema's JSON text; created_time_ms since 1970."""
+    """Protocol: Change Metadata. schema_string is the schema's JSON text; created_time_ms since 1970.
+
+    An action without a schema is a table without columns: older writers made such first versions.
+    """
 
     id: str
     schema_string: str
@@ -96,10 +102,10 @@ class Metadata:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:
-        form = value.get("format") or {}
+        form, schema = value.get("format") or {}, value.get("schemaString")
         return cls(
             id=_text(value.get("id"), "id", "metaData"),
-            schema_string=_text(value.get("schemaString"), "schemaString", "metaData"),
+            schema_string=_NO_COLUMNS if schema is None else _text(schema, "schemaString", "metaData"),
             partition_columns=tuple(_text(name, "partitionColumns", "metaData") for name in value.get("partitionColumns") or ()),
             configuration={k: v for k, v in (value.get("configuration") or {}).items() if v is not None},
             name=value.get("name"),
