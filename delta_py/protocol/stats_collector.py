@@ -1,0 +1,133 @@
+"""Statistics of a file that is being written, gathered batch by batch, as the JSON text of `add.stats`.
+
+Bounds and null counts of the chosen leaves; strings cut to a prefix (a cut maximum is rounded up), timestamps cut to
+milliseconds, decimals exact. A bound that JSON or the protocol cannot hold is left out, which readers take as unknown.
+Protocol: Per-file Statistics.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Any
+
+import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_py.protocol.schema import DataType, DecimalType, Path, PrimitiveType, StructType, find_path
+
+_BOUNDED = frozenset({"long", "integer", "short", "byte", "float", "double", "string", "date", "timestamp", "timestamp_ntz"})
+_LAST_CHARACTER = "\U0010ffff"
+
+
+class StatsCollector:
+    """schema: the physical schema of the data file; columns: paths of the leaves that get statistics (an array, map or
+    variant counts as a leaf and gets a null count only); string_prefix: characters kept of a string's bounds."""
+
+    def __init__(self, schema: StructType, columns: Sequence[Path], *, string_prefix: int = 32) -> None:
+        self._leaves = [(path, find_path(schema, path)[-1].data_type) for path in columns]
+        self._string_prefix = string_prefix
+        self._row_count = 0
+        self._null_counts: dict[Path, int] = dict.fromkeys((path for path, _ in self._leaves), 0)
+        self._minimum: dict[Path, pa.Scalar] = {}
+        self._maximum: dict[Path, pa.Scalar] = {}
+        self._has_nan: set[Path] = set()
+
+    @property
+    def row_count(self) -> int:
+        return self._row_count
+
+    def update(self, batch: pa.RecordBatch) -> None:
+        """Take in the rows of one batch with the physical names of the file."""
+        self._row_count += batch.num_rows
+        for path, data_type in self._leaves:
+            column = _leaf(batch, path)
+            self._null_counts[path] += column.null_count if not pa.types.is_null(column.type) else len(column)
+            if _is_bounded(data_type):
+                self._widen(path, column)
+
+    def _widen(self, path: Path, column: pa.Array) -> None:
+        if pa.types.is_floating(column.type) and pc.any(pc.is_nan(column)).as_py():
+            self._has_nan.add(path)
+            column = pc.if_else(pc.is_nan(column), pa.scalar(None, column.type), column)
+        bounds = pc.min_max(column)
+        low, high = bounds["min"], bounds["max"]
+        if not low.is_valid:
+            return
+        known_low, known_high = self._minimum.get(path), self._maximum.get(path)
+        if known_low is None or pc.less(low, known_low).as_py():
+            self._minimum[path] = low
+        if known_high is None or pc.greater(high, known_high).as_py():
+            self._maximum[path] = high
+
+    def to_json(self) -> str:
+        """The statistics of all rows so far; tightBounds is true because no row of a new file is deleted."""
+        minimum, maximum, nulls = {}, {}, {}
+        for path, _ in self._leaves:
+            _put(nulls, path, self._null_counts[path])
+            _put(minimum, path, self._lower(path))
+            _put(maximum, path, self._upper(path))
+        stats = {"numRecords": self._row_count, "minValues": minimum, "maxValues": maximum, "nullCount": nulls, "tightBounds": True}
+        return orjson.dumps(stats).decode()
+
+    def _lower(self, path: Path) -> Any:
+        value = _python_value(self._minimum.get(path))
+        return value[: self._string_prefix] if isinstance(value, str) else _json_value(value)
+
+    def _upper(self, path: Path) -> Any:
+        # NaN is larger than any number, and JSON has none: no upper bound.
+        value = None if path in self._has_nan else _python_value(self._maximum.get(path))
+        return _round_up(value, self._string_prefix) if isinstance(value, str) else _json_value(value)
+
+
+def _is_bounded(data_type: DataType) -> bool:
+    return isinstance(data_type, DecimalType) or (isinstance(data_type, PrimitiveType) and data_type.name in _BOUNDED)
+
+
+def _leaf(batch: pa.RecordBatch, path: Path) -> pa.Array:
+    column = batch.column(path[0])
+    for name in path[1:]:
+        column = pc.struct_field(column, name)
+    return column
+
+
+def _python_value(bound: pa.Scalar | None) -> Any:
+    """The bound as a Python value; None for none and for dates outside of the years 1 to 9999."""
+    try:
+        return None if bound is None else bound.as_py()
+    except (OverflowError, ValueError):
+        return None
+
+
+def _put(tree: dict[str, Any], path: Path, value: Any) -> None:
+    if value is None:
+        return
+    for name in path[:-1]:
+        tree = tree.setdefault(name, {})
+    tree[path[-1]] = value
+
+
+def _round_up(text: str, prefix: int) -> str | None:
+    """A text of about `prefix` characters that no string starting like `text` exceeds; None if there is none."""
+    if len(text) <= prefix:
+        return text
+    return None if text[prefix] == _LAST_CHARACTER else text[:prefix] + _LAST_CHARACTER
+
+
+def _json_value(value: Any) -> Any:
+    """A bound as JSON holds it; None where it cannot."""
+    match value:
+        case datetime():
+            stamp = value.replace(microsecond=value.microsecond // 1000 * 1000)
+            text = stamp.replace(tzinfo=None).isoformat(timespec="milliseconds")
+            return text if value.tzinfo is None else text + "Z"
+        case date():
+            return value.isoformat()
+        case Decimal():
+            return orjson.Fragment(format(value, "f"))
+        case float():
+            return value if math.isfinite(value) else None
+    return value
