@@ -1,0 +1,49 @@
+package pydelta.pruning;
+
+import java.util.Map;
+import java.util.Set;
+import org.apache.spark.sql.connector.catalog.Column;
+import org.apache.spark.sql.connector.catalog.SupportsRead;
+import org.apache.spark.sql.connector.catalog.Table;
+import org.apache.spark.sql.connector.read.ScanBuilder;
+import org.apache.spark.sql.execution.datasources.v2.python.PythonTable;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+
+/** Spark's table of a Python source, with a scan builder that can prune. */
+class PrunableTable implements Table, SupportsRead {
+  private final PythonTable table;
+  private final ScanRequest everything;
+  private final Tally tally;
+
+  PrunableTable(PythonTable table, ScanRequest everything, Tally tally) {
+    this.table = table;
+    this.everything = everything;
+    this.tally = tally;
+  }
+
+  public String name() {
+    return table.name();
+  }
+
+  public StructType schema() {
+    return table.schema();
+  }
+
+  public Column[] columns() {
+    return table.columns();
+  }
+
+  public Map properties() {
+    return table.properties();
+  }
+
+  public Set capabilities() {
+    return table.capabilities();
+  }
+
+  /** The options are the relation's, which the scan that was reopened already held. */
+  public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
+    return new PrunedScanBuilder(everything, tally);
+  }
+}

@@ -1,0 +1,91 @@
+package pydelta.pruning;
+
+import java.util.Locale;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.rules.Rule;
+import org.apache.spark.sql.catalyst.trees.TreeNode;
+import org.apache.spark.sql.execution.datasources.v2.V2ScanRelationPushDown$;
+import org.apache.spark.sql.internal.SQLConf;
+
+/**
+ * The optimizer rule. It reopens the scans of our Python source that Spark has planned over all columns, lets Spark's own
+ * push-down run on them once more against a builder that can prune, and checks what came out.
+ *
+ * It decides nothing itself about what a query needs. If anything fails or looks unfamiliar the plan stays as it was.
+ *
+ * Written for Janino: no lambdas, raw types where Spark's are generic.
+ */
+public class PruneScans extends Rule {
+  public static final String NAME = "pydelta.pruning.PruneScans";
+  static final String ENABLED_CONF = "spark.pydelta.pruning.enabled";
+
+  private final Set formats = ConcurrentHashMap.newKeySet();
+  private final Tally tally = new Tally();
+
+  public String ruleName() {
+    return NAME;
+  }
+
+  /** Adds the short name of a Python source whose reader understands the marker. */
+  public void addFormat(String shortName) {
+    formats.add(shortName.toLowerCase(Locale.ROOT));
+  }
+
+  /** What the rule has done, as JSON text. */
+  public String status() {
+    return tally.toJson();
+  }
+
+  public TreeNode apply(TreeNode plan) {
+    if (!enabled()) return plan;
+    try {
+      return prune((LogicalPlan) plan);
+    } catch (VirtualMachineError error) {
+      throw error;
+    } catch (Throwable error) {
+      if (error instanceof InterruptedException) Thread.currentThread().interrupt();
+      tally.backedOff(error);
+      return plan;
+    }
+  }
+
+  private static boolean enabled() {
+    return !"false".equalsIgnoreCase(SQLConf.get().getConfString(ENABLED_CONF, "true").trim());
+  }
+
+  private LogicalPlan prune(LogicalPlan plan) {
+    ReopenScans reopen = new ReopenScans(formats, tally);
+    TreeNode reopened = plan.transformDown(reopen);
+    if (reopen.count() == 0) return plan;
+
+    // Subqueries that became joins bring scans along that were pruned while they were optimized by themselves.
+    ScanCensus before = ScanCensus.of(plan);
+    LogicalPlan pruned = (LogicalPlan) ((Rule) V2ScanRelationPushDown$.MODULE$).apply(reopened);
+    ScanCensus after = ScanCensus.of(pruned);
+
+    if (after.unplanned() > 0) {
+      throw new IllegalStateException("Spark left " + after.unplanned() + " scans unplanned");
+    }
+    if (after.pruned() != before.pruned() + reopen.count() || after.others() != before.others() - reopen.count()) {
+      throw new IllegalStateException("scans went from " + before + " to " + after + " with " + reopen.count() + " reopened");
+    }
+    if (!sameOutput(plan, pruned)) {
+      throw new IllegalStateException("the plan's output changed from " + plan.output() + " to " + pruned.output());
+    }
+    tally.applied(reopen.count());
+    return pruned;
+  }
+
+  private static boolean sameOutput(LogicalPlan one, LogicalPlan other) {
+    if (one.output().length() != other.output().length()) return false;
+    for (int i = 0; i < one.output().length(); i++) {
+      Attribute a = (Attribute) one.output().apply(i);
+      Attribute b = (Attribute) other.output().apply(i);
+      if (!a.exprId().equals(b.exprId()) || !a.dataType().equals(b.dataType())) return false;
+    }
+    return true;
+  }
+}

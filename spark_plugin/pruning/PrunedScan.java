@@ -1,0 +1,58 @@
+package pydelta.pruning;
+
+import org.apache.spark.sql.connector.read.Batch;
+import org.apache.spark.sql.execution.datasources.v2.python.PythonScan;
+import org.apache.spark.sql.sources.Filter;
+
+/** Spark's scan of a Python source, over the columns that the query needs. Runs on Spark's own reader and tasks. */
+class PrunedScan extends PythonScan {
+  private final ScanRequest request;
+  private final PrunedSource source;
+  private Batch batch = null;
+
+  PrunedScan(ScanRequest request, Tally tally) {
+    this(request, new PrunedSource(request, tally));
+  }
+
+  private PrunedScan(ScanRequest request, PrunedSource source) {
+    super(source, request.shortName(), request.schema(), request.options(), new Filter[0]);
+    this.request = request;
+    this.source = source;
+  }
+
+  public synchronized Batch toBatch() {
+    if (batch == null) batch = new PrunedBatch(super.toBatch(), request);
+    return batch;
+  }
+
+  /** For explain(): plans the scan, once; the query then runs with that plan. */
+  public String description() {
+    return request.path() + " PushedFilters: " + request.predicates() + limitText() + ", " + keptText()
+        + ", ReadSchema: " + request.schema().simpleString();
+  }
+
+  /** For explain("formatted"). */
+  public scala.collection.immutable.Map getMetaData() {
+    scala.collection.immutable.Map shown = super.getMetaData();
+    shown = (scala.collection.immutable.Map) shown.updated("Location", request.path());
+    shown = (scala.collection.immutable.Map) shown.updated("PushedFilters", request.predicates().toString());
+    if (request.limit() != null) {
+      shown = (scala.collection.immutable.Map) shown.updated("PushedLimit", request.limit().toString());
+    }
+    return (scala.collection.immutable.Map) shown.updated("Kept", keptText());
+  }
+
+  private String limitText() {
+    return request.limit() == null ? "" : ", PushedLimit: " + request.limit();
+  }
+
+  /** A description must not fail; the query itself meets the same error and raises it. */
+  private String keptText() {
+    try {
+      KeptFiles kept = source.kept();
+      return kept == null ? "files not counted" : kept.toString();
+    } catch (Exception error) {
+      return "not planned: " + error.getMessage();
+    }
+  }
+}

@@ -1,0 +1,60 @@
+package pydelta.pruning;
+
+import org.apache.spark.sql.execution.datasources.v2.python.PythonDataSourceReadInfo;
+import org.apache.spark.sql.execution.datasources.v2.python.PythonDataSourceV2;
+import org.apache.spark.sql.execution.datasources.v2.python.UserDefinedPythonDataSource;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * Spark's view of the Python source for one scan only. Spark's own object is shared by all queries over a DataFrame, and so
+ * would be the read function that is kept in it.
+ */
+class PrunedSource extends PythonDataSourceV2 {
+  private static final Logger LOG = LoggerFactory.getLogger("pydelta.pruning");
+
+  private final ScanRequest request;
+  private final Tally tally;
+  private PythonDataSourceReadInfo readInfo = null;
+  private KeptFiles kept = null;
+
+  PrunedSource(ScanRequest request, Tally tally) {
+    this.request = request;
+    this.tally = tally;
+    setShortName(request.shortName());
+  }
+
+  public UserDefinedPythonDataSource source() {
+    return request.source().source();
+  }
+
+  public PythonDataSourceReadInfo getOrCreateReadInfo(
+      String shortName, CaseInsensitiveStringMap options, StructType schema, boolean isStreaming) {
+    if (isStreaming || !schema.equals(request.schema())) {
+      throw new IllegalStateException("a pruned scan of " + request.schema().catalogString() + " was asked for "
+          + (isStreaming ? "a stream of " : "") + schema.catalogString());
+    }
+    return readInfo();
+  }
+
+  /** How many files the scan reads, null if the source does not say. Plans the scan if that has not been done. */
+  KeptFiles kept() {
+    readInfo();
+    return kept;
+  }
+
+  private synchronized PythonDataSourceReadInfo readInfo() {
+    if (readInfo == null) {
+      PythonDataSourceReadInfo planned = request.plan();
+      kept = KeptFiles.in(planned.partitions());
+      if (kept != null) {
+        tally.planned(kept);
+        LOG.info("Scan of " + request.path() + " keeps " + kept);
+      }
+      readInfo = planned;
+    }
+    return readInfo;
+  }
+}

@@ -1,0 +1,95 @@
+package pydelta.pruning;
+
+import java.lang.reflect.Field;
+import java.util.Locale;
+import java.util.Set;
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
+import org.apache.spark.sql.execution.datasources.v2.python.PythonDataSourceV2;
+import org.apache.spark.sql.execution.datasources.v2.python.PythonScan;
+import org.apache.spark.sql.execution.datasources.v2.python.PythonTable;
+import org.apache.spark.sql.sources.Filter;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+
+/**
+ * Turns planned scans of our formats back into relations over a PrunableTable, with the same attributes.
+ *
+ * A scan whose read option `pruning` is false stays as it is. A scan of ours in an unexpected state raises: the caller
+ * then leaves the whole plan alone.
+ */
+class ReopenScans extends scala.runtime.AbstractPartialFunction {
+  static final String OPTION = "pruning";
+
+  private final Set formats;
+  private final Tally tally;
+  private int count = 0;
+
+  ReopenScans(Set formats, Tally tally) {
+    this.formats = formats;
+    this.tally = tally;
+  }
+
+  int count() {
+    return count;
+  }
+
+  public boolean isDefinedAt(Object node) {
+    if (!(node instanceof DataSourceV2ScanRelation)) return false;
+    DataSourceV2ScanRelation planned = (DataSourceV2ScanRelation) node;
+    if (planned.scan().getClass() != PythonScan.class) return false;
+    String shortName = (String) read(planned.scan(), "shortName");
+    if (!formats.contains(shortName.toLowerCase(Locale.ROOT))) return false;
+    CaseInsensitiveStringMap options = (CaseInsensitiveStringMap) read(planned.scan(), "options");
+    return options.getBoolean(OPTION, true);
+  }
+
+  public Object applyOrElse(Object node, scala.Function1 otherwise) {
+    return isDefinedAt(node) ? reopen((DataSourceV2ScanRelation) node) : otherwise.apply(node);
+  }
+
+  private Object reopen(DataSourceV2ScanRelation planned) {
+    DataSourceV2Relation relation = planned.relation();
+    PythonScan scan = (PythonScan) planned.scan();
+    Filter[] handedOver = (Filter[]) read(scan, "supportedFilters");
+    if (relation.table().getClass() != PythonTable.class) {
+      throw new IllegalStateException("the table is a " + relation.table().getClass().getName());
+    }
+    if (!planned.output().equals(relation.output())) {
+      throw new IllegalStateException("the scan gives " + planned.output() + " and not " + relation.output());
+    }
+    if (planned.keyGroupedPartitioning().isDefined() || planned.ordering().isDefined()) {
+      throw new IllegalStateException("the scan has a partitioning or an order");
+    }
+    if (handedOver.length > 0) {
+      throw new IllegalStateException("Spark's own push-down has already handed over filters");
+    }
+    ScanRequest everything = new ScanRequest(
+        (PythonDataSourceV2) read(scan, "ds"),
+        (String) read(scan, "shortName"),
+        (CaseInsensitiveStringMap) read(scan, "options"),
+        (StructType) read(scan, "outputSchema"));
+    count++;
+    return withTable(relation, new PrunableTable((PythonTable) relation.table(), everything, tally));
+  }
+
+  /** A copy with another table, whatever further fields this version of Spark gives a relation. */
+  private static Object withTable(DataSourceV2Relation relation, PrunableTable table) {
+    Object[] fields = new Object[relation.productArity()];
+    for (int i = 0; i < fields.length; i++) {
+      Object field = relation.productElement(i);
+      fields[i] = field == relation.table() ? table : field;
+    }
+    return relation.makeCopy(fields);
+  }
+
+  private static Object read(Object scan, String name) {
+    try {
+      Field field = PythonScan.class.getDeclaredField(name);
+      field.setAccessible(true);
+      return field.get(scan);
+    } catch (Exception error) {
+      throw new IllegalStateException("PythonScan has no readable field " + name, error);
+    }
+  }
+}

@@ -1,0 +1,129 @@
+package pydelta.pruning;
+
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Collections;
+import java.util.List;
+import org.apache.spark.sql.execution.datasources.v2.python.PythonDataSourceCreationResult;
+import org.apache.spark.sql.execution.datasources.v2.python.PythonDataSourceReadInfo;
+import org.apache.spark.sql.execution.datasources.v2.python.PythonDataSourceV2;
+import org.apache.spark.sql.types.Metadata;
+import org.apache.spark.sql.types.MetadataBuilder;
+import org.apache.spark.sql.types.StructField;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+
+/**
+ * What one scan asks of one Python DataSource: columns, predicates, a limit. Immutable.
+ *
+ * Two requests are equal when their scans give the same rows; Spark then runs a repeated part of a query once.
+ */
+class ScanRequest {
+  static final String MARKER_KEY = "pydelta.pruning";
+
+  private final PythonDataSourceV2 source;
+  private final String shortName;
+  private final CaseInsensitiveStringMap options;
+  private final StructType fullSchema;
+  private final StructType schema;
+  private final List predicates;
+  private final Integer limit;
+
+  /** Asks for every column and row. */
+  ScanRequest(PythonDataSourceV2 source, String shortName, CaseInsensitiveStringMap options, StructType fullSchema) {
+    this(source, shortName, options, fullSchema, fullSchema, Collections.EMPTY_LIST, null);
+  }
+
+  private ScanRequest(
+      PythonDataSourceV2 source, String shortName, CaseInsensitiveStringMap options, StructType fullSchema,
+      StructType schema, List predicates, Integer limit) {
+    this.source = source;
+    this.shortName = shortName;
+    this.options = options;
+    this.fullSchema = fullSchema;
+    this.schema = schema;
+    this.predicates = predicates;
+    this.limit = limit;
+  }
+
+  /** predicates: PredicateJson. limit: null for all rows. */
+  ScanRequest narrowed(StructType columns, List predicates, Integer limit) {
+    return new ScanRequest(source, shortName, options, fullSchema, columns, new ArrayList(predicates), limit);
+  }
+
+  PythonDataSourceV2 source() {
+    return source;
+  }
+
+  String shortName() {
+    return shortName;
+  }
+
+  CaseInsensitiveStringMap options() {
+    return options;
+  }
+
+  StructType schema() {
+    return schema;
+  }
+
+  List predicates() {
+    return predicates;
+  }
+
+  Integer limit() {
+    return limit;
+  }
+
+  String path() {
+    return (String) options.getOrDefault("path", "?");
+  }
+
+  /** One call of a Python worker, which gives the read function and the partitions. */
+  PythonDataSourceReadInfo plan() {
+    return source.source().createReadInfoInPython(pythonSource(), markedSchema(), false);
+  }
+
+  /**
+   * The pickled DataSource that `load` made: the table's version is pinned in it. Spark's object is shared by all
+   * queries over a DataFrame and not made for threads.
+   */
+  private PythonDataSourceCreationResult pythonSource() {
+    synchronized (source) {
+      return source.getOrCreateDataSourceInPython(shortName, options, new scala.Some(fullSchema));
+    }
+  }
+
+  /** The schema for Python's eyes only: the first field's metadata holds the marker. */
+  private StructType markedSchema() {
+    StructField[] fields = (StructField[]) schema.fields().clone();
+    if (fields.length == 0) return schema;
+    StructField first = fields[0];
+    Metadata marked = new MetadataBuilder().withMetadata(first.metadata()).putString(MARKER_KEY, marker()).build();
+    fields[0] = new StructField(first.name(), first.dataType(), first.nullable(), marked);
+    return new StructType(fields);
+  }
+
+  private String marker() {
+    StringBuilder text = new StringBuilder("{\"predicates\": [");
+    for (int i = 0; i < predicates.size(); i++) {
+      if (i > 0) text.append(", ");
+      text.append(((PredicateJson) predicates.get(i)).json());
+    }
+    return text.append("], \"limit\": ").append(limit).append("}").toString();
+  }
+
+  public boolean equals(Object object) {
+    if (!(object instanceof ScanRequest)) return false;
+    ScanRequest other = (ScanRequest) object;
+    return marker().equals(other.marker())
+        && schema.equals(other.schema)
+        && fullSchema.equals(other.fullSchema)
+        && options.equals(other.options)
+        && (source == other.source || Arrays.equals(pythonSource().dataSource(), other.pythonSource().dataSource()));
+  }
+
+  public int hashCode() {
+    return 31 * schema.hashCode() + marker().hashCode();
+  }
+}

@@ -1,0 +1,41 @@
+package pydelta.pruning;
+
+import com.fasterxml.jackson.databind.node.TextNode;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/** What the rule has done in a session. The first time that it leaves a plan alone it says so in the log. */
+class Tally {
+  private static final Logger LOG = LoggerFactory.getLogger("pydelta.pruning");
+
+  private long applied = 0;
+  private long backedOff = 0;
+  private String lastError = null;
+  private KeptFiles lastScan = null;
+
+  synchronized void applied(int scans) {
+    applied += scans;
+  }
+
+  synchronized void backedOff(Throwable error) {
+    backedOff++;
+    lastError = error.toString();
+    if (backedOff == 1) {
+      LOG.warn("A query is read without column pruning: " + lastError + ". Its rows are right, but all columns and files of "
+          + "the tables are read; the read options `columns` and `filter` prune by hand. Later queries are only counted: see "
+          + "spark_plugin.pruning.status(spark).");
+    }
+    LOG.debug("A query is read without column pruning", error);
+  }
+
+  synchronized void planned(KeptFiles kept) {
+    lastScan = kept;
+  }
+
+  synchronized String toJson() {
+    return "{\"applied\": " + applied
+        + ", \"backed_off\": " + backedOff
+        + ", \"last_error\": " + (lastError == null ? "null" : TextNode.valueOf(lastError).toString())
+        + ", \"last_scan\": " + (lastScan == null ? "null" : lastScan.toJson()) + "}";
+  }
+}

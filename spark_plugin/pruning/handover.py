@@ -1,0 +1,143 @@
+"""What the rule hands to the source with a scan's schema, and the report that goes back.
+
+The rule writes JSON text into the metadata of the first field, under MARKER_KEY: `{"predicates": [...], "limit": n}`.
+A predicate is `{"name": "<", "children": [...]}`, a column `{"column": ["st", "x"]}`, a constant
+`{"type": "integer", "value": 5}` as PredicateJson.java describes. A schema without fields carries no marker and needs
+none: filters and limits come with the columns that they are about.
+"""
+
+from __future__ import annotations
+
+import base64
+import datetime as dt
+import decimal
+import json
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.types import StructField, StructType
+
+from delta_py.expressions import tree
+from delta_py.protocol.schema import primitive_from_name
+
+if TYPE_CHECKING:
+    from delta_py.read.scan import ScanReport
+
+MARKER_KEY = "pydelta.pruning"
+
+_EPOCH = dt.datetime(1970, 1, 1)
+_COMPARISONS = frozenset({"=", "<=>", "<", "<=", ">", ">="})
+_STRING_MATCHES = {"STARTS_WITH": "startswith", "ENDS_WITH": "endswith", "CONTAINS": "contains"}
+
+
+def is_pruned(schema: StructType) -> bool:
+    """Whether the pruning rule made this schema. A schema without fields is one that it made."""
+    return not schema.fields or _marker(schema) is not None
+
+
+def strip_marker(schema: StructType) -> StructType:
+    """The schema without the rule's marker; the same object when there is none."""
+    if _marker(schema) is None:
+        return schema
+    return StructType([_without_marker(field) for field in schema.fields])
+
+
+def pushed_predicate(schema: StructType) -> tree.Expression | None:
+    """What is asked of the rows, as far as it could be handed over; None if nothing.
+
+    Columns are logical paths in the schema's own spelling and are part of the schema. Rows for which it is not true may
+    be left out of what is read; Spark filters again.
+    """
+    asked = (_predicate(text) for text in _handed_over(schema).get("predicates", ()))
+    parts = tuple(part for part in asked if part is not None)
+    return tree.conjunction(parts) if parts else None
+
+
+def pushed_limit(schema: StructType) -> int | None:
+    """Exactly this many rows are wanted, or all if there are fewer; None if there is no limit. Never with a predicate.
+
+    Spark does not count again: there must be one partition, and reading must stop at that row.
+    """
+    limit = _handed_over(schema).get("limit")
+    return None if limit is None else int(limit)
+
+
+def explain_text(report: ScanReport) -> str:
+    """The report in the form that KeptFiles.java finds inside a pickled partition."""
+    return f"pydelta-kept:{report.files_kept}/{report.files_total} files,{report.bytes_kept}/{report.bytes_total} bytes;"
+
+
+# ---------------------------------------------------------------- the marker
+
+
+def _marker(schema: StructType) -> str | None:
+    return next((field.metadata[MARKER_KEY] for field in schema.fields if MARKER_KEY in (field.metadata or {})), None)
+
+
+def _without_marker(field: StructField) -> StructField:
+    metadata = {key: value for key, value in (field.metadata or {}).items() if key != MARKER_KEY}
+    return StructField(field.name, field.dataType, field.nullable, metadata)
+
+
+def _handed_over(schema: StructType) -> dict[str, Any]:
+    text = _marker(schema)
+    return {} if text is None else json.loads(text)
+
+
+# ---------------------------------------------------------------- predicates
+
+
+def _predicate(value: dict[str, Any]) -> tree.Expression | None:
+    """None for a predicate with a constant that Python cannot hold (a date beyond the year 9999)."""
+    try:
+        return _expression(value)
+    except (OverflowError, decimal.InvalidOperation):
+        return None
+
+
+def _expression(value: dict[str, Any]) -> tree.Expression:
+    if "column" in value:
+        return tree.Column(tuple(value["column"]))
+    if "type" in value:
+        return _literal(value)
+    name, operands = value["name"], tuple(_expression(child) for child in value["children"])
+    match name, operands:
+        case "AND", _:
+            return tree.And(operands)
+        case "OR", _:
+            return tree.Or(operands)
+        case "NOT", (operand,):
+            return tree.Not(operand)
+        case "IS_NULL", (operand,):
+            return tree.IsNull(operand)
+        case "IS_NOT_NULL", (operand,):
+            return tree.Not(tree.IsNull(operand))
+        case "<>", (left, right):
+            return tree.Not(tree.Comparison("=", left, right))
+        case _, (left, right) if name in _COMPARISONS:
+            return tree.Comparison(name, left, right)
+        case _, (operand, tree.Literal(str(pattern))) if name in _STRING_MATCHES:
+            return tree.StringMatch(_STRING_MATCHES[name], operand, pattern)
+        case "IN", (operand, *options) if all(isinstance(option, tree.Literal) for option in options):
+            return tree.In(operand, tuple(options))
+    raise ValueError(f"The pruning rule handed over a predicate that the source does not know: {value!r}.")
+
+
+def _literal(value: dict[str, Any]) -> tree.Literal:
+    data_type = primitive_from_name(value["type"])
+    constant = value["value"]
+    if constant is None:
+        return tree.Literal(None, data_type)
+    match value["type"]:
+        case "date":
+            return tree.Literal((_EPOCH + dt.timedelta(days=constant)).date(), data_type)
+        case "timestamp":
+            return tree.Literal((_EPOCH + dt.timedelta(microseconds=constant)).replace(tzinfo=dt.UTC), data_type)
+        case "timestamp_ntz":
+            return tree.Literal(_EPOCH + dt.timedelta(microseconds=constant), data_type)
+        case "float" | "double":
+            return tree.Literal(float(constant), data_type)
+        case "binary":
+            return tree.Literal(base64.b64decode(constant), data_type)
+        case name if name.startswith("decimal"):
+            return tree.Literal(decimal.Decimal(constant), data_type)
+    return tree.Literal(constant, data_type)

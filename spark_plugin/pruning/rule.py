@@ -1,0 +1,148 @@
+"""Installs the pruning rule into a Spark session, and says what it has done there.
+
+`install` never fails: where the rule cannot be had, it says so once and tables are read unpruned.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from dataclasses import dataclass
+from importlib import resources
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+import pyspark
+from pyspark.sql import SparkSession
+
+if TYPE_CHECKING:
+    from delta_py.read.scan import ScanReport
+
+ENABLED_CONF = "spark.pydelta.pruning.enabled"
+"""Set to false in a session to read everything; the read option `pruning` does it for one table."""
+
+_RULE = "pydelta.pruning.PruneScans"
+_SPARK_VERSIONS = ("4.2.", "4.3.")
+_PYTHON_SCAN = "org.apache.spark.sql.execution.datasources.v2.python.PythonScan"
+
+_log = logging.getLogger("pydelta.pruning")
+
+_unavailable: WeakKeyDictionary[SparkSession, str] = WeakKeyDictionary()
+"""Sessions that were told that they go without the rule, and why."""
+
+_compiled: list[tuple[Any, Any]] = []
+"""(Py4J gateway, rule class) of each JVM, in practice one. Compiled once: Py4J remembers methods by the class's name."""
+
+
+@dataclass(frozen=True, slots=True)
+class PruningStatus:
+    """What the rule does in a session.
+
+    installed: the rule is among the session's optimizer rules now. applied: scans that it pruned. backed_off: plans that
+    it left as they were because something failed or was not understood; last_error is the latest reason, or why the rule
+    is not installed. last_scan: files and bytes kept by the scan that was planned last, None if none said.
+    """
+
+    installed: bool
+    applied: int = 0
+    backed_off: int = 0
+    last_error: str | None = None
+    last_scan: ScanReport | None = None
+
+
+def install(spark: SparkSession, *formats: str) -> bool:
+    """Add the rule to the session, unless it is there, and let it prune the formats (by default `pydelta`).
+
+    Returns whether the rule is there. If not, a warning has said why and what to do, once a session. Rules of others are
+    kept; if another library has overwritten the list since, the rule is added again and counts from zero.
+    """
+    try:
+        _refuse_unknown(spark)
+        experimental = spark._jsparkSession.experimental()
+        rule = _find_rule(experimental)
+        if rule is None:
+            rule = _rule_class(spark).newInstance()
+            getattr(experimental, "extraOptimizations_$eq")(experimental.extraOptimizations().appended(rule))
+        for name in formats or ("pydelta",):
+            rule.addFormat(name)
+    except Exception as error:  # whatever a locked-down or foreign Spark answers, reading must go on
+        _warn_once(spark, _reason(error))
+        return False
+    _unavailable.pop(spark, None)
+    return True
+
+
+def status(spark: SparkSession) -> PruningStatus:
+    """What the rule has done in this session, and in clones of it such as Spark's streaming makes."""
+    if spark in _unavailable:
+        return PruningStatus(installed=False, last_error=_unavailable[spark])
+    rule = None if _is_connect(spark) else _find_rule(spark._jsparkSession.experimental())
+    if rule is None:
+        return PruningStatus(installed=False)
+    told = json.loads(rule.status())
+    return PruningStatus(True, told["applied"], told["backed_off"], told["last_error"], _scan_report(told["last_scan"]))
+
+
+def _scan_report(told: dict[str, int] | None) -> ScanReport | None:
+    from delta_py.read.scan import ScanReport  # costs more to import than a session that never asks should pay
+
+    return None if told is None else ScanReport(**told)
+
+
+def _is_connect(spark: SparkSession) -> bool:
+    return type(spark).__module__.startswith("pyspark.sql.connect.")
+
+
+def _refuse_unknown(spark: SparkSession) -> None:
+    if _is_connect(spark):
+        raise NotImplementedError("a Spark Connect client cannot add optimizer rules")
+    if not spark.version.startswith(_SPARK_VERSIONS):
+        known = " and ".join(f"{version}x" for version in _SPARK_VERSIONS)
+        raise NotImplementedError(f"it is made for Spark {known}, and this is {spark.version} (pyspark {pyspark.__version__})")
+
+
+def _find_rule(experimental: Any) -> Any | None:
+    rules = experimental.extraOptimizations()
+    found = (rules.apply(i) for i in range(rules.length()))
+    return next((rule for rule in found if rule.ruleName() == _RULE), None)
+
+
+def _rule_class(spark: SparkSession) -> Any:
+    gateway = spark.sparkContext._gateway
+    for known, rule_class in _compiled:
+        if known is gateway:
+            return rule_class
+    rule_class = _compile(spark)
+    _compiled.append((gateway, rule_class))
+    return rule_class
+
+
+def _compile(spark: SparkSession) -> Any:
+    """The rule's Class, compiled from the sources in this package by Spark's own Janino."""
+    jvm: Any = spark.sparkContext._jvm
+    sources = jvm.java.util.HashMap()
+    for entry in resources.files(__package__).iterdir():
+        if entry.name.endswith(".java"):
+            sources.put(f"pydelta/pruning/{entry.name}", entry.read_bytes())
+    context = jvm.java.lang.Thread.currentThread().getContextClassLoader()
+    parent = jvm.java.lang.Class.forName(_PYTHON_SCAN, False, context).getClassLoader()
+    finder = jvm.org.codehaus.commons.compiler.util.resource.MapResourceFinder(sources)
+    return jvm.org.codehaus.janino.JavaSourceClassLoader(parent, finder, "UTF-8").loadClass(_RULE)
+
+
+def _reason(error: Exception) -> str:
+    """The error in one line. Py4J's own text says only that a call failed, and goes on with Java's stack."""
+    thrown = getattr(error, "java_exception", None)
+    text = f"{type(error).__name__}: {error}" if thrown is None else str(thrown.toString())
+    return " ".join(line.strip() for line in text.strip().splitlines()[:2])
+
+
+def _warn_once(spark: SparkSession, reason: str) -> None:
+    told = spark in _unavailable
+    _unavailable[spark] = reason
+    if not told:
+        _log.warning(
+            "pydelta reads without column pruning in this session: %s. Rows are right, but every column and every file of a "
+            "table is read. Name what a query needs by hand: .option('columns', 'a, b').option('filter', \"a > 1\").",
+            reason,
+        )

@@ -1,0 +1,137 @@
+"""A small Python data source over a directory of Parquet files, built on what the pruning rule hands over and nothing else.
+
+It drops exactly the rows that the predicate rejects, keeps exactly the files that have others, and stops at the limit:
+the most that a source may do, so that a rule which hands over too much shows as wrong rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from operator import and_, or_
+from pathlib import Path
+from types import SimpleNamespace
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+from pyspark.sql.types import StructType
+
+from delta_py.expressions import tree
+from spark_plugin.pruning import explain_text, is_pruned, pushed_limit, pushed_predicate, strip_marker
+
+FORMAT = "pruning_test"
+
+
+class ParquetSource(DataSource):
+    @classmethod
+    def name(cls) -> str:
+        return FORMAT
+
+    def schema(self) -> StructType:
+        first = min(Path(self.options["path"]).glob("*.parquet"))
+        return from_arrow_schema(pq.read_schema(first))
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        return ParquetReader(self.options["path"], schema)
+
+
+@dataclass
+class FilePartition(InputPartition):
+    files: list[Path]
+    report: str | None = None
+
+
+class ParquetReader(DataSourceReader):
+    def __init__(self, path: str, schema: StructType) -> None:
+        self.path = path
+        self.pruned = is_pruned(schema)
+        self.schema = to_arrow_schema(strip_marker(schema), timezone="UTC")
+        self.limit = pushed_limit(schema)
+        self.predicate = pushed_predicate(schema)
+
+    def partitions(self) -> Sequence[InputPartition]:
+        files = sorted(Path(self.path).glob("*.parquet"))
+        kept = [file for file in files if self.predicate is None or self._table(file).num_rows]
+        report = SimpleNamespace(files_total=len(files), bytes_total=_size(files), files_kept=len(kept), bytes_kept=_size(kept))
+        groups = [[file] for file in kept] if self.limit is None else [kept]
+        partitions = [FilePartition(group) for group in groups] or [FilePartition([])]
+        if self.pruned:
+            partitions[0].report = explain_text(report)
+        return partitions
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        assert isinstance(partition, FilePartition)
+        if not partition.files:
+            return
+        table = pa.concat_tables([self._table(file) for file in partition.files]).slice(0, self.limit)
+        if not self.schema.names:
+            yield pa.RecordBatch.from_arrays([pa.nulls(table.num_rows)], ["_"]).select([])
+            return
+        fitted = pa.Table.from_arrays([_fit(table.column(f.name), f.type) for f in self.schema], schema=self.schema)
+        yield from fitted.to_batches(max_chunksize=10_000)
+
+    def _table(self, file: Path) -> pa.Table:
+        table = pq.read_table(file, partitioning=None)
+        return table if self.predicate is None else table.filter(_mask(self.predicate))
+
+
+def _size(files: list[Path]) -> int:
+    return sum(file.stat().st_size for file in files)
+
+
+def _fit(column: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray:
+    """The column with only the nested fields that were asked for."""
+    if column.type.equals(wanted):
+        return column
+    if pa.types.is_timestamp(wanted):
+        return column.cast(wanted)
+    array = column.combine_chunks()
+    assert pa.types.is_struct(wanted), f"{column.type} was asked for as {wanted}"
+    children = [array.field(field.name) for field in wanted]
+    return pa.chunked_array([pa.StructArray.from_arrays(children, fields=list(wanted), mask=array.is_null())])
+
+
+def _mask(predicate: tree.Expression) -> pc.Expression:
+    match predicate:
+        case tree.Column(path):
+            return pc.field(*path)
+        case tree.Literal(value, _):
+            return pc.scalar(value)
+        case tree.And(parts):
+            return reduce(and_, [_mask(part) for part in parts], pc.scalar(True))
+        case tree.Or(parts):
+            return reduce(or_, [_mask(part) for part in parts], pc.scalar(False))
+        case tree.Not(part):
+            return ~_mask(part)
+        case tree.IsNull(part):
+            return _mask(part).is_null()
+        case tree.In(operand, options):
+            return reduce(or_, [_mask(operand) == _mask(option) for option in options])
+        case tree.StringMatch("startswith", operand, pattern):
+            return pc.starts_with(_mask(operand), pattern)
+        case tree.StringMatch("endswith", operand, pattern):
+            return pc.ends_with(_mask(operand), pattern)
+        case tree.StringMatch("contains", operand, pattern):
+            return pc.match_substring(_mask(operand), pattern)
+        case tree.Comparison(op, left, right):
+            return _comparison(op, _mask(left), _mask(right))
+    raise AssertionError(f"the rule handed over {predicate}")
+
+
+def _comparison(op: str, left: pc.Expression, right: pc.Expression) -> pc.Expression:
+    match op:
+        case "=":
+            return left == right
+        case "<":
+            return left < right
+        case "<=":
+            return left <= right
+        case ">":
+            return left > right
+        case ">=":
+            return left >= right
+    return pc.fill_null(left == right, False) | (left.is_null() & right.is_null())
