@@ -1,0 +1,123 @@
+"""Make a table of plain rows in two versions: 0 whole, 1 with a share of the rows deleted by deletion vectors.
+
+    python benchmarks/make_scan_table.py DIRECTORY --rows 8000000
+
+The rows are the same at every run. The data files are the same in both versions, so that a scan of version 1 beside a
+scan of version 0 shows what deletion vectors cost, and Spark's own Parquet reader can read DIRECTORY/*.parquet.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from delta_py.protocol.deletion_vectors import deletion_vector_file_name, dv_file_bytes, from_row_indexes
+
+FILES = 16
+_T0_MS = 1_700_000_000_000
+_FIELDS = [
+    ("id", "long"),
+    ("a", "integer"),
+    ("b", "long"),
+    ("x", "double"),
+    ("y", "double"),
+    ("kind", "string"),
+    ("name", "string"),
+    ("day", "date"),
+    ("at", "timestamp"),
+    ("price", "decimal(12,2)"),
+]
+
+
+def make_table(directory: str, rows: int = 8_000_000, deleted_share: float = 0.1) -> int:
+    """Write the table into `directory`, which is emptied. Returns the number of rows left in version 1."""
+    shutil.rmtree(directory, ignore_errors=True)
+    os.makedirs(os.path.join(directory, "_delta_log"))
+    per_file = rows // FILES
+    adds = [_write_file(directory, number, per_file) for number in range(FILES)]
+    features = ["deletionVectors"]
+    protocol = {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": features, "writerFeatures": features}
+    metadata = {
+        "id": "b5a1a8f0-0000-4000-8000-000000000002",
+        "format": {"provider": "parquet", "options": {}},
+        "schemaString": json.dumps(
+            {"type": "struct", "fields": [{"name": n, "type": t, "nullable": True, "metadata": {}} for n, t in _FIELDS]}
+        ),
+        "partitionColumns": [],
+        "configuration": {"delta.enableDeletionVectors": "true"},
+        "createdTime": _T0_MS,
+    }
+    _write_commit(directory, 0, [{"protocol": protocol}, {"metaData": metadata}, *({"add": add} for add in adds)])
+    deletions = _deletions(directory, adds, per_file, deleted_share)
+    _write_commit(directory, 1, deletions)
+    return per_file * FILES - sum(action["add"]["deletionVector"]["cardinality"] for action in deletions if "add" in action)
+
+
+def _write_file(directory: str, number: int, rows: int) -> dict[str, Any]:
+    random = np.random.default_rng(number)
+    ids = np.arange(number * rows, (number + 1) * rows, dtype=np.int64)
+    cents = pa.array(random.integers(0, 10**9, rows)).cast(pa.decimal128(21, 0))
+    table = pa.table(
+        {
+            "id": ids,
+            "a": random.integers(0, 1000, rows, dtype=np.int32),
+            "b": random.integers(0, 2**60, rows),
+            "x": random.random(rows),
+            "y": random.normal(size=rows),
+            "kind": pa.array([f"kind-{i}" for i in range(20)]).take(pa.array(random.integers(0, 20, rows))),
+            "name": pa.array(random.integers(0, 2**40, rows)).cast(pa.string()),
+            "day": pa.array((18_000 + ids % 2_000).astype(np.int32)).cast(pa.date32()),
+            "at": pa.array(_T0_MS * 1000 + ids * 1_000_000).cast(pa.timestamp("us", "UTC")),
+            "price": pa.Array.from_buffers(pa.decimal128(12, 2), rows, cents.buffers()),
+        }
+    )
+    name = f"part-{number:05d}.snappy.parquet"
+    path = os.path.join(directory, name)
+    pq.write_table(table, path, compression="snappy", row_group_size=1 << 17)
+    stats = {"numRecords": rows, "minValues": {"id": int(ids[0])}, "maxValues": {"id": int(ids[-1])}, "nullCount": {"id": 0}}
+    return {
+        "path": name,
+        "partitionValues": {},
+        "size": os.path.getsize(path),
+        "modificationTime": _T0_MS,
+        "dataChange": True,
+        "stats": json.dumps(stats),
+    }
+
+
+def _deletions(directory: str, adds: list[dict[str, Any]], rows: int, share: float) -> list[dict[str, Any]]:
+    """Remove and add actions that give each file a deletion vector; one DV file holds them all."""
+    random = np.random.default_rng(1)
+    bitmaps = [from_row_indexes(np.flatnonzero(random.random(rows) < share)) for _ in adds]
+    file_id = UUID("b5a1a8f0-0000-4000-8000-000000000003")
+    data, descriptors = dv_file_bytes(bitmaps, file_id)
+    with open(os.path.join(directory, deletion_vector_file_name(file_id)), "wb") as file:
+        file.write(data)
+    actions: list[dict[str, Any]] = []
+    for add, descriptor in zip(adds, descriptors, strict=True):
+        stats = json.dumps({**json.loads(add["stats"]), "tightBounds": False})
+        removed = {"path": add["path"], "deletionTimestamp": _T0_MS, "dataChange": True}
+        actions += [{"remove": removed}, {"add": {**add, "stats": stats, "deletionVector": descriptor.to_json()}}]
+    return actions
+
+
+def _write_commit(directory: str, version: int, actions: list[dict[str, Any]]) -> None:
+    info = {"commitInfo": {"timestamp": _T0_MS + version, "operation": "DELETE" if version else "WRITE"}}
+    with open(os.path.join(directory, "_delta_log", f"{version:020d}.json"), "w") as file:
+        file.writelines(json.dumps(action, separators=(",", ":")) + "\n" for action in [info, *actions])
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("directory")
+    parser.add_argument("--rows", type=int, default=8_000_000)
+    arguments = parser.parse_args()
+    make_table(arguments.directory, arguments.rows)
