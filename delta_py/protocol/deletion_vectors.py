@@ -7,7 +7,6 @@ Protocol: Deletion Vectors; Deletion Vector Format; Deletion Vector File Storage
 
 from __future__ import annotations
 
-import base64
 import struct
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
@@ -277,24 +276,27 @@ def from_row_indexes(indexes: Iterable[int] | np.ndarray) -> BitMap64:
 
 # ---------------------------------------------------------------- z85
 
-_Z85 = b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
-_B85 = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~"
-# The standard library's base85 differs from z85 in the alphabet alone. What is not of z85 becomes a space, an error.
-_TO_B85 = bytes(_B85[_Z85.index(c)] if c in _Z85 else 0x20 for c in range(256))
-_TO_Z85 = bytes.maketrans(_B85, _Z85)
+_Z85 = np.frombuffer(b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#", np.uint8)
+_POWERS = np.array([85**4, 85**3, 85**2, 85, 1], np.uint64)
+_NO_DIGIT = 85
+_DIGITS = np.full(256, _NO_DIGIT, np.uint64)
+_DIGITS[_Z85] = np.arange(85)
 
 
 def z85_encode(data: bytes) -> str:
     """z85 text of bytes whose number is a multiple of four."""
     assert len(data) % 4 == 0, f"z85 needs whole groups of four bytes, not {len(data)} bytes"
-    return base64.b85encode(data).translate(_TO_Z85).decode("ascii")
+    groups = np.frombuffer(data, ">u4").astype(np.uint64)
+    return bytes(_Z85[groups[:, None] // _POWERS % 85]).decode("ascii")
 
 
 def z85_decode(text: str) -> bytes:
-    """Raises DeletionVectorError for text that is not z85."""
-    try:
-        if len(text) % 5:
-            raise ValueError(f"{len(text)} characters are no multiple of five")
-        return base64.b85decode(text.encode("ascii").translate(_TO_B85))
-    except ValueError as error:
-        raise DeletionVectorError(f"A deletion vector's text {text[:40]!r} is no z85: {error}. The log is damaged.") from error
+    """Raises DeletionVectorError for text that is not z85.
+
+    A group of five beyond four bytes keeps its low 32 bits, as the JVM reader decodes it: tables with such text exist.
+    """
+    digits = _DIGITS[np.frombuffer(text.encode("utf-8"), np.uint8)]
+    if len(digits) % 5 or (digits == _NO_DIGIT).any():
+        raise DeletionVectorError(f"A deletion vector's text {text[:40]!r} is no z85. The log is damaged.")
+    groups = digits.reshape(-1, 5) @ _POWERS
+    return (groups & 0xFFFFFFFF).astype(">u4").tobytes()

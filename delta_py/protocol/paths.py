@@ -77,9 +77,10 @@ def encode_path(path: str) -> str:
 def decode_paths(paths: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
     """`decode_path` of every value of a string array; nulls stay. The same object when nothing needs decoding."""
     if isinstance(paths, pa.ChunkedArray):
-        chunks = [decode_paths(chunk) for chunk in paths.chunks]
-        same = all(new is old for new, old in zip(chunks, paths.chunks, strict=True))
-        return paths if same else pa.chunked_array(chunks, type=paths.type)
+        encoded = paths.chunks
+        decoded = [decode_paths(chunk) for chunk in encoded]
+        same = all(new is old for new, old in zip(decoded, encoded, strict=True))
+        return paths if same else pa.chunked_array(decoded, type=paths.type)
     escaped, coloned = _any(pc.match_substring(paths, "%")), _any(pc.match_substring(paths, ":"))
     if not escaped and not coloned and not _any(pc.starts_with(paths, "//")):
         return paths
@@ -91,7 +92,7 @@ def decode_paths(paths: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArra
         decoded = pc.replace_substring_regex(decoded, "^//+", "/")
     disguised = pc.and_(_find_uris(decoded), pc.invert(absolute))
     if _any(disguised):
-        decoded = pc.if_else(disguised, pc.binary_join_element_wise("./", decoded, ""), decoded)
+        decoded = pc.if_else(disguised, pc.replace_substring_regex(decoded, "^", "./"), decoded)
     return decoded
 
 

@@ -1,0 +1,58 @@
+"""Path text: any name round-trips, one at a time and in columns."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+from hypothesis import given
+from hypothesis import strategies as st
+
+from delta_py.errors import CorruptTableError
+from delta_py.protocol.paths import decode_path, decode_paths, encode_path, partition_directory
+
+CHARACTERS = st.characters(exclude_categories=["Cs"])
+RAW = st.text(st.one_of(st.sampled_from("%/:#?+ 20aAfF."), CHARACTERS), max_size=12)
+SEGMENTS = st.text(CHARACTERS.filter(lambda c: c != "/"), min_size=1, max_size=8)
+RELATIVE = st.lists(SEGMENTS, min_size=1, max_size=4).map("/".join)
+
+
+@given(RELATIVE)
+def test_a_path_that_decoding_can_give_survives_encoding(path: str) -> None:
+    canonical = decode_path(encode_path(path))
+    assert canonical in (path, f"./{path}")  # a directory named as a scheme is marked as relative
+    assert decode_path(encode_path(canonical)) == canonical
+    assert decode_path(encode_path(f"/{path}")) == f"/{path}"
+
+
+@given(RELATIVE)
+def test_encoded_paths_hold_nothing_that_a_uri_may_not(path: str) -> None:
+    encoded = encode_path(path)
+    assert not set(encoded) & set(' "#?<>[]\\^`{|}')
+    assert ":" not in encoded.partition("/")[0]
+
+
+@given(RAW)
+def test_what_decoding_gives_is_canonical(text: str) -> None:
+    try:
+        path = decode_path(text)
+    except CorruptTableError:
+        return
+    assert decode_path(encode_path(path)) == path
+
+
+@given(st.lists(st.one_of(st.none(), RAW), max_size=8), st.integers(0, 8))
+def test_decoding_a_column_is_decoding_each_value(texts: list[str | None], start: int) -> None:
+    try:
+        expected = [None if text is None else decode_path(text) for text in texts]
+    except CorruptTableError:
+        return
+    array = pa.array(texts, pa.string())
+    assert decode_paths(array).to_pylist() == expected
+    assert decode_paths(array.slice(start)).to_pylist() == expected[start:]
+    assert decode_paths(pa.chunked_array([array[:start], array[start:]])).to_pylist() == expected
+
+
+@given(st.lists(st.tuples(SEGMENTS, st.text(CHARACTERS, max_size=8)), min_size=1, max_size=3))
+def test_partition_directories_keep_columns_apart(values: list[tuple[str, str]]) -> None:
+    segments = partition_directory(values).split("/")
+    assert len(segments) == len(values)
+    assert all(segment.count("=") == 1 for segment in segments)
