@@ -1,0 +1,392 @@
+"""New data files: lawful rows split by partition, as Parquet with statistics.
+
+    written = write_files(state, batches)     # in a task; WrittenFiles goes back to the driver
+
+Nothing here touches the log: files that no commit names are not part of the table. When writing fails, the files that
+were begun are deleted again.
+Protocol: Data Files; Per-file Statistics; Add File and Remove File.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+import uuid
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from delta_py.errors import DeltaError, InvariantViolationError, SchemaMismatchError, StorageError
+from delta_py.protocol.actions import AddCDCFile, AddFile, RemoveFile
+from delta_py.protocol.column_mapping import to_physical
+from delta_py.protocol.partition_values import format_partition_value
+from delta_py.protocol.paths import data_file_name, partition_directory
+from delta_py.protocol.schema import (
+    VOID,
+    ArrayType,
+    DataType,
+    MapType,
+    StructField,
+    StructType,
+    find_path,
+    to_arrow_type,
+)
+from delta_py.protocol.stats_collector import StatsCollector
+from delta_py.storage.store import ObjectStore, open_store
+from delta_py.write.casts import runs
+from delta_py.write.conform import Conformer, LawfulBatch, WriteState
+
+_log = logging.getLogger(__name__)
+
+_FIELD_ID = "delta.columnMapping.id"
+_SLICE_BYTES = 16 * 1024 * 1024
+_LONGEST_NAME_BYTES = 255
+_FILE_CODECS = {"gzip": "gz"}  # codecs whose part of a file name is not their own name
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenFiles:
+    """What one or more tasks wrote, as actions that are not committed yet.
+
+    row_count: rows in `adds`. size_bytes: bytes of `adds`.
+    """
+
+    adds: tuple[AddFile, ...] = ()
+    removes: tuple[RemoveFile, ...] = ()
+    cdc: tuple[AddCDCFile, ...] = ()
+    row_count: int = 0
+    size_bytes: int = 0
+
+    @classmethod
+    def of_all(cls, parts: Iterable[WrittenFiles]) -> WrittenFiles:
+        """The parts as one, in their order."""
+        parts = list(parts)
+        return cls(
+            adds=tuple(add for part in parts for add in part.adds),
+            removes=tuple(remove for part in parts for remove in part.removes),
+            cdc=tuple(change for part in parts for change in part.cdc),
+            row_count=sum(part.row_count for part in parts),
+            size_bytes=sum(part.size_bytes for part in parts),
+        )
+
+    @property
+    def new_paths(self) -> tuple[str, ...]:
+        """Files that exist only because of this write: adds with a deletion vector keep an older file in use."""
+        fresh = [add.path for add in self.adds if add.deletion_vector is None]
+        return (*fresh, *(change.path for change in self.cdc))
+
+
+def write_files(
+    state: WriteState, batches: Iterable[pa.RecordBatch], store: ObjectStore | None = None, *, task: int = 0
+) -> WrittenFiles:
+    """Write the rows of `batches` to new files of the table.
+
+    batches: any number and size; their schema may differ in order and case of columns (see Conformer). task: becomes part
+    of the files' names.
+    Memory is bounded by state.buffer_bytes and one batch, open files by state.max_open_files. No rows, no file.
+    Raises what Conformer raises; StorageError when the store fails. Nothing stays behind then.
+    """
+    store = store or open_store(state.table_root)
+    writer = _FileSetWriter(state, store, task)
+    try:
+        for batch in lawful_batches(state, batches):
+            writer.add(batch)
+        return writer.finish()
+    except BaseException as error:
+        writer.abandon()
+        if isinstance(error, OSError) and not isinstance(error, DeltaError):
+            raise StorageError(
+                f"Writing data files of the table at {state.table_root} failed: {error}. Nothing was committed."
+            ) from error
+        raise
+
+
+def lawful_batches(state: WriteState, batches: Iterable[pa.RecordBatch]) -> Iterator[LawfulBatch]:
+    """The batches through the gate, in pieces small enough to hold."""
+    conformer, schema = None, None
+    for batch in batches:
+        if conformer is None or batch.schema is not schema:
+            conformer, schema = Conformer(state, batch.schema), batch.schema
+        for piece in _pieces(batch):
+            yield conformer.conform(piece)
+
+
+def _pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    size, rows = batch.nbytes, batch.num_rows
+    step = rows if size <= _SLICE_BYTES else max(1, rows * _SLICE_BYTES // size)
+    for start in range(0, rows, max(1, step)):
+        yield batch.slice(start, step)
+
+
+def delete_files(store: ObjectStore, paths: Iterable[str]) -> None:
+    """Delete data files that no commit names, as far as it goes: what stays behind is harmless and VACUUM removes it."""
+    for path in paths:
+        try:
+            store.delete(path)
+        except OSError as error:
+            _log.warning("could not delete %s, which no commit names (VACUUM will): %s", path, error)
+
+
+# ---------------------------------------------------------------- partitions
+
+
+_Key: TypeAlias = tuple[str | None, ...]
+_Codes: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
+
+
+def split_by_partition(batch: pa.RecordBatch, fields: tuple[StructField, ...]) -> Iterator[tuple[_Key, pa.RecordBatch]]:
+    """The rows of each partition, in the order of the batch, with the partition's values as protocol text.
+
+    fields: the partition columns. Each part owns its memory unless it is the whole batch.
+    Raises InvariantViolationError for an empty text in a NOT NULL column: in a partition it would become null.
+    Protocol: Partition Value Serialization.
+    """
+    if not fields or batch.num_rows == 0:
+        yield (), batch
+        return
+    indices, texts = zip(*(_distinct_texts(batch.column(f.name), f) for f in fields), strict=True)
+    codes = _combine(indices)
+    order = np.argsort(codes, kind="stable")
+    starts = np.concatenate(([0], np.flatnonzero(np.diff(codes[order])) + 1, [len(order)]))
+    for start, stop in pairwise(starts):
+        rows = order[start:stop]
+        key = tuple(values[index[rows[0]]] for values, index in zip(texts, indices, strict=True))
+        yield key, batch if len(starts) == 2 else batch.take(pa.array(rows))
+
+
+def _distinct_texts(values: pa.Array, partition: StructField) -> tuple[_Codes, list[str | None]]:
+    """For each row the number of its value, and for each number the value's text."""
+    encoded = values.dictionary_encode(null_encoding="encode")
+    texts = [format_partition_value(value, partition.data_type) or None for value in encoded.dictionary.to_pylist()]
+    if None in texts and not partition.nullable:
+        raise InvariantViolationError(
+            f"NOT NULL constraint violated for column: {partition.name}. An empty text in a partition column is null. "
+            "Nothing was written. Give the column values.",
+            error_class="DELTA_NOT_NULL_CONSTRAINT_VIOLATED",
+            sql_state="23502",
+            column=partition.name,
+        )
+    return encoded.indices.to_numpy(), texts
+
+
+def _combine(indices: tuple[_Codes, ...]) -> _Codes:
+    """One number for each row from one for each column: equal where all are equal. Stays below the row count squared."""
+    codes: _Codes = indices[0].astype(np.int64)
+    for more in indices[1:]:
+        dense: _Codes = np.unique(codes, return_inverse=True)[1]
+        codes = dense * (int(more.max()) + 1) + more
+    return codes
+
+
+# ---------------------------------------------------------------- files
+
+
+@dataclass(slots=True)
+class _OpenFile:
+    path: str
+    sink: pa.NativeFile
+    parquet: pq.ParquetWriter
+    stats: StatsCollector
+    row_count: int = 0
+
+
+@dataclass(slots=True)
+class _Partition:
+    """Rows that wait to be written to one partition, and its present file."""
+
+    key: _Key
+    waiting: list[pa.RecordBatch] = field(default_factory=list)
+    waiting_bytes: int = 0
+    waiting_rows: int = 0
+    file: _OpenFile | None = None
+
+
+class _FileSetWriter:
+    """Holds rows back per partition until they make a row group; opens a file when its first row group is written."""
+
+    def __init__(self, state: WriteState, store: ObjectStore, task: int) -> None:
+        self._state, self._store, self._task = state, store, task
+        self._unique = str(uuid.uuid4())
+        self._partition_fields = tuple(find_path(state.schema, (name,))[0] for name in state.partition_columns)
+        self._file_fields = _file_fields(state)
+        self._physical = StructType(tuple(to_physical(f, state.column_mapping_mode) for f in self._file_fields))
+        self._parquet_schema = pa.schema([_parquet_field(f) for f in self._physical.fields])
+        self._partitions: dict[_Key, _Partition] = {}
+        self._open: OrderedDict[_Key, _Partition] = OrderedDict()  # those with an open file, longest unused first
+        self._waiting_bytes = 0
+        self._started: list[str] = []
+        self._adds: list[AddFile] = []
+        self._row_count = 0
+
+    # ------------------------------------------------------------ rows in
+
+    def add(self, lawful: LawfulBatch) -> None:
+        for key, rows in split_by_partition(lawful.batch, self._partition_fields):
+            arrays = [
+                _retype(rows.column(f.name), into.type) for f, into in zip(self._file_fields, self._parquet_schema, strict=True)
+            ]
+            self._hold(key, pa.RecordBatch.from_arrays(arrays, schema=self._parquet_schema))
+        if self._waiting_bytes > self._state.buffer_bytes:
+            self._make_room()
+
+    def _make_room(self) -> None:
+        """Write the largest shares until half of the buffer is free: one sort serves many writes."""
+        for partition in sorted(self._partitions.values(), key=lambda p: p.waiting_bytes, reverse=True):
+            if self._waiting_bytes <= self._state.buffer_bytes // 2:
+                break
+            self._write(partition)
+
+    def _hold(self, key: _Key, rows: pa.RecordBatch) -> None:
+        partition = self._partitions.setdefault(key, _Partition(key))
+        partition.waiting.append(rows)
+        partition.waiting_rows += rows.num_rows
+        partition.waiting_bytes += rows.nbytes
+        self._waiting_bytes += rows.nbytes
+        if partition.waiting_bytes >= self._state.row_group_bytes or partition.waiting_rows >= self._state.row_group_rows:
+            self._write(partition)
+
+    # ------------------------------------------------------------ row groups out
+
+    def _write(self, partition: _Partition) -> None:
+        """The waiting rows as row groups of the partition's file."""
+        file = partition.file or self._start(partition)
+        file.parquet.write_table(pa.Table.from_batches(partition.waiting), row_group_size=self._state.row_group_rows)
+        for rows in partition.waiting:
+            file.stats.update(rows)
+        file.row_count += partition.waiting_rows
+        self._waiting_bytes -= partition.waiting_bytes
+        partition.waiting, partition.waiting_rows, partition.waiting_bytes = [], 0, 0
+        self._open.move_to_end(partition.key)
+        if file.sink.tell() >= self._state.target_file_bytes:
+            self._close(partition)
+        elif len(self._open) > self._state.max_open_files:
+            self._close(next(iter(self._open.values())))
+
+    def _start(self, partition: _Partition) -> _OpenFile:
+        codec = self._state.compression
+        name = data_file_name(self._task, self._unique, len(self._started), codec=_FILE_CODECS.get(codec, codec))
+        directory = partition_directory(self._physical_partition(partition.key).items())
+        if any(len(part.encode()) > _LONGEST_NAME_BYTES for part in directory.split("/")):
+            directory = ""  # the log says which partition a file belongs to; its directory is a courtesy
+        path = f"{directory}/{name}" if directory else name
+        self._started.append(path)
+        sink = self._store.open_output(path)
+        parquet = pq.ParquetWriter(
+            sink,
+            self._parquet_schema,
+            compression=codec,
+            version="2.6",
+            store_schema=False,
+            store_decimal_as_integer=True,
+            write_page_index=True,
+        )
+        stats = StatsCollector(self._physical, self._state.stats_columns, string_prefix=self._state.stats_string_prefix)
+        partition.file = _OpenFile(path, sink, parquet, stats)
+        self._open[partition.key] = partition
+        return partition.file
+
+    def _close(self, partition: _Partition) -> None:
+        file = partition.file
+        assert file is not None
+        file.parquet.close()
+        size = file.sink.tell()
+        file.sink.close()
+        partition.file = None
+        del self._open[partition.key]
+        self._row_count += file.row_count
+        self._adds.append(
+            AddFile(
+                path=file.path,
+                partition_values=self._physical_partition(partition.key),
+                size_bytes=size,
+                modification_time_ms=time.time_ns() // 1_000_000,
+                stats=file.stats.to_json(),
+            )
+        )
+
+    def _physical_partition(self, key: _Key) -> dict[str, str | None]:
+        mode = self._state.column_mapping_mode
+        return {to_physical(f, mode).name: text for f, text in zip(self._partition_fields, key, strict=True)}
+
+    # ------------------------------------------------------------ the end
+
+    def finish(self) -> WrittenFiles:
+        for partition in self._partitions.values():
+            if partition.waiting:
+                self._write(partition)
+            if partition.file is not None:
+                self._close(partition)
+        adds = tuple(self._adds)
+        return WrittenFiles(adds, row_count=self._row_count, size_bytes=sum(add.size_bytes for add in adds))
+
+    def abandon(self) -> None:
+        """Close what is open and delete what was begun."""
+        for partition in self._open.values():
+            file = partition.file
+            assert file is not None
+            file.parquet.is_open = False  # else its finaliser would write a footer
+            try:
+                file.sink.close()
+            except OSError as error:
+                _log.warning("could not close %s after a failed write: %s", file.path, error)
+        delete_files(self._store, self._started)
+
+
+def _file_fields(state: WriteState) -> tuple[StructField, ...]:
+    """The columns that files hold: not void (a missing column is null), and not the partition columns unless the table
+    asks for them or there would be nothing else.
+    Protocol: Data Files."""
+    held = tuple(f for f in state.schema.fields if f.data_type != VOID)
+    data = tuple(f for f in held if f.name not in state.partition_columns)
+    fields = held if state.keep_partition_columns or not data else data
+    if not fields:
+        raise SchemaMismatchError(
+            "All columns are void, so there is nothing to write into a file.", error_class="DELTA_EMPTY_DATA"
+        )
+    return fields
+
+
+def _parquet_field(physical: StructField) -> pa.Field:
+    """A field of a data file. All are optional in Parquet, so that a constraint can be dropped without a rewrite.
+    Protocol: Delta Data Type to Parquet Type Mappings; Writer Requirements for Column Mapping."""
+    field_id = physical.metadata.get(_FIELD_ID)
+    metadata = None if field_id is None else {b"PARQUET:field_id": str(field_id).encode()}
+    return pa.field(physical.name, _parquet_type(physical.data_type), nullable=True, metadata=metadata)
+
+
+def _parquet_type(data_type: DataType) -> pa.DataType:
+    match data_type:
+        case StructType(fields):
+            return pa.struct([_parquet_field(f) for f in fields])
+        case ArrayType(element, _):
+            return pa.list_(pa.field("element", _parquet_type(element)))
+        case MapType(key, value, _):
+            return pa.map_(pa.field("key", _parquet_type(key), nullable=False), pa.field("value", _parquet_type(value)))
+    return to_arrow_type(data_type)
+
+
+def _retype(array: pa.Array, into: pa.DataType) -> pa.Array:
+    """The same values under other names and nullability of nested fields; no value is copied."""
+    if array.type.equals(into, check_metadata=True):
+        return array
+    if pa.types.is_struct(into):
+        children = [_retype(array.field(i), into.field(i).type) for i in range(into.num_fields)]
+        return pa.StructArray.from_arrays(children, fields=list(into), mask=array.is_null())
+    if pa.types.is_list(into):
+        offsets, first, count = runs(array)
+        return pa.ListArray.from_arrays(
+            offsets, _retype(array.values.slice(first, count), into.value_type), type=into, mask=array.is_null()
+        )
+    if pa.types.is_map(into):
+        offsets, first, count = runs(array)
+        keys, items = array.keys.slice(first, count), array.items.slice(first, count)
+        return pa.MapArray.from_arrays(
+            offsets, _retype(keys, into.key_type), _retype(items, into.item_type), type=into, mask=array.is_null()
+        )
+    return array

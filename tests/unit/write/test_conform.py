@@ -1,0 +1,208 @@
+"""The gate: which batches a table takes, and in what form they leave it."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from delta_py.errors import (
+    DeltaError,
+    InvariantViolationError,
+    SchemaMismatchError,
+    UnsupportedOperationError,
+    UnsupportedTableFeatureError,
+)
+from delta_py.protocol.actions import Metadata, Protocol
+from delta_py.protocol.schema import (
+    DATE,
+    LONG,
+    STRING,
+    VARIANT,
+    VOID,
+    ArrayType,
+    DataType,
+    MapType,
+    StructField,
+    StructType,
+    schema_to_json,
+)
+from delta_py.protocol.table_config import TableConfig
+from delta_py.write.conform import Conformer, WriteState, check_new_schema, compression_codec, write_state
+
+SCHEMA = StructType((StructField("id", LONG, nullable=False), StructField("name", STRING), StructField("day", DATE)))
+
+
+def config(schema: StructType = SCHEMA, partitions: tuple[str, ...] = (), **properties: str) -> TableConfig:
+    named = {name.replace("__", "."): value for name, value in properties.items()}
+    return TableConfig(Protocol(1, 2), Metadata("t", schema_to_json(schema), partitions, named))
+
+
+def conform(batch: pa.RecordBatch, schema: StructType = SCHEMA) -> pa.RecordBatch:
+    return Conformer(WriteState("/t", 0, schema), batch.schema).conform(batch).batch
+
+
+def test_conform_columns_in_other_order_and_case_come_out_as_the_tables() -> None:
+    found = conform(pa.record_batch({"DAY": pa.array([None], pa.date32()), "Name": ["a"], "ID": [1]}))
+    assert found.to_pylist() == [{"id": 1, "name": "a", "day": None}]
+    assert found.schema.field("id").nullable is False
+
+
+def test_conform_nullable_column_missing_from_the_data_is_null() -> None:
+    assert conform(pa.record_batch({"id": [1, 2]})).to_pylist() == [
+        {"id": 1, "name": None, "day": None},
+        {"id": 2, "name": None, "day": None},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("data", "condition", "said"),
+    [
+        ({"id": [1], "extra": [2]}, "DELTA_METADATA_MISMATCH", "extra"),
+        ({"name": ["a"]}, "DELTA_MISSING_NOT_NULL_COLUMN_VALUE", "id"),
+        ({"id": [1, None]}, "DELTA_NOT_NULL_CONSTRAINT_VIOLATED", "1 of 2 rows"),
+        ({"id": ["1"]}, "DELTA_FAILED_TO_MERGE_FIELDS", "bigint"),
+        ({"id": [1], "ID": [2]}, "DELTA_DUPLICATE_COLUMNS_FOUND", "ID"),
+    ],
+)
+def test_conform_unlawful_data_is_refused_by_name(data: dict[str, list[Any]], condition: str, said: str) -> None:
+    with pytest.raises((SchemaMismatchError, InvariantViolationError), match=said) as caught:
+        conform(pa.record_batch(data))
+    assert caught.value.error_class == condition
+    assert type(pickle.loads(pickle.dumps(caught.value))) is type(caught.value)
+
+
+def test_conformer_refuses_a_schema_before_it_sees_rows() -> None:
+    with pytest.raises(SchemaMismatchError):
+        Conformer(WriteState("/t", 0, SCHEMA), pa.schema([("id", pa.int64()), ("name", pa.int64())]))
+
+
+def test_conformer_table_without_columns_is_refused() -> None:
+    with pytest.raises(SchemaMismatchError, match="no columns"):
+        Conformer(WriteState("/t", 0, StructType()), pa.schema([]))
+
+
+INNER = StructType((StructField("x", LONG, nullable=False),))
+
+
+@pytest.mark.parametrize(
+    ("kind", "arrow", "lawful", "unlawful", "named"),
+    [
+        (INNER, pa.struct([("x", pa.int64())]), [None, {"x": 1}], [{"x": 1}, {"x": None}], "c.x"),
+        (ArrayType(LONG, False), pa.list_(pa.int64()), [None, [1], []], [[1, None]], "c.element"),
+        (MapType(STRING, LONG, False), pa.map_(pa.string(), pa.int64()), [None, [("a", 1)]], [[("a", None)]], "c.value"),
+        (ArrayType(INNER), pa.list_(pa.struct([("x", pa.int64())])), [[None], [{"x": 1}]], [[{"x": None}]], "c.element.x"),
+        (
+            MapType(STRING, INNER),
+            pa.map_(pa.string(), pa.struct([("x", pa.int64())])),
+            [None, [("a", None)]],
+            [[("a", {"x": None})]],
+            "c.value.x",
+        ),
+    ],
+)
+def test_conform_nested_not_null_holds_only_inside_values_that_are_there(
+    kind: DataType, arrow: pa.DataType, lawful: list[Any], unlawful: list[Any], named: str
+) -> None:
+    schema = StructType((StructField("c", kind),))
+    assert conform(pa.record_batch([pa.array(lawful, arrow)], ["c"]), schema).column("c").to_pylist() == lawful
+    sliced = pa.array([*unlawful, *lawful], arrow).slice(len(unlawful))
+    assert conform(pa.record_batch([sliced], ["c"]), schema).column("c").to_pylist() == lawful
+    with pytest.raises(InvariantViolationError, match=named.replace(".", r"\.")):
+        conform(pa.record_batch([pa.array([*lawful, *unlawful], arrow)], ["c"]), schema)
+
+
+# ---------------------------------------------------------------- WriteState
+
+
+def test_write_state_is_small_and_pickles() -> None:
+    state = write_state(config(partitions=("day",)), "/t", 3)
+    assert pickle.loads(pickle.dumps(state)) == state
+    assert len(pickle.dumps(state)) < 4096
+
+
+def test_write_state_without_properties_takes_zstd_and_the_first_32_data_leaves() -> None:
+    many = StructType((StructField("p", STRING), *(StructField(f"c{n}", LONG) for n in range(40))))
+    state = write_state(config(many, ("p",)), "/t", 0)
+    assert state.compression == "zstd"
+    assert state.stats_columns == tuple((f"c{n}",) for n in range(32))
+
+
+@pytest.mark.parametrize(
+    ("properties", "expected"),
+    [
+        ({"delta__dataSkippingNumIndexedCols": "1"}, [("a",)]),
+        ({"delta__dataSkippingNumIndexedCols": "0"}, []),
+        ({"delta__dataSkippingNumIndexedCols": "-1"}, [("a",), ("s", "x"), ("s", "y.z")]),
+        ({"delta__dataSkippingStatsColumns": "S.`y.z`, a"}, [("a",), ("s", "y.z")]),
+        ({"delta__dataSkippingStatsColumns": "s", "delta__dataSkippingNumIndexedCols": "1"}, [("s", "x"), ("s", "y.z")]),
+        ({"delta__dataSkippingStatsColumns": ""}, []),
+    ],
+)
+def test_write_state_statistics_columns_follow_the_properties(
+    properties: dict[str, str], expected: list[tuple[str, ...]]
+) -> None:
+    struct = StructType((StructField("x", LONG), StructField("y.z", LONG)))
+    schema = StructType((StructField("a", LONG), StructField("s", struct)))
+    assert write_state(config(schema, **properties), "/t", 0).stats_columns == tuple(expected)
+
+
+@pytest.mark.parametrize(
+    ("found", "said"),
+    [
+        (StructField("c", LONG, True, {"delta.generationExpression": "a + 1"}), "generation expression|generatedColumns"),
+        (StructField("c", LONG, True, {"delta.identity.start": 1}), "identity"),
+        (StructField("c", LONG, True, {"delta.invariants": '{"expression":{"expression":"c > 3"}}'}), "invariant"),
+        (StructField("c", STRING, True, {"__CHAR_VARCHAR_TYPE_STRING": "varchar(3)"}), r"varchar\(3\)"),
+        (StructField("c", VARIANT), "variant"),
+        (StructField("c", ArrayType(VOID)), "void"),
+        (
+            StructField("c", ArrayType(StructType((StructField("x", STRING, True, {"__CHAR_VARCHAR_TYPE_STRING": "char(1)"}),)))),
+            r"c\.element\.x",
+        ),
+    ],
+)
+def test_write_state_of_a_rule_that_cannot_be_kept_is_refused_by_name(found: StructField, said: str) -> None:
+    with pytest.raises(UnsupportedTableFeatureError, match=said) as caught:
+        write_state(config(StructType((found,))), "/t", 0)
+    assert caught.value.error_class == "DELTA_UNSUPPORTED_FEATURES_FOR_WRITE"
+
+
+def test_write_state_with_a_check_constraint_is_refused_by_its_name() -> None:
+    with pytest.raises(UnsupportedTableFeatureError, match=r"positive \(id > 0\)"):
+        write_state(config(delta__constraints__positive="id > 0"), "/t", 0)
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"), [(None, "zstd"), ("SNAPPY", "snappy"), ("uncompressed", "none"), ("lz4_raw", "lz4")]
+)
+def test_compression_codec_known_name_gives_pyarrows_name(given: str | None, expected: str) -> None:
+    assert compression_codec(given) == expected
+
+
+def test_compression_codec_unknown_name_is_refused() -> None:
+    with pytest.raises(UnsupportedOperationError, match="brotlix"):
+        compression_codec("brotlix")
+
+
+# ---------------------------------------------------------------- names of new columns
+
+
+@pytest.mark.parametrize("character", list(" ,;{}()\n\t="))
+def test_new_schema_with_an_invalid_character_needs_column_mapping(character: str) -> None:
+    schema = StructType((StructField("s", StructType((StructField(f"a{character}b", LONG),))),))
+    with pytest.raises(SchemaMismatchError, match="column mapping") as caught:
+        check_new_schema(schema, "none")
+    assert caught.value.error_class == "DELTA_INVALID_CHARACTERS_IN_COLUMN_NAMES"
+    check_new_schema(schema, "name")
+
+
+@pytest.mark.parametrize("wrap", [lambda s: s, lambda s: ArrayType(s), lambda s: MapType(STRING, s)])
+def test_new_schema_with_names_that_differ_only_in_case_is_refused(wrap: Any) -> None:
+    twins = StructType((StructField("a", LONG), StructField("A", LONG)))
+    for schema in (twins, StructType((StructField("s", wrap(twins)),))):
+        with pytest.raises(DeltaError) as caught:
+            check_new_schema(schema, "name")
+        assert caught.value.error_class == "DELTA_DUPLICATE_COLUMNS_FOUND"
