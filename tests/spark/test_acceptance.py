@@ -1,0 +1,108 @@
+"""The tables of the Delta projects through Spark: the newest state of each, and every refusal.
+
+All other checks of these tables run without Spark, in tests/acceptance.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import ArrayType, DataType, MapType, NullType, StructType, VariantType
+
+from tests.support.corpus import Case, case_names, check_title, load_case
+from tests.support.rows import difference
+from tests.support.spark_types import json_columns
+from tests.support.variants import canonical_json
+
+Check = Mapping[str, Any]
+
+
+@pytest.mark.parametrize("name", case_names())
+def test_table_reads_through_spark_as_delta_spark_reads_it(name: str, corpus: Path, spark: SparkSession) -> None:
+    case = load_case(corpus, name)
+    problems = [
+        f"{check_title(check)}: {problem}"
+        for check in case.checks
+        if is_newest_state(check) or "error" in check["kind"]
+        if (problem := problem_of(spark, case, check)) is not None
+    ]
+    assert problems == [], "\n" + "\n".join(problems)
+
+
+def is_newest_state(check: Check) -> bool:
+    return check["kind"] == "read" and bool(check.get("main"))
+
+
+def problem_of(spark: SparkSession, case: Case, check: Check) -> str | None:
+    """None when the check holds, else what is wrong."""
+    if check["kind"] == "read":
+        return rows_problem(case, check, frame(spark, case, check))
+    try:
+        found = frame(spark, case, check).toArrow().num_rows
+    except Exception as error:
+        # Spark passes Python's errors on as text of many lines; the condition is in them.
+        return None if re.search(r"\[DELTA_[A-Z_]+\]", str(error)) else f"no condition in: {error}"
+    return f"must be refused, but {found} rows were read" if check["kind"] == "error" else None
+
+
+def frame(spark: SparkSession, case: Case, check: Check) -> DataFrame:
+    reader = spark.read.format("pydelta")
+    options = {"versionAsOf": check.get("version"), "timestampAsOf": check.get("timestamp")}
+    if check.get("of") == "cdf":
+        bounds = ("startingVersion", "endingVersion", "startingTimestamp", "endingTimestamp")
+        options = {"readChangeFeed": "true", **{name: check.get(name) for name in bounds}}
+    for name, value in options.items():
+        if value is not None:
+            reader = reader.option(name, value)
+    return reader.load(case.table)
+
+
+def rows_problem(case: Case, check: Check, rows: DataFrame) -> str | None:
+    wanted, found = [(name, kind) for name, kind in check["columns"]], columns_of(rows)
+    if wanted != found:
+        return f"columns expected: {wanted}; read: {found}"
+    variants = [field.name for field in rows.schema if holds_variant(field.dataType)]
+    rows = rows.select(*(comparable(rows, position) for position in range(len(rows.columns))))
+    if check.get("select"):
+        rows = rows.selectExpr(*check["select"])
+    expected = pq.read_table(case.expected(check), partitioning=None)
+    return difference(canonical_json(expected, variants), canonical_json(rows.toArrow(), variants))
+
+
+def columns_of(rows: DataFrame) -> list[tuple[str, str]]:
+    """Names and types; collations are in Spark's names of types and not in the JSON of a schema."""
+    plain = json_columns(rows.schema.jsonValue())
+    collated = (field.dataType.simpleString() for field in rows.schema)
+    return [(name, text if " collate " in text else kind) for (name, kind), text in zip(plain, collated, strict=True)]
+
+
+def comparable(rows: DataFrame, position: int) -> Column:
+    """Variants as JSON text, and void, which Parquet cannot hold, as text."""
+    field = rows.schema[position]
+    column = F.col(f"`{field.name.replace('`', '``')}`")
+    if holds_variant(field.dataType):
+        column = F.to_json(column)
+    elif isinstance(field.dataType, NullType):
+        column = column.cast("string")
+    return column.alias(field.name)
+
+
+def holds_variant(kind: DataType) -> bool:
+    match kind:
+        case VariantType():
+            return True
+        case StructType():
+            return any(holds_variant(field.dataType) for field in kind)
+        case ArrayType():
+            return holds_variant(kind.elementType)
+        case MapType():
+            return holds_variant(kind.keyType) or holds_variant(kind.valueType)
+        case _:
+            return False
