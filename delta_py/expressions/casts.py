@@ -1,0 +1,360 @@
+"""CAST on Arrow arrays, as Spark does it under ANSI rules.
+
+In: an array of `to_arrow_type(source)`. Out: an array of `to_arrow_type(target)`, null where the input is null. A value
+that does not fit raises ExpressionError naming it. Timestamps are read and written in UTC. Text is read and written by
+text_casts.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_py.errors import ExpressionError
+from delta_py.expressions import text_casts
+from delta_py.expressions.coercion import INTEGRAL, INTEGRAL_RANGE, decimal_of, is_fractional, is_integral
+from delta_py.expressions.failures import does_not_fit, mismatch, not_supported, overflow
+from delta_py.expressions.zones import INSTANT, WALL_CLOCK
+from delta_py.protocol.schema import DOUBLE, DataType, DecimalType, to_arrow_type, type_name
+
+_Cast = Callable[[Any, DataType, DataType], Any]
+
+_EXACT_DOUBLE_DIGITS = 15
+_MICROS = 1_000_000
+_FIRST_WHOLE_DOUBLE = 1e18  # from 2^53 on every double is a whole number; this leaves 57 digits for the fractions below
+_FRACTION_DIGITS = 57
+_TINIEST = 1e-40  # rounds to zero at every scale that a decimal can have
+
+
+def kind(data_type: DataType) -> str:
+    """The family that decides how a cast works; '' for types that have no casts here (structs, arrays, maps, variant)."""
+    if is_integral(data_type):
+        return "integral"
+    if is_fractional(data_type):
+        return "fractional"
+    if isinstance(data_type, DecimalType):
+        return "decimal"
+    name = type_name(data_type)
+    return name if name in ("string", "boolean", "binary", "date", "timestamp", "timestamp_ntz", "void") else ""
+
+
+def check_cast(source: DataType, target: DataType) -> None:
+    """Raises ExpressionError when the cast is not SQL's (DATATYPE_MISMATCH) or cannot be done exactly as Spark does."""
+    if source == target or (kind(source) == "void" and kind(target)):
+        return
+    pair = (kind(source), kind(target))
+    if pair in _CASTS:
+        return
+    if pair in _KNOWN_TO_SPARK:
+        raise not_supported(f"cast({type_name(source)} as {type_name(target)})")
+    raise mismatch("CAST", source, target)
+
+
+def cast_can_fail(source: DataType, target: DataType) -> bool:
+    """Whether some value of the source type raises; a cast that cannot fail may be evaluated for rows that do not need it."""
+    match kind(source), kind(target):
+        case ("integral", "integral"):
+            return INTEGRAL.index(source) > INTEGRAL.index(target)
+        case ("integral" | "decimal", "decimal"):
+            return not holds_all(source, target)
+        case (
+            ("integral" | "fractional" | "decimal" | "boolean", "fractional" | "boolean")
+            | ("boolean", "integral")
+            | (_, "binary")
+            | ("void", _)
+            | ("integral" | "boolean" | "decimal", "string")
+            | ("date" | "timestamp" | "timestamp_ntz", "date" | "timestamp" | "timestamp_ntz")
+            | ("integral", "timestamp")
+        ):
+            return False
+        case ("timestamp", "integral"):
+            return INTEGRAL.index(target) < len(INTEGRAL) - 1
+        case _:
+            return source != target
+
+
+def holds_all(source: DataType, target: DataType) -> bool:
+    """Whether a decimal target holds every value of an integral or decimal source without rounding."""
+    held = decimal_of(source)
+    if held is None or not isinstance(target, DecimalType):
+        return False
+    return held.scale <= target.scale and held.precision - held.scale <= target.precision - target.scale
+
+
+def cast_values(values: Any, source: DataType, target: DataType) -> Any:
+    """CAST(values AS target) for an Array of the source type."""
+    if source == target:
+        return values
+    check_cast(source, target)
+    if kind(source) == "void":
+        return pa.nulls(len(values), to_arrow_type(target))
+    return _CASTS[kind(source), kind(target)](values, source, target)
+
+
+# ---------------------------------------------------------------- numbers
+
+
+def _integral_to_integral(values: Any, source: DataType, target: DataType) -> Any:
+    if INTEGRAL.index(source) > INTEGRAL.index(target):
+        low, high = INTEGRAL_RANGE[target]
+        outside = pc.or_(pc.less(values, low), pc.greater(values, high))
+        raise_first(outside, values, lambda value: does_not_fit(value, target))
+    return values.cast(to_arrow_type(target))
+
+
+def _number_to_fractional(values: Any, source: DataType, target: DataType) -> Any:
+    return values.cast(to_arrow_type(target), safe=False)
+
+
+def _fractional_to_integral(values: Any, source: DataType, target: DataType) -> Any:
+    """Towards zero. The bounds are compared as doubles, so that 2^63 itself becomes the largest long, as in Spark."""
+    low, high = INTEGRAL_RANGE[target]
+    numbers = values.cast(pa.float64()).fill_null(0).to_numpy()
+    with np.errstate(invalid="ignore"):
+        inside = (np.floor(numbers) <= float(high)) & (np.ceil(numbers) >= float(low))
+    raise_first(pa.array(~inside), values, lambda value: does_not_fit(value, target))
+    saturated = numbers >= float(high)
+    whole = np.where(saturated, 0.0, np.trunc(numbers)).astype(np.int64)
+    whole[saturated] = high
+    return with_validity_of(pa.array(whole).cast(to_arrow_type(target)), values)
+
+
+def _to_boolean(values: Any, source: DataType, target: DataType) -> Any:
+    return pc.not_equal(values, pa.scalar(0).cast(values.type))
+
+
+def _boolean_to_number(values: Any, source: DataType, target: DataType) -> Any:
+    whole = values.cast(pa.int64())
+    return fit_decimal(whole, target) if isinstance(target, DecimalType) else whole.cast(to_arrow_type(target))
+
+
+# ---------------------------------------------------------------- decimals
+
+
+def wide_decimal(values: Any) -> Any:
+    """Integers or decimals with all the digits that Arrow has, scale kept."""
+    if pa.types.is_integer(values.type):
+        return values.cast(pa.int64()).cast(pa.decimal256(76, 0))
+    return values.cast(pa.decimal256(76, values.type.scale))
+
+
+def fit_decimal(values: Any, target: DecimalType) -> Any:
+    """Integers or decimals (also decimal256) rounded half up to the target's scale; raises for a value that does not fit."""
+    wide = wide_decimal(values)
+    try:
+        if wide.type.scale > target.scale:
+            wide = pc.round(wide, target.scale, "half_towards_infinity")
+        return wide.cast(to_arrow_type(target))
+    except pa.ArrowInvalid:
+        _raise_outside(wide, target)
+        raise
+
+
+def _raise_outside(wide: Any, target: DecimalType) -> None:
+    limit = 10 ** (target.precision - target.scale)
+    for position, value in enumerate(wide):  # an error is on its way: speed no longer matters
+        number = value.as_py()
+        if number is not None and abs(number) >= limit:
+            raise _decimal_overflow(wide[position].as_py(), target)
+
+
+def _decimal_overflow(value: object, target: DecimalType) -> ExpressionError:
+    error = does_not_fit(value, target)
+    return ExpressionError(error.message, error_class="NUMERIC_VALUE_OUT_OF_RANGE", sql_state="22003", **error.message_parameters)
+
+
+def _to_decimal(values: Any, source: DataType, target: DataType) -> Any:
+    assert isinstance(target, DecimalType)
+    held = decimal_of(source)
+    if held is not None and holds_all(source, target):
+        return values.cast(to_arrow_type(target))
+    return fit_decimal(values, target)
+
+
+def _decimal_to_integral(values: Any, source: DataType, target: DataType) -> Any:
+    low, high = INTEGRAL_RANGE[target]
+    whole = pc.trunc(wide_decimal(values)).cast(pa.decimal256(76, 0))
+    bounds = pa.array([low, high], pa.int64()).cast(pa.decimal256(76, 0))
+    outside = pc.or_(pc.less(whole, bounds[0]), pc.greater(whole, bounds[1]))
+    raise_first(outside, values, lambda value: does_not_fit(value, target))
+    return whole.cast(to_arrow_type(target))
+
+
+def _decimal_to_fractional(values: Any, source: DataType, target: DataType) -> Any:
+    """The nearest double: one division of exact doubles where the digits allow, the decimal's text otherwise."""
+    assert isinstance(source, DecimalType)
+    if target == DOUBLE and source.precision <= _EXACT_DOUBLE_DIGITS:
+        quotient = unscaled_int64(values).astype(np.float64) / 10.0**source.scale
+        return with_validity_of(pa.array(quotient), values)
+    return values.cast(pa.string()).cast(to_arrow_type(target))
+
+
+def _fractional_to_decimal(values: Any, source: DataType, target: DataType) -> Any:
+    """By the shortest text of the double, as java.math does; infinities and NaN become null, as in Spark."""
+    assert isinstance(target, DecimalType)
+    doubles = values.cast(pa.float64())
+    doubles = pc.if_else(pc.is_finite(doubles), doubles, None)
+    size = pc.abs(doubles)
+    raise_first(pc.greater_equal(size, 1e38), values, lambda value: _decimal_overflow(value, target))
+    large = pc.greater_equal(size, _FIRST_WHOLE_DOUBLE)
+    small = pc.if_else(pc.or_(large, pc.less(size, _TINIEST)), 0.0, doubles)
+    fractions = fit_decimal(small.cast(pa.string()).cast(pa.decimal256(76, _FRACTION_DIGITS)), target)
+    if not pc.any(large).as_py():
+        return fractions
+    whole = pc.if_else(large, doubles, 0.0).cast(pa.string()).cast(pa.decimal256(76, 0))
+    return pc.if_else(large, fit_decimal(whole, target), fractions)
+
+
+def _decimal_to_string(values: Any, source: DataType, target: DataType) -> Any:
+    assert isinstance(source, DecimalType)
+    return text_casts.decimal_text(values, source.scale)
+
+
+def unscaled_int64(values: Any) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """The digits of decimals of at most 18 digits as integers; anything where the decimal is null."""
+    words = np.frombuffer(values.buffers()[1], np.int64)
+    return words[2 * values.offset : 2 * (values.offset + len(values)) : 2]
+
+
+# ---------------------------------------------------------------- dates and times
+
+
+def _to_date(values: Any, source: DataType, target: DataType) -> Any:
+    return values.cast(pa.date32(), safe=False)
+
+
+def _to_instant(values: Any, source: DataType, target: DataType) -> Any:
+    """From dates, wall clocks (all read in UTC) and back; the microseconds stay the same."""
+    if pa.types.is_timestamp(values.type):
+        return values.cast(pa.int64()).cast(to_arrow_type(target))
+    try:
+        return values.cast(WALL_CLOCK).cast(pa.int64()).cast(to_arrow_type(target))
+    except pa.ArrowInvalid as error:
+        raise overflow(f"cast(date as {type_name(target)})") from error
+
+
+def _seconds_to_instant(values: Any, source: DataType, target: DataType) -> Any:
+    seconds = values.cast(pa.int64()).fill_null(0).to_numpy()
+    limit = INTEGRAL_RANGE[INTEGRAL[-1]][1] // _MICROS
+    micros = np.clip(seconds, -limit, limit) * _MICROS
+    micros[seconds > limit] = INTEGRAL_RANGE[INTEGRAL[-1]][1]
+    micros[seconds < -limit] = INTEGRAL_RANGE[INTEGRAL[-1]][0]
+    return with_validity_of(pa.array(micros).cast(INSTANT), values)
+
+
+def _instant_to_seconds(values: Any, source: DataType, target: DataType) -> Any:
+    seconds = values.cast(pa.int64()).fill_null(0).to_numpy() // _MICROS
+    return _integral_to_integral(with_validity_of(pa.array(seconds), values), INTEGRAL[-1], target)
+
+
+# ---------------------------------------------------------------- text and bytes
+
+
+def _from_string(values: Any, source: DataType, target: DataType) -> Any:
+    match kind(target):
+        case "integral":
+            return text_casts.to_integral(values, target)
+        case "fractional":
+            return text_casts.to_fractional(values, target)
+        case "boolean":
+            return text_casts.to_boolean(values)
+        case "date":
+            return text_casts.to_date(values)
+        case "timestamp":
+            return text_casts.to_timestamp(values, "UTC")
+        case "timestamp_ntz":
+            return text_casts.to_timestamp_ntz(values)
+        case _:
+            assert isinstance(target, DecimalType)
+            return fit_decimal(text_casts.to_wide_decimal(values, target), target)
+
+
+def _plain_text(values: Any, source: DataType, target: DataType) -> Any:
+    return values.cast(pa.string())
+
+
+def _bytes_to_string(values: Any, source: DataType, target: DataType) -> Any:
+    try:
+        return values.cast(pa.string())
+    except pa.ArrowInvalid as error:
+        raise not_supported("cast(binary as string)", "The bytes are not UTF-8.") from error
+
+
+def _datetime_to_string(values: Any, source: DataType, target: DataType) -> Any:
+    return text_casts.date_text(values) if pa.types.is_date(values.type) else text_casts.timestamp_text(values)
+
+
+_CASTS: dict[tuple[str, str], _Cast] = {
+    ("integral", "integral"): _integral_to_integral,
+    ("integral", "fractional"): _number_to_fractional,
+    ("integral", "decimal"): _to_decimal,
+    ("integral", "boolean"): _to_boolean,
+    ("integral", "string"): _plain_text,
+    ("integral", "timestamp"): _seconds_to_instant,
+    ("fractional", "fractional"): _number_to_fractional,
+    ("fractional", "integral"): _fractional_to_integral,
+    ("fractional", "decimal"): _fractional_to_decimal,
+    ("fractional", "boolean"): _to_boolean,
+    ("decimal", "decimal"): _to_decimal,
+    ("decimal", "integral"): _decimal_to_integral,
+    ("decimal", "fractional"): _decimal_to_fractional,
+    ("decimal", "boolean"): _to_boolean,
+    ("decimal", "string"): _decimal_to_string,
+    ("boolean", "integral"): _boolean_to_number,
+    ("boolean", "fractional"): _boolean_to_number,
+    ("boolean", "decimal"): _boolean_to_number,
+    ("boolean", "string"): _plain_text,
+    ("string", "integral"): _from_string,
+    ("string", "fractional"): _from_string,
+    ("string", "decimal"): _from_string,
+    ("string", "boolean"): _from_string,
+    ("string", "date"): _from_string,
+    ("string", "timestamp"): _from_string,
+    ("string", "timestamp_ntz"): _from_string,
+    ("string", "binary"): lambda values, source, target: values.cast(pa.binary()),
+    ("binary", "string"): _bytes_to_string,
+    ("date", "timestamp"): _to_instant,
+    ("date", "timestamp_ntz"): _to_instant,
+    ("date", "string"): _datetime_to_string,
+    ("timestamp", "date"): _to_date,
+    ("timestamp", "timestamp_ntz"): _to_instant,
+    ("timestamp", "integral"): _instant_to_seconds,
+    ("timestamp", "string"): _datetime_to_string,
+    ("timestamp_ntz", "date"): _to_date,
+    ("timestamp_ntz", "timestamp"): _to_instant,
+    ("timestamp_ntz", "string"): _datetime_to_string,
+}
+# Casts that Spark has and that are not done here: Java's text of a double depends on the Java version; the others are rare.
+_KNOWN_TO_SPARK = frozenset(
+    {
+        ("fractional", "string"),
+        ("fractional", "timestamp"),
+        ("decimal", "timestamp"),
+        ("timestamp", "fractional"),
+        ("timestamp", "decimal"),
+    }
+)
+
+# ---------------------------------------------------------------- shared with the function files
+
+
+def raise_first(bad: Any, values: Any, failure: Callable[[object], ExpressionError]) -> None:
+    """Raise `failure(value)` for the first value whose flag is true and that is not null."""
+    found = pc.and_(bad, pc.is_valid(values)).fill_null(False)
+    if not found.true_count:
+        return
+    value = values.filter(found)[0]
+    try:
+        shown: object = value.as_py()
+    except (ValueError, OverflowError):  # a date outside of what Python's own types hold
+        shown = str(value.cast(pa.int64()))
+    raise failure(shown)
+
+
+def with_validity_of(values: Any, source: Any) -> Any:
+    """The values, null where the source is."""
+    return values if source.null_count == 0 else pc.if_else(pc.is_valid(source), values, None)

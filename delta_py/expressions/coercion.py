@@ -1,0 +1,174 @@
+"""What Spark's analyzer makes of types under ANSI rules: the common type of operands, the types of decimal results.
+
+Types in, types out; None where Spark refuses the combination.
+"""
+
+from __future__ import annotations
+
+import decimal
+from collections.abc import Iterable
+from typing import Any
+
+from delta_py.protocol.schema import (
+    BINARY,
+    BOOLEAN,
+    BYTE,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    INTEGER,
+    LONG,
+    SHORT,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    VOID,
+    DataType,
+    DecimalType,
+)
+
+MAX_PRECISION = 38
+_MIN_ADJUSTED_SCALE = 6
+
+INTEGRAL: tuple[DataType, ...] = (BYTE, SHORT, INTEGER, LONG)
+FRACTIONAL: tuple[DataType, ...] = (FLOAT, DOUBLE)
+DATETIME: tuple[DataType, ...] = (DATE, TIMESTAMP_NTZ, TIMESTAMP)
+ATOMIC: tuple[DataType, ...] = (*INTEGRAL, *FRACTIONAL, *DATETIME, STRING, BINARY, BOOLEAN)
+
+INTEGRAL_RANGE: dict[DataType, tuple[int, int]] = {
+    BYTE: (-(2**7), 2**7 - 1),
+    SHORT: (-(2**15), 2**15 - 1),
+    INTEGER: (-(2**31), 2**31 - 1),
+    LONG: (-(2**63), 2**63 - 1),
+}
+_INTEGRAL_AS_DECIMAL: dict[DataType, DecimalType] = {
+    BYTE: DecimalType(3, 0),
+    SHORT: DecimalType(5, 0),
+    INTEGER: DecimalType(10, 0),
+    LONG: DecimalType(20, 0),
+}
+
+
+def is_integral(data_type: DataType) -> bool:
+    return data_type in INTEGRAL
+
+
+def is_fractional(data_type: DataType) -> bool:
+    """float or double."""
+    return data_type in FRACTIONAL
+
+
+def is_decimal(data_type: DataType) -> bool:
+    return isinstance(data_type, DecimalType)
+
+
+def is_numeric(data_type: DataType) -> bool:
+    return is_integral(data_type) or is_fractional(data_type) or is_decimal(data_type)
+
+
+def is_atomic(data_type: DataType) -> bool:
+    """Whether the type has an order that `=` and `<` follow here (no struct, array, map, variant, interval)."""
+    return is_decimal(data_type) or data_type in ATOMIC
+
+
+def decimal_of(data_type: DataType) -> DecimalType | None:
+    """The decimal that holds every value of an integral type; decimals as they are."""
+    return data_type if isinstance(data_type, DecimalType) else _INTEGRAL_AS_DECIMAL.get(data_type)
+
+
+def decimal_of_value(value: int) -> DecimalType:
+    """The smallest decimal that holds an integer, as Spark types integer literals beside decimals."""
+    return DecimalType(max(1, len(str(abs(value)))), 0)
+
+
+def decimal_of_number(number: decimal.Decimal) -> DecimalType | None:
+    """The type of a decimal literal: its own digits; None when it has too many."""
+    exponent: Any = number.as_tuple().exponent
+    scale = max(0, -exponent)
+    precision = max(len(number.as_tuple().digits) + max(0, exponent), scale, 1)
+    return DecimalType(precision, scale) if precision <= MAX_PRECISION else None
+
+
+# ---------------------------------------------------------------- common types
+
+
+def common_type(first: DataType, second: DataType) -> DataType | None:
+    """The type to which comparisons, IN, COALESCE, IF, CASE, GREATEST cast both operands."""
+    if first == second or second == VOID:
+        return first
+    if first == VOID:
+        return second
+    if is_numeric(first) and is_numeric(second):
+        return _common_number(first, second)
+    if first in DATETIME and second in DATETIME:
+        return max(first, second, key=DATETIME.index)
+    if STRING in (first, second):
+        return _common_with_text(second if first == STRING else first)
+    return None
+
+
+def common_type_of_all(types: Iterable[DataType]) -> DataType | None:
+    found: DataType = VOID
+    for item in types:
+        wider = common_type(found, item)
+        if wider is None:
+            return None
+        found = wider
+    return found
+
+
+def _common_number(first: DataType, second: DataType) -> DataType:
+    if is_fractional(first) or is_fractional(second):
+        return DOUBLE  # two floats are equal types and never come here
+    if is_integral(first) and is_integral(second):
+        return max(first, second, key=INTEGRAL.index)
+    left, right = decimal_of(first), decimal_of(second)
+    assert left is not None and right is not None
+    return wider_decimal(left, right)
+
+
+def _common_with_text(other: DataType) -> DataType | None:
+    if is_integral(other):
+        return LONG
+    if is_numeric(other):
+        return DOUBLE
+    return other if is_atomic(other) else None
+
+
+def wider_decimal(left: DecimalType, right: DecimalType) -> DecimalType:
+    """Holds both; where that needs over 38 digits, the integral digits are kept and the scale shrinks."""
+    scale = max(left.scale, right.scale)
+    integral = max(left.precision - left.scale, right.precision - right.scale)
+    if integral + scale <= MAX_PRECISION:
+        return DecimalType(integral + scale, scale)
+    return DecimalType(MAX_PRECISION, max(0, MAX_PRECISION - integral))
+
+
+# ---------------------------------------------------------------- decimal results
+
+
+def decimal_result(op: str, left: DecimalType, right: DecimalType) -> DecimalType:
+    """The type of `left op right` for op of + - * / %."""
+    p1, s1, p2, s2 = left.precision, left.scale, right.precision, right.scale
+    match op:
+        case "+" | "-":
+            scale = max(s1, s2)
+            return _adjusted(max(p1 - s1, p2 - s2) + scale + 1, scale)
+        case "*":
+            return _adjusted(p1 + p2 + 1, s1 + s2)
+        case "/":
+            scale = max(_MIN_ADJUSTED_SCALE, s1 + p2 + 1)
+            return _adjusted(p1 - s1 + s2 + scale, scale)
+        case "%":
+            scale = max(s1, s2)
+            return _adjusted(min(p1 - s1, p2 - s2) + scale, scale)
+        case _:
+            raise AssertionError(op)
+
+
+def _adjusted(precision: int, scale: int) -> DecimalType:
+    """Spark's `allowPrecisionLoss`: over 38 digits the scale gives way, down to 6."""
+    if precision <= MAX_PRECISION:
+        return DecimalType(precision, scale)
+    kept = max(MAX_PRECISION - (precision - scale), min(scale, _MIN_ADJUSTED_SCALE))
+    return DecimalType(MAX_PRECISION, kept)

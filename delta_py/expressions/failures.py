@@ -1,0 +1,83 @@
+"""The errors of expressions: text that is no expression, types that do not go together, values that ANSI SQL refuses.
+
+Each is an ExpressionError with the condition name that Spark's users know.
+"""
+
+from __future__ import annotations
+
+from delta_py.errors import ExpressionError
+from delta_py.protocol.schema import DataType, type_name
+
+_SHOWN_CHARACTERS = 100
+
+
+def not_supported(what: str, why: str = "") -> ExpressionError:
+    reason = f" {why}" if why else " It cannot be evaluated exactly as Spark does."
+    return ExpressionError(f"{what} is not supported here.{reason}", function=what)
+
+
+def not_an_expression(sql: str, why: str) -> ExpressionError:
+    return ExpressionError(
+        f"{shown(sql)} is not an expression: {why}.", error_class="PARSE_SYNTAX_ERROR", sql_state="42601", expression=shown(sql)
+    )
+
+
+def mismatch(what: str, *types: DataType) -> ExpressionError:
+    names = " and ".join(type_name(t) for t in types)
+    return ExpressionError(
+        f"{what} does not work on {names}. Cast the operands to types that fit.",
+        error_class="DATATYPE_MISMATCH",
+        sql_state="42K09",
+        function=what,
+        types=names,
+    )
+
+
+def wrong_argument_count(name: str, given: int, wanted: str) -> ExpressionError:
+    return ExpressionError(
+        f"{name} takes {wanted} arguments, not {given}.", error_class="WRONG_NUM_ARGS", sql_state="42605", function=name
+    )
+
+
+def overflow(what: str) -> ExpressionError:
+    return ExpressionError(
+        f"{what} leaves the range of its type. Cast an operand to a wider type.",
+        error_class="ARITHMETIC_OVERFLOW",
+        sql_state="22003",
+        function=what,
+    )
+
+
+def division_by_zero(what: str) -> ExpressionError:
+    return ExpressionError(
+        f"{what} by zero. Guard it, as in `if(b = 0, null, a / b)`.",
+        error_class="REMAINDER_BY_ZERO" if what == "Remainder" else "DIVIDE_BY_ZERO",
+        sql_state="22012",
+        function=what,
+    )
+
+
+def invalid_input(value: object, target: DataType) -> ExpressionError:
+    return ExpressionError(
+        f"The text {shown(str(value))} cannot be read as {type_name(target)}. Correct it, or cast to another type.",
+        error_class="CAST_INVALID_INPUT",
+        sql_state="22018",
+        value=shown(str(value)),
+        type=type_name(target),
+    )
+
+
+def does_not_fit(value: object, target: DataType) -> ExpressionError:
+    return ExpressionError(
+        f"The value {shown(str(value))} does not fit {type_name(target)}. Cast to a wider type.",
+        error_class="CAST_OVERFLOW",
+        sql_state="22003",
+        value=shown(str(value)),
+        type=type_name(target),
+    )
+
+
+def shown(text: str) -> str:
+    """The text for a message: quoted, cut off when long."""
+    cut = text if len(text) <= _SHOWN_CHARACTERS else text[:_SHOWN_CHARACTERS] + "..."
+    return ascii(cut) if not cut.isprintable() else f"'{cut}'"

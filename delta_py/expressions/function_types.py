@@ -1,0 +1,132 @@
+"""What one row of the function table is, and the signatures that many functions share.
+
+A function is known by its lower-case name. `signature` decides from the operands' types which types its arguments are
+cast to and what comes out; `run` computes it on Arrow values. Adding a function is adding a row to one of the tables
+NUMBERS, TEXTS, TIMES.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from delta_py.expressions.coercion import (
+    DATETIME,
+    INTEGRAL,
+    common_type_of_all,
+    is_atomic,
+    is_fractional,
+    is_integral,
+    is_numeric,
+)
+from delta_py.expressions.failures import mismatch, not_supported, wrong_argument_count
+from delta_py.protocol.schema import DOUBLE, STRING, VOID, DataType, DecimalType
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """What a signature may know of an argument. value: the constant, when is_literal (None is SQL's null)."""
+
+    data_type: DataType
+    is_literal: bool = False
+    value: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """arguments: the types to cast the arguments to, one each. result: the type that comes out."""
+
+    arguments: tuple[DataType, ...]
+    result: DataType
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """One row of the table.
+
+    signature: (name, operands) -> Signature; raises ExpressionError where Spark's analyzer does.
+    run: (arguments, result type) -> Array. The arguments are Arrays, or Scalars for constants (at least one Array), and
+        Python values at the positions in `constants`. None: Spark has it, this library does not evaluate it.
+    constants: positions that must be literals.
+    can_fail: whether a value may raise, so that it must not be evaluated for rows that do not need it.
+    increasing: for the arguments' first Array, f(a) <= f(b) whenever a <= b and the others are constant; null only for
+        null. So that bounds of the argument give bounds of the result.
+    """
+
+    signature: Callable[[str, Sequence[Operand]], Signature]
+    run: Callable[[list[Any], DataType], Any] | None
+    constants: frozenset[int] = frozenset()
+    can_fail: bool = False
+    increasing: bool = False
+
+
+def accepts(operand: DataType, wanted: DataType) -> bool:
+    """Whether Spark casts an argument of one type to another by itself (ANSI implicit cast)."""
+    if operand in (wanted, VOID):
+        return True
+    if wanted == STRING:
+        return is_atomic(operand)
+    if operand == STRING:
+        return is_atomic(wanted)
+    if operand in DATETIME and wanted in DATETIME:
+        return True
+    if is_integral(operand) and is_integral(wanted):
+        return INTEGRAL.index(operand) <= INTEGRAL.index(wanted)
+    return is_numeric(operand) and is_fractional(wanted)
+
+
+def check_count(name: str, operands: Sequence[Operand], least: int, most: int | None) -> None:
+    if len(operands) < least or (most is not None and len(operands) > most):
+        wanted = str(least) if least == most else f"{least} or more" if most is None else f"{least} to {most}"
+        raise wrong_argument_count(name, len(operands), wanted)
+
+
+def fixed(result: DataType, *wanted: DataType, optional: int = 0) -> Callable[[str, Sequence[Operand]], Signature]:
+    """The signature of a function with the same types whatever it is given; the last `optional` may be left out."""
+
+    def signature(name: str, operands: Sequence[Operand]) -> Signature:
+        check_count(name, operands, len(wanted) - optional, len(wanted))
+        given = wanted[: len(operands)]
+        for operand, target in zip(operands, given, strict=True):
+            if not accepts(operand.data_type, target):
+                raise mismatch(name, operand.data_type)
+        return Signature(given, result)
+
+    return signature
+
+
+def numeric_argument(name: str, data_type: DataType) -> DataType:
+    """The numeric type of an argument for a function of any number: text and null become double."""
+    if data_type in (STRING, VOID):
+        return DOUBLE
+    if not is_numeric(data_type):
+        raise mismatch(name, data_type)
+    return data_type
+
+
+def same_type(name: str, operands: Sequence[Operand]) -> Signature:
+    """Any number (at least two) of operands with a common type, which is the result's."""
+    check_count(name, operands, 2, None)
+    found = common_type_of_all(operand.data_type for operand in operands)
+    if found is None or not (is_atomic(found) or found == VOID):
+        raise mismatch(name, *(operand.data_type for operand in operands))
+    return Signature((found,) * len(operands), found)
+
+
+def constant_integer(name: str, operand: Operand) -> int | None:
+    """The value of an argument that must be a literal integer; None for null."""
+    if not operand.is_literal:
+        raise not_supported(f"{name} with an argument that is not a constant", "Give it a constant.")
+    if operand.value is None or (isinstance(operand.value, int) and not isinstance(operand.value, bool)):
+        return operand.value
+    raise mismatch(name, operand.data_type)
+
+
+def not_evaluated(result: DataType) -> Function:
+    """A function that Spark has and that is parsed, but not evaluated here."""
+    return Function(lambda name, operands: Signature(tuple(o.data_type for o in operands), result), None)
+
+
+def decimal_or(data_type: DataType, otherwise: DataType) -> DataType:
+    return data_type if isinstance(data_type, DecimalType) else otherwise

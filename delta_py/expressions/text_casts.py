@@ -1,0 +1,234 @@
+"""Text to numbers, booleans, dates and timestamps and back, by Spark's rules under ANSI.
+
+Arrays in, arrays out, null for null. Text that is no such value raises ExpressionError (CAST_INVALID_INPUT) naming it.
+Everything is done on whole arrays; only time zone names, of which a column has few, are looked up one by one.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_py.expressions.coercion import INTEGRAL_RANGE
+from delta_py.expressions.failures import invalid_input, not_supported
+from delta_py.expressions.zones import INSTANT, WALL_CLOCK, offset_seconds, region, to_instants
+from delta_py.protocol.schema import BOOLEAN, DATE, TIMESTAMP, TIMESTAMP_NTZ, DataType, to_arrow_type
+
+_Int64 = np.ndarray[Any, np.dtype[np.int64]]
+
+_BLANK = "".join(map(chr, range(0x21))) + "\x7f"  # what Spark trims: white space and control characters of ASCII
+_INTEGER = r"^[+-]?[0-9]+$"
+_NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
+_JAVA_NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?[dDfF]?$"
+_JAVA_HEX = r"^[+-]?0[xX]"
+_INFINITY = r"^[+-]?(?i:inf|infinity)$"
+_DATE = r"^(?P<sign>[+-]?)(?P<year>[0-9]{4,7})(?:-(?P<month>[0-9]{1,2})(?:-(?P<day>[0-9]{1,2})(?:[ T](?s:.*))?)?)?$"
+_TIMESTAMP = (
+    r"^(?P<sign>[+-]?)(?P<year>[0-9]{4,6})(?:-(?P<month>[0-9]{1,2})(?:-(?P<day>[0-9]{1,2})"
+    r"(?:[ T](?P<hour>[0-9]{1,2})(?::(?P<minute>[0-9]{1,2})(?::(?P<second>[0-9]{1,2})"
+    r"(?:\.(?P<fraction>[0-9]*))?(?P<zone>(?s:[^0-9.].*))?)?)?)?)?)?$"
+)
+_TIME_ONLY = r"^(T[0-9]|[0-9]{1,2}:)"
+_MAX_LONG_DIGITS = 19
+_DAY_SECONDS = 86_400
+
+
+def trimmed(texts: Any) -> Any:
+    return pc.utf8_trim(texts, characters=_BLANK)
+
+
+def _refuse(bad: Any, texts: Any, target: DataType) -> None:
+    found = pc.and_(bad, pc.is_valid(texts)).fill_null(False)
+    if found.true_count:
+        raise invalid_input(texts.filter(found)[0].as_py(), target)
+
+
+def _refuse_unlike(pattern: str, stripped: Any, texts: Any, target: DataType) -> None:
+    _refuse(pc.invert(pc.match_substring_regex(stripped, pattern)), texts, target)
+
+
+# ---------------------------------------------------------------- numbers and booleans
+
+
+def to_integral(texts: Any, target: DataType) -> Any:
+    stripped = trimmed(texts)
+    _refuse_unlike(_INTEGER, stripped, texts, target)
+    digits = pc.replace_substring_regex(stripped, r"^\+?(-?)0*([0-9])", r"\1\2")
+    _refuse(pc.greater(pc.utf8_length(digits), _MAX_LONG_DIGITS + 1), texts, target)
+    wide = digits.cast(pa.decimal128(_MAX_LONG_DIGITS + 1, 0))
+    low, high = pa.array(INTEGRAL_RANGE[target], pa.int64()).cast(wide.type)
+    _refuse(pc.or_(pc.less(wide, low), pc.greater(wide, high)), texts, target)
+    return wide.cast(to_arrow_type(target))
+
+
+def to_fractional(texts: Any, target: DataType) -> Any:
+    stripped = trimmed(texts)
+    if pc.any(pc.match_substring_regex(stripped, _JAVA_HEX)).as_py():
+        raise not_supported("A hexadecimal floating point number in text")
+    infinite = pc.match_substring_regex(stripped, _INFINITY)
+    missing = pc.equal(pc.utf8_lower(stripped), "nan")
+    special = pc.or_(infinite, missing)
+    _refuse(pc.invert(pc.or_(special, pc.match_substring_regex(stripped, _JAVA_NUMBER))), texts, target)
+    plain = pc.replace_substring_regex(pc.if_else(special, "0", stripped), r"^\+|[dDfF]$", "")
+    numbers = plain.cast(to_arrow_type(target))
+    if not pc.any(special).as_py():
+        return numbers
+    signed = pc.if_else(pc.starts_with(stripped, "-"), pa.scalar(float("-inf")), pa.scalar(float("inf")))
+    extreme = pc.if_else(missing, float("nan"), signed).cast(numbers.type)
+    return pc.if_else(special, extreme, numbers)
+
+
+def to_wide_decimal(texts: Any, target: DataType) -> Any:
+    """Decimals with 38 digits after the point, still to be rounded and fitted to the target."""
+    stripped = trimmed(texts)
+    _refuse_unlike(_NUMBER, stripped, texts, target)
+    try:
+        return pc.replace_substring_regex(stripped, r"^\+", "").cast(pa.decimal256(76, 38))
+    except pa.ArrowInvalid as error:
+        raise not_supported(
+            "Text with more than 38 digits before or after the decimal point", "Shorten it, or cast it to double."
+        ) from error
+
+
+def to_boolean(texts: Any) -> Any:
+    word = pc.utf8_lower(trimmed(texts))
+    true = pc.is_in(word, value_set=pa.array(["t", "true", "y", "yes", "1"]))
+    false = pc.is_in(word, value_set=pa.array(["f", "false", "n", "no", "0"]))
+    _refuse(pc.invert(pc.or_(true, false)), texts, BOOLEAN)
+    return pc.if_else(pc.is_valid(texts), true, None)
+
+
+# ---------------------------------------------------------------- dates and timestamps
+
+
+def to_date(texts: Any) -> Any:
+    stripped = trimmed(texts)
+    _refuse_unlike(_DATE, stripped, texts, DATE)
+    parts = pc.extract_regex(stripped, _DATE)
+    days, valid = _days(parts)
+    _refuse(pa.array(~valid | (np.abs(days) > 2**31 - 1)), texts, DATE)
+    return _masked(days, texts).cast(pa.int32()).cast(pa.date32())
+
+
+def to_timestamp(texts: Any, zone: str) -> Any:
+    """Instants. Text without a zone of its own is read in `zone`."""
+    wall_clocks, zones = _wall_clocks(texts, TIMESTAMP)
+    own = pc.is_in(zones, value_set=pa.array([""]), skip_nulls=True)
+    if own.true_count == len(own) - zones.null_count:
+        return to_instants(wall_clocks, zone)
+    instants = to_instants(wall_clocks, zone)
+    for name in pc.unique(zones).to_pylist():  # distinct zones, not rows
+        if name:
+            instants = pc.if_else(pc.equal(zones, name), to_instants(wall_clocks, name), instants)
+    return instants.cast(INSTANT)
+
+
+def to_timestamp_ntz(texts: Any) -> Any:
+    """Wall clocks; a zone in the text is checked and left out."""
+    return _wall_clocks(texts, TIMESTAMP_NTZ)[0]
+
+
+def _wall_clocks(texts: Any, target: DataType) -> tuple[Any, Any]:
+    """Wall clocks, and the zone's name in each text ('' where it has none)."""
+    stripped = trimmed(texts)
+    if pc.any(pc.match_substring_regex(stripped, _TIME_ONLY)).as_py():
+        raise not_supported("A time of day without a date in text")
+    _refuse_unlike(_TIMESTAMP, stripped, texts, target)
+    parts = pc.extract_regex(stripped, _TIMESTAMP)
+    days, valid = _days(parts)
+    hour, minute, second = (_number(parts, name, 0) for name in ("hour", "minute", "second"))
+    valid &= (hour <= 23) & (minute <= 59) & (second <= 59)
+    fraction = pc.utf8_rpad(pc.utf8_slice_codeunits(_text(parts, "fraction"), 0, 6), 6, "0").cast(pa.int64())
+    valid &= np.abs(days) < 2**63 // (_DAY_SECONDS * 1_000_000)
+    zones = pc.utf8_trim(_text(parts, "zone"), characters=_BLANK)
+    zones = pc.if_else(pc.is_valid(texts), zones, None)
+    _refuse(pc.or_(pa.array(~valid), _unknown_zones(zones)), texts, target)
+    seconds = np.where(valid, days, 0) * _DAY_SECONDS + hour * 3600 + minute * 60 + second
+    micros = seconds * 1_000_000 + fraction.to_numpy(zero_copy_only=False)
+    return _masked(micros, texts).cast(WALL_CLOCK), zones
+
+
+def _unknown_zones(zones: Any) -> Any:
+    unknown = [name for name in pc.unique(zones).to_pylist() if name and not _is_zone(name)]
+    return pc.is_in(zones, value_set=pa.array(unknown, pa.string()))
+
+
+def _is_zone(name: str) -> bool:
+    if offset_seconds(name) is not None:
+        return True
+    try:
+        region(name)
+    except Exception as error:
+        if getattr(error, "error_class", "") == "INVALID_TIMEZONE":
+            return False
+        raise
+    return True
+
+
+def _text(parts: Any, name: str) -> Any:
+    """One group of an extract_regex, '' where it did not take part or the row is null."""
+    return pc.struct_field(parts, name).fill_null("")
+
+
+def _number(parts: Any, name: str, otherwise: int) -> _Int64:
+    text = _text(parts, name)
+    numbers: _Int64 = pc.if_else(pc.equal(text, ""), str(otherwise), text).cast(pa.int64()).to_numpy(zero_copy_only=False)
+    return numbers
+
+
+def _days(parts: Any) -> tuple[_Int64, np.ndarray[Any, np.dtype[np.bool_]]]:
+    """Days since 1970-01-01 of year, month, day in the proleptic Gregorian calendar, and whether there is such a day."""
+    year, month, day = (_number(parts, name, 1) for name in ("year", "month", "day"))
+    year = np.where(pc.equal(_text(parts, "sign"), "-").to_numpy(zero_copy_only=False), -year, year)
+    leap = (year % 4 == 0) & ((year % 100 != 0) | (year % 400 == 0))
+    lengths = np.array([0, 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31])
+    month_exists = (month >= 1) & (month <= 12)
+    length = lengths[np.where(month_exists, month, 0)] + (leap & (month == 2))
+    valid = month_exists & (day >= 1) & (day <= length)
+    # Years begin in March here, so that the leap day is a year's last.
+    march_year = year - (month <= 2)
+    day_of_year = (153 * ((month + 9) % 12) + 2) // 5 + day - 1
+    days = march_year * 365 + march_year // 4 - march_year // 100 + march_year // 400 + day_of_year - 719_468
+    return days, valid
+
+
+def _masked(numbers: _Int64, texts: Any) -> Any:
+    return pa.array(numbers, pa.int64(), mask=pc.is_null(texts).to_numpy(zero_copy_only=False))
+
+
+# ---------------------------------------------------------------- to text
+
+
+def decimal_text(values: Any, scale: int) -> Any:
+    """Plain digits with `scale` digits after the point, never an exponent."""
+    digits_type = pa.decimal128(values.type.precision, 0)
+    digits = pa.Array.from_buffers(digits_type, len(values), values.buffers(), values.null_count, values.offset).cast(pa.string())
+    if scale == 0:
+        return digits
+    negative = pc.starts_with(digits, "-")
+    padded = pc.utf8_lpad(pc.utf8_ltrim(digits, characters="-"), scale + 1, "0")
+    pointed = pc.binary_join_element_wise(
+        pc.utf8_slice_codeunits(padded, 0, -scale), pc.utf8_slice_codeunits(padded, -scale), "."
+    )
+    return pc.if_else(negative, pc.binary_join_element_wise("-", pointed, ""), pointed)
+
+
+def date_text(values: Any) -> Any:
+    _refuse_far_years(values)
+    return values.cast(pa.string())
+
+
+def timestamp_text(values: Any) -> Any:
+    """`yyyy-MM-dd HH:mm:ss`, with the fraction's digits up to the last that is not zero."""
+    wall_clocks = values.cast(pa.int64()).cast(WALL_CLOCK)
+    _refuse_far_years(wall_clocks)
+    return pc.replace_substring_regex(wall_clocks.cast(pa.string()), r"\.?0*$", "")
+
+
+def _refuse_far_years(values: Any) -> None:
+    years = pc.min_max(pc.year(values))
+    if years["min"].is_valid and (years["min"].as_py() < 0 or years["max"].as_py() > 9999):
+        raise not_supported("The text of a date before year 0 or after 9999")

@@ -1,0 +1,118 @@
+"""Time zones as Spark names them, and the way between instants and wall clocks.
+
+Arrays of instants are timestamp[us, UTC], wall clocks timestamp[us]. Gaps and overlaps follow java.time: a wall clock
+in a gap moves on by the gap's length, one in an overlap means the earlier instant.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_py.errors import ExpressionError
+
+INSTANT = pa.timestamp("us", tz="UTC")
+WALL_CLOCK = pa.timestamp("us")
+
+_OFFSET = re.compile(r"(?:UTC|GMT|UT)?([+-])(\d{1,2})(?::?(\d{1,2}))?(?::?(\d{2}))?", re.ASCII)
+_MAX_OFFSET_SECONDS = 18 * 3600
+_UTC_NAMES = frozenset({"UTC", "GMT", "UT", "Z", "UTC+0", "GMT+0", "GMT0", "Etc/UTC", "Etc/GMT", "Zulu", "Universal", "UCT"})
+_SHORT_NAMES = {
+    "ACT": "Australia/Darwin",
+    "AET": "Australia/Sydney",
+    "AGT": "America/Argentina/Buenos_Aires",
+    "ART": "Africa/Cairo",
+    "AST": "America/Anchorage",
+    "BET": "America/Sao_Paulo",
+    "BST": "Asia/Dhaka",
+    "CAT": "Africa/Harare",
+    "CNT": "America/St_Johns",
+    "CST": "America/Chicago",
+    "CTT": "Asia/Shanghai",
+    "EAT": "Africa/Addis_Ababa",
+    "ECT": "Europe/Paris",
+    "EST": "-05:00",
+    "HST": "-10:00",
+    "IET": "America/Indiana/Indianapolis",
+    "IST": "Asia/Kolkata",
+    "JST": "Asia/Tokyo",
+    "MIT": "Pacific/Apia",
+    "MST": "-07:00",
+    "NET": "Asia/Yerevan",
+    "NST": "Pacific/Auckland",
+    "PLT": "Asia/Karachi",
+    "PNT": "America/Phoenix",
+    "PRT": "America/Puerto_Rico",
+    "PST": "America/Los_Angeles",
+    "SST": "Pacific/Guadalcanal",
+    "VST": "Asia/Ho_Chi_Minh",
+}
+
+
+def is_utc(zone: str) -> bool:
+    return zone in _UTC_NAMES or offset_seconds(zone) == 0
+
+
+@lru_cache(maxsize=256)
+def offset_seconds(zone: str) -> int | None:
+    """The offset of a zone written as one (`+01:00`, `UTC-2`, `Z`); None for a region or what is no zone."""
+    zone = _SHORT_NAMES.get(zone, zone)
+    if zone in _UTC_NAMES:
+        return 0
+    found = _OFFSET.fullmatch(zone)
+    if found is None:
+        return None
+    sign, hours, minutes, seconds = found.groups()
+    if int(minutes or 0) > 59 or int(seconds or 0) > 59:
+        return None
+    total = int(hours) * 3600 + int(minutes or 0) * 60 + int(seconds or 0)
+    if total > _MAX_OFFSET_SECONDS:
+        return None
+    return -total if sign == "-" else total
+
+
+@lru_cache(maxsize=256)
+def region(zone: str) -> str:
+    """The region's name as Arrow's time zone database knows it. Raises ExpressionError for an unknown one."""
+    name = _SHORT_NAMES.get(zone, zone)
+    try:
+        pc.local_timestamp(pa.array([0], INSTANT).cast(pa.timestamp("us", tz=name)))
+    except (pa.ArrowException, UnicodeError, OSError) as error:
+        raise ExpressionError(
+            f"The time zone {zone!r} is not known here: {error}. Use a region such as Europe/Paris or an offset such as +01:00.",
+            error_class="INVALID_TIMEZONE",
+            sql_state="22009",
+            timezone=zone,
+        ) from error
+    return name
+
+
+def check_zone(zone: str) -> None:
+    """Raises ExpressionError (INVALID_TIMEZONE) for a zone that is not known."""
+    if offset_seconds(zone) is None:
+        region(zone)
+
+
+def to_wall_clock(instants: Any, zone: str) -> Any:
+    offset = offset_seconds(zone)
+    if offset is not None:
+        return _shift(instants, offset, WALL_CLOCK)
+    return pc.local_timestamp(instants.cast(pa.timestamp("us", tz=region(zone))))
+
+
+def to_instants(wall_clocks: Any, zone: str) -> Any:
+    offset = offset_seconds(zone)
+    if offset is not None:
+        return _shift(wall_clocks, -offset, INSTANT)
+    before = pc.assume_timezone(wall_clocks, region(zone), ambiguous="earliest", nonexistent="earliest")
+    # In a gap `before` is the last instant before it; its own offset is the one that java.time goes on with.
+    offset_then = pc.subtract(pc.local_timestamp(before).cast(pa.int64()), before.cast(pa.int64()))
+    return pc.subtract(wall_clocks.cast(pa.int64()), offset_then).cast(INSTANT)
+
+
+def _shift(values: Any, seconds: int, target: pa.DataType) -> Any:
+    return pc.add(values.cast(pa.int64()), pa.scalar(seconds * 1_000_000, pa.int64())).cast(target)
