@@ -1,19 +1,36 @@
-"""What all tests share: marks that come from the folder, how random tests run, the acceptance tables."""
+"""What all tests share: marks that come from the folder, how random tests run, the acceptance tables, one Spark session."""
 
 from __future__ import annotations
 
+import os
+import sys
+import time
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import hypothesis
 import pytest
 
 from tests.support.corpus import unpack
 
-TESTS = Path(__file__).parent / "tests"
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+ROOT = Path(__file__).resolve().parent
+TESTS = ROOT / "tests"
 
 # No deadline: the time of one example says nothing on a shared machine. A failure prints what replays it.
 hypothesis.settings.register_profile("pydelta", deadline=None, print_blob=True)
 hypothesis.settings.load_profile("pydelta")
+
+# Spark's workers and a Connect server are started from here and take their environment from this process.
+os.environ["TZ"] = "UTC"
+time.tzset()
+os.environ["PYSPARK_PYTHON"] = sys.executable
+os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
+os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -28,3 +45,45 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("corpus")
     unpack(directory)
     return directory
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """A registered local session in UTC, until the last test. Tests that change its settings put them back.
+
+    With PYDELTA_PEER_JARS (make interop) the format `delta` is delta-spark's.
+    """
+    from pyspark.sql import SparkSession
+
+    from spark_plugin import register
+
+    builder = SparkSession.builder.master("local[2]").appName("pydelta tests")
+    settings = {
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.extraJavaOptions": "-Duser.timezone=UTC",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse")),
+        **_peer_settings(),
+    }
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("OFF")
+    register(session)
+    yield session
+    session.stop()
+
+
+def _peer_settings() -> dict[str, str]:
+    folder = os.environ.get("PYDELTA_PEER_JARS")
+    if not folder:
+        return {}
+    jars = sorted(str(jar) for name in ("delta-*.jar", "unitycatalog-*.jar") for jar in Path(folder).glob(name))
+    return {
+        "spark.jars": ",".join(jars),
+        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    }
