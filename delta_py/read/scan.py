@@ -38,6 +38,7 @@ from delta_py.protocol.schema import (
 )
 from delta_py.protocol.stats import FileStats, unknown_stats
 from delta_py.protocol.table_config import TableConfig
+from delta_py.read.char_padding import char_types, is_char, pad
 from delta_py.read.scan_state import METADATA_FIELDS, ColumnSource, ScanColumn, ScanFile, ScanState
 from delta_py.snapshot import Snapshot
 
@@ -210,6 +211,7 @@ def make_state(
         predicate=row_predicate,
         drop_rows=options.drop_rows and row_predicate is not None,
         ignore_missing_files=options.ignore_missing_files,
+        timezone=options.timezone,
     )
     return replace(
         state,
@@ -300,8 +302,9 @@ def _only_paths(own: StructField, paths: frozenset[Path]) -> StructField:
     inner = {path[1:] for path in paths if path[0] == own.name}
     if () in inner or not isinstance(own.data_type, StructType):
         return own
-    firsts = frozenset(inner)
-    return replace(own, data_type=StructType(tuple(_only_paths(f, firsts) for f in own.data_type.fields if any(p[0] == f.name for p in inner))))
+    wanted = frozenset(inner)
+    kept = [f for f in own.data_type.fields if any(path[0] == f.name for path in wanted)]
+    return replace(own, data_type=StructType(tuple(_only_paths(f, wanted) for f in kept)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -309,7 +312,7 @@ class _Pruner:
     """Decides over batches of files. Everything in it is by physical path."""
 
     predicate: Expression | None
-    partition_types: Mapping[Path, DataType] = field(default_factory=dict)
+    partition_fields: Mapping[Path, StructField] = field(default_factory=dict)
     stats_leaves: Mapping[Path, DataType] = field(default_factory=dict)
     timezone: str = "UTC"
 
@@ -319,26 +322,32 @@ class _Pruner:
             return cls(None)
         mode, schema = config.column_mapping_mode, config.schema
         pruning = conjunction(tuple(part for part in conjuncts(predicate) if _prunable(schema, part)))
-        types = {physical_path(schema, path, mode): find_path(schema, path)[-1].data_type for path in columns_of(pruning)}
+        fields = {physical_path(schema, path, mode): find_path(schema, path) for path in columns_of(pruning)}
         partitions = {physical_path(schema, (name,), mode) for name in config.partition_columns}
+        telling = {path: along[-1].data_type for path, along in fields.items() if not _is_char(along)}
         physical = transform_columns(pruning, lambda path: Column(physical_path(schema, path, mode)))
         return cls(
             physical,
-            {path: kind for path, kind in types.items() if path in partitions},
-            {path: types[path] for path in columns_with_stats(physical) if path in types and path not in partitions},
+            {path: along[0] for path, along in fields.items() if path in partitions},
+            {path: telling[path] for path in columns_with_stats(physical) if path in telling and path not in partitions},
             options.timezone,
         )
 
     def prune(self, files: pa.RecordBatch, stats: FileStats | None) -> pa.RecordBatch:
         if self.predicate is None:
             return files
-        partitions = {path: self._partition_array(files, path, kind) for path, kind in self.partition_types.items()}
+        partitions = {path: self._partition_array(files, path, own) for path, own in self.partition_fields.items()}
         mask = keep_mask(self.predicate, stats or unknown_stats(files.num_rows), partitions)
         return files.filter(mask)
 
-    def _partition_array(self, files: pa.RecordBatch, path: Path, kind: DataType) -> pa.Array:
+    def _partition_array(self, files: pa.RecordBatch, path: Path, own: StructField) -> pa.Array:
         texts = pc.map_lookup(files["partition_values"], pa.scalar(path[0]), "first")
-        return parse_partition_values(texts, kind, timezone=self.timezone, errors="null")
+        values = parse_partition_values(texts, own.data_type, timezone=self.timezone, errors="null")
+        return pad(values, char_types(own))
+
+
+def _is_char(along: tuple[StructField, ...]) -> bool:
+    return is_char(along[0], tuple(inner.name for inner in along[1:]))
 
 
 def _prunable(schema: StructType, part: Expression) -> bool:
