@@ -2,25 +2,27 @@
 
 In: statistics of many files. Out: FileStats, one Arrow value a file for each leaf asked for. Whatever is missing,
 damaged or of another type is null, which means unknown and keeps the file. Names are physical (column mapping).
+Bounds are made a little wider where writers are known to have cut or rounded them, never narrower.
 What is written for a new file is collected by stats_collector.py.
 Protocol: Per-file Statistics.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
-import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from delta_py.protocol.bounds import widen
 from delta_py.protocol.schema import DataType, DecimalType, Path, PrimitiveType, to_arrow_type
 
-_PIECE_BYTES = 1 << 29
-_MILLISECOND = pa.scalar(1_000, pa.duration("us"))
+_PIECE_BYTES = 64 * 1024 * 1024
 _INTEGERS = frozenset({"long", "integer", "short", "byte"})
 _FLOATS = frozenset({"float", "double"})
 _TIMESTAMPS = frozenset({"timestamp", "timestamp_ntz"})
@@ -70,6 +72,10 @@ def concat_stats(parts: Sequence[FileStats]) -> FileStats:
     )
 
 
+def _all_true(count: int) -> pa.BooleanArray:
+    return pa.repeat(pa.scalar(True), count)
+
+
 # ---------------------------------------------------------------- from JSON text
 
 
@@ -81,11 +87,12 @@ def parse_stats(json: pa.Array | pa.ChunkedArray, leaves: Mapping[Path, DataType
     count = len(json)
     if count > 1 and json.nbytes > _PIECE_BYTES:
         return concat_stats([parse_stats(json.slice(0, count // 2), leaves), parse_stats(json.slice(count // 2), leaves)])
-    bounded = {path: kind for path, kind in leaves.items() if _json_type(kind) is not None}
-    parsed = _read_json(json, _stats_schema(bounded, leaves)) if count else None
+    schema = _stats_schema(leaves)
+    texts = _documents(json)
+    parsed = _read_documents(texts, schema) if count else None
     if parsed is None:
-        parsed = _read_each(json, bounded, leaves)
-    return _assemble(parsed, bounded, leaves, count)
+        parsed = _read_piecewise(_mended(texts), schema)
+    return _assemble(parsed, leaves, count)
 
 
 def _json_type(data_type: DataType) -> pa.DataType | None:
@@ -104,56 +111,65 @@ def _json_type(data_type: DataType) -> pa.DataType | None:
     return None
 
 
-def _stats_schema(bounded: Mapping[Path, DataType], leaves: Mapping[Path, DataType]) -> pa.Schema:
-    bounds = _nested({path: _json_type(kind) for path, kind in bounded.items()})
+def _stats_schema(leaves: Mapping[Path, DataType]) -> pa.Schema:
+    bounds = _nested({path: kind for path, leaf in leaves.items() if (kind := _json_type(leaf)) is not None})
     counts = _nested({path: pa.int64() for path in leaves})
     fields = [pa.field("numRecords", pa.int64()), pa.field("tightBounds", pa.bool_())]
     named = (("minValues", bounds), ("maxValues", bounds), ("nullCount", counts))
     return pa.schema(fields + [pa.field(name, kind) for name, kind in named if kind.num_fields])
 
 
-def _nested(types: Mapping[Path, pa.DataType | None]) -> pa.StructType:
+def _nested(types: Mapping[Path, pa.DataType]) -> pa.StructType:
     """{('a',): t, ('b','c'): u} -> struct<a: t, b: struct<c: u>>."""
-    heads: dict[str, dict[Path, pa.DataType | None]] = {}
+    heads: dict[str, dict[Path, pa.DataType]] = {}
     for path, kind in types.items():
         heads.setdefault(path[0], {})[path[1:]] = kind
     return pa.struct([pa.field(name, inner[()] if () in inner else _nested(inner)) for name, inner in heads.items()])
 
 
-def _read_json(json: pa.Array | pa.ChunkedArray, schema: pa.Schema) -> pa.StructArray | None:
-    """All texts through one JSON reader as newline-joined documents; None if any of them does not fit the schema.
+def _documents(json: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """The texts, `{}` where there is none or where the text cannot be one JSON object.
 
-    A quarter of the time of decoding each text by itself, and the reader works on both cores.
+    Every text begins with `{` and ends with `}`: so a stream of n of them, a newline after each, that parses as n objects
+    has one object for each text, and no damage can shift one file's statistics to another.
     """
-    lines = _as_lines(json)
-    read = _try_read(lines, len(json), schema)
-    if read is None:
-        # NaN and infinities stand as text, which does not fit a number: unknown. A string column's own "NaN" bound goes too.
-        lines = pc.replace_substring_regex(lines, r':\s*"[+-]?(?:NaN|Inf|Infinity)"', ":null")
-        read = _try_read(lines, len(json), schema)
-    return read
-
-
-def _as_lines(json: pa.Array | pa.ChunkedArray) -> pa.Array:
     flat = json.combine_chunks() if isinstance(json, pa.ChunkedArray) else json
-    if pa.types.is_dictionary(flat.type):
-        flat = flat.dictionary_decode()
     if not pa.types.is_string(flat.type):
         flat = flat.cast(pa.string())
-    if flat.null_count or pc.min(pc.binary_length(flat)).as_py() == 0:
-        flat = pc.if_else(pc.equal(pc.binary_length(flat), 0), "{}", flat).fill_null("{}")
-    if pc.any(pc.match_substring(flat, "\n")).as_py():
-        flat = pc.replace_substring(flat, "\n", " ")  # outside strings it is white space; inside it is written \n
-    return flat
+    if flat.null_count:
+        flat = flat.fill_null("{}")
+    if not _any(pc.invert(_is_braced(flat))):
+        return flat
+    trimmed = pc.ascii_trim_whitespace(flat)
+    return pc.if_else(_is_braced(trimmed), trimmed, "{}")
 
 
-def _try_read(lines: pa.Array, count: int, schema: pa.Schema) -> pa.StructArray | None:
+def _is_braced(texts: pa.Array) -> pa.Array:
+    return pc.and_(pc.starts_with(texts, "{"), pc.ends_with(texts, "}"))
+
+
+def _any(mask: pa.Array) -> bool:
+    return bool(pc.any(mask).as_py())
+
+
+def _mended(texts: pa.Array) -> pa.Array:
+    """The texts without what the bulk reader cannot take, though writers write it: NaN and infinities as text (read as
+    unknown, in a text column too), and line breaks between tokens, which it reads only where no block ends."""
+    texts = pc.replace_substring(texts, "\n", " ")
+    return pc.replace_substring_regex(texts, r':\s*"[+-]?(?:NaN|Inf|Infinity)"', ":null")
+
+
+def _read_documents(texts: pa.Array, schema: pa.Schema) -> pa.StructArray | None:
+    """All texts through one JSON reader; None if any of them does not fit the schema.
+
+    A quarter of the time of decoding each text by itself, and the reader works on all cores.
+    """
     from pyarrow import json as pyarrow_json
 
-    joined = pc.binary_join(pa.ListArray.from_arrays(pa.array([0, count], pa.int32()), lines), "\n")[0].as_buffer()
-    longest = pc.max(pc.binary_length(lines)).as_py() or 0
+    count = len(texts)
+    joined = pc.binary_join(pa.ListArray.from_arrays(pa.array([0, count], pa.int32()), texts), "\n")[0].as_buffer()
+    longest = pc.max(pc.binary_length(texts)).as_py() or 0
     options = pyarrow_json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")
-    # Blocks of 1 MiB are parsed on all cores; with 4 MiB the reader was measured to use one.
     blocks = pyarrow_json.ReadOptions(block_size=max(1 << 20, longest + 2), use_threads=True)
     try:
         table = pyarrow_json.read_json(pa.BufferReader(joined), read_options=blocks, parse_options=options)
@@ -162,65 +178,61 @@ def _try_read(lines: pa.Array, count: int, schema: pa.Schema) -> pa.StructArray 
     return table.to_struct_array().combine_chunks() if table.num_rows == count else None
 
 
-def _read_each(json: pa.Array | pa.ChunkedArray, bounded: Mapping[Path, DataType], leaves: Mapping[Path, DataType]) -> pa.StructArray:
-    """Each text by itself, for batches in which some text does not fit; what does not fit is null."""
-    documents = [_document(text) for text in json.to_pylist()]
-    sections: dict[str, Mapping[Path, pa.DataType | None]] = {
-        "minValues": {path: _json_type(kind) for path, kind in bounded.items()},
-        "maxValues": {path: _json_type(kind) for path, kind in bounded.items()},
-        "nullCount": {path: pa.int64() for path in leaves},
-    }
-    columns: dict[str, pa.Array] = {
-        "numRecords": _fitting([d.get("numRecords") for d in documents], pa.int64()),
-        "tightBounds": _fitting([d.get("tightBounds") for d in documents], pa.bool_()),
-    }
-    for section, types in sections.items():
-        kind = _nested(types)
-        if kind.num_fields:
-            columns[section] = _section([d.get(section) for d in documents], kind)
-    return pa.StructArray.from_arrays(list(columns.values()), names=list(columns))
+_ALONE = 64  # texts, from which on each is decoded by itself
 
 
-def _document(text: str | None) -> dict[str, Any]:
+def _read_piecewise(texts: pa.Array, schema: pa.Schema) -> pa.StructArray:
+    """The texts of a batch in which some do not fit: in ever smaller pieces, so that only their neighbours are slow."""
+    if len(texts) <= _ALONE:
+        return _read_each(texts, schema)
+    parsed = _read_documents(texts, schema)
+    if parsed is not None:
+        return parsed
+    step = max(_ALONE, -(-len(texts) // 16))
+    return pa.concat_arrays([_read_piecewise(texts.slice(start, step), schema) for start in range(0, len(texts), step)])
+
+
+def _read_each(texts: pa.Array, schema: pa.Schema) -> pa.StructArray:
+    """Each text by itself: what does not fit is null, the rest of the text counts."""
+    return _struct_of([_document(text) for text in texts.to_pylist()], pa.struct(list(schema)))
+
+
+def _document(text: str) -> dict[str, Any]:
     try:
-        value = orjson.loads(text) if text else {}
-    except orjson.JSONDecodeError:
+        value = json.loads(text, parse_float=Decimal)
+    except (ValueError, RecursionError):
         return {}
     return value if isinstance(value, dict) else {}
 
 
-def _section(values: list[Any], kind: pa.StructType) -> pa.StructArray:
+def _struct_of(values: list[Any], kind: pa.StructType) -> pa.StructArray:
     rows = [value if isinstance(value, dict) else {} for value in values]
     arrays = []
     for child in kind:
         inner = [row.get(child.name) for row in rows]
-        arrays.append(_section(inner, child.type) if pa.types.is_struct(child.type) else _fitting(inner, child.type))
+        if pa.types.is_struct(child.type):
+            arrays.append(_struct_of(inner, child.type))
+        else:
+            arrays.append(pa.array([_fitting(value, child.type) for value in inner], child.type))
     return pa.StructArray.from_arrays(arrays, fields=list(kind))
 
 
-def _fitting(values: list[Any], kind: pa.DataType) -> pa.Array:
-    return pa.array([value if _fits(value, kind) else None for value in map(_number(kind), values)], kind)
-
-
-def _number(kind: pa.DataType) -> Callable[[Any], Any]:
-    if pa.types.is_floating(kind):
-        return lambda value: float(value) if isinstance(value, int) and not isinstance(value, bool) else value
-    # A decimal went through a double here and may have lost digits: only whole numbers are exact.
-    if pa.types.is_decimal(kind):
-        return lambda value: Decimal(value) if isinstance(value, int) and not isinstance(value, bool) else None
-    return lambda value: value
-
-
-def _fits(value: Any, kind: pa.DataType) -> bool:
+def _fitting(value: Any, kind: pa.DataType) -> Any:
+    """A decoded JSON value as one of the Arrow type; None if it is of another kind or does not fit."""
+    number = isinstance(value, int | Decimal | float) and not isinstance(value, bool)
     if pa.types.is_int64(kind):
-        return isinstance(value, int) and not isinstance(value, bool) and -(2**63) <= value < 2**63
-    if pa.types.is_decimal(kind):
-        return isinstance(value, Decimal) and len(value.as_tuple().digits) + kind.scale <= kind.precision
+        return value if number and isinstance(value, int) and -(2**63) <= value < 2**63 else None
     if pa.types.is_floating(kind):
-        return isinstance(value, float)
-    if pa.types.is_boolean(kind):
-        return isinstance(value, bool)
-    return isinstance(value, str)
+        return float(value) if number and abs(value) < 10**400 and math.isfinite(float(value)) else None
+    if pa.types.is_decimal(kind):
+        exact = Decimal(value) if number and not isinstance(value, float) else None
+        return exact if exact is not None and _decimal_fits(exact, kind.precision, kind.scale) else None
+    return value if isinstance(value, bool if pa.types.is_boolean(kind) else str) else None
+
+
+def _decimal_fits(value: Decimal, precision: int, scale: int) -> bool:
+    digits, exponent = value.as_tuple().digits, value.as_tuple().exponent
+    return isinstance(exponent, int) and -exponent <= scale and len(digits) + exponent <= precision - scale
 
 
 # ---------------------------------------------------------------- from stats_parsed
@@ -229,26 +241,23 @@ def _fits(value: Any, kind: pa.DataType) -> bool:
 def stats_from_struct(stats_parsed: pa.StructArray | pa.ChunkedArray, leaves: Mapping[Path, DataType]) -> FileStats:
     """Statistics from a checkpoint's `stats_parsed`. Leaves or sections that it lacks are unknown."""
     flat = stats_parsed.combine_chunks() if isinstance(stats_parsed, pa.ChunkedArray) else stats_parsed
-    bounded = {path: kind for path, kind in leaves.items() if _json_type(kind) is not None}
-    return _assemble(flat, bounded, leaves, len(flat))
+    return _assemble(flat, leaves, len(flat))
 
 
-def _assemble(parsed: pa.StructArray, bounded: Mapping[Path, DataType], leaves: Mapping[Path, DataType], count: int) -> FileStats:
-    def leaf(section: str, path: Path, kind: DataType, shift: Callable[[pa.Array], pa.Array]) -> pa.Array | None:
-        found = _field(parsed, (section, *path))
-        typed = None if found is None else _typed(found, kind)
-        return shift(typed) if typed is not None and pa.types.is_timestamp(typed.type) else typed
+def _assemble(parsed: pa.StructArray, leaves: Mapping[Path, DataType], count: int) -> FileStats:
+    def bounds(section: str, side: int) -> dict[Path, pa.Array]:
+        found = {path: _bound(_field(parsed, (section, *path)), kind, side) for path, kind in leaves.items()}
+        return {path: array for path, array in found.items() if array is not None}
 
-    minimum = {path: leaf("minValues", path, kind, lambda a: pc.subtract(a, _MILLISECOND)) for path, kind in bounded.items()}
-    maximum = {path: leaf("maxValues", path, kind, lambda a: pc.add(a, _MILLISECOND)) for path, kind in bounded.items()}
     counts = {path: _count(_field(parsed, ("nullCount", *path))) for path in leaves}
     tight = _field(parsed, ("tightBounds",))
+    records = _count(_field(parsed, ("numRecords",)))
     return FileStats(
         count,
-        _count(_field(parsed, ("numRecords",)), count),
+        pa.nulls(count, pa.int64()) if records is None else records,
         _all_true(count) if tight is None or not pa.types.is_boolean(tight.type) else tight.fill_null(True),
-        {path: array for path, array in minimum.items() if array is not None},
-        {path: array for path, array in maximum.items() if array is not None},
+        bounds("minValues", -1),
+        bounds("maxValues", 1),
         {path: array for path, array in counts.items() if array is not None},
     )
 
@@ -261,62 +270,107 @@ def _field(struct: pa.Array, path: Path) -> pa.Array | None:
     return struct
 
 
-def _count(array: pa.Array | None, rows: int | None = None) -> pa.Array:
-    """A count as int64, null where it is below 0; with `rows`, all null if there is none."""
+def _count(array: pa.Array | None) -> pa.Array | None:
+    """A count as int64, null where it is below 0; None if there is none."""
     if array is None or not pa.types.is_integer(array.type):
-        return None if rows is None else pa.nulls(rows, pa.int64())
+        return None
     counts = array.cast(pa.int64())
     return pc.if_else(pc.less(counts, 0), pa.scalar(None, pa.int64()), counts)
 
 
+# ---------------------------------------------------------------- a bound as the table's type
+
+
+def _bound(array: pa.Array | None, data_type: DataType, side: int) -> pa.Array | None:
+    """A column of bounds as the leaf's type, widened where that is due. side: -1 for minimum, 1 for maximum.
+
+    A value that does not fit is null; None if there is no column, or one of a type whose order may be another.
+    """
+    if array is None or _json_type(data_type) is None:
+        return None
+    typed = _typed(array, data_type)
+    return None if typed is None else widen(typed, data_type, side)
+
+
 def _typed(array: pa.Array, data_type: DataType) -> pa.Array | None:
-    """The bound as the leaf's type; values that do not fit are null, and None if the whole column does not convert."""
-    target = to_arrow_type(data_type)
-    if array.type == target:
+    """The values as the leaf's type, by casts that keep their order; None for a column of another family."""
+    target, source = to_arrow_type(data_type), array.type
+    if pa.types.is_dictionary(source):
+        return _typed(array.dictionary_decode(), data_type)
+    if source == target:
         return array
-    if pa.types.is_timestamp(target) and pa.types.is_string(array.type):
-        return _timestamps(array, target)
-    if pa.types.is_date(target) and pa.types.is_string(array.type):
-        return _matching_cast(array, r"^\d{4}-\d\d-\d\d$", target)
-    if pa.types.is_integer(target) and pa.types.is_integer(array.type):
-        return _in_range(array, target)
-    try:
-        return array.cast(target, safe=not pa.types.is_timestamp(target))
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+    match data_type:
+        case PrimitiveType(name) if name in _INTEGERS:
+            return _cast_or_null(array, target) if pa.types.is_integer(source) else None
+        case PrimitiveType("float"):
+            # The shortest text of a float is the text of another double: nearest is right.
+            return array.cast(target, safe=False) if pa.types.is_floating(source) else None
+        case PrimitiveType("double"):
+            return _cast_or_null(array, target) if pa.types.is_floating(source) or pa.types.is_integer(source) else None
+        case DecimalType():
+            return _cast_or_null(array, target) if pa.types.is_decimal(source) or pa.types.is_integer(source) else None
+        case PrimitiveType("string"):
+            return array.cast(target) if pa.types.is_large_string(source) or pa.types.is_string_view(source) else None
+        case PrimitiveType("date"):
+            return _dates(array, target)
+        case PrimitiveType(name) if name in _TIMESTAMPS:
+            return _timestamps(array, target)
+    return None
+
+
+def _dates(array: pa.Array, target: pa.DataType) -> pa.Array | None:
+    if pa.types.is_string(array.type):
+        return _cast_matching(array, r"^\d{4}-\d\d-\d\d$", target)
+    return _cast_or_null(array, target) if pa.types.is_date(array.type) else None
+
+
+def _timestamps(array: pa.Array, target: pa.DataType) -> pa.Array | None:
+    """Instants or wall clocks as microseconds; texts with an offset are instants, without one they are read as UTC."""
+    if pa.types.is_date(array.type):  # of before the column was widened from date
+        return array.cast(pa.timestamp("us"), safe=False).cast(target)
+    if pa.types.is_timestamp(array.type):
+        return array.cast(pa.timestamp("us", array.type.tz), safe=False).cast(pa.int64()).cast(target)
+    if not pa.types.is_string(array.type):
         return None
-
-
-def _in_range(array: pa.Array, target: pa.DataType) -> pa.Array:
-    """Integers as a narrower type. One beyond it is no bound of such a column: unknown."""
-    bits = target.bit_width
-    fits = pc.and_(pc.greater_equal(array, -(2 ** (bits - 1))), pc.less_equal(array, 2 ** (bits - 1) - 1))
-    return pc.if_else(fits, array, pa.scalar(None, array.type)).cast(target)
-
-
-def _timestamps(texts: pa.Array, target: pa.DataType) -> pa.Array | None:
-    """Timestamp texts, cut to microseconds. One with an offset is an instant; without, it is read as UTC."""
-    texts = pc.replace_substring_regex(texts, r"^(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d)(\.\d{1,6})?\d*\s*", r"\1T\2\3")
-    zoned = pc.match_substring_regex(texts, r"^\d{4}-\d\d-\d\dT[\d:.]+(?:Z|[+-]\d\d:?\d\d)$")
-    plain = _matching_cast(texts, r"^\d{4}-\d\d-\d\d(?:T[\d:.]+)?$", pa.timestamp("us"))
-    instants = _cast_or_none(pc.if_else(zoned, texts, pa.scalar(None, texts.type)), pa.timestamp("us", "UTC"))
-    if plain is None or instants is None:
-        return None
-    wall = plain.cast(pa.int64())
-    return pc.coalesce(instants.cast(pa.int64()), wall).cast(target)
-
-
-def _matching_cast(texts: pa.Array, pattern: str, target: pa.DataType) -> pa.Array | None:
-    return _cast_or_none(pc.if_else(pc.match_substring_regex(texts, pattern), texts, pa.scalar(None, texts.type)), target)
-
-
-def _cast_or_none(array: pa.Array, target: pa.DataType) -> pa.Array | None:
     try:
         return array.cast(target)
     except pa.ArrowInvalid:
-        return None
+        return _odd_timestamps(array).cast(target)
+
+
+def _odd_timestamps(texts: pa.Array) -> pa.Array:
+    """Timestamps in mixed spellings as microseconds; digits beyond are cut."""
+    texts = pc.replace_substring_regex(texts, r"^(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d)(\.\d{1,6})?\d*\s*", r"\1T\2\3")
+    instants = _cast_matching(texts, r"^\d{4}-\d\d-\d\dT[\d:.]+(?:Z|[+-]\d\d:?\d\d)$", pa.timestamp("us", "UTC"))
+    plain = _cast_matching(texts, r"^\d{4}-\d\d-\d\d(?:T[\d:.]+)?$", pa.timestamp("us"))
+    return pc.coalesce(instants.cast(pa.int64()), plain.cast(pa.int64()))
+
+
+def _cast_matching(texts: pa.Array, pattern: str, target: pa.DataType) -> pa.Array:
+    try:
+        return texts.cast(target)
+    except pa.ArrowInvalid:
+        shaped = pc.if_else(pc.match_substring_regex(texts, pattern), texts, pa.scalar(None, texts.type))
+        return _cast_or_null(shaped, target)
+
+
+def _cast_or_null(array: pa.Array, target: pa.DataType) -> pa.Array:
+    """Cast; values that do not fit become null, found by halving."""
+    try:
+        return array.cast(target)
+    except pa.ArrowInvalid:
+        if len(array) == 1:
+            return pa.nulls(1, target)
+        middle = len(array) // 2
+        return pa.concat_arrays([_cast_or_null(array.slice(0, middle), target), _cast_or_null(array.slice(middle), target)])
 
 
 # ---------------------------------------------------------------- from a Parquet footer
+
+# Before these, files of older writers count days in another calendar than the table does: no bound there is trusted.
+_FIRST_SAFE_DAY = -141_427  # 1582-10-15
+_FIRST_SAFE_MICROS = -2_208_988_800_000_000  # 1900-01-01T00:00Z
+_TO_MICROS = {"milliseconds": (1_000, 1), "microseconds": (1, 1), "nanoseconds": (1, 1_000)}
 
 
 def stats_from_parquet_footer(footer: Any, columns: Mapping[Path, int], leaves: Mapping[Path, DataType]) -> FileStats:
@@ -336,40 +390,55 @@ def stats_from_parquet_footer(footer: Any, columns: Mapping[Path, int], leaves: 
     return FileStats(len(groups), rows, _all_true(len(groups)), minimum, maximum, nulls)
 
 
-def _footer_bounds(found: Iterable[Any], data_type: DataType, side: str) -> pa.Array:
-    values = [getattr(s, side) if s is not None and s.has_min_max else None for s in found]
-    return pa.array([_footer_bound(value, data_type, 1 if side == "max" else -1) for value in values], to_arrow_type(data_type))
+def _footer_bounds(found: Sequence[Any], data_type: DataType, side: str) -> pa.Array:
+    values = [_footer_bound(s, data_type, side) if s is not None and s.has_min_max else None for s in found]
+    target = to_arrow_type(data_type)
+    if pa.types.is_date(target):
+        return pa.array(values, pa.int32()).cast(target)
+    if pa.types.is_timestamp(target):
+        return pa.array(values, pa.int64()).cast(target)
+    return pa.array(values, target)
 
 
-def _footer_bound(value: Any, data_type: DataType, side: int) -> Any:
-    """A footer's bound as a value of the table's type, None where the two do not obviously agree."""
-    from datetime import date, datetime, timedelta
-
+def _footer_bound(statistics: Any, data_type: DataType, side: str) -> Any:
+    """A footer's bound as a value of the table's type (dates in days, timestamps in microseconds), None where the two do
+    not obviously agree. Raw values are used where there are any: the others need pandas for nanoseconds."""
+    raw = getattr(statistics, f"{side}_raw")
     match data_type:
         case PrimitiveType(name) if name in _INTEGERS:
             bits = {"long": 63, "integer": 31, "short": 15, "byte": 7}[name]
-            return value if type(value) is int and -(2**bits) <= value < 2**bits else None
+            return raw if _is_plain_integer(statistics) and -(2**bits) <= raw < 2**bits else None
         case PrimitiveType(name) if name in _FLOATS:
-            return float(value) if type(value) in (int, float) and value == value else None
+            exact = type(raw) is float or (_is_plain_integer(statistics) and abs(raw) <= 2**53)
+            return float(raw) if exact and raw == raw else None
         case PrimitiveType("boolean"):
-            return value if type(value) is bool else None
+            return raw if type(raw) is bool else None
         case PrimitiveType("string"):
+            value = getattr(statistics, side) if statistics.logical_type.type == "STRING" else None
             return value if type(value) is str else None
         case PrimitiveType("date"):
-            return value if type(value) is date else None
+            return raw if statistics.logical_type.type == "DATE" and raw >= _FIRST_SAFE_DAY else None
         case PrimitiveType(name) if name in _TIMESTAMPS:
-            if not isinstance(value, datetime) or not 1 < value.year < 9999:
-                return None
-            return value + side * timedelta(milliseconds=1)
+            return _footer_micros(statistics, raw, side)
         case DecimalType(precision, scale):
+            value = getattr(statistics, side) if statistics.logical_type.type == "DECIMAL" else None
             return value if isinstance(value, Decimal) and _decimal_fits(value, precision, scale) else None
     return None
 
 
-def _decimal_fits(value: Decimal, precision: int, scale: int) -> bool:
-    digits, exponent = value.as_tuple().digits, value.as_tuple().exponent
-    return isinstance(exponent, int) and -exponent <= scale and len(digits) + exponent <= precision - scale
+def _is_plain_integer(statistics: Any) -> bool:
+    if statistics.physical_type not in ("INT32", "INT64"):
+        return False
+    logical = json.loads(statistics.logical_type.to_json())
+    return bool(logical["Type"] == "None" or (logical["Type"] == "Int" and logical["isSigned"]))
 
 
-def _all_true(count: int) -> pa.BooleanArray:
-    return pa.repeat(pa.scalar(True), count)
+def _footer_micros(statistics: Any, raw: Any, side: str) -> int | None:
+    if statistics.logical_type.type != "TIMESTAMP":
+        return None
+    unit = json.loads(statistics.logical_type.to_json())["timeUnit"]
+    if unit not in _TO_MICROS:
+        return None
+    times, parts = _TO_MICROS[unit]
+    micros = raw * times // parts if side == "min" else -(-raw * times // parts)
+    return micros if _FIRST_SAFE_MICROS <= micros < 2**63 else None
