@@ -1,0 +1,179 @@
+"""delta-spark and pydelta in one session: each reads what the other wrote, and they take turns on one table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from delta_py import DeltaTable
+from tests.support.rows import difference
+
+ROWS = """
+    SELECT id, cast(id AS int) AS number, concat('name ', id) AS name, id % 3 AS part,
+           cast(id AS decimal(12, 2)) / 4 AS price, date_add(date'2024-01-01', cast(id AS int)) AS day,
+           timestamp'2024-01-01 00:00:00.123456' + make_interval(0, 0, 0, 0, cast(id AS int)) AS at,
+           if(id % 5 = 0, NULL, named_struct('a', id, 'b', array(id, NULL))) AS nested, map('k', id) AS entries,
+           if(id % 7 = 0, double('NaN'), id / 3) AS ratio, cast(concat('x', id) AS binary) AS bytes, id % 2 = 0 AS even
+    FROM range({start}, {stop})
+"""
+FILTERS = (
+    "id > 12",
+    "part = 1",
+    "name = 'name 7'",
+    "day >= date'2024-01-10' AND part <> 2",
+    "at < timestamp'2024-01-01 08:00:00'",
+    "price IN (2.5, 4.25)",
+    "ratio > 3",
+    "isnan(ratio)",
+    "nested IS NULL",
+    "nested.a < 4",
+    "bytes = X'7837'",
+    "even AND id < 3",
+)
+
+
+def rows(spark: SparkSession, start: int, stop: int) -> DataFrame:
+    return spark.sql(ROWS.format(start=start, stop=stop)).coalesce(2)
+
+
+def read(spark: SparkSession, source: str, path: str, **options: Any) -> DataFrame:
+    return spark.read.format(source).options(**options).load(path)
+
+
+def assert_same(ours: DataFrame, theirs: DataFrame) -> None:
+    assert ours.columns == theirs.columns
+    assert difference(theirs.toArrow(), ours.toArrow()) is None
+
+
+def assert_same_at_every_version(spark: SparkSession, path: str) -> None:
+    """delta-spark and pydelta, through Spark and without, read the same rows at each version, and by each filter."""
+    newest = DeltaTable(path).version
+    for version in range(newest + 1):
+        theirs = read(spark, "delta", path, versionAsOf=version)
+        assert_same(read(spark, "pydelta", path, versionAsOf=version), theirs)
+        assert DeltaTable(path, version=version).to_arrow().num_rows == theirs.count()
+
+
+def assert_same_by_filters(spark: SparkSession, path: str) -> None:
+    for condition in FILTERS:
+        theirs = read(spark, "delta", path).filter(condition)
+        assert_same(read(spark, "pydelta", path).filter(condition), theirs)
+        assert DeltaTable(path).to_arrow(filter=condition).num_rows == theirs.count(), condition
+
+
+# ---------------------------------------------------------------- delta-spark writes
+
+
+def plain(spark: SparkSession, path: str) -> None:
+    rows(spark, 0, 10).write.format("delta").save(path)
+    rows(spark, 10, 20).write.format("delta").mode("append").save(path)
+
+
+def partitioned_with_deletions(spark: SparkSession, path: str) -> None:
+    writer = rows(spark, 0, 20).write.format("delta").partitionBy("part")
+    writer.option("delta.enableDeletionVectors", "true").save(path)
+    spark.sql(f"DELETE FROM delta.`{path}` WHERE id IN (3, 4, 11)")
+    spark.sql(f"UPDATE delta.`{path}` SET name = 'changed' WHERE id = 7")
+
+
+def renamed_columns(spark: SparkSession, path: str) -> None:
+    first = rows(spark, 0, 10).withColumn("old", F.lit(1))
+    first.write.format("delta").option("delta.columnMapping.mode", "name").partitionBy("part").save(path)
+    spark.sql(f"ALTER TABLE delta.`{path}` RENAME COLUMN old TO `new name`")
+    spark.sql(f"ALTER TABLE delta.`{path}` RENAME COLUMN nested.b TO c")
+    second = rows(spark, 10, 20).withColumn("new name", F.lit(2))
+    renamed = F.expr("if(nested IS NULL, NULL, named_struct('a', nested.a, 'c', nested.b))")
+    second.withColumn("nested", renamed).write.format("delta").mode("append").save(path)
+
+
+def widened_types(spark: SparkSession, path: str) -> None:
+    rows(spark, 0, 10).write.format("delta").option("delta.enableTypeWidening", "true").save(path)
+    spark.sql(f"ALTER TABLE delta.`{path}` ALTER COLUMN number TYPE BIGINT")
+    larger = rows(spark, 10, 20).withColumn("number", F.expr("id * 10000000000"))
+    larger.write.format("delta").mode("append").save(path)
+
+
+def v2_checkpoint(spark: SparkSession, path: str) -> None:
+    writer = rows(spark, 0, 10).write.format("delta").option("delta.checkpointPolicy", "v2")
+    writer.option("delta.checkpointInterval", "2").partitionBy("part").save(path)
+    for start in range(10, 20, 2):
+        rows(spark, start, start + 2).write.format("delta").mode("append").save(path)
+
+
+def row_tracking(spark: SparkSession, path: str) -> None:
+    rows(spark, 0, 10).write.format("delta").option("delta.enableRowTracking", "true").save(path)
+    spark.sql(f"UPDATE delta.`{path}` SET name = 'changed' WHERE id < 3")
+    rows(spark, 10, 20).write.format("delta").mode("append").save(path)
+
+
+RECIPES = (plain, partitioned_with_deletions, renamed_columns, widened_types, v2_checkpoint, row_tracking)
+
+
+@pytest.mark.parametrize("make", RECIPES, ids=lambda make: make.__name__)
+def test_table_of_delta_spark_reads_the_same(
+    make: Callable[[SparkSession, str], None], spark: SparkSession, tmp_path: Path
+) -> None:
+    path = str(tmp_path / "table")
+    make(spark, path)
+    assert_same_at_every_version(spark, path)
+    assert_same_by_filters(spark, path)
+
+
+def test_row_ids_of_delta_spark_read_the_same(spark: SparkSession, tmp_path: Path) -> None:
+    path = str(tmp_path / "table")
+    row_tracking(spark, path)
+    columns = ["id", "_metadata.row_id", "_metadata.row_commit_version"]
+    ours = read(spark, "pydelta", path, metadataColumn="true").select(*columns)
+    assert_same(ours, read(spark, "delta", path).select(*columns))
+
+
+@pytest.mark.parametrize("deletion_vectors", ["true", "false"])
+def test_change_feed_of_delta_spark_reads_the_same(deletion_vectors: str, spark: SparkSession, tmp_path: Path) -> None:
+    path = str(tmp_path / "table")
+    writer = rows(spark, 0, 10).write.format("delta").option("delta.enableChangeDataFeed", "true")
+    writer.option("delta.enableDeletionVectors", deletion_vectors).partitionBy("part").save(path)
+    spark.sql(f"DELETE FROM delta.`{path}` WHERE id = 3")
+    spark.sql(f"UPDATE delta.`{path}` SET name = 'changed' WHERE id IN (4, 5)")
+    rows(spark, 10, 15).write.format("delta").mode("append").save(path)
+    for first, last in ((0, 3), (1, 2), (2, 2)):
+        options = {"readChangeFeed": "true", "startingVersion": first, "endingVersion": last}
+        assert_same(read(spark, "pydelta", path, **options), read(spark, "delta", path, **options))
+
+
+# ---------------------------------------------------------------- pydelta writes
+
+
+def test_table_of_pydelta_reads_the_same_in_delta_spark(spark: SparkSession, tmp_path: Path) -> None:
+    path = str(tmp_path / "table")
+    rows(spark, 0, 10).write.format("pydelta").partitionBy("part", "even").save(path)
+    rows(spark, 10, 20).write.format("pydelta").mode("append").save(path)
+    assert_same(read(spark, "delta", path), rows(spark, 0, 20))
+    assert_same_at_every_version(spark, path)
+    assert_same_by_filters(spark, path)
+
+
+def test_statistics_of_pydelta_let_delta_spark_skip_files(spark: SparkSession, tmp_path: Path) -> None:
+    path = str(tmp_path / "table")
+    rows(spark, 0, 10).write.format("pydelta").save(path)
+    rows(spark, 10, 20).write.format("pydelta").mode("append").save(path)
+    everything = read(spark, "delta", path)
+    kept = everything.filter("id = 15 AND day = date'2024-01-16' AND name = 'name 15'")
+    assert kept.count() == 1
+    assert len(kept.inputFiles()) < len(everything.inputFiles())
+
+
+def test_writers_take_turns_on_one_table(spark: SparkSession, tmp_path: Path) -> None:
+    path = str(tmp_path / "table")
+    rows(spark, 0, 2).write.format("pydelta").partitionBy("part").save(path)
+    for turn in range(1, 12):  # past the tenth commit, where delta-spark writes a checkpoint
+        source = "delta" if turn % 2 else "pydelta"
+        rows(spark, 2 * turn, 2 * turn + 2).write.format(source).mode("append").save(path)
+    spark.sql(f"DELETE FROM delta.`{path}` WHERE id = 5")
+    rows(spark, 24, 26).write.format("pydelta").mode("append").save(path)
+    assert_same(read(spark, "pydelta", path), rows(spark, 0, 26).filter("id <> 5"))
+    assert_same_at_every_version(spark, path)
