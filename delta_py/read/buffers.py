@@ -1,0 +1,67 @@
+"""Arrow arrays seen as numpy arrays and buffers, and back, without copying where it can be."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+Ndarray: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+
+
+def fixed_values(array: pa.Array, dtype: Any) -> Ndarray:
+    """The values of a fixed-width array, one an element of `dtype`; what stands under a null is arbitrary."""
+    buffer = array.buffers()[1]
+    if buffer is None:
+        return np.zeros(len(array), dtype)
+    return np.frombuffer(buffer, dtype, count=array.offset + len(array))[array.offset :]
+
+
+def from_values(arrow: pa.DataType, values: Ndarray, nulls_of: pa.Array | None = None) -> pa.Array:
+    """The inverse of fixed_values. nulls_of: an array of the same length of which the nulls are taken over."""
+    bitmap = None if nulls_of is None else validity(nulls_of)
+    return pa.Array.from_buffers(arrow, len(values), [bitmap, pa.py_buffer(np.ascontiguousarray(values))])
+
+
+def validity(array: pa.Array) -> pa.Buffer | None:
+    """The validity bitmap whose first bit is the array's first row; None when no row is null."""
+    if array.null_count == 0:
+        return None
+    if array.offset == 0:
+        return array.buffers()[0]
+    valid = pc.is_valid(array)
+    assert valid.offset == 0
+    return valid.buffers()[1]
+
+
+def int32_offsets(array: pa.Array) -> Ndarray:
+    """The offsets of a binary, string, list or map array: one more than it has rows, not necessarily from 0."""
+    buffer = array.buffers()[1]
+    if len(array) == 0 or buffer is None:
+        return np.zeros(len(array) + 1, np.int32)
+    return np.frombuffer(buffer, np.int32, count=array.offset + len(array) + 1)[array.offset :]
+
+
+def list_parts(array: pa.Array) -> tuple[Ndarray, pa.Array]:
+    """(offsets from 0, exactly the values that they span) of a list or map array."""
+    offsets = int32_offsets(array)
+    start, end = int(offsets[0]), int(offsets[-1])
+    values = array.values
+    if start or end != len(values):
+        values, offsets = values.slice(start, end - start), offsets - np.int32(start)
+    return offsets, values
+
+
+def bytes_of(array: pa.Array) -> tuple[Ndarray, Ndarray]:
+    """(all bytes that the array's buffer holds as uint8, the rows' offsets into them) of a binary or string array."""
+    buffer = array.buffers()[2]
+    data = np.empty(0, np.uint8) if buffer is None else np.frombuffer(buffer, np.uint8)
+    return data, int32_offsets(array)
+
+
+def binary_array(data: Ndarray, offsets: Ndarray, bitmap: pa.Buffer | None = None) -> pa.Array:
+    """Bytes and offsets (one more than rows) -> a binary array."""
+    stored = pa.py_buffer(np.ascontiguousarray(offsets, np.int32))
+    return pa.Array.from_buffers(pa.binary(), len(offsets) - 1, [bitmap, stored, pa.py_buffer(np.ascontiguousarray(data))])
