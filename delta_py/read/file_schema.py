@@ -1,0 +1,117 @@
+"""The fields of one Parquet file as a tree that knows which leaf columns belong to which field.
+
+Parquet's own paths are text joined with dots and so ambiguous; leaves are counted here by position, which is how
+`ParquetReader.iter_batches(column_indices=...)` takes them. Arrow's view of the schema is used for shapes (it has
+already understood legacy list and map layouts), the Parquet schema for what Arrow hides (INT96).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+_FIELD_ID = b"PARQUET:field_id"
+
+
+class Shape(Enum):
+    LEAF = "leaf"
+    STRUCT = "struct"
+    LIST = "list"  # one child: the element
+    MAP = "map"  # two children: key and value
+
+
+@dataclass(frozen=True, slots=True)
+class FileField:
+    """One field at any depth. first_leaf, leaf_count: the range of Parquet leaf columns that it spans."""
+
+    name: str
+    field_id: int | None
+    shape: Shape
+    first_leaf: int
+    leaf_count: int
+    children: tuple[FileField, ...] = ()
+
+    @property
+    def leaves(self) -> range:
+        return range(self.first_leaf, self.first_leaf + self.leaf_count)
+
+
+@dataclass(frozen=True, slots=True)
+class FileSchema:
+    """fields: top-level, in file order. has_field_ids: whether any field, at any depth, has an id."""
+
+    fields: tuple[FileField, ...]
+    has_field_ids: bool
+    parquet: Any
+
+    def is_int96(self, leaf: int) -> bool:
+        return bool(self.parquet.column(leaf).physical_type == "INT96")
+
+    def cheapest_leaf(self, field: FileField) -> int:
+        """A leaf by which the presence and lengths of `field` can be told: the least repeated, fixed width if there is one."""
+        return min(field.leaves, key=self._cost)
+
+    def _cost(self, leaf: int) -> tuple[int, bool, int]:
+        column = self.parquet.column(leaf)
+        return column.max_repetition_level, column.physical_type in ("BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY"), leaf
+
+
+def read_file_schema(file: pq.ParquetFile) -> FileSchema:
+    arrow = file.schema_arrow
+    fields = _fields(list(arrow), 0)
+    assert _end(fields, 0) == len(file.schema), "Arrow's and Parquet's leaves disagree"
+    return FileSchema(fields, any(f.field_id is not None for f in _walk(fields)), file.schema)
+
+
+def _fields(arrow_fields: Sequence[pa.Field], first_leaf: int) -> tuple[FileField, ...]:
+    found: list[FileField] = []
+    for arrow in arrow_fields:
+        found.append(_field(arrow, _end(found, first_leaf)))
+    return tuple(found)
+
+
+def _end(fields: Sequence[FileField], start: int) -> int:
+    return fields[-1].first_leaf + fields[-1].leaf_count if fields else start
+
+
+def _field(arrow: pa.Field, first_leaf: int) -> FileField:
+    shape, inner = _shape(arrow.type)
+    field_id = int(arrow.metadata[_FIELD_ID]) if arrow.metadata and _FIELD_ID in arrow.metadata else None
+    if shape is Shape.LEAF:
+        return FileField(arrow.name, field_id, shape, first_leaf, 1)
+    children = _fields(inner, first_leaf)
+    return FileField(arrow.name, field_id, shape, first_leaf, _end(children, first_leaf) - first_leaf, children)
+
+
+def _shape(arrow: pa.DataType) -> tuple[Shape, list[pa.Field]]:
+    if isinstance(arrow, pa.BaseExtensionType):
+        return _shape(arrow.storage_type)
+    if pa.types.is_struct(arrow):
+        return Shape.STRUCT, list(arrow)
+    if pa.types.is_map(arrow):
+        return Shape.MAP, [arrow.key_field, arrow.item_field]
+    if is_list_like(arrow):
+        return Shape.LIST, [arrow.value_field]
+    return Shape.LEAF, []
+
+
+def is_list_like(arrow: pa.DataType) -> bool:
+    types = pa.types
+    return bool(
+        types.is_list(arrow)
+        or types.is_large_list(arrow)
+        or types.is_fixed_size_list(arrow)
+        or types.is_list_view(arrow)
+        or types.is_large_list_view(arrow)
+    )
+
+
+def _walk(fields: Sequence[FileField]) -> Iterator[FileField]:
+    for f in fields:
+        yield f
+        yield from _walk(f.children)
