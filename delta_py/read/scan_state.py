@@ -21,7 +21,7 @@ class ColumnSource(Enum):
 
     DATA = "data"  # the data file, or null where the file lacks it
     PARTITION = "partition"  # ScanFile.partition_values
-    CONSTANT = "constant"  # ScanFile.constants, by logical name (change data feed columns)
+    CONSTANT = "constant"  # ScanFile.constants by logical name, or the file where it has none (change data feed columns)
     METADATA = "metadata"  # a struct made from the file and the row's place in it: METADATA_FIELDS
 
 
@@ -59,6 +59,7 @@ class ScanState:
     predicate: over logical paths of columns and filter_columns; row groups that cannot match are skipped.
     drop_rows: rows for which the predicate is not true must be dropped (exactly); otherwise they may be.
     row_id_column, row_commit_version_column: physical names of the materialized row tracking columns, or None.
+    timezone: in which partition values of timestamps without an offset are read.
     batch_rows, batch_bytes: upper bounds of one batch; whichever is met first.
     """
 
@@ -71,6 +72,7 @@ class ScanState:
     row_id_column: str | None = None
     row_commit_version_column: str | None = None
     ignore_missing_files: bool = False
+    timezone: str = "UTC"
     batch_rows: int = 65_536
     batch_bytes: int = 32 * 1024 * 1024
 

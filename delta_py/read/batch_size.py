@@ -1,0 +1,76 @@
+"""How many rows to decode at a time, so that a batch stays within the scan's bounds in rows and in bytes.
+
+A footer tells how large columns are encoded, not how large they are decoded (a dictionary may hold one long text for
+all rows). So reading starts from the footer's figures, with few rows, and follows what batches turn out to be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import pyarrow as pa
+
+_FIRST_ROWS = 4_096
+_FEW_ROWS = 64
+_GROWTH = 16
+
+
+class BatchSizer:
+    """Lives as long as a scan: what one file's rows took is the best guess for the next file's."""
+
+    def __init__(self, max_rows: int, max_bytes: int) -> None:
+        self._max_rows = max(1, max_rows)
+        self._max_bytes = max(1, max_bytes)
+        self._row_bytes: float | None = None  # decoded, as last seen
+        self._encoded_row_bytes = 0.0  # the footer's figure where that was seen
+        self.rows = 0
+
+    def start(self, row_count: int, byte_count: int, dictionary_bytes: int) -> int:
+        """Rows of the first batch of a stretch of rows that takes byte_count bytes encoded, and of which every row may
+        in the worst case take dictionary_bytes besides."""
+        encoded = byte_count / max(1, row_count)
+        guess, limit = encoded, min(_FIRST_ROWS, self._max_rows)
+        if self._row_bytes is not None:
+            guess, limit = self._row_bytes * max(1.0, encoded / max(self._encoded_row_bytes, 1e-9)), self._max_rows
+        if dictionary_bytes:
+            limit = min(limit, max(_FEW_ROWS, self._max_bytes // dictionary_bytes))
+        self._encoded_row_bytes = encoded
+        self.rows = self._fit(guess, limit)
+        return self.rows
+
+    def follow(self, batch: pa.RecordBatch) -> int:
+        """Rows of the next batch, once one was decoded."""
+        if batch.num_rows:
+            self._row_bytes = batch.nbytes / batch.num_rows
+            self.rows = self._fit(self._row_bytes, min(self._max_rows, self.rows * _GROWTH))
+        return self.rows
+
+    def _fit(self, row_bytes: float, limit: int) -> int:
+        return max(1, min(limit, int(self._max_bytes / max(row_bytes, 1e-9))))
+
+    def cut(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """The batch in pieces within the bounds (a single row may exceed them)."""
+        rows = batch.num_rows
+        if rows and batch.nbytes > self._max_bytes:
+            rows = max(1, rows * self._max_bytes // batch.nbytes)
+        rows = min(rows, self._max_rows)
+        if rows == batch.num_rows:
+            yield batch
+            return
+        for start in range(0, batch.num_rows, rows):
+            yield batch.slice(start, rows)
+
+
+def dictionary_bytes(row_group: Any, leaves: Iterable[int]) -> int:
+    """About how many bytes the dictionaries of these (text or binary) columns take: no single value is larger.
+
+    row_group: pyarrow.parquet.RowGroupMetaData.
+    """
+    total = 0
+    for leaf in leaves:
+        chunk = row_group.column(leaf)
+        if chunk.has_dictionary_page and chunk.dictionary_page_offset and chunk.total_compressed_size > 0:
+            page = max(0, chunk.data_page_offset - chunk.dictionary_page_offset)
+            total += int(page * max(1.0, chunk.total_uncompressed_size / chunk.total_compressed_size))
+    return total
