@@ -1,0 +1,242 @@
+"""A table on this machine's file system.
+
+Writes are whole or absent: bytes go to a hidden temporary file in the same directory, are flushed to the disk, and get
+their name in one step. `put_if_absent` takes the name by a hard link, which fails if the name is taken; that holds on
+every POSIX file system with links, NFS too.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import io
+import os
+import re
+import uuid
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+
+from delta_py.errors import StorageError, UnsupportedOperationError
+from delta_py.storage.store import ObjectInfo
+
+_URI = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*://")
+_NO_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS}
+
+
+class LocalStore:
+    """ObjectStore over a directory. Symbolic links to files are followed, links to directories are not walked into."""
+
+    __slots__ = ("_root",)
+
+    def __init__(self, root: str) -> None:
+        self._root = os.path.abspath(root)
+
+    @property
+    def root(self) -> str:
+        return self._root
+
+    def __repr__(self) -> str:
+        return f"LocalStore({self._root!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, LocalStore) and other._root == self._root
+
+    def __hash__(self) -> int:
+        return hash(self._root)
+
+    def _locate(self, path: str) -> str:
+        """The file's absolute name; `path` is relative to the root, absolute, or a file: URI without percent-encoding."""
+        if path.startswith("file:"):
+            path = path.removeprefix("file:")
+            if path.startswith("//"):  # an authority, empty or localhost, comes before the path
+                path = "/" + path[2:].partition("/")[2]
+        elif scheme := _URI.match(path):
+            raise UnsupportedOperationError(
+                f"{path} lies in another kind of storage than the table at {self._root}: no store serves {scheme[0]} here. "
+                "Read the table from where its files can be reached.",
+                path=path,
+            )
+        return os.path.join(self._root, path)
+
+    # ------------------------------------------------------------ reading
+
+    def list_from(self, directory: str, start: str = "") -> Iterator[ObjectInfo]:
+        first = os.fsencode(start)
+        try:
+            with os.scandir(self._locate(directory)) as entries:
+                found = [entry for entry in entries if os.fsencode(entry.name) >= first]
+        except (FileNotFoundError, NotADirectoryError):
+            return
+        found.sort(key=lambda entry: os.fsencode(entry.name))
+        prefix = f"{directory}/" if directory else ""
+        for entry in found:
+            info = _info(entry, prefix + entry.name)
+            if info is not None:
+                yield info
+
+    def list_recursive(self, directory: str) -> Iterator[ObjectInfo]:
+        waiting = [directory]
+        while waiting:
+            current = waiting.pop()
+            prefix = f"{current}/" if current else ""
+            try:
+                with os.scandir(self._locate(current)) as entries:
+                    found = list(entries)
+            except (FileNotFoundError, NotADirectoryError):
+                continue
+            for entry in found:
+                if entry.is_dir(follow_symlinks=False):
+                    waiting.append(prefix + entry.name)
+                else:
+                    info = _info(entry, prefix + entry.name)
+                    if info is not None:
+                        yield info
+
+    def read(self, path: str) -> bytes:
+        with open(self._locate(path), "rb") as file:
+            return file.read()
+
+    def read_range(self, path: str, offset: int, length: int) -> bytes:
+        with open(self._locate(path), "rb") as file:
+            file.seek(offset)
+            return file.read(length)
+
+    def open_input(self, path: str) -> pa.NativeFile:
+        # Not memory-mapped: a file that is cut short under a map kills the process with SIGBUS.
+        return pa.OSFile(self._locate(path), "rb")
+
+    # ------------------------------------------------------------ writing
+
+    def open_output(self, path: str) -> pa.NativeFile:
+        name = self._locate(path)
+        _make_directory(os.path.dirname(name))
+        return pa.PythonFile(_DurableFile(name), mode="w")
+
+    def put(self, path: str, data: bytes) -> None:
+        name = self._locate(path)
+        temporary = _write_temporary(name, data)
+        try:
+            os.replace(temporary, name)
+        except OSError:
+            _remove(temporary)
+            raise
+        _sync_directory(os.path.dirname(name))
+
+    def put_if_absent(self, path: str, data: bytes) -> None:
+        name = self._locate(path)
+        if os.path.lexists(name):
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), name)
+        try:
+            temporary = _write_temporary(name, data)
+        except OSError as error:
+            raise StorageError(f"{name} cannot be written: {error.strerror or error}. Nothing was written.", path=name) from error
+        try:
+            self._link(temporary, name)
+        finally:
+            _remove(temporary)
+        _sync_directory(os.path.dirname(name))
+
+    def delete(self, path: str) -> None:
+        _remove(self._locate(path))
+
+    def _link(self, temporary: str, name: str) -> None:
+        try:
+            os.link(temporary, name)
+        except FileExistsError:
+            # NFS may repeat a request whose reply was lost and then report its own link as somebody else's.
+            if not os.path.samefile(temporary, name):
+                raise
+        except OSError as error:
+            if error.errno not in _NO_LINKS:
+                raise
+            raise StorageError(
+                f"The file system of {self._root} cannot make hard links ({error.strerror}), so two writers could not be kept "
+                "from overwriting each other's commit. Nothing was written. Keep the table on a file system with hard links.",
+                root=self._root,
+            ) from error
+
+
+class _DurableFile(io.FileIO):
+    """A new file whose bytes are on the disk once it is closed: a commit must never outlive a data file that it names."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name, "w")
+
+    def write(self, data: Any) -> int:
+        view = memoryview(data).cast("B")
+        _write_some(super().write, view)
+        return len(view)
+
+    def close(self) -> None:
+        if not self.closed:
+            try:
+                os.fsync(self.fileno())
+            finally:
+                super().close()
+
+
+def _write_temporary(name: str, data: bytes) -> str:
+    """Write `data` into a hidden file beside `name`, flushed to the disk; returns its name. Leaves nothing when it fails."""
+    directory, base = os.path.split(name)
+    temporary = os.path.join(directory, f".{base[:100]}.{uuid.uuid4().hex}.tmp")
+    _make_directory(directory)
+    try:
+        with open(temporary, "xb", buffering=0) as file:
+            _write_all(file, data)
+            os.fsync(file.fileno())
+    except OSError:
+        _remove(temporary)
+        raise
+    return temporary
+
+
+def _remove(name: str) -> None:
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(name)
+
+
+def _write_all(file: io.FileIO, data: bytes) -> None:
+    _write_some(file.write, memoryview(data))
+
+
+def _write_some(write: Any, view: memoryview) -> None:
+    """Write all of `view`: one system call takes at most about 2 GiB and may take less."""
+    while view:
+        view = view[write(view) :]
+
+
+def _info(entry: os.DirEntry[str], path: str) -> ObjectInfo | None:
+    """None for a directory, and for a file that went away since it was listed."""
+    try:
+        if entry.is_dir():
+            return None
+        status = entry.stat()
+    except FileNotFoundError:
+        return None
+    return ObjectInfo(path, status.st_size, status.st_mtime_ns // 1_000_000)
+
+
+def _make_directory(directory: str) -> None:
+    """Make the directory and its parents, each durable before something is put into it."""
+    if os.path.isdir(directory):
+        return
+    parent = os.path.dirname(directory)
+    if parent != directory:
+        _make_directory(parent)
+    with contextlib.suppress(FileExistsError):
+        os.mkdir(directory)
+        _sync_directory(parent)
+
+
+def _sync_directory(directory: str) -> None:
+    """Make a name in the directory durable. Some file systems cannot sync a directory; then the name's own sync must do."""
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):
+            raise
+    finally:
+        os.close(descriptor)
