@@ -1,0 +1,372 @@
+"""Checkpoints of every kind -> Arrow batches of files, and their few other actions.
+
+Only the leaf columns that are asked for are read, and the next batch is decoded in a thread while the caller works on the
+present one. Checkpoints by any writer are taken: columns may be missing, strings large or dictionary-encoded, structs
+nullable or not. Parquet's own statistics are not trusted with anything that could lose an action.
+Protocol: Checkpoints; Checkpoint Schema; V2 Spec; Sidecar File Information.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from delta_py.errors import CorruptTableError
+from delta_py.log.reader import DELETION_VECTOR_TYPE, FILE_SCHEMA, PARTITION_VALUES_TYPE, CommitReader
+from delta_py.log.segment import Checkpoint, LogFile
+from delta_py.protocol.paths import SIDECAR_DIRECTORY, decode_path, decode_paths
+from delta_py.protocol.schema import DataType, Path
+from delta_py.storage.store import ObjectStore
+
+# Rows a batch: small enough that statistics text stays in few megabytes, large enough that calls cost nothing.
+_BATCH_ROWS = 16_384
+
+# The leaf of each action that is null where a row is some other action.
+_KEY_LEAVES = {
+    "protocol": "minReaderVersion",
+    "metaData": "id",
+    "txn": "appId",
+    "domainMetadata": "domain",
+    "sidecar": "path",
+    "checkpointMetadata": "version",
+    "add": "path",
+}
+
+
+class CheckpointUnreadableError(CorruptTableError):
+    """This checkpoint cannot be read; an older one, or the commits, may still give the state."""
+
+    @classmethod
+    def of(cls, path: str, why: object) -> CheckpointUnreadableError:
+        return cls(
+            f"The checkpoint file {path} cannot be read: {why}. If older checkpoints or all commits are there, move the file "
+            "away and the state is rebuilt from them; otherwise restore it from a backup.",
+            path=path,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class StatsWanted:
+    """leaves: physical paths whose statistics are wanted, with their types. json: whether the JSON text itself is."""
+
+    leaves: Mapping[Path, DataType] = field(default_factory=dict)
+    json: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RawFiles:
+    """Files as a checkpoint holds them, before reconciliation.
+
+    files: FILE_SCHEMA; stats null unless the JSON was wanted. json, parsed: statistics aligned with files, each with the
+    leaves that are to be taken from it; None where there are none.
+    """
+
+    files: pa.RecordBatch
+    json: pa.Array | None = None
+    json_leaves: Mapping[Path, DataType] = field(default_factory=dict)
+    parsed: pa.StructArray | None = None
+    parsed_leaves: Mapping[Path, DataType] = field(default_factory=dict)
+
+
+class CheckpointReader:
+    """One opened checkpoint: footers (or the JSON top level) are read, and all its sidecars are there.
+
+    Raises CheckpointUnreadableError, from the constructor where possible, naming the file.
+    """
+
+    def __init__(self, store: ObjectStore, checkpoint: Checkpoint, commits: CommitReader) -> None:
+        self.checkpoint = checkpoint
+        self._top: list[_ParquetPart | _JsonPart] = [_open_part(store, file, commits) for file in checkpoint.files]
+        names = [_sidecar_path(row) for row in self.rows("sidecar")]
+        self._sidecars = [_ParquetPart(store, name) for name in names]
+
+    def rows(self, action: str) -> list[dict[str, Any]]:
+        """All actions of a kind other than add and remove, as the JSON objects they would be in a commit."""
+        return [row for part in self._top for row in part.rows(action)]
+
+    def files(self, wanted: StatsWanted) -> Iterator[RawFiles]:
+        """All add actions, batch by batch."""
+        return _ahead(batch for part in [*self._top, *self._sidecars] for batch in part.files(wanted))
+
+
+def _sidecar_path(row: Mapping[str, Any]) -> str:
+    """Sidecars always lie in the table's own directory; some writers put a whole URI before the name."""
+    return f"{SIDECAR_DIRECTORY}/{decode_path(row['path']).rpartition('/')[2]}"
+
+
+def _open_part(store: ObjectStore, file: LogFile, commits: CommitReader) -> _ParquetPart | _JsonPart:
+    return _JsonPart(file, commits) if file.path.endswith(".json") else _ParquetPart(store, file.path)
+
+
+T = TypeVar("T")
+
+
+def _ahead(batches: Iterator[T]) -> Iterator[T]:
+    """The same items, each made in a thread while the one before is in use."""
+    with ThreadPoolExecutor(1, "delta_py-checkpoint") as pool:
+        coming = pool.submit(next, batches, None)
+        while (batch := coming.result()) is not None:
+            coming = pool.submit(next, batches, None)
+            yield batch
+
+
+@contextmanager
+def _decoding(path: str) -> Iterator[None]:
+    """What pyarrow raises on a damaged file becomes CheckpointUnreadableError."""
+    try:
+        yield
+    except (OSError, pa.ArrowException) as error:
+        raise CheckpointUnreadableError.of(path, error) from error
+
+
+# ---------------------------------------------------------------- JSON top level
+
+
+class _JsonPart:
+    """A UUID-named checkpoint in JSON."""
+
+    def __init__(self, file: LogFile, commits: CommitReader) -> None:
+        self._file, self._commits = file, commits
+        with self._decoding():
+            commits.first_line(file)
+
+    @contextmanager
+    def _decoding(self) -> Iterator[None]:
+        with _decoding(self._file.path):
+            try:
+                yield
+            except CorruptTableError as error:
+                raise CheckpointUnreadableError.of(self._file.path, error.message) from error
+
+    def rows(self, action: str) -> list[dict[str, Any]]:
+        needle, found = f'"{action}"'.encode(), []
+        with self._decoding():
+            for first, lines in self._commits.pieces(self._file):
+                for number, line in enumerate(lines, first):
+                    if needle in line:
+                        found.append(self._value(number, line).get(action))
+        return [row for row in found if row is not None]
+
+    def _value(self, number: int, line: bytes) -> dict[str, Any]:
+        try:
+            value = orjson.loads(line)
+        except orjson.JSONDecodeError as error:
+            raise CheckpointUnreadableError.of(f"{self._file.path}, line {number}", error) from error
+        return value if isinstance(value, dict) else {}
+
+    def files(self, wanted: StatsWanted) -> Iterator[RawFiles]:
+        with self._decoding():
+            for piece in self._commits.file_actions(self._file):
+                yield raw_from_json(piece.adds, wanted)
+
+
+def raw_from_json(adds: pa.RecordBatch, wanted: StatsWanted) -> RawFiles:
+    """Adds that carry their statistics as JSON (FILE_SCHEMA with stats) in the form of a checkpoint's."""
+    json = adds["stats"] if wanted.leaves else None
+    if not wanted.json:
+        adds = adds.set_column(adds.schema.get_field_index("stats"), "stats", pa.nulls(adds.num_rows, pa.string()))
+    return RawFiles(adds, json, wanted.leaves)
+
+
+# ---------------------------------------------------------------- Parquet
+
+
+class _ParquetPart:
+    """A Parquet file of a checkpoint: classic, one of several parts, a UUID-named top level, or a sidecar."""
+
+    def __init__(self, store: ObjectStore, path: str) -> None:
+        self._path = path
+        with _decoding(path):
+            self._file = pq.ParquetFile(store.open_input(path))
+            self._schema: pa.Schema = self._file.schema_arrow
+            leaves = self._file.metadata.schema
+            self._positions = {leaves.column(i).path: i for i in range(len(leaves))}
+
+    def rows(self, action: str) -> list[dict[str, Any]]:
+        if action not in self._schema.names:
+            return []
+        if action in ("protocol", "metaData"):
+            # One row among perhaps millions: look where the statistics say it is, and everywhere if it is not there.
+            likely = [group for group in self._groups() if not self._is_null(group, f"{action}.{_KEY_LEAVES[action]}")]
+            found = self._rows_in(action, likely)
+            if found:
+                return found
+        return self._rows_in(action, self._groups())
+
+    def _rows_in(self, action: str, groups: list[int]) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = []
+        for batch in self._batches([action], groups):
+            struct = batch.column(0)
+            chosen = struct.filter(pc.is_valid(_children(struct)[_KEY_LEAVES[action]]))
+            found.extend(_plain(row, struct.type) for row in chosen.to_pylist())
+        return found
+
+    def files(self, wanted: StatsWanted) -> Iterator[RawFiles]:
+        if "add" not in self._schema.names:
+            return
+        plan = _plan(self, self._schema.field("add").type, wanted)
+        for batch in self._batches([f"add.{leaf}" for leaf in plan.columns], self._groups()):
+            yield _raw_files(self._path, batch.column(0), plan)
+
+    def _groups(self) -> list[int]:
+        return list(range(self._file.metadata.num_row_groups))
+
+    def _batches(self, columns: list[str], groups: list[int]) -> Iterator[pa.RecordBatch]:
+        with _decoding(self._path):
+            yield from self._file.iter_batches(_BATCH_ROWS, groups, columns, use_threads=True)
+
+    def null_count(self, leaf: str) -> int | None:
+        """How many rows have no value for a leaf (dotted, below add) by the statistics; None where they do not say."""
+        counts = [self._null_count(group, f"add.{leaf}") for group in self._groups()]
+        return sum(count for count in counts if count is not None) if None not in counts else None
+
+    def _is_null(self, group: int, leaf: str) -> bool:
+        return bool(self._null_count(group, leaf) == self._file.metadata.row_group(group).num_rows)
+
+    def _null_count(self, group: int, leaf: str) -> int | None:
+        position = self._positions.get(leaf)
+        if position is None:
+            return None
+        statistics = self._file.metadata.row_group(group).column(position).statistics
+        return int(statistics.null_count) if statistics is not None and statistics.has_null_count else None
+
+
+def _plain(value: Any, kind: pa.DataType) -> Any:
+    """What to_pylist gives -> what the JSON of a commit would hold: maps become dicts."""
+    if value is None:
+        return None
+    if pa.types.is_map(kind):
+        return dict(value)
+    if pa.types.is_struct(kind):
+        return {f.name: _plain(value[f.name], f.type) for f in kind}
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """columns: leaves (or groups of leaves) below add to read. Which of the statistics come from where."""
+
+    columns: list[str]
+    keep_json: bool
+    json_leaves: Mapping[Path, DataType]
+    parsed_leaves: Mapping[Path, DataType]
+
+
+_OTHER_COLUMNS = ("partitionValues", "size", "modificationTime", "deletionVector", "baseRowId", "defaultRowCommitVersion")
+_BOUNDS = ("minValues", "maxValues", "nullCount")
+
+
+def _plan(part: _ParquetPart, add: pa.StructType, wanted: StatsWanted) -> _Plan:
+    names = {f.name for f in add}
+    columns = ["path", *(name for name in _OTHER_COLUMNS if name in names)]
+    parsed_columns, parsed_leaves = _parsed_columns(part, add, wanted)
+    json_leaves = {path: kind for path, kind in wanted.leaves.items() if path not in parsed_leaves}
+    if "stats" in names and (wanted.json or json_leaves):
+        columns.append("stats")
+    return _Plan(columns + parsed_columns, wanted.json, json_leaves, parsed_leaves)
+
+
+def _parsed_columns(part: _ParquetPart, add: pa.StructType, wanted: StatsWanted) -> tuple[list[str], dict[Path, DataType]]:
+    """The leaves of stats_parsed to read, and which of the wanted paths they serve."""
+    position = add.get_field_index("stats_parsed")
+    if not wanted.leaves or position < 0 or _json_says_more(part):
+        return [], {}
+    parsed: pa.StructType = add.field(position).type
+    columns: list[str] = []
+    served: dict[Path, DataType] = {}
+    for path, kind in wanted.leaves.items():
+        found = [bound for bound in _BOUNDS if _has_leaf(parsed, (bound, *path))]
+        if found:
+            served[path] = kind
+            columns += [".".join(("stats_parsed", bound, *path)) for bound in found]
+    if not served:
+        return [], {}
+    shared = [f"stats_parsed.{name}" for name in ("numRecords", "tightBounds") if parsed.get_field_index(name) >= 0]
+    return shared + columns, served
+
+
+def _json_says_more(part: _ParquetPart) -> bool:
+    """Whether more files have statistics as JSON than as a struct: a writer may leave the struct's columns empty."""
+    json, parsed = part.null_count("stats"), part.null_count("stats_parsed.numRecords")
+    return json is not None and parsed is not None and json < parsed
+
+
+def _has_leaf(struct: pa.StructType, path: Path) -> bool:
+    kind: pa.DataType = struct
+    for name in path:
+        position = kind.get_field_index(name) if pa.types.is_struct(kind) else -1
+        if position < 0:
+            return False
+        kind = kind.field(position).type
+    return not pa.types.is_struct(kind)
+
+
+def _raw_files(path: str, add: pa.StructArray, plan: _Plan) -> RawFiles:
+    columns = _children(add)
+    paths = columns["path"]
+    if paths.null_count:
+        chosen = paths.is_valid()
+        columns = {name: array.filter(chosen) for name, array in columns.items()}
+    count = len(columns["path"])
+    json = _text(columns["stats"]) if "stats" in columns else None
+    kept_json = json if plan.keep_json and json is not None else pa.nulls(count, pa.string())
+    files = pa.record_batch(
+        [
+            decode_paths(_text(columns["path"])),
+            _typed(columns.get("partitionValues"), PARTITION_VALUES_TYPE, count),
+            _typed(columns.get("size"), pa.int64(), count),
+            _typed(columns.get("modificationTime"), pa.int64(), count),
+            _deletion_vectors(columns.get("deletionVector"), count),
+            _typed(columns.get("baseRowId"), pa.int64(), count),
+            _typed(columns.get("defaultRowCommitVersion"), pa.int64(), count),
+            kept_json,
+        ],
+        schema=FILE_SCHEMA,
+    )
+    _check_sizes(path, files)
+    return RawFiles(files, json if plan.json_leaves else None, plan.json_leaves, columns.get("stats_parsed"), plan.parsed_leaves)
+
+
+def _children(struct: pa.StructArray) -> dict[str, pa.Array]:
+    """The fields by name, null where the struct is: a required field under a null struct holds arbitrary values."""
+    return {f.name: child for f, child in zip(struct.type, struct.flatten(), strict=True)}
+
+
+def _check_sizes(path: str, files: pa.RecordBatch) -> None:
+    sizes = files["size"]
+    if sizes.null_count or (pc.min(sizes).as_py() or 0) < 0:
+        bad = files.filter(pc.or_kleene(pc.is_null(sizes), pc.less(sizes, 0)))
+        raise CheckpointUnreadableError.of(path, f"the file {bad['path'][0].as_py()} has size {bad['size'][0].as_py()}")
+
+
+def _text(array: pa.Array) -> pa.Array:
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    return array if array.type == pa.string() else array.cast(pa.string())
+
+
+def _typed(array: pa.Array | None, kind: pa.DataType, count: int) -> pa.Array:
+    if array is None:
+        return pa.nulls(count, kind)
+    return array if array.type == kind else array.cast(kind)
+
+
+def _deletion_vectors(vectors: pa.StructArray | None, count: int) -> pa.Array:
+    if vectors is None:
+        return pa.nulls(count, DELETION_VECTOR_TYPE)
+    given = _children(vectors)
+    missing = given["storageType"].is_null()
+    if missing.true_count == count:
+        return pa.nulls(count, DELETION_VECTOR_TYPE)
+    children = [
+        _text(given[f.name]) if f.type == pa.string() else _typed(given.get(f.name), f.type, count) for f in DELETION_VECTOR_TYPE
+    ]
+    return pa.StructArray.from_arrays(children, fields=list(DELETION_VECTOR_TYPE), mask=missing)

@@ -1,0 +1,275 @@
+"""Versions and times: when a version was committed, which version a time means, and the history of commits.
+
+A commit's time is its in-commit timestamp where the table has them, and its file's modification time otherwise; file times
+are made to increase (a time not after its predecessor's counts as 1 ms later), as the copying of a log shuffles them.
+All times are ms since 1970, UTC.
+Protocol: In-Commit Timestamps; Commit Provenance Information.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import orjson
+import pyarrow as pa
+
+from delta_py.errors import CorruptTableError, TimestampOutOfRangeError
+from delta_py.log.reader import CommitReader, corrupt_line, text_map
+from delta_py.log.segment import LogFile, available_versions, list_commits
+from delta_py.protocol.actions import CommitInfo
+from delta_py.protocol.table_config import TableConfig
+from delta_py.storage.store import ObjectStore
+
+_STRUCT_OF_TEXT = {
+    "job": ("jobId", "jobName", "jobRunId", "runId", "jobOwnerId", "triggerType"),
+    "notebook": ("notebookId",),
+}
+_MAP = pa.map_(pa.string(), pa.string())
+HISTORY_SCHEMA = pa.schema(
+    [
+        ("version", pa.int64()),
+        ("timestamp", pa.timestamp("us", "UTC")),
+        ("userId", pa.string()),
+        ("userName", pa.string()),
+        ("operation", pa.string()),
+        ("operationParameters", _MAP),
+        ("job", pa.struct([(name, pa.string()) for name in _STRUCT_OF_TEXT["job"]])),
+        ("notebook", pa.struct([(name, pa.string()) for name in _STRUCT_OF_TEXT["notebook"]])),
+        ("clusterId", pa.string()),
+        ("readVersion", pa.int64()),
+        ("isolationLevel", pa.string()),
+        ("isBlindAppend", pa.bool_()),
+        ("operationMetrics", _MAP),
+        ("userMetadata", pa.string()),
+        ("engineInfo", pa.string()),
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class CommitTime:
+    version: int
+    timestamp_ms: int
+
+
+# ---------------------------------------------------------------- the time of a commit
+
+
+def commit_timestamp(store: ObjectStore, commit: LogFile, config: TableConfig) -> int:
+    """When a commit was made. config: of the commit's version or a later one.
+
+    Raises CorruptTableError (DELTA_MISSING_COMMIT_INFO, DELTA_MISSING_COMMIT_TIMESTAMP) where the table has in-commit
+    timestamps and the commit lacks its own.
+    """
+    if commit.version < _first_in_commit_version(config):
+        return commit.modification_time_ms
+    return _in_commit_timestamp(CommitReader(store), commit)
+
+
+def commit_times(store: ObjectStore, config: TableConfig, start: int = 0, end: int | None = None) -> list[CommitTime]:
+    """The times of versions start to end (both included; None: the newest), ascending; file times are made to increase."""
+    first = _first_in_commit_version(config)
+    reader = CommitReader(store)
+    commits = list_commits(store, start, end)
+    plain = _increasing(commit for commit in commits if commit.version < first)
+    return plain + [
+        CommitTime(commit.version, _in_commit_timestamp(reader, commit)) for commit in commits if commit.version >= first
+    ]
+
+
+def _first_in_commit_version(config: TableConfig) -> int:
+    """From which version on commits carry their timestamp; beyond every version if they do not."""
+    if not config.enabled("inCommitTimestamp"):
+        return 2**63
+    return _long_property(config, "delta.inCommitTimestampEnablementVersion") or 0
+
+
+def _long_property(config: TableConfig, name: str) -> int | None:
+    text = config.properties.get(name)
+    try:
+        return None if text is None else int(text)
+    except ValueError:
+        raise CorruptTableError(
+            f"Table property {name} is {text!r}, which is no number. The metaData action is damaged.", name=name
+        ) from None
+
+
+def _increasing(commits: Iterable[LogFile]) -> list[CommitTime]:
+    times: list[CommitTime] = []
+    for commit in commits:
+        least = times[-1].timestamp_ms + 1 if times else commit.modification_time_ms
+        times.append(CommitTime(commit.version, max(least, commit.modification_time_ms)))
+    return times
+
+
+def _in_commit_timestamp(reader: CommitReader, commit: LogFile) -> int:
+    info = _commit_info(reader, commit)
+    if info is None:
+        raise _no_timestamp(commit, "has no commitInfo action", "DELTA_MISSING_COMMIT_INFO")
+    found = info.in_commit_timestamp_ms
+    if found is None:
+        raise _no_timestamp(commit, "has no inCommitTimestamp in its commitInfo action", "DELTA_MISSING_COMMIT_TIMESTAMP")
+    return found
+
+
+def _no_timestamp(commit: LogFile, what: str, condition: str) -> CorruptTableError:
+    return CorruptTableError(
+        f"{commit.path} {what}, though the table has in-commit timestamps: when it was committed is unknown. The commit was "
+        "written by a writer that broke the protocol.",
+        error_class=condition,
+        sql_state="KD004",
+        version=commit.version,
+    )
+
+
+def _commit_info(reader: CommitReader, commit: LogFile) -> CommitInfo | None:
+    """The commitInfo action, which is nearly always the first line."""
+    line = reader.first_line(commit)
+    if b'"commitInfo"' in line:
+        try:
+            value = orjson.loads(line)
+        except orjson.JSONDecodeError as error:
+            raise corrupt_line(commit, 1, f"the line is no JSON: {error}.") from error
+        if isinstance(value, dict) and isinstance(value.get("commitInfo"), dict):
+            return CommitInfo.from_json(value["commitInfo"])
+    return next((action for action in reader.actions(commit, "commitInfo") if isinstance(action, CommitInfo)), None)
+
+
+# ---------------------------------------------------------------- the version of a time
+
+
+def version_at_timestamp(
+    store: ObjectStore,
+    timestamp_ms: int,
+    config: TableConfig,
+    *,
+    recreatable: bool = True,
+    or_last: bool = False,
+    or_earliest: bool = False,
+) -> int:
+    """The newest version committed at or before a time.
+
+    config: of the newest version. recreatable: only versions whose state can be rebuilt count; otherwise every commit.
+    or_last: a time after the last commit means the last; or_earliest: a time before the first means the first.
+    Raises TimestampOutOfRangeError (DELTA_TIMESTAMP_GREATER_THAN_COMMIT, DELTA_TIMESTAMP_EARLIER_THAN_COMMIT_RETENTION).
+    """
+    found = commit_at_timestamp(store, timestamp_ms, config, recreatable=recreatable)
+    newest = _newest(store, config)
+    if found.timestamp_ms > timestamp_ms and not or_earliest:
+        raise _too_early(store, timestamp_ms, found)
+    if found.version == newest.version and found.timestamp_ms < timestamp_ms and not or_last:
+        raise _too_late(store, timestamp_ms, found)
+    return found.version
+
+
+def commit_at_timestamp(store: ObjectStore, timestamp_ms: int, config: TableConfig, *, recreatable: bool = True) -> CommitTime:
+    """The newest commit at or before a time; the earliest one when the time is before all of them."""
+    earliest, newest = available_versions(store)
+    commits = list_commits(store, earliest if recreatable else 0, newest)
+    first = _first_in_commit_version(config)
+    plain = [commit for commit in commits if commit.version < first]
+    stamped = commits[len(plain) :]
+    enabled_at = _long_property(config, "delta.inCommitTimestampEnablementTimestamp")
+    if stamped and (not plain or enabled_at is None or timestamp_ms >= enabled_at):
+        reader = CommitReader(store)
+        return _last_at_or_before(stamped, lambda commit: _in_commit_timestamp(reader, commit), timestamp_ms)
+    times = _increasing(plain)
+    return times[max(0, bisect_right(times, timestamp_ms, key=lambda time: time.timestamp_ms) - 1)]
+
+
+def _last_at_or_before(commits: Sequence[LogFile], time_of: Callable[[LogFile], int], timestamp_ms: int) -> CommitTime:
+    """By halving: in-commit timestamps increase, and each one costs a read."""
+    position = max(0, bisect_right(commits, timestamp_ms, key=time_of) - 1)
+    return CommitTime(commits[position].version, time_of(commits[position]))
+
+
+def _newest(store: ObjectStore, config: TableConfig) -> CommitTime:
+    _, newest = available_versions(store)
+    return commit_times(store, config, newest, newest)[0]
+
+
+def _too_early(store: ObjectStore, timestamp_ms: int, earliest: CommitTime) -> TimestampOutOfRangeError:
+    return TimestampOutOfRangeError(
+        f"The time {time_text(timestamp_ms)} is before the earliest version of the table at {store.root} that can be read: "
+        f"version {earliest.version} of {time_text(earliest.timestamp_ms)}. Use a time at or after it.",
+        error_class="DELTA_TIMESTAMP_EARLIER_THAN_COMMIT_RETENTION",
+        timestamp_ms=timestamp_ms,
+        earliest_version=earliest.version,
+        earliest_timestamp_ms=earliest.timestamp_ms,
+    )
+
+
+def _too_late(store: ObjectStore, timestamp_ms: int, latest: CommitTime) -> TimestampOutOfRangeError:
+    return TimestampOutOfRangeError(
+        f"The time {time_text(timestamp_ms)} is after the latest version of the table at {store.root}: version "
+        f"{latest.version} of {time_text(latest.timestamp_ms)}. Use a time at or before it.",
+        timestamp_ms=timestamp_ms,
+        latest_version=latest.version,
+        latest_timestamp_ms=latest.timestamp_ms,
+    )
+
+
+def time_text(timestamp_ms: int) -> str:
+    """`2024-01-31 23:59:59.000 UTC`; the number itself outside of the years that a calendar here has."""
+    try:
+        moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=timestamp_ms)
+    except OverflowError:
+        return f"{timestamp_ms} ms"
+    return f"{moment:%Y-%m-%d %H:%M:%S}.{moment.microsecond // 1000:03d} UTC"
+
+
+# ---------------------------------------------------------------- history
+
+
+def history(store: ObjectStore, limit: int | None = None) -> pa.Table:
+    """The commits that the log still has, newest first, at most `limit`: HISTORY_SCHEMA, as DESCRIBE HISTORY gives it.
+
+    A commit without commitInfo has a version and a time only. Values of parameters and metrics that are not text are
+    given as JSON text. Raises TableNotFoundError, CorruptTableError.
+    """
+    _, newest = available_versions(store)
+    commits = list_commits(store, 0, newest)
+    file_times = _increasing(commits)
+    reader = CommitReader(store)
+    first = 0 if limit is None else max(0, len(commits) - limit)
+    rows = []
+    for commit, time in reversed(list(zip(commits, file_times, strict=True))[first:]):
+        info = _commit_info(reader, commit)
+        in_commit = None if info is None else info.in_commit_timestamp_ms
+        rows.append((commit.version, time.timestamp_ms if in_commit is None else in_commit, {} if info is None else info.values))
+    return pa.table([_history_column(field, rows) for field in HISTORY_SCHEMA], schema=HISTORY_SCHEMA)
+
+
+def _history_column(field: pa.Field, rows: Sequence[tuple[int, int, Mapping[str, Any]]]) -> pa.Array:
+    if field.name == "version":
+        return pa.array([version for version, _, _ in rows], pa.int64())
+    if field.name == "timestamp":
+        return pa.array([time for _, time, _ in rows], pa.timestamp("ms", "UTC")).cast(field.type, safe=False)
+    values = [info.get(field.name) for _, _, info in rows]
+    if pa.types.is_map(field.type):
+        return _text_maps(values)
+    if pa.types.is_struct(field.type):
+        return pa.array([_text_struct(value, field.name) for value in values], field.type)
+    if pa.types.is_string(field.type):
+        return pa.array([_text(value) for value in values], field.type)
+    if pa.types.is_boolean(field.type):
+        return pa.array([value if isinstance(value, bool) else None for value in values], field.type)
+    return pa.array([value if type(value) is int and -(2**63) <= value < 2**63 else None for value in values], field.type)
+
+
+def _text(value: Any) -> str | None:
+    return value if value is None or isinstance(value, str) else orjson.dumps(value).decode()
+
+
+def _text_struct(value: Any, name: str) -> dict[str, str | None] | None:
+    return {field: _text(value.get(field)) for field in _STRUCT_OF_TEXT[name]} if isinstance(value, dict) else None
+
+
+def _text_maps(values: Sequence[Any]) -> pa.Array:
+    maps = text_map([{name: _text(item) for name, item in value.items()} if isinstance(value, dict) else {} for value in values])
+    missing = pa.array([not isinstance(value, dict) for value in values], pa.bool_())
+    return pa.MapArray.from_arrays(maps.offsets, maps.keys, maps.items, mask=missing)

@@ -1,0 +1,332 @@
+"""Commits and compactions: the JSON lines of the log -> actions, and Arrow batches of file actions.
+
+FILE_SCHEMA is how the list of a table's files looks from here to pruning. Files are read in bounded pieces of whole
+lines; each line is decoded by orjson, columns are built a piece at a time. Unknown actions and fields are ignored.
+Checkpoints are read by checkpoint_reader.py.
+Protocol: Delta Log Entries; Actions; Add File and Remove File.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Sequence, Set
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Any, TypeVar
+
+import orjson
+import pyarrow as pa
+
+from delta_py.errors import CorruptTableError, LogFileNotFoundError
+from delta_py.log.segment import LogFile
+from delta_py.protocol.actions import Action, AddFile, RemoveFile, parse_action
+from delta_py.protocol.paths import LOG_DIRECTORY, commit_file_name, decode_path
+from delta_py.storage.store import ObjectStore
+
+PARTITION_VALUES_TYPE = pa.map_(pa.string(), pa.string())
+DELETION_VECTOR_TYPE = pa.struct(
+    [
+        ("storageType", pa.string()),
+        ("pathOrInlineDv", pa.string()),
+        ("offset", pa.int32()),
+        ("sizeInBytes", pa.int32()),
+        ("cardinality", pa.int64()),
+    ]
+)
+# The table's files. path: decoded, canonical. partition_values: physical column name -> text, null for a null value.
+# modification_time: ms since 1970. stats: JSON text, null unless asked for.
+FILE_SCHEMA = pa.schema(
+    [
+        ("path", pa.string()),
+        ("partition_values", PARTITION_VALUES_TYPE),
+        ("size", pa.int64()),
+        ("modification_time", pa.int64()),
+        ("deletion_vector", DELETION_VECTOR_TYPE),
+        ("base_row_id", pa.int64()),
+        ("default_row_commit_version", pa.int64()),
+        ("stats", pa.string()),
+    ]
+)
+
+_log = logging.getLogger("delta_py")
+
+_PIECE_BYTES = 8 * 1024 * 1024
+_REMEMBERED_FILE_BYTES = 1024 * 1024
+_REMEMBERED_BYTES = 32 * 1024 * 1024
+
+# A logical file's key as one text: its path, and after NUL (which no path holds) its deletion vector's unique id.
+KEY_SEPARATOR = "\0"
+
+
+@dataclass(frozen=True, slots=True)
+class FileActions:
+    """The add and remove actions of one piece of a commit, reconciled within the piece.
+
+    adds: FILE_SCHEMA with stats as they are. add_keys: aligned with adds. remove_keys: of removes that no later action
+    of the piece undoes.
+    """
+
+    adds: pa.RecordBatch
+    add_keys: list[str]
+    remove_keys: list[str]
+
+
+class CommitReader:
+    """Reads JSON files of the log, and remembers small ones: state is read in more than one pass.
+
+    Not for sharing between threads.
+    """
+
+    __slots__ = ("_remembered", "_remembered_bytes", "_store")
+
+    def __init__(self, store: ObjectStore) -> None:
+        self._store = store
+        self._remembered: dict[str, bytes] = {}
+        self._remembered_bytes = 0
+
+    def actions(self, file: LogFile, *names: str) -> Iterator[Action]:
+        """The actions in order; with names, only those of these kinds (as in the log: `metaData`), found cheaply.
+
+        Raises CorruptTableError naming file and line, LogFileNotFoundError when the file is gone.
+        """
+        needles = [f'"{name}"'.encode() for name in names]
+        for first, lines in self.pieces(file):
+            for number, line in enumerate(lines, first):
+                if not needles or any(needle in line for needle in needles):
+                    action = _parse(file, number, line)
+                    if action is not None:
+                        yield action
+
+    def file_actions(self, file: LogFile) -> Iterator[FileActions]:
+        """The adds and removes, piece by piece; a compaction in one piece. Raises as `actions`.
+
+        A file that speaks of one logical file twice breaks the protocol, which gives its actions no order. The last one
+        holds, as in the reference; a commit so large that the first one is given out already is refused.
+        """
+        before: set[str] = set()
+        actions = _FileActionLines(file)
+        is_compaction = file.end_version > file.version
+        for first, lines in self.pieces(file):
+            if not is_compaction:
+                actions = _FileActionLines(file)
+            for number, line in enumerate(lines, first):
+                actions.add_line(number, line)
+            if is_compaction:
+                continue
+            if not before.isdisjoint(actions.keys):
+                raise corrupt_line(file, first, "from here on an action repeats or undoes another one of the same file.")
+            if file.size_bytes > _PIECE_BYTES:
+                before |= actions.keys
+            yield actions.columns()
+        if is_compaction:
+            if actions.repeats:
+                _log.warning(
+                    "%s breaks the protocol: %d of its actions are about a file with another action there; the last holds",
+                    file.path,
+                    actions.repeats,
+                )
+            yield actions.columns()
+
+    def first_line(self, file: LogFile) -> bytes:
+        """The first line, b"" for an empty file, without reading a large file whole."""
+        if file.size_bytes <= _PIECE_BYTES:
+            return self._read(file).partition(b"\n")[0]
+        for _, lines in self.pieces(file):
+            return lines[0]
+        return b""
+
+    def pieces(self, file: LogFile) -> Iterator[tuple[int, list[bytes]]]:
+        """(1-based number of the first line, lines) of each piece. Raises CorruptTableError for an empty file: a commit says
+        at least who made it, and a power failure may leave its name without its bytes."""
+        empty = True
+        for piece in _split(1, self._read(file)) if file.size_bytes <= _PIECE_BYTES else self._stream(file):
+            empty = False
+            yield piece
+        if empty:
+            raise corrupt_line(file, 1, "the file is empty.")
+
+    def _read(self, file: LogFile) -> bytes:
+        data = self._remembered.get(file.path)
+        if data is None:
+            data = _or_missing(file, self._store.read)
+            if len(data) <= _REMEMBERED_FILE_BYTES and self._remembered_bytes + len(data) <= _REMEMBERED_BYTES:
+                self._remembered[file.path] = data
+                self._remembered_bytes += len(data)
+        return data
+
+    def _stream(self, file: LogFile) -> Iterator[tuple[int, list[bytes]]]:
+        number, rest = 1, b""
+        with _or_missing(file, self._store.open_input) as source:
+            while chunk := source.read(_PIECE_BYTES):
+                head, newline, tail = chunk.rpartition(b"\n")
+                if not newline:
+                    rest += tail
+                    continue
+                piece = rest + head
+                yield from _split(number, piece)
+                number += piece.count(b"\n") + 1
+                rest = tail
+        yield from _split(number, rest)
+
+
+def read_actions(store: ObjectStore, version: int) -> list[Action]:
+    """All actions of one commit, in order. Raises CorruptTableError, LogFileNotFoundError."""
+    path = f"{LOG_DIRECTORY}/{commit_file_name(version)}"
+    return list(CommitReader(store).actions(LogFile(path, version, version, 0, 0)))
+
+
+T = TypeVar("T")
+
+
+def _or_missing(file: LogFile, read: Callable[[str], T]) -> T:
+    try:
+        return read(file.path)
+    except FileNotFoundError as error:
+        raise LogFileNotFoundError(
+            f"{file.path} was listed but is not there any more. It was cleaned up meanwhile, or deleted by hand: read a newer "
+            "version.",
+            path=file.path,
+            version=file.version,
+        ) from error
+
+
+def _split(first: int, data: bytes) -> Iterator[tuple[int, list[bytes]]]:
+    lines = data.split(b"\n")
+    if lines and not lines[-1].strip():
+        lines.pop()
+    if lines:
+        yield first, lines
+
+
+def _parse(file: LogFile, number: int, line: bytes) -> Action | None:
+    if not line.strip():
+        return None
+    try:
+        return parse_action(line)
+    except CorruptTableError as error:
+        raise corrupt_line(file, number, error.message) from error
+
+
+def corrupt_line(file: LogFile, number: int, what: str) -> CorruptTableError:
+    return CorruptTableError(
+        f"{file.path}, line {number}: {what} Restore the file from a backup, or read a version before {file.version}.",
+        path=file.path,
+        line=number,
+    )
+
+
+# ---------------------------------------------------------------- file actions as columns
+
+
+class _FileActionLines:
+    """Collects the adds and removes of a piece of lines; the last action on a key holds."""
+
+    def __init__(self, file: LogFile) -> None:
+        self._file = file
+        self._adds: list[dict[str, Any]] = []
+        self._lines: list[int] = []
+        self._paths: list[str] = []
+        self._last: dict[str, int] = {}  # key -> index into _adds, or -1 for a remove
+        self._action_count = 0
+
+    @property
+    def keys(self) -> Set[str]:
+        return self._last.keys()
+
+    @property
+    def repeats(self) -> int:
+        """How many actions are about a logical file that had one before."""
+        return self._action_count - len(self._last)
+
+    def add_line(self, number: int, line: bytes) -> None:
+        try:
+            value = orjson.loads(line)
+            add = value.get("add")
+            body = value.get("remove") if add is None else add
+            if body is None:
+                return
+            path = decode_path(body["path"])
+            vector = body.get("deletionVector")
+            key = path if vector is None else f"{path}{KEY_SEPARATOR}{vector_id(vector)}"
+        except (orjson.JSONDecodeError, AttributeError, KeyError, TypeError, CorruptTableError) as error:
+            if line.strip():
+                raise self._explained(number, line) from error
+            return
+        self._action_count += 1
+        if add is None:
+            self._last[key] = -1
+            return
+        self._last[key] = len(self._adds)
+        self._adds.append(add)
+        self._lines.append(number)
+        self._paths.append(path)
+
+    def _explained(self, number: int, line: bytes) -> CorruptTableError:
+        """The error of a line that did not fit, in words: the slow parser knows what is wrong."""
+        try:
+            parse_action(line)
+        except CorruptTableError as error:
+            return corrupt_line(self._file, number, error.message)
+        return corrupt_line(self._file, number, "the action has another form than the protocol gives it.")
+
+    def columns(self) -> FileActions:
+        chosen = [(key, index) for key, index in self._last.items() if index >= 0]
+        removes = [key for key, index in self._last.items() if index < 0]
+        keys = [key for key, _ in chosen]
+        adds = [self._adds[index] for _, index in chosen]
+        paths = [self._paths[index] for _, index in chosen]
+        try:
+            batch = _adds_batch(adds, paths)
+        except (pa.ArrowException, KeyError, TypeError, AttributeError, OverflowError, UnicodeError, ValueError) as error:
+            raise self._explain_adds() from error
+        return FileActions(batch, keys, removes)
+
+    def _explain_adds(self) -> CorruptTableError:
+        for number, add in zip(self._lines, self._adds, strict=True):
+            try:
+                AddFile.from_json(add)
+            except CorruptTableError as error:
+                return corrupt_line(self._file, number, error.message)
+        return corrupt_line(self._file, self._lines[0], "from here on an add action has another form than the protocol gives it.")
+
+
+def vector_id(vector: Any) -> str:
+    """The unique id of a deletion vector from its JSON. Protocol: Derived Fields."""
+    offset = vector.get("offset")
+    return f"{vector['storageType']}{vector['pathOrInlineDv']}" + ("" if offset is None else f"@{offset}")
+
+
+def _adds_batch(adds: list[dict[str, Any]], paths: list[str]) -> pa.RecordBatch:
+    """FILE_SCHEMA from add objects. Raises what orjson's values and Arrow raise on values of the wrong kind."""
+    sizes = pa.array([add["size"] for add in adds], pa.int64())
+    times = pa.array([add["modificationTime"] for add in adds], pa.int64())
+    if sizes.null_count or times.null_count or any(add["size"] < 0 for add in adds):
+        raise ValueError("a size or time is missing or negative")
+    stats = [add.get("stats") for add in adds]
+    return pa.record_batch(
+        [
+            pa.array(paths, pa.string()),
+            text_map([add["partitionValues"] for add in adds]),
+            sizes,
+            times,
+            pa.array([add.get("deletionVector") for add in adds], DELETION_VECTOR_TYPE),
+            pa.array([add.get("baseRowId") for add in adds], pa.int64()),
+            pa.array([add.get("defaultRowCommitVersion") for add in adds], pa.int64()),
+            pa.array([text if isinstance(text, str) else None for text in stats], pa.string()),
+        ],
+        schema=FILE_SCHEMA,
+    )
+
+
+def text_map(values: Sequence[dict[str, str | None]]) -> pa.MapArray:
+    """Dicts of text -> map<string, string>."""
+    offsets = pa.array([0, *accumulate(len(value) for value in values)], pa.int32())
+    keys = pa.array([key for value in values for key in value], pa.string())
+    items = pa.array([item for value in values for item in value.values()], pa.string())
+    return pa.MapArray.from_arrays(offsets, keys, items)
+
+
+def file_key(action: AddFile | RemoveFile) -> str:
+    """The key of an action's logical file, as in FileActions."""
+    path, vector = action.key
+    return path if vector is None else f"{path}{KEY_SEPARATOR}{vector}"

@@ -1,0 +1,268 @@
+"""Action reconciliation: which files are live, from the newest action on each logical file.
+
+Commits are read newest first and the keys they speak of are remembered; then every checkpoint batch loses, in one vectorised
+step, the files that a commit spoke of. Memory is a batch, plus the keys of the commits after the checkpoint.
+Protocol: Action Reconciliation.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Iterator, Set
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_py.errors import CorruptTableError
+from delta_py.log.checkpoint_reader import CheckpointReader, CheckpointUnreadableError, RawFiles, StatsWanted, raw_from_json
+from delta_py.log.reader import KEY_SEPARATOR, CommitReader
+from delta_py.log.segment import LogFile, LogSegment
+from delta_py.protocol.actions import DomainMetadata, Metadata, Protocol, SetTransaction
+from delta_py.protocol.stats import FileStats, parse_stats, stats_from_struct
+
+_log = logging.getLogger("delta_py")
+T = TypeVar("T")
+
+# From this many keys on, a checkpoint is compared many batches at a time.
+_MANY_KEYS = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class FileBatch:
+    """Live files of a version. files: FILE_SCHEMA. stats: aligned, of the leaves asked for; None if none were."""
+
+    files: pa.RecordBatch
+    stats: FileStats | None
+
+
+# ---------------------------------------------------------------- files
+
+
+def commit_files(segment: LogSegment, commits: CommitReader, wanted: StatsWanted, seen: set[str]) -> Iterator[FileBatch]:
+    """The live files that the commits after the checkpoint added, newest first; files among the seen are left out.
+
+    seen: keys of newer actions; the keys of all actions read here are added to it.
+    """
+    for _, pieces in _replay(segment, commits.file_actions):
+        own: set[str] = set()
+        for piece in pieces:
+            fresh = [key not in seen for key in piece.add_keys]
+            own.update(piece.add_keys, piece.remove_keys)
+            adds = piece.adds if all(fresh) else piece.adds.filter(pa.array(fresh, pa.bool_()))
+            if adds.num_rows:
+                yield _with_stats(raw_from_json(adds, wanted), None)
+        seen |= own
+
+
+class CheckpointFiles:
+    """The live files of a checkpoint: those that no newer action speaks of. Iterate once."""
+
+    def __init__(self, checkpoint: CheckpointReader, wanted: StatsWanted, seen: Set[str]) -> None:
+        self._checkpoint, self._wanted, self._seen = checkpoint, wanted, seen
+        self._rows_given = 0
+
+    def __iter__(self) -> Iterator[FileBatch]:
+        masks = _SeenKeys(self._seen).masks(self._checkpoint)
+        for raw in self._checkpoint.files(self._wanted):
+            keep = masks(raw.files)
+            batch = None if keep is not None and not keep.true_count else _with_stats(raw, keep)
+            self._rows_given += raw.files.num_rows
+            if batch is not None:
+                yield batch
+
+    def keys_given(self, error: CheckpointUnreadableError) -> set[str]:
+        """The keys of all files up to where the checkpoint broke off with `error`, which is raised if they cannot be read
+        again."""
+        keys: set[str] = set()
+        rows = 0
+        batches = self._checkpoint.files(StatsWanted())
+        while rows < self._rows_given:
+            try:
+                files = next(batches).files
+            except (CheckpointUnreadableError, StopIteration):
+                raise error from None
+            keys.update(_keys(pa.Table.from_batches([files])).to_pylist())
+            rows += files.num_rows
+        return keys
+
+
+def _replay(segment: LogSegment, read: Callable[[LogFile], Iterator[T]]) -> Iterator[tuple[LogFile, Iterable[T]]]:
+    """Each file of the replay, newest first, with what `read` finds in it; the commits in place of a damaged compaction."""
+    for file in segment.replay_files():
+        if file.end_version == file.version:
+            yield file, read(file)
+            continue
+        try:
+            whole = list(read(file))
+        except CorruptTableError as error:
+            _log.warning("%s is passed over and its commits are read instead: %s", file.path, error.message)
+            for commit in segment.commits_of(file):
+                yield commit, read(commit)
+        else:
+            yield file, whole
+
+
+class _SeenKeys:
+    """The keys of all file actions newer than the checkpoint, for comparison with its batches."""
+
+    def __init__(self, keys: Set[str]) -> None:
+        self._count = len(keys)
+        self._keys = pa.array(keys, pa.large_string())
+        self._paths = pa.array({key.partition(KEY_SEPARATOR)[0] for key in keys}, pa.string())
+
+    def masks(self, checkpoint: CheckpointReader) -> Callable[[pa.RecordBatch], pa.BooleanArray | None]:
+        """A function from each batch of the checkpoint, in order, to the mask of files that no newer action speaks of
+        (None for all of them)."""
+        if self._count == 0:
+            return lambda files: None
+        if self._count <= _MANY_KEYS:
+            return lambda files: self._unseen([files])
+        coming = self._masks_ahead(checkpoint)
+        return lambda files: next(coming)
+
+    def _masks_ahead(self, checkpoint: CheckpointReader) -> Iterator[pa.BooleanArray | None]:
+        """The masks from a reading of their own, many batches at a time: each comparison hashes all keys anew."""
+        group: list[pa.RecordBatch] = []
+        for raw in checkpoint.files(StatsWanted()):
+            group.append(raw.files)
+            if sum(files.num_rows for files in group) >= self._count:
+                yield from self._split_mask(group)
+                group = []
+        yield from self._split_mask(group)
+
+    def _split_mask(self, group: list[pa.RecordBatch]) -> Iterator[pa.BooleanArray | None]:
+        mask = self._unseen(group) if group else None
+        start = 0
+        for files in group:
+            yield None if mask is None else mask.slice(start, files.num_rows)
+            start += files.num_rows
+
+    def _unseen(self, group: list[pa.RecordBatch]) -> pa.BooleanArray | None:
+        """The mask of some batches one after the other: paths first, whole keys only where a path is among the seen."""
+        hit = pc.is_in(pa.chunked_array([files["path"] for files in group]), self._paths).combine_chunks()
+        if not hit.true_count:
+            return None
+        suspects = pa.Table.from_batches(group).select(["path", "deletion_vector"]).filter(hit).combine_chunks()
+        seen = pc.is_in(_keys(suspects), self._keys)
+        return pc.invert(pc.replace_with_mask(hit, hit, seen))
+
+
+def _keys(files: pa.Table) -> pa.Array:
+    """The key of each file, as FileActions writes them. files: one chunk."""
+    vectors = files["deletion_vector"].chunk(0)
+    paths = files["path"].chunk(0).cast(pa.large_string())
+    if vectors.null_count == len(vectors):
+        return paths
+    storage, place, offset = (
+        pc.struct_field(vectors, name).cast(pa.large_string()) for name in ("storageType", "pathOrInlineDv", "offset")
+    )
+    at, none, separator = (pa.scalar(text, pa.large_string()) for text in ("@", "", KEY_SEPARATOR))
+    suffix = pc.fill_null(pc.binary_join_element_wise(at, offset, none), none)
+    identity = pc.binary_join_element_wise(storage, place, suffix, none)
+    return pc.coalesce(pc.binary_join_element_wise(paths, identity, separator), paths)
+
+
+def _with_stats(raw: RawFiles, keep: pa.BooleanArray | None) -> FileBatch:
+    """Parse first, filter then: the numbers are much shorter than the text they come from."""
+    parts = []
+    if raw.parsed is not None and raw.parsed_leaves:
+        parts.append(stats_from_struct(raw.parsed, raw.parsed_leaves))
+    if raw.json is not None and raw.json_leaves:
+        parts.append(parse_stats(raw.json, raw.json_leaves))
+    stats = _merged(parts) if parts else None
+    if keep is None:
+        return FileBatch(raw.files, stats)
+    return FileBatch(raw.files.filter(keep), None if stats is None else _filtered(stats, keep))
+
+
+def _merged(parts: list[FileStats]) -> FileStats:
+    """Statistics of the same files from two sources, for different leaves."""
+    first, rest = parts[0], parts[1:]
+    for other in rest:
+        first = FileStats(
+            first.file_count,
+            pc.coalesce(first.num_records, other.num_records),
+            pc.and_(first.tight_bounds, other.tight_bounds),
+            {**first.minimum, **other.minimum},
+            {**first.maximum, **other.maximum},
+            {**first.null_count, **other.null_count},
+        )
+    return first
+
+
+def _filtered(stats: FileStats, keep: pa.BooleanArray) -> FileStats:
+    return FileStats(
+        keep.true_count,
+        stats.num_records.filter(keep),
+        stats.tight_bounds.filter(keep),
+        {path: array.filter(keep) for path, array in stats.minimum.items()},
+        {path: array.filter(keep) for path, array in stats.maximum.items()},
+        {path: array.filter(keep) for path, array in stats.null_count.items()},
+    )
+
+
+# ---------------------------------------------------------------- the other actions
+
+
+@dataclass(slots=True)
+class SmallState:
+    """The newest action of each other kind. domain_metadata holds tombstones too while the log is replayed."""
+
+    protocol: Protocol | None = None
+    metadata: Metadata | None = None
+    transactions: dict[str, SetTransaction] = field(default_factory=dict)
+    domains: dict[str, DomainMetadata] = field(default_factory=dict)
+
+    def apply_older(self, action: object) -> None:
+        """Take in an action that is older than all that were taken in before."""
+        match action:
+            case Protocol():
+                self.protocol = self.protocol or action
+            case Metadata():
+                self.metadata = self.metadata or action
+            case SetTransaction():
+                self.transactions.setdefault(action.app_id, action)
+            case DomainMetadata():
+                self.domains.setdefault(action.domain, action)
+
+    @property
+    def has_both(self) -> bool:
+        return self.protocol is not None and self.metadata is not None
+
+
+def protocol_and_metadata_of_commits(segment: LogSegment, commits: CommitReader) -> SmallState:
+    """The newest protocol and metadata among the commits after the checkpoint; None where they have none."""
+    state = SmallState()
+    for _, actions in _replay(segment, lambda file: commits.actions(file, "protocol", "metaData")):
+        for action in reversed(list(actions)):
+            state.apply_older(action)
+        if state.has_both:
+            break
+    return state
+
+
+def protocol_and_metadata(segment: LogSegment, commits: CommitReader, checkpoint: CheckpointReader | None) -> SmallState:
+    """The newest protocol and metadata; None where the log holds none."""
+    state = protocol_and_metadata_of_commits(segment, commits)
+    if checkpoint is not None and not state.has_both:
+        for name, parse in (("protocol", Protocol.from_json), ("metaData", Metadata.from_json)):
+            for row in checkpoint.rows(name):
+                state.apply_older(parse(row))
+    return state
+
+
+def transactions_and_domains(segment: LogSegment, commits: CommitReader, checkpoint: CheckpointReader | None) -> SmallState:
+    """The newest transaction identifier of each application and the metadata domains, removed ones left out."""
+    state = SmallState()
+    for _, actions in _replay(segment, lambda file: commits.actions(file, "txn", "domainMetadata")):
+        for action in reversed(list(actions)):
+            state.apply_older(action)
+    if checkpoint is not None:
+        for row in checkpoint.rows("txn"):
+            state.apply_older(SetTransaction.from_json(row))
+        for row in checkpoint.rows("domainMetadata"):
+            state.apply_older(DomainMetadata.from_json(row))
+    state.domains = {name: domain for name, domain in state.domains.items() if not domain.removed}
+    return state

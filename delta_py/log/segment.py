@@ -1,0 +1,388 @@
+"""Which log files make up a version: list `_delta_log`, choose a checkpoint, and check that no commit is missing.
+
+In: a store and a version (None for the newest). Out: a LogSegment, which names files and holds nothing read from them.
+`_last_checkpoint` only shortens the listing; when it is missing, damaged or wrong the whole directory is listed.
+Protocol: Delta Log Entries; Checkpoints; Log Compaction Files; Last Checkpoint File.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import quote
+
+from delta_py.errors import LogFileNotFoundError, TableNotFoundError, VersionNotFoundError, VersionsNotContiguousError
+from delta_py.protocol.paths import LAST_CHECKPOINT, LOG_DIRECTORY, LogKind, LogName, parse_log_name, version_prefix
+from delta_py.storage.store import ObjectInfo, ObjectStore
+
+LAST_CHECKPOINT_PATH = f"{LOG_DIRECTORY}/{LAST_CHECKPOINT}"
+
+_log = logging.getLogger("delta_py")
+
+
+@dataclass(frozen=True, slots=True)
+class LogFile:
+    """One file of the log. path: relative to the table's root. end_version: of a compaction; else equal to version."""
+
+    path: str
+    version: int
+    end_version: int
+    size_bytes: int
+    modification_time_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """One complete checkpoint: a single file, or all parts of a multi-part checkpoint in order."""
+
+    version: int
+    kind: LogKind
+    files: tuple[LogFile, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LogSegment:
+    """The files from which the state at `version` can be rebuilt.
+
+    checkpoint: what to start from, None to start from commit 0. commits: those after the checkpoint up to version,
+    ascending, without gaps. last_commit: the commit of `version` itself (the checkpoint may already cover it).
+    compactions: files that may stand for some of `commits`; they do not overlap. checksum: the version checksum of
+    exactly this version.
+    """
+
+    table_root: str
+    version: int
+    checkpoint: Checkpoint | None
+    commits: tuple[LogFile, ...]
+    last_commit: LogFile
+    compactions: tuple[LogFile, ...] = ()
+    checksum: LogFile | None = None
+
+    def replay_files(self) -> Iterator[LogFile]:
+        """Commits and the compactions that stand for them, newest first."""
+        by_end = {compaction.end_version: compaction for compaction in self.compactions}
+        position = len(self.commits) - 1
+        while position >= 0:
+            compaction = by_end.get(self.commits[position].version)
+            yield compaction or self.commits[position]
+            position -= 1 if compaction is None else compaction.end_version - compaction.version + 1
+
+    def commits_of(self, compaction: LogFile) -> tuple[LogFile, ...]:
+        """The commits that a compaction stands for, newest first."""
+        covered = [commit for commit in self.commits if compaction.version <= commit.version <= compaction.end_version]
+        return tuple(reversed(covered))
+
+
+@dataclass(slots=True)
+class _Listing:
+    """What was found in the log directory, sorted by kind and version."""
+
+    first_listed: int = 0
+    commits: dict[int, LogFile] = field(default_factory=dict)
+    checksums: dict[int, LogFile] = field(default_factory=dict)
+    compactions: list[LogFile] = field(default_factory=list)
+    checkpoints: list[Checkpoint] = field(default_factory=list)
+    incomplete: list[tuple[int, int, int]] = field(default_factory=list)
+
+    def newest(self) -> int | None:
+        """The newest version that the files speak of."""
+        versions = [*self.commits, *(checkpoint.version for checkpoint in self.checkpoints)]
+        return max(versions, default=None)
+
+    def earliest(self) -> int | None:
+        """The oldest version that can be rebuilt: 0, or a complete checkpoint whose commit (or an older one) is there."""
+        if 0 in self.commits:
+            return 0
+        oldest_commit = min(self.commits, default=None)
+        usable = [c.version for c in self.checkpoints if oldest_commit is not None and c.version >= oldest_commit]
+        return min(usable, default=None)
+
+
+# ---------------------------------------------------------------- the public functions
+
+
+def load_segment(store: ObjectStore, version: int | None = None, *, unusable: frozenset[str] = frozenset()) -> LogSegment:
+    """The files of a version; None for the newest.
+
+    unusable: paths of checkpoint files that turned out to be unreadable; their checkpoints are passed over.
+    Raises TableNotFoundError, VersionNotFoundError (naming the versions there are), VersionsNotContiguousError, and
+    LogFileNotFoundError when neither a checkpoint nor all commits from 0 on are there.
+    """
+    hint = read_last_checkpoint(store)
+    if hint is not None and (version is None or hint <= version):
+        listing = _list(store, hint)
+        if _choose_checkpoint(listing, version, unusable) is not None:
+            return _make_segment(store, listing, version, unusable)
+        if not unusable:
+            _log.warning(
+                "%s: _last_checkpoint names version %d, but no complete checkpoint is there; listing the whole log",
+                store.root,
+                hint,
+            )
+    return _make_segment(store, _list(store, 0), version, unusable)
+
+
+def list_commits(store: ObjectStore, start: int = 0, end: int | None = None) -> list[LogFile]:
+    """The commit files of versions start to end (both included; None: to the newest), ascending, gaps not checked."""
+    listing = _list(store, start)
+    return [listing.commits[v] for v in sorted(listing.commits) if v >= start and (end is None or v <= end)]
+
+
+def available_versions(store: ObjectStore) -> tuple[int, int]:
+    """The oldest and the newest version that can be rebuilt. Raises TableNotFoundError, LogFileNotFoundError."""
+    listing = _list(store, 0)
+    newest = _require_table(store, listing)
+    earliest = listing.earliest()
+    if earliest is None:
+        raise _truncated(store, listing)
+    return earliest, newest
+
+
+# ---------------------------------------------------------------- listing
+
+
+def _list(store: ObjectStore, start: int) -> _Listing:
+    listing = _Listing(first_listed=start)
+    parts: dict[tuple[int, int], dict[int, LogFile]] = {}
+    for info in store.list_from(LOG_DIRECTORY, version_prefix(start)):
+        name = parse_log_name(info.path.rpartition("/")[2])
+        if name is not None and name.kind is not LogKind.LAST_CHECKPOINT:
+            _file_away(listing, parts, name, _log_file(info, name))
+    for (version, count), files in parts.items():
+        if len(files) == count:
+            ordered = tuple(files[part] for part in sorted(files))
+            listing.checkpoints.append(Checkpoint(version, LogKind.CHECKPOINT_MULTIPART, ordered))
+        else:
+            listing.incomplete.append((version, len(files), count))
+    listing.checkpoints.sort(key=_preference, reverse=True)
+    return listing
+
+
+def _log_file(info: ObjectInfo, name: LogName) -> LogFile:
+    end = name.version if name.end_version is None else name.end_version
+    return LogFile(info.path, name.version, end, info.size_bytes, info.modification_time_ms)
+
+
+def _file_away(listing: _Listing, parts: dict[tuple[int, int], dict[int, LogFile]], name: LogName, file: LogFile) -> None:
+    match name.kind:
+        case LogKind.COMMIT:
+            listing.commits[file.version] = file
+        case LogKind.CHECKSUM:
+            listing.checksums[file.version] = file
+        case LogKind.COMPACTION:
+            listing.compactions.append(file)
+        case LogKind.CHECKPOINT_CLASSIC | LogKind.CHECKPOINT_V2:
+            listing.checkpoints.append(Checkpoint(file.version, name.kind, (file,)))
+        case LogKind.CHECKPOINT_MULTIPART:
+            assert name.part is not None and name.part_count is not None
+            parts.setdefault((file.version, name.part_count), {})[name.part] = file
+
+
+_KIND_RANK = {LogKind.CHECKPOINT_MULTIPART: 0, LogKind.CHECKPOINT_CLASSIC: 1, LogKind.CHECKPOINT_V2: 2}
+
+
+def _preference(checkpoint: Checkpoint) -> tuple[int, int, int, str]:
+    """Sort key, best last: newest; then the kind with the least that can go wrong; then any fixed order."""
+    return checkpoint.version, _KIND_RANK[checkpoint.kind], len(checkpoint.files), checkpoint.files[0].path
+
+
+# ---------------------------------------------------------------- choosing
+
+
+def _choose_checkpoint(listing: _Listing, version: int | None, unusable: frozenset[str]) -> Checkpoint | None:
+    for checkpoint in listing.checkpoints:
+        if version is not None and checkpoint.version > version:
+            continue
+        if unusable.isdisjoint(file.path for file in checkpoint.files) and all(file.size_bytes > 0 for file in checkpoint.files):
+            return checkpoint
+    return None
+
+
+def _make_segment(store: ObjectStore, listing: _Listing, wanted: int | None, unusable: frozenset[str]) -> LogSegment:
+    newest = _require_table(store, listing)
+    version = newest if wanted is None else wanted
+    if version > newest or version < 0:
+        raise _version_not_found(store, version)
+    checkpoint = _choose_checkpoint(listing, version, unusable)
+    if checkpoint is None and listing.earliest() is not None and wanted is not None and not unusable and 0 not in listing.commits:
+        raise _version_not_found(store, version)
+    _warn_of_incomplete(store, listing, checkpoint, version)
+    start = -1 if checkpoint is None else checkpoint.version
+    commits = tuple(listing.commits[v] for v in sorted(listing.commits) if start < v <= version)
+    _check_contiguous(store, listing, start, commits, version)
+    return LogSegment(
+        table_root=store.root,
+        version=version,
+        checkpoint=checkpoint,
+        commits=commits,
+        last_commit=listing.commits[version],
+        compactions=_choose_compactions(listing.compactions, start + 1, version),
+        checksum=listing.checksums.get(version),
+    )
+
+
+def _choose_compactions(found: list[LogFile], first: int, last: int) -> tuple[LogFile, ...]:
+    """Those that fit into the range and do not overlap, in the order of their names, as the reference takes them."""
+    chosen, position = [], first
+    for compaction in sorted(found, key=lambda file: (file.version, file.end_version)):
+        if compaction.version >= position and compaction.end_version <= last:
+            chosen.append(compaction)
+            position = compaction.end_version + 1
+    return tuple(chosen)
+
+
+def _warn_of_incomplete(store: ObjectStore, listing: _Listing, chosen: Checkpoint | None, version: int) -> None:
+    for found, parts, count in listing.incomplete:
+        if found <= version and (chosen is None or found > chosen.version):
+            _log.warning(
+                "%s: the checkpoint of version %d has %d of %d parts and is passed over", store.root, found, parts, count
+            )
+
+
+# ---------------------------------------------------------------- refusals
+
+
+def _require_table(store: ObjectStore, listing: _Listing) -> int:
+    """The newest version; raises TableNotFoundError when there is none."""
+    newest = listing.newest()
+    if newest is not None:
+        return newest
+    if listing.incomplete:
+        version, parts, count = listing.incomplete[0]
+        raise LogFileNotFoundError(
+            f"The table at {store.root} cannot be rebuilt: there is no commit, and the checkpoint of version {version} has only "
+            f"{parts} of its {count} parts. Restore the missing files of {LOG_DIRECTORY}.",
+            error_class="DELTA_MISSING_PART_FILES",
+            sql_state="42KD6",
+            version=version,
+        )
+    if next(store.list_recursive(""), None) is None and next(store.list_from(LOG_DIRECTORY), None) is None:
+        raise TableNotFoundError(
+            f"{store.root} does not exist or is empty. Check the path.",
+            error_class="DELTA_PATH_DOES_NOT_EXIST",
+            sql_state="42K03",
+            path=store.root,
+        )
+    raise TableNotFoundError(
+        f"{store.root} is not a Delta table: there is no commit in its {LOG_DIRECTORY}. Check the path, or create the table.",
+        path=store.root,
+    )
+
+
+def _version_not_found(store: ObjectStore, version: int) -> VersionNotFoundError:
+    earliest, newest = available_versions(store)
+    return VersionNotFoundError(
+        f"Version {version} of the table at {store.root} is not there. Available versions: [{earliest}, {newest}].",
+        version=version,
+        earliest=earliest,
+        latest=newest,
+    )
+
+
+def _truncated(store: ObjectStore, listing: _Listing) -> LogFileNotFoundError:
+    oldest = min(listing.commits, default=None)
+    have = "no commit" if oldest is None else f"the oldest commit is {oldest}"
+    return LogFileNotFoundError(
+        f"The table at {store.root} cannot be rebuilt: {have}, there is no usable checkpoint, and commit 0 is missing. "
+        f"Restore the missing files of {LOG_DIRECTORY}.",
+        error_class="DELTA_TRUNCATED_TRANSACTION_LOG",
+        oldest_commit=oldest,
+    )
+
+
+def _check_contiguous(store: ObjectStore, listing: _Listing, start: int, commits: tuple[LogFile, ...], version: int) -> None:
+    """Commits start+1 to version must all be there, and version's own commit even if the checkpoint covers it."""
+    if start == -1 and (not commits or commits[0].version != 0):
+        raise _truncated(store, listing)
+    before = start
+    for commit in commits:
+        if commit.version != before + 1:
+            raise VersionsNotContiguousError(
+                f"Versions ({before}, {commit.version}) of the table at {store.root} are not contiguous: commit {before + 1} is "
+                f"missing. Restore the missing files of {LOG_DIRECTORY}, or read a version before {before + 1}.",
+                before=before,
+                after=commit.version,
+            )
+        before = commit.version
+    if version not in listing.commits:
+        raise LogFileNotFoundError(
+            f"Commit {version} of the table at {store.root} is missing from {LOG_DIRECTORY}, so the version cannot be read. "
+            "Restore the file.",
+            version=version,
+        )
+
+
+# ---------------------------------------------------------------- _last_checkpoint
+
+
+def read_last_checkpoint(store: ObjectStore) -> int | None:
+    """The version that `_last_checkpoint` names; None, with a warning, when the file is damaged; None when missing.
+
+    Protocol: Last Checkpoint File Schema.
+    """
+    try:
+        text = store.read(LAST_CHECKPOINT_PATH)
+    except FileNotFoundError:
+        return None
+    try:
+        value = json.loads(text, object_pairs_hook=_object, parse_int=_Number, parse_float=_Number)
+        version = _checked_version(value)
+    except ValueError as error:
+        _log.warning("%s: _last_checkpoint is damaged (%s); listing the whole log", store.root, error)
+        return None
+    return version
+
+
+class _Number(str):
+    """A JSON number as it is written: the checksum is over its text."""
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a key occurs twice")
+    return found
+
+
+def _checked_version(value: Any) -> int:
+    if not isinstance(value, dict):
+        raise ValueError("it is no JSON object")
+    checksum = value.get("checksum")
+    if checksum is not None and checksum != json_checksum(value):
+        raise ValueError("its checksum is wrong")
+    version = value.get("version")
+    if not isinstance(version, _Number) or not version.isdigit() or int(version) >= 2**63:
+        raise ValueError(f"its version is {version!r}")
+    return int(version)
+
+
+def json_checksum(value: Mapping[str, Any]) -> str:
+    """MD5 of the canonical form of a `_last_checkpoint` object, its own `checksum` left out. Protocol: JSON checksum."""
+    return hashlib.md5(canonical_json(value).encode(), usedforsecurity=False).hexdigest()
+
+
+def canonical_json(value: Mapping[str, Any]) -> str:
+    """One `path=value` for each leaf, sorted by the bytes of the path, joined by commas. Protocol: JSON checksum."""
+    leaves = (leaf for name, item in value.items() if name != "checksum" for leaf in _canonical_leaves(_quoted(name), item))
+    return ",".join(f"{path}={text}" for path, text in sorted(leaves, key=lambda leaf: leaf[0].encode()))
+
+
+def _canonical_leaves(path: str, value: Any) -> Iterator[tuple[str, str]]:
+    if isinstance(value, dict):
+        for name, item in value.items():
+            yield from _canonical_leaves(f"{path}+{_quoted(name)}", item)
+    elif isinstance(value, list):
+        for position, item in enumerate(value):
+            yield from _canonical_leaves(f"{path}+{position}", item)
+    elif isinstance(value, str) and not isinstance(value, _Number):
+        yield path, _quoted(value)
+    else:
+        yield path, value if isinstance(value, _Number) else json.dumps(value)
+
+
+def _quoted(text: str) -> str:
+    return f'"{quote(text, safe="-._~")}"'

@@ -1,0 +1,99 @@
+"""LogWriter: the only object that writes under `_delta_log`.
+
+A commit is put if its name is free, never otherwise. Whether an attempt succeeded is read off the log itself when the store's
+answer leaves it open: our commit carries our txnId.
+Protocol: Creation of New Log Entries; Delta Log Entries; Commit Provenance Information.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Iterable
+from enum import Enum
+
+from delta_py.errors import CorruptTableError
+from delta_py.protocol.actions import Action, CommitInfo, action_to_line, parse_action
+from delta_py.protocol.paths import LOG_DIRECTORY, checksum_file_name, commit_file_name
+from delta_py.protocol.table_config import Operation, TableConfig
+from delta_py.storage.store import ObjectStore
+
+_log = logging.getLogger("delta_py")
+
+
+class Outcome(Enum):
+    """What became of an attempt to commit."""
+
+    WON = "won"  # the version is ours
+    LOST = "lost"  # the version is another writer's
+    UNKNOWN = "unknown"  # the store neither confirmed nor refused, and the version is not there (yet)
+
+
+class LogWriter:
+    """Writes to one table's log. config: protocol and metadata that will hold once the commit is made.
+
+    Raises UnsupportedTableFeatureError from the constructor when the table may not be written to.
+    """
+
+    def __init__(self, store: ObjectStore, config: TableConfig) -> None:
+        config.require(Operation.WRITE)
+        self._store = store
+
+    @property
+    def root(self) -> str:
+        """The table's root."""
+        return self._store.root
+
+    def put_commit(self, version: int, actions: Iterable[Action]) -> Outcome:
+        """Try to make the actions version `version` of the table, by one put-if-absent.
+
+        The commitInfo among the actions should carry a txnId that no other attempt uses: by it an attempt that was confirmed
+        to nobody is recognised. Raises StorageError where the store is sure that nothing was written and never will be.
+        """
+        listed = tuple(actions)
+        path = f"{LOG_DIRECTORY}/{commit_file_name(version)}"
+        data = b"".join(action_to_line(action) + b"\n" for action in listed)
+        try:
+            self._store.put_if_absent(path, data)
+        except FileExistsError:
+            # Ours all the same, if the store repeated a request whose reply was lost.
+            return Outcome.WON if self._holds(path, _txn_id(listed)) else Outcome.LOST
+        except OSError as error:
+            _log.warning("%s: the store did not confirm commit %d: %s", self.root, version, error)
+            return self._look(path, _txn_id(listed))
+        return Outcome.WON
+
+    def put_checksum(self, version: int, data: bytes) -> None:
+        """Write the version checksum of a commit, unless there is one. Raises OSError.
+        Protocol: Version Checksum File."""
+        with contextlib.suppress(FileExistsError):
+            self._store.put_if_absent(f"{LOG_DIRECTORY}/{checksum_file_name(version)}", data)
+
+    def _look(self, path: str, txn_id: str | None) -> Outcome:
+        holds = self._holds(path, txn_id)
+        if holds is None or (holds is False and txn_id is None):
+            return Outcome.UNKNOWN
+        return Outcome.WON if holds else Outcome.LOST
+
+    def _holds(self, path: str, txn_id: str | None) -> bool | None:
+        """Whether the commit at `path` carries the txnId; None when there is none, or it cannot be read."""
+        try:
+            data = self._store.read(path)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            _log.warning("%s: %s cannot be read to see whose commit it is: %s", self.root, path, error)
+            return None
+        return txn_id is not None and any(_line_txn_id(line) == txn_id for line in data.splitlines() if b'"commitInfo"' in line)
+
+
+def _txn_id(actions: tuple[Action, ...]) -> str | None:
+    return next((action.txn_id for action in actions if isinstance(action, CommitInfo)), None)
+
+
+def _line_txn_id(line: bytes) -> str | None:
+    try:
+        action = parse_action(line)
+    except CorruptTableError:
+        return None  # not a line of ours
+    return action.txn_id if isinstance(action, CommitInfo) else None

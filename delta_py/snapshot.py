@@ -1,0 +1,305 @@
+"""Snapshot: the state of a table at one version, and the only door to it.
+
+    snapshot = Snapshot.load(store)                       # the newest; or version=3; or timestamp_ms=1700000000000
+    for batch in snapshot.file_batches(stats_leaves): ...
+
+Loading reads protocol and metadata and checks that the table may be read; the list of files stays in the log until
+`file_batches` streams it as Arrow. A checkpoint that cannot be read is passed over for an older one, with a warning.
+Protocol: Action Reconciliation; Checkpoints; Version Checksum File.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Self, TypeVar
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_py.errors import CorruptTableError
+from delta_py.log.checkpoint_reader import CheckpointReader, CheckpointUnreadableError, StatsWanted
+from delta_py.log.checksum import VersionChecksum, read_checksum
+from delta_py.log.history import commit_timestamp, version_at_timestamp
+from delta_py.log.reader import FILE_SCHEMA, CommitReader
+from delta_py.log.reconciliation import (
+    CheckpointFiles,
+    FileBatch,
+    SmallState,
+    commit_files,
+    protocol_and_metadata,
+    protocol_and_metadata_of_commits,
+    transactions_and_domains,
+)
+from delta_py.log.segment import LogSegment, load_segment
+from delta_py.protocol.actions import DomainMetadata, Metadata, Protocol, SetTransaction
+from delta_py.protocol.schema import DataType, Path, StructType
+from delta_py.protocol.table_config import Operation, TableConfig
+from delta_py.storage.store import ObjectStore
+
+__all__ = ["FileBatch", "Snapshot"]
+
+_log = logging.getLogger("delta_py")
+T = TypeVar("T")
+
+
+class Snapshot:
+    """One version of a table. Immutable; pickles small (the files of the log by name, protocol and metadata).
+
+    Raises UnsupportedTableFeatureError from the constructor when the table may not be read. Methods that read the log
+    raise CorruptTableError or one of its subclasses. Not for sharing between threads.
+    """
+
+    def __init__(
+        self,
+        store: ObjectStore,
+        segment: LogSegment,
+        protocol: Protocol,
+        metadata: Metadata,
+        checksum: VersionChecksum | None = None,
+    ) -> None:
+        self.store = store
+        self.segment = segment
+        self.config = TableConfig(protocol, metadata)
+        self.config.require(Operation.READ)
+        self._checksum = checksum
+        self._log = _Log(store, segment)
+        self._small: SmallState | None = None
+        self._timestamp_ms: int | None = None
+        self._num_files: int | None = None
+        self._size_bytes: int | None = None
+
+    @classmethod
+    def load(cls, store: ObjectStore, version: int | None = None, timestamp_ms: int | None = None) -> Self:
+        """The snapshot of a version, or of the newest version committed at or before a time (ms since 1970), or the newest.
+
+        Raises TableNotFoundError, VersionNotFoundError, TimestampOutOfRangeError, VersionsNotContiguousError,
+        LogFileNotFoundError, CorruptTableError, UnsupportedTableFeatureError.
+        """
+        assert version is None or timestamp_ms is None, "a version and a time"
+        if timestamp_ms is None:
+            return cls._load(store, version)
+        newest = cls._load(store, None)
+        found = version_at_timestamp(store, timestamp_ms, newest.config)
+        return newest if found == newest.version else cls._load(store, found)
+
+    @classmethod
+    def _load(cls, store: ObjectStore, version: int | None) -> Self:
+        segment = load_segment(store, version)
+        checksum = None if segment.checksum is None else read_checksum(store, segment.checksum)
+        if checksum is not None:
+            return cls(store, segment, checksum.protocol, checksum.metadata, checksum)
+        reading = _Log(store, segment)
+        protocol, metadata = reading.protocol_and_metadata()
+        snapshot = cls(store, segment, protocol, metadata)
+        snapshot._log = reading
+        return snapshot
+
+    @classmethod
+    def from_segment(cls, store: ObjectStore, segment: LogSegment, protocol: Protocol, metadata: Metadata) -> Self:
+        """A snapshot of which segment, protocol and metadata are known already: nothing is read."""
+        return cls(store, segment, protocol, metadata)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Snapshot, (self.store, self.segment, self.protocol, self.metadata, self._checksum)
+
+    def __repr__(self) -> str:
+        return f"Snapshot({self.table_root!r}, version={self.version})"
+
+    # ------------------------------------------------------------ what it is
+
+    @property
+    def version(self) -> int:
+        return self.segment.version
+
+    @property
+    def table_root(self) -> str:
+        return self.segment.table_root
+
+    @property
+    def protocol(self) -> Protocol:
+        return self.config.protocol
+
+    @property
+    def metadata(self) -> Metadata:
+        return self.config.metadata
+
+    @property
+    def schema(self) -> StructType:
+        return self.config.schema
+
+    @property
+    def timestamp_ms(self) -> int:
+        """When the version was committed, ms since 1970: its in-commit timestamp, or else its file's time."""
+        if self._timestamp_ms is None:
+            recorded = None if self._checksum is None else self._checksum.in_commit_timestamp_ms
+            in_commit = recorded if self.config.enabled("inCommitTimestamp") else None
+            self._timestamp_ms = (
+                in_commit if in_commit is not None else commit_timestamp(self.store, self.segment.last_commit, self.config)
+            )
+        return self._timestamp_ms
+
+    # ------------------------------------------------------------ files
+
+    def file_batches(
+        self, stats_leaves: Mapping[Path, DataType] | None = None, want_stats_json: bool = False
+    ) -> Iterator[FileBatch]:
+        """The live files in batches, newest commits first; nothing is kept of a batch once it is consumed.
+
+        stats_leaves: physical paths (and types) whose statistics each batch shall carry. want_stats_json: fill the
+        column stats. A warning is logged at the end if the files are not those that the version checksum speaks of
+        (check_integrity raises).
+        """
+        wanted = StatsWanted(dict(stats_leaves or {}), want_stats_json)
+        file_count = size_bytes = 0
+        for batch in self._log.files(wanted):
+            file_count += batch.files.num_rows
+            size_bytes += pc.sum(batch.files["size"]).as_py() or 0
+            self._check_partition_values(batch.files)
+            yield batch
+        self._num_files, self._size_bytes = file_count, size_bytes
+        if self._checksum is not None and (fault := self._checksum.files_fault(file_count, size_bytes)) is not None:
+            _log.warning("%s: %s", self.table_root, fault.message)
+
+    def _check_partition_values(self, files: pa.RecordBatch) -> None:
+        values = files["partition_values"]
+        if values.null_count and self.config.partition_columns:
+            path = files["path"].filter(values.is_null())[0].as_py()
+            raise CorruptTableError(
+                f"The add action of {path} has no partitionValues, but the table {self.table_root} is partitioned by "
+                f"{', '.join(self.config.partition_columns)}: the rows' partition is unknown. The log is damaged.",
+                path=path,
+            )
+
+    def files(self) -> pa.Table:
+        """All live files, with their statistics as JSON: FILE_SCHEMA."""
+        return pa.Table.from_batches((batch.files for batch in self.file_batches(want_stats_json=True)), schema=FILE_SCHEMA)
+
+    @property
+    def num_files(self) -> int:
+        if self._num_files is None:
+            for _ in self.file_batches():
+                pass
+        assert self._num_files is not None
+        return self._num_files
+
+    def check_integrity(self) -> None:
+        """Compare the state rebuilt from the log with the version checksum, if the version has a sound one.
+
+        Raises LogIntegrityError when protocol, metadata, number of files or their bytes differ.
+        """
+        if self._checksum is None:
+            return
+        protocol, metadata = self._log.protocol_and_metadata()
+        fault = self._checksum.state_fault(protocol, metadata)
+        if fault is None:
+            file_count = self.num_files
+            assert self._size_bytes is not None
+            fault = self._checksum.files_fault(file_count, self._size_bytes)
+        if fault is not None:
+            raise fault
+
+    # ------------------------------------------------------------ the other actions
+
+    def set_transactions(self) -> dict[str, SetTransaction]:
+        """The newest transaction identifier of each application id."""
+        if self._checksum is not None and self._checksum.set_transactions is not None:
+            return {transaction.app_id: transaction for transaction in self._checksum.set_transactions}
+        return dict(self._small_state().transactions)
+
+    def domain_metadata(self) -> dict[str, DomainMetadata]:
+        """The metadata domains by name, removed ones left out."""
+        if self._checksum is not None and self._checksum.domain_metadata is not None:
+            return {domain.domain: domain for domain in self._checksum.domain_metadata if not domain.removed}
+        return dict(self._small_state().domains)
+
+    def _small_state(self) -> SmallState:
+        if self._small is None:
+            self._small = self._log.transactions_and_domains()
+        return self._small
+
+
+class _Log:
+    """Reads the files of a segment; goes over to an older checkpoint, or to the commits alone, when one is unreadable."""
+
+    def __init__(self, store: ObjectStore, segment: LogSegment) -> None:
+        self._store = store
+        self._commits = CommitReader(store)
+        self._segment = segment  # with a checkpoint that is not known to be unreadable
+        self._checkpoint: CheckpointReader | None = None
+        self._unusable: frozenset[str] = frozenset()
+
+    def protocol_and_metadata(self) -> tuple[Protocol, Metadata]:
+        """Raises CorruptTableError (DELTA_STATE_RECOVER_ERROR) when the log holds no protocol or no metadata."""
+        state = protocol_and_metadata_of_commits(self._segment, self._commits)
+        if not state.has_both:
+            state = self._read(lambda segment, checkpoint: protocol_and_metadata(segment, self._commits, checkpoint))
+        if state.protocol is None:
+            raise self._unrecoverable("protocol")
+        if state.metadata is None:
+            raise self._unrecoverable("metadata")
+        return state.protocol, state.metadata
+
+    def _unrecoverable(self, what: str) -> CorruptTableError:
+        return CorruptTableError(
+            f"The {what} of version {self._segment.version} of the table at {self._segment.table_root} could not be recovered: "
+            "neither the commits nor the checkpoint hold one. Files of the log were changed or lost; restore them from a backup.",
+            version=self._segment.version,
+            action=what,
+        )
+
+    def transactions_and_domains(self) -> SmallState:
+        return self._read(lambda segment, checkpoint: transactions_and_domains(segment, self._commits, checkpoint))
+
+    def files(self, wanted: StatsWanted) -> Iterator[FileBatch]:
+        """The live files. When a checkpoint breaks off, the files that it did not give yet come from an older one."""
+        segment, checkpoint = self._open(self._segment)
+        self._segment = segment
+        seen: set[str] = set()
+        while True:
+            yield from commit_files(segment, self._commits, wanted, seen)
+            if checkpoint is None:
+                return
+            reading = CheckpointFiles(checkpoint, wanted, seen)
+            try:
+                yield from reading
+                return
+            except CheckpointUnreadableError as error:
+                seen |= reading.keys_given(error)
+                # What is left to give is what was live at the checkpoint's version and is not among the seen.
+                segment, checkpoint = self._open(self._without(segment, error, checkpoint.checkpoint.version))
+
+    # ------------------------------------------------------------ checkpoints that cannot be read
+
+    def _read(self, read: Callable[[LogSegment, CheckpointReader | None], T]) -> T:
+        while True:
+            self._segment, checkpoint = self._open(self._segment)
+            try:
+                return read(self._segment, checkpoint)
+            except CheckpointUnreadableError as error:
+                self._segment = self._without(self._segment, error, self._segment.version)
+
+    def _open(self, segment: LogSegment) -> tuple[LogSegment, CheckpointReader | None]:
+        """The segment with the newest checkpoint that opens, and that checkpoint."""
+        while segment.checkpoint is not None:
+            if self._checkpoint is None or self._checkpoint.checkpoint != segment.checkpoint:
+                try:
+                    self._checkpoint = CheckpointReader(self._store, segment.checkpoint, self._commits)
+                except CheckpointUnreadableError as error:
+                    segment = self._without(segment, error, segment.version)
+                    continue
+            return segment, self._checkpoint
+        return segment, None
+
+    def _without(self, segment: LogSegment, error: CheckpointUnreadableError, version: int) -> LogSegment:
+        """A segment of `version` that does not use the checkpoint that failed; raises its error when there is none."""
+        assert segment.checkpoint is not None
+        self._unusable |= {file.path for file in segment.checkpoint.files}
+        try:
+            older = load_segment(self._store, version, unusable=self._unusable)
+        except CorruptTableError:
+            raise error from None
+        _log.warning(
+            "%s: the checkpoint of version %d is passed over: %s", segment.table_root, segment.checkpoint.version, error.message
+        )
+        return older
