@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from delta_py import DeltaTable
-from delta_py.errors import DeltaError
+from delta_py.errors import DeltaError, ExpressionError
 from delta_py.protocol.schema import schema_to_json, to_arrow_schema
 from delta_py.read.reader import read_files
 from delta_py.read.scan import ScanOptions, plan_scan
@@ -27,6 +27,9 @@ from tests.support.spark_types import arrow_columns, json_columns, without_colla
 from tests.support.variants import canonical_json, has_variant, variants_as_json
 
 Check = Mapping[str, Any]
+
+# Functions that a filter of delta_py refuses by name; tests/spark/test_acceptance.py checks these filters' rows.
+BEYOND_PYTHON_FILTERS = ("size(arr) = 0", "m['k'] = 1.5", "array_contains(arr, 3)")
 
 
 @pytest.mark.parametrize("name", case_names())
@@ -41,6 +44,8 @@ def problem_of(case: Case, check: Check) -> str | None:
     """None when the check holds, else what is wrong."""
     try:
         match check["kind"]:
+            case "read" if check.get("filter") in BEYOND_PYTHON_FILTERS:
+                return refusal_problem(case, check)
             case "read":
                 return rows_problem(case, check, read_rows(case, check))
             case "cdf":
@@ -109,6 +114,14 @@ def rows_problem(case: Case, check: Check, table: pa.Table) -> str | None:
     return difference(canonical_json(expected, variants), variants_as_json(table))
 
 
+def refusal_problem(case: Case, check: Check) -> str | None:
+    try:
+        read_rows(case, check)
+    except ExpressionError:
+        return None
+    return "the filter works now: take it off BEYOND_PYTHON_FILTERS"
+
+
 def schema_problem(case: Case, check: Check) -> str | None:
     table = open_table(case, check)
     wanted, found = json_columns(check["expected"]), json_columns(json.loads(schema_to_json(table.struct_type)))
@@ -149,7 +162,8 @@ def table_features(table: DeltaTable) -> set[str]:
     if protocol.min_writer_version >= 7:
         return named
     implied = (features for version, features in LEGACY_WRITER_FEATURES.items() if version <= protocol.min_writer_version)
-    return {feature for features in implied for feature in features}
+    found = {feature for features in implied for feature in features}
+    return found if protocol.min_reader_version >= 2 else found - {"columnMapping"}
 
 
 def error_problem(case: Case, check: Check, *, must_fail: bool) -> str | None:

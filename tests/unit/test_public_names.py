@@ -1,0 +1,130 @@
+"""The names that users' code is built on: whoever changes one of them changes this list knowingly."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from pathlib import Path
+
+import pytest
+
+import delta_py
+import delta_py.errors
+import pyspark_pydelta
+import spark_plugin
+import spark_plugin.exceptions
+import spark_plugin.pruning
+from delta_py.errors import DeltaError, InvalidOptionError, UnsupportedOperationError
+from spark_plugin.options import read_options, write_options
+
+README = (Path(__file__).parents[2] / "README.md").read_text()
+
+PARAMETERS = {
+    delta_py.DeltaTable: ["path", "version", "timestamp", "session_timezone", "store"],
+    delta_py.DeltaTable.schema: ["self"],
+    delta_py.DeltaTable.files: ["self"],
+    delta_py.DeltaTable.history: ["self", "limit"],
+    delta_py.DeltaTable.to_arrow: ["self", "columns", "filter"],
+    delta_py.DeltaTable.to_batches: ["self", "columns", "filter"],
+    delta_py.DeltaTable.to_pandas: ["self", "columns", "filter"],
+    delta_py.DeltaTable.__arrow_c_stream__: ["self", "requested_schema"],
+    delta_py.DeltaTable.changes: [
+        "self",
+        "starting_version",
+        "ending_version",
+        "starting_timestamp",
+        "ending_timestamp",
+        "columns",
+        "filter",
+    ],
+    delta_py.write_delta: ["path", "data", "mode", "partition_by", "name", "description", "configuration", "store"],
+    spark_plugin.register: ["spark"],
+    spark_plugin.DeltaTable.forPath: ["sparkSession", "path", "hadoopConf"],
+    spark_plugin.DeltaTable.isDeltaTable: ["sparkSession", "identifier"],
+    spark_plugin.DeltaTable.toDF: ["self"],
+    spark_plugin.DeltaTable.alias: ["self", "aliasName"],
+    spark_plugin.DeltaTable.history: ["self", "limit"],
+    spark_plugin.DeltaTable.detail: ["self"],
+    spark_plugin.pruning.status: ["spark"],
+}
+CONCURRENCY_ERRORS = (
+    "DeltaConcurrentModificationException",
+    "ConcurrentWriteException",
+    "MetadataChangedException",
+    "ProtocolChangedException",
+    "ConcurrentAppendException",
+    "ConcurrentDeleteReadException",
+    "ConcurrentDeleteDeleteException",
+    "ConcurrentTransactionException",
+)
+
+
+@pytest.mark.parametrize("function", PARAMETERS, ids=lambda function: function.__qualname__)
+def test_public_function_keeps_the_names_of_its_parameters(function: object) -> None:
+    names = list(inspect.signature(function).parameters)  # type: ignore[arg-type]
+    bound = [name for name in names if name != "self"]
+    assert bound == [name for name in PARAMETERS[function] if name != "self"]  # type: ignore[index]
+
+
+def test_format_is_known_to_spark_by_itself() -> None:
+    assert pyspark_pydelta.DefaultSource.name() == "pydelta"
+
+
+@pytest.mark.parametrize("name", CONCURRENCY_ERRORS)
+def test_concurrency_error_has_the_name_that_users_of_delta_spark_catch(name: str) -> None:
+    assert issubclass(getattr(delta_py.errors, name), DeltaError)
+    assert issubclass(getattr(spark_plugin.exceptions, name), DeltaError)
+
+
+# ---------------------------------------------------------------- the README's options
+
+SAMPLES = {
+    "timestampAsOf": "2024-01-01",
+    "startingTimestamp": "2024-01-01",
+    "endingTimestamp": "2024-01-02",
+    "startingVersion": "1",
+    "endingVersion": "2",
+    "versionAsOf": "1",
+    "filter": "id = 1",
+    "columns": "id, day",
+    "timeZone": "Europe/Paris",
+    "userMetadata": "load 17",
+}
+CHANGE_FEED = {"readChangeFeed": "true", "startingVersion": "0"}
+
+
+def options_of(heading: str) -> list[str]:
+    """The option names in the first column of the table below a heading of README.md."""
+    section = README.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
+    return [name for row in re.findall(r"^\| (`[^|]+) \|", section, re.MULTILINE) for name in re.findall(r"`([\w.]+)`", row)]
+
+
+@pytest.mark.parametrize("name", options_of("Read options"))
+def test_read_option_of_the_readme_is_known(name: str) -> None:
+    options = {"path": "/t", name: SAMPLES.get(name, "true")}
+    if name.startswith(("starting", "ending", "readChange")):
+        options = {**CHANGE_FEED, **options}
+    if name == "startingTimestamp":
+        del options["startingVersion"]
+    assert read_options(options).path == "/t"
+    assert read_options({key.upper(): value for key, value in options.items()}).path == "/t"
+
+
+@pytest.mark.parametrize("name", options_of("Write options"))
+def test_write_option_of_the_readme_is_known(name: str) -> None:
+    assert write_options({"path": "/t", name: SAMPLES[name]}, overwrite=False).path == "/t"
+
+
+def test_options_of_the_readme_are_found() -> None:
+    assert {"versionAsOf", "filter", "pruning", "endingTimestamp"} <= set(options_of("Read options"))
+    assert "userMetadata" in options_of("Write options")
+
+
+def test_unknown_option_is_refused_with_the_nearest_name() -> None:
+    with pytest.raises(InvalidOptionError, match="versionAsOf"):
+        read_options({"path": "/t", "versionAsof2": "1"})
+
+
+def test_overwrite_is_refused_as_the_readme_says() -> None:
+    with pytest.raises(UnsupportedOperationError, match="overwrite"):
+        write_options({"path": "/t"}, overwrite=True)
