@@ -1,49 +1,78 @@
 """Partition values: the text in the log <-> a typed value.
 
 Null and the empty text are both null. Timestamps stand as `yyyy-MM-dd HH:mm:ss[.SSSSSS]` in the session's time zone or
-as ISO 8601 with `T` and `Z` (UTC); binary stands as text whose characters are the bytes in UTF-8.
+as ISO 8601 with `T` and `Z` (UTC); binary stands as text whose characters are the bytes in UTF-8. Texts are read as Spark
+casts them, so that what older and other writers left (`2021.0` for an integer, a date alone for a timestamp that was a
+date before it was widened) means what it means there.
 Protocol: Partition Value Serialization.
 """
 
 from __future__ import annotations
 
-import math
+import re
+from collections.abc import Callable
 from datetime import UTC, date, datetime
-from decimal import Decimal
+from decimal import ROUND_HALF_UP, Decimal, localcontext
 from typing import Any, Literal
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from delta_py.errors import CorruptTableError, UnsupportedOperationError
+from delta_py.errors import CorruptTableError, InvalidOptionError, UnsupportedOperationError
 from delta_py.protocol.schema import DataType, DecimalType, PrimitiveType, to_arrow_type, type_name
 
 _INTEGER_BITS = {"byte": 8, "short": 16, "integer": 32, "long": 64}
-_INTEGER_TEXT = r"^[+-]?0*[0-9]{1,19}$"
-_FLOAT_TEXT = r"^[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?$"
-_DATE_TEXT = r"^\d{4}-\d\d-\d\d$"
-_PLAIN_TIMESTAMP = r"^\d{4}-\d\d-\d\d(?:T\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?)?$"
-_ZONED_TIMESTAMP = r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,6})?(?:Z|[+-]\d\d:?\d\d)$"
+_INTEGER = re.compile(r"([+-]?\d+)(?:\.\d*)?", re.ASCII)
+_NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
+_NAMED_FLOATS = {
+    "nan": "nan",
+    "infinity": "inf",
+    "+infinity": "inf",
+    "-infinity": "-inf",
+    "inf": "inf",
+    "+inf": "inf",
+    "-inf": "-inf",
+}
+_BOOLEANS = {**dict.fromkeys(("true", "t", "yes", "y", "1"), True), **dict.fromkeys(("false", "f", "no", "n", "0"), False)}
+_DAY = r"([+-]?\d{4,6})(?:-(\d\d?)(?:-(\d\d?))?)?"
+_DATE = re.compile(rf"{_DAY}(?:[ T].*)?", re.ASCII)
+_TIMESTAMP = re.compile(rf"{_DAY}(?:[ T](\d\d?):(\d\d?)(?::(\d\d?)(?:\.(\d*))?)?\s*(Z|UTC|GMT|[+-]\d\d?(?::?\d\d)?)?)?", re.ASCII)
+_USUAL_TIMESTAMP = r"^\d{4}-\d\d-\d\d(?:[ T]\d\d:\d\d:\d\d(?:\.\d{1,6})?(?:Z|[+-]\d\d:\d\d)?)?$"
+_OFFSET = re.compile(r"(?:UTC|GMT|UT)?([+-])(\d\d?)(?::?(\d\d))?", re.ASCII)
+_UTC_NAMES = frozenset({"UTC", "GMT", "UT", "Z", "Etc/UTC"})
+_SECOND = 1_000_000
+_DAY_MICROS = 86_400 * _SECOND
+_MAX_DECIMAL_DIGITS = 76
 
 
 def parse_partition_values(
     texts: pa.Array | pa.ChunkedArray, data_type: DataType, *, timezone: str = "UTC", errors: Literal["raise", "null"] = "raise"
 ) -> pa.Array:
-    """Texts of one partition column -> typed values, vectorised over distinct texts.
+    """Texts of one partition column -> typed values, one call for each distinct text.
 
-    texts: strings, one a file. errors: what a text that is no value of the type gives; "null" is what readers do.
-    Raises CorruptTableError naming the first such text; UnsupportedOperationError for a type that cannot partition.
+    texts: strings, one a file. timezone: in which timestamps without an offset are read. errors: what a text that is no
+    value of the type gives; "null" is what Spark reads.
+    Raises CorruptTableError naming the first such text; UnsupportedOperationError for a type that cannot partition;
+    InvalidOptionError for an unknown time zone.
     """
     flat = texts.combine_chunks() if isinstance(texts, pa.ChunkedArray) else texts
-    encoded = flat.dictionary_encode()
+    encoded = flat if pa.types.is_dictionary(flat.type) else flat.dictionary_encode()
     distinct = encoded.dictionary.cast(pa.string())
     present = pc.if_else(pc.equal(distinct, ""), pa.scalar(None, pa.string()), distinct)
     values = _parse_distinct(present, data_type, timezone)
     bad = pc.and_(pc.is_valid(present), pc.is_null(values))
-    if errors == "raise" and pc.any(bad).as_py():
+    if errors == "raise" and data_type != PrimitiveType("void") and pc.any(bad).as_py():
         text = present.filter(bad)[0].as_py()
         raise CorruptTableError(f"Partition value {text!r} is no {type_name(data_type)}. The log is damaged.", value=text)
     return values.take(encoded.indices)
+
+
+def parse_partition_value(
+    text: str | None, data_type: DataType, *, timezone: str = "UTC", errors: Literal["raise", "null"] = "raise"
+) -> Any:
+    """One text -> a Python value (datetimes of `timestamp` aware, in UTC); None for null and for the empty text."""
+    return parse_partition_values(pa.array([text], pa.string()), data_type, timezone=timezone, errors=errors)[0].as_py()
 
 
 def _parse_distinct(texts: pa.StringArray, data_type: DataType, timezone: str) -> pa.Array:
@@ -55,73 +84,159 @@ def _parse_distinct(texts: pa.StringArray, data_type: DataType, timezone: str) -
         case PrimitiveType("binary"):
             return texts.cast(target)
         case PrimitiveType("boolean"):
-            lowered = pc.utf8_lower(texts)
-            known = pc.is_in(lowered, value_set=pa.array(["true", "false"]))
-            return pc.if_else(known, pc.equal(lowered, "true"), pa.scalar(None, target))
+            return _each(texts, lambda text: _BOOLEANS.get(text.lower()), target)
         case PrimitiveType(name) if name in _INTEGER_BITS:
-            return _each(texts, _INTEGER_TEXT, target, lambda text: _integer(text, _INTEGER_BITS[name]))
-        case PrimitiveType("float" | "double"):
-            return _floats(texts).cast(target, safe=False)
+            return _each(texts, lambda text: _integer(text, _INTEGER_BITS[name]), target)
+        case PrimitiveType("float"):
+            return _each(texts, _float, pa.float64()).cast(target, safe=False)
+        case PrimitiveType("double"):
+            return _each(texts, _float, target)
         case DecimalType(precision, scale):
-            return _each(texts, _FLOAT_TEXT, target, lambda text: _decimal(text, precision, scale))
+            return _each(texts, lambda text: _decimal(text, precision, scale), target)
         case PrimitiveType("date"):
-            return _each(texts, _DATE_TEXT, target, date.fromisoformat)
+            bulk = _cast(texts, target)
+            return _one_by_one(texts, _days, pa.int32()).cast(target) if bulk is None else bulk
         case PrimitiveType("timestamp" | "timestamp_ntz"):
-            return _timestamps(texts, target, timezone if data_type == PrimitiveType("timestamp") else "UTC")
+            return _timestamps(texts, target, timezone)
         case PrimitiveType("void"):
             return pa.nulls(len(texts))
-    raise UnsupportedOperationError(f"A column of type {type_name(data_type)} cannot partition a table.", type=type_name(data_type))
+    raise _cannot_partition(data_type)
 
 
-def _each(texts: pa.StringArray, pattern: str, target: pa.DataType, parse: Any) -> pa.Array:
-    """One call for each distinct text that has the right shape."""
-    shaped = pc.if_else(pc.match_substring_regex(texts, pattern), texts, pa.scalar(None, pa.string())).to_pylist()
-    values = []
-    for text in shaped:
-        try:
-            values.append(None if text is None else parse(text))
-        except (ValueError, ArithmeticError):
-            values.append(None)
-    return pa.array(values, target)
+def _each(texts: pa.StringArray, parse: Callable[[str], Any], target: pa.DataType) -> pa.Array:
+    """All texts in bulk where every one is in the usual form, otherwise one by one."""
+    bulk = _cast(texts, target)
+    return _one_by_one(texts, parse, target) if bulk is None else bulk
+
+
+def _one_by_one(texts: pa.StringArray, parse: Callable[[str], Any], target: pa.DataType) -> pa.Array:
+    return pa.array([None if text is None else parse(text.strip()) for text in texts.to_pylist()], target)
+
+
+def _cast(texts: pa.StringArray, target: pa.DataType) -> pa.Array | None:
+    """Arrow's own parsing where it reads the same as Spark's, None when any text is not in the usual form."""
+    shape = _USUAL_TIMESTAMP if pa.types.is_timestamp(target) else r"^[^xX]*$"  # Arrow reads hexadecimal integers too
+    if pa.types.is_boolean(target) or not pc.all(pc.match_substring_regex(texts, shape)).as_py():
+        return None
+    try:
+        return texts.cast(target)
+    except pa.ArrowInvalid:
+        return None
 
 
 def _integer(text: str, bits: int) -> int | None:
-    value = int(text)
+    found = _INTEGER.fullmatch(text)
+    if found is None or len(text) > 400:
+        return None
+    value = int(found[1])
     return value if -(2 ** (bits - 1)) <= value < 2 ** (bits - 1) else None
 
 
+def _float(text: str) -> float | None:
+    named = _NAMED_FLOATS.get(text.lower())
+    return float(text) if named is None and _NUMBER.fullmatch(text) else None if named is None else float(named)
+
+
 def _decimal(text: str, precision: int, scale: int) -> Decimal | None:
-    """The number at the column's scale; null when it has too many digits for it."""
-    value = Decimal(text)
-    rounded = round(value, scale)
-    return rounded if rounded == value and len(rounded.as_tuple().digits) <= precision else None
+    """The number at the column's scale, rounded half up; None when it has too many digits before the point."""
+    if _NUMBER.fullmatch(text) is None:
+        return None
+    try:
+        value = Decimal(text)
+    except ArithmeticError:  # an exponent beyond what Decimal holds
+        return None
+    if value.adjusted() >= precision - scale and value != 0:
+        return None
+    with localcontext(prec=_MAX_DECIMAL_DIGITS):
+        rounded = value.quantize(Decimal(1).scaleb(-scale), ROUND_HALF_UP)
+    return rounded if rounded.adjusted() < precision - scale or rounded == 0 else None
 
 
-def _floats(texts: pa.StringArray) -> pa.Array:
-    special = {"nan": math.nan, "infinity": math.inf, "+infinity": math.inf, "-infinity": -math.inf, "inf": math.inf, "-inf": -math.inf}
-    numbers = _each(texts, _FLOAT_TEXT, pa.float64(), float)
-    named = pa.array([None if text is None else special.get(text.lower()) for text in texts.to_pylist()], pa.float64())
-    return pc.coalesce(numbers, named)
+def _days(text: str) -> int | None:
+    found = _DATE.fullmatch(text)
+    return None if found is None else _civil_days(found)
+
+
+def _civil_days(found: re.Match[str]) -> int | None:
+    """Days since 1970 of the year, month and day in groups 1 to 3; None for a day that is in no calendar."""
+    year, month, day = int(found[1]), int(found[2] or 1), int(found[3] or 1)
+    try:
+        # Years beyond datetime's range: the calendar repeats every 400 years, which have 146,097 days.
+        shift = 0 if 1 <= year <= 9999 else (year - 2000) // 400
+        return (date(year - 400 * shift, month, day) - date(1970, 1, 1)).days + 146_097 * shift
+    except ValueError:
+        return None
 
 
 def _timestamps(texts: pa.StringArray, target: pa.DataType, timezone: str) -> pa.Array:
-    normal = pc.replace_substring_regex(texts, r"^(\d{4}-\d\d-\d\d) (\d\d:\d\d)", r"\1T\2")
-    normal = pc.replace_substring_regex(normal, r"(\.\d{6})\d+", r"\1")
-    plain = _each(normal, _PLAIN_TIMESTAMP, pa.timestamp("us"), datetime.fromisoformat)
-    zoned = _each(normal, _ZONED_TIMESTAMP, pa.timestamp("us", "UTC"), lambda text: datetime.fromisoformat(text).astimezone(UTC))
-    wall = pc.assume_timezone(plain, timezone, ambiguous="earliest", nonexistent="latest") if target.tz else plain
-    return pc.coalesce(zoned.cast(pa.int64()), wall.cast(pa.int64())).cast(target)
+    bulk = _cast(texts, target)  # for instants it succeeds only where every text has an offset
+    if bulk is not None:
+        return bulk
+    walls = None if target.tz is None else _cast(texts, pa.timestamp("us"))
+    if walls is not None:
+        return _at_zone(walls, timezone).cast(target)
+    parsed = [None if text is None else _micros(text.strip()) for text in texts.to_pylist()]
+    if target.tz is None:  # a wall clock: an offset says nothing about it
+        return pa.array([None if item is None else item[0] for item in parsed], pa.int64()).cast(target)
+    walls = pa.array([None if item is None or item[1] is not None else item[0] for item in parsed], pa.timestamp("us"))
+    instants = pa.array([None if item is None or item[1] is None else item[0] - item[1] for item in parsed], pa.int64())
+    return pc.coalesce(instants, _at_zone(walls, timezone)).cast(target)
 
 
-def parse_partition_value(text: str | None, data_type: DataType, *, timezone: str = "UTC", errors: Literal["raise", "null"] = "raise") -> Any:
-    """One text -> a Python value (datetimes of `timestamp` aware, in UTC); None for null and for the empty text."""
-    return parse_partition_values(pa.array([text], pa.string()), data_type, timezone=timezone, errors=errors)[0].as_py()
+def _micros(text: str) -> tuple[int, int | None] | None:
+    """The wall clock since 1970, and the offset that is written with it, in microseconds; None for no timestamp."""
+    found = _TIMESTAMP.fullmatch(text)
+    days = None if found is None else _civil_days(found)
+    if found is None or days is None:
+        return None
+    hour, minute, second = (int(found[group] or 0) for group in (4, 5, 6))
+    fraction = int((found[7] or "")[:6].ljust(6, "0"))
+    if hour > 23 or minute > 59 or second > 59:
+        return None
+    wall = days * _DAY_MICROS + ((hour * 60 + minute) * 60 + second) * _SECOND + fraction
+    if not -(2**62) <= wall <= 2**62:  # leaves room for the offset
+        return None
+    return wall, None if found[8] is None else _offset_micros(found[8])
+
+
+def _offset_micros(zone: str) -> int | None:
+    """The offset of a zone that is written as one; None for the name of a region."""
+    if zone in _UTC_NAMES:
+        return 0
+    found = _OFFSET.fullmatch(zone)
+    if found is None:
+        return None
+    micros = (int(found[2]) * 60 + int(found[3] or 0)) * 60 * _SECOND
+    return -micros if found[1] == "-" else micros
+
+
+def _at_zone(walls: pa.Array, timezone: str) -> pa.Array:
+    """Wall clocks in a zone -> instants, both as microseconds. As in java.time: a wall clock in a gap moves on by the gap's
+    length, one in an overlap means the earlier instant."""
+    micros = walls.cast(pa.int64())
+    offset = _offset_micros(timezone)
+    if offset is not None:
+        return pc.subtract(micros, offset)
+    try:
+        before = pc.assume_timezone(walls, timezone, ambiguous="earliest", nonexistent="earliest")
+    except (pa.ArrowInvalid, pa.ArrowKeyError) as error:
+        raise InvalidOptionError(
+            f"The time zone {timezone!r} is not known here: {error}. "
+            "Use a region such as Europe/Paris or an offset such as +01:00.",
+            timezone=timezone,
+        ) from error
+    # In a gap `before` is the last instant before it; its own offset is the one that java.time goes on with.
+    return pc.subtract(micros, pc.subtract(pc.local_timestamp(before).cast(pa.int64()), before.cast(pa.int64())))
+
+
+# ---------------------------------------------------------------- writing
 
 
 def format_partition_value(value: Any, data_type: DataType) -> str | None:
     """A Python value -> the text for the log; timestamps in UTC as ISO 8601 with Z. None for null and for the empty text.
 
-    Raises UnsupportedOperationError for a type that cannot partition.
+    A datetime without an offset is UTC. Raises UnsupportedOperationError for a type that cannot partition, and for binary
+    that is no UTF-8 text.
     """
     if value is None:
         return None
@@ -134,29 +249,44 @@ def format_partition_value(value: Any, data_type: DataType) -> str | None:
             return "true" if value else "false"
         case PrimitiveType(name) if name in _INTEGER_BITS:
             return str(int(value))
-        case PrimitiveType("float" | "double"):
-            return _float_text(float(value))
+        case PrimitiveType("float"):
+            return _float_text(np.float32(value))
+        case PrimitiveType("double"):
+            return _float_text(np.float64(value))
         case DecimalType(_, scale):
-            return format(round(Decimal(value), scale), "f")
+            with localcontext(prec=_MAX_DECIMAL_DIGITS):
+                return format(Decimal(value).quantize(Decimal(1).scaleb(-scale)), "f")
         case PrimitiveType("date"):
             return str(value.isoformat())
         case PrimitiveType("timestamp"):
-            return str(value.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")).rjust(27, "0")
+            return f"{_in_utc(value).isoformat(timespec='microseconds')}Z"
         case PrimitiveType("timestamp_ntz"):
             return str(value.replace(tzinfo=None).isoformat(sep=" ", timespec="microseconds" if value.microsecond else "seconds"))
-    raise UnsupportedOperationError(f"A column of type {type_name(data_type)} cannot partition a table.", type=type_name(data_type))
+    raise _cannot_partition(data_type)
+
+
+def _in_utc(value: datetime) -> datetime:
+    return (value if value.tzinfo is None else value.astimezone(UTC)).replace(tzinfo=None)
 
 
 def _binary_text(value: bytes) -> str | None:
     try:
         return value.decode() or None
     except UnicodeDecodeError as error:
-        raise UnsupportedOperationError("A binary partition value that is not UTF-8 text has no form in the log.") from error
+        raise UnsupportedOperationError(
+            f"The binary partition value {value[:32]!r} is no UTF-8 text, so it has no form in the log. Nothing was written."
+        ) from error
 
 
-def _float_text(value: float) -> str:
-    if math.isnan(value):
+def _float_text(value: np.floating[Any]) -> str:
+    """The shortest text that reads back as the same float of its width."""
+    if np.isnan(value):
         return "NaN"
-    if math.isinf(value):
+    if np.isinf(value):
         return "Infinity" if value > 0 else "-Infinity"
-    return repr(value)
+    return str(value)
+
+
+def _cannot_partition(data_type: DataType) -> UnsupportedOperationError:
+    name = type_name(data_type)
+    return UnsupportedOperationError(f"A column of type {name} cannot partition a table.", type=name)

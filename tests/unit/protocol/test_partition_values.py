@@ -1,0 +1,197 @@
+from __future__ import annotations
+
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from math import inf, isnan
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from delta_py.errors import CorruptTableError, InvalidOptionError, UnsupportedOperationError
+from delta_py.protocol.partition_values import format_partition_value, parse_partition_value, parse_partition_values
+from delta_py.protocol.schema import (
+    BINARY,
+    BOOLEAN,
+    BYTE,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    INTEGER,
+    LONG,
+    SHORT,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    VARIANT,
+    VOID,
+    ArrayType,
+    DataType,
+    DecimalType,
+    StructType,
+    to_arrow_type,
+)  # fmt: skip
+
+
+def utc(*parts: int) -> datetime:
+    return datetime(*parts, tzinfo=UTC)  # type: ignore[misc]
+
+
+WRITTEN = [  # text as Spark writes it, and what it means
+    (STRING, "é%20+x", "é%20+x"),
+    (STRING, " ", " "),
+    (LONG, "-9223372036854775808", -(2**63)),
+    (INTEGER, "7", 7),
+    (SHORT, "-32768", -32768),
+    (BYTE, "127", 127),
+    (FLOAT, "0.1", 0.10000000149011612),
+    (DOUBLE, "1.0E10", 1e10),
+    (DOUBLE, "-Infinity", -inf),
+    (DecimalType(38, 18), "200.000000000000000000", Decimal("200.000000000000000000")),
+    (DecimalType(38, 18), "12345678901234567890.123456789012345678", Decimal("12345678901234567890.123456789012345678")),
+    (DecimalType(9, 5), "-2342.23423", Decimal("-2342.23423")),
+    (DATE, "2024-02-29", date(2024, 2, 29)),
+    (DATE, "0001-01-01", date(1, 1, 1)),
+    (TIMESTAMP, "1970-01-01T12:30:00.000000Z", utc(1970, 1, 1, 12, 30)),
+    (TIMESTAMP, "1970-01-01 12:30:00", utc(1970, 1, 1, 12, 30)),
+    (TIMESTAMP, "2020-01-01 08:09:10.001", utc(2020, 1, 1, 8, 9, 10, 1000)),
+    (TIMESTAMP_NTZ, "2013-07-05 17:01:00.123456", datetime(2013, 7, 5, 17, 1, 0, 123456)),
+    (BOOLEAN, "true", True),
+    (BOOLEAN, "false", False),
+    (BINARY, "\x01\x02\x03", b"\x01\x02\x03"),
+    (BINARY, "é", "é".encode()),
+]
+ODD = [  # what else Spark's cast takes
+    (INTEGER, "2021.0", 2021),
+    (INTEGER, " +5 ", 5),
+    (LONG, "007", 7),
+    (DOUBLE, ".5", 0.5),
+    (DOUBLE, "inf", inf),
+    (DecimalType(5, 2), "1.005", Decimal("1.01")),
+    (DecimalType(5, 2), "1e2", Decimal("100.00")),
+    (DATE, "2024-1-2", date(2024, 1, 2)),
+    (DATE, "2024-01-02 10:00:00", date(2024, 1, 2)),
+    (DATE, "2024", date(2024, 1, 1)),
+    (TIMESTAMP, "2024-01-02T03:04:05.1234567Z", utc(2024, 1, 2, 3, 4, 5, 123456)),
+    (TIMESTAMP, "2024-01-02T03:04:05+05:30", utc(2024, 1, 1, 21, 34, 5)),
+    (TIMESTAMP, "2024-01-02 3:4:5 UTC", utc(2024, 1, 2, 3, 4, 5)),
+    (TIMESTAMP_NTZ, "2020-01-01", datetime(2020, 1, 1)),  # widened from date
+    (TIMESTAMP_NTZ, "2020-01-01T01:02:03Z", datetime(2020, 1, 1, 1, 2, 3)),
+    (BOOLEAN, "TRUE", True),
+    (BOOLEAN, "n", False),
+]
+UNPARSABLE = [
+    (INTEGER, "abc"), (INTEGER, "0x10"), (INTEGER, "2147483648"), (BYTE, "128"), (LONG, "1e3"), (LONG, "9" * 5000),
+    (LONG, "\uff11"),
+    (DOUBLE, "1,5"), (DOUBLE, "1_000"), (DecimalType(5, 2), "1000"), (DecimalType(5, 2), "999.995"), (DecimalType(5, 2), "x"),
+    (DecimalType(5, 2), "1e99999999999999999999"), (DATE, "2024-02-30"), (DATE, "20240101"), (DATE, "today"),
+    (TIMESTAMP, "2024-01-01 25:00:00"), (TIMESTAMP, "noon"), (TIMESTAMP, "2024-01-01T1010"), (TIMESTAMP_NTZ, "2024-13-01 00:00:00"), (BOOLEAN, "maybe"),
+    (BOOLEAN, "x"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("data_type", "text", "value"), [*WRITTEN, *ODD])
+def test_text_is_read_as_its_value(data_type: DataType, text: str, value: object) -> None:
+    assert parse_partition_value(text, data_type) == value
+
+
+@pytest.mark.parametrize(("data_type", "text", "value"), [*WRITTEN, *ODD])
+def test_texts_are_read_typed_and_aligned_beside_odd_ones(data_type: DataType, text: str, value: object) -> None:
+    texts = pa.array([None, text, "", text, "no such value"])
+    values = parse_partition_values(texts, data_type, errors="null")
+    assert values.type == to_arrow_type(data_type)
+    last = parse_partition_value("no such value", data_type, errors="null")
+    assert values.to_pylist() == [None, value, None, value, last]
+    assert parse_partition_values(pa.chunked_array([texts[:2], texts[2:]]), data_type, errors="null") == values
+    assert parse_partition_values(texts.dictionary_encode(), data_type, errors="null") == values
+    assert parse_partition_values(texts[1:2], data_type)[0].as_py() == value
+
+
+@pytest.mark.parametrize(("data_type", "text"), UNPARSABLE)
+def test_text_that_is_no_value_is_an_error_naming_it_or_null(data_type: DataType, text: str) -> None:
+    with pytest.raises(CorruptTableError) as caught:
+        parse_partition_values(pa.array([None, text]), data_type)
+    assert caught.value.message_parameters["value"] == text
+    assert parse_partition_values(pa.array([None, text]), data_type, errors="null").to_pylist() == [None, None]
+
+
+@pytest.mark.parametrize("data_type", [STRING, LONG, DATE, TIMESTAMP, BINARY, BOOLEAN, DecimalType(5, 2), VOID])
+def test_null_and_empty_text_are_null(data_type: DataType) -> None:
+    assert parse_partition_values(pa.array(["", None]), data_type).to_pylist() == [None, None]
+    assert parse_partition_values(pa.array([], pa.string()), data_type).to_pylist() == []
+    assert parse_partition_values(pa.array([None], pa.string()), data_type).type == to_arrow_type(data_type)
+
+
+def test_nan_is_read_and_written() -> None:
+    assert isnan(parse_partition_value("NaN", DOUBLE))
+    assert format_partition_value(float("nan"), FLOAT) == "NaN"
+
+
+def test_plain_timestamps_are_read_in_the_sessions_zone_as_java_does() -> None:
+    def read(text: str, zone: str = "America/Los_Angeles") -> datetime:
+        value: datetime = parse_partition_value(text, TIMESTAMP, timezone=zone)
+        return value
+
+    assert read("2024-01-01 00:00:00") == utc(2024, 1, 1, 8)
+    assert read("2024-03-10 02:30:00") == utc(2024, 3, 10, 10, 30)  # in a gap: on by its length
+    assert read("2024-11-03 01:30:00") == utc(2024, 11, 3, 8, 30)  # twice on that day: the earlier one
+    assert read("2024-01-01T00:00:00.000000Z") == utc(2024, 1, 1)
+    assert read("2024-01-01 00:00:00", "+05:30") == utc(2023, 12, 31, 18, 30)
+    assert read("2024-01-01 00:00:00", "UTC-2") == utc(2024, 1, 1, 2)
+    both = parse_partition_values(
+        pa.array(["2024-01-01 00:00:00", "2024-01-01T00:00:00Z"]), TIMESTAMP, timezone="America/Los_Angeles"
+    )
+    assert both.to_pylist() == [utc(2024, 1, 1, 8), utc(2024, 1, 1)]
+    assert parse_partition_value("2024-01-01 00:00:00", TIMESTAMP_NTZ, timezone="Asia/Tokyo") == datetime(2024, 1, 1)
+
+
+def test_unknown_zone_is_an_error_where_it_is_needed() -> None:
+    with pytest.raises(InvalidOptionError, match="Mars/Base"):
+        parse_partition_value("2024-01-01 00:00:00", TIMESTAMP, timezone="Mars/Base")
+    assert parse_partition_value("2024-01-01T00:00:00Z", TIMESTAMP, timezone="Mars/Base") == utc(2024, 1, 1)
+
+
+def test_dates_beyond_four_digit_years_are_exact() -> None:
+    texts = ["+12024-02-29", "-0001-03-01", "12023-01-01", "+12023-02-29"]
+    days = parse_partition_values(pa.array(texts), DATE, errors="null").cast(pa.int32())
+    assert days.to_pylist() == [*(int(np.datetime64(text.lstrip("+"), "D").astype(int)) for text in texts[:3]), None]
+
+
+@pytest.mark.parametrize("data_type", [VARIANT, ArrayType(LONG), StructType(())])
+def test_type_that_cannot_partition_is_refused_by_name(data_type: DataType) -> None:
+    with pytest.raises(UnsupportedOperationError, match="cannot partition"):
+        parse_partition_value("1", data_type)
+    with pytest.raises(UnsupportedOperationError, match="cannot partition"):
+        format_partition_value(1, data_type)
+
+
+@pytest.mark.parametrize(
+    ("data_type", "value", "text"),
+    [
+        (STRING, "a b", "a b"),
+        (STRING, "", None),
+        (BINARY, b"", None),
+        (BINARY, b"\x01", "\x01"),
+        (LONG, 5, "5"),
+        (BOOLEAN, False, "false"),
+        (FLOAT, 0.10000000149011612, "0.1"),
+        (DOUBLE, 0.1, "0.1"),
+        (DOUBLE, inf, "Infinity"),
+        (FLOAT, -inf, "-Infinity"),
+        (DecimalType(38, 18), Decimal("12345678901234567890.123456789012345678"), "12345678901234567890.123456789012345678"),
+        (DecimalType(10, 2), Decimal("1E+3"), "1000.00"),
+        (DATE, date(31, 1, 2), "0031-01-02"),
+        (TIMESTAMP, utc(31, 1, 2, 3, 4, 5), "0031-01-02T03:04:05.000000Z"),
+        (TIMESTAMP, datetime(2024, 1, 2, 3, 4, 5, 6), "2024-01-02T03:04:05.000006Z"),
+        (TIMESTAMP_NTZ, datetime(2024, 1, 2, 3, 4, 5), "2024-01-02 03:04:05"),
+        (TIMESTAMP_NTZ, datetime(2024, 1, 2, 3, 4, 5, 6), "2024-01-02 03:04:05.000006"),
+        (LONG, None, None),
+    ],
+)
+def test_value_is_written_as_the_protocols_text(data_type: DataType, value: object, text: str | None) -> None:
+    assert format_partition_value(value, data_type) == text
+
+
+def test_binary_that_is_no_text_is_refused() -> None:
+    with pytest.raises(UnsupportedOperationError, match="UTF-8"):
+        format_partition_value(b"\xff", BINARY)
