@@ -150,7 +150,7 @@ class DeltaTable:
         Raises ChangeDataFeedError when the feed was off for a version in the range, or the range is none.
         """
         store = self._snapshot.store
-        bounds = {
+        bounds: dict[str, Any] = {
             "starting_version": starting_version,
             "ending_version": ending_version,
             "starting_timestamp_ms": self._timestamp_ms(starting_timestamp),

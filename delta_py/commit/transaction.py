@@ -1,0 +1,288 @@
+"""One optimistic transaction: what will be written, and how it becomes a version of the table.
+
+    Transaction(snapshot).add(written).commit("WRITE", {"mode": "Append"}) -> version
+
+The commit is prepared once and tried by put-if-absent; on a lost race the commits since are read, checked
+(conflicts.rebase) and followed. A confirmation that got lost is recognised by the txnId in our own commitInfo.
+Protocol: Requirements for Writers; Commit Provenance Information; Creation of New Log Entries.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import time
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any, Self
+
+import orjson
+
+from delta_py.commit.conflicts import (
+    NEW_TABLE,
+    ROW_TRACKING_DOMAIN,
+    PreparedCommit,
+    WinningCommit,
+    num_records,
+    rebase,
+    row_id_high_water_mark,
+)
+from delta_py.commit.post_commit import run_post_commit
+from delta_py.errors import (
+    CommitOutcomeUnknownError,
+    ConcurrentWriteException,
+    CorruptTableError,
+    DeltaError,
+    UnsupportedOperationError,
+)
+from delta_py.log.writer import LogWriter, Outcome
+from delta_py.protocol.actions import Action, Metadata, Protocol
+from delta_py.protocol.paths import LOG_DIRECTORY, commit_file_name
+from delta_py.protocol.table_config import TableConfig
+from delta_py.snapshot import Snapshot
+from delta_py.storage.store import ObjectStore
+from delta_py.write.files import WrittenFiles, delete_files
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class RetryPolicy:
+    """conflict_attempts: versions tried before giving up against other writers. unsettled_attempts: how often in a row the
+    store may leave us in doubt. Waits double from first_wait_seconds to longest_wait_seconds, each cut at random."""
+
+    conflict_attempts: int = 1000
+    unsettled_attempts: int = 10
+    first_wait_seconds: float = 0.004
+    longest_wait_seconds: float = 0.25
+
+    def wait_seconds(self, attempt: int) -> float:
+        return random.uniform(0, min(self.longest_wait_seconds, self.first_wait_seconds * 2 ** min(attempt, 16)))
+
+
+class Transaction:
+    """Collects what one commit will hold.
+
+    snapshot: the version that was read; None for a new table, which then needs `store`, set_protocol and set_metadata.
+    clock_ms: ms since 1970; sleep: seconds. Both are for tests and simulations.
+    """
+
+    def __init__(
+        self,
+        snapshot: Snapshot | None,
+        *,
+        store: ObjectStore | None = None,
+        policy: RetryPolicy | None = None,
+        clock_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        found = snapshot.store if snapshot is not None else store
+        assert found is not None, "a new table needs a store"
+        self._snapshot, self._store = snapshot, found
+        self._policy, self._clock_ms, self._sleep = policy or RetryPolicy(), clock_ms, sleep
+        self._parts: list[WrittenFiles] = []
+        self._protocol: Protocol | None = None
+        self._metadata: Metadata | None = None
+
+    def add(self, written: WrittenFiles) -> Self:
+        self._parts.append(written)
+        return self
+
+    def set_protocol(self, protocol: Protocol) -> Self:
+        self._protocol = protocol
+        return self
+
+    def set_metadata(self, metadata: Metadata) -> Self:
+        self._metadata = metadata
+        return self
+
+    def commit(
+        self,
+        operation: str,
+        parameters: Mapping[str, Any],
+        *,
+        metrics: Mapping[str, int] | None = None,
+        user_metadata: str | None = None,
+    ) -> int:
+        """Make it a version of the table; returns the version.
+
+        parameters, metrics: of the operation, for the history. user_metadata: text for the history.
+        Raises DeltaConcurrentModificationException when another writer's commit forbids ours, and errors of the rules on
+        a commit's actions; the data files are deleted then. Raises CommitOutcomeUnknownError when the store neither
+        confirmed nor refused; CorruptTableError when a winning commit cannot be read. The data files are kept then.
+        """
+        written = WrittenFiles.of_all(self._parts)
+        try:
+            config = self._config()
+            writer = LogWriter(self._store, config)
+            prepared = self._prepare(config, written, self._commit_info(operation, parameters, metrics, user_metadata))
+        except (DeltaError, OSError):
+            delete_files(self._store, written.new_paths)
+            raise
+        try:
+            done, actions = self._put(writer, prepared)
+        except (CommitOutcomeUnknownError, CorruptTableError):
+            raise
+        except DeltaError:
+            delete_files(self._store, written.new_paths)
+            raise
+        run_post_commit(self._store, writer, config, done, actions)
+        return done
+
+    # ------------------------------------------------------------ prepare, once
+
+    def _config(self) -> TableConfig:
+        if self._snapshot is None:
+            assert self._protocol is not None and self._metadata is not None, "a new table needs a protocol and metadata"
+            return TableConfig(self._protocol, self._metadata)
+        return TableConfig(self._protocol or self._snapshot.protocol, self._metadata or self._snapshot.metadata)
+
+    def _commit_info(
+        self, operation: str, parameters: Mapping[str, Any], metrics: Mapping[str, int] | None, user_metadata: str | None
+    ) -> dict[str, Any]:
+        """commitInfo without times and txnId. Values of parameters and metrics are text, as other clients write them."""
+        info: dict[str, Any] = {"operation": operation}
+        info["operationParameters"] = {name: _parameter_text(value) for name, value in parameters.items()}
+        if user_metadata is not None:
+            info["userMetadata"] = user_metadata
+        if self._snapshot is not None:
+            info["readVersion"] = self._snapshot.version
+        info["operationMetrics"] = {name: str(value) for name, value in (metrics or {}).items()}
+        info["engineInfo"] = f"pydelta/{_own_version()}"
+        return info
+
+    def _prepare(self, config: TableConfig, written: WrittenFiles, info: dict[str, Any]) -> PreparedCommit:
+        """Check the rules on the whole action set, and bring it into the form in which it is tried."""
+        _check_actions(config, written)
+        snapshot = self._snapshot
+        read_version = NEW_TABLE if snapshot is None else snapshot.version
+        blind = (
+            not written.removes and not written.cdc and (snapshot is None or (self._protocol is None and self._metadata is None))
+        )
+        info["isolationLevel"] = config.properties.get("delta.isolationLevel") or "Serializable"
+        info["isBlindAppend"] = blind
+        return PreparedCommit(
+            version=read_version + 1,
+            read_version=read_version,
+            txn_id=str(uuid.uuid4()),
+            commit_info=info,
+            protocol=self._protocol,
+            metadata=self._metadata,
+            adds=written.adds,
+            removes=written.removes,
+            cdc=written.cdc,
+            is_blind_append=blind,
+            in_commit_timestamps=config.enabled("inCommitTimestamp"),
+            previous_timestamp_ms=None if snapshot is None else snapshot.timestamp_ms,
+            row_id_high_water_mark=self._row_id_mark(config),
+        )
+
+    def _row_id_mark(self, config: TableConfig) -> int | None:
+        if not config.feature("rowTracking") or config.properties.boolean("delta.rowTrackingSuspended"):
+            return None
+        domains = {} if self._snapshot is None else self._snapshot.domain_metadata()
+        return row_id_high_water_mark(domains.get(ROW_TRACKING_DOMAIN))
+
+    # ------------------------------------------------------------ try, until it is settled
+
+    def _put(self, writer: LogWriter, prepared: PreparedCommit) -> tuple[int, list[Action]]:
+        """The version that the commit got, and its actions. They change with the version only: an attempt that is repeated
+        repeats them, so that it does not matter which of the attempts the store carried out."""
+        actions, unsettled = prepared.actions(self._clock_ms()), 0
+        for attempt in range(self._policy.conflict_attempts):
+            if attempt:
+                self._sleep(self._policy.wait_seconds(attempt))
+            try:
+                outcome = writer.put_commit(prepared.version, actions)
+            except DeltaError as error:
+                if unsettled:  # an earlier attempt at this version may still appear
+                    raise _unknown_outcome(self._store, prepared) from error
+                raise
+            winners = [] if outcome is Outcome.WON else self._winners(prepared)
+            if outcome is Outcome.WON or (winners and winners[0].txn_id == prepared.txn_id):
+                return prepared.version, actions
+            if winners:
+                prepared = rebase(prepared, winners)
+                actions, unsettled = prepared.actions(self._clock_ms()), 0
+                continue
+            unsettled += 1
+            if unsettled >= self._policy.unsettled_attempts:
+                raise _unknown_outcome(self._store, prepared)
+        raise _too_many_attempts(self._policy.conflict_attempts, prepared)
+
+    def _winners(self, prepared: PreparedCommit) -> list[WinningCommit]:
+        """The commits from the version that we tried on; [] when none is there or the store does not answer.
+
+        The first may be ours: only our own commit carries our txnId, and no version has two commits.
+        """
+        winners: list[WinningCommit] = []
+        while True:
+            number = prepared.version + len(winners)
+            try:
+                data = self._store.read(f"{LOG_DIRECTORY}/{commit_file_name(number)}")
+            except FileNotFoundError:
+                return winners
+            except OSError as error:
+                _log.warning("commit %s cannot be read while ours is retried: %s", number, error)
+                return winners
+            winners.append(WinningCommit.parse(number, data))
+
+
+def _parameter_text(value: Any) -> str | None:
+    """A parameter as the reference writes it: texts as they are, nulls as null, everything else as JSON text."""
+    return value if value is None or isinstance(value, str) else orjson.dumps(value).decode()
+
+
+@cache
+def _own_version() -> str:
+    try:
+        return version("pydelta")
+    except PackageNotFoundError:
+        return "unknown"
+
+
+def _unknown_outcome(store: ObjectStore, prepared: PreparedCommit) -> CommitOutcomeUnknownError:
+    return CommitOutcomeUnknownError(
+        f"The store neither confirmed nor refused version {prepared.version} of the table at {store.root}, and does not "
+        f"show it. The commit may still appear. The data files are kept. Look into the history for the txnId {prepared.txn_id} "
+        "before you run the operation again: if it is there, all is done.",
+        version=prepared.version,
+        txn_id=prepared.txn_id,
+    )
+
+
+def _too_many_attempts(attempts: int, prepared: PreparedCommit) -> ConcurrentWriteException:
+    return ConcurrentWriteException(
+        f"{attempts} versions were tried up to {prepared.version - 1}; others took each of them. "
+        "Nothing of this operation was committed. Run it again when fewer writers are at work.",
+        error_class="DELTA_MAX_COMMIT_RETRIES_EXCEEDED",
+        sql_state="40000",
+        attempts=attempts,
+    )
+
+
+# ---------------------------------------------------------------- rules on a commit's actions
+
+
+def _check_actions(config: TableConfig, written: WrittenFiles) -> None:
+    """Protocol: Add File and Remove File; Append-only Tables; Writer Requirement for Deletion Vectors."""
+    paths = [add.path for add in written.adds]
+    keys = [remove.key for remove in written.removes]
+    if len(set(paths)) < len(paths) or len(set(keys)) < len(keys):
+        raise UnsupportedOperationError(
+            "A file would be added or removed twice in one commit. Nothing was committed.",
+            error_class="DELTA_DUPLICATE_ACTIONS_FOUND",
+            sql_state="2D521",
+        )
+    if any(remove.data_change for remove in written.removes) and config.enabled("delta.appendOnly"):
+        raise UnsupportedOperationError(
+            "The table is append-only (delta.appendOnly is true): no row may be deleted or changed. Nothing was committed.",
+            error_class="DELTA_CANNOT_MODIFY_APPEND_ONLY",
+            sql_state="42809",
+        )
+    counted = config.feature("rowTracking")
+    for add in written.adds:
+        assert (counted or add.deletion_vector is not None) <= (num_records(add) is not None), f"{add.path} lacks numRecords"

@@ -1,0 +1,460 @@
+"""One transaction: what its commit holds, how it meets other writers, and what it does when the store is in doubt."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from delta_py.commands.create import TableDefinition, create_table, define_table
+from delta_py.commit.transaction import RetryPolicy, Transaction
+from delta_py.errors import (
+    CommitOutcomeUnknownError,
+    ConcurrentWriteException,
+    CorruptTableError,
+    DeltaError,
+    MetadataChangedException,
+    ProtocolChangedException,
+    StorageError,
+    UnsupportedOperationError,
+    UnsupportedTableFeatureError,
+)
+from delta_py.log.writer import Outcome
+from delta_py.protocol.actions import AddFile, CommitInfo, Metadata, Protocol, RemoveFile, parse_action
+from delta_py.protocol.deletion_vectors import from_row_indexes, inline_descriptor
+from delta_py.protocol.schema import LONG, StructField, StructType
+from delta_py.snapshot import Snapshot
+from delta_py.storage.local import LocalStore
+from delta_py.write.files import WrittenFiles
+
+SCHEMA = StructType((StructField("id", LONG),))
+NO_WAIT = RetryPolicy(conflict_attempts=20, unsettled_attempts=3, first_wait_seconds=0, longest_wait_seconds=0)
+
+
+class ScriptedStore(LocalStore):
+    """`before_put` runs before each put of a commit; `replies` are exceptions, raised after puts that take effect."""
+
+    def __init__(self, root: str) -> None:
+        super().__init__(root)
+        self.before_put: list[Callable[[], object]] = []
+        self.replies: list[tuple[bool, BaseException] | None] = []
+        self.unreadable = 0
+        self.puts = 0
+
+    def put_if_absent(self, path: str, data: bytes) -> None:
+        if not path.endswith(".json"):
+            return super().put_if_absent(path, data)
+        self.puts += 1
+        if self.before_put:
+            self.before_put.pop(0)()
+        reply = self.replies.pop(0) if self.replies else None
+        if reply is None or reply[0]:
+            super().put_if_absent(path, data)
+        if reply is not None:
+            raise reply[1]
+        return None
+
+    def read(self, path: str) -> bytes:
+        if self.unreadable and self.puts:
+            self.unreadable -= 1
+            raise OSError("injected: cannot read")
+        return super().read(path)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> ScriptedStore:
+    create_table(LocalStore(str(tmp_path)), define_table(SCHEMA))
+    return ScriptedStore(str(tmp_path))
+
+
+def written(store: LocalStore, *names: str, rows: int = 2) -> WrittenFiles:
+    """Files with a little something in them."""
+    adds = []
+    for name in names:
+        with store.open_output(name) as out:
+            out.write(b"data")
+        adds.append(AddFile(name, {}, 4, 1000, stats=orjson.dumps({"numRecords": rows}).decode()))
+    return WrittenFiles(tuple(adds), row_count=rows * len(adds), size_bytes=4 * len(adds))
+
+
+def transaction(store: LocalStore, **options: Any) -> Transaction:
+    return Transaction(Snapshot.load(store), **{"policy": NO_WAIT, "sleep": lambda _: None, **options})
+
+
+def append(store: LocalStore, name: str, **options: Any) -> int:
+    return transaction(store, **options).add(written(store, name)).commit("WRITE", {"mode": "Append"})
+
+
+def commit_of(store: LocalStore, version: int) -> list[Any]:
+    lines = LocalStore(store.root).read(f"_delta_log/{version:020d}.json").splitlines()
+    return [parse_action(line) for line in lines]
+
+
+def info_of(store: LocalStore, version: int) -> dict[str, Any]:
+    (first, *_) = commit_of(store, version)
+    assert isinstance(first, CommitInfo)
+    return dict(first.values)
+
+
+def exists(store: LocalStore, name: str) -> bool:
+    return (Path(store.root) / name).exists()
+
+
+# ---------------------------------------------------------------- what a commit holds
+
+
+def test_commit_of_an_append_holds_commit_info_first_and_then_the_files(store: ScriptedStore) -> None:
+    files = written(store, "a.parquet", "b.parquet")
+    version = (
+        transaction(store, clock_ms=lambda: 77)
+        .add(files)
+        .commit("WRITE", {"mode": "Append", "partitionBy": [], "none": None}, metrics={"numFiles": 2}, user_metadata="hi")
+    )
+    assert version == 1
+    info, *adds = commit_of(store, 1)
+    assert adds == list(files.adds)
+    values = dict(info.values)
+    assert len(values.pop("txnId")) == 36 and values.pop("engineInfo").startswith("pydelta/")
+    assert values == {
+        "timestamp": 77,
+        "operation": "WRITE",
+        "operationParameters": {"mode": "Append", "partitionBy": "[]", "none": None},
+        "userMetadata": "hi",
+        "readVersion": 0,
+        "operationMetrics": {"numFiles": "2"},
+        "isolationLevel": "Serializable",
+        "isBlindAppend": True,
+    }
+
+
+def test_commit_without_files_is_a_version(store: ScriptedStore) -> None:
+    assert transaction(store).commit("WRITE", {}) == 1
+    assert len(commit_of(store, 1)) == 1
+
+
+def test_commit_with_removes_is_no_blind_append(store: ScriptedStore) -> None:
+    append(store, "a")
+    transaction(store).add(WrittenFiles(removes=(RemoveFile("a", deletion_timestamp_ms=1),))).commit("DELETE", {})
+    assert info_of(store, 2)["isBlindAppend"] is False
+    assert Snapshot.load(store).num_files == 0
+
+
+# ---------------------------------------------------------------- other writers
+
+
+def test_commit_after_lost_races_takes_the_next_free_version(store: ScriptedStore) -> None:
+    other = LocalStore(store.root)
+    store.before_put = [lambda: append(other, "x"), lambda: append(other, "y")]
+    assert append(store, "mine") == 3
+    assert [len(commit_of(store, version)) for version in (1, 2, 3)] == [2, 2, 2]
+    assert info_of(store, 3)["readVersion"] == 0
+    assert {file["path"] for file in Snapshot.load(store).files().to_pylist()} == {"x", "y", "mine"}
+
+
+def change_metadata(store: LocalStore, snapshot: Snapshot | None = None) -> int:
+    snapshot = snapshot or Snapshot.load(store)
+    metadata = Metadata(snapshot.metadata.id, snapshot.metadata.schema_string, configuration={"my.key": "1"})
+    return Transaction(snapshot, policy=NO_WAIT).set_metadata(metadata).commit("SET TBLPROPERTIES", {})
+
+
+def change_protocol(store: LocalStore) -> int:
+    return Transaction(Snapshot.load(store), policy=NO_WAIT).set_protocol(Protocol(1, 2)).commit("UPGRADE", {})
+
+
+@pytest.mark.parametrize(
+    ("change", "conflict"),
+    [
+        (change_metadata, MetadataChangedException),
+        (
+            lambda other: Transaction(Snapshot.load(other)).set_protocol(Protocol(1, 2)).commit("UPGRADE", {}),
+            ProtocolChangedException,
+        ),
+    ],
+)
+def test_commit_refused_by_a_winner_deletes_the_files_it_wrote(
+    store: ScriptedStore, change: Callable[[LocalStore], int], conflict: type[DeltaError]
+) -> None:
+    store.before_put = [lambda: change(LocalStore(store.root))]
+    with pytest.raises(conflict):
+        append(store, "mine")
+    assert not exists(store, "mine")
+    assert Snapshot.load(store).version == 1
+
+
+def test_commit_that_changes_metadata_does_not_follow_another(store: ScriptedStore) -> None:
+    snapshot = Snapshot.load(store)
+    append(LocalStore(store.root), "x")
+    with pytest.raises(ConcurrentWriteException):
+        change_metadata(store, snapshot)
+
+
+def test_commit_refused_with_a_deletion_vector_keeps_the_file_in_use(store: ScriptedStore) -> None:
+    append(store, "a")
+    vector = inline_descriptor(from_row_indexes([0]))
+    marked = AddFile("a", {}, 4, 1000, stats='{"numRecords":2}', deletion_vector=vector)
+    store.before_put = [lambda: change_metadata(LocalStore(store.root))]
+    with pytest.raises(MetadataChangedException):
+        transaction(store).add(WrittenFiles((marked,), (RemoveFile("a"),))).commit("DELETE", {})
+    assert exists(store, "a")
+
+
+def test_create_that_loses_deletes_the_files_it_wrote(tmp_path: Path) -> None:
+    store = ScriptedStore(str(tmp_path))
+    definition = define_table(SCHEMA)
+    store.before_put = [lambda: create_table(LocalStore(store.root), definition)]
+    files = written(store, "mine")
+    with pytest.raises(ProtocolChangedException):
+        _creation(store, definition).add(files).commit("WRITE", {})
+    assert not exists(store, "mine")
+
+
+def _creation(store: LocalStore, definition: TableDefinition) -> Transaction:
+    creation = Transaction(None, store=store, policy=NO_WAIT)
+    return creation.set_protocol(definition.protocol).set_metadata(definition.metadata)
+
+
+def test_commit_gives_up_after_so_many_lost_races(store: ScriptedStore) -> None:
+    other = LocalStore(store.root)
+    store.before_put = [lambda n=n: append(other, f"x{n}") for n in range(5)]  # type: ignore[misc]
+    with pytest.raises(ConcurrentWriteException, match="4 versions were tried up to 4") as caught:
+        append(store, "mine", policy=RetryPolicy(4, 3, 0, 0))
+    assert caught.value.error_class == "DELTA_MAX_COMMIT_RETRIES_EXCEEDED"
+    assert not exists(store, "mine") and Snapshot.load(other).version == 4
+
+
+def test_commit_over_a_damaged_winner_is_corruption_and_keeps_the_files(store: ScriptedStore) -> None:
+    store.before_put = [lambda: LocalStore(store.root).put_if_absent("_delta_log/00000000000000000001.json", b'{"add":')]
+    with pytest.raises(CorruptTableError):
+        append(store, "mine")
+    assert exists(store, "mine")
+
+
+# ---------------------------------------------------------------- a store in doubt
+
+
+@pytest.mark.parametrize("error", [OSError("reply lost"), FileExistsError("retried by the client library")])
+def test_commit_whose_reply_was_lost_is_recognised_and_not_repeated(store: ScriptedStore, error: BaseException) -> None:
+    store.replies = [(True, error)]
+    assert append(store, "mine") == 1
+    assert Snapshot.load(store).version == 1 and store.puts == 1
+
+
+def test_commit_whose_reply_was_lost_is_recognised_behind_later_commits(store: ScriptedStore) -> None:
+    other = LocalStore(store.root)
+    original = store.read
+
+    def read(path: str) -> bytes:
+        if not exists(store, "_delta_log/00000000000000000002.json") and exists(store, "_delta_log/00000000000000000001.json"):
+            append(other, "theirs")
+        return original(path)
+
+    store.replies = [(True, OSError("reply lost"))]
+    store.read = read  # type: ignore[method-assign]
+    assert append(store, "mine") == 1
+    assert Snapshot.load(other).version == 2
+
+
+def test_commit_that_never_arrived_is_tried_again(store: ScriptedStore) -> None:
+    store.replies = [(False, OSError("request lost")), (False, OSError("request lost"))]
+    assert append(store, "mine") == 1
+    assert store.puts == 3
+
+
+def test_commit_that_arrives_after_all_before_the_retry_is_recognised(store: ScriptedStore) -> None:
+    sent: list[tuple[str, bytes]] = []
+    original = LocalStore.put_if_absent
+
+    def put(path: str, data: bytes) -> None:
+        if not sent:
+            sent.append((path, data))
+            raise OSError("timed out, and still on its way")
+        original(store, *sent[0])
+        original(store, path, data)
+
+    store.put_if_absent = put  # type: ignore[method-assign]
+    assert append(store, "mine") == 1
+    assert Snapshot.load(store).num_files == 1
+
+
+def test_commit_in_lasting_doubt_is_unknown_and_keeps_the_files(store: ScriptedStore) -> None:
+    store.replies = [(False, OSError("no answer"))] * 5
+    with pytest.raises(CommitOutcomeUnknownError, match="txnId") as caught:
+        append(store, "mine")
+    assert caught.value.message_parameters["version"] == 1
+    assert exists(store, "mine") and store.puts == NO_WAIT.unsettled_attempts
+
+
+def test_commit_that_was_made_but_cannot_be_seen_is_unknown_and_keeps_the_files(store: ScriptedStore) -> None:
+    change = transaction(store).add(written(store, "mine"))
+    store.replies, store.unreadable = [(True, OSError("reply lost"))], 99
+    with pytest.raises(CommitOutcomeUnknownError):
+        change.commit("WRITE", {})
+    assert exists(store, "mine")
+    assert Snapshot.load(LocalStore(store.root)).num_files == 1
+
+
+def test_commit_killed_in_the_put_keeps_the_files(store: ScriptedStore) -> None:
+    store.replies = [(True, KeyboardInterrupt())]
+    with pytest.raises(KeyboardInterrupt):
+        append(store, "mine")
+    assert exists(store, "mine")
+
+
+def test_waits_are_longer_with_each_attempt_and_bounded() -> None:
+    policy = RetryPolicy(first_wait_seconds=0.01, longest_wait_seconds=0.1)
+    assert all(0 <= policy.wait_seconds(1) <= 0.02 for _ in range(50))
+    assert all(policy.wait_seconds(10_000) <= 0.1 for _ in range(50))
+    assert len({policy.wait_seconds(5) for _ in range(20)}) > 10
+
+
+# ---------------------------------------------------------------- rules on the actions
+
+
+@pytest.mark.parametrize(
+    ("files", "condition"),
+    [
+        (WrittenFiles((AddFile("x", {}, 1, 1), AddFile("x", {}, 1, 1))), "DELTA_DUPLICATE_ACTIONS_FOUND"),
+        (WrittenFiles(removes=(RemoveFile("x"), RemoveFile("x"))), "DELTA_DUPLICATE_ACTIONS_FOUND"),
+    ],
+)
+def test_commit_that_breaks_a_rule_is_refused(store: ScriptedStore, files: WrittenFiles, condition: str) -> None:
+    with pytest.raises(UnsupportedOperationError) as caught:
+        transaction(store).add(files).commit("WRITE", {})
+    assert caught.value.error_class == condition and store.puts == 0
+
+
+def test_commit_that_removes_from_an_append_only_table_is_refused(tmp_path: Path) -> None:
+    store = LocalStore(str(tmp_path))
+    create_table(store, define_table(SCHEMA, configuration={"delta.appendOnly": "true"}))
+    append(store, "a")
+    with pytest.raises(UnsupportedOperationError) as caught:
+        transaction(store).add(WrittenFiles(removes=(RemoveFile("a"),))).commit("DELETE", {})
+    assert caught.value.error_class == "DELTA_CANNOT_MODIFY_APPEND_ONLY"
+    assert transaction(store).add(WrittenFiles(removes=(RemoveFile("a", data_change=False),))).commit("OPTIMIZE", {}) == 2
+
+
+def test_commit_to_a_protocol_that_cannot_be_written_is_refused_and_deletes_the_files(store: ScriptedStore) -> None:
+    change = transaction(store).add(written(store, "mine"))
+    change.set_protocol(Protocol(1, 7, None, frozenset({"collations"})))
+    with pytest.raises(UnsupportedTableFeatureError, match="collations"):
+        change.commit("WRITE", {})
+    assert not exists(store, "mine") and store.puts == 0
+
+
+# ---------------------------------------------------------------- table features that a commit serves
+
+
+def test_commit_in_commit_timestamps_rise_when_the_clock_jumps_back(tmp_path: Path) -> None:
+    store = ScriptedStore(str(tmp_path))
+    definition = define_table(SCHEMA, configuration={"delta.enableInCommitTimestamps": "true"})
+    creation = Transaction(None, store=store, clock_ms=lambda: 5000)
+    creation.set_protocol(definition.protocol).set_metadata(definition.metadata).commit("CREATE TABLE", {})
+    append(store, "a", clock_ms=lambda: 100)
+    store.before_put = [lambda: append(LocalStore(store.root), "b", clock_ms=lambda: 9000)]
+    append(store, "c", clock_ms=lambda: 100)
+    append(store, "d", clock_ms=lambda: 20_000)
+    assert [info_of(store, version)["inCommitTimestamp"] for version in range(5)] == [5000, 5001, 9000, 9001, 20_000]
+    assert next(iter(info_of(store, 1))) == "inCommitTimestamp"
+    assert Snapshot.load(store, timestamp_ms=9500).version == 3
+
+
+def test_commit_row_ids_are_unique_over_racing_appends(tmp_path: Path) -> None:
+    store = ScriptedStore(str(tmp_path))
+    create_table(store, define_table(SCHEMA, configuration={"delta.enableRowTracking": "true"}))
+    other = LocalStore(store.root)
+    transaction(store).add(written(store, "a", "b", rows=10)).commit("WRITE", {})
+    store.before_put = [lambda: transaction(other).add(written(other, "c", rows=5)).commit("WRITE", {})]
+    transaction(store).add(written(store, "d", rows=1)).commit("WRITE", {})
+    snapshot = Snapshot.load(other)
+    files = {f["path"]: (f["base_row_id"], f["default_row_commit_version"]) for f in snapshot.files().to_pylist()}
+    assert files == {"a": (0, 1), "b": (10, 1), "c": (20, 2), "d": (25, 3)}
+    assert orjson.loads(snapshot.domain_metadata()["delta.rowTracking"].configuration) == {"rowIdHighWaterMark": 25}
+
+
+def test_outcomes_are_the_three_that_the_loop_knows() -> None:
+    assert {outcome.name for outcome in Outcome} == {"WON", "LOST", "UNKNOWN"}
+
+
+def test_storage_that_refuses_for_good_is_no_commit_and_deletes_the_files(store: ScriptedStore) -> None:
+    store.replies = [(False, StorageError("this file system cannot make hard links"))]
+    with pytest.raises(StorageError):
+        append(store, "mine")
+    assert not exists(store, "mine")
+
+
+def test_storage_that_refuses_after_a_lost_reply_leaves_the_outcome_unknown(store: ScriptedStore) -> None:
+    change = transaction(store).add(written(store, "mine"))
+    store.replies, store.unreadable = [(True, OSError("reply lost")), (False, StorageError("now it is read-only"))], 2
+    with pytest.raises(CommitOutcomeUnknownError):
+        change.commit("WRITE", {})
+    assert exists(store, "mine") and Snapshot.load(LocalStore(store.root)).num_files == 1
+
+
+# ---------------------------------------------------------------- what follows a commit
+
+
+def checksum_of(store: LocalStore, version: int) -> dict[str, Any]:
+    found: dict[str, Any] = orjson.loads(LocalStore(store.root).read(f"_delta_log/{version:020d}.crc"))
+    return found
+
+
+def test_commit_is_followed_by_a_version_checksum_derived_from_the_one_before(store: ScriptedStore) -> None:
+    transaction(store).add(written(store, "a", "b")).commit("WRITE", {})
+    found = checksum_of(store, 1)
+    assert (found["numFiles"], found["tableSizeBytes"], found["numMetadata"], found["numProtocol"]) == (2, 8, 1, 1)
+    assert found["txnId"] == info_of(store, 1)["txnId"]
+    assert found["domainMetadata"] == [] and found["setTransactions"] == []
+    snapshot = Snapshot.load(store)
+    assert (snapshot.version, snapshot.num_files) == (1, 2)
+    assert found["metadata"]["id"] == snapshot.metadata.id
+
+
+def test_commit_after_a_lost_race_derives_its_checksum_from_the_winners(store: ScriptedStore) -> None:
+    store.before_put = [lambda: append(LocalStore(store.root), "x")]
+    append(store, "mine")
+    assert [checksum_of(store, version)["numFiles"] for version in range(3)] == [0, 1, 2]
+
+
+@pytest.mark.parametrize("damage", [lambda path: path.unlink(), lambda path: path.write_text("{")])
+def test_commit_without_a_usable_checksum_before_has_none_and_is_a_commit(
+    store: ScriptedStore, damage: Callable[[Path], object]
+) -> None:
+    damage(Path(store.root) / "_delta_log/00000000000000000000.crc")
+    assert append(store, "a") == 1
+    assert not exists(store, "_delta_log/00000000000000000001.crc")
+    assert Snapshot.load(store).num_files == 1
+
+
+def test_commit_with_removes_has_no_checksum(store: ScriptedStore) -> None:
+    append(store, "a")
+    transaction(store).add(WrittenFiles(removes=(RemoveFile("a"),))).commit("DELETE", {})
+    assert not exists(store, "_delta_log/00000000000000000002.crc")
+
+
+def test_checksum_of_row_tracking_and_in_commit_timestamps_holds_them(tmp_path: Path) -> None:
+    store = LocalStore(str(tmp_path))
+    properties = {"delta.enableRowTracking": "true", "delta.enableInCommitTimestamps": "true"}
+    create_table(store, define_table(SCHEMA, configuration=properties))
+    append(store, "a", clock_ms=lambda: 10**15)
+    found = checksum_of(store, 1)
+    assert found["inCommitTimestampOpt"] == 10**15 == info_of(store, 1)["inCommitTimestamp"]
+    assert found["domainMetadata"] == [
+        {"domain": "delta.rowTracking", "configuration": '{"rowIdHighWaterMark":1}', "removed": False}
+    ]
+    assert Snapshot.load(store).timestamp_ms == 10**15
+
+
+def test_checksum_that_cannot_be_written_does_not_fail_the_commit(store: ScriptedStore, caplog: pytest.LogCaptureFixture) -> None:
+    original = store.put_if_absent
+
+    def put(path: str, data: bytes) -> None:
+        if path.endswith(".crc"):
+            raise OSError("injected: full")
+        original(path, data)
+
+    store.put_if_absent = put  # type: ignore[method-assign]
+    assert append(store, "a") == 1
+    assert "version 1 is committed" in caplog.text
