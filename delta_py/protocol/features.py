@@ -129,14 +129,6 @@ def _has_variant(properties: Properties, schema: StructType) -> bool:
     return any(t == VARIANT for t in all_types(schema))
 
 
-def _row_ids_owed(properties: Properties, schema: StructType) -> bool:
-    return not properties.boolean("delta.rowTrackingSuspended")  # where it is supported, every add needs a row id
-
-
-def _widened(properties: Properties, schema: StructType) -> bool:
-    return properties.boolean("delta.enableTypeWidening") or _field_has("delta.typeChanges")(properties, schema)
-
-
 def _checkpoints_protected(properties: Properties, schema: StructType) -> bool:
     return properties.integer("delta.requireCheckpointProtectionBeforeVersion", 0) > 0
 
@@ -154,7 +146,7 @@ _ROWS: tuple[Feature, ...] = (
     Feature("columnMapping", reader=True, legacy_reader=2, legacy_writer=5, write=True),
     Feature("identityColumns", legacy_writer=6, in_use=_field_has("delta.identity.start")),
     Feature("deletionVectors", reader=True, enabled_by="delta.enableDeletionVectors", write=True),
-    Feature("rowTracking", needs=("domainMetadata",), enabled_by="delta.enableRowTracking", in_use=_row_ids_owed),
+    Feature("rowTracking", needs=("domainMetadata",), enabled_by="delta.enableRowTracking", write=True),
     Feature("timestampNtz", reader=True, write=True),
     Feature("timestampWithoutTimezone", reader=True, write=True, stands_for="timestampNtz"),
     Feature("domainMetadata", write=True),
@@ -167,12 +159,10 @@ _ROWS: tuple[Feature, ...] = (
     Feature("icebergWriterCompatV1", needs=("icebergCompatV2",), in_use=_property_on("delta.enableIcebergWriterCompatV1")),
     Feature("clustering", needs=("domainMetadata",)),
     Feature("vacuumProtocolCheck", reader=True, write=True),
-    Feature(
-        "inCommitTimestamp", enabled_by="delta.enableInCommitTimestamps", in_use=_property_on("delta.enableInCommitTimestamps")
-    ),
+    Feature("inCommitTimestamp", enabled_by="delta.enableInCommitTimestamps", write=True),
     Feature("allowColumnDefaults", in_use=_field_has("CURRENT_DEFAULT")),
-    Feature("typeWidening", reader=True, enabled_by=_WIDENING, in_use=_widened),
-    Feature("typeWidening-preview", reader=True, enabled_by=_WIDENING, in_use=_widened, stands_for="typeWidening"),
+    Feature("typeWidening", reader=True, enabled_by=_WIDENING, write=True),
+    Feature("typeWidening-preview", reader=True, enabled_by=_WIDENING, write=True, stands_for="typeWidening"),
     Feature("variantType", reader=True, in_use=_has_variant),
     Feature("variantType-preview", reader=True, in_use=_has_variant, stands_for="variantType"),
     Feature("variantShredding", reader=True, enabled_by=_SHREDDING, in_use=_property_on(_SHREDDING)),
@@ -184,7 +174,7 @@ _ROWS: tuple[Feature, ...] = (
         stands_for="variantShredding",
     ),
     Feature("checkpointProtection", in_use=_checkpoints_protected),
-    Feature("materializePartitionColumns", enabled_by="delta.enableMaterializePartitionColumnsFeature"),
+    Feature("materializePartitionColumns", enabled_by="delta.enableMaterializePartitionColumnsFeature", write=True),
     Feature("columnMappingUsageTracking", needs=("columnMapping",)),
     Feature("collations"),
     Feature("collations-preview", stands_for="collations"),

@@ -206,9 +206,7 @@ class OnlyAStream:
         lambda: ROWS.to_reader(max_chunksize=1),
         lambda: ROWS.to_pandas().set_index("id", drop=False),
         lambda: pl.from_arrow(ROWS),
-        lambda: duckdb.sql(
-            "select 1::bigint id, date '2024-01-01' \"day\", 'a' \"name\" union all select 2, null, null union all select 3, null, 'c'"
-        ),
+        lambda: duckdb.sql("from (values (1::bigint, null::date, 'a'), (2, null, null), (3, null, 'c')) t(id, day, name)"),
         OnlyAStream,
     ],
     ids=["table", "batch", "reader", "pandas", "polars", "duckdb", "stream"],

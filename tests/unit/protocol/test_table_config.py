@@ -163,11 +163,8 @@ IN_USE = [
     ("generatedColumns", field("delta.generationExpression"), {}),
     ("identityColumns", field("delta.identity.start", 1), {}),
     ("allowColumnDefaults", field("CURRENT_DEFAULT"), {}),
-    ("typeWidening", field("delta.typeChanges", []), {}),
-    ("typeWidening-preview", PLAIN, {"delta__enableTypeWidening": "true"}),
     ("variantType", StructType((StructField("l", ArrayType(VARIANT)),)), {}),
     ("variantShredding", PLAIN, {"delta__enableVariantShredding": "true"}),
-    ("inCommitTimestamp", PLAIN, {"delta__enableInCommitTimestamps": "true"}),
     ("icebergCompatV2", PLAIN, {"delta__enableIcebergCompatV2": "true"}),
     ("checkpointProtection", PLAIN, {"delta__requireCheckpointProtectionBeforeVersion": "7"}),
     ("coordinatedCommits-preview", PLAIN, {"delta__coordinatedCommits__commitCoordinator-preview": "dynamodb"}),
@@ -188,9 +185,7 @@ def test_legacy_version_with_a_feature_in_use_is_refused_by_that_name() -> None:
     assert refused(config(Protocol(1, 4), field("delta.generationExpression")), Operation.WRITE) == ["generatedColumns"]
 
 
-@pytest.mark.parametrize(
-    "name", ["rowTracking", "clustering", "catalogManaged", "materializePartitionColumns", "collations", "liquid"]
-)
+@pytest.mark.parametrize("name", ["clustering", "catalogManaged", "collations", "liquid"])
 def test_append_is_refused_when_use_cannot_be_told_or_is_owed_always(name: str) -> None:
     with pytest.raises(UnsupportedTableFeatureError, match="DELTA_UNSUPPORTED_FEATURES_FOR_WRITE") as caught:
         config(Protocol(1, 7, None, frozenset([name]))).require(Operation.WRITE)
@@ -198,13 +193,23 @@ def test_append_is_refused_when_use_cannot_be_told_or_is_owed_always(name: str) 
 
 
 def test_every_feature_in_the_way_of_an_append_is_named() -> None:
-    table = config(listed("rowTracking", "clustering", "domainMetadata", "zzz-unknown-writer"), PLAIN)
+    table = config(listed("collations", "clustering", "domainMetadata", "zzz-unknown-writer"), PLAIN)
     table = TableConfig(Protocol(1, 7, None, table.protocol.writer_features), table.metadata)
-    assert refused(table, Operation.WRITE) == ["clustering", "rowTracking", "zzz-unknown-writer"]
+    assert refused(table, Operation.WRITE) == ["clustering", "collations", "zzz-unknown-writer"]
 
 
-def test_suspended_row_tracking_owes_nothing() -> None:
-    config(Protocol(1, 7, None, frozenset(["rowTracking"])), delta__rowTrackingSuspended="true").require(Operation.WRITE)
+@pytest.mark.parametrize(
+    ("name", "properties"),
+    [
+        ("rowTracking", {}),
+        ("rowTracking", {"delta__rowTrackingSuspended": "true"}),
+        ("inCommitTimestamp", {"delta__enableInCommitTimestamps": "true"}),
+        ("materializePartitionColumns", {}),
+        ("typeWidening", {"delta__enableTypeWidening": "true"}),
+    ],
+)
+def test_append_is_allowed_when_what_the_feature_asks_of_it_is_done(name: str, properties: dict[str, str]) -> None:
+    config(listed(name, "domainMetadata"), **properties).require(Operation.WRITE)
 
 
 def test_other_format_than_parquet_is_read_and_not_written() -> None:
