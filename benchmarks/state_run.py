@@ -53,12 +53,13 @@ def main() -> None:
     reader, path, value = sys.argv[1:]
     before_import = time.perf_counter()
     run = READERS[reader](path, int(value))
-    start = time.perf_counter()
+    start, cpu_start = time.perf_counter(), time.process_time()
     files = run()
-    stop = time.perf_counter()
+    stop, cpu_stop = time.perf_counter(), time.process_time()
     result = {
         "files": files,
         "seconds": stop - start,
+        "cpu_seconds": cpu_stop - cpu_start,
         "import_seconds": start - before_import,
         "peak_mb": peak_memory_mb(),
     }
