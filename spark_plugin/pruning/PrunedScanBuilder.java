@@ -15,6 +15,9 @@ import org.apache.spark.sql.types.StructType;
 class PrunedScanBuilder implements SupportsPushDownV2Filters, SupportsPushDownLimit, SupportsPushDownRequiredColumns {
   private static final int NO_LIMIT = -1;
 
+  /** Spark keeps the options of a catalog's table to itself; the source puts them into the metadata of its fields. */
+  private static final String CATALOG_KEY = "pydelta.table";
+
   /** Beyond this one task would read for too long. */
   private static final int MAX_LIMIT = 65536;
 
@@ -68,10 +71,15 @@ class PrunedScanBuilder implements SupportsPushDownV2Filters, SupportsPushDownLi
 
   public Scan build() {
     StructType columns = schema;
-    // The marker that carries a limit sits on a field.
-    if (columns.fields().length == 0 && limit != NO_LIMIT) columns = cheapestColumn(everything.schema());
+    // The marker that carries a limit sits on a field, and so does the path of a catalog's table.
+    boolean told = limit != NO_LIMIT || tellsItsTable(everything.schema());
+    if (columns.fields().length == 0 && told) columns = cheapestColumn(everything.schema());
     Integer rows = limit == NO_LIMIT ? null : Integer.valueOf(limit);
     return new PrunedScan(everything.narrowed(columns, predicates, rows), tally);
+  }
+
+  private static boolean tellsItsTable(StructType schema) {
+    return schema.fields().length > 0 && schema.fields()[0].metadata().contains(CATALOG_KEY);
   }
 
   private static StructType cheapestColumn(StructType schema) {

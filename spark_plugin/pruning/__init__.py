@@ -9,21 +9,22 @@ scan by itself, and leaves all filters in Spark's plan. When anything looks unfa
 What the source does with it (all of it is in the schema that Spark passes to `reader(schema)`):
 
     def reader(self, schema):
-        columns = strip_marker(schema)            # only the columns, and nested fields, that the query needs; may be empty
-        predicate = pushed_predicate(schema)      # Expression over logical paths to skip files, row groups and rows by; or None
-        limit = pushed_limit(schema)              # one partition must give exactly the first rows, this many; or None
+        columns = strip_marker(schema)          # only the columns, and nested fields, that the query needs; may be empty
+        predicate = pushed_predicate(schema)    # Expression over logical paths to skip files, row groups and rows by; or None
         ...
+        return limited(my_reader, schema)       # stops where the query wants no more rows
 
 `is_pruned(schema)` says whether the rule asked. Without it the schema is the whole one and there is no predicate: Spark's
 stock push-down never reaches the source, whatever the session's conf, because the reader must not define `pushFilters`
-at all. The predicate need not be applied exactly: rows that it is not true for may be left in, never others left out. A
-limit must be kept exactly; it never comes with a predicate.
+at all. The predicate need not be applied exactly: rows that it is not true for may be left in, never others left out. The
+limit is exact, Spark does not count again: that is why every reader goes through `limited`. It never comes with a predicate.
 
 The first partition of `partitions()` may carry `explain_text(report)` in any str attribute; then `explain()`, the
 driver's log and `status(spark).last_scan` say how many files and bytes were kept.
 """
 
 from spark_plugin.pruning.handover import explain_text, is_pruned, pushed_limit, pushed_predicate, strip_marker
+from spark_plugin.pruning.limited import limited
 from spark_plugin.pruning.rule import PruningStatus, install, status
 
 __all__ = [
@@ -31,6 +32,7 @@ __all__ = [
     "explain_text",
     "install",
     "is_pruned",
+    "limited",
     "pushed_limit",
     "pushed_predicate",
     "status",

@@ -117,8 +117,10 @@ def _expression(value: dict[str, Any]) -> tree.Expression:
             return tree.Comparison(name, left, right)
         case _, (operand, tree.Literal(str(pattern))) if name in _STRING_MATCHES:
             return tree.StringMatch(_STRING_MATCHES[name], operand, pattern)
-        case "IN", (operand, *options) if all(isinstance(option, tree.Literal) for option in options):
-            return tree.In(operand, tuple(options))
+        case "IN", (operand, *options):
+            constants = tuple(option for option in options if isinstance(option, tree.Literal))
+            if len(constants) == len(options):
+                return tree.In(operand, constants)
     raise ValueError(f"The pruning rule handed over a predicate that the source does not know: {value!r}.")
 
 

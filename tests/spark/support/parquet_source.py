@@ -1,11 +1,12 @@
 """A small Python data source over a directory of Parquet files, built on what the pruning rule hands over and nothing else.
 
-It drops exactly the rows that the predicate rejects, keeps exactly the files that have others, and stops at the limit:
-the most that a source may do, so that a rule which hands over too much shows as wrong rows.
+It drops exactly the rows that the predicate rejects and keeps exactly the files that have others: the most that a source
+may do, so that a rule which hands over too much shows as wrong rows.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -17,13 +18,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
-from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from delta_py.expressions import tree
-from spark_plugin.pruning import explain_text, is_pruned, pushed_limit, pushed_predicate, strip_marker
+from spark_plugin.pruning import explain_text, is_pruned, limited, pushed_predicate, strip_marker
 
 FORMAT = "pruning_test"
+
+_SPARK_SCHEMA = b"org.apache.spark.sql.parquet.row.metadata"
 
 
 class ParquetSource(DataSource):
@@ -33,15 +36,16 @@ class ParquetSource(DataSource):
 
     def schema(self) -> StructType:
         first = min(Path(self.options["path"]).glob("*.parquet"))
-        return from_arrow_schema(pq.read_schema(first))
+        text = pq.read_schema(first).metadata[_SPARK_SCHEMA].decode()
+        return StructType.fromJson(json.loads(text.replace(":false", ":true")))  # as Spark reads Parquet: everything may be null
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        return ParquetReader(self.options["path"], schema)
+        return limited(ParquetReader(self.options["path"], schema), schema)
 
 
 @dataclass
 class FilePartition(InputPartition):
-    files: list[Path]
+    file: Path | None
     report: str | None = None
 
 
@@ -50,29 +54,27 @@ class ParquetReader(DataSourceReader):
         self.path = path
         self.pruned = is_pruned(schema)
         self.schema = to_arrow_schema(strip_marker(schema), timezone="UTC")
-        self.limit = pushed_limit(schema)
         self.predicate = pushed_predicate(schema)
 
     def partitions(self) -> Sequence[InputPartition]:
         files = sorted(Path(self.path).glob("*.parquet"))
         kept = [file for file in files if self.predicate is None or self._table(file).num_rows]
         report = SimpleNamespace(files_total=len(files), bytes_total=_size(files), files_kept=len(kept), bytes_kept=_size(kept))
-        groups = [[file] for file in kept] if self.limit is None else [kept]
-        partitions = [FilePartition(group) for group in groups] or [FilePartition([])]
+        partitions = [FilePartition(file) for file in kept] or [FilePartition(None)]
         if self.pruned:
             partitions[0].report = explain_text(report)
         return partitions
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, FilePartition)
-        if not partition.files:
+        if partition.file is None:
             return
-        table = pa.concat_tables([self._table(file) for file in partition.files]).slice(0, self.limit)
+        table = self._table(partition.file)
         if not self.schema.names:
             yield pa.RecordBatch.from_arrays([pa.nulls(table.num_rows)], ["_"]).select([])
             return
-        fitted = pa.Table.from_arrays([_fit(table.column(f.name), f.type) for f in self.schema], schema=self.schema)
-        yield from fitted.to_batches(max_chunksize=10_000)
+        columns = [_fit(table.column(field.name).combine_chunks(), field.type) for field in self.schema]
+        yield from pa.Table.from_arrays(columns, schema=self.schema).to_batches(max_chunksize=10_000)
 
     def _table(self, file: Path) -> pa.Table:
         table = pq.read_table(file, partitioning=None)
@@ -83,16 +85,16 @@ def _size(files: list[Path]) -> int:
     return sum(file.stat().st_size for file in files)
 
 
-def _fit(column: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray:
-    """The column with only the nested fields that were asked for."""
-    if column.type.equals(wanted):
-        return column
-    if pa.types.is_timestamp(wanted):
-        return column.cast(wanted)
-    array = column.combine_chunks()
-    assert pa.types.is_struct(wanted), f"{column.type} was asked for as {wanted}"
-    children = [array.field(field.name) for field in wanted]
-    return pa.chunked_array([pa.StructArray.from_arrays(children, fields=list(wanted), mask=array.is_null())])
+def _fit(array: pa.Array, wanted: pa.DataType) -> pa.Array:
+    """The values with only the nested fields that were asked for."""
+    if array.type.equals(wanted):
+        return array
+    if pa.types.is_struct(wanted):
+        children = [_fit(array.field(field.name), field.type) for field in wanted]
+        return pa.StructArray.from_arrays(children, fields=list(wanted), mask=array.is_null())
+    if pa.types.is_list(wanted):
+        return pa.ListArray.from_arrays(array.offsets, _fit(array.values, wanted.value_type), type=wanted, mask=array.is_null())
+    return array.cast(wanted)
 
 
 def _mask(predicate: tree.Expression) -> pc.Expression:
@@ -134,4 +136,4 @@ def _comparison(op: str, left: pc.Expression, right: pc.Expression) -> pc.Expres
             return left > right
         case ">=":
             return left >= right
-    return pc.fill_null(left == right, False) | (left.is_null() & right.is_null())
+    return pc.coalesce(left == right, pc.scalar(False)) | (left.is_null() & right.is_null())

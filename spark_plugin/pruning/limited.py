@@ -1,0 +1,47 @@
+"""A reader that stops at the limit which Spark handed over with the schema."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceReader, InputPartition
+from pyspark.sql.types import StructType
+
+from spark_plugin.pruning.handover import pushed_limit
+
+
+def limited(reader: DataSourceReader, schema: StructType) -> DataSourceReader:
+    """The reader, cut to the limit in the schema that Spark passed to `DataSource.reader`; itself if there is none.
+
+    reader: its `read` gives Arrow batches. Spark drops its own limit where it hands one over, so exactly that many rows, or
+    all if there are fewer, must come out: of one partition, as a task does not know of others.
+    """
+    limit = pushed_limit(schema)
+    return reader if limit is None else _LimitedReader(reader, limit)
+
+
+class _AllPartitions(InputPartition):
+    def __init__(self, partitions: list[InputPartition]) -> None:
+        super().__init__(None)
+        self.partitions = partitions
+
+
+class _LimitedReader(DataSourceReader):
+    def __init__(self, reader: DataSourceReader, limit: int) -> None:
+        self._reader = reader
+        self._limit = limit
+
+    def partitions(self) -> list[InputPartition]:
+        return [_AllPartitions(list(self._reader.partitions()))]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        assert isinstance(partition, _AllPartitions)
+        left = self._limit
+        for part in partition.partitions:
+            for batch in self._reader.read(part):
+                assert isinstance(batch, pa.RecordBatch)
+                yield batch.slice(0, left)
+                left -= min(left, batch.num_rows)
+                if left == 0:
+                    return
