@@ -65,13 +65,15 @@ class StatsCollector:
 
     def to_json(self) -> str:
         """The statistics of all rows so far; tightBounds is true because no row of a new file is deleted."""
-        minimum, maximum, nulls = {}, {}, {}
+        minimum: dict[str, Any] = {}
+        maximum: dict[str, Any] = {}
+        nulls: dict[str, Any] = {}
         for path, _ in self._leaves:
             _put(nulls, path, self._null_counts[path])
             _put(minimum, path, self._lower(path))
             _put(maximum, path, self._upper(path))
-        stats = {"numRecords": self._row_count, "minValues": minimum, "maxValues": maximum, "nullCount": nulls, "tightBounds": True}
-        return orjson.dumps(stats).decode()
+        bounds = {"minValues": minimum, "maxValues": maximum}
+        return orjson.dumps({"numRecords": self._row_count, **bounds, "nullCount": nulls, "tightBounds": True}).decode()
 
     def _lower(self, path: Path) -> Any:
         value = _python_value(self._minimum.get(path))

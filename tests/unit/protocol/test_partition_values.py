@@ -85,7 +85,8 @@ UNPARSABLE = [
     (LONG, "\uff11"),
     (DOUBLE, "1,5"), (DOUBLE, "1_000"), (DecimalType(5, 2), "1000"), (DecimalType(5, 2), "999.995"), (DecimalType(5, 2), "x"),
     (DecimalType(5, 2), "1e99999999999999999999"), (DATE, "2024-02-30"), (DATE, "20240101"), (DATE, "today"),
-    (TIMESTAMP, "2024-01-01 25:00:00"), (TIMESTAMP, "noon"), (TIMESTAMP, "2024-01-01T1010"), (TIMESTAMP_NTZ, "2024-13-01 00:00:00"), (BOOLEAN, "maybe"),
+    (TIMESTAMP, "2024-01-01 25:00:00"),
+    (TIMESTAMP, "noon"), (TIMESTAMP, "2024-01-01T1010"), (TIMESTAMP_NTZ, "2024-13-01 00:00:00"), (BOOLEAN, "maybe"),
     (BOOLEAN, "x"),
 ]  # fmt: skip
 
