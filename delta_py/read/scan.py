@@ -285,7 +285,8 @@ def _filter_columns(
     output = StructType(tuple(column.logical for column in columns))
     paths = columns_of(predicate)
     lacking = {path[0] for path in paths if not _has_path(output, path)}
-    needed = [_only_paths(find_path(config.schema, (name,))[0], paths) for name in sorted(lacking)]
+    own = {name: known[name].logical if name in known else find_path(config.schema, (name,))[0] for name in lacking}
+    needed = [_only_paths(own[name], paths) for name in sorted(lacking)]
     return tuple(_scan_column(config, known, f) for f in needed)
 
 

@@ -1,0 +1,91 @@
+"""Whether rows written under an older schema can be given the columns of a newer one by adding nulls, and nothing else.
+
+    why_incompatible(older_metadata, newer_metadata) -> None, or what stands in the way
+
+The change data feed asks this of every version in its range: rows cannot be renamed, retyped or repartitioned on the way.
+Protocol: Column Mapping; Schema Serialization Format.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from delta_py.protocol import column_mapping
+from delta_py.protocol.actions import Metadata
+from delta_py.protocol.schema import ArrayType, DataType, MapType, Path, StructField, StructType, parse_schema, type_name
+
+
+def why_incompatible(older: Metadata, newer: Metadata) -> str | None:
+    """None if the newer schema has all that the older has, at most with added fields; else the first difference.
+
+    A field may not be renamed, dropped, of another type, or non-null where it was nullable; partition columns and the
+    use of column mapping may not change, but mapping may be turned on.
+    """
+    old_schema, new_schema = parse_schema(older.schema_string), parse_schema(newer.schema_string)
+    if [name.lower() for name in older.partition_columns] != [name.lower() for name in newer.partition_columns]:
+        return f"partition columns ({', '.join(older.partition_columns)}) became ({', '.join(newer.partition_columns)})"
+    old_mode, new_mode = column_mapping.mode(older.configuration), column_mapping.mode(newer.configuration)
+    if new_mode == "none":
+        return _struct(old_schema, new_schema, ()) if old_mode == "none" else "column mapping was turned off"
+    return _mapping(old_schema, new_schema, old_mode, new_mode) or _struct(old_schema, new_schema, ())
+
+
+def _mapping(old_schema: StructType, new_schema: StructType, old_mode: str, new_mode: str) -> str | None:
+    """A renamed or dropped field. Turning mapping on gives each column its own name as physical name."""
+    if old_mode not in ("none", new_mode):
+        return f"the column mapping mode {old_mode} became {new_mode}"
+    old, new = dict(_names(old_schema, old_mode)), dict(_names(new_schema, new_mode))
+    for physical, name in old.items():
+        if physical not in new:
+            return f"column {name} was dropped"
+        if new[physical] != name:
+            return f"column {name} was renamed to {new[physical]}"
+    return None
+
+
+def _names(data_type: DataType, mode: str, path: Path = ()) -> Iterator[tuple[Path, str]]:
+    """The physical path of every field at any depth, with its logical name."""
+    match data_type:
+        case StructType(fields):
+            for f in fields:
+                inner = (*path, column_mapping.physical_name(f, mode))
+                yield inner, f.name
+                yield from _names(f.data_type, mode, inner)
+        case ArrayType(element, _):
+            yield from _names(element, mode, (*path, "element"))
+        case MapType(key, value, _):
+            yield from _names(key, mode, (*path, "key"))
+            yield from _names(value, mode, (*path, "value"))
+
+
+def _struct(old: StructType, new: StructType, path: Path) -> str | None:
+    known: Mapping[str, StructField] = {f.name.lower(): f for f in new.fields}
+    for f in old.fields:
+        where = (*path, f.name)
+        found = known.get(f.name.lower())
+        if found is None or found.name != f.name:
+            return f"column {'.'.join(where)} is gone"
+        if f.nullable and not found.nullable:
+            return f"column {'.'.join(where)} became NOT NULL"
+        reason = _type(f.data_type, found.data_type, where)
+        if reason is not None:
+            return reason
+    return None
+
+
+def _type(old: DataType, new: DataType, path: Path) -> str | None:
+    match old, new:
+        case StructType(), StructType():
+            return _struct(old, new, path)
+        case ArrayType(old_element, old_nulls), ArrayType(new_element, new_nulls):
+            tightened = _tightened(old_nulls, new_nulls, (*path, "element"))
+            return tightened or _type(old_element, new_element, (*path, "element"))
+        case MapType(), MapType():
+            tightened = _tightened(old.value_contains_null, new.value_contains_null, (*path, "value"))
+            keys = _type(old.key_type, new.key_type, (*path, "key"))
+            return tightened or keys or _type(old.value_type, new.value_type, (*path, "value"))
+    return None if old == new else f"column {'.'.join(path)} was {type_name(old)} and became {type_name(new)}"
+
+
+def _tightened(old_nulls: bool, new_nulls: bool, path: Path) -> str | None:
+    return f"column {'.'.join(path)} became NOT NULL" if old_nulls and not new_nulls else None
