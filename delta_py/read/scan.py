@@ -201,7 +201,7 @@ def make_state(
     if options.metadata_column:
         known[METADATA_COLUMN] = metadata_scan_column()
     wanted = _wanted_fields(config.schema, columns, known)
-    scan_columns = tuple(known[f.name] if known.get(f.name) == f else _scan_column(config, known, f) for f in wanted)
+    scan_columns = tuple(_scan_column(config, known, f) for f in wanted)
     row_predicate = _row_predicate(config, predicate, options)
     state = ScanState(
         table_root=table_root,
