@@ -7,7 +7,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from delta_py.errors import CorruptTableError
-from delta_py.protocol.paths import decode_path, decode_paths, encode_path, partition_directory
+from delta_py.protocol.paths import (
+    MAX_VERSION,
+    commit_file_name,
+    decode_path,
+    decode_paths,
+    encode_path,
+    parse_log_name,
+    partition_directory,
+    version_prefix,
+)
 
 CHARACTERS = st.characters(exclude_categories=["Cs"])
 RAW = st.text(st.one_of(st.sampled_from("%/:#?+ 20aAfF."), CHARACTERS), max_size=12)
@@ -56,3 +65,16 @@ def test_partition_directories_keep_columns_apart(values: list[tuple[str, str]])
     segments = partition_directory(values).split("/")
     assert len(segments) == len(values)
     assert all(segment.count("=") == 1 for segment in segments)
+
+
+@given(st.one_of(st.text(max_size=40), st.text("0123456789.jsonparquetcheckpointcompactedcrc_-", max_size=60)))
+def test_any_name_is_a_log_name_or_none(name: str) -> None:
+    parsed = parse_log_name(name)
+    assert parsed is None or parsed.name == name
+
+
+@given(st.lists(st.integers(0, MAX_VERSION), min_size=2, max_size=5))
+def test_names_of_the_log_sort_as_their_versions(versions: list[int]) -> None:
+    names = sorted(commit_file_name(version) for version in versions)
+    assert [parsed.version for name in names if (parsed := parse_log_name(name)) is not None] == sorted(versions)
+    assert all(commit_file_name(version).startswith(version_prefix(version)) for version in versions)
