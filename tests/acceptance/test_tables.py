@@ -24,7 +24,7 @@ from tests.support.corpus import Case, case_names, check_title, load_case
 from tests.support.digest import digest
 from tests.support.rows import difference
 from tests.support.spark_types import arrow_columns, json_columns, without_collation
-from tests.support.variants import canonical_json, has_variant, variants_as_json
+from tests.support.variant_json import canonical_json, has_variant, variants_as_json
 
 Check = Mapping[str, Any]
 

@@ -20,7 +20,7 @@ from tests.acceptance.test_tables import BEYOND_PYTHON_FILTERS
 from tests.support.corpus import Case, case_names, check_title, load_case
 from tests.support.rows import difference
 from tests.support.spark_types import json_columns
-from tests.support.variants import canonical_json
+from tests.support.variant_json import canonical_json
 
 Check = Mapping[str, Any]
 
