@@ -27,7 +27,9 @@ def _int(value: Any, name: str, action: str, *, minimum: int | None = None) -> i
     """An integer field; refuses fractions, text, booleans, what does not fit 64 bits, and what is below `minimum`."""
     good = isinstance(value, int) and not isinstance(value, bool) and -(2**63) <= value < 2**63
     if not good or (minimum is not None and value < minimum):
-        raise CorruptTableError(f"{action}.{name} is {value!r}, which is no valid number. The log is damaged.", field=f"{action}.{name}")
+        raise CorruptTableError(
+            f"{action}.{name} is {value!r}, which is no valid number. The log is damaged.", field=f"{action}.{name}"
+        )
     return int(value)
 
 

@@ -188,7 +188,12 @@ def _type_to_json(data_type: DataType) -> Any:
         case ArrayType(element, contains_null):
             return {"type": "array", "elementType": _type_to_json(element), "containsNull": contains_null}
         case MapType(key, value, contains_null):
-            return {"type": "map", "keyType": _type_to_json(key), "valueType": _type_to_json(value), "valueContainsNull": contains_null}
+            return {
+                "type": "map",
+                "keyType": _type_to_json(key),
+                "valueType": _type_to_json(value),
+                "valueContainsNull": contains_null,
+            }
         case StructType(fields):
             return {"type": "struct", "fields": [field_to_json(f) for f in fields]}
 
@@ -215,7 +220,10 @@ def to_arrow_type(data_type: DataType) -> pa.DataType:
         case ArrayType(element, contains_null):
             return pa.list_(pa.field("element", to_arrow_type(element), nullable=contains_null))
         case MapType(key, value, contains_null):
-            return pa.map_(pa.field("key", to_arrow_type(key), nullable=False), pa.field("value", to_arrow_type(value), nullable=contains_null))
+            return pa.map_(
+                pa.field("key", to_arrow_type(key), nullable=False),
+                pa.field("value", to_arrow_type(value), nullable=contains_null),
+            )
         case StructType(fields):
             return pa.struct([to_arrow_field(f) for f in fields])
 
