@@ -1,0 +1,164 @@
+"""Delta schema <-> Spark schema.
+
+Both are written in the same JSON; what differs is metadata. A field's `delta.*` entries (column mapping, generated and
+identity columns, type changes) are the log's own business and stay out of a DataFrame's schema; comments, the types of
+char and varchar columns, collations and everything of the user's stay in. Nullability is the table's.
+Protocol: Schema Serialization Format.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import orjson
+from pyspark.errors import PySparkException
+from pyspark.sql import types as spark
+
+from delta_py.errors import CorruptTableError, SchemaMismatchError, UnsupportedOperationError
+from delta_py.protocol.schema import (
+    ArrayType,
+    DataType,
+    MapType,
+    StructField,
+    StructType,
+    parse_schema,
+    schema_to_json,
+    type_name,
+)
+
+
+def with_metadata(schema: spark.StructType, key: str, value: str) -> spark.StructType:
+    """The schema with an entry added to the metadata of every field."""
+    return spark.StructType(
+        [spark.StructField(f.name, f.dataType, f.nullable, {**(f.metadata or {}), key: value}) for f in schema.fields]
+    )
+
+
+def metadata_value(schema: spark.StructType, key: str) -> str | None:
+    """What a field has under the key; the first field that has it."""
+    return next((str(f.metadata[key]) for f in schema.fields if key in (f.metadata or {})), None)
+
+
+def without_metadata(schema: spark.StructType, key: str) -> spark.StructType:
+    """The schema without the entry in any field."""
+    kept = [{k: v for k, v in (f.metadata or {}).items() if k != key} for f in schema.fields]
+    fields = zip(schema.fields, kept, strict=True)
+    return spark.StructType([spark.StructField(f.name, f.dataType, f.nullable, metadata) for f, metadata in fields])
+
+
+def to_spark_schema(schema: StructType) -> spark.StructType:
+    """Raises UnsupportedOperationError for a column whose type Spark does not have, by its name."""
+    try:
+        return _parse(schema)
+    except _UNKNOWN_TYPE:
+        for field in schema.fields:
+            _check_type(field)
+        raise
+
+
+def from_spark_schema(schema: spark.StructType) -> StructType:
+    """Raises UnsupportedOperationError for a column whose type Delta does not have (user-defined types, intervals)."""
+    for field in schema.fields:
+        _check_storable(field)
+    try:
+        return parse_schema(schema.json())
+    except CorruptTableError as error:
+        raise UnsupportedOperationError(f"The schema {schema.simpleString()} has no Delta form: {error.message}") from error
+
+
+_UNKNOWN_TYPE = (PySparkException, ValueError, KeyError)
+
+
+def _parse(schema: StructType) -> spark.StructType:
+    return spark.StructType.fromJson(orjson.loads(schema_to_json(_public(schema))))
+
+
+def _public(data_type: Any) -> Any:
+    """The type without the log's own field metadata, at any depth."""
+    match data_type:
+        case StructType(fields):
+            return StructType(tuple(StructField(f.name, _public(f.data_type), f.nullable, _public_metadata(f)) for f in fields))
+        case ArrayType(element, contains_null):
+            return ArrayType(_public(element), contains_null)
+        case MapType(key, value, contains_null):
+            return MapType(_public(key), _public(value), contains_null)
+    return data_type
+
+
+def _public_metadata(field: StructField) -> dict[str, Any]:
+    return {key: value for key, value in field.metadata.items() if not key.startswith("delta.")}
+
+
+def _check_type(field: StructField) -> None:
+    try:
+        _parse(StructType((field,)))
+    except _UNKNOWN_TYPE as error:
+        raise UnsupportedOperationError(
+            f"Column {field.name} has the type {type_name(field.data_type)}, which this Spark does not know. Leave it out with "
+            "option('columns', '...').",
+            column=field.name,
+        ) from error
+
+
+_NOT_STORABLE = (spark.UserDefinedType, spark.AnsiIntervalType, spark.CalendarIntervalType)
+
+
+def _check_storable(field: spark.StructField) -> None:
+    if _any_type(field.dataType, lambda kind: isinstance(kind, _NOT_STORABLE)):
+        raise UnsupportedOperationError(
+            f"Column {field.name} has the type {field.dataType.simpleString()}, which Delta tables cannot hold. "
+            "Cast it before writing.",
+            column=field.name,
+        )
+
+
+def _any_type(kind: spark.DataType, test: Callable[[spark.DataType], bool]) -> bool:
+    if test(kind):
+        return True
+    match kind:
+        case spark.StructType():
+            return any(_any_type(f.dataType, test) for f in kind.fields)
+        case spark.ArrayType():
+            return _any_type(kind.elementType, test)
+        case spark.MapType():
+            return _any_type(kind.keyType, test) or _any_type(kind.valueType, test)
+    return False
+
+
+# ---------------------------------------------------------------- what a reader was asked for
+
+
+def check_requested(own: StructType, requested: StructType) -> None:
+    """Whether columns can be handed out as `requested`: the same types, whatever the case of names; may be null where the
+    table's may.
+
+    own: the same columns of the table, in the same order. Raises SchemaMismatchError naming the column and both types.
+    """
+    for mine, wanted in zip(own.fields, requested.fields, strict=True):
+        if not _fits(mine.data_type, wanted.data_type):
+            raise SchemaMismatchError(
+                f"Column {wanted.name} was asked for as {type_name(wanted.data_type)}, and the table has it as "
+                f"{type_name(mine.data_type)}. Leave .schema(...) out, or give the table's types, and cast after reading.",
+                column=wanted.name,
+            )
+        if mine.nullable and not wanted.nullable:
+            raise SchemaMismatchError(
+                f"Column {wanted.name} was asked for as NOT NULL, and the table allows nulls in it. "
+                "Leave NOT NULL out of .schema(...).",
+                column=wanted.name,
+            )
+
+
+def _fits(mine: DataType, wanted: DataType) -> bool:
+    match mine, wanted:
+        case StructType(own), StructType(asked):
+            return len(own) == len(asked) and all(
+                a.name.lower() == b.name.lower() and b.nullable >= a.nullable and _fits(a.data_type, b.data_type)
+                for a, b in zip(own, asked, strict=True)
+            )
+        case ArrayType(own_element, own_null), ArrayType(asked_element, asked_null):
+            return asked_null >= own_null and _fits(own_element, asked_element)
+        case MapType(own_key, own_value, own_null), MapType(asked_key, asked_value, asked_null):
+            return asked_null >= own_null and _fits(own_key, asked_key) and _fits(own_value, asked_value)
+    return mine == wanted

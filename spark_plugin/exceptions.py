@@ -1,0 +1,187 @@
+"""Delta's errors under the names that delta-spark's users know, and their way through Spark.
+
+An error of ours is raised in one of Spark's Python workers and reaches the user as text inside an exception of Spark's.
+`install` makes pyspark hand out an exception that is both: `except ConcurrentAppendException` (or any class of
+delta_py.errors) catches it, and so does what caught it before (`AnalysisException`, `PySparkException`, ...).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, TypeVar
+
+from pyspark.errors import PySparkException
+
+from delta_py import errors
+from delta_py.errors import (
+    ChangeDataFeedError,
+    CommitOutcomeUnknownError,
+    ConcurrentAppendException,
+    ConcurrentDeleteDeleteException,
+    ConcurrentDeleteReadException,
+    ConcurrentTransactionException,
+    ConcurrentWriteException,
+    CorruptTableError,
+    DataFileError,
+    DeletionVectorError,
+    DeltaConcurrentModificationException,
+    DeltaError,
+    ExpressionError,
+    InvalidOptionError,
+    InvariantViolationError,
+    LogFileNotFoundError,
+    LogIntegrityError,
+    MetadataChangedException,
+    ProtocolChangedException,
+    SchemaMismatchError,
+    StorageError,
+    TableAlreadyExistsError,
+    TableNotFoundError,
+    TimestampOutOfRangeError,
+    UnsupportedOperationError,
+    UnsupportedTableFeatureError,
+    VersionNotFoundError,
+    VersionsNotContiguousError,
+)
+
+__all__ = [
+    "ChangeDataFeedError",
+    "CommitOutcomeUnknownError",
+    "ConcurrentAppendException",
+    "ConcurrentDeleteDeleteException",
+    "ConcurrentDeleteReadException",
+    "ConcurrentTransactionException",
+    "ConcurrentWriteException",
+    "CorruptTableError",
+    "DataFileError",
+    "DeletionVectorError",
+    "DeltaConcurrentModificationException",
+    "DeltaError",
+    "ExpressionError",
+    "InvalidOptionError",
+    "InvariantViolationError",
+    "LogFileNotFoundError",
+    "LogIntegrityError",
+    "MetadataChangedException",
+    "ProtocolChangedException",
+    "SchemaMismatchError",
+    "StorageError",
+    "TableAlreadyExistsError",
+    "TableNotFoundError",
+    "TimestampOutOfRangeError",
+    "UnsupportedOperationError",
+    "UnsupportedTableFeatureError",
+    "VersionNotFoundError",
+    "VersionsNotContiguousError",
+    "delta_error_of",
+    "install",
+]
+
+_RAISED = re.compile(r"delta_py\.errors\.(?P<name>\w+): \[(?P<condition>[A-Z0-9_.]+)\] (?P<message>.*)", re.DOTALL)
+# What Spark writes behind the message of the Python exception.
+_BEHIND = re.compile(
+    r"\n+(?:\s*SQLSTATE: |\s*at [\w$.]+\(|JVM stacktrace:|Driver stacktrace:|The above exception was |During handling of )"
+)
+
+_Spark = TypeVar("_Spark", bound=PySparkException)
+
+
+def delta_error_of(text: str) -> DeltaError | None:
+    """The last error of delta_py in the text of a Python traceback that Spark passes on; None if there is none."""
+    start = text.rfind("delta_py.errors.")
+    found = _RAISED.match(text, start) if start >= 0 else None
+    cls = None if found is None else getattr(errors, found["name"], None)
+    if found is None or not (isinstance(cls, type) and issubclass(cls, DeltaError)):
+        return None
+    message = _BEHIND.split(found["message"], maxsplit=1)[0].strip()
+    return cls(message, error_class=found["condition"])
+
+
+def translate(raised: PySparkException) -> PySparkException:
+    """The exception as one that is also a DeltaError, when that is what it carries; otherwise itself."""
+    if isinstance(raised, DeltaError):
+        return raised
+    error = delta_error_of(_message(raised))
+    if error is None:
+        return raised
+    cls = _both(type(error), type(raised))
+    made = cls.__new__(cls)
+    made.__dict__.update(raised.__dict__)
+    made.__dict__.update(error.__dict__)
+    made.args = error.args
+    return made.with_traceback(raised.__traceback__)
+
+
+def _message(raised: PySparkException) -> str:
+    """Without the JVM's stack trace, which str() would fetch and add."""
+    described = getattr(raised, "_desc", None)
+    return described if isinstance(described, str) else str(raised)
+
+
+_made: dict[tuple[type[DeltaError], type[PySparkException]], type[PySparkException]] = {}
+
+
+def _both(delta: type[DeltaError], spark: type[PySparkException]) -> type[PySparkException]:
+    """The class that is both, one for each pair."""
+    known = _made.get((delta, spark))
+    if known is None:
+        known = _made[delta, spark] = _make_class(delta, _catchable(spark))
+    return known
+
+
+def _make_class(delta: type[DeltaError], spark: type[PySparkException]) -> Any:
+    """Spark's own methods would speak of PYTHON_DATA_SOURCE_ERROR."""
+
+    def condition(self: DeltaError) -> str:
+        return self.error_class
+
+    namespace = {
+        "__str__": lambda self: f"[{self.error_class}] {self.message}",
+        "__reduce__": lambda self: (delta, (self.message,), {"error_class": self.error_class}),
+        "getCondition": condition,
+        "getErrorClass": condition,
+        "getSqlState": lambda self: self.sql_state,
+        "getMessage": lambda self: f"[{self.error_class}] {self.message}",
+        "getMessageParameters": lambda self: dict(self.message_parameters),
+        "__module__": delta.__module__,
+        "__doc__": delta.__doc__,
+    }
+    return type(delta.__name__, (delta, spark), namespace)
+
+
+def _catchable(spark: type[PySparkException]) -> type[PySparkException]:
+    """pyspark shows an UnknownException as the JVM's error, so what stands in for one must not be one."""
+    from pyspark.errors.exceptions.captured import CapturedException, UnknownException
+
+    return CapturedException if issubclass(spark, UnknownException) else spark
+
+
+# ---------------------------------------------------------------- installing
+
+
+def install(*, connect: bool) -> None:
+    """Let pyspark's conversion of the JVM's (or the Connect server's) exceptions go through `translate`. Idempotent."""
+    from pyspark.errors.exceptions import captured
+
+    _wrap(captured)
+    if connect:
+        from pyspark.errors.exceptions import connect as connect_exceptions
+        from pyspark.sql.connect.client import core
+
+        _wrap(connect_exceptions)
+        _wrap(core)
+
+
+def _wrap(module: Any) -> None:
+    convert: Callable[..., _Spark] = module.convert_exception
+    if getattr(convert, "_translates", False):
+        return
+
+    @wraps(convert)
+    def converted(*args: Any, **kwargs: Any) -> PySparkException:
+        return translate(convert(*args, **kwargs))
+
+    converted._translates = True  # type: ignore[attr-defined]
+    module.convert_exception = converted

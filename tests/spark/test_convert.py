@@ -1,0 +1,128 @@
+"""Schemas between Delta and Spark, and what a reader may be asked for."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from pyspark.sql import types as T
+from pyspark.sql.pandas.types import to_arrow_schema as spark_arrow_schema
+
+from delta_py.errors import SchemaMismatchError, UnsupportedOperationError
+from delta_py.protocol.schema import LONG, STRING, ArrayType, MapType, StructField, StructType, parse_schema, to_arrow_schema
+from spark_plugin.convert import check_requested, from_spark_schema, to_spark_schema
+
+
+def field(name: str, kind: Any, *, nullable: bool = True, **metadata: Any) -> dict[str, Any]:
+    return {"name": name, "type": kind, "nullable": nullable, "metadata": metadata}
+
+
+def struct(*fields: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "struct", "fields": list(fields)}
+
+
+def array(element: Any, *, contains_null: bool = True) -> dict[str, Any]:
+    return {"type": "array", "elementType": element, "containsNull": contains_null}
+
+
+def map_of(key: Any, value: Any) -> dict[str, Any]:
+    return {"type": "map", "keyType": key, "valueType": value, "valueContainsNull": False}
+
+
+NUMBERS = ["long", "integer", "short", "byte", "float", "double"]
+SIMPLE = [*NUMBERS, "string", "boolean", "binary", "date", "timestamp", "timestamp_ntz", "void", "variant"]
+EVERYTHING = struct(
+    *(field(f"c_{name}", name) for name in SIMPLE),
+    field("c_decimal", "decimal(38,10)"),
+    field(
+        "strict", struct(field("x", "integer", nullable=False), field("y", array("string", contains_null=False))), nullable=False
+    ),
+    field("deep", array(map_of("string", struct(field("a b.c", "timestamp"))))),
+    field("collated", "string", __COLLATIONS={"collated": "spark.UTF8_LCASE"}),
+    field("short", "string", __CHAR_VARCHAR_TYPE_STRING="char(5)", comment="five"),
+)
+
+
+def delta(value: dict[str, Any]) -> StructType:
+    return parse_schema(json.dumps(value))
+
+
+def test_schema_of_every_type_survives_the_way_to_spark_and_back() -> None:
+    assert from_spark_schema(to_spark_schema(delta(EVERYTHING))) == delta(EVERYTHING)
+
+
+def test_schema_in_spark_has_nullability_comments_and_special_types() -> None:
+    converted = to_spark_schema(delta(EVERYTHING))
+    assert converted["strict"].nullable is False
+    assert converted["strict"].dataType["x"].nullable is False  # type: ignore[index]
+    assert converted["strict"].dataType["y"].dataType.containsNull is False  # type: ignore[index]
+    assert converted["collated"].dataType == T.StringType("UTF8_LCASE")
+    assert converted["short"].metadata == {"__CHAR_VARCHAR_TYPE_STRING": "char(5)", "comment": "five"}
+    assert [converted[f"c_{name}"].dataType for name in ("void", "variant", "timestamp_ntz")] == [
+        T.NullType(),
+        T.VariantType(),
+        T.TimestampNTZType(),
+    ]
+
+
+def test_schema_in_spark_lacks_the_metadata_of_the_log_at_every_depth() -> None:
+    mapped = {"delta.columnMapping.id": 1, "delta.columnMapping.physicalName": "col-1", "mine": "kept"}
+    inside = struct(field("x", "long", **mapped))
+    converted = to_spark_schema(
+        delta(struct(field("a", inside, **mapped), field("b", array(inside)), field("c", map_of("string", inside))))
+    )
+    assert "delta." not in converted.json()
+    assert converted.json().count('"mine"') == 4
+
+
+def test_schema_arrow_types_are_those_that_spark_expects() -> None:
+    """What a reader yields is compared by Spark with its own to_arrow_schema."""
+    assert to_arrow_schema(delta(EVERYTHING)).equals(spark_arrow_schema(to_spark_schema(delta(EVERYTHING)), timezone="UTC"))
+
+
+def test_schema_with_a_type_unknown_to_spark_is_refused_by_column() -> None:
+    with pytest.raises(UnsupportedOperationError, match="Column geo has the type hologram"):
+        to_spark_schema(delta(struct(field("id", "long"), field("geo", "hologram"))))
+
+
+@pytest.mark.parametrize("kind", [T.DayTimeIntervalType(), T.ArrayType(T.YearMonthIntervalType()), T.CalendarIntervalType()])
+def test_frame_with_an_interval_is_refused_by_column(kind: T.DataType) -> None:
+    with pytest.raises(UnsupportedOperationError, match="Column wait"):
+        from_spark_schema(T.StructType([T.StructField("id", T.LongType()), T.StructField("wait", kind)]))
+
+
+# ---------------------------------------------------------------- what was asked for
+
+
+def one(kind: Any, *, nullable: bool = True, name: str = "a") -> StructType:
+    return StructType((StructField(name, kind, nullable),))
+
+
+@pytest.mark.parametrize(
+    ("own", "asked"),
+    [
+        (one(LONG), one(LONG, name="A")),
+        (one(LONG, nullable=False), one(LONG)),
+        (one(ArrayType(LONG, False)), one(ArrayType(LONG, True))),
+        (one(MapType(STRING, one(LONG, nullable=False), False)), one(MapType(STRING, one(LONG, name="A"), True))),
+    ],
+)
+def test_request_for_the_same_types_with_looser_nulls_is_fine(own: StructType, asked: StructType) -> None:
+    check_requested(own, asked)
+
+
+@pytest.mark.parametrize(
+    ("own", "asked"),
+    [
+        (one(LONG), one(STRING)),
+        (one(LONG), one(LONG, nullable=False)),
+        (one(ArrayType(LONG, True)), one(ArrayType(LONG, False))),
+        (one(one(LONG)), one(one(LONG, nullable=False))),
+        (one(one(LONG)), one(one(LONG, name="b"))),
+        (one(MapType(STRING, LONG, True)), one(MapType(STRING, LONG, False))),
+    ],
+)
+def test_request_for_another_type_or_stricter_nulls_is_refused(own: StructType, asked: StructType) -> None:
+    with pytest.raises(SchemaMismatchError, match="Column a was asked for as"):
+        check_requested(own, asked)

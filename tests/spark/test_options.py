@@ -1,0 +1,267 @@
+"""Options as Spark hands them over: text under lower-case names."""
+
+from __future__ import annotations
+
+import json
+import os
+from datetime import UTC, datetime
+
+import pytest
+
+from delta_py.errors import ChangeDataFeedError, DeltaError, InvalidOptionError, UnsupportedOperationError
+from spark_plugin.options import (
+    CLUSTER_BY,
+    MODE,
+    PARTITION_BY,
+    SESSION,
+    ChangeRange,
+    ReadOptions,
+    local_time_zone,
+    read_options,
+    write_options,
+)
+
+
+def read(**options: str) -> ReadOptions:
+    return read_options({"path": "/t", **options})
+
+
+def refusal(error: type[DeltaError], **options: str) -> DeltaError:
+    with pytest.raises(error) as caught:
+        read(**options)
+    return caught.value
+
+
+def milliseconds(*parts: int) -> int:
+    return round(datetime(*parts, tzinfo=UTC).timestamp() * 1000)  # type: ignore[misc,arg-type]
+
+
+# ---------------------------------------------------------------- names
+
+
+def test_read_options_in_any_case_are_known() -> None:
+    parsed = read(VERSIONASOF="3", ignoremissingfiles="TRUE", Columns="a", FOLLOWLATEST="false")
+    assert (parsed.version, parsed.ignore_missing_files, parsed.columns, parsed.follow_latest) == (3, True, ("a",), False)
+
+
+@pytest.mark.parametrize(
+    ("given", "nearest"),
+    [("versionAsOff", "versionAsOf"), ("timestamp", "timestampAsOf"), ("filters", "filter"), ("column", "columns")],
+)
+def test_read_option_unknown_is_refused_with_the_nearest_known_one(given: str, nearest: str) -> None:
+    error = refusal(InvalidOptionError, **{given: "1"})
+    assert error.error_class == "DELTA_UNKNOWN_OPTION"
+    assert repr(given) in str(error) and repr(nearest) in str(error)
+    assert error.message_parameters == {"option": given, "nearest": nearest}
+
+
+def test_write_option_unknown_is_refused_with_the_nearest_known_one() -> None:
+    with pytest.raises(InvalidOptionError, match="'mergeSchema'"):
+        write_options({"path": "/t", "merge_schema": "true"}, overwrite=False)
+
+
+def test_read_options_of_streams_have_no_meaning_in_a_batch() -> None:
+    assert read(maxFilesPerTrigger="10", skipChangeCommits="true") == read()
+
+
+def test_read_options_of_a_catalog_table_are_accepted_with_its_provider_only() -> None:
+    entry = {"owner": "me", "location": "file:/t", "comment": "all"}
+    assert read(provider="pydelta", **entry) == read()
+    assert refusal(InvalidOptionError, **entry).error_class == "DELTA_UNKNOWN_OPTION"
+
+
+# ---------------------------------------------------------------- the path
+
+
+def test_path_missing_is_refused_with_what_to_type() -> None:
+    with pytest.raises(InvalidOptionError, match="'path' is not specified") as caught:
+        read_options({})
+    assert "save(path)" in str(caught.value)
+
+
+def test_paths_with_one_element_is_that_path_and_with_two_is_refused() -> None:
+    assert read_options({"paths": '["/a"]'}).path == "/a"
+    with pytest.raises(InvalidOptionError, match="got 2 paths"):
+        read_options({"paths": '["/a", "/b"]'})
+
+
+# ---------------------------------------------------------------- time travel
+
+
+@pytest.mark.parametrize(("text", "version"), [("0", 0), ("12", 12), ("+1", 1), ("007", 7), (str(2**63 - 1), 2**63 - 1)])
+def test_version_that_is_a_whole_number_is_taken(text: str, version: int) -> None:
+    assert read(versionAsOf=text).version == version
+
+
+@pytest.mark.parametrize("text", ["-1", "x", "", " 1", "1.0", "1e3", "1_000", str(2**63), "9" * 30, "\u0663", "++1"])
+def test_version_that_is_none_is_refused(text: str) -> None:
+    error = refusal(InvalidOptionError, versionAsOf=text)
+    assert (error.error_class, error.sql_state) == ("DELTA_TIME_TRAVEL_INVALID_BEGIN_VALUE", "42604")
+    assert repr(text) in str(error)
+
+
+def test_version_and_timestamp_together_are_refused() -> None:
+    error = refusal(InvalidOptionError, versionAsOf="1", timestampAsOf="2024-01-01")
+    assert (error.error_class, error.sql_state) == ("DELTA_ONEOF_IN_TIMETRAVEL", "42601")
+
+
+def test_time_travel_with_a_change_feed_is_refused() -> None:
+    error = refusal(InvalidOptionError, versionAsOf="1", readChangeFeed="true", startingVersion="0")
+    assert error.error_class == "DELTA_UNSUPPORTED_TIME_TRAVEL_VIEWS"
+
+
+@pytest.mark.parametrize(
+    "other", [{"versionAsOf": "1"}, {"timestampAsOf": "2024"}, {"readChangeFeed": "true", "startingVersion": "0"}]
+)
+def test_follow_latest_with_a_version_is_refused(other: dict[str, str]) -> None:
+    assert "followLatest" in str(refusal(InvalidOptionError, followLatest="true", **other))
+
+
+@pytest.mark.parametrize(
+    ("text", "moment"),
+    [
+        ("2024", (2024, 1, 1)),
+        ("2024-03", (2024, 3, 1)),
+        ("2024-03-31", (2024, 3, 31)),
+        ("2024-3-1", (2024, 3, 1)),
+        ("2024-03-31 12:30:15", (2024, 3, 31, 12, 30, 15)),
+        ("2024-03-31T12:30:15.123", (2024, 3, 31, 12, 30, 15, 123000)),
+        ("2024-03-31 12:30:15.123456789", (2024, 3, 31, 12, 30, 15, 123000)),
+        ("2024-03-31 12:30:15Z", (2024, 3, 31, 12, 30, 15)),
+        ("2024-03-31 12:30:15+01:00", (2024, 3, 31, 11, 30, 15)),
+        ("2024-03-31 12:30:15 UTC", (2024, 3, 31, 12, 30, 15)),
+        ("2024-03-31 12:30:15 GMT+1", (2024, 3, 31, 11, 30, 15)),
+        ("2024-03-31 12:30:15 Europe/Paris", (2024, 3, 31, 10, 30, 15)),
+        ("2024-01-31T12:30:15Europe/Paris", (2024, 1, 31, 11, 30, 15)),
+    ],
+)
+def test_timestamp_in_each_spelling_of_spark_is_taken(text: str, moment: tuple[int, ...]) -> None:
+    assert read(timestampAsOf=text, timeZone="UTC").timestamp_ms == milliseconds(*moment)
+
+
+def test_timestamp_without_an_offset_is_in_the_session_time_zone() -> None:
+    session = json.dumps({"timeZone": "Asia/Tokyo"})
+    tokyo = read(timestampAsOf="2024-01-01 09:00:00", **{SESSION: session})
+    own = read(timestampAsOf="2024-01-01 09:00:00", timeZone="America/New_York", **{SESSION: session})
+    assert tokyo.timestamp_ms == milliseconds(2024, 1, 1)
+    assert own.timestamp_ms == milliseconds(2024, 1, 1, 14)
+
+
+@pytest.mark.parametrize(
+    "text", ["nope", "", "2024-13-01", "2024-02-30", "2024-01-01 25:00:00", "2024-01-01 10:00:00 Nowhere/Land"]
+)
+def test_timestamp_that_is_none_is_refused(text: str) -> None:
+    error = refusal(InvalidOptionError, timestampAsOf=text)
+    assert (error.error_class, error.sql_state) == ("DELTA_TIMESTAMP_INVALID", "42K09")
+
+
+def test_local_time_zone_follows_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", "Europe/Paris")
+    assert local_time_zone() == "Europe/Paris"
+    monkeypatch.setenv("TZ", "no such zone")
+    assert local_time_zone() != "no such zone"
+
+
+# ---------------------------------------------------------------- the change feed
+
+
+def test_change_feed_bounds_are_parsed() -> None:
+    assert read(readChangeFeed="true", startingVersion="2", endingVersion="5").changes == ChangeRange(2, 5)
+    by_time = read(readChangeData="true", startingTimestamp="2024-01-01", endingVersion="5", timeZone="UTC").changes
+    assert by_time == ChangeRange(ending_version=5, starting_timestamp_ms=milliseconds(2024, 1, 1))
+
+
+@pytest.mark.parametrize(
+    ("options", "condition"),
+    [
+        ({}, "DELTA_NO_START_FOR_CDC_READ"),
+        ({"endingVersion": "3"}, "DELTA_NO_START_FOR_CDC_READ"),
+        ({"startingVersion": "0", "startingTimestamp": "2024"}, "DELTA_MULTIPLE_CDC_BOUNDARY"),
+        ({"startingVersion": "0", "endingVersion": "1", "endingTimestamp": "2024"}, "DELTA_MULTIPLE_CDC_BOUNDARY"),
+    ],
+)
+def test_change_feed_without_one_start_and_at_most_one_end_is_refused(options: dict[str, str], condition: str) -> None:
+    assert refusal(ChangeDataFeedError, readChangeFeed="true", **options).error_class == condition
+
+
+def test_change_feed_with_a_start_that_is_no_version_is_refused() -> None:
+    assert refusal(InvalidOptionError, readChangeFeed="true", startingVersion="latest").error_class == "DELTA_VERSION_INVALID"
+
+
+def test_change_feed_bounds_without_the_feed_are_refused() -> None:
+    assert "readChangeFeed" in str(refusal(InvalidOptionError, startingVersion="0"))
+
+
+# ---------------------------------------------------------------- other values
+
+
+@pytest.mark.parametrize("name", ["readChangeFeed", "metadataColumn", "ignoreMissingFiles", "followLatest", "pruning"])
+def test_flag_with_another_value_is_refused(name: str) -> None:
+    error = refusal(InvalidOptionError, **{name: "yes"})
+    assert error.error_class == "DELTA_ILLEGAL_OPTION"
+    assert name in str(error) and "'yes'" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("text", "columns"),
+    [("a", ("a",)), (" a, b ,c", ("a", "b", "c")), ("`a,b`, `c``d`, e", ("a,b", "c`d", "e")), ("a,,b,", ("a", "b"))],
+)
+def test_columns_are_split_at_commas_outside_of_backticks(text: str, columns: tuple[str, ...]) -> None:
+    assert read(columns=text).columns == columns
+
+
+def test_columns_without_a_name_are_refused() -> None:
+    assert "columns" in str(refusal(InvalidOptionError, columns=" , "))
+
+
+def test_session_settings_are_taken_and_have_defaults() -> None:
+    told = {"timeZone": "UTC", "maxPartitionBytes": 1000, "openCostInBytes": 10, "wantedPartitions": 7}
+    session = read(**{SESSION: json.dumps(told)}).session
+    assert (session.max_partition_bytes, session.open_cost_bytes, session.wanted_partitions) == (1000, 10, 7)
+    plain = read().session
+    assert (plain.max_partition_bytes, plain.open_cost_bytes) == (128 << 20, 4 << 20)
+    assert plain.wanted_partitions == 2 * (os.cpu_count() or 1)
+
+
+# ---------------------------------------------------------------- writing
+
+
+def test_write_mode_is_what_the_seam_says_or_else_what_spark_says() -> None:
+    assert write_options({"path": "/t"}, overwrite=False).mode == "append"
+    for said, mode in {
+        "append": "append",
+        "Append": "append",
+        "errorIfExists": "error",
+        "error": "error",
+        "ignore": "ignore",
+    }.items():
+        assert write_options({"path": "/t", MODE: said}, overwrite=False).mode == mode
+
+
+def test_write_overwrite_is_refused_in_this_version() -> None:
+    with pytest.raises(UnsupportedOperationError, match="overwrite"):
+        write_options({"path": "/t"}, overwrite=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("mergeSchema", "true"), ("replaceWhere", "a = 1"), ("txnAppId", "x"), ("dataChange", "false"), (CLUSTER_BY, '["a"]')],
+)
+def test_write_option_that_is_not_supported_is_refused_by_name(name: str, value: str) -> None:
+    with pytest.raises(UnsupportedOperationError, match=name.removeprefix("pydelta.")):
+        write_options({"path": "/t", name.lower(): value}, overwrite=False)
+
+
+@pytest.mark.parametrize(("name", "value"), [("mergeSchema", "false"), ("dataChange", "TRUE"), ("optimizeWrite", "false")])
+def test_write_option_that_asks_for_nothing_is_accepted(name: str, value: str) -> None:
+    assert write_options({"path": "/t", name: value}, overwrite=False).mode == "append"
+
+
+def test_write_partitioning_and_user_metadata_are_taken() -> None:
+    parsed = write_options({"path": "/t", PARTITION_BY: '["a", "b c"]', "userMetadata": "load 7"}, overwrite=False)
+    assert (parsed.partition_by, parsed.user_metadata) == (("a", "b c"), "load 7")
+
+
+def test_write_table_properties_are_taken_apart_from_options() -> None:
+    parsed = write_options({"path": "/t", "delta.appendonly": "true"}, overwrite=False)
+    assert parsed.properties == {"delta.appendonly": "true"}
