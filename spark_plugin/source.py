@@ -1,0 +1,212 @@
+"""The data source that Spark knows as `pydelta`: batch reads and writes.
+
+Spark asks Python in several processes on the driver: one makes the DeltaSource and asks for the schema, others plan a
+read, make a writer, and commit; tasks run elsewhere. What they share travels in the pickled values of this file.
+
+    read    DeltaSource (pinned table) -> DeltaReader (ScanState) + DeltaPartitions (files) -> Arrow batches
+    write   DeltaSource -> DeltaWriter (WriteState) -> WrittenFiles -> one commit
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from typing import Any, NoReturn
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceWriter, InputPartition
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
+
+from delta_py.errors import UnsupportedOperationError
+from delta_py.protocol.schema import to_arrow_schema as delta_arrow_schema
+from delta_py.read.reader import read_files
+from delta_py.read.scan import FileGroup, Scan
+from delta_py.read.scan_state import ScanState
+from spark_plugin.convert import (
+    check_requested,
+    from_spark_schema,
+    metadata_value,
+    to_spark_schema,
+    with_metadata,
+    without_metadata,
+)
+from spark_plugin.options import (
+    CATALOG_KEY,
+    SessionSettings,
+    catalog_entry,
+    has_path,
+    read_options,
+    with_catalog_entry,
+    write_options,
+)
+from spark_plugin.pinned import Pinned, PinnedView, pin
+from spark_plugin.pruning import explain_text, limited, pushed_predicate, strip_marker
+
+FORMAT = "pydelta"
+
+_CREATE_WORKER = "pyspark.sql.worker.create_data_source"
+
+
+class DeltaSource(DataSource):
+    """One `load` or `save` of a Delta table.
+
+    In the process that Spark asks for the schema the table is looked at once, and what was found travels with this object,
+    so that every later planning reads the same version. `load` with a schema of the user's never asks for the schema;
+    that is why it happens when the object is made there. A table of a catalog comes without options, and is looked at anew
+    in each planning: its path is in the schema.
+    """
+
+    def __init__(self, options: dict[str, str]) -> None:
+        super().__init__(options)
+        self._pinned: Pinned | None = None
+        if _CREATE_WORKER in sys.modules and has_path(options):
+            self._pin()
+
+    @classmethod
+    def name(cls) -> str:
+        return FORMAT
+
+    def schema(self) -> StructType:
+        schema, entry = to_spark_schema(self._pin().schema), catalog_entry(self.options)
+        return schema if entry is None else with_metadata(schema, CATALOG_KEY, entry)
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """schema: the columns that are wanted: all, those of the user's `.schema(...)`, or those of the pruning rule."""
+        self.options = self._told_options(schema)
+        pinned, columns = self._pin(), strip_marker(schema)
+        if isinstance(pinned, PinnedView):
+            return limited(RowsReader(pinned.rows(), columns), schema)
+        requested = from_spark_schema(columns)
+        scan = pinned.plan(requested, pushed_predicate(schema) if pinned.options.pruning else None)
+        check_requested(scan.output_schema, requested)
+        return limited(DeltaReader(scan, columns, pinned.options.session), schema)
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        from spark_plugin.writer import DeltaWriter  # every worker process that reads would pay for it
+
+        columns = from_spark_schema(without_metadata(schema, CATALOG_KEY))
+        return DeltaWriter.open(write_options(self._told_options(schema), overwrite=overwrite), columns)
+
+    def streamReader(self, schema: StructType) -> NoReturn:
+        raise _no_streaming("read from")
+
+    def simpleStreamReader(self, schema: StructType) -> NoReturn:
+        raise _no_streaming("read from")
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> NoReturn:
+        raise _no_streaming("written to")
+
+    def _told_options(self, schema: StructType) -> dict[str, str]:
+        return with_catalog_entry(self.options, metadata_value(schema, CATALOG_KEY))
+
+    def _pin(self) -> Pinned:
+        if self._pinned is None:
+            self._pinned = pin(read_options(self.options))
+        return self._pinned
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Spark pickles this object into every task too, where nobody asks it anything: then without the pinned table."""
+        return self.__dict__ if _CREATE_WORKER in sys.modules else {**self.__dict__, "_pinned": None}
+
+
+def _no_streaming(verb: str) -> UnsupportedOperationError:
+    return UnsupportedOperationError(
+        f"Tables cannot be {verb} as a stream in this version. Use spark.read and df.write in batches."
+    )
+
+
+# ---------------------------------------------------------------- reading
+
+
+class DeltaPartition(InputPartition):
+    """The files of one task. note: in the first partition, what pruning kept, for explain() and the log."""
+
+    def __init__(self, files: FileGroup, note: str = "") -> None:
+        super().__init__(None)
+        self.files = files
+        self.note = note
+
+
+class DeltaReader(DataSourceReader):
+    """A planned scan. It defines no pushFilters: Spark would hand over the filters of one query and use what came of them
+    for others; filters come with the schema instead (spark_plugin/pruning)."""
+
+    def __init__(self, scan: Scan, columns: StructType, settings: SessionSettings) -> None:
+        self._scan: Scan | None = scan
+        self._settings = settings
+        self._state: ScanState = scan.state
+        self._schema: pa.Schema = to_arrow_schema(columns, timezone="UTC")
+        _check_layout(delta_arrow_schema(scan.output_schema), self._schema)
+
+    def partitions(self) -> list[InputPartition]:
+        assert self._scan is not None, "planned on the driver only"
+        groups = self._scan.pack(
+            max_group_bytes=self._settings.max_partition_bytes,
+            open_cost_bytes=self._settings.open_cost_bytes,
+            wanted_groups=self._settings.wanted_partitions,
+        )
+        first, *others = groups or [FileGroup()]
+        return [DeltaPartition(first, explain_text(self._scan.report)), *(DeltaPartition(group) for group in others)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        assert isinstance(partition, DeltaPartition)
+        for batch in read_files(self._state, partition.files.scan_files()):
+            yield _relabelled(batch, self._schema)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Tasks get their files with their partition."""
+        return {**self.__dict__, "_scan": None}
+
+
+class RowsReader(DataSourceReader):
+    """Rows that are there already."""
+
+    def __init__(self, rows: pa.Table, columns: StructType) -> None:
+        schema = to_arrow_schema(columns, timezone="UTC")
+        self._batches = _columns_of(rows, schema).to_batches()
+
+    def partitions(self) -> list[InputPartition]:
+        return [InputPartition(None)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        yield from self._batches
+
+
+def _columns_of(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    """The table cut down to the columns, and nested fields, of the schema."""
+    if not schema.names:
+        return rows.select([])
+    return pa.Table.from_pylist(rows.select(schema.names).to_pylist(), schema=schema)
+
+
+# ---------------------------------------------------------------- Arrow types that Spark expects to the letter
+
+
+class _Relabel:
+    """A batch under another schema of the same layout, by the Arrow C data interface: nothing is copied."""
+
+    def __init__(self, batch: pa.RecordBatch, schema: pa.Schema) -> None:
+        self._batch, self._schema = batch, schema
+
+    def __arrow_c_array__(self, requested_schema: object = None) -> tuple[object, object]:
+        return self._schema.__arrow_c_schema__(), self._batch.__arrow_c_array__()[1]
+
+
+def _relabelled(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """Spark compares names and nullability at every depth; a user's own schema may differ from the table's in these."""
+    return batch if batch.schema.equals(schema) else pa.record_batch(_Relabel(batch, schema))
+
+
+def _check_layout(ours: pa.Schema, theirs: pa.Schema) -> None:
+    """Guards _relabelled: a batch under a schema of another layout would be read as garbage."""
+    assert _same_layout(pa.struct(list(ours)), pa.struct(list(theirs))), f"{ours} has not the layout of {theirs}"
+
+
+def _same_layout(one: pa.DataType, other: pa.DataType) -> bool:
+    """Whether arrays of the types have the same buffers: the same types but for names, nullability and metadata."""
+    if one.num_fields != other.num_fields or one.id != other.id:
+        return False
+    if one.num_fields == 0:
+        return bool(one == other)
+    return all(_same_layout(one.field(i).type, other.field(i).type) for i in range(one.num_fields))

@@ -1,0 +1,99 @@
+"""A table's history and its detail as rows, with the columns of DESCRIBE HISTORY and DESCRIBE DETAIL."""
+
+from __future__ import annotations
+
+import datetime as dt
+from urllib.parse import urlsplit
+
+import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_py.log.history import HISTORY_SCHEMA, history
+from delta_py.protocol.schema import DataType, StructType, from_arrow_schema
+from delta_py.snapshot import Snapshot
+from delta_py.storage.store import ObjectStore
+
+_TEXTS = pa.list_(pa.field("element", pa.string()))
+_TIME = pa.timestamp("us", tz="UTC")
+_CLUSTERING_DOMAIN = "delta.clustering"
+_PHYSICAL_NAME = "delta.columnMapping.physicalName"
+
+DETAIL_SCHEMA = pa.schema(
+    [
+        ("format", pa.string()),
+        ("id", pa.string()),
+        ("name", pa.string()),
+        ("description", pa.string()),
+        ("location", pa.string()),
+        ("createdAt", _TIME),
+        ("lastModified", _TIME),
+        ("partitionColumns", _TEXTS),
+        ("clusteringColumns", _TEXTS),
+        ("numFiles", pa.int64()),
+        ("sizeInBytes", pa.int64()),
+        ("properties", pa.map_(pa.string(), pa.string())),
+        ("minReaderVersion", pa.int32()),
+        ("minWriterVersion", pa.int32()),
+        ("tableFeatures", _TEXTS),
+    ]
+)
+
+
+VIEW_SCHEMAS = {"history": from_arrow_schema(HISTORY_SCHEMA), "detail": from_arrow_schema(DETAIL_SCHEMA)}
+
+
+def history_rows(store: ObjectStore) -> pa.Table:
+    """One row a commit that the log still has, newest first."""
+    return history(store)
+
+
+def detail_rows(snapshot: Snapshot) -> pa.Table:
+    """One row about a version. location is a URI; lastModified is the version's own time."""
+    metadata, protocol = snapshot.metadata, snapshot.protocol
+    file_count, size_bytes = 0, 0
+    for batch in snapshot.file_batches():
+        file_count += batch.files.num_rows
+        size_bytes += pc.sum(batch.files["size"]).as_py() or 0
+    row = {
+        "format": "delta",
+        "id": metadata.id,
+        "name": metadata.name,
+        "description": metadata.description,
+        "location": snapshot.table_root if urlsplit(snapshot.table_root).scheme else f"file:{snapshot.table_root}",
+        "createdAt": _time(metadata.created_time_ms),
+        "lastModified": _time(snapshot.timestamp_ms),
+        "partitionColumns": list(metadata.partition_columns),
+        "clusteringColumns": _clustering_columns(snapshot),
+        "numFiles": file_count,
+        "sizeInBytes": size_bytes,
+        "properties": sorted(metadata.configuration.items()),
+        "minReaderVersion": protocol.min_reader_version,
+        "minWriterVersion": protocol.min_writer_version,
+        "tableFeatures": list(snapshot.config.features),
+    }
+    return pa.Table.from_pylist([row], schema=DETAIL_SCHEMA)
+
+
+def _time(milliseconds: int | None) -> dt.datetime | None:
+    return None if milliseconds is None else dt.datetime(1970, 1, 1, tzinfo=dt.UTC) + dt.timedelta(milliseconds=milliseconds)
+
+
+def _clustering_columns(snapshot: Snapshot) -> list[str]:
+    """Logical names with dots between their parts; the log has them by physical name."""
+    domain = snapshot.domain_metadata().get(_CLUSTERING_DOMAIN)
+    if domain is None or domain.removed:
+        return []
+    physical = orjson.loads(domain.configuration).get("clusteringColumns", ())
+    return [".".join(_logical_path(snapshot.schema, path)) for path in physical]
+
+
+def _logical_path(schema: StructType, physical: list[str]) -> list[str]:
+    logical: list[str] = []
+    inside: DataType = schema
+    for name in physical:
+        fields = inside.fields if isinstance(inside, StructType) else ()
+        found = next((f for f in fields if f.metadata.get(_PHYSICAL_NAME, f.name) == name), None)
+        logical.append(name if found is None else found.name)
+        inside = inside if found is None else found.data_type
+    return logical

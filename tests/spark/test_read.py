@@ -1,0 +1,399 @@
+"""spark.read.format("pydelta"): rows, schema, the pinned version, errors."""
+
+from __future__ import annotations
+
+import pickle
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.errors import AnalysisException, PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from spark_plugin import DeltaTable, register
+from spark_plugin.exceptions import (
+    ChangeDataFeedError,
+    DataFileError,
+    DeltaError,
+    InvalidOptionError,
+    SchemaMismatchError,
+    TableNotFoundError,
+    UnsupportedOperationError,
+)
+from spark_plugin.options import read_options
+from spark_plugin.pinned import pin
+from spark_plugin.source import DeltaPartition, DeltaReader, DeltaSource
+from tests.support.small_table import append, make_table
+
+PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
+PRUNING = "spark.pydelta.pruning.enabled"
+
+
+def rows(start: int, stop: int, day: str = "mon") -> pa.Table:
+    ids = range(start, stop)
+    return pa.table(
+        {
+            "id": pa.array(ids, pa.int64()),
+            "name": [None if i % 5 == 0 else f"n{i}" for i in ids],
+            "st": pa.array([{"x": i, "y": f"y{i}"} for i in ids], pa.struct([("x", pa.int32()), ("y", pa.string())])),
+            "day": [day] * len(ids),
+        }
+    )
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> str:
+    """Three commits of ten rows each, partitioned by day: ids 0-9 mon, 10-19 tue, 20-29 wed."""
+    commits = [rows(0, 10, "mon"), rows(10, 20, "tue"), rows(20, 30, "wed")]
+    return make_table(tmp_path / "t", commits, partition_by=["day"])
+
+
+@pytest.fixture
+def conf(spark: SparkSession) -> Iterator[Any]:
+    """Sets session settings for one test."""
+    before: dict[str, str | None] = {}
+
+    def put(name: str, value: str) -> None:
+        before.setdefault(name, spark.conf.get(name, None))
+        spark.conf.set(name, value)
+
+    yield put
+    for name, value in before.items():
+        if value is None:
+            spark.conf.unset(name)
+        else:
+            spark.conf.set(name, value)
+
+
+def load(spark: SparkSession, path: str, **options: Any) -> DataFrame:
+    return spark.read.format("pydelta").options(**options).load(path)
+
+
+def ids(frame: DataFrame) -> list[int]:
+    return sorted(row["id"] for row in frame.select("id").collect())
+
+
+# ---------------------------------------------------------------- rows and schema
+
+
+def test_read_gives_all_rows_and_columns(spark: SparkSession, table: str) -> None:
+    frame = load(spark, table)
+    assert frame.columns == ["id", "name", "st", "day"]
+    assert frame.count() == 30
+    first = frame.orderBy("id").first()
+    assert first is not None and first.asDict(True) == {"id": 0, "name": None, "st": {"x": 0, "y": "y0"}, "day": "mon"}
+
+
+def test_read_of_an_empty_table_gives_its_columns_and_no_rows(spark: SparkSession, tmp_path: Path) -> None:
+    frame = load(spark, make_table(tmp_path / "t", [rows(0, 0)]))
+    assert (frame.columns, frame.count(), frame.collect()) == (["id", "name", "st", "day"], 0, [])
+
+
+@pytest.mark.parametrize("pruning", ["true", "false"])
+def test_read_of_a_part_of_the_columns_gives_them(spark: SparkSession, table: str, conf: Any, pruning: str) -> None:
+    conf(PRUNING, pruning)
+    frame = load(spark, table)
+    assert frame.selectExpr("sum(st.x)", "max(day)").collect() == [(435, "wed")]
+    assert frame.filter("name is null").select("st.y").count() == 6
+    assert frame.select().count() == 30
+
+
+def test_read_schema_has_nullability_and_comments(spark: SparkSession, tmp_path: Path) -> None:
+    schema = (
+        '{"type":"struct","fields":[{"name":"id","type":"long","nullable":false,"metadata":{"comment":"key"}},'
+        '{"name":"s","type":"string","nullable":true,"metadata":{"delta.generationExpression":"id"}}]}'
+    )
+    data = pa.table({"id": pa.array([1], pa.int64()), "s": ["a"]})
+    frame = load(spark, make_table(tmp_path / "t", [data], schema_json=schema))
+    assert [(f.name, f.nullable, f.metadata) for f in frame.schema] == [("id", False, {"comment": "key"}), ("s", True, {})]
+    assert frame.collect() == [(1, "a")]
+
+
+# ---------------------------------------------------------------- filters never go stale
+
+
+@pytest.mark.parametrize("pushdown", ["true", "false"])
+@pytest.mark.parametrize("pruning", ["true", "false"])
+def test_frame_queried_with_different_filters_gives_the_rows_of_each(
+    spark: SparkSession, table: str, conf: Any, pushdown: str, pruning: str
+) -> None:
+    conf(PUSHDOWN, pushdown)
+    conf(PRUNING, pruning)
+    frame = load(spark, table)
+    assert ids(frame.filter("id = 3")) == [3]
+    assert ids(frame.filter("id = 17")) == [17]
+    assert frame.count() == 30
+    assert ids(frame.filter("day = 'tue'")) == list(range(10, 20))
+    assert ids(frame.filter("id = 3").union(frame.filter("id = 25"))) == [3, 25]
+    joined = frame.filter("id < 5").alias("a").join(frame.filter("id > 2").alias("b"), "id")
+    assert ids(joined) == [3, 4]
+    frame.createOrReplaceTempView("stale")
+    assert spark.sql(
+        "select (select max(id) from stale where day = 'mon'), (select min(id) from stale where day = 'wed')"
+    ).collect() == [(9, 20)]
+
+
+# ---------------------------------------------------------------- the version is pinned
+
+
+def test_frame_reads_the_version_it_was_made_with_in_every_action(spark: SparkSession, table: str) -> None:
+    frame = load(spark, table)
+    append(Path(table), rows(30, 40, "thu"), partition_by=["day"])
+    assert (frame.count(), ids(frame)[-1]) == (30, 29)
+    assert ids(frame.alias("a").join(load(spark, table).alias("b"), "id")) == list(range(30))
+    assert load(spark, table).count() == 40
+
+
+def test_frame_with_a_schema_of_the_users_is_pinned_by_its_first_query(spark: SparkSession, table: str) -> None:
+    frame = spark.read.format("pydelta").schema("id bigint").load(table)
+    assert frame.count() == 30
+    append(Path(table), rows(30, 40, "thu"), partition_by=["day"])
+    assert ids(frame) == list(range(30))
+
+
+def test_follow_latest_reads_the_newest_version_in_each_query(spark: SparkSession, table: str) -> None:
+    frame = load(spark, table, followLatest="true")
+    assert ids(frame.filter("id >= 0")) == list(range(30))
+    append(Path(table), rows(30, 40, "thu"), partition_by=["day"])
+    assert ids(frame.filter("id >= 0")) == list(range(40))
+
+
+def test_follow_latest_with_a_replaced_table_is_refused(spark: SparkSession, table: str) -> None:
+    frame = load(spark, table, followLatest="true")
+    shutil.rmtree(table)
+    make_table(Path(table), [rows(0, 3)])
+    with pytest.raises(SchemaMismatchError, match="DELTA_SCHEMA_CHANGE_SINCE_ANALYSIS"):
+        frame.count()
+
+
+def test_pinned_table_plans_without_looking_for_the_version_again(table: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    pinned = pickle.loads(pickle.dumps(pin(read_options({"path": table}))))
+
+    def boom(*_: Any, **__: Any) -> None:
+        raise AssertionError("the log was listed again")
+
+    monkeypatch.setattr("delta_py.snapshot.load_segment", boom)
+    monkeypatch.setattr("delta_py.log.segment.load_segment", boom)
+    assert pinned.plan(pinned.schema, None).report.files_kept == 3
+
+
+def test_source_in_a_task_carries_neither_the_table_nor_its_files(table: str) -> None:
+    source = DeltaSource({"path": table})
+    reader = source.reader(source.schema())
+    assert isinstance(reader, DeltaReader)
+    assert len(pickle.dumps(source)) < 1000
+    text = pickle.dumps(reader)
+    assert b"part-" not in text and b".json" not in text
+
+
+# ---------------------------------------------------------------- partitions
+
+
+def test_partitions_hold_all_files_and_are_packed_by_bytes(table: str) -> None:
+    def sizes(**settings: int) -> list[int]:
+        source = DeltaSource({"path": table, "pydelta.session": str(settings).replace("'", '"')})
+        partitions = source.reader(source.schema()).partitions()
+        assert all(isinstance(part, DeltaPartition) for part in partitions)
+        return [len(list(part.files.scan_files())) for part in partitions if isinstance(part, DeltaPartition)]
+
+    assert sizes(wantedPartitions=1) == [3]
+    assert sizes(wantedPartitions=3) == [1, 1, 1]
+    assert sizes(wantedPartitions=100) == [1, 1, 1]
+    assert sizes(wantedPartitions=1, maxPartitionBytes=10 << 20, openCostInBytes=4 << 20) == [2, 1]
+
+
+# ---------------------------------------------------------------- the user's own schema
+
+
+def test_schema_of_the_users_restricts_the_columns(spark: SparkSession, table: str) -> None:
+    frame = spark.read.format("pydelta").schema("ID bigint, st struct<Y: string>").load(table)
+    assert frame.columns == ["ID", "st"]
+    assert frame.orderBy("ID").first() == (0, ("y0",))
+    assert frame.filter("id = 12").count() == 1
+
+
+def test_schema_of_the_users_may_allow_nulls_where_the_table_does_not(spark: SparkSession, tmp_path: Path) -> None:
+    strict = '{"type":"struct","fields":[{"name":"id","type":"long","nullable":false,"metadata":{}}]}'
+    path = make_table(tmp_path / "t", [pa.table({"id": pa.array([1], pa.int64())})], schema_json=strict)
+    assert spark.read.format("pydelta").schema("id bigint").load(path).collect() == [(1,)]
+
+
+@pytest.mark.parametrize(
+    ("schema", "condition"),
+    [
+        ("id int", "DELTA_METADATA_MISMATCH"),
+        ("id bigint not null", "DELTA_METADATA_MISMATCH"),
+        ("nope bigint", "DELTA_COLUMN_NOT_FOUND_IN_SCHEMA"),
+    ],
+)
+def test_schema_of_the_users_that_the_table_cannot_give_is_refused(
+    spark: SparkSession, table: str, schema: str, condition: str
+) -> None:
+    frame = spark.read.format("pydelta").schema(schema).load(table)
+    with pytest.raises(SchemaMismatchError) as caught:
+        frame.collect()
+    assert caught.value.error_class == condition
+
+
+# ---------------------------------------------------------------- options
+
+
+def test_options_filter_and_columns_do_by_hand_what_pruning_does(spark: SparkSession, table: str, conf: Any) -> None:
+    conf(PRUNING, "false")
+    frame = load(spark, table, columns="name, id", filter="day = 'tue' and st.x in (11, 12, 25)")
+    assert frame.columns == ["name", "id"]
+    assert sorted(frame.collect()) == [("n11", 11), ("n12", 12)]
+    assert ids(frame.filter("id > 11")) == [12]
+
+
+def test_option_filter_with_the_rule_gives_rows_for_which_both_are_true(spark: SparkSession, table: str) -> None:
+    frame = load(spark, table, filter="id % 2 = 0")
+    assert ids(frame.filter("id > 24")) == [26, 28]
+    assert frame.filter("id = 3").count() == 0
+
+
+def test_option_columns_with_an_unknown_column_is_refused(spark: SparkSession, table: str) -> None:
+    with pytest.raises(SchemaMismatchError, match="nope"):
+        load(spark, table, columns="id, nope")
+
+
+def test_option_metadata_column_adds_where_a_row_comes_from(spark: SparkSession, table: str) -> None:
+    frame = load(spark, table, metadataColumn="true")
+    assert frame.columns == ["id", "name", "st", "day", "_metadata"]
+    found = frame.filter("id = 13").select("_metadata.file_path", "_metadata.row_index").first()
+    assert found is not None and found["row_index"] == 3
+    assert "day=tue/part-" in found["file_path"]
+
+
+def test_option_ignore_missing_files_reads_the_files_that_are_there(spark: SparkSession, table: str) -> None:
+    next((Path(table) / "day=tue").glob("*.parquet")).unlink()
+    with pytest.raises(DataFileError, match="ignoreMissingFiles") as caught:
+        load(spark, table).collect()
+    assert caught.value.error_class == "DELTA_FILE_NOT_FOUND_DETAILED"
+    assert ids(load(spark, table, ignoreMissingFiles="true")) == [*range(10), *range(20, 30)]
+
+
+def test_option_unknown_is_refused_with_the_nearest(spark: SparkSession, table: str) -> None:
+    with pytest.raises(InvalidOptionError, match="'versionAsOf'"):
+        load(spark, table, versionsAsOf="1")
+
+
+# ---------------------------------------------------------------- errors
+
+
+def test_error_is_one_of_ours_and_one_of_sparks(spark: SparkSession, tmp_path: Path) -> None:
+    with pytest.raises(TableNotFoundError) as caught:
+        load(spark, str(tmp_path / "nothing"))
+    error = caught.value
+    assert isinstance(error, AnalysisException) and isinstance(error, PySparkException)
+    assert error.error_class == error.getCondition() == "DELTA_PATH_DOES_NOT_EXIST"
+    assert str(error).startswith("[DELTA_PATH_DOES_NOT_EXIST]") and "Traceback" not in str(error)
+    again = pickle.loads(pickle.dumps(error))
+    assert type(again) is TableNotFoundError and again.message == error.message
+
+
+def test_error_of_spark_itself_is_left_alone(spark: SparkSession, table: str) -> None:
+    with pytest.raises(AnalysisException) as caught:
+        load(spark, table).select("nope").collect()
+    assert not isinstance(caught.value, DeltaError)
+    assert caught.value.getCondition() == "UNRESOLVED_COLUMN.WITH_SUGGESTION"
+
+
+def test_load_of_two_paths_and_of_none_is_refused(spark: SparkSession, table: str) -> None:
+    with pytest.raises(InvalidOptionError, match="got 2 paths"):
+        spark.read.format("pydelta").load([table, table])
+    with pytest.raises(InvalidOptionError, match="'path' is not specified"):
+        spark.read.format("pydelta").load()
+
+
+def test_stream_of_a_table_is_refused_in_this_version(spark: SparkSession, table: str, tmp_path: Path) -> None:
+    stream = spark.readStream.format("pydelta").load(table)
+    with pytest.raises(PySparkException, match="as a stream"):
+        query = stream.writeStream.format("noop").option("checkpointLocation", str(tmp_path / "c")).start()
+        query.awaitTermination(60)
+
+
+# ---------------------------------------------------------------- change data feed
+
+
+def test_change_feed_gives_the_rows_of_the_range_and_its_end_is_pinned(spark: SparkSession, tmp_path: Path) -> None:
+    root = tmp_path / "t"
+    make_table(root, [rows(0, 3), rows(3, 5)], properties={"delta.enableChangeDataFeed": "true"})
+    frame = load(spark, str(root), readChangeFeed="true", startingVersion="1")
+    append(root, rows(5, 9))
+    assert frame.columns == ["id", "name", "st", "day", "_change_type", "_commit_version", "_commit_timestamp"]
+    assert frame.select("id", "_change_type", "_commit_version").orderBy("id").collect() == [(3, "insert", 1), (4, "insert", 1)]
+    assert load(spark, str(root), readChangeFeed="true", startingVersion=0, endingVersion=2).filter("id >= 4").count() == 5
+
+
+def test_change_feed_of_a_table_without_one_is_refused(spark: SparkSession, table: str) -> None:
+    with pytest.raises(ChangeDataFeedError):
+        load(spark, table, readChangeFeed="true", startingVersion="0").collect()
+    with pytest.raises(ChangeDataFeedError) as caught:
+        load(spark, table, readChangeFeed="true")
+    assert caught.value.error_class == "DELTA_NO_START_FOR_CDC_READ"
+
+
+# ---------------------------------------------------------------- SQL
+
+
+def test_catalog_table_over_a_path_is_read(spark: SparkSession, table: str) -> None:
+    spark.sql(f"create table in_catalog using pydelta options (path '{table}')")
+    try:
+        assert spark.sql("select max(id) from in_catalog where day = 'tue'").collect() == [(19,)]
+        assert spark.table("in_catalog").count() == 30
+        assert spark.sql("select count(*) from in_catalog").collect() == [(30,)]
+    finally:
+        spark.sql("drop table in_catalog")
+
+
+# ---------------------------------------------------------------- DeltaTable
+
+
+def test_delta_table_knows_a_table_from_a_directory(spark: SparkSession, table: str, tmp_path: Path) -> None:
+    assert DeltaTable.isDeltaTable(spark, table)
+    assert not DeltaTable.isDeltaTable(spark, str(tmp_path / "nothing"))
+    (tmp_path / "plain").mkdir()
+    (tmp_path / "plain" / "x.txt").write_text("x")
+    assert not DeltaTable.isDeltaTable(spark, str(tmp_path / "plain"))
+    with pytest.raises(TableNotFoundError):
+        DeltaTable.forPath(spark, str(tmp_path / "plain"))
+    with pytest.raises(UnsupportedOperationError, match="hadoopConf"):
+        DeltaTable.forPath(spark, table, {"fs.x": "y"})
+
+
+def test_delta_table_rows_are_those_of_the_newest_version(spark: SparkSession, table: str) -> None:
+    known = DeltaTable.forPath(spark, table)
+    append(Path(table), rows(30, 40, "thu"), partition_by=["day"])
+    assert known.toDF().count() == 40
+    assert known.alias("t").toDF().select("t.id").count() == 40
+
+
+def test_delta_table_history_has_the_columns_of_describe_history(spark: SparkSession, table: str) -> None:
+    history = DeltaTable.forPath(spark, table).history()
+    named = "version timestamp userId userName operation operationParameters job notebook clusterId readVersion"
+    assert " ".join(history.columns) == f"{named} isolationLevel isBlindAppend operationMetrics userMetadata engineInfo"
+    assert [(row["version"], row["operation"]) for row in history.collect()] == [(2, "WRITE"), (1, "WRITE"), (0, "WRITE")]
+    assert history.select("version", "job.jobId").first() == (2, None)
+    assert [row["version"] for row in DeltaTable.forPath(spark, table).history(1).collect()] == [2]
+
+
+def test_delta_table_detail_has_the_columns_of_describe_detail(spark: SparkSession, table: str) -> None:
+    detail = DeltaTable.forPath(spark, table).detail().first()
+    assert detail is not None
+    found = detail.asDict(True)
+    named = "format id name description location createdAt lastModified partitionColumns clusteringColumns numFiles"
+    assert " ".join(found) == f"{named} sizeInBytes properties minReaderVersion minWriterVersion tableFeatures"
+    assert (found["format"], found["location"], found["numFiles"]) == ("delta", f"file:{table}", 3)
+    assert (found["partitionColumns"], found["clusteringColumns"], found["properties"]) == (["day"], [], {})
+    assert found["sizeInBytes"] == sum(file.stat().st_size for file in Path(table).rglob("*.parquet"))
+    assert (found["minReaderVersion"], found["minWriterVersion"]) == (1, 4)
+    assert {"appendOnly", "invariants", "changeDataFeed"} <= set(found["tableFeatures"])
+
+
+def test_register_again_is_harmless(spark: SparkSession, table: str) -> None:
+    register(spark)
+    assert load(spark, table).count() == 30

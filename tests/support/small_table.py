@@ -1,0 +1,107 @@
+"""Small tables made by hand: one Parquet file a partition and commit, and the log beside them. No writer of ours is used."""
+
+from __future__ import annotations
+
+import json
+import os
+import uuid
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from delta_py.protocol.schema import from_arrow_schema, schema_to_json
+
+
+def make_table(
+    root: Path,
+    commits: Sequence[pa.Table],
+    *,
+    partition_by: Sequence[str] = (),
+    schema_json: str | None = None,
+    properties: Mapping[str, str] | None = None,
+    times_ms: Sequence[int] | None = None,
+) -> str:
+    """A table whose version n appends commits[n]. times_ms: when each was committed. Returns its path."""
+    schema_json = schema_json or schema_to_json(from_arrow_schema(commits[0].schema))
+    head = [
+        {"protocol": {"minReaderVersion": 1, "minWriterVersion": 4}},
+        {
+            "metaData": {
+                "id": str(uuid.uuid4()),
+                "format": {"provider": "parquet", "options": {}},
+                "schemaString": schema_json,
+                "partitionColumns": list(partition_by),
+                "configuration": dict(properties or {}),
+                "createdTime": 1_700_000_000_000,
+            }
+        },
+    ]
+    for version, rows in enumerate(commits):
+        append(root, rows, partition_by=partition_by, head=head if version == 0 else ())
+        if times_ms is not None:
+            log = root / "_delta_log" / f"{version:020d}.json"
+            os.utime(log, ns=(times_ms[version] * 1_000_000,) * 2)
+    return str(root)
+
+
+def append(root: Path, rows: pa.Table, *, partition_by: Sequence[str] = (), head: Sequence[Mapping[str, Any]] = ()) -> int:
+    """One more commit with the rows; returns its version."""
+    log = root / "_delta_log"
+    log.mkdir(parents=True, exist_ok=True)
+    version = len(list(log.glob("*.json")))
+    adds = [{"add": add} for add in _write_files(root, rows, tuple(partition_by))]
+    actions = [{"commitInfo": {"operation": "WRITE", "timestamp": 1_700_000_000_000 + version}}, *head, *adds]
+    (log / f"{version:020d}.json").write_text("".join(json.dumps(action) + "\n" for action in actions))
+    return version
+
+
+def _write_files(root: Path, rows: pa.Table, partition_by: tuple[str, ...]) -> list[dict[str, Any]]:
+    if not rows.num_rows:
+        return []
+    if not partition_by:
+        return [_write_file(root, "", {}, rows)]
+    adds = []
+    for values in rows.select(partition_by).group_by(list(partition_by)).aggregate([]).to_pylist():
+        mask = None
+        for name, value in values.items():
+            equal = pc.equal(rows[name], value)
+            mask = equal if mask is None else pc.and_(mask, equal)
+        texts = {name: str(value) for name, value in values.items()}
+        folder = "".join(f"{name}={quote(text)}/" for name, text in texts.items())
+        adds.append(_write_file(root, folder, texts, rows.filter(mask).drop_columns(list(partition_by))))
+    return adds
+
+
+def _write_file(root: Path, folder: str, partition_values: dict[str, str], rows: pa.Table) -> dict[str, Any]:
+    name = f"{folder}part-{uuid.uuid4()}.parquet"
+    path = root / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(rows, path)
+    return {
+        "path": quote(name),
+        "partitionValues": partition_values,
+        "size": path.stat().st_size,
+        "modificationTime": 1_700_000_000_000,
+        "dataChange": True,
+        "stats": json.dumps(_stats(rows)),
+    }
+
+
+def _stats(rows: pa.Table) -> dict[str, Any]:
+    plain = [name for name, kind in zip(rows.column_names, rows.schema.types, strict=True) if _has_bounds(kind)]
+    bounds = {name: pc.min_max(rows[name]).as_py() for name in plain}
+    return {
+        "numRecords": rows.num_rows,
+        "minValues": {name: both["min"] for name, both in bounds.items() if both["min"] is not None},
+        "maxValues": {name: both["max"] for name, both in bounds.items() if both["max"] is not None},
+        "nullCount": {name: rows[name].null_count for name in plain},
+    }
+
+
+def _has_bounds(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(kind) or pa.types.is_string(kind))
