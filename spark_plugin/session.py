@@ -1,0 +1,64 @@
+"""register(spark): everything that makes `format("pydelta")` complete in a session."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
+
+from spark_plugin import exceptions, pruning, seam
+from spark_plugin.source import DeltaSource
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_log = logging.getLogger("pydelta")
+_registered: WeakSet[Any] = WeakSet()
+_checked: set[str] = set()
+
+
+def register(spark: SparkSession) -> None:
+    """Make the format, its write modes, its errors and column pruning known to a session. Calling it again is harmless.
+
+    Classic sessions and Spark Connect. What cannot be had (pruning over Connect) is said once, with what to do instead.
+    """
+    connect = seam.is_connect(spark)
+    exceptions.install(connect=connect)
+    seam.install(connect=connect)
+    if spark not in _registered:
+        spark.dataSource.register(DeltaSource)
+        _registered.add(spark)
+    if not connect:
+        _check_workers(spark)
+    pruning.install(spark)
+
+
+def _check_workers(spark: SparkSession) -> None:
+    """Spark runs Python sources in processes of their own; warn when those will not find our packages."""
+    python = str(getattr(spark.sparkContext, "pythonExec", "python3"))
+    found = shutil.which(python)
+    if python in _checked or found == sys.executable:
+        return
+    _checked.add(python)
+    problem = "there is no such program" if found is None else _import_problem(found)
+    if problem is not None:
+        _log.warning(
+            "Spark's Python workers run %r, and there pydelta will not work: %s. Before the SparkSession is made, add the line: "
+            "os.environ['PYSPARK_PYTHON'] = %r",
+            python,
+            problem,
+            sys.executable,
+        )
+
+
+def _import_problem(python: str) -> str | None:
+    """Why the interpreter cannot run our workers; None if it can."""
+    command = [python, "-c", "import pyarrow, pyspark, delta_py.errors"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return str(error)
+    return None if done.returncode == 0 else done.stderr.strip().rpartition("\n")[2] or f"it ended with {done.returncode}"

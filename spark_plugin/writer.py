@@ -1,0 +1,71 @@
+"""Batch writes: `df.write.format("pydelta")`, as far as this version goes: create a table, and append.
+
+    DeltaWriter.open (driver: plan_write) -> write (tasks: write_files) -> commit (driver, another process: commit_write)
+
+Every step is delta_py's; what travels between them is a WritePlan and WrittenFiles.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Self
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
+
+from delta_py.commands.write import WritePlan, WriteRequest, abort_write, commit_write, plan_write
+from delta_py.errors import ProtocolChangedException
+from delta_py.protocol.schema import StructType
+from delta_py.storage.store import open_store
+from delta_py.write.files import WrittenFiles, write_files
+from spark_plugin.options import WriteOptions
+
+
+@dataclass(frozen=True)
+class TaskFiles(WriterCommitMessage):
+    """What one task wrote."""
+
+    written: WrittenFiles
+
+
+class DeltaWriter(DataSourceArrowWriter):
+    """One save. plan: None when there is nothing to do, as mode `ignore` found a table."""
+
+    def __init__(self, options: WriteOptions, plan: WritePlan | None) -> None:
+        self._options = options
+        self._plan = plan
+
+    @classmethod
+    def open(cls, options: WriteOptions, schema: StructType) -> Self:
+        """schema: of the DataFrame. Raises, before any task runs, what makes the write impossible."""
+        request = WriteRequest(options.mode, options.partition_by, configuration=options.properties)
+        plan = plan_write(open_store(options.path), schema, request)
+        return cls(options, None if isinstance(plan, int) else plan)
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        if self._plan is None:
+            return TaskFiles(WrittenFiles())
+        context = TaskContext.get()
+        return TaskFiles(write_files(self._plan.state, iterator, task=0 if context is None else context.partitionId()))
+
+    def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        if self._plan is None:
+            return
+        try:
+            commit_write(
+                open_store(self._options.path), self._plan, _written(messages), user_metadata=self._options.user_metadata
+            )
+        except ProtocolChangedException:
+            # Another writer created the table meanwhile, and our files are deleted: that is what `ignore` asks for.
+            if self._options.mode != "ignore":
+                raise
+
+    def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        abort_write(open_store(self._options.path), _written(messages))
+
+
+def _written(messages: Sequence[WriterCommitMessage | None]) -> list[WrittenFiles]:
+    """Of the tasks that finished; the others deleted their files themselves."""
+    return [message.written for message in messages if isinstance(message, TaskFiles)]
