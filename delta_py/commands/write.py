@@ -194,13 +194,18 @@ def _check_same_metadata(metadata: Metadata, request: WriteRequest) -> None:
         )
 
 
-def commit_write(store: ObjectStore, plan: WritePlan, parts: Iterable[WrittenFiles]) -> int:
-    """Commit what the tasks of a planned write have written; returns the version. Raises as Transaction.commit."""
+def commit_write(
+    store: ObjectStore, plan: WritePlan, parts: Iterable[WrittenFiles], *, user_metadata: str | None = None
+) -> int:
+    """Commit what the tasks of a planned write have written; returns the version. Raises as Transaction.commit.
+
+    user_metadata: text for the history.
+    """
     written = WrittenFiles.of_all(parts)
     transaction = _transaction(store, plan, written)
     metrics = {"numFiles": len(written.adds), "numOutputRows": written.row_count, "numOutputBytes": written.size_bytes}
     parameters = {"mode": plan.mode, "partitionBy": list(plan.state.partition_columns)}
-    return transaction.add(written).commit("WRITE", parameters, metrics=metrics)
+    return transaction.add(written).commit("WRITE", parameters, metrics=metrics, user_metadata=user_metadata)
 
 
 def _transaction(store: ObjectStore, plan: WritePlan, written: WrittenFiles) -> Transaction:
