@@ -1,7 +1,7 @@
 """The columns of a scan made from one file: from what was decoded, from the log's values, and from rows' positions.
 
 A plan holds what is the same for all files of one Parquet schema; files of a table mostly share one.
-Protocol: Row Tracking (how a row's id and commit version are told).
+Protocol: Reader Requirements for Row Tracking.
 """
 
 from __future__ import annotations

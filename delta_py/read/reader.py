@@ -151,7 +151,8 @@ class _ScanReader:
         of what is decoded, and only as long as it goes on to save work.
         """
         looker = self._looker
-        if self._row_filter is None or not looker.is_promising(parquet.metadata, plan, self._row_filter.columns):
+        needed = set() if self._row_filter is None else plan.leaves_of(self._row_filter.columns)
+        if self._row_filter is None or not looker.is_promising(parquet.metadata, needed, plan.leaves):
             yield from runs
             return
         narrow = plan.only(parquet, self._row_filter.columns)

@@ -19,7 +19,6 @@ from delta_py.expressions.evaluate import can_evaluate, evaluate
 from delta_py.expressions.tree import Column, Expression, columns_of, conjunction, conjuncts, transform_columns
 from delta_py.protocol.schema import Path, StructField, StructType
 from delta_py.read.buffers import Ndarray
-from delta_py.read.file_columns import FilePlan
 from delta_py.read.row_groups import find_leaf
 from delta_py.read.scan_state import ScanColumn, ScanState
 
@@ -72,13 +71,11 @@ class LookAhead:
     def __init__(self) -> None:
         self._looked = self._missed = 0
 
-    def is_promising(self, footer: Any, plan: FilePlan, columns: AbstractSet[int]) -> bool:
-        """columns: places of those that the predicate needs. Whether they are small beside the others, and looking paid
-        so far."""
+    def is_promising(self, footer: Any, needed: AbstractSet[int], leaves: Sequence[int]) -> bool:
+        """Whether the leaf columns that the predicate needs are small beside the others, and looking paid so far."""
         if self._looked >= _TRIES and self._missed * 2 < self._looked:
             return False
-        needed = plan.leaves_of(columns)
-        others = [leaf for leaf in plan.leaves if leaf not in needed]
+        others = [leaf for leaf in leaves if leaf not in needed]
         if not needed or not others:
             return False
         group = footer.row_group(0)

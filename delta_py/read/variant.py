@@ -55,7 +55,7 @@ def _rebuild_piece(path: str, array: pa.StructArray) -> pa.Array:
         stored = pc.if_else(pc.is_valid(array), _child(array, "metadata"), pa.scalar(None, pa.binary()))
         metadata = stored.dictionary_encode()
         codes = fixed_values(pc.fill_null(metadata.indices, 0), np.int32)
-        return _variant(array, _complete(_encode(array, codes, _Keys(metadata.dictionary)), array))
+        return _variant(array, _complete(_encode(array, pc.is_valid(array), codes, _Keys(metadata.dictionary)), array))
     except _Damaged as error:
         raise CannotRead(f"column {path} holds a damaged variant: {error}") from error
 
@@ -147,34 +147,38 @@ class _Keys:
 # ---------------------------------------------------------------- values
 
 
-def _encode(node: pa.StructArray, codes: Ndarray, keys: _Keys) -> pa.Array:
-    """The values of a group with `value` and `typed_value`, either of which the file may lack. codes: one a row."""
+def _encode(node: pa.StructArray, wanted: pa.Array, codes: Ndarray, keys: _Keys) -> pa.Array:
+    """The values of a group with `value` and `typed_value`, either of which the file may lack.
+
+    wanted: rows whose value is looked at; below a null anything may stand. codes: one a row.
+    """
     value, typed = _child(node, "value"), _child(node, "typed_value")
     if typed is None:
         assert value is not None
         return value
     if pa.types.is_struct(typed.type):
-        built = _encode_objects(value, typed, codes, keys)
+        built = _encode_objects(value, typed, wanted, codes, keys)
     elif pa.types.is_list(typed.type):
-        built = _encode_arrays(typed, codes, keys)
+        built = _encode_arrays(typed, wanted, codes, keys)
     else:
         built = _encode_primitives(typed)
     return built if value is None else pc.coalesce(built, value)
 
 
-def _encode_arrays(lists: pa.ListArray, codes: Ndarray, keys: _Keys) -> pa.Array:
+def _encode_arrays(lists: pa.ListArray, wanted: pa.Array, codes: Ndarray, keys: _Keys) -> pa.Array:
+    is_array = pc.and_(wanted, pc.is_valid(lists))
     offsets, elements = list_parts(lists)
     owner = np.repeat(np.arange(len(lists)), np.diff(offsets))
-    values = pc.fill_null(_encode(elements, codes[owner], keys), pa.scalar(_NULL, pa.binary()))
-    return _assemble(_Entries(owner, None, values), pc.is_valid(lists))
+    encoded = _encode(elements, is_array.take(pa.array(owner)), codes[owner], keys)
+    return _assemble(_Entries(owner, None, pc.fill_null(encoded, pa.scalar(_NULL, pa.binary()))), is_array)
 
 
-def _encode_objects(rest: pa.Array | None, typed: pa.StructArray, codes: Ndarray, keys: _Keys) -> pa.Array:
+def _encode_objects(rest: pa.Array | None, typed: pa.StructArray, wanted: pa.Array, codes: Ndarray, keys: _Keys) -> pa.Array:
     """Objects from their shredded fields and, where there are more, from the fields of the objects in `rest`."""
-    is_object = pc.is_valid(typed)
+    is_object = pc.and_(wanted, pc.is_valid(typed))
     parts = []
     for position, field in enumerate(typed.type):
-        values = _encode(_without_layout(typed.field(position)), codes, keys)
+        values = _encode(_without_layout(typed.field(position)), is_object, codes, keys)
         present = pc.and_(is_object, pc.is_valid(values))
         rows = np.flatnonzero(present.to_numpy(zero_copy_only=False))
         parts.append(_Entries(rows, keys.ids(field.name, codes[rows]), values.filter(present)))
