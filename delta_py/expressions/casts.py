@@ -7,6 +7,7 @@ text_casts.py.
 
 from __future__ import annotations
 
+import decimal
 from collections.abc import Callable
 from typing import Any
 
@@ -124,7 +125,7 @@ def _fractional_to_integral(values: Any, source: DataType, target: DataType) -> 
 
 
 def _to_boolean(values: Any, source: DataType, target: DataType) -> Any:
-    return pc.not_equal(values, pa.scalar(0).cast(values.type))
+    return pc.not_equal(values, zero_of(values.type))
 
 
 def _boolean_to_number(values: Any, source: DataType, target: DataType) -> Any:
@@ -340,6 +341,11 @@ _KNOWN_TO_SPARK = frozenset(
 )
 
 # ---------------------------------------------------------------- shared with the function files
+
+
+def zero_of(arrow_type: pa.DataType) -> Any:
+    """0 as a scalar of a numeric type (decimals of few digits included)."""
+    return pa.scalar(decimal.Decimal(0) if pa.types.is_decimal(arrow_type) else 0, arrow_type)
 
 
 def raise_first(bad: Any, values: Any, failure: Callable[[object], ExpressionError]) -> None:

@@ -39,10 +39,10 @@ def wrong_argument_count(name: str, given: int, wanted: str) -> ExpressionError:
     )
 
 
-def overflow(what: str) -> ExpressionError:
+def overflow(what: str, *, small: bool = False) -> ExpressionError:
     return ExpressionError(
         f"{what} leaves the range of its type. Cast an operand to a wider type.",
-        error_class="ARITHMETIC_OVERFLOW",
+        error_class="BINARY_ARITHMETIC_OVERFLOW" if small else "ARITHMETIC_OVERFLOW",
         sql_state="22003",
         function=what,
     )

@@ -5,14 +5,16 @@ Conditionals (coalesce, if, case) are not here: evaluate.py evaluates their bran
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
+from typing import Any
 
+from delta_py.expressions.failures import not_supported
 from delta_py.expressions.function_types import Function, not_evaluated
 from delta_py.expressions.functions_number import NUMBERS
 from delta_py.expressions.functions_text import TEXTS
 from delta_py.expressions.functions_time import TIMES
-from delta_py.protocol.schema import BOOLEAN, DATE, STRING, TIMESTAMP
+from delta_py.protocol.schema import BOOLEAN, DATE, STRING, TIMESTAMP, DataType
 
 FUNCTIONS: Mapping[str, Function] = MappingProxyType(
     {
@@ -48,4 +50,15 @@ ALIASES: Mapping[str, str] = MappingProxyType(
     }
 )
 
-CONDITIONALS = frozenset({"coalesce", "if", "case", "greatest", "least"})
+
+def call_values(name: str, arguments: Sequence[Any], constants: Sequence[Any], result: DataType) -> Any:
+    """A function of the table on Arrow values.
+
+    arguments: Arrays, or Scalars beside at least one Array. constants: the arguments' Python values where they are
+    literals; used at the positions that the function wants constant.
+    """
+    function = FUNCTIONS[name]
+    if function.run is None:
+        raise not_supported(f"The function {name}")
+    given = [constants[place] if place in function.constants else argument for place, argument in enumerate(arguments)]
+    return function.run(given, result)

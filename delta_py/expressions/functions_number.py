@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from delta_py.expressions.casts import fit_decimal, raise_first, wide_decimal, with_validity_of
+from delta_py.expressions.casts import fit_decimal, raise_first, wide_decimal, with_validity_of, zero_of
 from delta_py.expressions.coercion import (
     INTEGRAL_RANGE,
     MAX_PRECISION,
@@ -31,7 +31,7 @@ from delta_py.expressions.function_types import (
     fixed,
     numeric_argument,
 )
-from delta_py.protocol.schema import BOOLEAN, DOUBLE, FLOAT, LONG, STRING, VOID, DataType, DecimalType, to_arrow_type
+from delta_py.protocol.schema import BOOLEAN, BYTE, DOUBLE, FLOAT, LONG, SHORT, STRING, VOID, DataType, DecimalType, to_arrow_type
 
 _ARROW_DIGITS = 76
 _NAMES = {"+": "Addition", "-": "Subtraction", "*": "Multiplication", "/": "Division", "%": "Remainder", "div": "Division"}
@@ -147,7 +147,7 @@ def _checked(name: str, kernel: Any, arguments: list[Any], result: DataType) -> 
     try:
         return kernel(*arguments)
     except pa.ArrowInvalid as error:
-        raise overflow(_NAMES[name]) from error
+        raise overflow(_NAMES[name], small=result in (BYTE, SHORT)) from error
 
 
 def _on_decimals(name: str, kernel: Any, arguments: list[Any], result: DecimalType) -> Any:
@@ -187,7 +187,7 @@ def _abs(arguments: list[Any], result: DataType) -> Any:
 
 
 def _refuse_zero(name: str, dividend: Any, divisor: Any) -> None:
-    zero = pc.and_(pc.equal(divisor, pa.scalar(0).cast(divisor.type)), pc.is_valid(dividend))
+    zero = pc.and_(pc.equal(divisor, zero_of(divisor.type)), pc.is_valid(dividend))
     if pc.any(zero).as_py():
         raise division_by_zero(_NAMES[name])
 
@@ -215,7 +215,7 @@ def _divide_decimals(dividend: Any, divisor: Any, result: DecimalType) -> Any:
 
 def _divide_valid(numerator: Any, denominator: Any) -> Any:
     """Quotients where both are there; a zero beside a null must not raise."""
-    if pc.any(pc.equal(denominator, pa.scalar(0).cast(denominator.type))).as_py():
+    if pc.any(pc.equal(denominator, zero_of(denominator.type))).as_py():
         denominator = pc.if_else(pc.is_valid(numerator), denominator, None)
     return pc.divide(numerator, denominator)
 
@@ -284,7 +284,7 @@ def _divide_integers(arguments: list[Any], result: DataType) -> Any:
 
 def _filled(values: Any) -> Any:
     """numpy values with something where null; the caller masks."""
-    zero = pa.scalar(0).cast(values.type)
+    zero = zero_of(values.type)
     if isinstance(values, pa.Array):
         return values.fill_null(zero).to_numpy()
     return values.type.to_pandas_dtype()(values.as_py() if values.is_valid else 0)
@@ -345,7 +345,7 @@ def _round(arguments: list[Any], result: DataType) -> Any:
 def _round_decimals(values: Any, digits: int, result: DecimalType) -> Any:
     wide = wide_decimal(values)
     if digits < -MAX_PRECISION:
-        wide = pc.multiply(wide.cast(pa.decimal256(40, wide.type.scale)), pa.scalar(0).cast(pa.decimal256(1, 0)))
+        wide = pc.multiply(wide.cast(pa.decimal256(40, wide.type.scale)), zero_of(pa.decimal256(1, 0)))
     elif digits < wide.type.scale:
         wide = pc.round(wide, digits, "half_towards_infinity")
     return fit_decimal(wide, result)
@@ -389,6 +389,7 @@ NUMBERS: dict[str, Function] = {
     "/": Function(_division, _divide, can_fail=True),
     "%": Function(_arithmetic, _remainder, can_fail=True),
     "div": Function(_integral_division, _divide_integers, can_fail=True),
+    "positive": Function(_one_number, lambda arguments, result: arguments[0], increasing=True),
     "abs": Function(_one_number, _abs, can_fail=True),
     "round": Function(_round_signature, _round, constants=frozenset({1}), can_fail=True, increasing=True),
     "floor": Function(_whole, _floor, can_fail=True, increasing=True),

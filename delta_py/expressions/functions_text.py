@@ -135,7 +135,6 @@ def _trimmer(kernel: Any) -> Callable[[list[Any], DataType], Any]:
 
 
 def _concat_signature(name: str, operands: Sequence[Operand]) -> Signature:
-    check_count(name, operands, 1, None)
     types = {operand.data_type for operand in operands} - {VOID}
     if types == {BINARY}:
         return Signature((BINARY,) * len(operands), BINARY)

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from delta_py.expressions import text_casts
 from delta_py.expressions.casts import with_validity_of
 from delta_py.expressions.coercion import is_integral
-from delta_py.expressions.failures import mismatch, not_supported, overflow
+from delta_py.expressions.failures import mismatch, not_supported
 from delta_py.expressions.function_types import Function, Operand, Signature, accepts, check_count, fixed
 from delta_py.expressions.zones import INSTANT, WALL_CLOCK, check_zone, to_instants, to_wall_clock
 from delta_py.protocol.schema import DATE, INTEGER, LONG, STRING, TIMESTAMP, DataType
@@ -109,30 +109,20 @@ def _add_days_signature(name: str, operands: Sequence[Operand]) -> Signature:
     return Signature((DATE, INTEGER), DATE)
 
 
-def _shifted(arguments: list[Any], kernel: Any) -> Any:
+def _date_add(arguments: list[Any], result: DataType) -> Any:
     """Days are counted in 32 bits and wrap, as in Spark."""
     date, days = (argument.cast(pa.int32()) for argument in arguments)
-    return kernel(date, days).cast(pa.date32())
-
-
-def _date_add(arguments: list[Any], result: DataType) -> Any:
-    return _checked_days(arguments, pc.add_checked)
+    return pc.add(date, days).cast(pa.date32())
 
 
 def _date_sub(arguments: list[Any], result: DataType) -> Any:
-    return _checked_days(arguments, pc.subtract_checked)
+    date, days = (argument.cast(pa.int32()) for argument in arguments)
+    return pc.subtract(date, days).cast(pa.date32())
 
 
 def _date_diff(arguments: list[Any], result: DataType) -> Any:
     end, start = (argument.cast(pa.int32()) for argument in arguments)
     return pc.subtract(end, start)
-
-
-def _checked_days(arguments: list[Any], kernel: Any) -> Any:
-    try:
-        return _shifted(arguments, kernel)
-    except pa.ArrowInvalid as error:
-        raise overflow("date_add") from error
 
 
 # ---------------------------------------------------------------- zones
@@ -208,8 +198,8 @@ TIMES: dict[str, Function] = {
     "date_trunc": Function(fixed(TIMESTAMP, STRING, TIMESTAMP), _date_trunc, constants=frozenset({0}), increasing=True),
     "trunc": Function(fixed(DATE, DATE, STRING), _trunc, constants=_SECOND, increasing=True),
     "last_day": Function(fixed(DATE, DATE), _last_day, increasing=True),
-    "date_add": Function(_add_days_signature, _date_add, can_fail=True),
-    "date_sub": Function(_add_days_signature, _date_sub, can_fail=True),
+    "date_add": Function(_add_days_signature, _date_add),
+    "date_sub": Function(_add_days_signature, _date_sub),
     "datediff": Function(fixed(INTEGER, DATE, DATE), _date_diff),
     "unix_date": Function(fixed(INTEGER, DATE), _unix_date, increasing=True),
     "unix_micros": Function(fixed(LONG, TIMESTAMP), _unix_micros, increasing=True),

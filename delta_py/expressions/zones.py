@@ -79,16 +79,22 @@ def offset_seconds(zone: str) -> int | None:
 def region(zone: str) -> str:
     """The region's name as Arrow's time zone database knows it. Raises ExpressionError for an unknown one."""
     name = _SHORT_NAMES.get(zone, zone)
+    if not name[:1].isalpha():
+        raise _unknown(zone)
     try:
         pc.local_timestamp(pa.array([0], INSTANT).cast(pa.timestamp("us", tz=name)))
     except (pa.ArrowException, UnicodeError, OSError) as error:
-        raise ExpressionError(
-            f"The time zone {zone!r} is not known here: {error}. Use a region such as Europe/Paris or an offset such as +01:00.",
-            error_class="INVALID_TIMEZONE",
-            sql_state="22009",
-            timezone=zone,
-        ) from error
+        raise _unknown(zone) from error
     return name
+
+
+def _unknown(zone: str) -> ExpressionError:
+    return ExpressionError(
+        f"The time zone {zone!r} is not known here. Use a region such as Europe/Paris or an offset such as +01:00.",
+        error_class="INVALID_TIMEZONE",
+        sql_state="22009",
+        timezone=zone,
+    )
 
 
 def check_zone(zone: str) -> None:

@@ -1,0 +1,346 @@
+"""An expression over a batch of rows -> an Arrow array, exactly as Spark evaluates it under ANSI rules.
+
+In: a tree and rows with logical columns. Out: one value a row; null is SQL's null. Logic is three-valued, NaN equals NaN
+and is larger than any number, -0.0 equals 0.0, text is ordered by its bytes. What may raise (division, overflow, casts)
+is evaluated only for the rows that ask for it: the right side of AND and OR, the branches of IF, CASE and COALESCE.
+
+Whatever cannot be done exactly raises ExpressionError naming it. Timestamps are read in UTC; parse.py writes a session's
+other time zone into the tree.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from threading import Lock
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_py.errors import DeltaError, ExpressionError
+from delta_py.expressions.casts import cast_values
+from delta_py.expressions.coercion import is_fractional
+from delta_py.expressions.functions import FUNCTIONS, call_values
+from delta_py.expressions.resolve import Node, cases_of, literal_scalar, resolve, resolve_condition
+from delta_py.expressions.tree import (
+    And,
+    Call,
+    Cast,
+    Column,
+    Comparison,
+    Expression,
+    In,
+    IsNull,
+    Literal,
+    Not,
+    Or,
+    StringMatch,
+)
+from delta_py.protocol.schema import (
+    VOID,
+    DataType,
+    StructType,
+    from_arrow_schema,
+    to_arrow_type,
+)
+
+_PLANS_KEPT = 128
+
+
+def evaluate(expression: Expression, batch: pa.RecordBatch | pa.Table) -> Any:
+    """One value a row: an Array for a RecordBatch, a ChunkedArray for a Table.
+
+    Raises SchemaMismatchError for a column that the batch lacks, ExpressionError for what cannot be evaluated, and for
+    what ANSI SQL refuses (ARITHMETIC_OVERFLOW, DIVIDE_BY_ZERO, CAST_INVALID_INPUT, ...).
+    """
+    plan = _plan(expression, batch.schema)
+    if isinstance(batch, pa.Table):
+        chunks = [plan.array(part) for part in batch.to_batches()]
+        return pa.chunked_array(chunks, to_arrow_type(plan.root.data_type))
+    return plan.array(batch)
+
+
+def filter_rows(predicate: Expression, batch: Any) -> Any:
+    """The rows (of a RecordBatch or Table) for which the predicate is true."""
+    mask = evaluate(predicate, batch)
+    if mask.type != pa.bool_():
+        mask = evaluate(resolve_condition(predicate, _schema_of(batch.schema)).expression, batch)
+    return batch.filter(mask)
+
+
+def can_evaluate(expression: Expression, schema: StructType) -> bool:
+    """Whether rows of the schema can be evaluated; a value may still be refused (overflow, text that is no number)."""
+    try:
+        root = resolve(expression, schema)
+    except DeltaError:
+        return False
+    return _is_evaluable(root)
+
+
+def _is_evaluable(node: Node) -> bool:
+    if isinstance(node.expression, Call):
+        function = FUNCTIONS.get(node.expression.name)
+        if function is not None and function.run is None:
+            return False
+    return all(_is_evaluable(child) for child in node.children)
+
+
+# ---------------------------------------------------------------- plans
+
+
+class _Plan:
+    """A resolved expression, with its constants as Arrow values. Immutable once made, so threads may share it."""
+
+    def __init__(self, root: Node) -> None:
+        self.root = root
+        self._constants: Mapping[int, Any] = dict(_constants(root))
+
+    def array(self, batch: pa.RecordBatch) -> Any:
+        try:
+            return _broadcast(self.value(self.root, batch), batch.num_rows)
+        except pa.ArrowException as error:
+            raise ExpressionError(f"The expression could not be evaluated: {error}.") from error
+
+    # ------------------------------------------------------------ nodes
+
+    def value(self, node: Node, batch: pa.RecordBatch) -> Any:
+        """An Array, or a Scalar where all rows have the same value."""
+        match node.expression:
+            case Literal():
+                return self._constants[id(node)]
+            case Column(path):
+                return _column(path, node.data_type, batch)
+            case Comparison(op, _, _):
+                left, right = node.children
+                return compare(op, self.value(left, batch), self.value(right, batch), left.data_type)
+            case In():
+                return self._in(node, batch)
+            case IsNull():
+                return pc.is_null(self.value(node.children[0], batch))
+            case StringMatch(kind, _, pattern):
+                return _MATCHERS[kind](self.value(node.children[0], batch), pattern)
+            case Not():
+                return pc.invert(self.value(node.children[0], batch))
+            case And():
+                return self._logic(node, batch, pc.and_kleene, True)
+            case Or():
+                return self._logic(node, batch, pc.or_kleene, False)
+            case Cast(_, target):
+                child = node.children[0]
+                return _on_arrays(lambda a: cast_values(a, child.data_type, target), [self.value(child, batch)])
+            case Call(name, _):
+                return self._call(name, node, batch)
+
+    def _call(self, name: str, node: Node, batch: pa.RecordBatch) -> Any:
+        if name == "coalesce":
+            return self._coalesce(node, batch)
+        if name in ("if", "case"):
+            return self._cases(node, batch)
+        arguments = [self.value(child, batch) for child in node.children]
+        if name in ("greatest", "least"):
+            return _extreme(name, arguments, node.data_type)
+        literals = [child.expression.value if isinstance(child.expression, Literal) else None for child in node.children]
+        return _on_arrays(lambda *given: call_values(name, given, literals, node.data_type), arguments)
+
+    def _in(self, node: Node, batch: pa.RecordBatch) -> Any:
+        options, has_null = self._constants[id(node)]
+        values = self.value(node.children[0], batch)
+        if pa.types.is_floating(values.type):
+            values = pc.add(values, pa.scalar(0.0, values.type))  # -0.0 becomes 0.0
+        if pa.types.is_null(values.type):
+            return pa.scalar(None, pa.bool_())
+        found = _on_arrays(lambda array: pc.is_in(array, value_set=options, skip_nulls=True), [values])
+        found = pc.if_else(pc.is_valid(values), found, None)
+        return pc.if_else(found, True, None) if has_null else found
+
+    # ------------------------------------------------------------ only the rows that ask
+
+    def _logic(self, node: Node, batch: pa.RecordBatch, kernel: Any, neutral: bool) -> Any:
+        """AND (neutral: true) and OR (neutral: false), from left to right."""
+        result: Any = pa.scalar(neutral)
+        for child in node.children:
+            if child.can_fail:
+                open_rows = pc.fill_null(result if neutral else pc.invert(result), True)
+                result = kernel(result, self._for_rows(child, batch, open_rows))
+            else:
+                result = kernel(result, self.value(child, batch))
+        return result
+
+    def _coalesce(self, node: Node, batch: pa.RecordBatch) -> Any:
+        result = self.value(node.children[0], batch)
+        for child in node.children[1:]:
+            if isinstance(result, pa.Scalar):
+                if result.is_valid:
+                    break
+                result = self.value(child, batch)
+            elif result.null_count:
+                other = self._for_rows(child, batch, pc.is_null(result)) if child.can_fail else self.value(child, batch)
+                result = pc.if_else(pc.is_valid(result), result, other)
+        return result
+
+    def _cases(self, node: Node, batch: pa.RecordBatch) -> Any:
+        cases = cases_of(node)
+        left: Any = pa.scalar(True)  # rows that no condition took so far
+        taken = []
+        for condition, value in zip(cases.conditions, cases.values, strict=True):
+            found = self._for_rows(condition, batch, left) if condition.can_fail else self.value(condition, batch)
+            mine = pc.and_(left, pc.fill_null(found, False))
+            taken.append((mine, self._for_rows(value, batch, mine) if value.can_fail else self.value(value, batch)))
+            left = pc.and_not(left, mine)
+        result: Any = pa.scalar(None, to_arrow_type(node.data_type))
+        if cases.otherwise is not None:
+            rest = cases.otherwise
+            result = self._for_rows(rest, batch, left) if rest.can_fail else self.value(rest, batch)
+        for mine, values in reversed(taken):
+            result = pc.if_else(mine, values, result)
+        return result
+
+    def _for_rows(self, node: Node, batch: pa.RecordBatch, rows: Any) -> Any:
+        """The node's values where `rows` is true (never null), null elsewhere."""
+        if isinstance(rows, pa.Scalar):
+            return self.value(node, batch) if rows.as_py() else pa.scalar(None, to_arrow_type(node.data_type))
+        wanted = rows.true_count
+        if wanted == batch.num_rows:
+            return self.value(node, batch)
+        values = (
+            _broadcast(self.value(node, _filtered(batch, rows)), wanted) if wanted else pa.nulls(0, to_arrow_type(node.data_type))
+        )
+        flags = rows.to_numpy(zero_copy_only=False)
+        return values.take(pa.array(np.cumsum(flags) - 1, pa.int64(), mask=~flags))
+
+
+def _constants(node: Node) -> Any:
+    if isinstance(node.expression, Literal):
+        yield id(node), literal_scalar(node.expression)
+    elif isinstance(node.expression, In):
+        yield id(node), _value_set(node.expression.options, node.children[0].data_type)
+    for child in node.children:
+        yield from _constants(child)
+
+
+def _value_set(options: tuple[Literal, ...], data_type: DataType) -> tuple[Any, bool]:
+    """The options without null as an array, and whether there was a null."""
+    given = [option.value for option in options if option.value is not None]
+    values = pa.array(given, to_arrow_type(data_type))
+    if is_fractional(data_type):
+        values = pc.add(values, pa.scalar(0.0, values.type))
+    return values, len(given) < len(options)
+
+
+class _Plans:
+    """Plans by expression and schema, found by the expression's identity: comparing large trees would cost more."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[int, tuple[Expression, pa.Schema, _Plan]] = OrderedDict()
+        self._lock = Lock()
+
+    def get(self, expression: Expression, schema: pa.Schema) -> _Plan:
+        key = id(expression)
+        with self._lock:
+            found = self._kept.get(key)
+        # The kept tuple keeps the expression alive, so its id belongs to no other.
+        if found is not None and found[0] is expression and found[1].equals(schema):
+            return found[2]
+        plan = _Plan(resolve(expression, _schema_of(schema)))
+        with self._lock:
+            self._kept[key] = (expression, schema, plan)
+            self._kept.move_to_end(key)
+            while len(self._kept) > _PLANS_KEPT:
+                self._kept.popitem(last=False)
+        return plan
+
+
+_plan = _Plans().get
+
+
+def _schema_of(schema: pa.Schema) -> StructType:
+    """Only columns of types that Delta has can be named in an expression."""
+    try:
+        return from_arrow_schema(schema)
+    except DeltaError:
+        return StructType(tuple(f for column in schema for f in _field_of(column)))
+
+
+def _field_of(column: pa.Field) -> Any:
+    try:
+        return from_arrow_schema(pa.schema([column])).fields
+    except DeltaError:
+        return ()
+
+
+# ---------------------------------------------------------------- arrays
+
+
+def _column(path: tuple[str, ...], data_type: DataType, batch: pa.RecordBatch) -> Any:
+    values = batch.column(path[0])
+    for name in path[1:]:
+        values = pc.struct_field(values, name)
+    target = to_arrow_type(data_type)
+    return values if values.type == target or pa.types.is_nested(target) else values.cast(target)
+
+
+def _broadcast(value: Any, row_count: int) -> Any:
+    return pa.repeat(value, row_count) if isinstance(value, pa.Scalar) else value
+
+
+def _on_arrays(run: Callable[..., Any], arguments: list[Any]) -> Any:
+    """Calls what wants at least one Array; where all are Scalars, gives a Scalar."""
+    if all(isinstance(argument, pa.Scalar) for argument in arguments):
+        return run(*(pa.repeat(argument, 1) for argument in arguments))[0]
+    return run(*arguments)
+
+
+def _filtered(batch: pa.RecordBatch, rows: Any) -> pa.RecordBatch:
+    if batch.num_columns:
+        return batch.filter(rows)
+    return pa.RecordBatch.from_arrays([pa.nulls(rows.true_count)], names=[""]).select([])
+
+
+def compare(op: str, left: Any, right: Any, data_type: DataType) -> Any:
+    """Comparison of Arrays or Scalars of one type, which may be float or double."""
+    if data_type == VOID:
+        return pa.scalar(True if op == "<=>" else None, pa.bool_())
+    if op == "<=>":
+        both_null = pc.and_(pc.is_null(left), pc.is_null(right))
+        return pc.or_(both_null, pc.fill_null(compare("=", left, right, data_type), False))
+    if not is_fractional(data_type):
+        return _KERNELS[op](left, right)
+    return _compare_doubles(op, left, right)
+
+
+def _compare_doubles(op: str, left: Any, right: Any) -> Any:
+    """IEEE's answer, but NaN equals NaN and is above everything else."""
+    if op in ("<", "<="):
+        return _compare_doubles({"<": ">", "<=": ">="}[op], right, left)
+    ieee = _KERNELS[op](left, right)
+    if op == "=":
+        return pc.or_(ieee, pc.and_(pc.is_nan(left), pc.is_nan(right)))
+    if op == ">=":
+        return pc.or_(ieee, pc.is_nan(left))
+    return pc.or_(ieee, pc.and_(pc.is_nan(left), pc.invert(pc.is_nan(right))))
+
+
+def _extreme(name: str, arguments: list[Any], data_type: DataType) -> Any:
+    """GREATEST and LEAST leave nulls out; of equal values the first stays."""
+    result = arguments[0]
+    for value in arguments[1:]:
+        better = compare(">" if name == "greatest" else "<", value, result, data_type)
+        result = pc.if_else(pc.or_(pc.is_null(result), pc.fill_null(better, False)), value, result)
+    return result
+
+
+_KERNELS: Mapping[str, Any] = {
+    "=": pc.equal,
+    "<": pc.less,
+    "<=": pc.less_equal,
+    ">": pc.greater,
+    ">=": pc.greater_equal,
+}
+_MATCHERS: Mapping[str, Callable[[Any, str], Any]] = {
+    "startswith": pc.starts_with,
+    "endswith": pc.ends_with,
+    "contains": pc.match_substring,
+    "like": pc.match_like,
+}

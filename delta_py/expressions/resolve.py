@@ -1,0 +1,542 @@
+"""A tree and a schema -> the same tree with every type decided: what Spark's analyzer does under ANSI rules.
+
+Columns get the schema's own spelling. Casts that Spark inserts are put in, also those that depend on the session's time
+zone (as from_utc_timestamp and to_utc_timestamp, so that what is resolved means the same everywhere). Constants are
+computed. A cast of a column beside a constant that the column's own type can express exactly is taken away again
+(`cast(i as bigint) = 5L` is `i = 5`), which makes columns comparable with statistics. Resolving twice changes nothing.
+"""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import math
+import re
+import struct
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from delta_py.errors import ExpressionError
+from delta_py.expressions import coercion
+from delta_py.expressions.casts import cast_can_fail, cast_values, check_cast, holds_all
+from delta_py.expressions.coercion import INTEGRAL_RANGE, is_atomic, is_fractional, is_integral
+from delta_py.expressions.failures import mismatch, not_supported, shown, wrong_argument_count
+from delta_py.expressions.function_types import Operand, same_type
+from delta_py.expressions.functions import ALIASES, FUNCTIONS, call_values
+from delta_py.expressions.functions_time import unit_of
+from delta_py.expressions.tree import (
+    And,
+    Call,
+    Cast,
+    Column,
+    Comparison,
+    Expression,
+    In,
+    IsNull,
+    Literal,
+    Not,
+    Or,
+    StringMatch,
+)
+from delta_py.expressions.zones import check_zone, is_utc, offset_seconds
+from delta_py.protocol.schema import (
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    INTEGER,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    VOID,
+    DataType,
+    DecimalType,
+    StructField,
+    StructType,
+    find_path,
+    to_arrow_type,
+    type_name,
+)
+
+_FLIPPED = {"=": "=", "<=>": "<=>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+_CLOCK_FIELDS = frozenset({"hour", "minute", "second"})
+_NOT_EXPRESSIBLE = (ExpressionError, pa.ArrowException, ValueError, OverflowError, TypeError)
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A resolved expression with its type. can_fail: evaluating it may raise for some row."""
+
+    expression: Expression
+    data_type: DataType
+    children: tuple[Node, ...] = ()
+    can_fail: bool = False
+
+
+def resolve(expression: Expression, schema: StructType, session_timezone: str = "UTC") -> Node:
+    """Raises SchemaMismatchError for a column that is not there, ExpressionError for types that do not go together, an
+    unknown function, a time zone that is not known, and nesting that is too deep."""
+    check_zone(session_timezone)
+    try:
+        return _Resolver(schema, session_timezone).node(expression)
+    except RecursionError as error:
+        raise ExpressionError("The expression is nested too deeply. Split it, or use IN for many values.") from error
+
+
+def resolve_condition(expression: Expression, schema: StructType, session_timezone: str = "UTC") -> Node:
+    """As resolve, for an expression that must be true, false or null."""
+    node = resolve(expression, schema, session_timezone)
+    return _Resolver(schema, session_timezone).condition(node, "A predicate")
+
+
+def literal_scalar(literal: Literal) -> Any:
+    """The constant as an Arrow scalar of its type. Raises ExpressionError when the value is not of that type."""
+    try:
+        return pa.scalar(literal.value, to_arrow_type(literal.data_type))
+    except (pa.ArrowException, ValueError, OverflowError, TypeError) as error:
+        raise ExpressionError(
+            f"{literal.value!r} is not a value of {type_name(literal.data_type)}: {error}.",
+            error_class="DATATYPE_MISMATCH",
+            sql_state="42K09",
+        ) from error
+
+
+def check_pattern(kind: str, pattern: str) -> None:
+    """Raises ExpressionError for a pattern that its kind of match does not allow."""
+    if kind not in ("startswith", "endswith", "contains", "like"):
+        raise not_supported(f"The match {kind!r}")
+    if kind == "like" and not re.fullmatch(r"(?s:[^\\]|\\[\\%_])*", pattern):
+        raise ExpressionError(
+            f"The LIKE pattern {shown(pattern)} has an escape that is followed neither by %, _ nor by the escape itself.",
+            error_class="INVALID_FORMAT",
+            sql_state="42601",
+            pattern=shown(pattern),
+        )
+
+
+class _Cases(NamedTuple):
+    conditions: tuple[Node, ...]
+    values: tuple[Node, ...]
+    otherwise: Node | None
+
+
+def cases_of(node: Node) -> _Cases:
+    """The parts of an `if` or `case`."""
+    parts = node.children
+    pairs = len(parts) // 2
+    return _Cases(parts[0 : 2 * pairs : 2], parts[1 : 2 * pairs : 2], parts[-1] if len(parts) % 2 else None)
+
+
+class _Resolver:
+    def __init__(self, schema: StructType, zone: str) -> None:
+        self._schema = schema
+        self._zone = zone
+        self._in_utc = is_utc(zone)
+
+    # ------------------------------------------------------------ the tree
+
+    def node(self, expression: Expression) -> Node:
+        match expression:
+            case Column(path):
+                return self._column(path)
+            case Literal():
+                return _literal_node(expression)
+            case Comparison(op, left, right):
+                return self.compare(op, self.node(left), self.node(right))
+            case In(operand, options):
+                return self._in(self.node(operand), options)
+            case IsNull(operand):
+                return _is_null(self.node(operand))
+            case StringMatch(kind, operand, pattern):
+                check_pattern(kind, pattern)
+                text = self.cast(self._accepted(kind, self.node(operand), STRING), STRING)
+                return Node(StringMatch(kind, text.expression, pattern), BOOLEAN, (text,), text.can_fail)
+            case Not(operand):
+                child = self.condition(self.node(operand), "NOT")
+                return Node(Not(child.expression), BOOLEAN, (child,), child.can_fail)
+            case And(operands) | Or(operands):
+                return self._logic(expression, operands)
+            case Cast(operand, data_type):
+                return self.cast(self.node(operand), data_type, explicit=True)
+            case Call(name, arguments):
+                return self._call(name.lower(), [self.node(argument) for argument in arguments])
+
+    def _column(self, path: tuple[str, ...]) -> Node:
+        fields = find_path(self._schema, path)
+        if any(name != "UTF8_BINARY" for name in _collations(fields[-1])):
+            raise not_supported(f"Column {'.'.join(path)} with a collation", "Its texts are not ordered by their bytes.")
+        return Node(Column(tuple(f.name for f in fields)), fields[-1].data_type)
+
+    def _logic(self, expression: And | Or, operands: tuple[Expression, ...]) -> Node:
+        name = "AND" if isinstance(expression, And) else "OR"
+        children = tuple(self.condition(self.node(operand), name) for operand in operands)
+        parts = tuple(child.expression for child in children)
+        rebuilt: Expression = And(parts) if isinstance(expression, And) else Or(parts)
+        return Node(rebuilt, BOOLEAN, children, any(child.can_fail for child in children))
+
+    def condition(self, node: Node, what: str) -> Node:
+        if node.data_type == BOOLEAN:
+            return node
+        if node.data_type in (VOID, STRING):
+            return self.cast(node, BOOLEAN)
+        raise mismatch(what, node.data_type)
+
+    # ------------------------------------------------------------ casts
+
+    def cast(self, node: Node, target: DataType, *, explicit: bool = False) -> Node:
+        """CAST(node AS target) in the session's time zone. A constant is computed; one that fails is an error now when
+        the cast is implicit, and when a row asks for it otherwise."""
+        source = node.data_type
+        if source == target:
+            return node
+        if source == VOID and isinstance(node.expression, Literal):
+            return _literal_node(Literal(None, target))
+        check_cast(source, target)
+        return self._computed(self._in_zone(node, target), strict=not explicit)
+
+    def _in_zone(self, node: Node, target: DataType) -> Node:
+        source = node.data_type
+        if self._in_utc or TIMESTAMP not in (source, target) or VOID in (source, target):
+            return _cast_node(node, target)
+        zone = _literal_node(Literal(self._zone, STRING))
+        if source == TIMESTAMP and target in (DATE, TIMESTAMP_NTZ, STRING):
+            return _cast_node(self._computed(_call_node("from_utc_timestamp", TIMESTAMP, (node, zone))), target)
+        if source in (DATE, TIMESTAMP_NTZ):
+            return _call_node("to_utc_timestamp", TIMESTAMP, (_cast_node(node, target), zone))
+        if source == STRING:
+            return _call_node("timestamp_in_zone", TIMESTAMP, (node, zone))
+        return _cast_node(node, target)
+
+    def _accepted(self, name: str, node: Node, wanted: DataType) -> Node:
+        if not (is_atomic(node.data_type) or node.data_type in (VOID, wanted)):
+            raise mismatch(name, node.data_type)
+        return node
+
+    def _computed(self, node: Node, *, strict: bool = False) -> Node:
+        """The node as a literal where it is a cast or call of literals only."""
+        children = node.children
+        if not children or not all(_is_constant(child) for child in children):
+            return node
+        try:
+            value = _compute(node)
+        except ExpressionError:
+            if strict:
+                raise
+            return node
+        except (pa.ArrowException, ValueError, OverflowError):  # a date outside of what Python's own types hold
+            return node
+        return _literal_node(Literal(value, node.data_type))
+
+    # ------------------------------------------------------------ comparisons
+
+    def compare(self, op: str, left: Node, right: Node) -> Node:
+        if op not in _FLIPPED:
+            raise not_supported(f"The comparison {op!r}")
+        if isinstance(left.expression, Literal) and not isinstance(right.expression, Literal):
+            op, left, right = _FLIPPED[op], right, left
+        left, right = self._common(f"The comparison {op}", left, right)
+        left, right = _narrowed(left, right)
+        expression = Comparison(op, left.expression, right.expression)
+        return Node(expression, BOOLEAN, (left, right), left.can_fail or right.can_fail)
+
+    def _common(self, what: str, left: Node, right: Node) -> tuple[Node, Node]:
+        """Both operands in the type in which Spark compares them."""
+        left_type, right_type = _beside_decimal(left, right), _beside_decimal(right, left)
+        found = coercion.common_type(left_type, right_type)
+        if found is None:
+            raise mismatch(what, left.data_type, right.data_type)
+        if not (is_atomic(found) or found == VOID):
+            raise not_supported(f"{what} on {type_name(found)}")
+        if found == STRING:
+            left, right = self._padded(left, right), self._padded(right, left)
+        return self.cast(left, found), self.cast(right, found)
+
+    def _padded(self, text: Node, beside: Node) -> Node:
+        """A literal beside a char(n) column, filled up with spaces as the column's values are."""
+        length = self._char_length(beside)
+        if length is None or not isinstance(text.expression, Literal) or not isinstance(text.expression.value, str):
+            return text
+        return _literal_node(Literal(text.expression.value.ljust(length), STRING))
+
+    def _char_length(self, node: Node) -> int | None:
+        if not isinstance(node.expression, Column):
+            return None
+        declared = find_path(self._schema, node.expression.path)[-1].metadata.get("__CHAR_VARCHAR_TYPE_STRING")
+        if isinstance(declared, str) and declared.startswith("char(") and declared[5:-1].isdigit():
+            return int(declared[5:-1])
+        return None
+
+    def _in(self, operand: Node, options: tuple[Literal, ...]) -> Node:
+        found = coercion.common_type_of_all([operand.data_type, *(option.data_type for option in options)])
+        if found is None:
+            raise mismatch("IN", operand.data_type, *dict.fromkeys(option.data_type for option in options))
+        if not (is_atomic(found) or found == VOID):
+            raise not_supported(f"IN on {type_name(found)}")
+        literals = self._cast_options(options, found)
+        length = self._char_length(operand)
+        if length is not None:
+            literals = [Literal(o.value.ljust(length) if isinstance(o.value, str) else o.value, o.data_type) for o in literals]
+        child = self.cast(operand, found)
+        inner, narrow = _narrow_all(child, literals)
+        return Node(In(inner.expression, tuple(narrow)), BOOLEAN, (inner,), inner.can_fail)
+
+    def _cast_options(self, options: Sequence[Literal], target: DataType) -> list[Literal]:
+        """The options in one type; those of one other type are cast together, as there may be very many."""
+        result = [Literal(None, target) if o.value is None else o for o in options]
+        for source in {o.data_type for o in result} - {target}:
+            places = [place for place, o in enumerate(result) if o.data_type == source]
+            if TIMESTAMP in (source, target) and not self._in_utc:
+                for place in places:
+                    cast = self.cast(_literal_node(result[place]), target).expression
+                    if not isinstance(cast, Literal):
+                        raise not_supported("An option of IN outside of the years 1 to 9999")
+                    result[place] = cast
+                continue
+            check_cast(source, target)
+            values = pa.array([literal_scalar(result[place]).as_py() for place in places], to_arrow_type(source))
+            for place, value in zip(places, cast_values(values, source, target), strict=True):
+                result[place] = Literal(python_value(value), target)
+        return result
+
+    # ------------------------------------------------------------ functions
+
+    def _call(self, name: str, arguments: list[Node]) -> Node:
+        name = ALIASES.get(name, name)
+        match name:
+            case "nvl" | "ifnull" | "coalesce":
+                _count(name, arguments, 1 if name == "coalesce" else 2, None if name == "coalesce" else 2)
+                return self._same_typed("coalesce", arguments)
+            case "greatest" | "least":
+                same_type(name, [_operand(argument) for argument in arguments])
+                return self._same_typed(name, arguments)
+            case "isnull" | "isnotnull":
+                _count(name, arguments, 1, 1)
+                null = _is_null(arguments[0])
+                return null if name == "isnull" else _negated(null)
+            case "nvl2":
+                _count(name, arguments, 3, 3)
+                return self._cases("if", [_negated(_is_null(arguments[0])), *arguments[1:]])
+            case "nullif":
+                _count(name, arguments, 2, 2)
+                equal = self.compare("=", arguments[0], arguments[1])
+                return self._cases("if", [equal, _literal_node(Literal(None, arguments[0].data_type)), arguments[0]])
+            case "if":
+                _count(name, arguments, 3, 3)
+                return self._cases(name, arguments)
+            case "case":
+                _count(name, arguments, 2, None)
+                return self._cases(name, arguments)
+            case "concat" if not arguments:
+                return _literal_node(Literal("", STRING))
+            case "+" | "-" if any(argument.data_type in (DATE, TIMESTAMP, TIMESTAMP_NTZ) for argument in arguments):
+                return self._date_arithmetic(name, arguments)
+        return self._function(name, arguments)
+
+    def _same_typed(self, name: str, arguments: Sequence[Node]) -> Node:
+        found = coercion.common_type_of_all(argument.data_type for argument in arguments)
+        if found is None:
+            raise mismatch(name, *(argument.data_type for argument in arguments))
+        return _call_node(name, found, tuple(self._cast_if_needed(argument, found) for argument in arguments))
+
+    def _cast_if_needed(self, node: Node, target: DataType) -> Node:
+        """As cast, for values that a conditional may never ask for: failing constants fail only when asked."""
+        return self.cast(node, target, explicit=True)
+
+    def _cases(self, name: str, arguments: Sequence[Node]) -> Node:
+        """`if` and `case`: pairs of condition and value, then perhaps what is left."""
+        pairs = len(arguments) // 2
+        for condition in arguments[0 : 2 * pairs : 2]:
+            if condition.data_type not in (BOOLEAN, VOID):
+                raise mismatch(f"A condition of {name}", condition.data_type)
+        values = [*arguments[1 : 2 * pairs : 2], *(arguments[-1:] if len(arguments) % 2 else [])]
+        found = coercion.common_type_of_all(value.data_type for value in values)
+        if found is None:
+            raise mismatch(name, *(value.data_type for value in values))
+        is_condition = [place < 2 * pairs and place % 2 == 0 for place in range(len(arguments))]
+        parts = [self._cast_if_needed(a, BOOLEAN if c else found) for a, c in zip(arguments, is_condition, strict=True)]
+        return _call_node(name, found, tuple(parts))
+
+    def _date_arithmetic(self, name: str, arguments: list[Node]) -> Node:
+        types = [argument.data_type for argument in arguments]
+        if len(arguments) == 2 and types[0] == DATE and coercion.is_integral(types[1]):
+            return self._function("date_add" if name == "+" else "date_sub", arguments)
+        if len(arguments) == 2 and name == "+" and types[1] == DATE and coercion.is_integral(types[0]):
+            return self._function("date_add", [arguments[1], arguments[0]])
+        if all(t in (DATE, TIMESTAMP, TIMESTAMP_NTZ) for t in types) and name == "-":
+            raise not_supported("The difference of two times", "Use datediff for days.")
+        raise mismatch(name, *types)
+
+    def _function(self, name: str, arguments: Sequence[Node]) -> Node:
+        function = FUNCTIONS.get(name)
+        if function is None:
+            raise not_supported(f"The function {name}")
+        signature = function.signature(name, [_operand(argument) for argument in arguments])
+        for place in function.constants:
+            if place < len(arguments) and not _is_constant(arguments[place]):
+                raise not_supported(f"{name} with an argument {place + 1} that is not a constant", "Give it a constant.")
+        children = tuple(self.cast(a, t) for a, t in zip(arguments, signature.arguments, strict=True))
+        if function.run is None:
+            return _call_node(name, signature.result, children)
+        if not self._in_utc:
+            return self._computed(self._zoned_call(name, signature.result, children))
+        return self._computed(_call_node(name, signature.result, children))
+
+    def _zoned_call(self, name: str, result: DataType, children: tuple[Node, ...]) -> Node:
+        """Functions of the wall clock, asked in the session's time zone."""
+        zone = _literal_node(Literal(self._zone, STRING))
+        if name in _CLOCK_FIELDS:
+            return _call_node(name, result, (self._computed(_call_node("from_utc_timestamp", TIMESTAMP, (children[0], zone))),))
+        if name != "date_trunc":
+            return _call_node(name, result, children)
+        unit = unit_of(_constant(children[0]))
+        if unit in ("second", "millisecond", "microsecond", None):
+            return _call_node(name, result, children)
+        if unit in ("hour", "minute") and offset_seconds(self._zone) is None:
+            raise not_supported(f"date_trunc to {unit} in the time zone {self._zone}", "Use a session in UTC or a fixed offset.")
+        local = self._computed(_call_node("from_utc_timestamp", TIMESTAMP, (children[1], zone)))
+        truncated = self._computed(_call_node(name, TIMESTAMP, (children[0], local)))
+        return _call_node("to_utc_timestamp", TIMESTAMP, (truncated, zone))
+
+
+# ---------------------------------------------------------------- making nodes
+
+
+def _literal_node(literal: Literal) -> Node:
+    return Node(literal, literal.data_type)
+
+
+def _is_null(child: Node) -> Node:
+    return Node(IsNull(child.expression), BOOLEAN, (child,), child.can_fail)
+
+
+def _negated(child: Node) -> Node:
+    return Node(Not(child.expression), BOOLEAN, (child,), child.can_fail)
+
+
+def _cast_node(node: Node, target: DataType) -> Node:
+    can_fail = node.can_fail or cast_can_fail(node.data_type, target)
+    return Node(Cast(node.expression, target), target, (node,), can_fail)
+
+
+def _call_node(name: str, result: DataType, children: tuple[Node, ...]) -> Node:
+    function = FUNCTIONS.get(name)
+    fails = function is not None and function.can_fail and not (name in ("+", "-", "*") and is_fractional(result))
+    expression = Call(name, tuple(child.expression for child in children))
+    return Node(expression, result, children, fails or any(child.can_fail for child in children))
+
+
+def _is_constant(node: Node) -> bool:
+    return isinstance(node.expression, Literal)
+
+
+def _constant(node: Node) -> Any:
+    assert isinstance(node.expression, Literal)
+    return node.expression.value
+
+
+def _operand(node: Node) -> Operand:
+    if isinstance(node.expression, Literal):
+        return Operand(node.data_type, True, node.expression.value)
+    return Operand(node.data_type)
+
+
+def _count(name: str, arguments: Sequence[Node], least: int, most: int | None) -> None:
+    if len(arguments) < least or (most is not None and len(arguments) > most):
+        raise wrong_argument_count(name, len(arguments), str(least) if least == most else f"{least} or more")
+
+
+def _collations(field: StructField) -> Iterable[str]:
+    found = field.metadata.get("__COLLATIONS")
+    return [str(name).rpartition(".")[2] for name in found.values()] if isinstance(found, dict) else []
+
+
+def _compute(node: Node) -> Any:
+    """The value of a cast or call whose children are literals."""
+    arguments = [literal_scalar(child.expression) for child in node.children if isinstance(child.expression, Literal)]
+    arrays = [pa.array([argument.as_py()], argument.type) for argument in arguments]
+    if isinstance(node.expression, Cast):
+        return python_value(cast_values(arrays[0], node.children[0].data_type, node.data_type)[0])
+    assert isinstance(node.expression, Call)
+    name = node.expression.name
+    if name not in FUNCTIONS:  # conditionals are left to evaluation
+        raise not_supported(name)
+    constants = [_constant(child) for child in node.children]
+    return python_value(call_values(name, [*arrays], constants, node.data_type)[0])
+
+
+def python_value(scalar: Any) -> Any:
+    """An Arrow scalar as a Literal's value."""
+    value = scalar.as_py()
+    if isinstance(value, datetime.datetime) and value.tzinfo is not None:
+        return value.astimezone(datetime.UTC)
+    return value
+
+
+# ---------------------------------------------------------------- columns beside constants
+
+
+def _beside_decimal(node: Node, other: Node) -> DataType:
+    """An integer literal beside a decimal has only its own digits."""
+    if isinstance(other.data_type, DecimalType) and isinstance(node.expression, Literal) and is_integral(node.data_type):
+        value = node.expression.value
+        return coercion.decimal_of_value(value) if isinstance(value, int) else node.data_type
+    return node.data_type
+
+
+def _narrowed(left: Node, right: Node) -> tuple[Node, Node]:
+    """Without the cast of the left operand, where the constant to the right can be said in the operand's own type."""
+    if not isinstance(right.expression, Literal):
+        return left, right
+    inner, literals = _narrow_all(left, [right.expression])
+    return inner, _literal_node(literals[0])
+
+
+def _narrow_all(node: Node, literals: list[Literal]) -> tuple[Node, list[Literal]]:
+    while isinstance(node.expression, Cast) and _is_lossless(node.children[0].data_type, node.data_type):
+        inner = node.children[0]
+        narrow = [_narrow(literal, inner.data_type) for literal in literals]
+        if any(literal is None for literal in narrow):
+            break
+        node, literals = inner, [literal for literal in narrow if literal is not None]
+    return node, literals
+
+
+def _is_lossless(source: DataType, target: DataType) -> bool:
+    """Whether different values stay different and in order, and every value can be cast."""
+    if is_integral(source):
+        if is_integral(target):
+            return not cast_can_fail(source, target)
+        return holds_all(source, target) or (target == DOUBLE and INTEGRAL_RANGE[source][1] <= INTEGRAL_RANGE[INTEGER][1])
+    return holds_all(source, target) or (source, target) == (FLOAT, DOUBLE)
+
+
+def _narrow(literal: Literal, target: DataType) -> Literal | None:
+    """The same value in a narrower type; None where that type cannot express it."""
+    value = literal.value
+    if value is None:
+        return Literal(None, target)
+    if is_integral(target):
+        return _narrow_to_integral(value, target)
+    if isinstance(target, DecimalType):
+        number = decimal.Decimal(value) if isinstance(value, int | decimal.Decimal) else None
+        if number is None or number != round(number, target.scale) or abs(number) >= 10 ** (target.precision - target.scale):
+            return None
+        return Literal(round(number, target.scale), target)
+    if math.isnan(value) or math.isinf(value):
+        return Literal(value, target)
+    try:
+        same = struct.unpack("f", struct.pack("f", value))[0] == value
+    except OverflowError:
+        return None
+    return Literal(value, target) if same else None
+
+
+def _narrow_to_integral(value: Any, target: DataType) -> Literal | None:
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    low, high = INTEGRAL_RANGE[target]
+    whole = int(value)
+    return Literal(whole, target) if whole == value and low <= whole <= high else None
