@@ -6,7 +6,7 @@ all rows). So reading starts from the footer's figures, with few rows, and follo
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any
 
 import pyarrow as pa
@@ -39,27 +39,17 @@ class BatchSizer:
         self.rows = self._fit(guess, limit)
         return self.rows
 
-    def follow(self, batch: pa.RecordBatch) -> int:
-        """Rows of the next batch, once one was decoded."""
-        if batch.num_rows:
-            self._row_bytes = batch.nbytes / batch.num_rows
-            self.rows = self._fit(self._row_bytes, min(self._max_rows, self.rows * _GROWTH))
-        return self.rows
+    def follow(self, batch: pa.RecordBatch) -> list[pa.RecordBatch]:
+        """A decoded batch in pieces within the bounds (a single row may exceed them); `rows` becomes the next one's."""
+        if batch.num_rows == 0:
+            return []
+        self._row_bytes = batch.nbytes / batch.num_rows
+        self.rows = self._fit(self._row_bytes, min(self._max_rows, self.rows * _GROWTH))
+        piece_rows = self._fit(self._row_bytes, self._max_rows)
+        return [batch.slice(start, piece_rows) for start in range(0, batch.num_rows, piece_rows)]
 
     def _fit(self, row_bytes: float, limit: int) -> int:
         return max(1, min(limit, int(self._max_bytes / max(row_bytes, 1e-9))))
-
-    def cut(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """The batch in pieces within the bounds (a single row may exceed them)."""
-        rows = batch.num_rows
-        if rows and batch.nbytes > self._max_bytes:
-            rows = max(1, rows * self._max_bytes // batch.nbytes)
-        rows = min(rows, self._max_rows)
-        if rows == batch.num_rows:
-            yield batch
-            return
-        for start in range(0, batch.num_rows, rows):
-            yield batch.slice(start, rows)
 
 
 def dictionary_bytes(row_group: Any, leaves: Iterable[int]) -> int:

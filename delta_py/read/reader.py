@@ -23,7 +23,7 @@ from delta_py.read.file_columns import BatchRows, FileColumns, FilePlan, plan_fi
 from delta_py.read.rebase import legacy_calendar
 from delta_py.read.row_filter import LookAhead, make_row_filter
 from delta_py.read.row_groups import FileSide, Run, find_runs, make_group_filter, split_run
-from delta_py.read.row_selection import RowPick, load_selection
+from delta_py.read.row_selection import RowPick, RowSelection, load_selection
 from delta_py.read.scan_state import ColumnSource, ScanColumn, ScanFile, ScanState
 from delta_py.storage.store import ObjectStore, open_store
 
@@ -107,7 +107,7 @@ class _ScanReader:
         keep = None
         if self._group_filter is not None:
             keep = self._group_filter.keep(footer, FileSide(plan.schema, plan.calendar, plan.matches, columns.constants()))
-        for run in self._matching_runs(file, parquet, plan, find_runs(footer, selection, keep)):
+        for run in self._matching_runs(file, parquet, plan, selection, find_runs(footer, selection, keep)):
             for decoded in self._decode(parquet, plan, run):
                 pick = selection.pick(decoded.start, decoded.start + decoded.row_count)
                 if pick is None or len(pick):
@@ -137,14 +137,17 @@ class _ScanReader:
             use_threads=self._use_threads,
         )
         for batch in batches:
-            parquet.reader.set_batch_size(self._sizer.follow(batch))
-            for piece in self._sizer.cut(batch):
+            pieces = self._sizer.follow(batch)
+            parquet.reader.set_batch_size(self._sizer.rows)
+            for piece in pieces:
                 yield BatchRows(position, piece.num_rows, piece)
                 position += piece.num_rows
         if position != end:
             raise CannotRead(f"its row groups hold {position - run.first_row} rows where the footer says {run.row_count}")
 
-    def _matching_runs(self, file: ScanFile, parquet: pq.ParquetFile, plan: FilePlan, runs: Iterator[Run]) -> Iterator[Run]:
+    def _matching_runs(
+        self, file: ScanFile, parquet: pq.ParquetFile, plan: FilePlan, selection: RowSelection, runs: Iterator[Run]
+    ) -> Iterator[Run]:
         """The runs, or, where that is promising, of their row groups those in which the predicate is true of some row.
 
         Finding out takes decoding the predicate's columns twice where it is, so it is tried where they are a small part
@@ -159,11 +162,13 @@ class _ScanReader:
         columns = FileColumns(self._state, self._columns, self._tracking, narrow, file)
         for run in runs:
             for group in split_run(parquet.metadata, run):
-                if looker.found(any(self._may_match(columns, rows) for rows in self._decode(parquet, narrow, group))):
+                decoded = self._decode(parquet, narrow, group)
+                if looker.found(any(self._may_match(columns, selection, rows) for rows in decoded)):
                     yield group
 
-    def _may_match(self, columns: FileColumns, rows: BatchRows) -> bool:
+    def _may_match(self, columns: FileColumns, selection: RowSelection, decoded: BatchRows) -> bool:
         assert self._row_filter is not None
+        rows = decoded.picked(selection.pick(decoded.start, decoded.start + decoded.row_count))
         mask = self._row_filter.mask({place: columns.make(place, rows) for place in self._row_filter.columns}, len(rows))
         return mask is None or bool(mask.any())
 

@@ -15,14 +15,17 @@ def batch(rows: int, row_bytes: int) -> pa.RecordBatch:
 def test_first_batch_is_small_and_grows_to_the_bound_in_rows() -> None:
     sizer = BatchSizer(65_536, 32 << 20)
     assert sizer.start(1_000_000, 8_000_000, 0) == 4_096
-    assert sizer.follow(batch(4_096, 12)) == 65_536
+    assert [piece.num_rows for piece in sizer.follow(batch(4_096, 12))] == [4_096]
+    assert sizer.rows == 65_536
 
 
 def test_rows_follow_what_batches_turn_out_to_be() -> None:
     sizer = BatchSizer(65_536, 1 << 20)
     assert sizer.start(1_000, 1_000, 0) == 4_096
-    assert 95 <= sizer.follow(batch(100, 10_000)) <= 105
-    assert sizer.follow(batch(105, 100)) > 1_000
+    sizer.follow(batch(100, 10_000))
+    assert 95 <= sizer.rows <= 105
+    sizer.follow(batch(105, 100))
+    assert sizer.rows > 1_000
 
 
 def test_large_dictionary_makes_the_first_batch_smaller_but_not_tiny() -> None:
@@ -42,11 +45,11 @@ def test_next_file_starts_from_what_the_last_ones_rows_took() -> None:
 
 def test_batch_of_more_bytes_than_allowed_is_cut_without_losing_rows() -> None:
     whole = pa.record_batch({"x": np.arange(1_000), "t": ["y" * 100] * 1_000})
-    pieces = list(BatchSizer(65_536, 10_000).cut(whole))
+    pieces = BatchSizer(65_536, 10_000).follow(whole)
     assert max(piece.nbytes for piece in pieces) <= 10_000
     assert pa.Table.from_batches(pieces).equals(pa.Table.from_batches([whole]))
 
 
 def test_single_row_larger_than_the_bound_comes_alone() -> None:
-    pieces = list(BatchSizer(65_536, 1_000).cut(batch(3, 5_000)))
+    pieces = BatchSizer(65_536, 1_000).follow(batch(3, 5_000))
     assert [piece.num_rows for piece in pieces] == [1, 1, 1]

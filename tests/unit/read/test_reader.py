@@ -195,6 +195,34 @@ def test_files_of_several_schemas_in_one_scan_each_read_by_its_own(tmp_path: Pat
     assert rows == [{"x": 1, "y": "a"}, {"x": 2, "y": "b"}, {"x": None, "y": "c"}, {"x": 4, "y": "d"}]
 
 
+def test_legacy_list_and_map_layouts_are_read_as_lists_and_maps() -> None:
+    """The file is parquet-mr's, of the layouts that older writers use: a list's element is the repeated field itself, or
+    stands in a group of another name; a map is annotated MAP_KEY_VALUE; repeated fields have no annotation at all."""
+    x, xy = struct(x=LONG), struct(x=INTEGER, new=STRING, y=INTEGER)
+    columns = {
+        "two": ArrayType(LONG),
+        "bag": ArrayType(STRING),
+        "tup": ArrayType(x),
+        "arr": ArrayType(xy),
+        "bare": ArrayType(INTEGER),
+        "bareg": ArrayType(struct(q=INTEGER)),
+        "mkv": MapType(STRING, LONG),
+    }
+    state = scan_state(Path(__file__).parent, [column(name, data_type) for name, data_type in columns.items()])
+    empty, null, _, last = read_rows(state, ScanFile("legacy_layouts.parquet", 1))
+    assert empty == {name: [] for name in columns}
+    assert null == {**dict.fromkeys(columns), "bare": [0], "bareg": [{"q": 0}]}
+    assert last == {
+        "two": [3, 13, 23],
+        "bag": ["s0", None, "s2"],
+        "tup": [{"x": 0}, {"x": None}, {"x": 2}],
+        "arr": [{"x": 0, "new": None, "y": 100}, {"x": None, "new": None, "y": 101}, {"x": 2, "new": None, "y": 102}],
+        "bare": [0, 1, 2],
+        "bareg": [{"q": 0}, {"q": None}, {"q": 2}],
+        "mkv": [("k0", 0), ("k1", None), ("k2", 2)],
+    }
+
+
 # ---------------------------------------------------------------- column mapping
 
 

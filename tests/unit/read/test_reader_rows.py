@@ -288,9 +288,11 @@ def test_predicate_that_fails_on_a_row_keeps_rows_unless_they_must_be_dropped(tm
 
 
 def test_predicate_is_not_asked_of_deleted_rows(tmp_path: Path) -> None:
-    file = replace(numbered(tmp_path, 3), deletion_vector=inline_vector([0]))
+    wide = {"t": [np.random.default_rng(i).bytes(5000).hex() for i in range(3)]}  # so that the reader looks ahead
+    file = replace(numbered(tmp_path, 3, **wide), deletion_vector=inline_vector([0]))
     predicate = Comparison("=", Call("%", (Literal(1, LONG), Column(("x",)))), Literal(1, LONG))
-    assert xs(scan_state(tmp_path, [X], predicate=predicate, drop_rows=True), file) == [2]
+    for columns in ([X], [X, column("t", STRING)]):
+        assert xs(scan_state(tmp_path, columns, predicate=predicate, drop_rows=True), file) == [2]
 
 
 def test_look_ahead_spares_the_other_columns_of_files_without_a_match(tmp_path: Path) -> None:
