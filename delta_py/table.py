@@ -24,7 +24,7 @@ from delta_py.protocol.schema import StructType, to_arrow_schema
 from delta_py.read.changes import changes_schema, plan_changes
 from delta_py.read.reader import read_files
 from delta_py.read.scan import Scan, ScanOptions, plan_scan
-from delta_py.read.time_travel import parse_path_suffix, to_timestamp_ms
+from delta_py.read.time_travel import named_version, to_timestamp_ms
 from delta_py.snapshot import Snapshot
 from delta_py.storage.store import ObjectStore, open_store
 
@@ -56,9 +56,13 @@ class DeltaTable:
     ) -> None:
         timestamp_ms = None if timestamp is None else to_timestamp_ms(timestamp, session_timezone)
         if version is None and timestamp_ms is None and store is None:
-            path, version, timestamp_ms = _resolve_suffix(path, session_timezone)
+            named = named_version(path, session_timezone)
+            if named is not None:
+                path, version, timestamp_ms = named.path, named.version, named.timestamp_ms
         if version is not None and timestamp_ms is not None:
-            raise InvalidOptionError("Give version or timestamp, not both.", error_class="DELTA_ONEOF_IN_TIMETRAVEL", sql_state="42601")
+            raise InvalidOptionError(
+                "Give version or timestamp, not both.", error_class="DELTA_ONEOF_IN_TIMETRAVEL", sql_state="42601"
+            )
         self._session_timezone = session_timezone
         self._snapshot = Snapshot.load(store or open_store(path), version=version, timestamp_ms=timestamp_ms)
 
@@ -177,11 +181,3 @@ class DeltaTable:
 
     def __repr__(self) -> str:
         return f"DeltaTable({self._snapshot.table_root!r}, version={self.version})"
-
-
-def _resolve_suffix(path: str, session_timezone: str) -> tuple[str, int | None, int | None]:
-    """`path@v12` -> its parts, unless a table stands at the very path."""
-    named = parse_path_suffix(path, session_timezone)
-    if named is None or any(True for _ in open_store(path).list_from("_delta_log")):
-        return path, None, None
-    return named.path, named.version, named.timestamp_ms

@@ -16,11 +16,10 @@ import pyarrow as pa
 
 from delta_py.errors import InvalidOptionError, SchemaMismatchError
 from delta_py.expressions.tree import And, Expression
-from delta_py.protocol.paths import LOG_DIRECTORY
 from delta_py.protocol.schema import StructType, find_path
 from delta_py.read.changes import changes_schema, plan_changes
 from delta_py.read.scan import Scan, ScanOptions, metadata_scan_column, plan_scan
-from delta_py.read.time_travel import parse_path_suffix
+from delta_py.read.time_travel import named_version
 from delta_py.snapshot import Snapshot
 from delta_py.storage.store import ObjectStore, open_store
 from spark_plugin.options import ChangeRange, ReadOptions
@@ -121,8 +120,8 @@ def _pin_changes(options: ReadOptions, store: ObjectStore, asked: ChangeRange) -
 
 def _resolve_suffix(options: ReadOptions) -> ReadOptions:
     """`path@v12` -> its parts, unless a table stands at the very path."""
-    named = parse_path_suffix(options.path, options.session.time_zone)
-    if named is None or any(True for _ in open_store(options.path).list_from(LOG_DIRECTORY)):
+    named = named_version(options.path, options.session.time_zone)
+    if named is None:
         return options
     if options.version is not None or options.timestamp_ms is not None or options.changes is not None or options.follow_latest:
         raise InvalidOptionError(

@@ -12,6 +12,8 @@ from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from delta_py.errors import InvalidOptionError
+from delta_py.protocol.paths import LOG_DIRECTORY
+from delta_py.storage.store import open_store
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _TEXT = re.compile(
@@ -44,6 +46,12 @@ def parse_path_suffix(path: str, session_timezone: str = "UTC") -> TimeTravelPat
     digits = found["time"]
     text = f"{digits[:4]}-{digits[4:6]}-{digits[6:8]} {digits[8:10]}:{digits[10:12]}:{digits[12:14]}.{digits[14:]}"
     return TimeTravelPath(found["path"], timestamp_ms=parse_timestamp_ms(text, session_timezone))
+
+
+def named_version(path: str, session_timezone: str = "UTC") -> TimeTravelPath | None:
+    """As parse_path_suffix, but None too when a table stands at the very path."""
+    named = parse_path_suffix(path, session_timezone)
+    return None if named is None or any(True for _ in open_store(path).list_from(LOG_DIRECTORY)) else named
 
 
 def to_timestamp_ms(value: str | datetime | int, session_timezone: str = "UTC") -> int:
