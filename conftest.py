@@ -27,6 +27,7 @@ hypothesis.settings.load_profile("pydelta")
 # Spark's workers and a Connect server are started from here and take their environment from this process.
 os.environ["TZ"] = "UTC"
 time.tzset()
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # every worker would compile all modules anew
 os.environ["PYSPARK_PYTHON"] = sys.executable
 os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
 os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])

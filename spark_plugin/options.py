@@ -127,7 +127,11 @@ class ChangeRange:
 
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
-    """One batch read. version and timestamp_ms: at most one. view: `table`, `history` or `detail`."""
+    """One batch read. version and timestamp_ms: at most one. view: `table`, `history` or `detail`.
+
+    follow_latest: read the newest version in each planning. Spark plans a DataFrame once without the pruning rule, and so
+    reads that version in all its queries; with the rule it plans each query.
+    """
 
     path: str
     version: int | None = None
