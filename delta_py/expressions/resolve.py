@@ -63,7 +63,7 @@ from delta_py.protocol.schema import (
 
 _FLIPPED = {"=": "=", "<=>": "<=>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _CLOCK_FIELDS = frozenset({"hour", "minute", "second"})
-_NOT_EXPRESSIBLE = (ExpressionError, pa.ArrowException, ValueError, OverflowError, TypeError)
+_WIDE = decimal.Context(prec=200)  # decimals of 38 digits at any scale, exactly
 
 
 @dataclass(frozen=True, slots=True)
@@ -521,10 +521,7 @@ def _narrow(literal: Literal, target: DataType) -> Literal | None:
     if is_integral(target):
         return _narrow_to_integral(value, target)
     if isinstance(target, DecimalType):
-        number = decimal.Decimal(value) if isinstance(value, int | decimal.Decimal) else None
-        if number is None or number != round(number, target.scale) or abs(number) >= 10 ** (target.precision - target.scale):
-            return None
-        return Literal(round(number, target.scale), target)
+        return _narrow_to_decimal(value, target)
     if math.isnan(value) or math.isinf(value):
         return Literal(value, target)
     try:
@@ -532,6 +529,14 @@ def _narrow(literal: Literal, target: DataType) -> Literal | None:
     except OverflowError:
         return None
     return Literal(value, target) if same else None
+
+
+def _narrow_to_decimal(value: Any, target: DecimalType) -> Literal | None:
+    number = decimal.Decimal(value)
+    rounded = number.quantize(decimal.Decimal(1).scaleb(-target.scale), context=_WIDE)
+    if rounded != number or abs(number) >= 10 ** (target.precision - target.scale):
+        return None
+    return Literal(rounded, target)
 
 
 def _narrow_to_integral(value: Any, target: DataType) -> Literal | None:

@@ -1,19 +1,18 @@
 """A predicate on rows -> which files may hold a row for which it is true.
 
 In: the predicate with physical paths, statistics and typed partition values of many files. Out: one boolean a file.
-Every expression is asked two questions, vectorised over the files: may it be true for some row, may it be false for
-some row (what NOT needs). Whatever is not known answers yes, so a file is left out only when no row of it can match.
+Every condition is asked two questions, vectorised over the files: may it be true for some row, may it be false for some
+row (which NOT needs). Whatever is not known answers yes, so a file is left out only when no row of it can match.
 
-A double's NaN is larger than every number in Spark, and writers leave NaN out of bounds: an upper bound of a floating
-point column says nothing about rows above a value.
+NaN is larger than every number in Spark, and writers leave it out of bounds: an upper bound of a floating point column
+says nothing about rows above a value.
 Protocol: Per-file Statistics.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -21,7 +20,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_py.errors import DeltaError
+from delta_py.expressions.bounds import Bounds, FileBounds
 from delta_py.expressions.evaluate import evaluate
+from delta_py.expressions.functions import ALIASES, FUNCTIONS
+from delta_py.expressions.resolve import Node, resolve_condition
 from delta_py.expressions.tree import (
     And,
     Call,
@@ -37,21 +39,23 @@ from delta_py.expressions.tree import (
     StringMatch,
     children,
     columns_of,
+    transform_columns,
 )
-from delta_py.protocol.schema import BOOLEAN, DataType, DecimalType, Path, PrimitiveType, to_arrow_type
+from delta_py.protocol.schema import Path, StructField, StructType, from_arrow_type
 from delta_py.protocol.stats import FileStats
 
 _NEGATED = {"<": ">=", "<=": ">", ">": "<=", ">=": "<"}
-_ARROW_REFUSALS = (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError)
+_FLIPPED = {">": "<", ">=": "<="}
 
 
 def keep_mask(predicate: Expression, stats: FileStats, partition_values: Mapping[Path, pa.Array]) -> pa.BooleanArray:
     """True for each file that may hold a row for which the predicate is true; never null.
 
     partition_values: every file's typed value of each partition column that the predicate names.
-    For a predicate that `is_exact_on_partitions` the answer is exact: it is true for all rows of the file, or for none.
+    For a predicate that `is_exact_on_partitions` the answer is exact: it is true for all rows of the file, or for none;
+    an ExpressionError is raised when a partition value cannot be evaluated.
     """
-    return _Files(stats, partition_values).may_be_true(predicate)
+    return _Files(predicate, stats, partition_values).may_be(predicate, True)
 
 
 def columns_with_stats(predicate: Expression) -> frozenset[Path]:
@@ -63,334 +67,299 @@ def _paths_with_stats(expression: Expression) -> Iterator[Path]:
     match expression:
         case Column(path):
             yield path
-        case Cast(operand, _):
-            yield from _paths_with_stats(operand)
-        case Call():
+        case Call(name, _) if not _may_carry_bounds(name):
             return
         case _:
             for child in children(expression):
                 yield from _paths_with_stats(child)
 
 
+def _may_carry_bounds(name: str) -> bool:
+    function = FUNCTIONS.get(ALIASES.get(name, name))
+    return name in ("+", "-", "from_utc_timestamp", "to_utc_timestamp") or (function is not None and function.increasing)
+
+
 def is_exact_on_partitions(predicate: Expression, partition_columns: frozenset[Path]) -> bool:
-    """Whether partition values alone decide the predicate, and deciding it cannot fail (no casts, no functions)."""
+    """Whether partition values alone decide the predicate, by comparisons and tests that cannot fail (no casts, no
+    functions)."""
     columns = columns_of(predicate)
-    return bool(columns) and columns <= partition_columns and _cannot_fail(predicate)
+    return bool(columns) and columns <= partition_columns and _is_plain(predicate)
 
 
-def _cannot_fail(expression: Expression) -> bool:
-    return not isinstance(expression, Cast | Call) and all(_cannot_fail(child) for child in children(expression))
-
-
-# ---------------------------------------------------------------- intervals
-
-
-@dataclass(frozen=True, slots=True)
-class _Interval:
-    """What is known of an operand's non-null values in each file. Bounds are arrays, a scalar, or None for unknown.
-
-    all_null: files in which every row is null. has_null: files in which a row may be null. hidden_nan: values above
-    `upper` may be there (floating point). constant: not null and one value for all rows of all files.
-    """
-
-    lower: Any
-    upper: Any
-    all_null: Any
-    has_null: Any
-    hidden_nan: bool = False
-    constant: bool = False
+def _is_plain(expression: Expression) -> bool:
+    return not isinstance(expression, Cast | Call) and all(_is_plain(child) for child in children(expression))
 
 
 class _Files:
-    """The files that a predicate is asked about."""
+    """The files that a predicate is asked about.
 
-    def __init__(self, stats: FileStats, partition_values: Mapping[Path, pa.Array]) -> None:
-        self._stats = stats
-        self._partitions = partition_values
-        self._yes = pa.repeat(pa.scalar(True), stats.file_count)
-        self._no = pa.repeat(pa.scalar(False), stats.file_count)
+    Inside, columns have flat names, so that nested paths and types that no file's statistics tell need no schema.
+    """
+
+    def __init__(self, predicate: Expression, stats: FileStats, partition_values: Mapping[Path, pa.Array]) -> None:
+        self._partitions = {path: _whole(partition_values[path]) for path in columns_of(predicate) if path in partition_values}
+        self._bounds = FileBounds(stats, self._partitions)
+        self._flat: dict[Path, Path] = {path: (str(number),) for number, path in enumerate(sorted(columns_of(predicate)))}
+        self._paths = {flat: path for path, flat in self._flat.items()}
+        self._schema = StructType(tuple(self._fields(stats)))
+
+    def _fields(self, stats: FileStats) -> Iterator[StructField]:
+        for path, flat in self._flat.items():
+            known = self._partitions.get(path, stats.minimum.get(path, stats.maximum.get(path)))
+            if known is not None:
+                yield StructField(flat[0], from_arrow_type(known.type))
 
     # ------------------------------------------------------------ logic
 
-    def may_be_true(self, expression: Expression) -> pa.BooleanArray:
-        decided = self._by_partitions(expression, wanted=True)
+    def may_be(self, expression: Expression, wanted: bool) -> pa.BooleanArray:
+        """Files in which the condition may be `wanted` (true or false) for some row."""
+        decided = self._by_partitions(expression, wanted)
         if decided is not None:
             return decided
         match expression:
-            case And(operands):
-                return self._all(operands, self.may_be_true)
-            case Or(operands):
-                return self._any(operands, self.may_be_true)
+            case And(operands) | Or(operands):
+                # What makes an AND true, and an OR false, is all of its operands.
+                needs_all = isinstance(expression, And) == wanted
+                result = self._bounds.yes if needs_all else self._bounds.no
+                for operand in operands:
+                    answer = self.may_be(operand, wanted)
+                    result = pc.and_(result, answer) if needs_all else pc.or_(result, answer)
+                return result
             case Not(operand):
-                return self.may_be_false(operand)
-            case Literal(value, _):
-                return self._yes if value is True else self._no
-            case Column() | Cast(_, PrimitiveType("boolean")):
-                return self._comparison("=", expression, Literal(True, BOOLEAN))
-            case Comparison(op, left, right):
-                return self._comparison(op, left, right)
-            case In(operand, options):
-                return self._in(operand, options)
-            case IsNull(operand):
-                return self._interval(operand).has_null
-            case StringMatch(kind, operand, pattern):
-                return self._string_match(kind, operand, pattern)
-        return self._yes
+                return self.may_be(operand, not wanted)
+        return self._leaf(expression, wanted)
 
-    def may_be_false(self, expression: Expression) -> pa.BooleanArray:
-        decided = self._by_partitions(expression, wanted=False)
-        if decided is not None:
-            return decided
-        match expression:
-            case And(operands):
-                return self._any(operands, self.may_be_false)
-            case Or(operands):
-                return self._all(operands, self.may_be_false)
-            case Not(operand):
-                return self.may_be_true(operand)
-            case Literal(value, _):
-                return self._yes if value is False else self._no
-            case Column() | Cast(_, PrimitiveType("boolean")):
-                return self._comparison("=", expression, Literal(False, BOOLEAN))
-            case Comparison("=" | "<=>" as op, left, right):
-                return self._differs(left, right, null_safe=op == "<=>")
-            case Comparison(op, left, right):
-                return self._comparison(_NEGATED[op], left, right)
-            case In(operand, options):
-                return self._not_in(operand, options)
-            case IsNull(operand):
-                return pc.invert(self._interval(operand).all_null)
-            case StringMatch(kind, operand, pattern):
-                return self._no_string_match(kind, operand, pattern)
-        return self._yes
-
-    def _all(self, operands: tuple[Expression, ...], ask: Callable[[Expression], pa.BooleanArray]) -> pa.BooleanArray:
-        result = self._yes
-        for operand in operands:
-            result = pc.and_(result, ask(operand))
-        return result
-
-    def _any(self, operands: tuple[Expression, ...], ask: Callable[[Expression], pa.BooleanArray]) -> pa.BooleanArray:
-        result = self._no
-        for operand in operands:
-            result = pc.or_(result, ask(operand))
-        return result
-
-    def _by_partitions(self, expression: Expression, *, wanted: bool) -> pa.BooleanArray | None:
+    def _by_partitions(self, expression: Expression, wanted: bool) -> pa.BooleanArray | None:
         """The exact answer where only partition columns are named; None otherwise, or if it cannot be evaluated."""
         columns = columns_of(expression)
-        if not columns or not all(path in self._partitions for path in columns):
+        if not columns or not columns <= self._partitions.keys():
             return None
         ordered = sorted(columns)
-        batch = pa.RecordBatch.from_arrays([self._partitions[path] for path in ordered], names=[path[0] for path in ordered])
+        names = [self._flat[path][0] for path in ordered]
+        batch = pa.RecordBatch.from_arrays([self._partitions[path] for path in ordered], names=names)
         try:
-            values = evaluate(expression, batch)
+            values = evaluate(resolve_condition(self._flattened(expression), self._schema).expression, batch)
         except DeltaError:
-            return None  # a value of one partition may fail a cast that the query never reaches: no partition is left out
-        return (values if wanted else pc.invert(values)).fill_null(False)
+            if _is_plain(expression):
+                raise
+            return None  # a cast may fail for a partition that the query never reaches: no partition is left out
+        return pc.fill_null(values if wanted else pc.invert(values), False)
 
-    # ------------------------------------------------------------ comparisons
+    def _flattened(self, expression: Expression) -> Expression:
+        return transform_columns(expression, lambda path: Column(self._flat[path]))
 
-    def _comparison(self, op: str, left: Expression, right: Expression) -> pa.BooleanArray:
-        if op == "<=>":
-            return self._null_safe_equal(left, right)
-        if op in (">", ">="):
-            op, left, right = {">": "<", ">=": "<="}[op], right, left
-        low, high = self._interval(left), self._interval(right)
-        some_value = pc.invert(pc.or_(low.all_null, high.all_null))
-        if op == "=":
-            above = self._surely(pc.greater, low.lower, None if high.hidden_nan and not low.constant else high.upper)
-            below = self._surely(pc.less, None if low.hidden_nan and not high.constant else low.upper, high.lower)
-            return pc.and_(some_value, pc.invert(pc.or_(above, below)))
+    def _leaf(self, expression: Expression, wanted: bool) -> pa.BooleanArray:
+        try:
+            node = resolve_condition(self._flattened(expression), self._schema)
+        except DeltaError:
+            return self._by_nulls(expression, wanted)
+        return self._node(node, wanted)
+
+    def _by_nulls(self, expression: Expression, wanted: bool) -> pa.BooleanArray:
+        """For columns whose types are not known, so that there are no bounds."""
+        match expression:
+            case IsNull(Column(path)) if wanted:
+                return self._bounds.column(path).may_be_null
+            case (
+                Comparison("=" | "<" | "<=" | ">" | ">=", Column(path), _)
+                | Comparison("=" | "<" | "<=" | ">" | ">=", _, Column(path))
+                | In(Column(path), _)
+                | StringMatch(_, Column(path), _)
+                | IsNull(Column(path))
+            ):
+                return pc.invert(self._bounds.column(path).all_null)
+        return self._bounds.yes
+
+    # ------------------------------------------------------------ conditions
+
+    def _node(self, node: Node, wanted: bool) -> pa.BooleanArray:
+        match node.expression:
+            case Not():
+                return self._node(node.children[0], not wanted)
+            case Literal(value, _):
+                return self._bounds.yes if value is wanted else self._bounds.no
+            case Comparison(op, _, _):
+                return self._compared(op, node, wanted)
+            case In(_, options):
+                return self._in(node, options, wanted)
+            case IsNull():
+                bounds = self._of(node.children[0])
+                return bounds.may_be_null if wanted else pc.invert(bounds.all_null)
+            case StringMatch(how, _, pattern):
+                return self._matched(node, _prefix(how, pattern), wanted)
+            case Column() | Cast() | Call():
+                scalar = pa.scalar(wanted)
+                same = Bounds(scalar, scalar, self._bounds.no, self._bounds.no)
+                return self._equal(self._of(node), same)
+        return self._bounds.yes
+
+    def _of(self, node: Node) -> Bounds:
+        return self._bounds.of(_unflattened(node, self._paths))
+
+    def _compared(self, op: str, node: Node, wanted: bool) -> pa.BooleanArray:
+        left, right = (self._of(child) for child in node.children)
+        if op in ("=", "<=>"):
+            if wanted:
+                equal = self._equal(left, right)
+                return pc.or_(equal, pc.and_(left.may_be_null, right.may_be_null)) if op == "<=>" else equal
+            differ = self._differ(left, right)
+            return pc.or_(differ, _one_null(left, right)) if op == "<=>" else differ
+        op = op if wanted else _NEGATED[op]
+        if op in _FLIPPED:
+            op, left, right = _FLIPPED[op], right, left
         beyond = pc.greater_equal if op == "<" else pc.greater
-        return pc.and_not(some_value, self._surely(beyond, low.lower, None if high.hidden_nan else high.upper))
+        return pc.and_not(self._both_valued(left, right), self._surely(beyond, left.lower, _top(right)))
 
-    def _null_safe_equal(self, left: Expression, right: Expression) -> pa.BooleanArray:
-        both_null = pc.and_(self._interval(left).has_null, self._interval(right).has_null)
-        return pc.or_(both_null, self._comparison("=", left, right))
+    def _both_valued(self, left: Bounds, right: Bounds) -> pa.BooleanArray:
+        if right.is_constant:
+            return pc.invert(left.all_null)
+        return pc.invert(pc.or_(left.all_null, right.all_null))
 
-    def _differs(self, left: Expression, right: Expression, *, null_safe: bool) -> pa.BooleanArray:
-        """Files in which the two may differ: not those where both have one and the same value in all rows."""
-        a, b = self._interval(left), self._interval(right)
-        same = self._no
-        if not (a.hidden_nan or b.hidden_nan):
-            same = pc.and_(self._surely(pc.equal, a.lower, b.upper), self._surely(pc.equal, a.upper, b.lower))
-            same = pc.and_(same, pc.and_(self._surely(pc.equal, a.lower, a.upper), self._surely(pc.equal, b.lower, b.upper)))
-        values_differ = pc.and_not(pc.invert(pc.or_(a.all_null, b.all_null)), same)
-        if not null_safe:
-            return values_differ
-        one_null = pc.or_(pc.and_(a.has_null, pc.invert(b.all_null)), pc.and_(b.has_null, pc.invert(a.all_null)))
-        return pc.or_(values_differ, one_null)
+    def _equal(self, left: Bounds, right: Bounds) -> pa.BooleanArray:
+        """A hidden NaN equals nothing but NaN, so beside a number (a constant, a bound of a type without NaN) it is no match."""
+        hidden = left.hidden_nan and right.hidden_nan
+        above = self._surely(pc.greater, left.lower, None if hidden else right.upper)
+        below = self._surely(pc.less, None if hidden else left.upper, right.lower)
+        return pc.and_not(self._both_valued(left, right), pc.or_(above, below))
+
+    def _differ(self, left: Bounds, right: Bounds) -> pa.BooleanArray:
+        """Not in files where both sides have one and the same value in all rows."""
+        valued = self._both_valued(left, right)
+        if left.hidden_nan or right.hidden_nan:
+            return valued
+        same = pc.and_(self._surely(pc.equal, left.lower, left.upper), self._surely(pc.equal, right.lower, right.upper))
+        return pc.and_not(valued, pc.and_(same, self._surely(pc.equal, left.lower, right.lower)))
 
     def _surely(self, test: Callable[[Any, Any], Any], left: Any, right: Any) -> pa.BooleanArray:
-        """Where the test holds for the two bounds; false where either is unknown."""
+        """Where the test holds for two bounds; false where either is unknown."""
         if left is None or right is None:
-            return self._no
-        try:
-            held = test(left, right)
-        except _ARROW_REFUSALS:
-            return self._no
+            return self._bounds.no
+        held = test(left, right)
         if isinstance(held, pa.Scalar):
-            return self._yes if held.as_py() else self._no
-        return held.fill_null(False)
+            return self._bounds.yes if held.as_py() else self._bounds.no
+        return held.fill_null(False) if held.null_count else held
 
     # ------------------------------------------------------------ IN
 
-    def _in(self, operand: Expression, options: tuple[Literal, ...]) -> pa.BooleanArray:
-        values = [option for option in options if option.value is not None]
+    def _in(self, node: Node, options: tuple[Literal, ...], wanted: bool) -> pa.BooleanArray:
+        bounds = self._of(node.children[0])
+        values = [option.value for option in options if option.value is not None]
+        if not wanted and len(values) < len(options):
+            return self._bounds.no  # x NOT IN (..., null) is never true
         if not values:
-            return self._no
-        interval = self._interval(operand)
-        some_value = pc.invert(interval.all_null)
-        if len(values) <= 8:
-            return self._any(tuple(Comparison("=", operand, value) for value in values), self.may_be_true)
-        if interval.hidden_nan or interval.lower is None or interval.upper is None or isinstance(interval.lower, pa.Scalar):
-            return some_value
-        try:
-            sorted_values = _sorted_like(values, interval.lower.type)
-            low, high = _comparable(interval.lower), _comparable(interval.upper)
-        except (*_ARROW_REFUSALS, TypeError, OverflowError):
-            return some_value
-        known = np.logical_and(_valid(interval.lower), _valid(interval.upper))
-        first = np.searchsorted(sorted_values, low[known], side="left")
-        reached = np.minimum(first, len(sorted_values) - 1)
-        hit = (first < len(sorted_values)) & (sorted_values[reached] <= high[known])
-        result = np.ones(len(known), bool)
-        result[known] = hit.astype(bool)
-        return pc.and_(some_value, pa.array(result))
+            return self._bounds.no if wanted else pc.invert(bounds.all_null)
+        valued = pc.invert(bounds.all_null)
+        if bounds.lower is None or bounds.upper is None or bounds.is_constant:
+            return valued
+        sought = _sorted_options(values, bounds.lower.type)
+        if sought is None or (not wanted and bounds.hidden_nan):
+            return valued
+        if wanted:
+            return pc.and_(valued, self._reaches(sought, bounds))
+        same = self._surely(pc.equal, bounds.lower, bounds.upper)
+        return pc.and_not(valued, pc.and_(same, pc.is_in(bounds.lower, value_set=sought, skip_nulls=True)))
 
-    def _not_in(self, operand: Expression, options: tuple[Literal, ...]) -> pa.BooleanArray:
-        if any(option.value is None for option in options):
-            return self._no
-        if len(options) > 64:
-            return pc.invert(self._interval(operand).all_null)
-        return self._all(tuple(Comparison("=", operand, option) for option in options), self.may_be_false)
+    def _reaches(self, sought: pa.Array, bounds: Bounds) -> pa.BooleanArray:
+        """Files between whose bounds there is one of the sorted values: the first that is not below the lower bound is
+        found by halving, for all files at once."""
+        outside = pc.or_(self._surely(pc.greater, bounds.lower, sought[-1]), self._surely(pc.less, bounds.upper, sought[0]))
+        known = pc.and_(pc.is_valid(bounds.lower), pc.is_valid(bounds.upper))
+        open_files = pc.and_not(known, outside)
+        result = pc.invert(outside)
+        if len(sought) == 1 or not open_files.true_count:
+            return result
+        lower, upper = bounds.lower.filter(open_files), bounds.upper.filter(open_files)
+        first = _first_not_below(sought, lower)
+        hit = pc.less_equal(sought.take(pa.array(np.minimum(first, len(sought) - 1))), upper)
+        hit = pc.and_(hit, pa.array(first < len(sought)))
+        return pc.replace_with_mask(result, open_files, hit)
 
     # ------------------------------------------------------------ text
 
-    def _string_match(self, kind: str, operand: Expression, pattern: str) -> pa.BooleanArray:
-        interval = self._interval(operand)
-        prefix = _prefix(kind, pattern)[0]
-        some_value = pc.invert(interval.all_null)
-        if not prefix:
-            return some_value
-        below = self._surely(pc.less, interval.upper, pa.scalar(prefix))
-        above = self._surely(pc.greater, interval.lower, pa.scalar(prefix))
-        beyond = pc.and_not(above, self._surely(lambda text, start: pc.starts_with(text, start), interval.lower, prefix))
-        return pc.and_not(some_value, pc.or_(below, beyond))
+    def _matched(self, node: Node, prefix: tuple[str, bool], wanted: bool) -> pa.BooleanArray:
+        """wanted: text between the bounds may begin with the prefix. Otherwise: not all of it does."""
+        bounds = self._of(node.children[0])
+        valued = pc.invert(bounds.all_null)
+        text, is_whole_test = prefix
+        if not text and not (is_whole_test and not wanted):
+            return valued
+        start = pa.scalar(text)
+        if wanted:
+            below = self._surely(pc.less, bounds.upper, start)
+            above = self._surely(pc.greater, bounds.lower, start)
+            return pc.and_not(valued, pc.or_(below, pc.and_not(above, self._begins(bounds.lower, text))))
+        if not is_whole_test:
+            return valued
+        return pc.and_not(valued, pc.and_(self._begins(bounds.lower, text), self._begins(bounds.upper, text)))
 
-    def _no_string_match(self, kind: str, operand: Expression, pattern: str) -> pa.BooleanArray:
-        interval = self._interval(operand)
-        prefix, prefix_only = _prefix(kind, pattern)
-        some_value = pc.invert(interval.all_null)
-        if not prefix_only:
-            return some_value
-        starts = [self._surely(lambda text, start: pc.starts_with(text, start), side, prefix) for side in (interval.lower, interval.upper)]
-        return pc.and_not(some_value, pc.and_(*starts))
-
-    # ------------------------------------------------------------ operands
-
-    def _interval(self, expression: Expression) -> _Interval:
-        match expression:
-            case Literal(None, _):
-                return _Interval(None, None, self._yes, self._yes)
-            case Literal(value, data_type):
-                return self._constant(value, data_type)
-            case Column(path) if path in self._partitions:
-                values = self._partitions[path]
-                null = values.is_null()
-                return _Interval(values, values, null, null)
-            case Column(path):
-                return self._column(path)
-            case Cast(operand, data_type):
-                return _cast(self._interval(operand), data_type, self._unknown())
-        return self._unknown()
-
-    def _unknown(self) -> _Interval:
-        return _Interval(None, None, self._no, self._yes, hidden_nan=True)
-
-    def _constant(self, value: Any, data_type: DataType) -> _Interval:
-        if isinstance(value, float) and math.isnan(value):
-            return _Interval(None, None, self._no, self._no, hidden_nan=True)
-        try:
-            scalar = pa.scalar(value, to_arrow_type(data_type))
-        except (*_ARROW_REFUSALS, OverflowError):
-            return self._unknown()
-        return _Interval(scalar, scalar, self._no, self._no, constant=True)
-
-    def _column(self, path: Path) -> _Interval:
-        lower, upper = self._stats.minimum.get(path), self._stats.maximum.get(path)
-        nulls, rows = self._stats.null_count.get(path), self._stats.num_records
-        kind = next((bound.type for bound in (lower, upper) if bound is not None), None)
-        floating = kind is None or pa.types.is_floating(kind)
-        all_null = has_null = None
-        if nulls is not None:
-            # With wide bounds a count between 0 and all rows may speak of deleted rows; these two are still right.
-            all_null = pc.and_(pc.equal(nulls, rows), pc.greater(rows, 0)).fill_null(False)
-            has_null = pc.not_equal(nulls, 0).fill_null(True)
-        return _Interval(
-            lower, upper, self._no if all_null is None else all_null, self._yes if has_null is None else has_null, hidden_nan=floating
-        )
+    def _begins(self, side: Any, prefix: str) -> pa.BooleanArray:
+        return self._surely(pc.starts_with, side, prefix)
 
 
-def _cast(inner: _Interval, data_type: DataType, unknown: _Interval) -> _Interval:
-    """The interval of a cast that keeps order and cannot turn a value into null; unknown bounds for others."""
-    bound = inner.lower if inner.lower is not None else inner.upper
-    if bound is None or not _keeps_order(bound.type, data_type):
-        return _Interval(None, None, inner.all_null, unknown.has_null, hidden_nan=True)
-    target = to_arrow_type(data_type)
-    try:
-        sides = [None if side is None else side.cast(target) for side in (inner.lower, inner.upper)]
-    except _ARROW_REFUSALS:
-        return _Interval(None, None, inner.all_null, unknown.has_null, hidden_nan=True)
-    return _Interval(sides[0], sides[1], inner.all_null, inner.has_null, inner.hidden_nan, inner.constant)
+def _whole(values: pa.Array | pa.ChunkedArray) -> pa.Array:
+    values = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
+    return values.dictionary_decode() if pa.types.is_dictionary(values.type) else values
 
 
-def _keeps_order(source: pa.DataType, target: DataType) -> bool:
-    """Widenings that are exact for every value, or at least never reverse an order."""
-    types = pa.types
-    if to_arrow_type(target) == source:
-        return True
-    match target:
-        case PrimitiveType("short" | "integer" | "long"):
-            return bool(types.is_integer(source)) and source.bit_width < to_arrow_type(target).bit_width
-        case PrimitiveType("double"):
-            return bool(types.is_integer(source) and source.bit_width <= 32) or bool(types.is_float32(source))
-        case DecimalType(precision, scale):
-            if types.is_integer(source):
-                return precision - scale >= {8: 3, 16: 5, 32: 10, 64: 19}[source.bit_width]
-            return bool(types.is_decimal(source)) and source.scale <= scale and source.precision - source.scale <= precision - scale
-    return False
+def _top(bounds: Bounds) -> Any:
+    """The upper bound of all values, NaN included."""
+    return None if bounds.hidden_nan else bounds.upper
 
 
-def _prefix(kind: str, pattern: str) -> tuple[str, bool]:
-    """The text that every match starts with, and whether starting with it is all that the match asks."""
-    if kind == "startswith":
+def _one_null(left: Bounds, right: Bounds) -> pa.BooleanArray:
+    """Files in which one side may be null where the other is not."""
+    only_left = pc.and_not(left.may_be_null, right.all_null)
+    return pc.or_(only_left, pc.and_not(right.may_be_null, left.all_null))
+
+
+def _unflattened(node: Node, paths: Mapping[Path, Path]) -> Node:
+    if isinstance(node.expression, Column):
+        return replace(node, expression=Column(paths[node.expression.path]))
+    return replace(node, children=tuple(_unflattened(child, paths) for child in node.children)) if node.children else node
+
+
+def _sorted_options(values: list[Any], arrow_type: pa.DataType) -> pa.Array | None:
+    """The distinct values in order; None when there is NaN among them, which no bound tells."""
+    options = pc.unique(pa.array(values, arrow_type))
+    if pa.types.is_floating(arrow_type):
+        if pc.any(pc.is_nan(options)).as_py():
+            return None
+        options = pc.unique(pc.add(options, pa.scalar(0.0, arrow_type)))
+    return options.take(pc.sort_indices(options))
+
+
+def _first_not_below(sought: pa.Array, bounds: pa.Array) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """For each bound, the position of the first of the sorted values that is not below it; their number if there is none."""
+    if pa.types.is_primitive(bounds.type) and not pa.types.is_boolean(bounds.type):
+        found: np.ndarray[Any, np.dtype[np.int64]] = np.searchsorted(_numbers(sought), _numbers(bounds))
+        return found
+    low = np.zeros(len(bounds), np.int64)
+    high = np.full(len(bounds), len(sought), np.int64)
+    while (low < high).any():
+        middle = (low + high) // 2
+        candidates = sought.take(pa.array(np.minimum(middle, len(sought) - 1)))
+        below = pc.less(candidates, bounds).to_numpy(zero_copy_only=False) & (low < high)
+        low = np.where(below, middle + 1, low)
+        high = np.where(below | (low >= high), high, middle)
+    return low
+
+
+def _numbers(values: pa.Array) -> Any:
+    """Numbers, dates or timestamps as what numpy compares as fast."""
+    types = {32: pa.int32(), 64: pa.int64()}
+    return (values.cast(types[values.type.bit_width]) if pa.types.is_temporal(values.type) else values).to_numpy()
+
+
+def _prefix(how: str, pattern: str) -> tuple[str, bool]:
+    """The text with which every match begins, and whether beginning with it is all that the match asks."""
+    if how == "startswith":
         return pattern, True
-    if kind != "like":
+    if how != "like":
         return "", False
-    stop = next((index for index, character in enumerate(pattern) if character in "%_\\"), len(pattern))
-    return pattern[:stop], pattern[stop:] == "%"
-
-
-def _sorted_like(values: list[Literal], kind: pa.DataType) -> Any:
-    return np.unique(_comparable(pa.array([value.value for value in values], to_arrow_type(values[0].data_type)).cast(kind)))
-
-
-def _comparable(array: pa.Array) -> Any:
-    """Numbers as int64, anything else as objects that compare as Spark orders them; nulls become some value."""
-    if pa.types.is_temporal(array.type):
-        array = array.cast(pa.int32() if pa.types.is_date32(array.type) else pa.int64())
-    if pa.types.is_integer(array.type):
-        return array.fill_null(0).to_numpy(zero_copy_only=False)
-    if pa.types.is_string(array.type):
-        array = array.cast(pa.binary())
-    if pa.types.is_binary(array.type):
-        return np.array(array.fill_null(b"").to_pylist(), dtype=object)
-    if pa.types.is_decimal(array.type):
-        return np.array(array.fill_null(0).to_pylist(), dtype=object)
-    raise TypeError(f"no order for {array.type}")
-
-
-def _valid(array: pa.Array) -> Any:
-    return array.is_valid().to_numpy(zero_copy_only=False)
+    prefix, place = [], 0
+    while place < len(pattern) and pattern[place] not in "%_":
+        if pattern[place] == "\\":
+            place += 1
+        prefix.append(pattern[place : place + 1])
+        place += 1
+    return "".join(prefix), pattern[place:] == "%"
