@@ -85,21 +85,23 @@ class CheckpointReader:
     def __init__(self, store: ObjectStore, checkpoint: Checkpoint, commits: CommitReader) -> None:
         self.checkpoint = checkpoint
         self._top: list[_ParquetPart | _JsonPart] = [_open_part(store, file, commits) for file in checkpoint.files]
-        names = [_sidecar_path(row) for row in self.rows("sidecar")]
-        self._sidecars = [_ParquetPart(store, name) for name in names]
+        self._sidecars = [_ParquetPart(store, self._sidecar_path(row)) for row in self.rows("sidecar")]
 
     def rows(self, action: str) -> list[dict[str, Any]]:
         """All actions of a kind other than add and remove, as the JSON objects they would be in a commit."""
         return [row for part in self._top for row in part.rows(action)]
 
+    def _sidecar_path(self, row: Mapping[str, Any]) -> str:
+        """Sidecars always lie in the table's own directory; some writers put a whole URI before the name."""
+        path = row.get("path")
+        try:
+            return f"{SIDECAR_DIRECTORY}/{decode_path(path).rpartition('/')[2]}"  # type: ignore[arg-type]
+        except (CorruptTableError, TypeError) as error:
+            raise CheckpointUnreadableError.of(self.checkpoint.files[0].path, f"a sidecar's path is {path!r}") from error
+
     def files(self, wanted: StatsWanted) -> Iterator[RawFiles]:
         """All add actions, batch by batch."""
         return _ahead(batch for part in [*self._top, *self._sidecars] for batch in part.files(wanted))
-
-
-def _sidecar_path(row: Mapping[str, Any]) -> str:
-    """Sidecars always lie in the table's own directory; some writers put a whole URI before the name."""
-    return f"{SIDECAR_DIRECTORY}/{decode_path(row['path']).rpartition('/')[2]}"
 
 
 def _open_part(store: ObjectStore, file: LogFile, commits: CommitReader) -> _ParquetPart | _JsonPart:
@@ -135,14 +137,27 @@ class _JsonPart:
 
     def __init__(self, file: LogFile, commits: CommitReader) -> None:
         self._file, self._commits = file, commits
-        with self._decoding():
-            commits.first_line(file)
+        self._check_whole()
+
+    def _check_whole(self) -> None:
+        """A file cut short after a whole line still parses: look for what a checkpoint cannot lack."""
+        found = {name: self.rows(name) for name in ("checkpointMetadata", "protocol", "metaData", "sidecar")}
+        for name in ("checkpointMetadata", "protocol", "metaData"):
+            if not found[name]:
+                raise CheckpointUnreadableError.of(self._file.path, f"it holds no {name} action, so it was cut short")
+        recorded = (found["checkpointMetadata"][0].get("tags") or {}).get("sidecarSizeInBytes")
+        total = sum(size for row in found["sidecar"] if isinstance(size := row.get("sizeInBytes"), int))
+        if isinstance(recorded, str) and recorded.isdigit() and total < int(recorded):
+            why = f"its sidecars have {total} bytes of the {recorded} that it speaks of, so it was cut short"
+            raise CheckpointUnreadableError.of(self._file.path, why)
 
     @contextmanager
     def _decoding(self) -> Iterator[None]:
         with _decoding(self._file.path):
             try:
                 yield
+            except CheckpointUnreadableError:
+                raise
             except CorruptTableError as error:
                 raise CheckpointUnreadableError.of(self._file.path, error.message) from error
 
@@ -153,13 +168,13 @@ class _JsonPart:
                 for number, line in enumerate(lines, first):
                     if needle in line:
                         found.append(self._value(number, line).get(action))
-        return [row for row in found if row is not None]
+        return [row for row in found if isinstance(row, dict)]
 
     def _value(self, number: int, line: bytes) -> dict[str, Any]:
         try:
             value = orjson.loads(line)
         except orjson.JSONDecodeError as error:
-            raise CheckpointUnreadableError.of(f"{self._file.path}, line {number}", error) from error
+            raise CheckpointUnreadableError.of(self._file.path, f"line {number}: {error}") from error
         return value if isinstance(value, dict) else {}
 
     def files(self, wanted: StatsWanted) -> Iterator[RawFiles]:
@@ -185,10 +200,13 @@ class _ParquetPart:
     def __init__(self, store: ObjectStore, path: str) -> None:
         self._path = path
         with _decoding(path):
-            self._file = pq.ParquetFile(store.open_input(path))
+            self._file = pq.ParquetFile(store.open_input(path), page_checksum_verification=True)
             self._schema: pa.Schema = self._file.schema_arrow
             leaves = self._file.metadata.schema
             self._positions = {leaves.column(i).path: i for i in range(len(leaves))}
+        for action, leaf in _KEY_LEAVES.items():
+            if action in self._schema.names and not _has_leaf(self._schema.field(action).type, (leaf,)):
+                raise CheckpointUnreadableError.of(path, f"its column {action} has no field {leaf}")
 
     def rows(self, action: str) -> list[dict[str, Any]]:
         if action not in self._schema.names:
@@ -214,7 +232,9 @@ class _ParquetPart:
             return
         plan = _plan(self, self._schema.field("add").type, wanted)
         for batch in self._batches([f"add.{leaf}" for leaf in plan.columns], self._groups()):
-            yield _raw_files(self._path, batch.column(0), plan)
+            with _decoding(self._path):
+                raw = _raw_files(self._path, batch.column(0), plan)
+            yield raw
 
     def _groups(self) -> list[int]:
         return list(range(self._file.metadata.num_row_groups))
@@ -363,6 +383,8 @@ def _deletion_vectors(vectors: pa.StructArray | None, count: int) -> pa.Array:
     if vectors is None:
         return pa.nulls(count, DELETION_VECTOR_TYPE)
     given = _children(vectors)
+    if "storageType" not in given:
+        raise pa.ArrowInvalid("add.deletionVector has no field storageType")
     missing = given["storageType"].is_null()
     if missing.true_count == count:
         return pa.nulls(count, DELETION_VECTOR_TYPE)

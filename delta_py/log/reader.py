@@ -192,9 +192,7 @@ def _or_missing(file: LogFile, read: Callable[[str], T]) -> T:
 
 def _split(first: int, data: bytes) -> Iterator[tuple[int, list[bytes]]]:
     lines = data.split(b"\n")
-    if lines and not lines[-1].strip():
-        lines.pop()
-    if lines:
+    if any(line.strip() for line in lines):
         yield first, lines
 
 
@@ -205,6 +203,8 @@ def _parse(file: LogFile, number: int, line: bytes) -> Action | None:
         return parse_action(line)
     except CorruptTableError as error:
         raise corrupt_line(file, number, error.message) from error
+    except (AttributeError, TypeError, ValueError) as error:
+        raise corrupt_line(file, number, f"a field of the action has another type than it should ({error}).") from error
 
 
 def corrupt_line(file: LogFile, number: int, what: str) -> CorruptTableError:
@@ -264,9 +264,9 @@ class _FileActionLines:
     def _explained(self, number: int, line: bytes) -> CorruptTableError:
         """The error of a line that did not fit, in words: the slow parser knows what is wrong."""
         try:
-            parse_action(line)
+            _parse(self._file, number, line)
         except CorruptTableError as error:
-            return corrupt_line(self._file, number, error.message)
+            return error
         return corrupt_line(self._file, number, "the action has another form than the protocol gives it.")
 
     def columns(self) -> FileActions:
@@ -287,6 +287,8 @@ class _FileActionLines:
                 AddFile.from_json(add)
             except CorruptTableError as error:
                 return corrupt_line(self._file, number, error.message)
+            except (AttributeError, TypeError, ValueError) as error:
+                return corrupt_line(self._file, number, f"a field of the add action has another type than it should ({error}).")
         return corrupt_line(self._file, self._lines[0], "from here on an add action has another form than the protocol gives it.")
 
 
@@ -298,8 +300,7 @@ def vector_id(vector: Any) -> str:
 
 def _adds_batch(adds: list[dict[str, Any]], paths: list[str]) -> pa.RecordBatch:
     """FILE_SCHEMA from add objects. Raises what orjson's values and Arrow raise on values of the wrong kind."""
-    sizes = pa.array([add["size"] for add in adds], pa.int64())
-    times = pa.array([add["modificationTime"] for add in adds], pa.int64())
+    sizes, times = _longs([add["size"] for add in adds]), _longs([add["modificationTime"] for add in adds])
     if sizes.null_count or times.null_count or any(add["size"] < 0 for add in adds):
         raise ValueError("a size or time is missing or negative")
     stats = [add.get("stats") for add in adds]
@@ -310,12 +311,18 @@ def _adds_batch(adds: list[dict[str, Any]], paths: list[str]) -> pa.RecordBatch:
             sizes,
             times,
             pa.array([add.get("deletionVector") for add in adds], DELETION_VECTOR_TYPE),
-            pa.array([add.get("baseRowId") for add in adds], pa.int64()),
-            pa.array([add.get("defaultRowCommitVersion") for add in adds], pa.int64()),
+            _longs([add.get("baseRowId") for add in adds]),
+            _longs([add.get("defaultRowCommitVersion") for add in adds]),
             pa.array([text if isinstance(text, str) else None for text in stats], pa.string()),
         ],
         schema=FILE_SCHEMA,
     )
+
+
+def _longs(values: list[Any]) -> pa.Array:
+    if not {type(value) for value in values} <= {int, type(None)}:  # Arrow would cut fractions off
+        raise TypeError("a number has another type than it should")
+    return pa.array(values, pa.int64())
 
 
 def text_map(values: Sequence[dict[str, str | None]]) -> pa.MapArray:

@@ -363,6 +363,8 @@ def parse_action(line: bytes) -> Action | None:
         raise CorruptTableError("A log line is no JSON object. The file is damaged.")
     for name, body in value.items():
         if name in _CLASSES and body is not None:
+            if not isinstance(body, dict):
+                raise CorruptTableError(f"The action {name} is {body!r} and no JSON object. The log is damaged.")
             action: Action = _CLASSES[name].from_json(body)
             return action
     return None
