@@ -1,0 +1,128 @@
+"""What LocalStore adds to the contract: normalised roots, URIs, links, durability, and clear refusals."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+
+from delta_py.errors import StorageError, UnsupportedOperationError
+from delta_py.storage.local import LocalStore
+from delta_py.storage.store import open_store
+
+
+def test_root_given_in_several_spellings_is_one_root(tmp_path: Path) -> None:
+    spellings = [str(tmp_path), f"{tmp_path}/", f"{tmp_path}/x/..", f"file://{tmp_path}", f"file:{tmp_path}"]
+    assert {open_store(spelling).root for spelling in spellings} == {str(tmp_path)}
+
+
+def test_root_of_a_percent_encoded_url_is_decoded(tmp_path: Path) -> None:
+    assert open_store(f"file://{tmp_path}/a%20b").root == f"{tmp_path}/a b"
+
+
+@pytest.mark.parametrize("prefix", ["file:", "file://", "file://localhost"])
+def test_read_by_file_uri_finds_the_file(tmp_path: Path, prefix: str) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "x").write_bytes(b"1")
+    assert LocalStore(str(tmp_path / "table")).read(f"{prefix}{tmp_path}/elsewhere/x") == b"1"
+
+
+def test_read_of_another_kind_of_storage_is_refused_by_name(tmp_path: Path) -> None:
+    with pytest.raises(UnsupportedOperationError, match="s3://"):
+        LocalStore(str(tmp_path)).read("s3://bucket/x")
+
+
+def test_relative_name_with_a_colon_is_a_file(tmp_path: Path) -> None:
+    store = LocalStore(str(tmp_path))
+    store.put("time=10:20/x", b"1")
+    assert store.read("time=10:20/x") == b"1"
+
+
+def test_list_follows_links_to_files_and_passes_over_broken_ones(tmp_path: Path) -> None:
+    store = LocalStore(str(tmp_path))
+    store.put("a", b"123")
+    (tmp_path / "link").symlink_to(tmp_path / "a")
+    (tmp_path / "broken").symlink_to(tmp_path / "none")
+    assert [(info.path, info.size_bytes) for info in store.list_from("")] == [("a", 3), ("link", 3)]
+
+
+def test_list_recursive_does_not_walk_into_linked_directories(tmp_path: Path) -> None:
+    (tmp_path / "table").mkdir()
+    (tmp_path / "table" / "loop").symlink_to(tmp_path / "table")
+    store = LocalStore(str(tmp_path / "table"))
+    store.put("a", b"1")
+    assert [info.path for info in store.list_recursive("")] == ["a"]
+
+
+def test_listing_has_times_in_milliseconds(tmp_path: Path) -> None:
+    store = LocalStore(str(tmp_path))
+    store.put("a", b"1")
+    os.utime(tmp_path / "a", ns=(0, 1_700_000_000_123_999_999))
+    assert [info.modification_time_ms for info in store.list_from("")] == [1_700_000_000_123]
+
+
+def test_put_if_absent_on_a_broken_link_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "0.json").symlink_to(tmp_path / "none")
+    with pytest.raises(FileExistsError):
+        LocalStore(str(tmp_path)).put_if_absent("0.json", b"1")
+
+
+def test_put_if_absent_without_hard_links_is_refused_and_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_links(source: str, target: str) -> None:
+        raise OSError(errno.EOPNOTSUPP, "Operation not supported")
+
+    monkeypatch.setattr(os, "link", no_links)
+    with pytest.raises(StorageError, match="hard links"):
+        LocalStore(str(tmp_path)).put_if_absent("log/0.json", b"1")
+    assert list((tmp_path / "log").iterdir()) == []
+
+
+def test_put_if_absent_whose_link_was_reported_as_foreign_is_recognised(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    link = os.link
+
+    def repeated(source: str, target: str) -> None:
+        link(source, target)
+        raise FileExistsError(errno.EEXIST, "File exists")
+
+    monkeypatch.setattr(os, "link", repeated)
+    store = LocalStore(str(tmp_path))
+    store.put_if_absent("0.json", b"1")
+    assert store.read("0.json") == b"1"
+
+
+def test_put_if_absent_on_a_full_disk_says_that_nothing_was_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(StorageError, match="No space left on device"):
+        LocalStore(str(tmp_path)).put_if_absent("0.json", b"1")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_put_that_cannot_take_the_name_leaves_nothing_beside_it(tmp_path: Path) -> None:
+    (tmp_path / "d").mkdir()
+    with pytest.raises(OSError):
+        LocalStore(str(tmp_path)).put("d", b"1")
+    assert [path.name for path in tmp_path.iterdir()] == ["d"]
+
+
+def test_bytes_and_names_are_synced_before_a_write_returns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: list[str] = []
+    sync = os.fsync
+
+    def watched(descriptor: int) -> None:
+        synced.append(os.path.basename(os.readlink(f"/proc/self/fd/{descriptor}")))
+        sync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", watched)
+    store = LocalStore(str(tmp_path / "t"))
+    store.put_if_absent("log/0.json", b"1")
+    assert [synced[0], synced[1], synced[-1]] == [tmp_path.name, "t", "log"]
+    assert synced[2].startswith(".0.json.")
+    synced.clear()
+    with store.open_output("part.parquet") as sink:
+        sink.write(b"1")
+    assert synced == ["part.parquet"]

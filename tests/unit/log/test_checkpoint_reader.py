@@ -1,0 +1,299 @@
+"""Checkpoints by any writer: which columns are read, what is taken from where, and which files are unreadable."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from delta_py.log.checkpoint_reader import CheckpointReader, CheckpointUnreadableError, RawFiles, StatsWanted
+from delta_py.log.reader import FILE_SCHEMA, CommitReader
+from delta_py.log.segment import load_segment
+from delta_py.protocol.schema import LONG, STRING
+from tests.support.memory_store import MemoryStore
+from tests.support.table_builder import TableBuilder, add, remove, stats, vector
+
+KINDS = ["classic", "multipart", "v2-json", "v2-parquet", "v2-classic"]
+ID = ("id",)
+PARSED = pa.struct(
+    [
+        ("numRecords", pa.int64()),
+        ("tightBounds", pa.bool_()),
+        ("minValues", pa.struct([("id", pa.int64())])),
+        ("maxValues", pa.struct([("id", pa.int64())])),
+        ("nullCount", pa.struct([("id", pa.int64())])),
+    ]
+)
+
+
+@pytest.fixture
+def table() -> TableBuilder:
+    builder = TableBuilder(MemoryStore())
+    builder.create(
+        add("a", stats=stats(1, 1, 10), partitionValues={"p": "x", "q": None}),
+        add("b%20c", stats=stats(2, 11, 20), deletionVector=vector(), baseRowId=5, defaultRowCommitVersion=0),
+        add("d"),
+        remove("gone"),
+        {"txn": {"appId": "app", "version": 3, "lastUpdated": 9}},
+        {"domainMetadata": {"domain": "d", "configuration": "{}", "removed": False}},
+    )
+    return builder
+
+
+def open_checkpoint(table: TableBuilder) -> CheckpointReader:
+    checkpoint = load_segment(table.store).checkpoint
+    assert checkpoint is not None
+    return CheckpointReader(table.store, checkpoint, CommitReader(table.store))
+
+
+def read(table: TableBuilder, wanted: StatsWanted | None = None) -> list[RawFiles]:
+    return list(open_checkpoint(table).files(wanted or StatsWanted()))
+
+
+def rows(batches: list[RawFiles]) -> list[dict[str, Any]]:
+    found = pa.Table.from_batches([batch.files for batch in batches], schema=FILE_SCHEMA).to_pylist()
+    return sorted(found, key=lambda row: row["path"])
+
+
+# ---------------------------------------------------------------- kinds
+
+
+@pytest.mark.parametrize("sidecars", [0, 2])
+@pytest.mark.parametrize("kind", KINDS)
+def test_checkpoint_of_every_kind_gives_the_files_and_nothing_else(table: TableBuilder, kind: str, sidecars: int) -> None:
+    table.checkpoint(kind=kind, sidecars=sidecars)
+    found = rows(read(table, StatsWanted(json=True)))
+    assert [row["path"] for row in found] == ["a", "b c", "d"]
+    assert found[0] == {
+        "path": "a",
+        "partition_values": [("p", "x"), ("q", None)],
+        "size": 100,
+        "modification_time": 1,
+        "deletion_vector": None,
+        "base_row_id": None,
+        "default_row_commit_version": None,
+        "stats": stats(1, 1, 10),
+    }
+    assert found[1]["deletion_vector"] == vector()
+    assert (found[1]["base_row_id"], found[1]["default_row_commit_version"], found[1]["partition_values"]) == (5, 0, [])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_checkpoint_of_every_kind_gives_its_other_actions_as_in_a_commit(table: TableBuilder, kind: str) -> None:
+    table.checkpoint(kind=kind)
+    reader = open_checkpoint(table)
+    assert reader.rows("txn") == [{"appId": "app", "version": 3, "lastUpdated": 9}]
+    assert reader.rows("domainMetadata") == [{"domain": "d", "configuration": "{}", "removed": False}]
+    (protocol,), (metadata,) = reader.rows("protocol"), reader.rows("metaData")
+    assert protocol["minReaderVersion"] == 1
+    assert metadata["format"] == {"provider": "parquet", "options": {}}
+    assert metadata["configuration"] == {}
+
+
+def test_sidecar_named_by_a_whole_uri_is_found(table: TableBuilder) -> None:
+    sidecar = table.checkpoint(kind="v2-json", sidecars=1)[1]
+    name = f"{0:020d}.checkpoint.3a0d65cd-4056-49b8-937b-95f9e3ee90e5.json"
+    text = table.store.read(f"_delta_log/{name}").replace(b'"path": "0-0', b'"path": "s3://b/t/_delta_log/_sidecars/0-0')
+    assert b"s3://" in text
+    table.write(name, text)
+    assert sidecar.startswith("_sidecars/0-0")
+    assert len(rows(read(table))) == 3
+
+
+def test_rows_of_many_row_groups_are_all_read(table: TableBuilder) -> None:
+    table.commit(*[add(f"f{n}") for n in range(50)])
+    table.checkpoint(batch=7)
+    assert len(rows(read(table))) == 53
+
+
+# ---------------------------------------------------------------- writers
+
+
+def write(table: TableBuilder, columns: dict[str, Any]) -> None:
+    sink = io.BytesIO()
+    pq.write_table(pa.table(columns), sink)
+    table.write(f"{0:020d}.checkpoint.parquet", sink.getvalue())
+
+
+def test_checkpoint_that_lacks_optional_columns_has_nulls(table: TableBuilder) -> None:
+    write(table, {"add": pa.array([{"path": "a", "size": 1}], pa.struct([("path", pa.string()), ("size", pa.int64())]))})
+    reader = open_checkpoint(table)
+    (batch,) = reader.files(StatsWanted({ID: LONG}, json=True))
+    assert batch.files.schema == FILE_SCHEMA
+    assert {name: batch.files[name][0].as_py() for name in FILE_SCHEMA.names if name not in ("path", "size")} == dict.fromkeys(
+        ["partition_values", "modification_time", "deletion_vector", "base_row_id", "default_row_commit_version", "stats"]
+    )
+    assert batch.json is None and batch.parsed is None
+    assert reader.rows("txn") == reader.rows("protocol") == []
+
+
+def test_large_and_dictionary_strings_and_narrow_numbers_are_taken(table: TableBuilder) -> None:
+    narrow = pa.struct(
+        [
+            ("path", pa.large_string()),
+            ("partitionValues", pa.map_(pa.large_string(), pa.large_string())),
+            ("size", pa.int32()),
+            ("modificationTime", pa.int64()),
+            ("stats", pa.large_string()),
+        ]
+    )
+    row = {"path": "a%20b", "partitionValues": [("p", "x")], "size": 1, "modificationTime": 2, "stats": "{}"}
+    write(table, {"add": pa.array([row], narrow)})
+    (found,) = rows(read(table, StatsWanted(json=True)))
+    assert (found["path"], found["partition_values"], found["size"], found["stats"]) == ("a b", [("p", "x")], 1, "{}")
+    encoded = pa.StructArray.from_arrays([pa.array(["a%20b"]).dictionary_encode(), pa.array([1])], ["path", "size"])
+    write(table, {"add": encoded})
+    assert rows(read(table))[0]["path"] == "a b"
+
+
+def test_required_fields_below_null_structs_are_no_actions(table: TableBuilder) -> None:
+    vectors = pa.struct(
+        [pa.field("storageType", pa.string(), nullable=False), pa.field("pathOrInlineDv", pa.string(), nullable=False)]
+    )
+    files = pa.struct(
+        [pa.field("path", pa.string(), nullable=False), pa.field("size", pa.int64(), nullable=False), ("deletionVector", vectors)]
+    )
+    versions = pa.struct([pa.field(name, pa.int32(), nullable=False) for name in ("minReaderVersion", "minWriterVersion")])
+    write(
+        table,
+        {
+            "add": pa.array([None, {"path": "a", "size": 1, "deletionVector": None}, None], files),
+            "protocol": pa.array([{"minReaderVersion": 1, "minWriterVersion": 2}, None, None], versions),
+        },
+    )
+    (found,) = rows(read(table))
+    assert (found["path"], found["deletion_vector"]) == ("a", None)
+    assert open_checkpoint(table).rows("protocol") == [{"minReaderVersion": 1, "minWriterVersion": 2}]
+
+
+def test_deletion_vectors_in_some_rows_only_stay_with_their_rows(table: TableBuilder) -> None:
+    table.commit(
+        *[add(f"n{i}", **({"deletionVector": vector(f"v{i}", offset=None if i % 4 else i)} if i % 2 else {})) for i in range(40)]
+    )
+    table.checkpoint()
+    found = {row["path"]: row["deletion_vector"] for row in rows(read(table))}
+    assert found["n4"] is None
+    assert found["n5"] == vector("v5", offset=None)
+
+
+# ---------------------------------------------------------------- statistics
+
+
+def test_statistics_come_from_the_struct_where_it_has_the_leaf_and_from_json_otherwise(table: TableBuilder) -> None:
+    table.checkpoint(stats_parsed=PARSED)
+    (batch,) = read(table, StatsWanted({ID: LONG, ("other",): STRING}))
+    assert dict(batch.parsed_leaves) == {ID: LONG}
+    assert dict(batch.json_leaves) == {("other",): STRING}
+    assert batch.parsed is not None and batch.parsed.type.field("minValues").type == pa.struct([("id", pa.int64())])
+    assert batch.json is not None and batch.json.to_pylist() == [stats(1, 1, 10), stats(2, 11, 20), None]
+    assert batch.files["stats"].null_count == 3, "the text was not asked for"
+
+
+def test_json_is_not_read_when_the_struct_has_every_leaf(table: TableBuilder) -> None:
+    table.checkpoint(stats_parsed=PARSED)
+    (batch,) = read(table, StatsWanted({ID: LONG}))
+    assert batch.json is None
+    assert not batch.json_leaves
+
+
+def test_empty_struct_column_gives_way_to_json(table: TableBuilder) -> None:
+    names = table.checkpoint(stats_parsed=PARSED)
+    whole = pq.read_table(pa.BufferReader(table.store.read(f"_delta_log/{names[0]}")))
+    adds = whole["add"].combine_chunks()
+    children = [pa.nulls(len(adds), f.type) if f.name == "stats_parsed" else adds.field(f.name) for f in adds.type]
+    emptied = pa.StructArray.from_arrays(children, fields=list(adds.type), mask=adds.is_null())
+    write(table, {"add": emptied})
+    (batch,) = read(table, StatsWanted({ID: LONG}))
+    assert dict(batch.json_leaves) == {ID: LONG}
+
+
+def test_statistics_are_not_read_unless_asked_for(table: TableBuilder) -> None:
+    table.checkpoint(stats_parsed=PARSED)
+    (batch,) = read(table)
+    assert batch.json is None and batch.parsed is None and batch.files["stats"].null_count == 3
+
+
+def test_leaf_whose_name_has_a_dot_is_found_beside_a_struct_of_the_same_text(table: TableBuilder) -> None:
+    values = pa.struct([("a.b", pa.int64()), ("a", pa.struct([("b", pa.int64())]))])
+    parsed = pa.struct([("numRecords", pa.int64()), ("minValues", values), ("maxValues", values), ("nullCount", values)])
+    one = {"a.b": 1, "a": {"b": 2}}
+    row = {"path": "x", "size": 1, "stats_parsed": {"numRecords": 1, "minValues": one, "maxValues": one, "nullCount": one}}
+    write(table, {"add": pa.array([row], pa.struct([("path", pa.string()), ("size", pa.int64()), ("stats_parsed", parsed)]))})
+    (batch,) = read(table, StatsWanted({("a.b",): LONG, ("a", "b"): LONG}))
+    assert set(batch.parsed_leaves) == {("a.b",), ("a", "b")}
+    assert batch.parsed is not None
+    assert batch.parsed.to_pylist()[0]["minValues"] == one
+
+
+# ---------------------------------------------------------------- unreadable
+
+
+def unreadable(table: TableBuilder) -> CheckpointUnreadableError:
+    with pytest.raises(CheckpointUnreadableError) as caught:
+        read(table)
+    return caught.value
+
+
+@pytest.mark.parametrize("kind", ["classic", "multipart", "v2-parquet"])
+def test_parquet_file_cut_short_is_unreadable_by_name(table: TableBuilder, kind: str) -> None:
+    name = table.checkpoint(kind=kind)[-1]
+    data = table.store.read(f"_delta_log/{name}")
+    table.write(name, data[: len(data) // 2])
+    assert name in unreadable(table).message
+
+
+@pytest.mark.parametrize("kind", ["v2-json", "v2-parquet"])
+def test_missing_sidecar_is_found_when_the_checkpoint_is_opened(table: TableBuilder, kind: str) -> None:
+    name = table.checkpoint(kind=kind, sidecars=2)[-1]
+    table.delete(name)
+    with pytest.raises(CheckpointUnreadableError, match=name):
+        open_checkpoint(table)
+
+
+def test_changed_byte_under_a_page_checksum_is_unreadable_by_name(table: TableBuilder) -> None:
+    (name,) = table.checkpoint()
+    whole = pq.read_table(pa.BufferReader(table.store.read(f"_delta_log/{name}")))
+    sink = io.BytesIO()
+    pq.write_table(whole, sink, write_page_checksum=True, use_dictionary=False, compression="none")
+    table.write(name, sink.getvalue())
+    assert len(rows(read(table))) == 3
+    group = pq.read_metadata(pa.BufferReader(sink.getvalue())).row_group(0)
+    (chunk,) = [group.column(i) for i in range(group.num_columns) if group.column(i).path_in_schema == "add.size"]
+    data = bytearray(sink.getvalue())
+    data[chunk.data_page_offset + chunk.total_compressed_size - 1] ^= 0xFF
+    table.write(name, bytes(data))
+    assert name in unreadable(table).message
+
+
+def test_damaged_line_of_a_json_checkpoint_is_unreadable_by_name(table: TableBuilder) -> None:
+    (name,) = table.checkpoint(kind="v2-json")
+    table.write(name, table.store.read(f"_delta_log/{name}")[:-20])
+    assert name in unreadable(table).message
+
+
+@pytest.mark.parametrize("kept", [1, 2, 4, 6])
+def test_json_checkpoint_cut_after_a_whole_line_is_unreadable(table: TableBuilder, kept: int) -> None:
+    name = table.checkpoint(kind="v2-json", sidecars=2)[0]
+    lines = table.store.read(f"_delta_log/{name}").splitlines(keepends=True)
+    table.write(name, b"".join(lines[:kept]))
+    assert "cut short" in unreadable(table).message
+
+
+def test_json_checkpoint_with_a_damaged_sidecar_action_is_unreadable(table: TableBuilder) -> None:
+    name = table.checkpoint(kind="v2-json", sidecars=1)[0]
+    table.write(name, table.store.read(f"_delta_log/{name}").replace(b'"sidecar": {"path": ', b'"sidecar": {"road": '))
+    assert "a sidecar's path is None" in unreadable(table).message
+
+
+@pytest.mark.parametrize("size", [-1, None])
+def test_absurd_size_is_unreadable_and_names_the_file(table: TableBuilder, size: int | None) -> None:
+    write(table, {"add": pa.array([{"path": "x", "size": size}], pa.struct([("path", pa.string()), ("size", pa.int64())]))})
+    assert f"the file x has size {size}" in unreadable(table).message
+
+
+def test_column_of_another_type_is_unreadable(table: TableBuilder) -> None:
+    write(table, {"add": pa.array([{"path": "x", "size": "big"}], pa.struct([("path", pa.string()), ("size", pa.string())]))})
+    assert "big" in unreadable(table).message

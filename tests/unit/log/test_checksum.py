@@ -1,0 +1,114 @@
+"""The version checksum: what is taken from it, and that damage makes it as if it were missing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+import pytest
+
+from delta_py.errors import CorruptTableError
+from delta_py.log.checksum import VersionChecksum, read_checksum
+from delta_py.log.segment import LogFile
+from delta_py.protocol.actions import DomainMetadata, Metadata, Protocol, SetTransaction
+from tests.support.memory_store import MemoryStore
+
+VALUE: dict[str, Any] = {
+    "txnId": "t",
+    "tableSizeBytes": 300,
+    "numFiles": 3,
+    "numMetadata": 1,
+    "numProtocol": 1,
+    "inCommitTimestampOpt": 17,
+    "setTransactions": [{"appId": "a", "version": 1, "lastUpdated": 2}],
+    "domainMetadata": [{"domain": "d", "configuration": "{}", "removed": False}],
+    "metadata": {
+        "id": "i",
+        "schemaString": "{}",
+        "partitionColumns": ["p"],
+        "configuration": {},
+        "format": {"provider": "parquet"},
+    },
+    "protocol": {"minReaderVersion": 1, "minWriterVersion": 2},
+    "allFiles": [{"path": "x"}],
+    "unknown": 1,
+}
+
+
+def parse(**changes: Any) -> VersionChecksum:
+    value = {name: item for name, item in {**VALUE, **changes}.items() if item != "absent"}
+    return VersionChecksum.parse("5.crc", orjson.dumps(value))
+
+
+def test_checksum_is_read_whole() -> None:
+    found = parse()
+    assert found == VersionChecksum(
+        "5.crc",
+        Protocol(1, 2),
+        Metadata("i", "{}", ("p",)),
+        3,
+        300,
+        17,
+        (SetTransaction("a", 1, 2),),
+        (DomainMetadata("d", "{}"),),
+    )
+
+
+@pytest.mark.parametrize("absent", ["absent", None])
+def test_optional_fields_that_are_missing_are_unknown(absent: Any) -> None:
+    found = parse(setTransactions=absent, domainMetadata=absent, inCommitTimestampOpt=absent)
+    assert (found.set_transactions, found.domain_metadata, found.in_commit_timestamp_ms) == (None, None, None)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"protocol": "absent"},
+        {"metadata": None},
+        {"metadata": []},
+        {"metadata": {"id": 5}},
+        {"protocol": {"minReaderVersion": "1"}},
+        {"numFiles": "absent"},
+        {"numFiles": -1},
+        {"numFiles": True},
+        {"numFiles": "3"},
+        {"tableSizeBytes": 1.5},
+        {"tableSizeBytes": None},
+        {"setTransactions": [5]},
+        {"setTransactions": 5},
+        {"domainMetadata": [{}]},
+    ],
+)
+def test_damaged_field_makes_the_checksum_unusable(changes: dict[str, Any]) -> None:
+    with pytest.raises(CorruptTableError):
+        parse(**changes)
+
+
+@pytest.mark.parametrize("text", [b"", b"{", b"[]", b"null", b"\xff\xfe"])
+def test_damaged_file_is_passed_over_with_a_warning(text: bytes, caplog: pytest.LogCaptureFixture) -> None:
+    store = MemoryStore()
+    store.put("5.crc", text)
+    assert read_checksum(store, LogFile("5.crc", 5, 5, len(text), 0)) is None
+    assert "5.crc is passed over" in caplog.text
+
+
+def test_file_that_went_away_is_no_checksum() -> None:
+    assert read_checksum(MemoryStore(), LogFile("5.crc", 5, 5, 1, 0)) is None
+
+
+def test_faults_name_what_differs() -> None:
+    found = parse()
+    assert found.files_fault(3, 300) is None
+    assert found.state_fault(Protocol(1, 2), Metadata("i", "{}", ("p",))) is None
+    faults = [
+        found.files_fault(4, 300),
+        found.files_fault(3, 0),
+        found.state_fault(Protocol(1, 3), found.metadata),
+        found.state_fault(found.protocol, Metadata("j", "{}")),
+    ]
+    assert [fault and fault.message_parameters["field"] for fault in faults] == [
+        "numFiles",
+        "tableSizeBytes",
+        "protocol",
+        "metadata",
+    ]
