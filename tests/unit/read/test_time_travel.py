@@ -37,7 +37,19 @@ def test_timestamp_text_as_spark_casts_it_gives_ms(text: str, zone: str, expecte
     assert parse_timestamp_ms(text, zone) == expected
 
 
-@pytest.mark.parametrize("text", ["", "yesterday", "2024-13-01", "2024-02-30", "2024-01-01 25:00", "2024-01-01 00:00 Nowhere/City", "12-01-2024", "2024-01-01 00:00+19:00"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "yesterday",
+        "2024-13-01",
+        "2024-02-30",
+        "2024-01-01 25:00",
+        "2024-01-01 00:00 Nowhere/City",
+        "12-01-2024",
+        "2024-01-01 00:00+19:00",
+    ],
+)
 def test_timestamp_text_that_is_none_is_refused(text: str) -> None:
     with pytest.raises(InvalidOptionError, match="DELTA_TIMESTAMP_INVALID"):
         parse_timestamp_ms(text)
