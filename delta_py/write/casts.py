@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -25,6 +26,8 @@ from delta_py.protocol.schema import (
     to_arrow_type,
     type_name,
 )
+
+_INT32_MAX = 2**31 - 1
 
 Runs: TypeAlias = tuple[pa.Int32Array, int, int]
 
@@ -47,9 +50,7 @@ def assign(array: pa.Array, target: DataType, name: str) -> pa.Array:
     if not _is_assignable(array.type, target):
         raise _type_mismatch(array.type, target, name)
     try:
-        if isinstance(target, DecimalType) and pa.types.is_integer(array.type):
-            array = array.cast(pa.decimal128(20, 0))
-        return array.cast(wanted)
+        return _prepared(array, target).cast(wanted)
     except pa.ArrowInvalid as error:
         raise SchemaMismatchError(
             f"Column {name} holds a value of type {array.type} that {type_name(target)} cannot hold exactly: {error}. "
@@ -58,6 +59,17 @@ def assign(array: pa.Array, target: DataType, name: str) -> pa.Array:
             sql_state="22003",
             column=name,
         ) from error
+
+
+def _prepared(array: pa.Array, target: DataType) -> pa.Array:
+    """The array in a form that Arrow's cast takes: integers by way of a decimal, a far slice of a large text by itself."""
+    if isinstance(target, DecimalType) and pa.types.is_integer(array.type):
+        return array.cast(pa.decimal128(20, 0))
+    if (pa.types.is_large_string(array.type) or pa.types.is_large_binary(array.type)) and len(array):
+        end = np.frombuffer(array.buffers()[1], np.int64)[array.offset + len(array)]
+        if end > _INT32_MAX:  # the cast looks at where the values end, not at how long they are
+            return array.take(pa.array(np.arange(len(array))))
+    return array
 
 
 def _plain(array: pa.Array) -> pa.Array:

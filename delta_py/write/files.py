@@ -54,7 +54,8 @@ _FILE_CODECS = {"gzip": "gz"}  # codecs whose part of a file name is not their o
 class WrittenFiles:
     """What one or more tasks wrote, as actions that are not committed yet.
 
-    row_count: rows in `adds`. size_bytes: bytes of `adds`.
+    row_count: rows in `adds`. size_bytes: bytes of `adds`. new_paths: the files that exist only because of this write and
+    may be deleted if it is not committed; an add may also speak of a file that was there before.
     """
 
     adds: tuple[AddFile, ...] = ()
@@ -62,6 +63,7 @@ class WrittenFiles:
     cdc: tuple[AddCDCFile, ...] = ()
     row_count: int = 0
     size_bytes: int = 0
+    new_paths: tuple[str, ...] = ()
 
     @classmethod
     def of_all(cls, parts: Iterable[WrittenFiles]) -> WrittenFiles:
@@ -73,13 +75,8 @@ class WrittenFiles:
             cdc=tuple(change for part in parts for change in part.cdc),
             row_count=sum(part.row_count for part in parts),
             size_bytes=sum(part.size_bytes for part in parts),
+            new_paths=tuple(path for part in parts for path in part.new_paths),
         )
-
-    @property
-    def new_paths(self) -> tuple[str, ...]:
-        """Files that exist only because of this write: adds with a deletion vector keep an older file in use."""
-        fresh = [add.path for add in self.adds if add.deletion_vector is None]
-        return (*fresh, *(change.path for change in self.cdc))
 
 
 def write_files(
@@ -256,9 +253,9 @@ class _FileSetWriter:
     def _write(self, partition: _Partition) -> None:
         """The waiting rows as row groups of the partition's file."""
         file = partition.file or self._start(partition)
-        file.parquet.write_table(pa.Table.from_batches(partition.waiting), row_group_size=self._state.row_group_rows)
-        for rows in partition.waiting:
-            file.stats.update(rows)
+        rows = partition.waiting[0] if len(partition.waiting) == 1 else pa.concat_batches(partition.waiting)
+        file.parquet.write_table(pa.Table.from_batches([rows]), row_group_size=self._state.row_group_rows)
+        file.stats.update(rows)
         file.row_count += partition.waiting_rows
         self._waiting_bytes -= partition.waiting_bytes
         partition.waiting, partition.waiting_rows, partition.waiting_bytes = [], 0, 0
@@ -323,7 +320,8 @@ class _FileSetWriter:
             if partition.file is not None:
                 self._close(partition)
         adds = tuple(self._adds)
-        return WrittenFiles(adds, row_count=self._row_count, size_bytes=sum(add.size_bytes for add in adds))
+        paths = tuple(add.path for add in adds)
+        return WrittenFiles(adds, row_count=self._row_count, size_bytes=sum(add.size_bytes for add in adds), new_paths=paths)
 
     def abandon(self) -> None:
         """Close what is open and delete what was begun."""

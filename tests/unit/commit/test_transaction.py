@@ -24,7 +24,7 @@ from delta_py.errors import (
 )
 from delta_py.log.writer import Outcome
 from delta_py.protocol.actions import AddFile, CommitInfo, Metadata, Protocol, RemoveFile, parse_action
-from delta_py.protocol.deletion_vectors import from_row_indexes, inline_descriptor
+from delta_py.protocol.deletion_vectors import DeletionVectorDescriptor, from_row_indexes, inline_descriptor
 from delta_py.protocol.schema import LONG, StructField, StructType
 from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore
@@ -77,7 +77,7 @@ def written(store: LocalStore, *names: str, rows: int = 2) -> WrittenFiles:
         with store.open_output(name) as out:
             out.write(b"data")
         adds.append(AddFile(name, {}, 4, 1000, stats=orjson.dumps({"numRecords": rows}).decode()))
-    return WrittenFiles(tuple(adds), row_count=rows * len(adds), size_bytes=4 * len(adds))
+    return WrittenFiles(tuple(adds), row_count=rows * len(adds), size_bytes=4 * len(adds), new_paths=names)
 
 
 def transaction(store: LocalStore, **options: Any) -> Transaction:
@@ -191,14 +191,16 @@ def test_commit_that_changes_metadata_does_not_follow_another(store: ScriptedSto
         change_metadata(store, snapshot)
 
 
-def test_commit_refused_with_a_deletion_vector_keeps_the_file_in_use(store: ScriptedStore) -> None:
+@pytest.mark.parametrize("vector", [None, inline_descriptor(from_row_indexes([0]))])
+def test_commit_refused_keeps_files_that_were_there_before_it(
+    store: ScriptedStore, vector: DeletionVectorDescriptor | None
+) -> None:
     append(store, "a")
-    vector = inline_descriptor(from_row_indexes([0]))
-    marked = AddFile("a", {}, 4, 1000, stats='{"numRecords":2}', deletion_vector=vector)
+    again = AddFile("a", {}, 4, 1000, stats='{"numRecords":2}', deletion_vector=vector)
     store.before_put = [lambda: change_metadata(LocalStore(store.root))]
     with pytest.raises(MetadataChangedException):
-        transaction(store).add(WrittenFiles((marked,), (RemoveFile("a"),))).commit("DELETE", {})
-    assert exists(store, "a")
+        transaction(store).add(WrittenFiles((again,), (RemoveFile("a"),))).add(written(store, "new")).commit("DELETE", {})
+    assert exists(store, "a") and not exists(store, "new")
 
 
 def test_create_that_loses_deletes_the_files_it_wrote(tmp_path: Path) -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from datetime import date, datetime
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -181,3 +183,16 @@ def test_assign_no_rows_checks_nested_types_all_the_same() -> None:
 
 def test_runs_of_empty_lists_are_one_offset() -> None:
     assert runs(pa.nulls(0, pa.list_(pa.int64())))[0].to_pylist() == [0]
+
+
+def test_assign_far_slice_of_a_large_text_is_not_too_large(tmp_path: Path) -> None:
+    beyond = 2**31
+    with open(tmp_path / "sparse", "wb") as file:
+        file.truncate(beyond)
+        file.seek(beyond)
+        file.write(b"abc")
+    with pa.memory_map(str(tmp_path / "sparse")) as source:
+        data = source.read_buffer()
+        offsets = pa.py_buffer(np.array([0, beyond, beyond + 1, beyond + 3], np.int64))
+        far = pa.Array.from_buffers(pa.large_string(), 3, [None, offsets, data]).slice(1)
+        assert assign(far, STRING, "c").to_pylist() == ["a", "bc"]
