@@ -18,7 +18,13 @@ from typing import Any
 import pyarrow as pa
 from pyroaring import BitMap64
 
-from delta_py.errors import ChangeDataFeedError, InvalidOptionError, LogFileNotFoundError, TimestampOutOfRangeError
+from delta_py.errors import (
+    ChangeDataFeedError,
+    DeletionVectorError,
+    InvalidOptionError,
+    LogFileNotFoundError,
+    TimestampOutOfRangeError,
+)
 from delta_py.expressions.skipping import columns_with_stats, keep_mask
 from delta_py.expressions.tree import Column, Expression, columns_of, conjunction, conjuncts, transform_columns
 from delta_py.log.history import CommitTime, commit_at_timestamp, commit_times, time_text, version_at_timestamp
@@ -362,11 +368,22 @@ class _Commit:
         """The file stays, and rows went (only the new deletion vector has them) or came back (only the old one has them)."""
         remove, add = pair
         old, new = remove.deletion_vector, add.deletion_vector
-        old_rows = BitMap64() if old is None else read_deletion_vector(self.store, old)
-        new_rows = BitMap64() if new is None else read_deletion_vector(self.store, new)
+        old_rows, new_rows = self._deleted_rows(old, add.path), self._deleted_rows(new, add.path)
         went = [self._delete(remove, new)] if len(new_rows - old_rows) else []
         came_back = [self._insert(add, old)] if len(old_rows - new_rows) else []
         return went + came_back
+
+    def _deleted_rows(self, vector: DeletionVectorDescriptor | None, path: str) -> BitMap64:
+        try:
+            return BitMap64() if vector is None else read_deletion_vector(self.store, vector)
+        except FileNotFoundError as error:
+            raise DeletionVectorError(
+                f"A deletion vector of data file {path}, which version {self.version} changed, is missing, so the rows that "
+                "changed cannot be told. VACUUM may have removed it: leave the version out of the range.",
+                error_class="DELTA_DELETION_VECTOR_FILE_NOT_FOUND",
+                path=path,
+                version=self.version,
+            ) from error
 
     def _constants(self, change_type: str | None) -> dict[str, tuple[Any, DataType]]:
         known: dict[str, tuple[Any, DataType]] = {} if change_type is None else {CHANGE_TYPE: (change_type, STRING)}

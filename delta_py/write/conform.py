@@ -24,7 +24,6 @@ from delta_py.errors import (
 )
 from delta_py.protocol.column_mapping import physical_path
 from delta_py.protocol.schema import (
-    VARIANT,
     VOID,
     ArrayType,
     DataType,
@@ -126,7 +125,7 @@ def compression_codec(name: str | None) -> str:
 def _stats_columns(config: TableConfig) -> tuple[Path, ...]:
     """Physical paths of the leaves with statistics: those that the table names, else the first so many data leaves."""
     partitions = set(config.partition_columns)
-    data = [path for path, _ in leaves(config.schema) if path[0] not in partitions]
+    data = [path for path, leaf in leaves(config.schema) if path[0] not in partitions and leaf.data_type != VOID]
     named = config.properties.get("delta.dataSkippingStatsColumns")
     if named is not None:
         wanted = [_parse_name(text) for text in _split_names(named)]
@@ -179,12 +178,15 @@ def _refuseunenforceable(config: TableConfig) -> None:
             if mark in found.metadata:
                 raise unenforceable(f"{what} on column {'.'.join(path)}", str(found.metadata[mark]), feature)
     for path, part in _all_types(config.schema):
-        if (
-            part == VARIANT
-            or (part == VOID and len(path) > 1)
-            or (isinstance(part, PrimitiveType) and part.name not in _WRITABLE)
-        ):
+        if path and not _is_writable(part, len(path) == 1):
             raise unenforceable(f"column {'.'.join(path)}", type_name(part), type_name(part))
+
+
+def _is_writable(part: DataType, top_level: bool) -> bool:
+    """Whether Parquet files of this version can hold the type; void columns are left out of files, at the top only."""
+    if isinstance(part, PrimitiveType):
+        return part.name in _WRITABLE or (part == VOID and top_level)
+    return not isinstance(part, StructType) or bool(part.fields)
 
 
 _FIELD_RULES = {
@@ -193,23 +195,8 @@ _FIELD_RULES = {
     "delta.identity.start": ("the identity column rule", "identityColumns"),
     "__CHAR_VARCHAR_TYPE_STRING": ("the length limit", "char and varchar"),
 }
-_WRITABLE = frozenset(
-    (
-        "string",
-        "long",
-        "integer",
-        "short",
-        "byte",
-        "float",
-        "double",
-        "boolean",
-        "binary",
-        "date",
-        "timestamp",
-        "timestamp_ntz",
-        "void",
-    )
-)
+_NUMBERS = frozenset({"long", "integer", "short", "byte", "float", "double"})
+_WRITABLE = _NUMBERS | {"string", "binary", "boolean", "date", "timestamp", "timestamp_ntz"}
 
 
 def _all_fields(data_type: DataType, path: Path = ()) -> Iterator[tuple[Path, StructField]]:

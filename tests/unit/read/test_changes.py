@@ -15,6 +15,7 @@ import pytest
 from delta_py.commands.write import write_delta
 from delta_py.errors import (
     ChangeDataFeedError,
+    DeletionVectorError,
     DeltaError,
     InvalidOptionError,
     LogFileNotFoundError,
@@ -161,6 +162,16 @@ def test_changes_of_a_file_that_stays_are_the_rows_in_which_its_deletion_vectors
     table.commit(removal(add), before)
     version = table.commit(removal(before), after)
     assert [(row[0], row[2]) for row in table.changes(version)] == expected
+
+
+def test_changes_by_a_deletion_vector_that_is_gone_are_refused_naming_the_file(tmp_path: Path) -> None:
+    table = Table(tmp_path)
+    (add,) = table.adds(0)
+    gone = DeletionVectorDescriptor("u", "ab^-aqEH.-t@S}K{vb[*k^", 1, 40, 1)
+    table.commit(removal(add), replace(add, deletion_vector=gone))
+    with pytest.raises(DeletionVectorError, match=add.path) as caught:
+        table.plan(1)
+    assert caught.value.error_class == "DELTA_DELETION_VECTOR_FILE_NOT_FOUND"
 
 
 def test_changes_of_files_that_were_only_rearranged_are_none(tmp_path: Path) -> None:

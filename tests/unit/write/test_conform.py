@@ -25,6 +25,7 @@ from delta_py.protocol.schema import (
     ArrayType,
     DataType,
     MapType,
+    PrimitiveType,
     StructField,
     StructType,
     schema_to_json,
@@ -149,6 +150,11 @@ def test_write_state_statistics_columns_follow_the_properties(
     assert write_state(config(schema, **properties), "/t", 0).stats_columns == tuple(expected)
 
 
+def test_write_state_void_column_is_lawful_and_has_no_statistics() -> None:
+    schema = StructType((StructField("v", VOID), StructField("a", LONG)))
+    assert write_state(config(schema), "/t", 0).stats_columns == (("a",),)
+
+
 @pytest.mark.parametrize(
     ("found", "said"),
     [
@@ -158,6 +164,8 @@ def test_write_state_statistics_columns_follow_the_properties(
         (StructField("c", STRING, True, {"__CHAR_VARCHAR_TYPE_STRING": "varchar(3)"}), r"varchar\(3\)"),
         (StructField("c", VARIANT), "variant"),
         (StructField("c", ArrayType(VOID)), "void"),
+        (StructField("c", StructType()), "struct<>"),
+        (StructField("c", PrimitiveType("interval")), "interval"),
         (
             StructField("c", ArrayType(StructType((StructField("x", STRING, True, {"__CHAR_VARCHAR_TYPE_STRING": "char(1)"}),)))),
             r"c\.element\.x",
