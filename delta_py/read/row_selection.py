@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from delta_py.errors import DeletionVectorError
 from delta_py.protocol.deletion_vectors import DeletionVectorDescriptor, read_deletion_vector, row_indexes
@@ -132,5 +133,5 @@ class RowPick:
         picked, total = len(self.indices), self.row_count
         plain = array.null_count == 0 and (pa.types.is_primitive(array.type) or pa.types.is_decimal(array.type))
         if picked * 2 <= total or (plain and (total - picked) * 100 >= total):
-            return array.take(self._indices)
+            return pc.take(array, self._indices, boundscheck=False)
         return array.filter(self._mask)
