@@ -22,7 +22,7 @@ from delta_py.read.char_padding import char_types, pad
 from delta_py.read.conform_batch import Convert, FileContext, Match, apply, converter, match_column, needed_leaves, nulls
 from delta_py.read.conform_values import CannotRead
 from delta_py.read.file_schema import FileSchema, read_file_schema
-from delta_py.read.rebase import LegacyCalendar, legacy_calendar
+from delta_py.read.rebase import LegacyCalendar
 from delta_py.read.row_selection import RowPick
 from delta_py.read.scan_state import ColumnSource, ScanColumn, ScanFile, ScanState
 
@@ -67,12 +67,12 @@ class FilePlan:
         first = match.source.first_leaf
         return next(f for f in self.schema.fields if first in f.leaves)
 
-    def suits(self, parquet: pq.ParquetFile) -> bool:
-        """Whether a file has the schema that this plan is for."""
+    def suits(self, parquet: pq.ParquetFile, calendar: LegacyCalendar) -> bool:
+        """Whether a file has the schema and the calendar that this plan is for."""
         return bool(
             parquet.schema.equals(self.schema.parquet)
             and _stored_arrow_schema(parquet) == self._arrow_schema
-            and legacy_calendar(parquet.metadata.metadata) == self.calendar
+            and calendar == self.calendar
         )
 
     def position(self, place: int) -> int | None:

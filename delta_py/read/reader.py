@@ -116,10 +116,11 @@ class _ScanReader:
                         yield batch
 
     def _plan(self, parquet: pq.ParquetFile) -> FilePlan:
+        calendar = legacy_calendar(parquet.metadata.metadata, self._state.timezone)
         for plan in self._plans:
-            if plan.suits(parquet):
+            if plan.suits(parquet, calendar):
                 return plan
-        plan = plan_file(parquet, self._columns, legacy_calendar(parquet.metadata.metadata), by_id=self._state.match_by_id)
+        plan = plan_file(parquet, self._columns, calendar, by_id=self._state.match_by_id)
         self._plans = [plan, *self._plans[: _RECENT_PLANS - 1]]
         return plan
 

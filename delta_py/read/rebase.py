@@ -45,9 +45,12 @@ class LegacyCalendar:
 PROLEPTIC = LegacyCalendar()
 
 
-def legacy_calendar(footer: Mapping[bytes, bytes] | None) -> LegacyCalendar:
+def legacy_calendar(footer: Mapping[bytes, bytes] | None, session_zone: str = "UTC") -> LegacyCalendar:
     """Spark's rule: a mark by the writer, or a Spark that knew no other calendar (before 3.0, for INT96 before 3.1).
-    Without a Spark version the values are taken as they are."""
+    Without a Spark version the values are taken as they are.
+
+    session_zone: taken for the writer's where the footer does not say it, as Spark does.
+    """
     if not footer or _VERSION_KEY not in footer:
         return PROLEPTIC
     version = footer[_VERSION_KEY]
@@ -55,7 +58,7 @@ def legacy_calendar(footer: Mapping[bytes, bytes] | None) -> LegacyCalendar:
     int96 = version < b"3.1.0" or _INT96_KEY in footer
     if not (datetime or int96):
         return PROLEPTIC
-    return LegacyCalendar(datetime, int96, footer.get(_ZONE_KEY, b"UTC").decode())
+    return LegacyCalendar(datetime, int96, footer[_ZONE_KEY].decode() if _ZONE_KEY in footer else session_zone)
 
 
 def rebase_dates(dates: pa.Array) -> pa.Array:

@@ -59,7 +59,8 @@ class ScanState:
     predicate: over logical paths of columns and filter_columns; row groups that cannot match are skipped.
     drop_rows: rows for which the predicate is not true must be dropped (exactly); otherwise they may be.
     row_id_column, row_commit_version_column: physical names of the materialized row tracking columns, or None.
-    timezone: in which partition values of timestamps without an offset are read.
+    timezone: the session's, in which partition values of timestamps without an offset are read, and old files that do
+        not name their writer's.
     batch_rows, batch_bytes: upper bounds of one batch; whichever is met first.
     """
 

@@ -91,6 +91,12 @@ def test_footer_says_which_values_are_of_the_hybrid_calendar(footer: dict[bytes,
     assert legacy_calendar(footer) == calendar
 
 
+def test_zone_that_a_footer_lacks_is_the_sessions() -> None:
+    footer = {SPARK: b"2.4.0"}
+    assert legacy_calendar(footer, "Asia/Tokyo").zone == "Asia/Tokyo"
+    assert legacy_calendar({**footer, b"org.apache.spark.timeZone": b"UTC"}, "Asia/Tokyo").zone == "UTC"
+
+
 def legacy_table(values: list[date | datetime | None], arrow: pa.DataType, **footer: str) -> pa.Table:
     table = pa.table({"v": pa.array(values, arrow)})
     return table.replace_schema_metadata({f"org.apache.spark.{key}": value for key, value in footer.items()})
