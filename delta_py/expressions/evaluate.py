@@ -47,6 +47,7 @@ from delta_py.protocol.schema import (
 )
 
 _PLANS_KEPT = 128
+_STRICT = frozenset({"+", "-", "*", "/", "%", "div"})
 
 
 def evaluate(expression: Expression, batch: pa.RecordBatch | pa.Table) -> Any:
@@ -113,8 +114,8 @@ class _Plan:
             case Column(path):
                 return _column(path, node.data_type, batch)
             case Comparison(op, _, _):
-                left, right = node.children
-                return compare(op, self.value(left, batch), self.value(right, batch), left.data_type)
+                left, right = self._strict(node, batch) if op != "<=>" else [self.value(c, batch) for c in node.children]
+                return compare(op, left, right, node.children[0].data_type)
             case In():
                 return self._in(node, batch)
             case IsNull():
@@ -138,9 +139,9 @@ class _Plan:
             return self._coalesce(node, batch)
         if name in ("if", "case"):
             return self._cases(node, batch)
-        arguments = [self.value(child, batch) for child in node.children]
         if name in ("greatest", "least"):
-            return _extreme(name, arguments, node.data_type)
+            return _extreme(name, [self.value(child, batch) for child in node.children], node.data_type)
+        arguments = self._strict(node, batch) if name in _STRICT else [self.value(child, batch) for child in node.children]
         literals = [child.expression.value if isinstance(child.expression, Literal) else None for child in node.children]
         return _on_arrays(lambda *given: call_values(name, given, literals, node.data_type), arguments)
 
@@ -156,6 +157,18 @@ class _Plan:
         return pc.if_else(found, True, None) if has_null else found
 
     # ------------------------------------------------------------ only the rows that ask
+
+    def _strict(self, node: Node, batch: pa.RecordBatch) -> list[Any]:
+        """The values of two operands of which one null is enough for null: the second is not asked for then. Division
+        asks for the divisor first."""
+        order = list(node.children)
+        if len(order) != 2 or (not order[0].can_fail and not order[1].can_fail):
+            return [self.value(child, batch) for child in order]
+        divides = isinstance(node.expression, Call) and node.expression.name in ("/", "%", "div")
+        first, second = reversed(order) if divides else order
+        value = self.value(first, batch)
+        rest = self._for_rows(second, batch, pc.is_valid(value)) if second.can_fail else self.value(second, batch)
+        return [rest, value] if divides else [value, rest]
 
     def _logic(self, node: Node, batch: pa.RecordBatch, kernel: Any, neutral: bool) -> Any:
         """AND (neutral: true) and OR (neutral: false), from left to right."""

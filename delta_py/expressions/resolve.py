@@ -173,6 +173,8 @@ class _Resolver:
     def _logic(self, expression: And | Or, operands: tuple[Expression, ...]) -> Node:
         name = "AND" if isinstance(expression, And) else "OR"
         children = tuple(self.condition(self.node(operand), name) for operand in operands)
+        if len(children) == 1:
+            return children[0]
         parts = tuple(child.expression for child in children)
         rebuilt: Expression = And(parts) if isinstance(expression, And) else Or(parts)
         return Node(rebuilt, BOOLEAN, children, any(child.can_fail for child in children))
