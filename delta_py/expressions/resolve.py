@@ -207,7 +207,7 @@ class _Resolver:
         if source == TIMESTAMP and target in (DATE, TIMESTAMP_NTZ, STRING):
             return _cast_node(self._computed(_call_node("from_utc_timestamp", TIMESTAMP, (node, zone))), target)
         if source in (DATE, TIMESTAMP_NTZ):
-            return _call_node("to_utc_timestamp", TIMESTAMP, (_cast_node(node, target), zone))
+            return _call_node("to_utc_timestamp", TIMESTAMP, (self._computed(_cast_node(node, target)), zone))
         if source == STRING:
             return _call_node("timestamp_in_zone", TIMESTAMP, (node, zone))
         return _cast_node(node, target)
