@@ -28,9 +28,10 @@ def main() -> None:
     parser.add_argument("--readers", default="parquet,pydelta")
     parser.add_argument("--rounds", type=int, default=5)
     arguments = parser.parse_args()
-    spark = session(with_delta="delta" in arguments.readers)
+    readers = arguments.readers.split(",")
+    spark = session(with_delta="delta" in readers)
     scans: dict[str, Scan] = {}
-    for reader in arguments.readers.split(","):
+    for reader in readers:
         scans |= READERS[reader](spark, arguments.table, narrow(arguments.rows))
     counts = {name: scan().count() for name, scan in scans.items()}
     seconds: dict[str, list[float]] = {name: [] for name in scans}
