@@ -38,6 +38,7 @@ def main() -> None:
     for round_number in range(arguments.rounds + 1):
         for name, scan in scans.items():
             taken = timed(lambda scan=scan: scan().write.format("noop").mode("overwrite").save())
+            print(f"round {round_number}, {name}: {taken:.2f} s", file=sys.stderr)
             if round_number > 0:
                 seconds[name].append(taken)
     print(json.dumps({"seconds": seconds, "counts": counts, "spark": spark.version}))
