@@ -12,9 +12,12 @@ from collections.abc import Callable
 from delta_py.errors import ExpressionError
 from delta_py.expressions import coercion
 from delta_py.expressions.failures import not_an_expression, not_supported
-from delta_py.expressions.resolve import Node, resolve, resolve_condition
+from delta_py.expressions.like import with_backslashes
+from delta_py.expressions.nodes import Node
+from delta_py.expressions.resolve import resolve, resolve_condition
+from delta_py.expressions.sql_types import TYPES, parse_type
 from delta_py.expressions.to_sql import to_sql
-from delta_py.expressions.tokens import Kind, Token, number, tokenize
+from delta_py.expressions.tokens import Kind, Token, TokenStream, number
 from delta_py.expressions.tree import (
     And,
     Call,
@@ -33,19 +36,8 @@ from delta_py.expressions.tree import (
 from delta_py.protocol.schema import (
     BINARY,
     BOOLEAN,
-    BYTE,
-    DATE,
-    DOUBLE,
-    FLOAT,
-    INTEGER,
-    LONG,
-    SHORT,
     STRING,
-    TIMESTAMP,
-    TIMESTAMP_NTZ,
     VOID,
-    DataType,
-    DecimalType,
     StructType,
 )
 
@@ -53,22 +45,6 @@ __all__ = ["parse_expression", "parse_predicate", "to_sql"]
 
 _MAX_DEPTH = 100  # so that whoever walks the tree later stays far from Python's recursion limit
 
-_TYPES: dict[str, DataType] = {
-    **dict.fromkeys(("TINYINT", "BYTE"), BYTE),
-    **dict.fromkeys(("SMALLINT", "SHORT"), SHORT),
-    **dict.fromkeys(("INT", "INTEGER"), INTEGER),
-    **dict.fromkeys(("BIGINT", "LONG"), LONG),
-    **dict.fromkeys(("FLOAT", "REAL"), FLOAT),
-    "DOUBLE": DOUBLE,
-    **dict.fromkeys(("STRING", "VARCHAR", "CHAR", "CHARACTER"), STRING),
-    "BOOLEAN": BOOLEAN,
-    "BINARY": BINARY,
-    "DATE": DATE,
-    **dict.fromkeys(("TIMESTAMP", "TIMESTAMP_LTZ"), TIMESTAMP),
-    "TIMESTAMP_NTZ": TIMESTAMP_NTZ,
-    "VOID": VOID,
-    **dict.fromkeys(("DECIMAL", "DEC", "NUMERIC"), DecimalType(10, 0)),
-}
 # `date(x)` is `cast(x as date)`.
 _CASTING_FUNCTIONS = frozenset(
     {"TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "STRING", "BOOLEAN", "BINARY", "DATE", "TIMESTAMP", "DECIMAL"}
@@ -137,91 +113,52 @@ def _too_deep() -> ExpressionError:
     )
 
 
-class _Parser:
+class _Parser(TokenStream):
     """One pass over the tokens. Each method parses what its name says and leaves the place after it."""
 
     def __init__(self, sql: str, schema: StructType, zone: str) -> None:
-        self._sql = sql
+        super().__init__(sql)
         self._schema = schema
         self._zone = zone
-        self._tokens = tokenize(sql)
-        self._place = 0
 
     def whole(self) -> Expression:
         found = self._condition()
-        if self._next.kind is not Kind.END:
-            raise self._unexpected()
+        if self.next.kind is not Kind.END:
+            raise self.unexpected()
         return found
-
-    # ------------------------------------------------------------ tokens
-
-    @property
-    def _next(self) -> Token:
-        return self._tokens[self._place]
-
-    @property
-    def _after_next(self) -> Token:
-        return self._tokens[min(self._place + 1, len(self._tokens) - 1)]
-
-    def _take(self) -> Token:
-        token = self._tokens[self._place]
-        self._place = min(self._place + 1, len(self._tokens) - 1)
-        return token
-
-    def _accept(self, *wanted: str) -> str:
-        """The next token's word or symbol if it is one of these, taken; '' otherwise."""
-        token = self._next
-        found = token.word if token.kind is Kind.WORD else token.text if token.kind is Kind.SYMBOL else ""
-        if found not in wanted:
-            return ""
-        self._take()
-        return found
-
-    def _expect(self, wanted: str) -> None:
-        if not self._accept(wanted):
-            raise self._unexpected(f", where {wanted} should be")
-
-    def _unexpected(self, where: str = "") -> ExpressionError:
-        token = self._next
-        what = (
-            "it ends too early"
-            if token.kind is Kind.END
-            else f"{token.text[:40]!r} at character {token.place + 1} is not expected"
-        )
-        return not_an_expression(self._sql, what + where)
 
     # ------------------------------------------------------------ logic
 
     def _condition(self) -> Expression:
         operands = [self._conjunction()]
-        while self._accept("OR"):
+        while self.accept("OR"):
             operands.append(self._conjunction())
         return operands[0] if len(operands) == 1 else Or(tuple(operands))
 
     def _conjunction(self) -> Expression:
         operands = [self._negation()]
-        while self._accept("AND"):
+        while self.accept("AND"):
             operands.append(self._negation())
         return operands[0] if len(operands) == 1 else And(tuple(operands))
 
     def _negation(self) -> Expression:
         if self._is_negation():
-            self._take()
+            self.take()
             return Not(self._negation())
         return self._predicated()
 
     def _is_negation(self) -> bool:
-        return self._next.word == "NOT" or (self._next.kind is Kind.SYMBOL and self._next.text == "!")
+        return self.next.word == "NOT" or (self.next.kind is Kind.SYMBOL and self.next.text == "!")
 
     def _predicated(self) -> Expression:
         operand = self._comparison()
-        if self._accept("IS"):
+        if self.accept("IS"):
             return self._is(operand)
-        negated = bool(self._accept("NOT"))
-        keyword = self._accept("BETWEEN", "IN", "LIKE", "ILIKE", "RLIKE", "REGEXP")
+        negated = bool(self.accept("NOT"))
+        keyword = self.accept("BETWEEN", "IN", "LIKE", "ILIKE", "RLIKE", "REGEXP")
         if not keyword:
             if negated:
-                raise self._unexpected()
+                raise self.unexpected()
             return operand
         found = self._predicate(keyword, operand, negated)
         return found
@@ -230,7 +167,7 @@ class _Parser:
         match keyword:
             case "BETWEEN":
                 low = self._comparison()
-                self._expect("AND")
+                self.expect("AND")
                 found: Expression = And((Comparison(">=", operand, low), Comparison("<=", operand, self._comparison())))
             case "IN":
                 found = self._in(operand)
@@ -243,8 +180,8 @@ class _Parser:
         return Not(found) if negated else found
 
     def _is(self, operand: Expression) -> Expression:
-        negated = bool(self._accept("NOT"))
-        match self._accept("NULL", "TRUE", "FALSE", "UNKNOWN", "DISTINCT"):
+        negated = bool(self.accept("NOT"))
+        match self.accept("NULL", "TRUE", "FALSE", "UNKNOWN", "DISTINCT"):
             case "NULL":
                 found: Expression = IsNull(operand)
             case "UNKNOWN":
@@ -252,23 +189,23 @@ class _Parser:
             case "TRUE" | "FALSE" as word:
                 found = Comparison("<=>", self._as_condition(operand), Literal(word == "TRUE", BOOLEAN))
             case "DISTINCT":
-                self._expect("FROM")
+                self.expect("FROM")
                 found, negated = Comparison("<=>", operand, self._comparison()), not negated
             case _:
-                raise self._unexpected()
+                raise self.unexpected()
         return Not(found) if negated else found
 
     def _as_condition(self, operand: Expression) -> Expression:
         return resolve_condition(operand, self._schema, self._zone).expression
 
     def _in(self, operand: Expression) -> Expression:
-        self._expect("(")
-        if self._next.word in ("SELECT", "WITH"):
+        self.expect("(")
+        if self.next.word in ("SELECT", "WITH"):
             raise not_supported("A subquery")
         options = [self._condition()]
-        while self._accept(","):
+        while self.accept(","):
             options.append(self._condition())
-        self._expect(")")
+        self.expect(")")
         literals = [self._folded(option) for option in options]
         constants = [literal for literal in literals if literal is not None]
         if len(constants) == len(options):
@@ -295,24 +232,24 @@ class _Parser:
     # ------------------------------------------------------------ LIKE
 
     def _like(self, operand: Expression, negated: bool) -> Expression:
-        quantifier = self._accept("ANY", "SOME", "ALL")
+        quantifier = self.accept("ANY", "SOME", "ALL")
         if not quantifier:
             found = self._match(operand, self._comparison())
             return Not(found) if negated else found
-        self._expect("(")
+        self.expect("(")
         matches = [self._match(operand, self._comparison())]
-        while self._accept(","):
+        while self.accept(","):
             matches.append(self._match(operand, self._comparison()))
-        self._expect(")")
+        self.expect(")")
         parts = tuple(Not(match) if negated else match for match in matches)
         return And(parts) if quantifier == "ALL" else Or(parts)
 
     def _match(self, operand: Expression, pattern: Expression) -> Expression:
         escape = "\\"
-        if self._accept("ESCAPE"):
-            token = self._take()
+        if self.accept("ESCAPE"):
+            token = self.take()
             if token.kind is not Kind.TEXT or token.value is None or len(token.value.value) != 1:
-                raise not_an_expression(self._sql, "ESCAPE needs one character in quotes")
+                raise not_an_expression(self.sql, "ESCAPE needs one character in quotes")
             escape = token.value.value
         literal = self._folded(pattern)
         if literal is None:
@@ -321,14 +258,14 @@ class _Parser:
             return Literal(None, BOOLEAN)
         if not isinstance(literal.value, str):
             raise not_supported("LIKE with a pattern that is not text", "Put the pattern in quotes.")
-        return StringMatch("like", operand, _with_backslashes(literal.value, escape))
+        return StringMatch("like", operand, with_backslashes(literal.value, escape))
 
     # ------------------------------------------------------------ values
 
     def _comparison(self) -> Expression:
         left = self._binary(0)
-        while self._next.kind is Kind.SYMBOL and (self._next.text in _COMPARISONS or self._next.text in _UNEQUAL):
-            symbol = self._take().text
+        while self.next.kind is Kind.SYMBOL and (self.next.text in _COMPARISONS or self.next.text in _UNEQUAL):
+            symbol = self.take().text
             right = self._binary(0)
             left = Not(Comparison("=", left, right)) if symbol in _UNEQUAL else Comparison(_COMPARISONS[symbol], left, right)
         return left
@@ -337,16 +274,16 @@ class _Parser:
         if level == len(_LEVELS):
             return self._unary()
         left = self._binary(level + 1)
-        while symbol := self._accept(*_LEVELS[level]):
+        while symbol := self.accept(*_LEVELS[level]):
             left = Call("concat" if symbol == "||" else symbol.lower(), (left, self._binary(level + 1)))
         return left
 
     def _unary(self) -> Expression:
-        symbol = self._accept("-", "+", "~")
+        symbol = self.accept("-", "+", "~")
         if not symbol:
             return self._postfix(self._primary())
-        if symbol == "-" and self._next.kind is Kind.NUMBER:
-            return self._postfix(number(self._sql, "-" + self._take().text))
+        if symbol == "-" and self.next.kind is Kind.NUMBER:
+            return self._postfix(number(self.sql, "-" + self.take().text))
         operand = self._unary()
         if symbol == "~":
             return Call("~", (operand,))
@@ -355,93 +292,93 @@ class _Parser:
         return Call("-", (operand,))
 
     def _postfix(self, operand: Expression) -> Expression:
-        while self._next.kind is Kind.SYMBOL and self._next.text in ("::", "[", "."):
-            if self._take().text != "::":
+        while self.next.kind is Kind.SYMBOL and self.next.text in ("::", "[", "."):
+            if self.take().text != "::":
                 raise not_supported("Access to an element of an array, a map or the result of a function")
-            operand = Cast(operand, self._type())
+            operand = Cast(operand, parse_type(self))
         return operand
 
     def _primary(self) -> Expression:
-        token = self._next
+        token = self.next
         match token.kind:
             case Kind.NUMBER:
-                return number(self._sql, self._take().text)
+                return number(self.sql, self.take().text)
             case Kind.TEXT:
                 return Literal(self._text(), STRING)
             case Kind.QUOTED:
                 return self._column()
             case Kind.WORD:
                 return self._from_word(token)
-        if self._accept("("):
+        if self.accept("("):
             return self._parenthesized()
-        raise self._unexpected()
+        raise self.unexpected()
 
     def _parenthesized(self) -> Expression:
-        if self._next.word in ("SELECT", "WITH"):
+        if self.next.word in ("SELECT", "WITH"):
             raise not_supported("A subquery")
         found = self._condition()
-        if self._next.text == "," and self._next.kind is Kind.SYMBOL:
+        if self.next.text == "," and self.next.kind is Kind.SYMBOL:
             raise not_supported("A row of values in parentheses")
-        self._expect(")")
+        self.expect(")")
         return found
 
     def _text(self) -> str:
         """Neighbouring texts are one."""
         parts = []
-        while self._next.kind is Kind.TEXT:
-            value = self._take().value
+        while self.next.kind is Kind.TEXT:
+            value = self.take().value
             assert value is not None
             parts.append(value.value)
         return "".join(parts)
 
     def _from_word(self, token: Token) -> Expression:
-        word, after = token.word, self._after_next
+        word, after = token.word, self.after_next
         if after.kind is Kind.TEXT and word in _TYPED_TEXT:
-            self._take()
+            self.take()
             return self._typed(word, self._text())
         if word == "INTERVAL" and after.kind in (Kind.TEXT, Kind.NUMBER):
             raise not_supported("INTERVAL")
         if after.kind is Kind.SYMBOL and after.text == "(":
             return self._call(word, token.text)
         if word in ("NULL", "TRUE", "FALSE"):
-            self._take()
+            self.take()
             return Literal(None, VOID) if word == "NULL" else Literal(word == "TRUE", BOOLEAN)
         if word == "CASE":
             return self._case()
         if word in _WITHOUT_PARENTHESES and self._schema.find(token.text) is None:
-            self._take()
+            self.take()
             return Call(word.lower(), ())
         return self._column()
 
     def _column(self) -> Expression:
         path = [self._name()]
-        while self._next.kind is Kind.SYMBOL and self._next.text == "." and self._after_next.kind in (Kind.WORD, Kind.QUOTED):
-            self._take()
+        while self.next.kind is Kind.SYMBOL and self.next.text == "." and self.after_next.kind in (Kind.WORD, Kind.QUOTED):
+            self.take()
             path.append(self._name())
         return Column(tuple(path))
 
     def _name(self) -> str:
-        token = self._next
+        token = self.next
         if token.kind not in (Kind.WORD, Kind.QUOTED):
-            raise self._unexpected()
-        return self._take().text
+            raise self.unexpected()
+        return self.take().text
 
     def _typed(self, word: str, text: str) -> Expression:
         if word == "X":
             try:
                 return Literal(bytes.fromhex(text if len(text) % 2 == 0 else "0" + text), BINARY)
             except ValueError as error:
-                raise not_an_expression(self._sql, f"{text[:40]!r} is not hexadecimal") from error
-        found = resolve(Cast(Literal(text, STRING), _TYPES[word]), self._schema, self._zone).expression
+                raise not_an_expression(self.sql, f"{text[:40]!r} is not hexadecimal") from error
+        found = resolve(Cast(Literal(text, STRING), TYPES[word]), self._schema, self._zone).expression
         if not isinstance(found, Literal):
-            raise not_an_expression(self._sql, f"{text[:40]!r} is no {word.lower()} between the years 1 and 9999")
+            raise not_an_expression(self.sql, f"{text[:40]!r} is no {word.lower()} between the years 1 and 9999")
         return found
 
     # ------------------------------------------------------------ calls
 
     def _call(self, word: str, name: str) -> Expression:
-        self._take()
-        self._expect("(")
+        self.take()
+        self.expect("(")
         match word:
             case "CAST":
                 return self._cast()
@@ -457,134 +394,72 @@ class _Parser:
                 raise not_supported("A subquery")
         arguments = self._arguments()
         if word in _CASTING_FUNCTIONS and len(arguments) == 1:
-            return Cast(arguments[0], _TYPES[word])
+            return Cast(arguments[0], TYPES[word])
         if word in ("LTRIM", "RTRIM", "BTRIM") and len(arguments) == 2 and word != "BTRIM":
             arguments.reverse()  # Spark takes the characters first; the tree has the text first
         return Call(name.lower(), tuple(arguments))
 
     def _arguments(self) -> list[Expression]:
-        if self._accept(")"):
+        if self.accept(")"):
             return []
-        if self._next.word == "DISTINCT" or (self._next.kind is Kind.SYMBOL and self._next.text == "*"):
+        if self.next.word == "DISTINCT" or (self.next.kind is Kind.SYMBOL and self.next.text == "*"):
             raise not_supported("An aggregate function")
         arguments = [self._condition()]
-        while self._accept(","):
+        while self.accept(","):
             arguments.append(self._condition())
-        self._expect(")")
+        self.expect(")")
         return arguments
 
     def _cast(self) -> Expression:
         operand = self._condition()
-        self._expect("AS")
-        data_type = self._type()
-        self._expect(")")
+        self.expect("AS")
+        data_type = parse_type(self)
+        self.expect(")")
         return Cast(operand, data_type)
 
     def _trim(self) -> Expression:
-        side = self._accept("BOTH", "LEADING", "TRAILING")
+        side = self.accept("BOTH", "LEADING", "TRAILING")
         name = {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(side, "trim")
-        if self._accept("FROM"):
+        if self.accept("FROM"):
             text = self._condition()
-            self._expect(")")
+            self.expect(")")
             return Call(name, (text,))
         first = self._condition()
-        if self._accept("FROM") or (not side and self._accept(",")):
+        if self.accept("FROM") or (not side and self.accept(",")):
             text = self._condition()
-            self._expect(")")
+            self.expect(")")
             return Call(name, (text, first))
-        self._expect(")")
+        self.expect(")")
         return Call(name, (first,))
 
     def _substring(self) -> Expression:
         arguments = [self._condition()]
         for word in ("FROM", "FOR"):
-            if self._accept(",", word):
+            if self.accept(",", word):
                 arguments.append(self._condition())
-        self._expect(")")
+        self.expect(")")
         return Call("substring", tuple(arguments))
 
     def _extract(self) -> Expression:
         field = self._name().upper()
-        self._expect("FROM")
+        self.expect("FROM")
         source = self._condition()
-        self._expect(")")
+        self.expect(")")
         if field not in _FIELDS:
             raise not_supported(f"EXTRACT({field} FROM ...)")
         return Call(_FIELDS[field], (source,))
 
     def _case(self) -> Expression:
-        self._take()
-        operand = None if self._next.word == "WHEN" else self._condition()
+        self.take()
+        operand = None if self.next.word == "WHEN" else self._condition()
         parts: list[Expression] = []
-        while self._accept("WHEN"):
+        while self.accept("WHEN"):
             condition = self._condition()
-            self._expect("THEN")
+            self.expect("THEN")
             parts += [condition if operand is None else Comparison("=", operand, condition), self._condition()]
         if not parts:
-            raise self._unexpected()
-        if self._accept("ELSE"):
+            raise self.unexpected()
+        if self.accept("ELSE"):
             parts.append(self._condition())
-        self._expect("END")
+        self.expect("END")
         return Call("case", tuple(parts))
-
-    # ------------------------------------------------------------ types
-
-    def _type(self) -> DataType:
-        token = self._next
-        found = _TYPES.get(token.word)
-        if found is None:
-            raise not_supported(f"A cast to {token.text[:40] or 'nothing'}")
-        self._take()
-        parameters = self._type_parameters()
-        if self._next.word == "COLLATE":
-            raise not_supported("A cast to a type with a collation")
-        if isinstance(found, DecimalType):
-            return self._decimal(parameters) if parameters else found
-        if parameters and not (found == STRING and token.word != "STRING" and len(parameters) == 1):
-            raise not_an_expression(self._sql, f"the type {token.text} takes no parameters")
-        return found
-
-    def _type_parameters(self) -> list[int]:
-        if not self._accept("("):
-            return []
-        values: list[int] = []
-        while not values or self._accept(","):
-            digits = self._take().text
-            if not digits.isdecimal() or len(digits) > 9:
-                raise not_an_expression(self._sql, "a type's parameter must be a whole number")
-            values.append(int(digits))
-        self._expect(")")
-        return values
-
-    def _decimal(self, parameters: list[int]) -> DecimalType:
-        precision, scale = parameters[0], parameters[1] if len(parameters) > 1 else 0
-        if len(parameters) > 2 or not 0 < precision <= coercion.MAX_PRECISION or not 0 <= scale <= precision:
-            raise not_an_expression(self._sql, f"there is no decimal({', '.join(map(str, parameters))})")
-        return DecimalType(precision, scale)
-
-
-def _with_backslashes(pattern: str, escape: str) -> str:
-    """A LIKE pattern with its escape character replaced by the backslash. Wrong escapes stay wrong, for resolve to refuse."""
-    if escape == "\\":
-        return pattern
-    result, place = [], 0
-    while place < len(pattern):
-        character = pattern[place]
-        if character == escape:
-            following = pattern[place + 1 : place + 2]
-            if following not in ("%", "_", escape):
-                raise ExpressionError(
-                    f"The LIKE pattern {pattern[:100]!r} has an escape {escape!r} not followed by %, _ or itself.",
-                    error_class="INVALID_FORMAT",
-                    sql_state="42601",
-                )
-            result.append(_literal_character(following) if following == escape else "\\" + following)
-            place += 2
-            continue
-        result.append("\\\\" if character == "\\" else character)
-        place += 1
-    return "".join(result)
-
-
-def _literal_character(character: str) -> str:
-    return "\\" + character if character in "%_\\" else character

@@ -8,25 +8,34 @@ computed. A cast of a column beside a constant that the column's own type can ex
 
 from __future__ import annotations
 
-import datetime
-import decimal
-import math
-import re
-import struct
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple
 
 import pyarrow as pa
 
 from delta_py.errors import ExpressionError
 from delta_py.expressions import coercion
-from delta_py.expressions.casts import cast_can_fail, cast_values, check_cast, holds_all
-from delta_py.expressions.coercion import INTEGRAL_RANGE, is_atomic, is_fractional, is_integral
-from delta_py.expressions.failures import mismatch, not_supported, shown, wrong_argument_count
-from delta_py.expressions.function_types import Operand, same_type
-from delta_py.expressions.functions import ALIASES, FUNCTIONS, call_values
+from delta_py.expressions.casts import cast_values, check_cast
+from delta_py.expressions.coercion import is_atomic, is_integral
+from delta_py.expressions.failures import mismatch, not_supported, wrong_argument_count
+from delta_py.expressions.function_types import same_type
+from delta_py.expressions.functions import ALIASES, FUNCTIONS
 from delta_py.expressions.functions_time import unit_of
+from delta_py.expressions.like import check_pattern
+from delta_py.expressions.narrow import narrow_all, narrowed
+from delta_py.expressions.nodes import (
+    Node,
+    call_node,
+    cast_node,
+    compute,
+    constant_value,
+    is_constant,
+    literal_node,
+    literal_scalar,
+    negated,
+    null_test,
+    operand_of,
+    python_value,
+)
 from delta_py.expressions.tree import (
     And,
     Call,
@@ -45,9 +54,6 @@ from delta_py.expressions.zones import check_zone, is_utc, offset_seconds
 from delta_py.protocol.schema import (
     BOOLEAN,
     DATE,
-    DOUBLE,
-    FLOAT,
-    INTEGER,
     STRING,
     TIMESTAMP,
     TIMESTAMP_NTZ,
@@ -63,17 +69,6 @@ from delta_py.protocol.schema import (
 
 _FLIPPED = {"=": "=", "<=>": "<=>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _CLOCK_FIELDS = frozenset({"hour", "minute", "second"})
-_WIDE = decimal.Context(prec=200)  # decimals of 38 digits at any scale, exactly
-
-
-@dataclass(frozen=True, slots=True)
-class Node:
-    """A resolved expression with its type. can_fail: evaluating it may raise for some row."""
-
-    expression: Expression
-    data_type: DataType
-    children: tuple[Node, ...] = ()
-    can_fail: bool = False
 
 
 def resolve(expression: Expression, schema: StructType, session_timezone: str = "UTC") -> Node:
@@ -92,44 +87,6 @@ def resolve_condition(expression: Expression, schema: StructType, session_timezo
     return _Resolver(schema, session_timezone).condition(node, "A predicate")
 
 
-def literal_scalar(literal: Literal) -> Any:
-    """The constant as an Arrow scalar of its type. Raises ExpressionError when the value is not of that type."""
-    try:
-        return pa.scalar(literal.value, to_arrow_type(literal.data_type))
-    except (pa.ArrowException, ValueError, OverflowError, TypeError) as error:
-        raise ExpressionError(
-            f"{literal.value!r} is not a value of {type_name(literal.data_type)}: {error}.",
-            error_class="DATATYPE_MISMATCH",
-            sql_state="42K09",
-        ) from error
-
-
-def check_pattern(kind: str, pattern: str) -> None:
-    """Raises ExpressionError for a pattern that its kind of match does not allow."""
-    if kind not in ("startswith", "endswith", "contains", "like"):
-        raise not_supported(f"The match {kind!r}")
-    if kind == "like" and not re.fullmatch(r"(?s:[^\\]|\\[\\%_])*", pattern):
-        raise ExpressionError(
-            f"The LIKE pattern {shown(pattern)} has an escape that is followed neither by %, _ nor by the escape itself.",
-            error_class="INVALID_FORMAT",
-            sql_state="42601",
-            pattern=shown(pattern),
-        )
-
-
-class _Cases(NamedTuple):
-    conditions: tuple[Node, ...]
-    values: tuple[Node, ...]
-    otherwise: Node | None
-
-
-def cases_of(node: Node) -> _Cases:
-    """The parts of an `if` or `case`."""
-    parts = node.children
-    pairs = len(parts) // 2
-    return _Cases(parts[0 : 2 * pairs : 2], parts[1 : 2 * pairs : 2], parts[-1] if len(parts) % 2 else None)
-
-
 class _Resolver:
     def __init__(self, schema: StructType, zone: str) -> None:
         self._schema = schema
@@ -143,13 +100,13 @@ class _Resolver:
             case Column(path):
                 return self._column(path)
             case Literal():
-                return _literal_node(expression)
+                return literal_node(expression)
             case Comparison(op, left, right):
                 return self.compare(op, self.node(left), self.node(right))
             case In(operand, options):
                 return self._in(self.node(operand), options)
             case IsNull(operand):
-                return _is_null(self.node(operand))
+                return null_test(self.node(operand))
             case StringMatch(kind, operand, pattern):
                 check_pattern(kind, pattern)
                 text = self.cast(self._accepted(kind, self.node(operand), STRING), STRING)
@@ -195,22 +152,22 @@ class _Resolver:
         if source == target:
             return node
         if source == VOID and isinstance(node.expression, Literal):
-            return _literal_node(Literal(None, target))
+            return literal_node(Literal(None, target))
         check_cast(source, target)
         return self._computed(self._in_zone(node, target), strict=not explicit)
 
     def _in_zone(self, node: Node, target: DataType) -> Node:
         source = node.data_type
         if self._in_utc or TIMESTAMP not in (source, target) or VOID in (source, target):
-            return _cast_node(node, target)
-        zone = _literal_node(Literal(self._zone, STRING))
+            return cast_node(node, target)
+        zone = literal_node(Literal(self._zone, STRING))
         if source == TIMESTAMP and target in (DATE, TIMESTAMP_NTZ, STRING):
-            return _cast_node(self._computed(_call_node("from_utc_timestamp", TIMESTAMP, (node, zone))), target)
+            return cast_node(self._computed(call_node("from_utc_timestamp", TIMESTAMP, (node, zone))), target)
         if source in (DATE, TIMESTAMP_NTZ):
-            return _call_node("to_utc_timestamp", TIMESTAMP, (self._computed(_cast_node(node, target)), zone))
+            return call_node("to_utc_timestamp", TIMESTAMP, (self._computed(cast_node(node, target)), zone))
         if source == STRING:
-            return _call_node("timestamp_in_zone", TIMESTAMP, (node, zone))
-        return _cast_node(node, target)
+            return call_node("timestamp_in_zone", TIMESTAMP, (node, zone))
+        return cast_node(node, target)
 
     def _accepted(self, name: str, node: Node, wanted: DataType) -> Node:
         if not (is_atomic(node.data_type) or node.data_type in (VOID, wanted)):
@@ -220,17 +177,17 @@ class _Resolver:
     def _computed(self, node: Node, *, strict: bool = False) -> Node:
         """The node as a literal where it is a cast or call of literals only."""
         children = node.children
-        if not children or not all(_is_constant(child) for child in children):
+        if not children or not all(is_constant(child) for child in children):
             return node
         try:
-            value = _compute(node)
+            value = compute(node)
         except ExpressionError:
             if strict:
                 raise
             return node
         except (pa.ArrowException, ValueError, OverflowError):  # a date outside of what Python's own types hold
             return node
-        return _literal_node(Literal(value, node.data_type))
+        return literal_node(Literal(value, node.data_type))
 
     # ------------------------------------------------------------ comparisons
 
@@ -240,7 +197,7 @@ class _Resolver:
         if isinstance(left.expression, Literal) and not isinstance(right.expression, Literal):
             op, left, right = _FLIPPED[op], right, left
         left, right = self._common(f"The comparison {op}", left, right)
-        left, right = _narrowed(left, right)
+        left, right = narrowed(left, right)
         expression = Comparison(op, left.expression, right.expression)
         return Node(expression, BOOLEAN, (left, right), left.can_fail or right.can_fail)
 
@@ -261,7 +218,7 @@ class _Resolver:
         length = self._char_length(beside)
         if length is None or not isinstance(text.expression, Literal) or not isinstance(text.expression.value, str):
             return text
-        return _literal_node(Literal(text.expression.value.ljust(length), STRING))
+        return literal_node(Literal(text.expression.value.ljust(length), STRING))
 
     def _char_length(self, node: Node) -> int | None:
         if not isinstance(node.expression, Column):
@@ -282,7 +239,7 @@ class _Resolver:
         if length is not None:
             literals = [Literal(o.value.ljust(length) if isinstance(o.value, str) else o.value, o.data_type) for o in literals]
         child = self.cast(operand, found)
-        inner, narrow = _narrow_all(child, literals)
+        inner, narrow = narrow_all(child, literals)
         return Node(In(inner.expression, tuple(narrow)), BOOLEAN, (inner,), inner.can_fail)
 
     def _cast_options(self, options: Sequence[Literal], target: DataType) -> list[Literal]:
@@ -292,7 +249,7 @@ class _Resolver:
             places = [place for place, o in enumerate(result) if o.data_type == source]
             if TIMESTAMP in (source, target) and not self._in_utc:
                 for place in places:
-                    cast = self.cast(_literal_node(result[place]), target).expression
+                    cast = self.cast(literal_node(result[place]), target).expression
                     if not isinstance(cast, Literal):
                         raise not_supported("An option of IN outside of the years 1 to 9999")
                     result[place] = cast
@@ -312,19 +269,19 @@ class _Resolver:
                 _count(name, arguments, 1 if name == "coalesce" else 2, None if name == "coalesce" else 2)
                 return self._same_typed("coalesce", arguments)
             case "greatest" | "least":
-                same_type(name, [_operand(argument) for argument in arguments])
+                same_type(name, [operand_of(argument) for argument in arguments])
                 return self._same_typed(name, arguments)
             case "isnull" | "isnotnull":
                 _count(name, arguments, 1, 1)
-                null = _is_null(arguments[0])
-                return null if name == "isnull" else _negated(null)
+                null = null_test(arguments[0])
+                return null if name == "isnull" else negated(null)
             case "nvl2":
                 _count(name, arguments, 3, 3)
-                return self._cases("if", [_negated(_is_null(arguments[0])), *arguments[1:]])
+                return self._cases("if", [negated(null_test(arguments[0])), *arguments[1:]])
             case "nullif":
                 _count(name, arguments, 2, 2)
                 equal = self.compare("=", arguments[0], arguments[1])
-                return self._cases("if", [equal, _literal_node(Literal(None, arguments[0].data_type)), arguments[0]])
+                return self._cases("if", [equal, literal_node(Literal(None, arguments[0].data_type)), arguments[0]])
             case "if":
                 _count(name, arguments, 3, 3)
                 return self._cases(name, arguments)
@@ -332,7 +289,7 @@ class _Resolver:
                 _count(name, arguments, 2, None)
                 return self._cases(name, arguments)
             case "concat" if not arguments:
-                return _literal_node(Literal("", STRING))
+                return literal_node(Literal("", STRING))
             case "+" | "-" if any(argument.data_type in (DATE, TIMESTAMP, TIMESTAMP_NTZ) for argument in arguments):
                 return self._date_arithmetic(name, arguments)
         return self._function(name, arguments)
@@ -341,7 +298,7 @@ class _Resolver:
         found = coercion.common_type_of_all(argument.data_type for argument in arguments)
         if found is None:
             raise mismatch(name, *(argument.data_type for argument in arguments))
-        return _call_node(name, found, tuple(self._cast_if_needed(argument, found) for argument in arguments))
+        return call_node(name, found, tuple(self._cast_if_needed(argument, found) for argument in arguments))
 
     def _cast_if_needed(self, node: Node, target: DataType) -> Node:
         """As cast, for values that a conditional may never ask for: failing constants fail only when asked."""
@@ -359,7 +316,7 @@ class _Resolver:
             raise mismatch(name, *(value.data_type for value in values))
         is_condition = [place < 2 * pairs and place % 2 == 0 for place in range(len(arguments))]
         parts = [self._cast_if_needed(a, BOOLEAN if c else found) for a, c in zip(arguments, is_condition, strict=True)]
-        return _call_node(name, found, tuple(parts))
+        return call_node(name, found, tuple(parts))
 
     def _date_arithmetic(self, name: str, arguments: list[Node]) -> Node:
         types = [argument.data_type for argument in arguments]
@@ -375,74 +332,32 @@ class _Resolver:
         function = FUNCTIONS.get(name)
         if function is None:
             raise not_supported(f"The function {name}")
-        signature = function.signature(name, [_operand(argument) for argument in arguments])
+        signature = function.signature(name, [operand_of(argument) for argument in arguments])
         for place in function.constants:
-            if place < len(arguments) and not _is_constant(arguments[place]):
+            if place < len(arguments) and not is_constant(arguments[place]):
                 raise not_supported(f"{name} with an argument {place + 1} that is not a constant", "Give it a constant.")
         children = tuple(self.cast(a, t) for a, t in zip(arguments, signature.arguments, strict=True))
         if function.run is None:
-            return _call_node(name, signature.result, children)
+            return call_node(name, signature.result, children)
         if not self._in_utc:
             return self._computed(self._zoned_call(name, signature.result, children))
-        return self._computed(_call_node(name, signature.result, children))
+        return self._computed(call_node(name, signature.result, children))
 
     def _zoned_call(self, name: str, result: DataType, children: tuple[Node, ...]) -> Node:
         """Functions of the wall clock, asked in the session's time zone."""
-        zone = _literal_node(Literal(self._zone, STRING))
+        zone = literal_node(Literal(self._zone, STRING))
         if name in _CLOCK_FIELDS:
-            return _call_node(name, result, (self._computed(_call_node("from_utc_timestamp", TIMESTAMP, (children[0], zone))),))
+            return call_node(name, result, (self._computed(call_node("from_utc_timestamp", TIMESTAMP, (children[0], zone))),))
         if name != "date_trunc":
-            return _call_node(name, result, children)
-        unit = unit_of(_constant(children[0]))
+            return call_node(name, result, children)
+        unit = unit_of(constant_value(children[0]))
         if unit in ("second", "millisecond", "microsecond", None):
-            return _call_node(name, result, children)
+            return call_node(name, result, children)
         if unit in ("hour", "minute") and offset_seconds(self._zone) is None:
             raise not_supported(f"date_trunc to {unit} in the time zone {self._zone}", "Use a session in UTC or a fixed offset.")
-        local = self._computed(_call_node("from_utc_timestamp", TIMESTAMP, (children[1], zone)))
-        truncated = self._computed(_call_node(name, TIMESTAMP, (children[0], local)))
-        return _call_node("to_utc_timestamp", TIMESTAMP, (truncated, zone))
-
-
-# ---------------------------------------------------------------- making nodes
-
-
-def _literal_node(literal: Literal) -> Node:
-    return Node(literal, literal.data_type)
-
-
-def _is_null(child: Node) -> Node:
-    return Node(IsNull(child.expression), BOOLEAN, (child,), child.can_fail)
-
-
-def _negated(child: Node) -> Node:
-    return Node(Not(child.expression), BOOLEAN, (child,), child.can_fail)
-
-
-def _cast_node(node: Node, target: DataType) -> Node:
-    can_fail = node.can_fail or cast_can_fail(node.data_type, target)
-    return Node(Cast(node.expression, target), target, (node,), can_fail)
-
-
-def _call_node(name: str, result: DataType, children: tuple[Node, ...]) -> Node:
-    function = FUNCTIONS.get(name)
-    fails = function is not None and function.can_fail and not (name in ("+", "-", "*") and is_fractional(result))
-    expression = Call(name, tuple(child.expression for child in children))
-    return Node(expression, result, children, fails or any(child.can_fail for child in children))
-
-
-def _is_constant(node: Node) -> bool:
-    return isinstance(node.expression, Literal)
-
-
-def _constant(node: Node) -> Any:
-    assert isinstance(node.expression, Literal)
-    return node.expression.value
-
-
-def _operand(node: Node) -> Operand:
-    if isinstance(node.expression, Literal):
-        return Operand(node.data_type, True, node.expression.value)
-    return Operand(node.data_type)
+        local = self._computed(call_node("from_utc_timestamp", TIMESTAMP, (children[1], zone)))
+        truncated = self._computed(call_node(name, TIMESTAMP, (children[0], local)))
+        return call_node("to_utc_timestamp", TIMESTAMP, (truncated, zone))
 
 
 def _count(name: str, arguments: Sequence[Node], least: int, most: int | None) -> None:
@@ -455,95 +370,9 @@ def _collations(field: StructField) -> Iterable[str]:
     return [str(name).rpartition(".")[2] for name in found.values()] if isinstance(found, dict) else []
 
 
-def _compute(node: Node) -> Any:
-    """The value of a cast or call whose children are literals."""
-    arguments = [literal_scalar(child.expression) for child in node.children if isinstance(child.expression, Literal)]
-    arrays = [pa.array([argument.as_py()], argument.type) for argument in arguments]
-    if isinstance(node.expression, Cast):
-        return python_value(cast_values(arrays[0], node.children[0].data_type, node.data_type)[0])
-    assert isinstance(node.expression, Call)
-    name = node.expression.name
-    if name not in FUNCTIONS:  # conditionals are left to evaluation
-        raise not_supported(name)
-    constants = [_constant(child) for child in node.children]
-    return python_value(call_values(name, [*arrays], constants, node.data_type)[0])
-
-
-def python_value(scalar: Any) -> Any:
-    """An Arrow scalar as a Literal's value."""
-    value = scalar.as_py()
-    if isinstance(value, datetime.datetime) and value.tzinfo is not None:
-        return value.astimezone(datetime.UTC)
-    return value
-
-
-# ---------------------------------------------------------------- columns beside constants
-
-
 def _beside_decimal(node: Node, other: Node) -> DataType:
     """An integer literal beside a decimal has only its own digits."""
     if isinstance(other.data_type, DecimalType) and isinstance(node.expression, Literal) and is_integral(node.data_type):
         value = node.expression.value
         return coercion.decimal_of_value(value) if isinstance(value, int) else node.data_type
     return node.data_type
-
-
-def _narrowed(left: Node, right: Node) -> tuple[Node, Node]:
-    """Without the cast of the left operand, where the constant to the right can be said in the operand's own type."""
-    if not isinstance(right.expression, Literal):
-        return left, right
-    inner, literals = _narrow_all(left, [right.expression])
-    return inner, _literal_node(literals[0])
-
-
-def _narrow_all(node: Node, literals: list[Literal]) -> tuple[Node, list[Literal]]:
-    while isinstance(node.expression, Cast) and _is_lossless(node.children[0].data_type, node.data_type):
-        inner = node.children[0]
-        narrow = [_narrow(literal, inner.data_type) for literal in literals]
-        if any(literal is None for literal in narrow):
-            break
-        node, literals = inner, [literal for literal in narrow if literal is not None]
-    return node, literals
-
-
-def _is_lossless(source: DataType, target: DataType) -> bool:
-    """Whether different values stay different and in order, and every value can be cast."""
-    if is_integral(source):
-        if is_integral(target):
-            return not cast_can_fail(source, target)
-        return holds_all(source, target) or (target == DOUBLE and INTEGRAL_RANGE[source][1] <= INTEGRAL_RANGE[INTEGER][1])
-    return holds_all(source, target) or (source, target) == (FLOAT, DOUBLE)
-
-
-def _narrow(literal: Literal, target: DataType) -> Literal | None:
-    """The same value in a narrower type; None where that type cannot express it."""
-    value = literal.value
-    if value is None:
-        return Literal(None, target)
-    if is_integral(target):
-        return _narrow_to_integral(value, target)
-    if isinstance(target, DecimalType):
-        return _narrow_to_decimal(value, target)
-    if math.isnan(value) or math.isinf(value):
-        return Literal(value, target)
-    try:
-        same = struct.unpack("f", struct.pack("f", value))[0] == value
-    except OverflowError:
-        return None
-    return Literal(value, target) if same else None
-
-
-def _narrow_to_decimal(value: Any, target: DecimalType) -> Literal | None:
-    number = decimal.Decimal(value)
-    rounded = number.quantize(decimal.Decimal(1).scaleb(-target.scale), context=_WIDE)
-    if rounded != number or abs(number) >= 10 ** (target.precision - target.scale):
-        return None
-    return Literal(rounded, target)
-
-
-def _narrow_to_integral(value: Any, target: DataType) -> Literal | None:
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    low, high = INTEGRAL_RANGE[target]
-    whole = int(value)
-    return Literal(whole, target) if whole == value and low <= whole <= high else None

@@ -23,7 +23,9 @@ from delta_py.errors import DeltaError
 from delta_py.expressions.bounds import Bounds, FileBounds
 from delta_py.expressions.evaluate import evaluate
 from delta_py.expressions.functions import ALIASES, FUNCTIONS
-from delta_py.expressions.resolve import Node, resolve_condition
+from delta_py.expressions.like import prefix_of
+from delta_py.expressions.nodes import Node
+from delta_py.expressions.resolve import resolve_condition
 from delta_py.expressions.tree import (
     And,
     Call,
@@ -186,7 +188,7 @@ class _Files:
                 bounds = self._of(node.children[0])
                 return bounds.may_be_null if wanted else pc.invert(bounds.all_null)
             case StringMatch(how, _, pattern):
-                return self._matched(node, _prefix(how, pattern), wanted)
+                return self._matched(node, prefix_of(how, pattern), wanted)
             case Column() | Cast() | Call():
                 scalar = pa.scalar(wanted)
                 same = Bounds(scalar, scalar, self._bounds.no, self._bounds.no)
@@ -348,18 +350,3 @@ def _numbers(values: pa.Array) -> Any:
     """Numbers, dates or timestamps as what numpy compares as fast."""
     types = {32: pa.int32(), 64: pa.int64()}
     return (values.cast(types[values.type.bit_width]) if pa.types.is_temporal(values.type) else values).to_numpy()
-
-
-def _prefix(how: str, pattern: str) -> tuple[str, bool]:
-    """The text with which every match begins, and whether beginning with it is all that the match asks."""
-    if how == "startswith":
-        return pattern, True
-    if how != "like":
-        return "", False
-    prefix, place = [], 0
-    while place < len(pattern) and pattern[place] not in "%_":
-        if pattern[place] == "\\":
-            place += 1
-        prefix.append(pattern[place : place + 1])
-        place += 1
-    return "".join(prefix), pattern[place:] == "%"

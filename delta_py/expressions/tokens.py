@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
+from delta_py.errors import ExpressionError
 from delta_py.expressions.coercion import INTEGRAL_RANGE, decimal_of_number
 from delta_py.expressions.failures import not_an_expression
 from delta_py.expressions.tree import Literal
@@ -193,3 +194,50 @@ def _decimal(sql: str, digits: str) -> Literal:
         return Literal(value.quantize(decimal.Decimal(1).scaleb(-data_type.scale), context=_WIDE), data_type)
     except decimal.DecimalException as error:
         raise not_an_expression(sql, f"{digits[:60]} is no decimal") from error
+
+
+# ---------------------------------------------------------------- reading them
+
+
+class TokenStream:
+    """The tokens of one text, and how far they were read."""
+
+    def __init__(self, sql: str) -> None:
+        self.sql = sql
+        self._tokens = tokenize(sql)
+        self._place = 0
+
+    @property
+    def next(self) -> Token:
+        return self._tokens[self._place]
+
+    @property
+    def after_next(self) -> Token:
+        return self._tokens[min(self._place + 1, len(self._tokens) - 1)]
+
+    def take(self) -> Token:
+        token = self._tokens[self._place]
+        self._place = min(self._place + 1, len(self._tokens) - 1)
+        return token
+
+    def accept(self, *wanted: str) -> str:
+        """The next token's word or symbol if it is one of these, taken; '' otherwise."""
+        token = self.next
+        found = token.word if token.kind is Kind.WORD else token.text if token.kind is Kind.SYMBOL else ""
+        if found not in wanted:
+            return ""
+        self.take()
+        return found
+
+    def expect(self, wanted: str) -> None:
+        if not self.accept(wanted):
+            raise self.unexpected(f", where {wanted} should be")
+
+    def unexpected(self, where: str = "") -> ExpressionError:
+        token = self.next
+        what = (
+            "it ends too early"
+            if token.kind is Kind.END
+            else f"{token.text[:40]!r} at character {token.place + 1} is not expected"
+        )
+        return not_an_expression(self.sql, what + where)

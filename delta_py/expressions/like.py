@@ -1,0 +1,63 @@
+"""Patterns of LIKE: `%` stands for any text, `_` for one character, and a backslash takes their meaning from both."""
+
+from __future__ import annotations
+
+import re
+
+from delta_py.errors import ExpressionError
+from delta_py.expressions.failures import not_supported, shown
+
+
+def check_pattern(kind: str, pattern: str) -> None:
+    """Raises ExpressionError for a pattern that its kind of match does not allow."""
+    if kind not in ("startswith", "endswith", "contains", "like"):
+        raise not_supported(f"The match {kind!r}")
+    if kind == "like" and not re.fullmatch(r"(?s:[^\\]|\\[\\%_])*", pattern):
+        raise ExpressionError(
+            f"The LIKE pattern {shown(pattern)} has an escape that is followed neither by %, _ nor by the escape itself.",
+            error_class="INVALID_FORMAT",
+            sql_state="42601",
+            pattern=shown(pattern),
+        )
+
+
+def prefix_of(how: str, pattern: str) -> tuple[str, bool]:
+    """The text with which every match begins, and whether beginning with it is all that the match asks."""
+    if how == "startswith":
+        return pattern, True
+    if how != "like":
+        return "", False
+    prefix, place = [], 0
+    while place < len(pattern) and pattern[place] not in "%_":
+        if pattern[place] == "\\":
+            place += 1
+        prefix.append(pattern[place : place + 1])
+        place += 1
+    return "".join(prefix), pattern[place:] == "%"
+
+
+def with_backslashes(pattern: str, escape: str) -> str:
+    """A LIKE pattern with its escape character replaced by the backslash. Wrong escapes stay wrong, for resolve to refuse."""
+    if escape == "\\":
+        return pattern
+    result, place = [], 0
+    while place < len(pattern):
+        character = pattern[place]
+        if character == escape:
+            following = pattern[place + 1 : place + 2]
+            if following not in ("%", "_", escape):
+                raise ExpressionError(
+                    f"The LIKE pattern {pattern[:100]!r} has an escape {escape!r} not followed by %, _ or itself.",
+                    error_class="INVALID_FORMAT",
+                    sql_state="42601",
+                )
+            result.append(_literal_character(following) if following == escape else "\\" + following)
+            place += 2
+            continue
+        result.append("\\\\" if character == "\\" else character)
+        place += 1
+    return "".join(result)
+
+
+def _literal_character(character: str) -> str:
+    return "\\" + character if character in "%_\\" else character

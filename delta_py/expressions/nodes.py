@@ -1,0 +1,120 @@
+"""Resolved expressions: a tree of nodes that know their types, and how nodes of each kind are made."""
+
+from __future__ import annotations
+
+import datetime
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from delta_py.errors import ExpressionError
+from delta_py.expressions.casts import cast_can_fail, cast_values
+from delta_py.expressions.coercion import is_fractional
+from delta_py.expressions.failures import not_supported
+from delta_py.expressions.function_types import Operand
+from delta_py.expressions.functions import FUNCTIONS, call_values
+from delta_py.expressions.tree import Call, Cast, Expression, IsNull, Literal, Not
+from delta_py.protocol.schema import BOOLEAN, DataType, to_arrow_type, type_name
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A resolved expression with its type. can_fail: evaluating it may raise for some row."""
+
+    expression: Expression
+    data_type: DataType
+    children: tuple[Node, ...] = ()
+    can_fail: bool = False
+
+
+class Cases(NamedTuple):
+    conditions: tuple[Node, ...]
+    values: tuple[Node, ...]
+    otherwise: Node | None
+
+
+def cases_of(node: Node) -> Cases:
+    """The parts of an `if` or `case`."""
+    parts = node.children
+    pairs = len(parts) // 2
+    return Cases(parts[0 : 2 * pairs : 2], parts[1 : 2 * pairs : 2], parts[-1] if len(parts) % 2 else None)
+
+
+# ---------------------------------------------------------------- making nodes
+
+
+def literal_node(literal: Literal) -> Node:
+    return Node(literal, literal.data_type)
+
+
+def null_test(child: Node) -> Node:
+    return Node(IsNull(child.expression), BOOLEAN, (child,), child.can_fail)
+
+
+def negated(child: Node) -> Node:
+    return Node(Not(child.expression), BOOLEAN, (child,), child.can_fail)
+
+
+def cast_node(node: Node, target: DataType) -> Node:
+    can_fail = node.can_fail or cast_can_fail(node.data_type, target)
+    return Node(Cast(node.expression, target), target, (node,), can_fail)
+
+
+def call_node(name: str, result: DataType, children: tuple[Node, ...]) -> Node:
+    function = FUNCTIONS.get(name)
+    fails = function is not None and function.can_fail and not (name in ("+", "-", "*") and is_fractional(result))
+    expression = Call(name, tuple(child.expression for child in children))
+    return Node(expression, result, children, fails or any(child.can_fail for child in children))
+
+
+def is_constant(node: Node) -> bool:
+    return isinstance(node.expression, Literal)
+
+
+def constant_value(node: Node) -> Any:
+    assert isinstance(node.expression, Literal)
+    return node.expression.value
+
+
+def operand_of(node: Node) -> Operand:
+    if isinstance(node.expression, Literal):
+        return Operand(node.data_type, True, node.expression.value)
+    return Operand(node.data_type)
+
+
+# ---------------------------------------------------------------- constants
+
+
+def literal_scalar(literal: Literal) -> Any:
+    """The constant as an Arrow scalar of its type. Raises ExpressionError when the value is not of that type."""
+    try:
+        return pa.scalar(literal.value, to_arrow_type(literal.data_type))
+    except (pa.ArrowException, ValueError, OverflowError, TypeError) as error:
+        raise ExpressionError(
+            f"{literal.value!r} is not a value of {type_name(literal.data_type)}: {error}.",
+            error_class="DATATYPE_MISMATCH",
+            sql_state="42K09",
+        ) from error
+
+
+def compute(node: Node) -> Any:
+    """The value of a cast or call whose children are literals."""
+    arguments = [literal_scalar(child.expression) for child in node.children if isinstance(child.expression, Literal)]
+    arrays = [pa.array([argument.as_py()], argument.type) for argument in arguments]
+    if isinstance(node.expression, Cast):
+        return python_value(cast_values(arrays[0], node.children[0].data_type, node.data_type)[0])
+    assert isinstance(node.expression, Call)
+    name = node.expression.name
+    if name not in FUNCTIONS:  # conditionals are left to evaluation
+        raise not_supported(name)
+    constants = [constant_value(child) for child in node.children]
+    return python_value(call_values(name, [*arrays], constants, node.data_type)[0])
+
+
+def python_value(scalar: Any) -> Any:
+    """An Arrow scalar as a Literal's value."""
+    value = scalar.as_py()
+    if isinstance(value, datetime.datetime) and value.tzinfo is not None:
+        return value.astimezone(datetime.UTC)
+    return value
