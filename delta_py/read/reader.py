@@ -63,7 +63,7 @@ class _ScanReader:
         self._schema = to_arrow_schema(StructType(tuple(column.logical for column in state.columns)))
         self._row_filter = make_row_filter(state, self._columns)
         self._group_filter = make_group_filter(state, self._columns)
-        self._sizer = BatchSizer(state.batch_rows, state.batch_bytes)
+        self._sizer, self._look_sizer = (BatchSizer(state.batch_rows, state.batch_bytes) for _ in range(2))
         self._looker = LookAhead()
         self._plans: list[FilePlan] = []
         self._warned = False
@@ -108,7 +108,7 @@ class _ScanReader:
         if self._group_filter is not None:
             keep = self._group_filter.keep(footer, FileSide(plan.schema, plan.calendar, plan.matches, columns.constants()))
         for run in self._matching_runs(file, parquet, plan, selection, find_runs(footer, selection, keep)):
-            for decoded in self._decode(parquet, plan, run):
+            for decoded in self._decode(parquet, plan, run, self._sizer):
                 pick = selection.pick(decoded.start, decoded.start + decoded.row_count)
                 if pick is None or len(pick):
                     batch = self._make_batch(columns, decoded, pick)
@@ -124,7 +124,7 @@ class _ScanReader:
         self._plans = [plan, *self._plans[: _RECENT_PLANS - 1]]
         return plan
 
-    def _decode(self, parquet: pq.ParquetFile, plan: FilePlan, run: Run) -> Iterator[BatchRows]:
+    def _decode(self, parquet: pq.ParquetFile, plan: FilePlan, run: Run, sizer: BatchSizer) -> Iterator[BatchRows]:
         if not plan.leaves:
             for start in range(0, run.row_count, self._state.batch_rows):
                 yield BatchRows(run.first_row + start, min(self._state.batch_rows, run.row_count - start), None)
@@ -132,14 +132,14 @@ class _ScanReader:
         position, end = run.first_row, run.first_row + run.row_count
         in_dictionaries = dictionary_bytes(parquet.metadata.row_group(run.groups[0]), plan.text_leaves)
         batches = parquet.reader.iter_batches(
-            self._sizer.start(run.row_count, run.byte_count, in_dictionaries),
+            sizer.start(run.row_count, run.byte_count, in_dictionaries),
             row_groups=list(run.groups),
             column_indices=plan.leaves,
             use_threads=self._use_threads,
         )
         for batch in batches:
-            pieces = self._sizer.follow(batch)
-            parquet.reader.set_batch_size(self._sizer.rows)
+            pieces = sizer.follow(batch)
+            parquet.reader.set_batch_size(sizer.rows)
             for piece in pieces:
                 yield BatchRows(position, piece.num_rows, piece)
                 position += piece.num_rows
@@ -163,7 +163,7 @@ class _ScanReader:
         columns = FileColumns(self._state, self._columns, self._tracking, narrow, file)
         for run in runs:
             for group in split_run(parquet.metadata, run):
-                decoded = self._decode(parquet, narrow, group)
+                decoded = self._decode(parquet, narrow, group, self._look_sizer)
                 if looker.found(any(self._may_match(columns, selection, rows) for rows in decoded)):
                     yield group
 

@@ -311,6 +311,22 @@ def test_look_ahead_spares_the_other_columns_of_files_without_a_match(tmp_path: 
     assert store.read_bytes < 0.4 * sum(file.size_bytes for file in files)
 
 
+def test_look_ahead_leaves_the_batches_bounded_in_bytes(tmp_path: Path) -> None:
+    """What the predicate's narrow rows take must not be taken for what whole rows take."""
+    generator = np.random.default_rng(0)
+    texts = [generator.bytes(5_000).hex() for _ in range(3_000)]
+    files = [
+        write_file(tmp_path, f"{i}", {"k": np.arange(3_000, dtype=np.int32), "t": texts}, use_dictionary=False) for i in range(2)
+    ]
+    predicate = Comparison(">=", Column(("k",)), Literal(0, INTEGER))
+    state = scan_state(tmp_path, [column("k", INTEGER), column("t", STRING)], predicate=predicate, batch_bytes=1 << 20)
+    pool = pa.default_memory_pool()
+    before, largest = pool.bytes_allocated(), 0
+    for batch in read_files(state, [replace(file, size_bytes=1 << 30) for file in files]):  # read through small buffers
+        largest = max(largest, batch.nbytes, pool.bytes_allocated() - before)
+    assert largest < 20 << 20
+
+
 def test_partitions_dates_and_strings_together(tmp_path: Path) -> None:
     file = write_file(tmp_path, "a.parquet", {"x": [1, 2, 3], "t": ["a", None, "c"]})
     file = replace(file, partition_values={"d": "2024-01-01"})
