@@ -26,8 +26,10 @@ from delta_py.protocol.paths import SIDECAR_DIRECTORY, decode_path, decode_paths
 from delta_py.protocol.schema import DataType, Path
 from delta_py.storage.store import ObjectStore
 
-# Rows a batch: small enough that statistics text stays in few megabytes, large enough that calls cost nothing.
-_BATCH_ROWS = 16_384
+# Rows a batch: with statistics as text, which is long, so many that the text stays in few megabytes; without, so many that
+# calls cost nothing.
+_BATCH_ROWS_WITH_TEXT = 4_096
+_BATCH_ROWS = 65_536
 
 # The leaf of each action that is null where a row is some other action.
 _KEY_LEAVES = {
@@ -231,7 +233,8 @@ class _ParquetPart:
         if "add" not in self._schema.names:
             return
         plan = _plan(self, self._schema.field("add").type, wanted)
-        for batch in self._batches([f"add.{leaf}" for leaf in plan.columns], self._groups()):
+        size = _BATCH_ROWS_WITH_TEXT if "stats" in plan.columns else _BATCH_ROWS
+        for batch in self._batches([f"add.{leaf}" for leaf in plan.columns], self._groups(), size):
             with _decoding(self._path):
                 raw = _raw_files(self._path, batch.column(0), plan)
             yield raw
@@ -239,9 +242,9 @@ class _ParquetPart:
     def _groups(self) -> list[int]:
         return list(range(self._file.metadata.num_row_groups))
 
-    def _batches(self, columns: list[str], groups: list[int]) -> Iterator[pa.RecordBatch]:
+    def _batches(self, columns: list[str], groups: list[int], size: int = _BATCH_ROWS) -> Iterator[pa.RecordBatch]:
         with _decoding(self._path):
-            yield from self._file.iter_batches(_BATCH_ROWS, groups, columns, use_threads=True)
+            yield from self._file.iter_batches(size, groups, columns, use_threads=True)
 
     def null_count(self, leaf: str) -> int | None:
         """How many rows have no value for a leaf (dotted, below add) by the statistics; None where they do not say."""

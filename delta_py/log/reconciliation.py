@@ -8,7 +8,9 @@ Protocol: Action Reconciliation.
 from __future__ import annotations
 
 import logging
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Set
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -27,6 +29,9 @@ T = TypeVar("T")
 
 # From this many keys on, a checkpoint is compared many batches at a time.
 _MANY_KEYS = 20_000
+_JOINED_ROWS = 8_192
+# Batches whose statistics are parsed at the same time.
+_PARSERS = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +50,11 @@ def commit_files(segment: LogSegment, commits: CommitReader, wanted: StatsWanted
 
     seen: keys of newer actions; the keys of all actions read here are added to it.
     """
+    for adds in _joined(_fresh_adds(segment, commits, seen)):
+        yield _with_stats(raw_from_json(adds, wanted), None)
+
+
+def _fresh_adds(segment: LogSegment, commits: CommitReader, seen: set[str]) -> Iterator[pa.RecordBatch]:
     for _, pieces in _replay(segment, commits.file_actions):
         own: set[str] = set()
         for piece in pieces:
@@ -52,8 +62,20 @@ def commit_files(segment: LogSegment, commits: CommitReader, wanted: StatsWanted
             own.update(piece.add_keys, piece.remove_keys)
             adds = piece.adds if all(fresh) else piece.adds.filter(pa.array(fresh, pa.bool_()))
             if adds.num_rows:
-                yield _with_stats(raw_from_json(adds, wanted), None)
+                yield adds
         seen |= own
+
+
+def _joined(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The same rows in fewer batches: most commits add a few files, and each batch costs its consumer the same."""
+    waiting: list[pa.RecordBatch] = []
+    for batch in batches:
+        waiting.append(batch)
+        if sum(part.num_rows for part in waiting) >= _JOINED_ROWS:
+            yield from pa.Table.from_batches(waiting).combine_chunks().to_batches()
+            waiting = []
+    if waiting:
+        yield from pa.Table.from_batches(waiting).combine_chunks().to_batches()
 
 
 class CheckpointFiles:
@@ -65,12 +87,21 @@ class CheckpointFiles:
 
     def __iter__(self) -> Iterator[FileBatch]:
         masks = _SeenKeys(self._seen).masks(self._checkpoint)
-        for raw in self._checkpoint.files(self._wanted):
-            keep = masks(raw.files)
-            batch = None if keep is not None and not keep.true_count else _with_stats(raw, keep)
-            self._rows_given += raw.files.num_rows
-            if batch is not None:
-                yield batch
+        with ThreadPoolExecutor(_PARSERS, "delta_py-stats") as pool:
+            parsing: deque[tuple[int, Future[FileBatch]]] = deque()
+            for raw in self._checkpoint.files(self._wanted):
+                parsing.append((raw.files.num_rows, pool.submit(_with_stats, raw, masks(raw.files))))
+                if len(parsing) > _PARSERS:
+                    yield from self._next(parsing)
+            while parsing:
+                yield from self._next(parsing)
+
+    def _next(self, parsing: deque[tuple[int, Future[FileBatch]]]) -> Iterator[FileBatch]:
+        rows, future = parsing.popleft()
+        batch = future.result()
+        self._rows_given += rows
+        if batch.files.num_rows:
+            yield batch
 
     def keys_given(self, error: CheckpointUnreadableError) -> set[str]:
         """The keys of all files up to where the checkpoint broke off with `error`, which is raised if they cannot be read
@@ -119,25 +150,32 @@ class _SeenKeys:
             return lambda files: None
         if self._count <= _MANY_KEYS:
             return lambda files: self._unseen([files])
-        coming = self._masks_ahead(checkpoint)
-        return lambda files: next(coming)
+        groups = self._masks_ahead(checkpoint)
+        waiting = pa.nulls(0, pa.bool_())
 
-    def _masks_ahead(self, checkpoint: CheckpointReader) -> Iterator[pa.BooleanArray | None]:
-        """The masks from a reading of their own, many batches at a time: each comparison hashes all keys anew."""
+        def take(files: pa.RecordBatch) -> pa.BooleanArray:
+            nonlocal waiting
+            while len(waiting) < files.num_rows:
+                waiting = pa.concat_arrays([waiting, next(groups)])
+            mask, waiting = waiting.slice(0, files.num_rows), waiting.slice(files.num_rows)
+            return mask
+
+        return take
+
+    def _masks_ahead(self, checkpoint: CheckpointReader) -> Iterator[pa.BooleanArray]:
+        """The mask of all rows, from a reading of their own, in large pieces: each comparison hashes all keys anew."""
         group: list[pa.RecordBatch] = []
         for raw in checkpoint.files(StatsWanted()):
             group.append(raw.files)
             if sum(files.num_rows for files in group) >= self._count:
-                yield from self._split_mask(group)
+                yield self._mask(group)
                 group = []
-        yield from self._split_mask(group)
+        if group:
+            yield self._mask(group)
 
-    def _split_mask(self, group: list[pa.RecordBatch]) -> Iterator[pa.BooleanArray | None]:
-        mask = self._unseen(group) if group else None
-        start = 0
-        for files in group:
-            yield None if mask is None else mask.slice(start, files.num_rows)
-            start += files.num_rows
+    def _mask(self, group: list[pa.RecordBatch]) -> pa.BooleanArray:
+        mask = self._unseen(group)
+        return pa.repeat(pa.scalar(True), sum(files.num_rows for files in group)) if mask is None else mask
 
     def _unseen(self, group: list[pa.RecordBatch]) -> pa.BooleanArray | None:
         """The mask of some batches one after the other: paths first, whole keys only where a path is among the seen."""

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from delta_py.errors import CorruptTableError, LogIntegrityError, UnsupportedTableFeatureError, VersionNotFoundError
-from delta_py.log import reconciliation
+from delta_py.log import checkpoint_reader, reconciliation
 from delta_py.log.reader import FILE_SCHEMA
 from delta_py.protocol.actions import DomainMetadata, SetTransaction
 from delta_py.protocol.schema import LONG, STRING
@@ -104,18 +104,28 @@ def test_file_of_a_remove_that_names_no_vector_stays(table: TableBuilder, store:
     assert ("1", "uv2@4") in live(Snapshot.load(store))
 
 
-@pytest.fixture
-def many_keys(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(reconciliation, "_MANY_KEYS", 3)
-    yield
-
-
 @pytest.mark.parametrize("batch", [1, 2, 100])
+@pytest.mark.parametrize("rows_with_text", [1, 3, 100])
 def test_many_newer_actions_are_taken_from_the_checkpoint_all_the_same(
-    table: TableBuilder, store: MemoryStore, many_keys: None, batch: int
+    table: TableBuilder, store: MemoryStore, monkeypatch: pytest.MonkeyPatch, batch: int, rows_with_text: int
 ) -> None:
-    table.checkpoint(1, batch=batch)
+    monkeypatch.setattr(reconciliation, "_MANY_KEYS", 3)
+    monkeypatch.setattr(checkpoint_reader, "_BATCH_ROWS", 2)
+    monkeypatch.setattr(checkpoint_reader, "_BATCH_ROWS_WITH_TEXT", rows_with_text)
+    table.checkpoint(1, kind="multipart", batch=batch)
     assert live(Snapshot.load(store)) == expected(table)
+
+
+def test_many_small_commits_come_in_few_batches(store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reconciliation, "_JOINED_ROWS", 4)
+    table = TableBuilder(store)
+    table.create()
+    for number in range(10):
+        table.commit(add(str(number), stats=stats(1, number, number)))
+    batches = list(Snapshot.load(store).file_batches({ID: LONG}))
+    assert [batch.files.num_rows for batch in batches] == [4, 4, 2]
+    lows = [low for batch in batches if batch.stats for low in batch.stats.minimum[ID].to_pylist()]
+    assert lows == list(range(9, -1, -1))
 
 
 def test_absolute_path_in_two_spellings_is_one_file(table: TableBuilder, store: MemoryStore) -> None:
