@@ -68,10 +68,8 @@ def make_table(
     ]
     _write_commit(log, 0, head)
     total = files + commits * REMOVES_PER_COMMIT
-    base = _columns(names, np.arange(total, dtype=np.int64))
-    _write_checkpoint(
-        os.path.join(log, f"{0:020d}.checkpoint.parquet"), head, base, total, stats_json, stats_struct, row_group_rows
-    )
+    shape = _Shape(names, stats_json, stats_struct, row_group_rows)
+    _write_checkpoint(os.path.join(log, f"{0:020d}.checkpoint.parquet"), head, shape, total)
     with open(os.path.join(log, "_last_checkpoint"), "w") as file:
         json.dump({"version": 0, "size": total + 2}, file)
     for version in range(1, commits + 1):
@@ -226,50 +224,59 @@ def _stats_struct(columns: list[_Column], count: int) -> pa.Array:
 # ---------------------------------------------------------------- the checkpoint
 
 
-def _write_checkpoint(
-    path: str,
-    head: list[dict[str, object]],
-    columns: list[_Column],
-    count: int,
-    stats_json: bool,
-    stats_struct: bool,
-    row_group_rows: int,
-) -> None:
-    text_map = pa.map_(pa.string(), pa.string())
-    protocol = pa.array(
-        [head[1]["protocol"], None], pa.struct([("minReaderVersion", pa.int32()), ("minWriterVersion", pa.int32())])
-    )
+@dataclass(frozen=True)
+class _Shape:
+    """names: (name, type) of each column. stats_json, stats_struct: which forms of statistics the adds carry."""
+
+    names: list[tuple[str, str]]
+    stats_json: bool
+    stats_struct: bool
+    row_group_rows: int
+
+
+def _write_checkpoint(path: str, head: list[dict[str, object]], shape: _Shape, total: int) -> None:
+    """The protocol and metadata in a row group of their own, then the adds."""
+    protocol = pa.array([head[1]["protocol"], None], _PROTOCOL_TYPE)
     metadata = pa.array([None, _as_arrow_metadata(head[2]["metaData"])], _METADATA_TYPE)
+    add_type = _adds(shape, np.arange(1, dtype=np.int64)).type
+    first = _rows(2, {"protocol": protocol, "metaData": metadata}, add_type)
+    with pq.ParquetWriter(path, first.schema, compression="snappy") as writer:
+        writer.write_table(first)
+        for start in range(0, total, shape.row_group_rows):
+            adds = _adds(shape, np.arange(start, min(start + shape.row_group_rows, total), dtype=np.int64))
+            writer.write_table(_rows(len(adds), {"add": adds}, add_type), row_group_size=shape.row_group_rows)
+
+
+def _rows(count: int, actions: dict[str, pa.Array], add_type: pa.DataType) -> pa.Table:
+    types = {"txn": _TXN_TYPE, "add": add_type, "remove": _REMOVE_TYPE, "metaData": _METADATA_TYPE, "protocol": _PROTOCOL_TYPE}
+    return pa.table({name: actions.get(name, pa.nulls(count, kind)) for name, kind in types.items()})
+
+
+def _adds(shape: _Shape, index: np.ndarray) -> pa.Array:
+    count = len(index)
+    none = pa.array([], pa.string())
     adds = {
-        "path": _paths(np.arange(count, dtype=np.int64)),
-        "partitionValues": pa.MapArray.from_arrays(
-            pa.array(np.zeros(count + 1, np.int32)), pa.array([], pa.string()), pa.array([], pa.string())
-        ),
+        "path": _paths(index),
+        "partitionValues": pa.MapArray.from_arrays(pa.array(np.zeros(count + 1, np.int32)), none, none),
         "size": pa.array(np.full(count, 1_000_000, np.int64)),
-        "modificationTime": pa.array(_T0 - np.arange(count, dtype=np.int64)),
+        "modificationTime": pa.array(_T0 - index),
         "dataChange": pa.array(np.zeros(count, bool)),
-        "tags": pa.nulls(count, text_map),
+        "tags": pa.nulls(count, pa.map_(pa.string(), pa.string())),
         "deletionVector": pa.nulls(count, _DELETION_VECTOR_TYPE),
         "baseRowId": pa.nulls(count, pa.int64()),
         "defaultRowCommitVersion": pa.nulls(count, pa.int64()),
     }
-    if stats_json:
+    columns = _columns(shape.names, index)
+    if shape.stats_json:
         adds["stats"] = _stats_json(columns, count)
-    if stats_struct:
+    if shape.stats_struct:
         adds["stats_parsed"] = _stats_struct(columns, count)
-    add = pa.StructArray.from_arrays(list(adds.values()), list(adds))
-    removes = pa.struct([("path", pa.string()), ("deletionTimestamp", pa.int64()), ("dataChange", pa.bool_())])
-    transactions = pa.struct([("appId", pa.string()), ("version", pa.int64()), ("lastUpdated", pa.int64())])
-    arrays = {
-        "txn": pa.nulls(count + 2, transactions),
-        "add": pa.concat_arrays([pa.nulls(2, add.type), add]),
-        "remove": pa.nulls(count + 2, removes),
-        "metaData": pa.concat_arrays([metadata, pa.nulls(count, metadata.type)]),
-        "protocol": pa.concat_arrays([protocol, pa.nulls(count, protocol.type)]),
-    }
-    pq.write_table(pa.table(arrays), path, compression="snappy", row_group_size=row_group_rows)
+    return pa.StructArray.from_arrays(list(adds.values()), list(adds))
 
 
+_PROTOCOL_TYPE = pa.struct([("minReaderVersion", pa.int32()), ("minWriterVersion", pa.int32())])
+_REMOVE_TYPE = pa.struct([("path", pa.string()), ("deletionTimestamp", pa.int64()), ("dataChange", pa.bool_())])
+_TXN_TYPE = pa.struct([("appId", pa.string()), ("version", pa.int64()), ("lastUpdated", pa.int64())])
 _METADATA_TYPE = pa.struct(
     [
         ("id", pa.string()),
