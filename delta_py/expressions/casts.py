@@ -159,7 +159,7 @@ def _raise_outside(wide: Any, target: DecimalType) -> None:
     limit = 10 ** (target.precision - target.scale)
     for position, value in enumerate(wide):  # an error is on its way: speed no longer matters
         number = value.as_py()
-        if number is not None and abs(number) >= limit:
+        if number is not None and number.copy_abs() >= limit:
             raise _decimal_overflow(wide[position].as_py(), target)
 
 

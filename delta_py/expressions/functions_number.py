@@ -224,7 +224,7 @@ def _digits(values: Any) -> int:
     """The digits that the largest of the decimals has, at least those after the point."""
     array = values if isinstance(values, pa.Array) else pa.array([values.as_py()], values.type)
     low_high = pc.min_max(array)
-    largest = max((abs(end.as_py()) for end in low_high.values() if end.is_valid), default=0)
+    largest = max((end.as_py().copy_abs() for end in low_high.values() if end.is_valid), default=0)
     digits: int = len(str(int(largest))) + array.type.scale
     return digits
 

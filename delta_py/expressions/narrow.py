@@ -67,7 +67,7 @@ def _narrow(literal: Literal, target: DataType) -> Literal | None:
 def _narrow_to_decimal(value: Any, target: DecimalType) -> Literal | None:
     number = decimal.Decimal(value)
     rounded = number.quantize(decimal.Decimal(1).scaleb(-target.scale), context=_WIDE)
-    if rounded != number or abs(number) >= 10 ** (target.precision - target.scale):
+    if rounded != number or number.copy_abs() >= 10 ** (target.precision - target.scale):
         return None
     return Literal(rounded, target)
 
