@@ -71,7 +71,7 @@ def make_rows(spark: SparkSession) -> DataFrame:
         "array(named_struct('k', cast(id % 6 as int), 'v', s2), named_struct('k', 1, 'v', 'one')) items",
         "map('m', cast(id % 30 as int), s2, 5) tags",
         "cast(id % 4 as int) part",
-        "id `odd name`",
+        "id `odd-name`",
         "concat('v', id % 3) `dotted.name`",
     )
 

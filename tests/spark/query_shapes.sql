@@ -27,7 +27,7 @@ select sum(x), sum(y), sum(z) from (select a x, a y, a + id z from t where a > 9
 select SUM(A), Max(S1) from t where FLAG
 
 --@ columns_odd_names
-select sum(`odd name`), max(`dotted.name`) from t where `dotted.name` = 'v1' and `odd name` < 500
+select sum(`odd-name`), max(`dotted.name`) from t where `dotted.name` = 'v1' and `odd-name` < 500
 
 --@ column_counted_with_nulls
 select count(b), count(*), count(s1), count(distinct s1) from t

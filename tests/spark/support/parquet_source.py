@@ -17,14 +17,17 @@ from types import SimpleNamespace
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.datasource import DataSource, DataSourceReader, EqualTo, Filter, InputPartition, IsNotNull
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from delta_py.expressions import tree
+from delta_py.protocol.schema import LONG
 from spark_plugin.pruning import explain_text, is_pruned, limited, pushed_predicate, strip_marker
 
 FORMAT = "pruning_test"
+TRACE = "trace"
+"""An option: a file that gets a line for each planning, the predicate's conjuncts as a JSON list of their texts."""
 
 _SPARK_SCHEMA = b"org.apache.spark.sql.parquet.row.metadata"
 
@@ -40,7 +43,7 @@ class ParquetSource(DataSource):
         return StructType.fromJson(json.loads(text.replace(":false", ":true")))  # as Spark reads Parquet: everything may be null
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        return limited(ParquetReader(self.options["path"], schema), schema)
+        return limited(ParquetReader(dict(self.options), schema), schema)
 
 
 @dataclass
@@ -50,13 +53,18 @@ class FilePartition(InputPartition):
 
 
 class ParquetReader(DataSourceReader):
-    def __init__(self, path: str, schema: StructType) -> None:
-        self.path = path
+    def __init__(self, options: dict[str, str], schema: StructType) -> None:
+        self.path = options["path"]
+        self.trace = options.get(TRACE)
         self.pruned = is_pruned(schema)
         self.schema = to_arrow_schema(strip_marker(schema), timezone="UTC")
         self.predicate = pushed_predicate(schema)
 
     def partitions(self) -> Sequence[InputPartition]:
+        if self.trace is not None:
+            with open(self.trace, "a") as lines:
+                asked = [] if self.predicate is None else tree.conjuncts(self.predicate)
+                print(json.dumps([repr(part) for part in asked]), file=lines)
         files = sorted(Path(self.path).glob("*.parquet"))
         kept = [file for file in files if self.predicate is None or self._table(file).num_rows]
         report = SimpleNamespace(files_total=len(files), bytes_total=_size(files), files_kept=len(kept), bytes_kept=_size(kept))
@@ -79,6 +87,26 @@ class ParquetReader(DataSourceReader):
     def _table(self, file: Path) -> pa.Table:
         table = pq.read_table(file, partitioning=None)
         return table if self.predicate is None else table.filter(_mask(self.predicate))
+
+
+class GreedySource(ParquetSource):
+    """Takes `=` and IS NOT NULL from Spark's own push-down for good."""
+
+    @classmethod
+    def name(cls) -> str:
+        return FORMAT + "_greedy"
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        return GreedyReader(dict(self.options), schema)
+
+
+class GreedyReader(ParquetReader):
+    def pushFilters(self, filters: list[Filter]) -> Iterator[Filter]:
+        asked = [
+            tree.Comparison("=", tree.Column(f.attribute), tree.Literal(f.value, LONG)) for f in filters if isinstance(f, EqualTo)
+        ]
+        self.predicate = tree.conjunction(tuple(asked))
+        yield from (f for f in filters if not isinstance(f, EqualTo | IsNotNull))
 
 
 def _size(files: list[Path]) -> int:

@@ -1,0 +1,143 @@
+"""What the source reads out of a schema that the pruning rule marked. No session: the Java side is test_pruning_rule.py's."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql.datasource import DataSourceReader, InputPartition
+from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
+
+from delta_py.expressions.tree import FALSE, TRUE, Column, Comparison, In, IsNull, Literal, Not, Or, StringMatch
+from delta_py.protocol.schema import INTEGER, STRING
+from spark_plugin.pruning import is_pruned, limited, pushed_limit, pushed_predicate, strip_marker
+from spark_plugin.pruning.handover import MARKER_KEY
+
+PLAIN = StructType([StructField("a", IntegerType(), False, {"comment": "kept"}), StructField("s", StringType())])
+
+A, S, ONE, X = Column(("a",)), Column(("s",)), Literal(1, INTEGER), Literal("x", STRING)
+
+
+def marked(predicates: list[Any], limit: int | None = None) -> StructType:
+    marker = json.dumps({"predicates": predicates, "limit": limit})
+    return StructType([StructField("a", IntegerType(), False, {"comment": "kept", MARKER_KEY: marker}), PLAIN["s"]])
+
+
+def told(name: str, *children: Any) -> dict[str, Any]:
+    return {"name": name, "children": list(children)}
+
+
+a, s = {"column": ["a"]}, {"column": ["s"]}
+one, x, nothing = {"type": "integer", "value": 1}, {"type": "string", "value": "x"}, {"type": "integer", "value": None}
+
+
+@pytest.mark.parametrize(
+    ("predicate", "expected"),
+    [
+        (told("=", a, one), Comparison("=", A, ONE)),
+        (told("<=>", a, one), Comparison("<=>", A, ONE)),
+        (told("<>", a, one), Not(Comparison("=", A, ONE))),
+        (told(">=", one, a), Comparison(">=", ONE, A)),
+        (told("IS_NULL", a), IsNull(A)),
+        (told("IS_NOT_NULL", a), Not(IsNull(A))),
+        (told("IN", a, one, nothing), In(A, (ONE, Literal(None, INTEGER)))),
+        (told("IN", a), In(A, ())),
+        (told("STARTS_WITH", s, x), StringMatch("startswith", S, "x")),
+        (told("ENDS_WITH", s, x), StringMatch("endswith", S, "x")),
+        (told("CONTAINS", s, x), StringMatch("contains", S, "x")),
+        (told("NOT", told("=", a, one)), Not(Comparison("=", A, ONE))),
+        (told("OR", told("IS_NULL", a), told("IS_NULL", s)), Or((IsNull(A), IsNull(S)))),
+        (told("AND"), TRUE),
+        (told("OR"), FALSE),
+        (told("<", {"column": ["st", "odd.name"]}, one), Comparison("<", Column(("st", "odd.name")), ONE)),
+    ],
+)
+def test_predicate_of_each_kind_becomes_its_tree(predicate: Any, expected: object) -> None:
+    assert pushed_predicate(marked([predicate])) == expected
+
+
+@pytest.mark.parametrize(
+    "predicate", [told("LIKE", s, x), told("=", a), told("IN", a, s), told("CONTAINS", s, s), told("NOT", a, a)]
+)
+def test_predicate_of_an_unknown_kind_is_an_error_and_not_guessed(predicate: Any) -> None:
+    with pytest.raises(ValueError, match="does not know"):
+        pushed_predicate(marked([predicate]))
+
+
+def test_predicate_with_a_date_beyond_python_is_left_to_spark_and_the_others_kept() -> None:
+    far = told("=", {"column": ["d"]}, {"type": "date", "value": 10_000_000})
+    assert pushed_predicate(marked([far, told("=", a, one)])) == Comparison("=", A, ONE)
+    assert pushed_predicate(marked([far])) is None
+
+
+def test_several_predicates_become_one_conjunction() -> None:
+    predicate = pushed_predicate(marked([told("=", a, one), told("IS_NULL", s)]))
+    assert repr(predicate) == repr(type(TRUE)((Comparison("=", A, ONE), IsNull(S))))
+
+
+def test_schema_without_a_marker_hands_nothing_over() -> None:
+    assert not is_pruned(PLAIN)
+    assert strip_marker(PLAIN) is PLAIN
+    assert pushed_predicate(PLAIN) is None
+    assert pushed_limit(PLAIN) is None
+
+
+def test_marked_schema_is_known_and_comes_back_as_it_was() -> None:
+    assert is_pruned(marked([]))
+    assert strip_marker(marked([])) == PLAIN
+    assert strip_marker(marked([]))["a"].metadata == {"comment": "kept"}
+    assert pushed_predicate(marked([])) is None
+
+
+def test_schema_without_columns_counts_as_pruned() -> None:
+    empty = StructType([])
+    assert is_pruned(empty)
+    assert strip_marker(empty) is empty
+    assert pushed_predicate(empty) is None
+
+
+class Numbers(DataSourceReader):
+    """Partition n gives n batches of 10 rows, counting from 0."""
+
+    def __init__(self, sizes: list[int]) -> None:
+        self.sizes = sizes
+        self.batches_read = 0
+
+    def partitions(self) -> list[InputPartition]:
+        return [InputPartition(size) for size in self.sizes]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        for start in range(0, partition.value * 10, 10):
+            self.batches_read += 1
+            yield pa.record_batch({"n": pa.array(range(start, start + 10))})
+
+
+@pytest.mark.parametrize(
+    ("sizes", "limit", "rows", "batches"),
+    [
+        ([2, 3], 5, 5, 1),
+        ([2, 3], 20, 20, 2),
+        ([2, 0, 3], 21, 21, 3),
+        ([2, 3], 500, 50, 5),
+        ([], 5, 0, 0),
+        ([0], 1, 0, 0),
+        ([3], 0, 0, 1),
+    ],
+)
+def test_limited_reader_gives_that_many_rows_of_one_partition_and_reads_no_further(
+    sizes: list[int], limit: int, rows: int, batches: int
+) -> None:
+    numbers = Numbers(sizes)
+    reader = limited(numbers, marked([], limit))
+    (partition,) = reader.partitions()
+    assert sum(batch.num_rows for batch in reader.read(partition)) == rows
+    assert numbers.batches_read == batches
+
+
+def test_limited_without_a_limit_is_the_reader_itself() -> None:
+    numbers = Numbers([1])
+    assert limited(numbers, marked([])) is numbers
+    assert limited(numbers, StructType([StructField("n", LongType())])) is numbers
