@@ -164,7 +164,7 @@ class RowsReader(DataSourceReader):
 
     def __init__(self, rows: pa.Table, columns: StructType) -> None:
         schema = to_arrow_schema(columns, timezone="UTC")
-        self._batches = _columns_of(rows, schema).to_batches()
+        self._batches = [_columns_of(batch, schema) for batch in rows.to_batches()]
 
     def partitions(self) -> list[InputPartition]:
         return [InputPartition(None)]
@@ -173,11 +173,10 @@ class RowsReader(DataSourceReader):
         yield from self._batches
 
 
-def _columns_of(rows: pa.Table, schema: pa.Schema) -> pa.Table:
-    """The table cut down to the columns, and nested fields, of the schema."""
-    if not schema.names:
-        return rows.select([])
-    return pa.Table.from_pylist(rows.select(schema.names).to_pylist(), schema=schema)
+def _columns_of(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """The rows cut down to the columns, and nested fields, of the schema."""
+    chosen = rows.select(schema.names)
+    return pa.RecordBatch.from_pylist(chosen.to_pylist(), schema=schema) if schema.names else chosen
 
 
 # ---------------------------------------------------------------- Arrow types that Spark expects to the letter

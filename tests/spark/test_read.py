@@ -378,6 +378,7 @@ def test_delta_table_history_has_the_columns_of_describe_history(spark: SparkSes
     assert " ".join(history.columns) == f"{named} isolationLevel isBlindAppend operationMetrics userMetadata engineInfo"
     assert [(row["version"], row["operation"]) for row in history.collect()] == [(2, "WRITE"), (1, "WRITE"), (0, "WRITE")]
     assert history.select("version", "job.jobId").first() == (2, None)
+    assert history.count() == 3
     assert [row["version"] for row in DeltaTable.forPath(spark, table).history(1).collect()] == [2]
 
 
