@@ -11,6 +11,7 @@ K ?=
 SEED ?=
 N ?=
 BENCH ?=
+ALL ?=
 
 PYTEST = -m pytest --timeout=600 $(if $(K),-k "$(K)")
 
@@ -43,8 +44,8 @@ unit: $(VENV)/.ready ## unit and property tests only: no Spark
 acceptance: $(VENV)/.ready ## the tables of the Delta projects, read without Spark
 	$(RUN) $(PYTEST) tests/acceptance
 
-spark: $(VENV)/.ready java ## Spark tests only
-	$(RUN) $(PYTEST) tests/spark
+spark: $(VENV)/.ready java ## Spark tests only; ALL=1 takes every table and every query shape in every setting
+	PYDELTA_ALL="$(ALL)" $(RUN) $(PYTEST) tests/spark
 
 interop: $(PEER)/.ready $(PEER)/jars/.ready java ## delta-spark and deltalake read our tables, we read theirs
 	$(RUN_PEER) $(PYTEST) tests/interop

@@ -1,4 +1,5 @@
-"""The tables of the Delta projects through Spark: the newest state of each, and every refusal.
+"""The tables of the Delta projects through Spark: the newest state of each, and every refusal. A sample of the tables by
+default, all with PYDELTA_ALL=1.
 
 All other checks of these tables run without Spark, in tests/acceptance, but for filters that only Spark can evaluate.
 """
@@ -19,13 +20,14 @@ from pyspark.sql.types import ArrayType, DataType, MapType, NullType, StructType
 from tests.acceptance.test_tables import BEYOND_PYTHON_FILTERS
 from tests.support.corpus import Case, case_names, check_title, load_case
 from tests.support.rows import difference
+from tests.support.sampling import sampled
 from tests.support.spark_types import json_columns
 from tests.support.variant_json import canonical_json
 
 Check = Mapping[str, Any]
 
 
-@pytest.mark.parametrize("name", case_names())
+@pytest.mark.parametrize("name", sampled(case_names(), 6))
 def test_table_reads_through_spark_as_delta_spark_reads_it(name: str, corpus: Path, spark: SparkSession) -> None:
     case = load_case(corpus, name)
     problems = [

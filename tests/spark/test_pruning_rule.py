@@ -27,6 +27,7 @@ from spark_plugin import pruning, register
 from tests.spark import query_shapes
 from tests.spark.query_shapes import SHAPES, Table
 from tests.spark.support.parquet_source import FORMAT, TRACE, GreedySource, ParquetSource
+from tests.support.sampling import sampled
 
 PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 ADAPTIVE = "spark.sql.adaptive.enabled"
@@ -119,8 +120,10 @@ def applied(spark: SparkSession) -> Iterator[Callable[[], int]]:
 # ---------------------------------------------------------------- rows
 
 
-@pytest.mark.parametrize("setting", SETTINGS)
-@pytest.mark.parametrize("name", SHAPES)
+@pytest.mark.parametrize(
+    ("name", "setting"),
+    [*((name, "as_usual") for name in SHAPES), *((name, "as_unusual") for name in sampled(SHAPES, 5))],
+)
 def test_query_shape_on_a_delta_table_gives_the_rows_of_sparks_parquet_reader(
     name: str, setting: str, delta: Table, expected: Callable[[str], str], conf: Any, applied: Callable[[], int]
 ) -> None:
@@ -129,7 +132,7 @@ def test_query_shape_on_a_delta_table_gives_the_rows_of_sparks_parquet_reader(
     assert applied() > 0 or name in WITHOUT_SCAN
 
 
-@pytest.mark.parametrize("name", SHARP)
+@pytest.mark.parametrize("name", sampled(SHARP, 3))
 def test_query_shape_on_a_source_that_drops_every_row_it_may_gives_the_same_rows(
     name: str, exact: Table, expected: Callable[[str], str], applied: Callable[[], int]
 ) -> None:
