@@ -268,10 +268,10 @@ def _single_path(given: Mapping[str, str]) -> str:
             option="path",
         )
     raise InvalidOptionError(
-        "'path' is not specified. Name the table's directory in load(path) or save(path). For SQL, make the table with "
-        "df.write.format('pydelta').save(path), then CREATE TABLE t USING pydelta OPTIONS (path '...') without naming columns. "
-        "Spark does not tell the path of a catalog's table that was made with columns or AS SELECT, nor in an INSERT of rows "
-        "that have the table's column names and types already: use df.write.format('pydelta').mode('append').save(path).",
+        "'path' is not specified. Name the table's directory in load(path) or save(path). Spark does not tell the path of a "
+        "catalog's table in INSERT INTO, insertInto, saveAsTable and CREATE TABLE ... AS SELECT, nor in reads when the table was "
+        "entered with its columns named: write with df.write.format('pydelta').mode('append').save(path), and enter the table, "
+        "once it is there, with CREATE TABLE t USING pydelta OPTIONS (path '...').",
         option="path",
     )
 

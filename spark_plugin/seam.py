@@ -231,12 +231,11 @@ def _save_as_table(original: _Method) -> _Method:
     def saveAsTable(
         self: Any, name: str, format: str | None = None, mode: str | None = None, partitionBy: Any = None, **options: Any
     ) -> None:
-        ours = _is_ours(self._spark, format or _calls(self).format)
-        if not ours or self._spark.catalog.tableExists(name):
+        if not _is_ours(self._spark, format or _calls(self).format):
             original(self, name, format, mode, partitionBy, **options)
             return
         raise InvalidOptionError(
-            f"saveAsTable({name!r}) of a new table does not tell a Python data source where the table is. Write with "
+            f"saveAsTable({name!r}) does not tell a Python data source where the table is. Write with "
             f"df.write.format('pydelta').save(path); if you want the name in the catalog, then CREATE TABLE {name} USING "
             "pydelta OPTIONS (path '...').",
             error_class="DELTA_OPERATION_NOT_SUPPORTED",

@@ -73,7 +73,7 @@ class DeltaSource(DataSource):
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """schema: the columns that are wanted: all, those of the user's `.schema(...)`, or those of the pruning rule."""
-        self.options = self._told_options(schema)
+        self.options = with_catalog_entry(self.options, metadata_value(schema, CATALOG_KEY))
         pinned, columns = self._pin(), strip_marker(schema)
         if isinstance(pinned, PinnedView):
             return limited(RowsReader(pinned.rows(), columns), schema)
@@ -85,8 +85,9 @@ class DeltaSource(DataSource):
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         from spark_plugin.writer import DeltaWriter  # every worker process that reads would pay for it
 
+        # A catalog entry in the fields' metadata is of the table that the rows come from, not of the one they go to.
         columns = from_spark_schema(without_metadata(schema, CATALOG_KEY))
-        return DeltaWriter.open(write_options(self._told_options(schema), overwrite=overwrite), columns)
+        return DeltaWriter.open(write_options(self.options, overwrite=overwrite), columns)
 
     def streamReader(self, schema: StructType) -> NoReturn:
         raise _no_streaming("read from")
@@ -96,9 +97,6 @@ class DeltaSource(DataSource):
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> NoReturn:
         raise _no_streaming("written to")
-
-    def _told_options(self, schema: StructType) -> dict[str, str]:
-        return with_catalog_entry(self.options, metadata_value(schema, CATALOG_KEY))
 
     def _pin(self) -> Pinned:
         if self._pinned is None:

@@ -209,21 +209,30 @@ def test_buckets_clusters_and_new_catalog_tables_are_refused(frame: DataFrame, p
     assert not frame.sparkSession.catalog.tableExists("nowhere")
 
 
-def test_catalog_table_takes_inserts_of_which_spark_tells_the_path(spark: SparkSession, frame: DataFrame, path: str) -> None:
-    frame.write.format("pydelta").save(path)
-    spark.sql(f"create table takes_inserts using pydelta options (path '{path}')")
+def test_insert_into_a_catalog_table_is_refused_with_what_to_type(spark: SparkSession, frame: DataFrame, tmp_path: Path) -> None:
+    """Two tables with the same columns: a row of one must never go to the other, nor back to its own."""
+    one, other = str(tmp_path / "one"), str(tmp_path / "other")
+    for name, path in (("entered_one", one), ("entered_other", other)):
+        frame.write.format("pydelta").save(path)
+        spark.sql(f"create table {name} using pydelta options (path '{path}')")
     try:
-        spark.sql("insert into takes_inserts values (4, 'z', 'wed')")
-        spark.sql("insert into takes_inserts (day, id) select 'thu', 5")
-        frame.selectExpr("id + 5", "name", "day").write.insertInto("takes_inserts")
+        for insert in ("select * from entered_one", "select id, name, day from entered_one", "values (4, 'z', 'wed')"):
+            with pytest.raises(InvalidOptionError, match=r"save\(path\)"):
+                spark.sql(f"insert into entered_other {insert}")
+        rows = spark.table("entered_one")
+        for write in (rows.write.insertInto, lambda name: rows.writeTo(name).append()):
+            with pytest.raises(InvalidOptionError, match=r"save\(path\)"):
+                write("entered_other")
         with pytest.raises(InvalidOptionError, match=r"save\(path\)"):
-            frame.write.insertInto("takes_inserts")
-        assert [row["id"] for row in stored(path)] == [1, 2, 3, 4, 5, 6, 7, 8]
-        assert "pydelta.table" not in PlainTable(path).metadata.schema_string
-        spark.table("takes_inserts").write.format("pydelta").save(path + "2")
-        assert "pydelta.table" not in PlainTable(path + "2").metadata.schema_string
+            rows.write.format("pydelta").mode("append").save()
+        assert (PlainTable(one).version, PlainTable(other).version) == (0, 0)
+        rows.write.format("pydelta").mode("append").save(other)
+        assert (PlainTable(other).version, len(stored(other))) == (1, 6)
+        rows.write.format("pydelta").save(one + "-copy")
+        assert "pydelta.table" not in PlainTable(one + "-copy").metadata.schema_string
     finally:
-        spark.sql("drop table takes_inserts")
+        spark.sql("drop table entered_one")
+        spark.sql("drop table entered_other")
 
 
 # ---------------------------------------------------------------- everything else is as before
