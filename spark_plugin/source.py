@@ -161,14 +161,17 @@ class RowsReader(DataSourceReader):
     """Rows that are there already."""
 
     def __init__(self, rows: pa.Table, columns: StructType) -> None:
-        schema = to_arrow_schema(columns, timezone="UTC")
-        self._batches = [_columns_of(batch, schema) for batch in rows.to_batches()]
+        self._rows = rows
+        self._schema: pa.Schema = to_arrow_schema(columns, timezone="UTC")
 
     def partitions(self) -> list[InputPartition]:
         return [InputPartition(None)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        yield from self._batches
+        for batch in self._rows.to_batches():
+            yield _columns_of(
+                batch, self._schema
+            )  # here and not before: without columns a batch would lose its rows when pickled
 
 
 def _columns_of(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
