@@ -122,7 +122,7 @@ def applied(spark: SparkSession) -> Iterator[Callable[[], int]]:
 
 @pytest.mark.parametrize(
     ("name", "setting"),
-    [*((name, "as_usual") for name in SHAPES), *((name, "as_unusual") for name in sampled(SHAPES, 5))],
+    [*((name, "as_usual") for name in sampled(SHAPES, 3)), *((name, "as_unusual") for name in sampled(SHAPES, 12))],
 )
 def test_query_shape_on_a_delta_table_gives_the_rows_of_sparks_parquet_reader(
     name: str, setting: str, delta: Table, expected: Callable[[str], str], conf: Any, applied: Callable[[], int]
@@ -132,7 +132,7 @@ def test_query_shape_on_a_delta_table_gives_the_rows_of_sparks_parquet_reader(
     assert applied() > 0 or name in WITHOUT_SCAN
 
 
-@pytest.mark.parametrize("name", sampled(SHARP, 3))
+@pytest.mark.parametrize("name", sampled(SHARP, 6))
 def test_query_shape_on_a_source_that_drops_every_row_it_may_gives_the_same_rows(
     name: str, exact: Table, expected: Callable[[str], str], applied: Callable[[], int]
 ) -> None:
