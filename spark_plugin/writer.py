@@ -63,9 +63,16 @@ class DeltaWriter(DataSourceArrowWriter):
                 raise
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        abort_write(open_store(self._options.path), _written(messages))
+        """Spark aborts a job of which tasks failed, and also when `commit` raised or its process died.
+
+        In the second case all tasks gave their message, and the commit may stand or still appear: then nothing is deleted
+        here, as `commit` has deleted what it knows to be lost. In the first case other tasks may still be writing: those
+        without a message, but for the failed one.
+        """
+        silent = sum(message is None for message in messages)
+        if self._plan is not None and silent:
+            abort_write(open_store(self._options.path), self._plan, stragglers=silent > 1)
 
 
 def _written(messages: Sequence[WriterCommitMessage | None]) -> list[WrittenFiles]:
-    """Of the tasks that finished; the others deleted their files themselves."""
     return [message.written for message in messages if isinstance(message, TaskFiles)]

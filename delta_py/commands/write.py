@@ -9,7 +9,8 @@ Protocol: Requirements for Writers.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,7 +31,7 @@ from delta_py.protocol.schema import StructType, from_arrow_schema, to_arrow_sch
 from delta_py.snapshot import Snapshot
 from delta_py.storage.store import ObjectStore, open_store
 from delta_py.write.conform import Conformer, WriteState, write_state
-from delta_py.write.files import WrittenFiles, delete_files, write_files
+from delta_py.write.files import WrittenFiles, delete_files, delete_files_of, write_files
 
 _MODES = {
     "error": "ErrorIfExists",
@@ -41,11 +42,21 @@ _MODES = {
 }
 
 
+# Spark kills the Python worker of a task 2 s after the task was cancelled (spark.python.task.killTimeout).
+_STRAGGLER_ROUNDS, _STRAGGLER_WAIT_SECONDS = 3, 1.0
+
+
 @dataclass(frozen=True, slots=True)
 class WriteRequest:
-    """What a caller asks for. mode: error (or errorifexists), append, ignore, in any case of letters.
+    """What a caller asks for. mode: error (or errorifexists), append, ignore, overwrite, in any case of letters.
 
-    partition_by: None where nothing was said. name, description, configuration: of a table that the write creates.
+    partition_by, cluster_by: None where nothing was said. name, description, configuration: of a table that the write
+    creates. merge_schema: add the data's new columns to the table; overwrite_schema: give it the data's schema (overwrite).
+    replace_where: SQL; overwrite only the rows for which it is true. partition_overwrite_mode: `static`, or `dynamic` to
+    overwrite only the partitions that the data has. txn_app_id, txn_version: both or none; a write that the table has
+    recorded already does nothing. data_change: False says that the rows are only arranged anew.
+    max_records_per_file, target_file_bytes, compression: None for what the table says. isolation_level: for this write
+    only. time_zone: of the session, in which texts and times are turned into each other.
     """
 
     mode: str = "error"
@@ -53,6 +64,20 @@ class WriteRequest:
     name: str | None = None
     description: str | None = None
     configuration: Mapping[str, str] | None = None
+    cluster_by: Sequence[str] | None = None
+    merge_schema: bool = False
+    overwrite_schema: bool = False
+    replace_where: str | None = None
+    partition_overwrite_mode: str = "static"
+    txn_app_id: str | None = None
+    txn_version: int | None = None
+    user_metadata: str | None = None
+    data_change: bool = True
+    max_records_per_file: int | None = None
+    target_file_bytes: int | None = None
+    compression: str | None = None
+    isolation_level: str | None = None
+    time_zone: str = "UTC"
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,9 +219,7 @@ def _check_same_metadata(metadata: Metadata, request: WriteRequest) -> None:
         )
 
 
-def commit_write(
-    store: ObjectStore, plan: WritePlan, parts: Iterable[WrittenFiles], *, user_metadata: str | None = None
-) -> int:
+def commit_write(store: ObjectStore, plan: WritePlan, parts: Iterable[WrittenFiles], *, user_metadata: str | None = None) -> int:
     """Commit what the tasks of a planned write have written; returns the version. Raises as Transaction.commit.
 
     user_metadata: text for the history.
@@ -218,6 +241,14 @@ def _transaction(store: ObjectStore, plan: WritePlan, written: WrittenFiles) -> 
         raise
 
 
-def abort_write(store: ObjectStore, parts: Iterable[WrittenFiles]) -> None:
-    """Delete what the tasks of a write have written, when it is not going to be committed."""
-    delete_files(store, WrittenFiles.of_all(parts).new_paths)
+def abort_write(
+    store: ObjectStore, plan: WritePlan, *, stragglers: bool = False, sleep: Callable[[float], None] = time.sleep
+) -> None:
+    """Delete what the tasks of a write have written, when it is not going to be committed.
+
+    stragglers: tasks may still be running. Then their files are looked for again, until Spark has ended such tasks.
+    """
+    delete_files_of(store, plan.state.write_id)
+    for _ in range(_STRAGGLER_ROUNDS if stragglers else 0):
+        sleep(_STRAGGLER_WAIT_SECONDS)
+        delete_files_of(store, plan.state.write_id)

@@ -12,8 +12,9 @@ Protocol: Requirements for Writers.
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 
@@ -43,6 +44,7 @@ _MIB = 1024 * 1024
 _CODECS = ("uncompressed", "none", "snappy", "gzip", "lz4", "lz4_raw", "zstd")
 _STATS_COLUMNS = 32
 _STRING_PREFIX = 32
+WRITE_ID_LENGTH = 23  # of a UUID's text; what follows tells the tasks' attempts apart
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +55,9 @@ class WriteState:
     schema, partition_columns: logical, in the table's order, with the metadata of column mapping.
     stats_columns: physical paths of the leaves that get statistics, in schema order.
     buffer_bytes: rows held back in memory, over all partitions, before the largest share is written.
+    write_id: a part of the names of all files of one write, by which those of a failed one are found.
+    data_change: False when the rows are only arranged anew. max_records_per_file: None for no limit.
+    time_zone: of the session, in which texts and times are turned into each other.
     """
 
     table_root: str
@@ -69,6 +74,10 @@ class WriteState:
     row_group_rows: int = 1 << 20
     buffer_bytes: int = 192 * _MIB
     max_open_files: int = 64
+    write_id: str = field(default_factory=lambda: str(uuid.uuid4())[:WRITE_ID_LENGTH])
+    data_change: bool = True
+    max_records_per_file: int | None = None
+    time_zone: str = "UTC"
 
 
 @dataclass(frozen=True, slots=True)

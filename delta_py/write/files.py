@@ -130,6 +130,18 @@ def delete_files(store: ObjectStore, paths: Iterable[str]) -> None:
             _log.warning("could not delete %s, which no commit names (VACUUM will): %s", path, error)
 
 
+def delete_files_of(store: ObjectStore, write_id: str) -> int:
+    """Delete every data file whose name carries the write's id; returns how many there were. As delete_files, it may fail
+    in part. Only for a write that is never going to be committed."""
+    try:
+        found = [info.path for info in store.list_recursive("") if f"-{write_id}-" in info.path.rpartition("/")[2]]
+    except OSError as error:
+        _log.warning("could not look for the files of a failed write in %s (VACUUM will remove them): %s", store.root, error)
+        return 0
+    delete_files(store, found)
+    return len(found)
+
+
 # ---------------------------------------------------------------- partitions
 
 
@@ -209,7 +221,7 @@ class _FileSetWriter:
 
     def __init__(self, state: WriteState, store: ObjectStore, task: int) -> None:
         self._state, self._store, self._task = state, store, task
-        self._unique = str(uuid.uuid4())
+        self._unique = f"{state.write_id}-{uuid.uuid4().hex[-12:]}"
         self._partition_fields = tuple(find_path(state.schema, (name,))[0] for name in state.partition_columns)
         self._file_fields = _file_fields(state)
         self._physical = StructType(tuple(to_physical(f, state.column_mapping_mode) for f in self._file_fields))

@@ -263,7 +263,8 @@ def test_aborted_write_leaves_no_file(tmp_path: Path) -> None:
     store = LocalStore(str(tmp_path))
     plan = plan_write(store, from_arrow_schema(ROWS.schema), WriteRequest("append"))
     assert not isinstance(plan, int)
-    abort_write(store, [write_files(plan.state, ROWS.to_batches(), store)])
+    write_files(plan.state, ROWS.to_batches(), store)
+    abort_write(store, plan)
     assert data_files(tmp_path) == set()
 
 
