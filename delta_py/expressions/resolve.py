@@ -51,6 +51,7 @@ from delta_py.expressions.tree import (
     StringMatch,
 )
 from delta_py.expressions.zones import check_zone, is_utc, offset_seconds
+from delta_py.protocol.char_types import char_type_at
 from delta_py.protocol.schema import (
     BOOLEAN,
     DATE,
@@ -221,12 +222,10 @@ class _Resolver:
         return literal_node(Literal(text.expression.value.ljust(length), STRING))
 
     def _char_length(self, node: Node) -> int | None:
-        if not isinstance(node.expression, Column):
+        if not isinstance(node.expression, Column) or len(node.expression.path) > 1:
             return None
-        declared = find_path(self._schema, node.expression.path)[-1].metadata.get("__CHAR_VARCHAR_TYPE_STRING")
-        if isinstance(declared, str) and declared.startswith("char(") and declared[5:-1].isdigit():
-            return int(declared[5:-1])
-        return None
+        found = char_type_at(find_path(self._schema, node.expression.path)[0])
+        return found.length if found is not None and found.kind == "char" else None
 
     def _in(self, operand: Node, options: tuple[Literal, ...]) -> Node:
         found = coercion.common_type_of_all([operand.data_type, *(option.data_type for option in options)])

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from delta_py.protocol.partition_values import parse_partition_values
 from delta_py.protocol.paths import resolve
 from delta_py.protocol.schema import StructType, to_arrow_type, type_name
-from delta_py.read.char_padding import char_types, pad
+from delta_py.read.char_padding import pad, padded_chars
 from delta_py.read.conform_batch import Convert, FileContext, Match, apply, converter, match_column, needed_leaves, nulls
 from delta_py.read.conform_values import CannotRead
 from delta_py.read.file_schema import FileSchema, read_file_schema
@@ -153,7 +153,7 @@ class FileColumns:
     ) -> None:
         self._state, self._columns, self._plan, self._file = state, columns, plan, file
         self._tracking = {name: columns.index(column) for name, column in tracking.items()}
-        self._chars = [char_types(column.logical) for column in columns]
+        self._chars = [padded_chars(column.logical) for column in columns]
         self._constants: dict[int, Any] = {}
         self._repeated: dict[int, pa.Array] = {}
 

@@ -38,7 +38,7 @@ from delta_py.protocol.schema import (
 )
 from delta_py.protocol.stats import FileStats, unknown_stats
 from delta_py.protocol.table_config import TableConfig
-from delta_py.read.char_padding import char_types, is_char, pad
+from delta_py.read.char_padding import is_char, pad, padded_chars
 from delta_py.read.scan_state import METADATA_FIELDS, ColumnSource, ScanColumn, ScanFile, ScanState
 from delta_py.snapshot import Snapshot
 
@@ -344,7 +344,7 @@ class _Pruner:
     def _partition_array(self, files: pa.RecordBatch, path: Path, own: StructField) -> pa.Array:
         texts = pc.map_lookup(files["partition_values"], pa.scalar(path[0]), "first")
         values = parse_partition_values(texts, own.data_type, timezone=self.timezone, errors="null")
-        return pad(values, char_types(own))
+        return pad(values, padded_chars(own))
 
 
 def _is_char(along: tuple[StructField, ...]) -> bool:

@@ -1,0 +1,173 @@
+"""CHAR(n) and VARCHAR(n): which texts of a column have a length.
+
+The log has the type string for them; the declared type stands as DDL (Spark's `catalogString`, such as
+`struct<a:char(5),b:array<varchar(3)>>`) in the metadata of the top-level field. Spark heeds it only there: the same key
+on a nested field is left over from another table and means nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from delta_py.errors import CorruptTableError
+from delta_py.protocol.schema import STRING, ArrayType, DataType, MapType, Path, StructField, StructType, type_name
+
+DECLARED_TYPE = "__CHAR_VARCHAR_TYPE_STRING"
+
+_LEAF = re.compile(r"\s*(char|character|varchar)\s*\(\s*(\d{1,9})\s*\)\s*", re.IGNORECASE)
+_NESTED = re.compile(r"\s*(struct|array|map)\s*<", re.IGNORECASE)
+_QUOTED_NAME = re.compile(r"\s*`((?:[^`]|``)*)`\s*:?")
+_PLAIN_NAME = re.compile(r"\s*([^:<>,]+):")
+_OTHER = re.compile(r"[^<>,(]*(?:\([^()]*\))?[^<>,()]*")
+
+
+@dataclass(frozen=True, slots=True)
+class CharType:
+    """A text of at most n characters; blanks at the end that go beyond n are cut off, any other character there is an
+    error. kind `char`: padded with blanks to n, when written and again when read."""
+
+    kind: Literal["char", "varchar"]
+    length: int
+
+
+# Where the lengths of a type are: here; by struct field; of a list's elements; of a map's keys and values.
+CharTypes: TypeAlias = "CharType | Mapping[str, CharTypes] | tuple[CharTypes, ...] | None"
+
+
+def char_types(field: StructField, *, strict: bool = False) -> CharTypes:
+    """The lengths that a top-level field's declared type asks for; None if it asks for none.
+
+    strict: raise CorruptTableError for a declared type that cannot be read or that is of another shape than the field's
+    type, as a writer must; otherwise such a type, or the part of it that does not fit, asks for nothing.
+    """
+    declared = field.metadata.get(DECLARED_TYPE)
+    if declared is None:
+        return None
+    try:
+        if not isinstance(declared, str):
+            raise _NotDdl
+        return _fitted(_parse(declared), field.data_type, strict=strict)
+    except _NotDdl as error:
+        if not strict:
+            return None
+        raise CorruptTableError(
+            f"Column {field.name} is of type {type_name(field.data_type)}, but its metadata {DECLARED_TYPE} says "
+            f"{str(declared)[:200]!r}. The lengths of its texts cannot be checked: correct the metadata of the column."
+        ) from error
+
+
+def char_type_at(field: StructField, inner: Path = ()) -> CharType | None:
+    """The length of the text at `inner` (names of struct fields) below the field; None if it has none."""
+    found = char_types(field)
+    for name in inner:
+        found = found.get(name) if isinstance(found, Mapping) else None
+    return found if isinstance(found, CharType) else None
+
+
+def only_kind(types: CharTypes, kind: Literal["char", "varchar"]) -> CharTypes:
+    """The same without the other kind; None where nothing is left."""
+    match types:
+        case CharType():
+            return types if types.kind == kind else None
+        case Mapping():
+            named = {name: only_kind(part, kind) for name, part in types.items()}
+            return {name: part for name, part in named.items() if part is not None} or None
+        case tuple():
+            parts = tuple(only_kind(part, kind) for part in types)
+            return parts if any(part is not None for part in parts) else None
+    return None
+
+
+# ---------------------------------------------------------------- the declared type
+
+
+class _NotDdl(Exception):
+    """The text is no type, or the type is not the field's."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Struct:
+    fields: Mapping[str, _Declared]
+
+
+@dataclass(frozen=True, slots=True)
+class _Collection:
+    parts: tuple[_Declared, ...]
+
+
+_Declared: TypeAlias = "CharType | _Struct | _Collection | None"
+
+
+def _parse(text: str) -> _Declared:
+    found, place = _type_at(text, 0)
+    if place != len(text):
+        raise _NotDdl
+    return found
+
+
+def _type_at(text: str, place: int) -> tuple[_Declared, int]:
+    """The type that begins at `place`, and where it ends. None for a type without lengths inside."""
+    if leaf := _LEAF.match(text, place):
+        kind: Literal["char", "varchar"] = "varchar" if leaf[1].lower() == "varchar" else "char"
+        return CharType(kind, int(leaf[2])), leaf.end()
+    nested = _NESTED.match(text, place)
+    if nested is None:
+        other = _OTHER.match(text, place)
+        if other is None or not other.group().strip():
+            raise _NotDdl
+        return None, other.end()
+    is_struct, place = nested[1].lower() == "struct", nested.end()
+    fields: dict[str, _Declared] = {}
+    while True:
+        if is_struct and not fields and text[place : place + 1] == ">":
+            break
+        name, place = _name_at(text, place) if is_struct else (str(len(fields)), place)
+        fields[name], place = _type_at(text, place)
+        if text[place : place + 1] != ",":
+            break
+        place += 1
+    if text[place : place + 1] != ">":
+        raise _NotDdl
+    return _Struct(fields) if is_struct else _Collection(tuple(fields.values())), _after_blanks(text, place + 1)
+
+
+def _name_at(text: str, place: int) -> tuple[str, int]:
+    if quoted := _QUOTED_NAME.match(text, place):
+        return quoted[1].replace("``", "`"), quoted.end()
+    if plain := _PLAIN_NAME.match(text, place):
+        return plain[1], plain.end()
+    raise _NotDdl
+
+
+def _after_blanks(text: str, place: int) -> int:
+    return place + len(text[place:]) - len(text[place:].lstrip())
+
+
+# ---------------------------------------------------------------- beside the field's own type
+
+
+def _fitted(declared: _Declared, data_type: DataType, *, strict: bool) -> CharTypes:
+    """The lengths at places that the type has; fields of a struct that it no longer has, or has since, are no fault."""
+    match declared, data_type:
+        case None, _:
+            return None
+        case CharType(), _ if data_type == STRING:
+            return declared
+        case _Struct(fields), StructType():
+            named = {f.name: _fitted(fields.get(f.name), f.data_type, strict=strict) for f in data_type.fields}
+            return {name: part for name, part in named.items() if part is not None} or None
+        case _Collection((element,)), ArrayType():
+            inner = _fitted(element, data_type.element_type, strict=strict)
+            return None if inner is None else (inner,)
+        case _Collection((key, value)), MapType():
+            parts = (
+                _fitted(key, data_type.key_type, strict=strict),
+                _fitted(value, data_type.value_type, strict=strict),
+            )
+            return parts if any(part is not None for part in parts) else None
+    if strict:
+        raise _NotDdl
+    return None
