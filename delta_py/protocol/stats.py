@@ -87,12 +87,15 @@ def parse_stats(json: pa.Array | pa.ChunkedArray, leaves: Mapping[Path, DataType
     count = len(json)
     if count > 1 and json.nbytes > _PIECE_BYTES:
         return concat_stats([parse_stats(json.slice(0, count // 2), leaves), parse_stats(json.slice(count // 2), leaves)])
+    return _assemble(_parsed(json, leaves), leaves, count)
+
+
+def _parsed(json: pa.Array | pa.ChunkedArray, leaves: Mapping[Path, DataType]) -> pa.StructArray:
+    """The documents as JSON has them; what does not fit is null."""
     schema = _stats_schema(leaves)
     texts = _documents(json)
-    parsed = _read_documents(texts, schema) if count else None
-    if parsed is None:
-        parsed = _read_piecewise(_mended(texts), schema)
-    return _assemble(parsed, leaves, count)
+    parsed = _read_documents(texts, schema) if len(json) else None
+    return _read_piecewise(_mended(texts), schema) if parsed is None else parsed
 
 
 def _json_type(data_type: DataType) -> pa.DataType | None:
@@ -235,7 +238,52 @@ def _decimal_fits(value: Decimal, precision: int, scale: int) -> bool:
     return isinstance(exponent, int) and -exponent <= scale and len(digits) + exponent <= precision - scale
 
 
-# ---------------------------------------------------------------- from stats_parsed
+# ---------------------------------------------------------------- stats_parsed
+
+
+def stats_struct_type(leaves: Mapping[Path, DataType], *, tight_bounds: bool) -> pa.StructType:
+    """The type of `stats_parsed`: bounds typed as the leaves' rows. tight_bounds: for tables with deletion vectors."""
+    bounds = _nested({path: to_arrow_type(kind) for path, kind in leaves.items() if _json_type(kind) is not None})
+    fields = [pa.field("numRecords", pa.int64())] + ([pa.field("tightBounds", pa.bool_())] if tight_bounds else [])
+    named = (("minValues", bounds), ("maxValues", bounds), ("nullCount", _nested({path: pa.int64() for path in leaves})))
+    return pa.struct(fields + [pa.field(name, kind) for name, kind in named if kind.num_fields])
+
+
+def json_to_struct(json: pa.Array, leaves: Mapping[Path, DataType], *, tight_bounds: bool) -> pa.StructArray:
+    """The statistics as they are written, not widened: stats_struct_type. null where a file has none."""
+    count = len(json)
+    if count > 1 and json.nbytes > _PIECE_BYTES:
+        halves = (json.slice(0, count // 2), json.slice(count // 2))
+        return pa.concat_arrays([json_to_struct(half, leaves, tight_bounds=tight_bounds) for half in halves])
+    return struct_to_struct(_parsed(json, leaves), leaves, tight_bounds=tight_bounds, missing=json.is_null())
+
+
+def struct_to_struct(
+    parsed: pa.StructArray, leaves: Mapping[Path, DataType], *, tight_bounds: bool, missing: pa.BooleanArray | None = None
+) -> pa.StructArray:
+    """Statistics that were written for other types, or other leaves, as stats_struct_type. missing: files without any."""
+
+    def build(kind: pa.StructType, path: Path) -> pa.Array:
+        children = []
+        for child in kind:
+            inner = (*path, child.name)
+            if pa.types.is_struct(child.type):
+                children.append(build(child.type, inner))
+                continue
+            found, leaf = _field(parsed, inner), leaves.get(inner[1:])
+            is_bound = leaf is not None and inner[0] in ("minValues", "maxValues")
+            typed = None if found is None else _typed(found, leaf) if is_bound and leaf is not None else _plain(found, child.type)
+            children.append(pa.nulls(len(parsed), child.type) if typed is None else typed)
+        return pa.StructArray.from_arrays(children, fields=list(kind), mask=missing if not path else None)
+
+    return build(stats_struct_type(leaves, tight_bounds=tight_bounds), ())
+
+
+def _plain(array: pa.Array, kind: pa.DataType) -> pa.Array | None:
+    """numRecords, tightBounds and counts; None for a column of another kind."""
+    if array.type == kind:
+        return array
+    return _count(array) if pa.types.is_int64(kind) else None
 
 
 def stats_from_struct(stats_parsed: pa.StructArray | pa.ChunkedArray, leaves: Mapping[Path, DataType]) -> FileStats:

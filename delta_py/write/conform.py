@@ -23,7 +23,6 @@ from delta_py.errors import (
     SchemaMismatchError,
     UnsupportedOperationError,
 )
-from delta_py.protocol.column_mapping import physical_path
 from delta_py.protocol.schema import (
     VOID,
     ArrayType,
@@ -33,16 +32,15 @@ from delta_py.protocol.schema import (
     PrimitiveType,
     StructField,
     StructType,
-    leaves,
     to_arrow_schema,
     type_name,
 )
+from delta_py.protocol.stats_columns import stats_columns
 from delta_py.protocol.table_config import Operation, TableConfig
 from delta_py.write.casts import assign, check_may_be_absent, extra_columns, runs, unenforceable
 
 _MIB = 1024 * 1024
 _CODECS = ("uncompressed", "none", "snappy", "gzip", "lz4", "lz4_raw", "zstd")
-_STATS_COLUMNS = 32
 _STRING_PREFIX = 32
 WRITE_ID_LENGTH = 23  # of a UUID's text; what follows tells the tasks' attempts apart
 
@@ -113,7 +111,7 @@ def write_state(config: TableConfig, table_root: str, read_version: int) -> Writ
         schema=config.schema,
         partition_columns=tuple(config.partition_columns),
         column_mapping_mode=config.column_mapping_mode,
-        stats_columns=_stats_columns(config),
+        stats_columns=stats_columns(config),
         stats_string_prefix=properties.integer("delta.dataSkippingStringPrefixLength", _STRING_PREFIX),
         compression=compression_codec(properties.get("delta.parquet.compression.codec")),
         keep_partition_columns=config.feature("materializePartitionColumns"),
@@ -129,52 +127,6 @@ def compression_codec(name: str | None) -> str:
             codec=name,
         )
     return {"uncompressed": "none", "lz4_raw": "lz4"}.get(codec, codec)
-
-
-def _stats_columns(config: TableConfig) -> tuple[Path, ...]:
-    """Physical paths of the leaves with statistics: those that the table names, else the first so many data leaves."""
-    partitions = set(config.partition_columns)
-    data = [path for path, leaf in leaves(config.schema) if path[0] not in partitions and leaf.data_type != VOID]
-    named = config.properties.get("delta.dataSkippingStatsColumns")
-    if named is not None:
-        wanted = [_parse_name(text) for text in _split_names(named)]
-        chosen = [path for path in data if any(_starts_with(path, prefix) for prefix in wanted)]
-    else:
-        count = config.properties.integer("delta.dataSkippingNumIndexedCols", _STATS_COLUMNS)
-        chosen = data if count < 0 else data[:count]
-    return tuple(physical_path(config.schema, path, config.column_mapping_mode) for path in chosen)
-
-
-def _starts_with(path: Path, prefix: Path) -> bool:
-    return [name.lower() for name in path[: len(prefix)]] == [name.lower() for name in prefix]
-
-
-def _split_names(text: str) -> list[str]:
-    """`a, b.c, `x,y`` -> the names, backticks kept."""
-    names, current, quoted = [], "", False
-    for character in text:
-        if character == "`":
-            quoted = not quoted
-        if character == "," and not quoted:
-            names.append(current)
-            current = ""
-        else:
-            current += character
-    return [name.strip() for name in (*names, current) if name.strip()]
-
-
-def _parse_name(text: str) -> Path:
-    """`a.`b.c`` -> ("a", "b.c")."""
-    parts, current, quoted = [], "", False
-    for character in text:
-        if character == "`":
-            quoted = not quoted
-        elif character == "." and not quoted:
-            parts.append(current)
-            current = ""
-        else:
-            current += character
-    return (*parts, current)
 
 
 def _refuseunenforceable(config: TableConfig) -> None:

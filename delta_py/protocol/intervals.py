@@ -1,0 +1,70 @@
+"""Lengths of time as table properties write them: `interval 30 days`, `7 days`, `interval 1 week 2 hours`.
+
+Only units of a fixed length: a property in months or years is refused, as in the reference.
+"""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+
+from delta_py.errors import CorruptTableError
+from delta_py.protocol.features import Properties
+
+LOG_RETENTION = ("delta.logRetentionDuration", "interval 30 days")
+DELETED_FILE_RETENTION = ("delta.deletedFileRetentionDuration", "interval 1 week")
+SET_TRANSACTION_RETENTION = "delta.setTransactionRetentionDuration"
+
+_UNITS_MICROS = {
+    "microsecond": 1,
+    "millisecond": 1_000,
+    "second": 1_000_000,
+    "minute": 60_000_000,
+    "hour": 3_600_000_000,
+    "day": 86_400_000_000,
+    "week": 604_800_000_000,
+}
+_PART = re.compile(r"([+-]?)\s*(\d+(?:\.\d*)?|\.\d+)\s+([a-z]+)(?:\s+|$)", re.ASCII)
+
+
+def parse_interval(text: str) -> int:
+    """The length in milliseconds, rounded down. Case, and the word `interval`, do not matter.
+
+    Raises ValueError for a text that is no interval of fixed units, and for a negative one.
+    """
+    rest = text.strip().lower()
+    rest = rest.removeprefix("interval ").strip() if rest.startswith("interval ") else rest
+    micros, position = Fraction(0), 0
+    while position < len(rest) or not rest:
+        part = _PART.match(rest, position)
+        unit = None if part is None else _UNITS_MICROS.get(part[3].removesuffix("s"))
+        if part is None or unit is None:
+            raise ValueError(f"{text!r} is no interval of weeks, days, hours, minutes, seconds or parts of seconds")
+        micros += Fraction(part[2]) * unit * (-1 if part[1] == "-" else 1)
+        position = part.end()
+    if micros < 0:
+        raise ValueError(f"{text!r} is a negative interval")
+    return int(micros // 1_000)
+
+
+def interval_property(properties: Properties, name: str, default: str | None) -> int | None:
+    """A property in milliseconds; None if it is not set and there is no default.
+
+    Raises CorruptTableError for a value that is no interval.
+    """
+    text = properties.get(name, default)
+    if text is None:
+        return None
+    try:
+        return parse_interval(text)
+    except ValueError as error:
+        raise CorruptTableError(
+            f"Table property {name}: {error}. Set it to something like 'interval 7 days'.", property=name
+        ) from error
+
+
+def retention_ms(properties: Properties, rule: tuple[str, str]) -> int:
+    """LOG_RETENTION or DELETED_FILE_RETENTION of a table, in milliseconds. Raises CorruptTableError."""
+    found = interval_property(properties, *rule)
+    assert found is not None, "the rule has a default"
+    return found

@@ -1,0 +1,58 @@
+"""Which leaves of a table get statistics, in data files and in checkpoints.
+
+Protocol: Per-file Statistics.
+"""
+
+from __future__ import annotations
+
+from delta_py.protocol.column_mapping import physical_path
+from delta_py.protocol.schema import VOID, Path, leaves
+from delta_py.protocol.table_config import TableConfig
+
+_STATS_COLUMNS = 32
+
+
+def stats_columns(config: TableConfig) -> tuple[Path, ...]:
+    """Physical paths of the leaves with statistics: those that the table names, else the first so many data leaves."""
+    partitions = set(config.partition_columns)
+    data = [path for path, leaf in leaves(config.schema) if path[0] not in partitions and leaf.data_type != VOID]
+    named = config.properties.get("delta.dataSkippingStatsColumns")
+    if named is not None:
+        wanted = [_parse_name(text) for text in _split_names(named)]
+        chosen = [path for path in data if any(_starts_with(path, prefix) for prefix in wanted)]
+    else:
+        count = config.properties.integer("delta.dataSkippingNumIndexedCols", _STATS_COLUMNS)
+        chosen = data if count < 0 else data[:count]
+    return tuple(physical_path(config.schema, path, config.column_mapping_mode) for path in chosen)
+
+
+def _starts_with(path: Path, prefix: Path) -> bool:
+    return [name.lower() for name in path[: len(prefix)]] == [name.lower() for name in prefix]
+
+
+def _split_names(text: str) -> list[str]:
+    """`a, b.c, `x,y`` -> the names, backticks kept."""
+    names, current, quoted = [], "", False
+    for character in text:
+        if character == "`":
+            quoted = not quoted
+        if character == "," and not quoted:
+            names.append(current)
+            current = ""
+        else:
+            current += character
+    return [name.strip() for name in (*names, current) if name.strip()]
+
+
+def _parse_name(text: str) -> Path:
+    """`a.`b.c`` -> ("a", "b.c")."""
+    parts, current, quoted = [], "", False
+    for character in text:
+        if character == "`":
+            quoted = not quoted
+        elif character == "." and not quoted:
+            parts.append(current)
+            current = ""
+        else:
+            current += character
+    return (*parts, current)

@@ -1,0 +1,72 @@
+"""Statistics that exist as a struct only (`stats_parsed`), back as the JSON text of `add.stats`, in bulk.
+
+What JSON cannot hold (NaN, infinities) and what is unknown is left out.
+Protocol: Per-file Statistics.
+"""
+
+from __future__ import annotations
+
+import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
+
+_CONTROLS = r"[\x00-\x1f]"
+
+
+def struct_to_json(parsed: pa.StructArray) -> pa.StringArray:
+    """One document a file; null where the struct is null or says nothing."""
+    text = _object(parsed)
+    return pc.if_else(pc.and_(parsed.is_valid(), pc.not_equal(text, "{}")), text, pa.scalar(None, pa.string()))
+
+
+def _object(struct: pa.StructArray) -> pa.StringArray:
+    """`{...}` with the fields that have a value."""
+    members = [_member(child.name, values) for child, values in zip(struct.type, struct.flatten(), strict=True)]
+    if not members:
+        return pa.repeat(pa.scalar("{}"), len(struct))
+    joined = pc.ascii_ltrim(pc.binary_join_element_wise(*members, ""), ",")
+    return pc.binary_join_element_wise("{", joined, "}", "")
+
+
+def _member(name: str, values: pa.Array) -> pa.StringArray:
+    """`,"name":value`, empty where there is no value."""
+    if pa.types.is_struct(values.type):
+        inner = _object(values)
+        text = pc.if_else(pc.equal(inner, "{}"), pa.scalar(None, pa.string()), inner)
+    else:
+        text = _value(values)
+    return pc.fill_null(pc.binary_join_element_wise(f",{orjson.dumps(name).decode()}:", text, ""), "")
+
+
+def _value(values: pa.Array) -> pa.StringArray:
+    kind = values.type
+    if pa.types.is_dictionary(kind):
+        return _value(values.dictionary_decode())
+    if pa.types.is_floating(kind):
+        return pc.if_else(pc.is_finite(values), values.cast(pa.string()), pa.scalar(None, pa.string()))
+    if pa.types.is_timestamp(kind):
+        return _quoted(_timestamp_text(values))
+    if pa.types.is_date(kind):
+        return _quoted(values.cast(pa.string()))
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+        return _quoted(_escaped(values.cast(pa.string())))
+    return values.cast(pa.string())  # integers, decimals, booleans
+
+
+def _timestamp_text(values: pa.Array) -> pa.StringArray:
+    """ISO 8601, with Z where they are instants: all digits that the struct has."""
+    walls = values.cast(pa.timestamp("us", values.type.tz), safe=False).cast(pa.int64()).cast(pa.timestamp("us"))
+    text = pc.replace_substring(walls.cast(pa.string()), " ", "T")
+    return text if values.type.tz is None else pc.binary_join_element_wise(text, "Z", "")
+
+
+def _quoted(texts: pa.StringArray) -> pa.StringArray:
+    return pc.binary_join_element_wise('"', texts, '"', "")
+
+
+def _escaped(texts: pa.StringArray) -> pa.StringArray:
+    texts = pc.replace_substring(pc.replace_substring(texts, "\\", "\\\\"), '"', '\\"')
+    if pc.any(pc.match_substring_regex(texts, _CONTROLS)).as_py():
+        for code in range(0x20):
+            texts = pc.replace_substring(texts, chr(code), f"\\u{code:04x}")
+    return texts
