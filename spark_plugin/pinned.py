@@ -22,7 +22,7 @@ from delta_py.read.scan import Scan, ScanOptions, metadata_scan_column, plan_sca
 from delta_py.read.time_travel import named_version
 from delta_py.snapshot import Snapshot
 from delta_py.storage.store import ObjectStore, open_store
-from spark_plugin.options import ChangeRange, ReadOptions
+from spark_plugin.read_options import ChangeRange, ReadOptions
 from spark_plugin.views import VIEW_SCHEMAS, detail_rows, history_rows
 
 

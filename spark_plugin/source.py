@@ -31,17 +31,11 @@ from spark_plugin.convert import (
     with_metadata,
     without_metadata,
 )
-from spark_plugin.options import (
-    CATALOG_KEY,
-    SessionSettings,
-    catalog_entry,
-    has_path,
-    read_options,
-    with_catalog_entry,
-    write_options,
-)
+from spark_plugin.options import SessionSettings, has_path
 from spark_plugin.pinned import Pinned, PinnedView, pin
 from spark_plugin.pruning import explain_text, limited, pushed_predicate, strip_marker
+from spark_plugin.read_options import CATALOG_KEY, catalog_entry, read_options, with_catalog_entry
+from spark_plugin.write_options import write_options
 
 FORMAT = "pydelta"
 

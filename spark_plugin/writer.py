@@ -15,12 +15,13 @@ import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
-from delta_py.commands.write import WritePlan, WriteRequest, abort_write, commit_write, plan_write
+from delta_py.commands.request import WriteRequest
+from delta_py.commands.write import WritePlan, abort_write, commit_write, plan_write
 from delta_py.errors import ProtocolChangedException
 from delta_py.protocol.schema import StructType
 from delta_py.storage.store import open_store
 from delta_py.write.files import WrittenFiles, write_files
-from spark_plugin.options import WriteOptions
+from spark_plugin.write_options import WriteOptions
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,9 @@ class DeltaWriter(DataSourceArrowWriter):
     @classmethod
     def open(cls, options: WriteOptions, schema: StructType) -> Self:
         """schema: of the DataFrame. Raises, before any task runs, what makes the write impossible."""
-        request = WriteRequest(options.mode, options.partition_by, configuration=options.properties)
+        request = WriteRequest(
+            options.mode, options.partition_by, configuration=options.properties, user_metadata=options.user_metadata
+        )
         plan = plan_write(open_store(options.path), schema, request)
         return cls(options, None if isinstance(plan, int) else plan)
 
@@ -54,9 +57,7 @@ class DeltaWriter(DataSourceArrowWriter):
         if self._plan is None:
             return
         try:
-            commit_write(
-                open_store(self._options.path), self._plan, _written(messages), user_metadata=self._options.user_metadata
-            )
+            commit_write(open_store(self._options.path), self._plan, _written(messages))
         except ProtocolChangedException:
             # Another writer created the table meanwhile, and our files are deleted: that is what `ignore` asks for.
             if self._options.mode != "ignore":

@@ -9,17 +9,9 @@ from datetime import UTC, datetime
 import pytest
 
 from delta_py.errors import ChangeDataFeedError, DeltaError, InvalidOptionError, UnsupportedOperationError
-from spark_plugin.options import (
-    CLUSTER_BY,
-    MODE,
-    PARTITION_BY,
-    SESSION,
-    ChangeRange,
-    ReadOptions,
-    local_time_zone,
-    read_options,
-    write_options,
-)
+from spark_plugin.options import CLUSTER_BY, MODE, PARTITION_BY, SESSION, local_time_zone
+from spark_plugin.read_options import ChangeRange, ReadOptions, read_options
+from spark_plugin.write_options import write_options
 
 
 def read(**options: str) -> ReadOptions:

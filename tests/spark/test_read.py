@@ -23,8 +23,8 @@ from spark_plugin.exceptions import (
     TableNotFoundError,
     UnsupportedOperationError,
 )
-from spark_plugin.options import read_options
 from spark_plugin.pinned import pin
+from spark_plugin.read_options import read_options
 from spark_plugin.source import DeltaPartition, DeltaReader, DeltaSource
 from tests.support.small_table import append, make_table
 

@@ -1,0 +1,226 @@
+"""Spark's string options -> ReadOptions; see options.py for what holds for all options."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+
+from delta_py.errors import ChangeDataFeedError, InvalidOptionError
+from delta_py.read.time_travel import parse_timestamp_ms
+from spark_plugin.options import (
+    CATALOG_NAMES,
+    SESSION,
+    VIEW,
+    SessionSettings,
+    flag,
+    has_path,
+    known,
+    session_settings,
+    single_path,
+    version,
+)
+
+_READ_NAMES = (
+    "path",
+    "paths",
+    "versionAsOf",
+    "timestampAsOf",
+    "readChangeFeed",
+    "readChangeData",
+    "startingVersion",
+    "endingVersion",
+    "startingTimestamp",
+    "endingTimestamp",
+    "filter",
+    "columns",
+    "metadataColumn",
+    "ignoreMissingFiles",
+    "followLatest",
+    "timeZone",
+    "pruning",
+    SESSION,
+    VIEW,
+)
+# Options of streaming reads. In a batch read they mean nothing, there as here.
+_STREAM_NAMES = (
+    "maxFilesPerTrigger",
+    "maxBytesPerTrigger",
+    "ignoreDeletes",
+    "ignoreChanges",
+    "skipChangeCommits",
+    "ignoreFileDeletion",
+    "excludeRegex",
+    "failOnDataLoss",
+    "schemaTrackingLocation",
+    "schemaLocation",
+    "streamingSourceTrackingId",
+    "allowSourceColumnDrop",
+    "allowSourceColumnRename",
+    "allowSourceColumnTypeChange",
+)
+# Spark tells a source the options of a catalog's table only once, when the table is entered into the catalog with the
+# schema that the source then gives. So they are kept in that schema, in the metadata of each field, under this key.
+CATALOG_KEY = "pydelta.table"
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeRange:
+    """Bounds of a change feed, both included; exactly one start, at most one end."""
+
+    starting_version: int | None = None
+    ending_version: int | None = None
+    starting_timestamp_ms: int | None = None
+    ending_timestamp_ms: int | None = None
+
+    @property
+    def bounds(self) -> dict[str, int | None]:
+        """As keyword arguments."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class ReadOptions:
+    """One batch read. version and timestamp_ms: at most one. view: `table`, `history` or `detail`.
+
+    follow_latest: read the newest version in each planning. Spark plans a DataFrame once without the pruning rule, and so
+    reads that version in all its queries; with the rule it plans each query.
+    """
+
+    path: str
+    version: int | None = None
+    timestamp_ms: int | None = None
+    changes: ChangeRange | None = None
+    filter: str | None = None
+    columns: tuple[str, ...] | None = None
+    metadata_column: bool = False
+    ignore_missing_files: bool = False
+    follow_latest: bool = False
+    pruning: bool = True
+    view: str = "table"
+    session: SessionSettings = field(default_factory=SessionSettings)
+
+
+def read_options(options: Mapping[str, str]) -> ReadOptions:
+    """Raises InvalidOptionError for an unknown name, a value that cannot be meant, or options that contradict each other."""
+    given = known(options, (*_READ_NAMES, *_STREAM_NAMES), "read")
+    session = session_settings(given)
+    parsed = ReadOptions(
+        path=single_path(given),
+        version=version(given, "versionAsOf"),
+        timestamp_ms=_timestamp(given, "timestampAsOf", session.time_zone),
+        changes=_changes(given, session.time_zone),
+        filter=given.get("filter"),
+        columns=_column_list(given),
+        metadata_column=flag(given, "metadataColumn"),
+        ignore_missing_files=flag(given, "ignoreMissingFiles"),
+        follow_latest=flag(given, "followLatest"),
+        pruning=flag(given, "pruning", default=True),
+        view=given.get(VIEW, "table"),
+        session=session,
+    )
+    _refuse_contradictions(parsed)
+    return parsed
+
+
+def catalog_entry(options: Mapping[str, str]) -> str | None:
+    """For a table that is being entered into a catalog: its own options, as the text to keep under CATALOG_KEY. Else None."""
+    given = {key.lower(): value for key, value in options.items()}
+    if "provider" not in given:
+        return None
+    return json.dumps({key: value for key, value in given.items() if key not in CATALOG_NAMES})
+
+
+def with_catalog_entry(options: Mapping[str, str], entry: str | None) -> dict[str, str]:
+    """The options, and from the entry those that they lack, when Spark has told no path."""
+    given = {key.lower(): value for key, value in options.items()}
+    return given if entry is None or has_path(given) else {**json.loads(entry), **given}
+
+
+def _refuse_contradictions(parsed: ReadOptions) -> None:
+    travels = parsed.version is not None or parsed.timestamp_ms is not None
+    if parsed.version is not None and parsed.timestamp_ms is not None:
+        raise InvalidOptionError(
+            "Both versionAsOf and timestampAsOf are given. Each names a version by itself: give one of them.",
+            error_class="DELTA_ONEOF_IN_TIMETRAVEL",
+            sql_state="42601",
+        )
+    if travels and parsed.changes is not None:
+        raise InvalidOptionError(
+            "versionAsOf and timestampAsOf read a table's rows at one version; readChangeFeed reads the changes over many. "
+            "Bound the feed with startingVersion and endingVersion, or with startingTimestamp and endingTimestamp.",
+            error_class="DELTA_UNSUPPORTED_TIME_TRAVEL_VIEWS",
+            sql_state="0AKDC",
+        )
+    if parsed.follow_latest and (travels or parsed.changes is not None):
+        raise InvalidOptionError(
+            "followLatest reads the newest version each time; it cannot go with a version, a timestamp or a change feed.",
+            option="followLatest",
+        )
+    if parsed.view not in ("table", "history", "detail"):
+        raise InvalidOptionError(f"{VIEW} is {parsed.view!r}. It can be table, history or detail.", option=VIEW)
+
+
+def _changes(given: Mapping[str, str], time_zone: str) -> ChangeRange | None:
+    bounds = [name for name in ("startingVersion", "endingVersion", "startingTimestamp", "endingTimestamp") if name in given]
+    if not (flag(given, "readChangeFeed") or flag(given, "readChangeData")):
+        if bounds:
+            raise InvalidOptionError(
+                f"{bounds[0]} bounds a change feed, and readChangeFeed is not set. Add option('readChangeFeed', 'true'), or "
+                "use versionAsOf or timestampAsOf to read the table at one version.",
+                option=bounds[0],
+            )
+        return None
+    for start, end in (("startingVersion", "startingTimestamp"), ("endingVersion", "endingTimestamp")):
+        if start in given and end in given:
+            raise ChangeDataFeedError(
+                f"Both {start} and {end} are given for a change feed. Give one of them.",
+                error_class="DELTA_MULTIPLE_CDC_BOUNDARY",
+                sql_state="42614",
+            )
+    if not any(name.startswith("starting") for name in bounds):
+        raise ChangeDataFeedError(
+            "A change feed needs a start: give startingVersion or startingTimestamp.",
+            error_class="DELTA_NO_START_FOR_CDC_READ",
+            sql_state="42601",
+        )
+    return ChangeRange(
+        starting_version=version(given, "startingVersion"),
+        ending_version=version(given, "endingVersion"),
+        starting_timestamp_ms=_timestamp(given, "startingTimestamp", time_zone),
+        ending_timestamp_ms=_timestamp(given, "endingTimestamp", time_zone),
+    )
+
+
+def _column_list(given: Mapping[str, str]) -> tuple[str, ...] | None:
+    """`a, b`, with backticks around names that hold commas or blanks: the names, in order."""
+    text = given.get("columns")
+    if text is None:
+        return None
+    names = [name for name in _split_outside_backticks(text) if name]
+    if not names:
+        raise InvalidOptionError(
+            "The option columns is empty. Name the columns with commas between them: 'id, day'.", option="columns"
+        )
+    return tuple(names)
+
+
+def _split_outside_backticks(text: str) -> list[str]:
+    pieces, quoted = [""], False
+    for character in text:
+        if character == "`":
+            quoted = not quoted
+        if character == "," and not quoted:
+            pieces.append("")
+        else:
+            pieces[-1] += character
+    return [_unquote(piece.strip()) for piece in pieces]
+
+
+def _unquote(name: str) -> str:
+    return name[1:-1].replace("``", "`") if len(name) > 1 and name[0] == name[-1] == "`" else name
+
+
+def _timestamp(given: Mapping[str, str], name: str, time_zone: str) -> int | None:
+    text = given.get(name)
+    return None if text is None else parse_timestamp_ms(text, time_zone)
