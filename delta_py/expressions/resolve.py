@@ -287,11 +287,24 @@ class _Resolver:
             case "case":
                 _count(name, arguments, 2, None)
                 return self._cases(name, arguments)
+            case "in":
+                return self._equal_to_any(arguments[0], arguments[1:])
+            case "is_condition":  # `x IS TRUE`: x must be a condition, and stays as it is
+                return self.condition(arguments[0], "IS TRUE")
             case "concat" if not arguments:
                 return literal_node(Literal("", STRING))
             case "+" | "-" if any(argument.data_type in (DATE, TIMESTAMP, TIMESTAMP_NTZ) for argument in arguments):
                 return self._date_arithmetic(name, arguments)
         return self._function(name, arguments)
+
+    def _equal_to_any(self, operand: Node, options: Sequence[Node]) -> Node:
+        """IN with options that are no constants: all are compared in the one type that they have in common."""
+        found = coercion.common_type_of_all([operand.data_type, *(option.data_type for option in options)])
+        if found is None:
+            raise not_supported("IN with options of types that have nothing in common")
+        left = self.cast(operand, found)
+        equal = [self.compare("=", left, self.cast(option, found)) for option in options]
+        return Node(Or(tuple(e.expression for e in equal)), BOOLEAN, tuple(equal), any(e.can_fail for e in equal))
 
     def _same_typed(self, name: str, arguments: Sequence[Node]) -> Node:
         found = coercion.common_type_of_all(argument.data_type for argument in arguments)

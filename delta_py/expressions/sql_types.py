@@ -1,10 +1,11 @@
-"""Names of types in SQL text, as in `cast(x as decimal(10, 2))`."""
+"""Names of types in SQL text, as in `cast(x as decimal(10, 2))`. Imported only when SQL text is parsed."""
 
 from __future__ import annotations
 
+from sqlglot import exp
+
 from delta_py.expressions.coercion import MAX_PRECISION
 from delta_py.expressions.failures import not_an_expression, not_supported
-from delta_py.expressions.tokens import TokenStream
 from delta_py.protocol.schema import (
     BINARY,
     BOOLEAN,
@@ -18,61 +19,53 @@ from delta_py.protocol.schema import (
     STRING,
     TIMESTAMP,
     TIMESTAMP_NTZ,
-    VOID,
     DataType,
     DecimalType,
 )
 
-TYPES: dict[str, DataType] = {
-    **dict.fromkeys(("TINYINT", "BYTE"), BYTE),
-    **dict.fromkeys(("SMALLINT", "SHORT"), SHORT),
-    **dict.fromkeys(("INT", "INTEGER"), INTEGER),
-    **dict.fromkeys(("BIGINT", "LONG"), LONG),
-    **dict.fromkeys(("FLOAT", "REAL"), FLOAT),
-    "DOUBLE": DOUBLE,
-    **dict.fromkeys(("STRING", "VARCHAR", "CHAR", "CHARACTER"), STRING),
-    "BOOLEAN": BOOLEAN,
-    "BINARY": BINARY,
-    "DATE": DATE,
-    **dict.fromkeys(("TIMESTAMP", "TIMESTAMP_LTZ"), TIMESTAMP),
-    "TIMESTAMP_NTZ": TIMESTAMP_NTZ,
-    "VOID": VOID,
-    **dict.fromkeys(("DECIMAL", "DEC", "NUMERIC"), DecimalType(10, 0)),
+_KINDS = exp.DataType.Type
+_TYPES: dict[object, DataType] = {
+    _KINDS.TINYINT: BYTE,
+    _KINDS.SMALLINT: SHORT,
+    _KINDS.INT: INTEGER,
+    _KINDS.BIGINT: LONG,
+    _KINDS.FLOAT: FLOAT,
+    _KINDS.DOUBLE: DOUBLE,
+    _KINDS.TEXT: STRING,  # also char(n) and varchar(n), whose lengths a cast in Spark leaves out
+    _KINDS.BOOLEAN: BOOLEAN,
+    _KINDS.BINARY: BINARY,
+    _KINDS.DATE: DATE,
+    _KINDS.TIMESTAMPTZ: TIMESTAMP,
+    _KINDS.TIMESTAMPLTZ: TIMESTAMP,
+    _KINDS.TIMESTAMPNTZ: TIMESTAMP_NTZ,
+    _KINDS.DECIMAL: DecimalType(10, 0),
 }
 
 
-def parse_type(stream: TokenStream) -> DataType:
-    """The type that comes next. Raises ExpressionError for one that nothing is cast to here."""
-    token = stream.next
-    found = TYPES.get(token.word)
+def data_type_of(sql: str, written: exp.Expression) -> DataType:
+    """The type that a cast in `sql` names. Raises ExpressionError for one that nothing is cast to here."""
+    found = _TYPES.get(written.this) if isinstance(written, exp.DataType) else None
     if found is None:
-        raise not_supported(f"A cast to {token.text[:40] or 'nothing'}")
-    stream.take()
-    parameters = _parameters(stream)
-    if stream.next.word == "COLLATE":
+        raise not_supported(f"A cast to {written.sql('spark')[:40]}")
+    if written.args.get("collate") is not None:
         raise not_supported("A cast to a type with a collation")
+    parameters = [_whole_number(sql, parameter) for parameter in written.expressions]
     if isinstance(found, DecimalType):
-        return _decimal(stream, parameters) if parameters else found
-    if parameters and not (found == STRING and token.word != "STRING" and len(parameters) == 1):
-        raise not_an_expression(stream.sql, f"the type {token.text} takes no parameters")
+        return _decimal(sql, parameters) if parameters else found
+    if parameters:
+        raise not_an_expression(sql, f"the type {written.sql('spark')[:40]} takes no parameters")
     return found
 
 
-def _parameters(stream: TokenStream) -> list[int]:
-    if not stream.accept("("):
-        return []
-    values: list[int] = []
-    while not values or stream.accept(","):
-        digits = stream.take().text
-        if not digits.isdecimal() or len(digits) > 9:
-            raise not_an_expression(stream.sql, "a type's parameter must be a whole number")
-        values.append(int(digits))
-    stream.expect(")")
-    return values
+def _whole_number(sql: str, parameter: exp.Expression) -> int:
+    digits = parameter.name
+    if not digits.isdecimal() or len(digits) > 9:
+        raise not_an_expression(sql, "a type's parameter must be a whole number")
+    return int(digits)
 
 
-def _decimal(stream: TokenStream, parameters: list[int]) -> DecimalType:
+def _decimal(sql: str, parameters: list[int]) -> DecimalType:
     precision, scale = parameters[0], parameters[1] if len(parameters) > 1 else 0
     if len(parameters) > 2 or not 0 < precision <= MAX_PRECISION or not 0 <= scale <= precision:
-        raise not_an_expression(stream.sql, f"there is no decimal({', '.join(map(str, parameters))})")
+        raise not_an_expression(sql, f"there is no decimal({', '.join(map(str, parameters))})")
     return DecimalType(precision, scale)
