@@ -1,4 +1,4 @@
-"""Batch writes: `df.write.format("pydelta")`, as far as this version goes: create a table, and append.
+"""Batch writes: `df.write.format("pydelta")`.
 
     DeltaWriter.open (driver: plan_write) -> write (tasks: write_files) -> commit (driver, another process: commit_write)
 
@@ -32,7 +32,7 @@ class TaskFiles(WriterCommitMessage):
 
 
 class DeltaWriter(DataSourceArrowWriter):
-    """One save. plan: None when there is nothing to do, as mode `ignore` found a table."""
+    """One save. plan: None when there is nothing to do: mode `ignore` found a table, or the table has the write already."""
 
     def __init__(self, options: WriteOptions, plan: WritePlan | None) -> None:
         self._options = options

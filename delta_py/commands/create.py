@@ -16,9 +16,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from delta_py.commit.transaction import Transaction
-from delta_py.errors import InvalidOptionError, SchemaMismatchError
+from delta_py.errors import InvalidOptionError, SchemaMismatchError, UnsupportedTableFeatureError
 from delta_py.protocol import column_mapping
-from delta_py.protocol.actions import Metadata, Protocol
+from delta_py.protocol.actions import DomainMetadata, Metadata, Protocol
+from delta_py.protocol.clustering import clustering_columns, clustering_domain
 from delta_py.protocol.features import (
     FEATURES,
     READER_FEATURES_VERSION,
@@ -51,6 +52,7 @@ class TableDefinition:
 
     protocol: Protocol
     metadata: Metadata
+    domains: tuple[DomainMetadata, ...] = ()
 
     @property
     def config(self) -> TableConfig:
@@ -61,19 +63,26 @@ def define_table(
     schema: StructType,
     *,
     partition_by: Sequence[str] = (),
+    cluster_by: Sequence[str] = (),
     name: str | None = None,
     description: str | None = None,
     configuration: Mapping[str, str] | None = None,
 ) -> TableDefinition:
     """The definition of a new table that this library can write.
 
-    partition_by: column names in order, any case. configuration: table properties, those of Delta and any others.
+    partition_by, cluster_by: column names in order, any case; not both. configuration: table properties, those of Delta and any others.
     Raises SchemaMismatchError for names or a partitioning that no table can have, InvalidOptionError for a property that
     is unknown, internal or has a senseless value, UnsupportedTableFeatureError for a table that could not be written.
     """
+    if partition_by and cluster_by:
+        raise SchemaMismatchError(
+            f"A table is either partitioned ({', '.join(partition_by)}) or clustered ({', '.join(cluster_by)}). Choose one.",
+            error_class="DELTA_CLUSTER_BY_WITH_PARTITIONED_BY",
+            sql_state="42613",
+        )
     asked, features = _split_configuration(configuration or {})
     mode = column_mapping.mode(Properties(asked))
-    partitions = _check_schema(schema, partition_by, mode, Properties(asked))
+    partitions = check_schema(schema, partition_by, mode, Properties(asked))
     if mode != "none":
         schema, last_id = column_mapping.assign(schema, lambda _: f"col-{uuid.uuid4()}")
         asked[column_mapping.MAX_ID_PROPERTY] = str(last_id)
@@ -92,7 +101,10 @@ def define_table(
         description=description,
         created_time_ms=time.time_ns() // 1_000_000,
     )
-    definition = TableDefinition(_protocol(schema, Properties(asked), features, (versions[0], versions[1])), metadata)
+    domains = (clustering_domain(schema, cluster_by, mode),) if cluster_by else ()
+    if cluster_by:
+        features |= {"clustering"}
+    definition = TableDefinition(_protocol(schema, Properties(asked), features, (versions[0], versions[1])), metadata, domains)
     definition.config.require(Operation.WRITE)
     return definition
 
@@ -105,19 +117,21 @@ def create_table(store: ObjectStore, definition: TableDefinition) -> int:
     metadata = definition.metadata
     parameters = {
         "partitionBy": list(metadata.partition_columns),
-        "clusterBy": [],
+        "clusterBy": list(clustering_columns(definition.config.schema, next(iter(definition.domains), None))),
         "description": metadata.description,
         "isManaged": "false",
         "properties": dict(metadata.configuration),
     }
     transaction = Transaction(None, store=store).set_protocol(definition.protocol).set_metadata(metadata)
+    for domain in definition.domains:
+        transaction.set_domain(domain)
     return transaction.commit("CREATE TABLE", parameters)
 
 
 # ---------------------------------------------------------------- schema and partitioning
 
 
-def _check_schema(schema: StructType, partition_by: Sequence[str], mode: str, properties: Properties) -> tuple[str, ...]:
+def check_schema(schema: StructType, partition_by: Sequence[str], mode: str, properties: Properties) -> tuple[str, ...]:
     """The partition columns in the schema's spelling, after all checks."""
     if not schema.fields:
         raise SchemaMismatchError("A table needs at least one column.", error_class="DELTA_EMPTY_DATA", sql_state="428GU")
@@ -306,7 +320,7 @@ def _protocol(schema: StructType, properties: Properties, asked: Iterable[str], 
     )
     base = Protocol(reader, writer, *empty_lists)
     implied = supported_features(base)
-    wanted = _with_needs({*_features_in_use(schema, properties), *asked})
+    wanted = _with_needs({*features_in_use(schema, properties), *asked})
     if wanted <= implied and reader < READER_FEATURES_VERSION and writer < WRITER_FEATURES_VERSION:
         return base
     names = wanted | implied | {"appendOnly", "invariants"}
@@ -320,7 +334,7 @@ def _protocol(schema: StructType, properties: Properties, asked: Iterable[str], 
     )
 
 
-def _features_in_use(schema: StructType, properties: Properties) -> set[str]:
+def features_in_use(schema: StructType, properties: Properties) -> set[str]:
     types = list(all_types(schema))
     by_type = {"timestampNtz": TIMESTAMP_NTZ, "variantType": VARIANT}
     used = {feature for feature, kind in by_type.items() if kind in types}
@@ -333,6 +347,27 @@ def _features_in_use(schema: StructType, properties: Properties) -> set[str]:
     compat = {f"icebergCompatV{n}" for n in (1, 2, 3) if properties.boolean(f"delta.enableIcebergCompatV{n}")}
     finished = (row for row in FEATURES.values() if row.stands_for is None and row.enabled_by is not None)
     return used | compat | {row.name for row in finished if row.enabled_by is not None and properties.boolean(row.enabled_by)}
+
+
+def raised_protocol(current: Protocol, schema: StructType, properties: Properties) -> Protocol:
+    """The protocol of a table that gets this schema and these properties: the present one, if it has the features already.
+
+    Raises UnsupportedTableFeatureError (DELTA_FEATURES_REQUIRE_MANUAL_ENABLEMENT) for a feature that locks out clients which
+    can use the table today: that is the owner's decision, not a write's.
+    Protocol: Table Features for New and Existing Tables.
+    """
+    lacking = _with_needs(features_in_use(schema, properties)) - supported_features(current)
+    if not lacking:
+        return current
+    raise UnsupportedTableFeatureError(
+        f"The new schema needs the table features {', '.join(sorted(lacking))}, which the table does not support; clients "
+        "without them could not use it any more. Nothing was written. Enable each with the table property "
+        + ", ".join(f"delta.feature.{name} = supported" for name in sorted(lacking))
+        + ", or leave the columns out.",
+        error_class="DELTA_FEATURES_REQUIRE_MANUAL_ENABLEMENT",
+        sql_state="56038",
+        features=sorted(lacking),
+    )
 
 
 def _with_needs(features: set[str]) -> set[str]:

@@ -1,4 +1,4 @@
-"""Writing rows to a table: create and append.
+"""Writing rows to a table: create, append, overwrite all or a part of it.
 
     write_delta("/data/events", frame, mode="append", partition_by=["day"]) -> version
 
@@ -11,12 +11,22 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
 
 from delta_py.commands.create import TableDefinition, define_table
+from delta_py.commands.evolve import changed_metadata
+from delta_py.commands.overwrite import (
+    Overwrites,
+    check_overwrite_options,
+    needs_change_files,
+    replaced_files,
+    what_is_overwritten,
+)
+from delta_py.commands.request import WriteRequest
+from delta_py.commit.conflicts import IsolationLevel
 from delta_py.commit.transaction import Transaction
 from delta_py.errors import (
     DeltaError,
@@ -24,13 +34,14 @@ from delta_py.errors import (
     SchemaMismatchError,
     TableAlreadyExistsError,
     TableNotFoundError,
-    UnsupportedOperationError,
 )
-from delta_py.protocol.actions import Metadata
-from delta_py.protocol.schema import StructType, from_arrow_schema, to_arrow_schema
+from delta_py.protocol.actions import Metadata, Protocol
+from delta_py.protocol.clustering import CLUSTERING_DOMAIN, clustering_columns, clustering_paths
+from delta_py.protocol.schema import Path, StructType, from_arrow_schema, to_arrow_schema
+from delta_py.protocol.table_config import TableConfig
 from delta_py.snapshot import Snapshot
 from delta_py.storage.store import ObjectStore, open_store
-from delta_py.write.conform import Conformer, WriteState, write_state
+from delta_py.write.conform import Conformer, WriteState, compression_codec, write_state
 from delta_py.write.files import WrittenFiles, delete_files, delete_files_of, write_files
 
 _MODES = {
@@ -47,49 +58,20 @@ _STRAGGLER_ROUNDS, _STRAGGLER_WAIT_SECONDS = 3, 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class WriteRequest:
-    """What a caller asks for. mode: error (or errorifexists), append, ignore, overwrite, in any case of letters.
-
-    partition_by, cluster_by: None where nothing was said. name, description, configuration: of a table that the write
-    creates. merge_schema: add the data's new columns to the table; overwrite_schema: give it the data's schema (overwrite).
-    replace_where: SQL; overwrite only the rows for which it is true. partition_overwrite_mode: `static`, or `dynamic` to
-    overwrite only the partitions that the data has. txn_app_id, txn_version: both or none; a write that the table has
-    recorded already does nothing. data_change: False says that the rows are only arranged anew.
-    max_records_per_file, target_file_bytes, compression: None for what the table says. isolation_level: for this write
-    only. time_zone: of the session, in which texts and times are turned into each other.
-    """
-
-    mode: str = "error"
-    partition_by: Sequence[str] | None = None
-    name: str | None = None
-    description: str | None = None
-    configuration: Mapping[str, str] | None = None
-    cluster_by: Sequence[str] | None = None
-    merge_schema: bool = False
-    overwrite_schema: bool = False
-    replace_where: str | None = None
-    partition_overwrite_mode: str = "static"
-    txn_app_id: str | None = None
-    txn_version: int | None = None
-    user_metadata: str | None = None
-    data_change: bool = True
-    max_records_per_file: int | None = None
-    target_file_bytes: int | None = None
-    compression: str | None = None
-    isolation_level: str | None = None
-    time_zone: str = "UTC"
-
-
-@dataclass(frozen=True, slots=True)
 class WritePlan:
     """A write that may go ahead. Small and picklable.
 
-    state: for the tasks. definition: of the table that the commit creates, None for a table that exists.
+    state: for the tasks. mode: as the history names it. definition: of the table that the commit creates, None for a table
+    that exists. metadata, protocol: what the commit changes of a table that exists, or None. overwrites: what is replaced.
     """
 
+    request: WriteRequest
     state: WriteState
     mode: str
-    definition: TableDefinition | None
+    definition: TableDefinition | None = None
+    metadata: Metadata | None = None
+    protocol: Protocol | None = None
+    overwrites: Overwrites = Overwrites.NOTHING
 
 
 def write_delta(
@@ -102,23 +84,30 @@ def write_delta(
     description: str | None = None,
     configuration: Mapping[str, str] | None = None,
     store: ObjectStore | None = None,
+    **options: Any,
 ) -> int:
-    """Write all rows of `data` in one commit, and return the table's version: the new one, or for mode ignore the newest.
+    """Write all rows of `data` in one commit, and return the table's version: the new one, or, when there was nothing to do
+    (mode ignore, a transaction that is recorded already), the newest.
 
     data: anything with an Arrow stream (pyarrow, polars, duckdb, ...) or a pandas DataFrame (its index is left out).
         It is read once, as a stream.
-    mode: error (a table that is there is an error), append (creates it if need be), ignore (does nothing if it is there).
-    partition_by: columns of a new table; for a table that is there they must be its own.
+    mode: error (a table that is there is an error), append (creates it if need be), ignore (does nothing if it is there),
+        overwrite (replaces all rows, or those that replace_where or partition_overwrite_mode="dynamic" tell).
+    partition_by: columns of a new table; for a table that is there they must be its own, unless overwrite_schema is true.
     name, description, configuration: of a new table; for a table that is there they must be what it has already.
     store: the storage to use instead of the one that the path's scheme means.
+    options: the other fields of WriteRequest: merge_schema, overwrite_schema, replace_where, partition_overwrite_mode,
+        txn_app_id and txn_version, user_metadata, data_change, max_records_per_file, target_file_bytes, compression,
+        isolation_level, cluster_by, time_zone.
     Raises TableAlreadyExistsError, SchemaMismatchError, InvariantViolationError, UnsupportedTableFeatureError,
-    UnsupportedOperationError for overwrite; DeltaConcurrentModificationException and CommitOutcomeUnknownError as
+    InvalidOptionError, UnsupportedOperationError; DeltaConcurrentModificationException and CommitOutcomeUnknownError as
     Transaction.commit. Unless the outcome is unknown nothing is left behind after an error.
     """
     store = store or open_store(path)
     reader = _arrow_stream(data)
     partitions = [partition_by] if isinstance(partition_by, str) else partition_by
-    plan = plan_write(store, from_arrow_schema(reader.schema), WriteRequest(mode, partitions, name, description, configuration))
+    request = WriteRequest(mode, partitions, name, description, configuration, **options)
+    plan = plan_write(store, from_arrow_schema(reader.schema), request)
     if isinstance(plan, int):
         return plan
     Conformer(plan.state, reader.schema)  # a schema that does not fit is an error even when there are no rows
@@ -140,22 +129,21 @@ def _arrow_stream(data: Any) -> pa.RecordBatchReader:
     return pa.RecordBatchReader.from_stream(data)
 
 
-# ---------------------------------------------------------------- driver
+# ---------------------------------------------------------------- driver: before the tasks
 
 
 def plan_write(store: ObjectStore, data_schema: StructType, request: WriteRequest) -> WritePlan | int:
     """Decide what a write of rows with this schema means now.
 
-    Returns the plan; or, when there is nothing to do because mode is ignore and the table is there, its newest version.
-    Raises as write_delta, before any file is written.
+    Returns the plan; or, when there is nothing to do because mode is ignore and the table is there, or because the table
+    has recorded the request's transaction, its newest version. Raises as write_delta, before any file is written.
     """
     mode = _MODES.get(request.mode.lower())
     if mode is None:
-        raise InvalidOptionError(f"There is no write mode {request.mode!r}. Use error, append or ignore.", mode=request.mode)
-    if mode == "Overwrite":
-        raise UnsupportedOperationError(
-            "Mode overwrite is not supported by this version. Nothing was written. Use append, or a new path."
+        raise InvalidOptionError(
+            f"There is no write mode {request.mode!r}. Use error, append, overwrite or ignore.", mode=request.mode
         )
+    _check_request(request, mode)
     try:
         snapshot = Snapshot.load(store)
     except TableNotFoundError:
@@ -166,26 +154,80 @@ def plan_write(store: ObjectStore, data_schema: StructType, request: WriteReques
             "Use mode append to add the rows to it, or choose another path.",
             path=store.root,
         )
-    return snapshot.version if mode == "Ignore" else _plan_append(snapshot, data_schema, request)
+    if mode == "Ignore" or _is_recorded(snapshot, request):
+        return snapshot.version
+    return plan_change(snapshot, data_schema, request, mode)
+
+
+def _check_request(request: WriteRequest, mode: str) -> None:
+    """Raises InvalidOptionError for options that contradict each other or the mode."""
+    if (request.txn_app_id is None) != (request.txn_version is None):
+        raise InvalidOptionError("txnAppId and txnVersion go together: give both, or none.", option="txnVersion")
+    if request.max_records_per_file is not None and request.max_records_per_file <= 0:
+        raise InvalidOptionError(f"maxRecordsPerFile is {request.max_records_per_file}; it must be at least 1.")
+    if request.target_file_bytes is not None and request.target_file_bytes <= 0:
+        raise InvalidOptionError(f"targetFileSize is {request.target_file_bytes}; it must be at least 1.")
+    if request.isolation_level is not None:
+        IsolationLevel.parse(request.isolation_level)
+    check_overwrite_options(request, mode == "Overwrite")
+
+
+def _is_recorded(snapshot: Snapshot, request: WriteRequest) -> bool:
+    if request.txn_app_id is None or request.txn_version is None:
+        return False
+    found = snapshot.set_transactions().get(request.txn_app_id)
+    return found is not None and found.version >= request.txn_version
 
 
 def _plan_create(store: ObjectStore, data_schema: StructType, request: WriteRequest, mode: str) -> WritePlan:
     definition = define_table(
         data_schema,
         partition_by=request.partition_by or (),
+        cluster_by=request.cluster_by or (),
         name=request.name,
         description=request.description,
         configuration=request.configuration,
     )
-    return WritePlan(write_state(definition.config, store.root, read_version=-1), mode, definition)
+    state = _tuned(write_state(definition.config, store.root, read_version=-1), request)
+    for domain in definition.domains:
+        state = replace(state, stats_columns=_with_paths(state.stats_columns, clustering_paths(domain)))
+    return WritePlan(request, state, mode, definition)
 
 
-def _plan_append(snapshot: Snapshot, data_schema: StructType, request: WriteRequest) -> WritePlan:
-    state = write_state(snapshot.config, snapshot.table_root, snapshot.version)
+def plan_change(snapshot: Snapshot, data_schema: StructType, request: WriteRequest, mode: str) -> WritePlan:
+    """As plan_write, for a table that is there."""
+    metadata, protocol = changed_metadata(snapshot, data_schema, request)
+    config = TableConfig(protocol or snapshot.protocol, metadata or snapshot.metadata)
+    state = _tuned(write_state(config, snapshot.table_root, snapshot.version), request)
     _check_partitioning(state, request.partition_by)
+    _check_clustering(snapshot, request.cluster_by)
     _check_same_metadata(snapshot.metadata, request)
     Conformer(state, to_arrow_schema(data_schema))
-    return WritePlan(state, "Append", None)
+    overwrites = what_is_overwritten(config, request, mode == "Overwrite")
+    state = replace(
+        state,
+        stats_columns=_with_paths(state.stats_columns, clustering_paths(snapshot.domain_metadata().get(CLUSTERING_DOMAIN))),
+        replace_where=request.replace_where,
+        insert_changes=overwrites is Overwrites.MATCHING_ROWS and needs_change_files(config, request),
+    )
+    return WritePlan(request, state, mode, None, metadata, protocol, overwrites)
+
+
+def _with_paths(stats_columns: tuple[Path, ...], needed: Sequence[Path]) -> tuple[Path, ...]:
+    """Protocol: Writer Requirements for Clustered Table."""
+    return (*stats_columns, *(path for path in needed if path not in stats_columns))
+
+
+def _tuned(state: WriteState, request: WriteRequest) -> WriteState:
+    """The state with what the request says of files."""
+    return replace(
+        state,
+        data_change=request.data_change,
+        max_records_per_file=request.max_records_per_file,
+        time_zone=request.time_zone,
+        compression=state.compression if request.compression is None else compression_codec(request.compression),
+        target_file_bytes=request.target_file_bytes or state.target_file_bytes,
+    )
 
 
 def _check_partitioning(state: WriteState, partition_by: Sequence[str] | None) -> None:
@@ -193,7 +235,7 @@ def _check_partitioning(state: WriteState, partition_by: Sequence[str] | None) -
         return
     raise SchemaMismatchError(
         f"The table is partitioned by ({', '.join(state.partition_columns)}), the write asks for ({', '.join(partition_by)}). "
-        "Leave the partition columns out, or name the table's own.",
+        "Leave the partition columns out, or name the table's own; mode overwrite with overwriteSchema changes them.",
         error_class="DELTA_METADATA_MISMATCH",
         sql_state="42KDG",
         table_partitions=list(state.partition_columns),
@@ -201,8 +243,23 @@ def _check_partitioning(state: WriteState, partition_by: Sequence[str] | None) -
     )
 
 
+def _check_clustering(snapshot: Snapshot, cluster_by: Sequence[str] | None) -> None:
+    if cluster_by is None:
+        return
+    columns = clustering_columns(snapshot.schema, snapshot.domain_metadata().get(CLUSTERING_DOMAIN))
+    if [name.lower() for name in cluster_by] != [name.lower() for name in columns]:
+        raise SchemaMismatchError(
+            f"The table is clustered by ({', '.join(columns)}), the write asks for ({', '.join(cluster_by)}). Leave clusterBy "
+            "out, or name the table's own columns.",
+            error_class="DELTA_CLUSTERING_COLUMNS_MISMATCH",
+            sql_state="42P10",
+            table_clustering=list(columns),
+            asked=list(cluster_by),
+        )
+
+
 def _check_same_metadata(metadata: Metadata, request: WriteRequest) -> None:
-    """An append changes no metadata: what it names must hold already."""
+    """A write into a table that is there does not change its name and properties: what it names must hold already."""
     found = {name.lower(): value for name, value in metadata.configuration.items()}
     differing = [name for name, value in (request.configuration or {}).items() if found.get(name.lower()) != value]
     if request.name is not None and request.name != metadata.name:
@@ -211,7 +268,7 @@ def _check_same_metadata(metadata: Metadata, request: WriteRequest) -> None:
         differing.append("description")
     if differing:
         raise SchemaMismatchError(
-            f"The table exists, and its {', '.join(differing)} differ from what the write asks for. An append does not change "
+            f"The table exists, and its {', '.join(differing)} differ from what the write asks for. A write does not change "
             "them: leave them out.",
             error_class="DELTA_METADATA_MISMATCH",
             sql_state="42KDG",
@@ -219,26 +276,60 @@ def _check_same_metadata(metadata: Metadata, request: WriteRequest) -> None:
         )
 
 
-def commit_write(store: ObjectStore, plan: WritePlan, parts: Iterable[WrittenFiles], *, user_metadata: str | None = None) -> int:
-    """Commit what the tasks of a planned write have written; returns the version. Raises as Transaction.commit.
+# ---------------------------------------------------------------- driver: after the tasks
 
-    user_metadata: text for the history.
-    """
+
+def commit_write(store: ObjectStore, plan: WritePlan, parts: Iterable[WrittenFiles]) -> int:
+    """Commit what the tasks of a planned write have written; returns the version. Raises as Transaction.commit."""
     written = WrittenFiles.of_all(parts)
-    transaction = _transaction(store, plan, written)
-    metrics = {"numFiles": len(written.adds), "numOutputRows": written.row_count, "numOutputBytes": written.size_bytes}
-    parameters = {"mode": plan.mode, "partitionBy": list(plan.state.partition_columns)}
-    return transaction.add(written).commit("WRITE", parameters, metrics=metrics, user_metadata=user_metadata)
-
-
-def _transaction(store: ObjectStore, plan: WritePlan, written: WrittenFiles) -> Transaction:
-    if plan.definition is not None:
-        return Transaction(None, store=store).set_protocol(plan.definition.protocol).set_metadata(plan.definition.metadata)
+    request = plan.request
     try:
-        return Transaction(Snapshot.load(store, version=plan.state.read_version))
+        transaction = _transaction(store, plan)
+        replaced = WrittenFiles()
+        if not transaction.is_recorded:
+            replaced = replaced_files(transaction, plan.overwrites, plan.state, written, store)
     except (DeltaError, OSError):
         delete_files(store, written.new_paths)
         raise
+    metrics = {"numFiles": len(written.adds), "numOutputRows": written.row_count, "numOutputBytes": written.size_bytes}
+    if plan.overwrites is not Overwrites.NOTHING:
+        metrics |= {
+            "numRemovedFiles": len(replaced.removes),
+            "numRemovedBytes": sum(remove.size_bytes or 0 for remove in replaced.removes),
+        }
+    return (
+        transaction.add(written)
+        .add(replaced)
+        .commit("WRITE", _parameters(plan), metrics=metrics, user_metadata=request.user_metadata)
+    )
+
+
+def _parameters(plan: WritePlan) -> dict[str, Any]:
+    parameters: dict[str, Any] = {"mode": plan.mode, "partitionBy": list(plan.state.partition_columns)}
+    if plan.overwrites is Overwrites.MATCHING_ROWS:
+        parameters["predicate"] = [plan.request.replace_where]
+    if plan.overwrites is Overwrites.PARTITIONS:
+        parameters["partitionOverwriteMode"] = "dynamic"
+    return parameters
+
+
+def _transaction(store: ObjectStore, plan: WritePlan) -> Transaction:
+    request = plan.request
+    isolation = None if request.isolation_level is None else IsolationLevel.parse(request.isolation_level)
+    if plan.definition is not None:
+        transaction = Transaction(None, store=store, isolation=isolation)
+        transaction.set_protocol(plan.definition.protocol).set_metadata(plan.definition.metadata)
+        for domain in plan.definition.domains:
+            transaction.set_domain(domain)
+    else:
+        transaction = Transaction(Snapshot.load(store, version=plan.state.read_version), isolation=isolation)
+        if plan.metadata is not None:
+            transaction.set_metadata(plan.metadata)
+        if plan.protocol is not None:
+            transaction.set_protocol(plan.protocol)
+    if request.txn_app_id is not None and request.txn_version is not None:
+        transaction.set_transaction(request.txn_app_id, request.txn_version)
+    return transaction
 
 
 def abort_write(

@@ -1,6 +1,7 @@
 """One optimistic transaction: what will be written, and how it becomes a version of the table.
 
     Transaction(snapshot).add(written).commit("WRITE", {"mode": "Append"}) -> version
+    transaction.scan(predicate)        # the files that may hold the rows, remembered for the conflict check
 
 The commit is prepared once and tried by put-if-absent; on a lost race the commits since are read, checked
 (conflicts.rebase) and followed. A confirmation that got lost is recognised by the txnId in our own commitInfo.
@@ -13,7 +14,7 @@ import logging
 import random
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -24,7 +25,9 @@ import orjson
 from delta_py.commit.conflicts import (
     NEW_TABLE,
     ROW_TRACKING_DOMAIN,
+    IsolationLevel,
     PreparedCommit,
+    ReadSet,
     WinningCommit,
     num_records,
     rebase,
@@ -38,10 +41,14 @@ from delta_py.errors import (
     DeltaError,
     UnsupportedOperationError,
 )
+from delta_py.expressions.to_sql import to_sql
+from delta_py.expressions.tree import Expression
 from delta_py.log.writer import LogWriter, Outcome
-from delta_py.protocol.actions import Action, Metadata, Protocol
+from delta_py.protocol.actions import Action, AddFile, DomainMetadata, Metadata, Protocol, SetTransaction
 from delta_py.protocol.paths import LOG_DIRECTORY, commit_file_name
+from delta_py.protocol.schema import StructType
 from delta_py.protocol.table_config import TableConfig
+from delta_py.read.scan import FilePruner, Scan, ScanOptions, plan_scan
 from delta_py.snapshot import Snapshot
 from delta_py.storage.store import ObjectStore
 from delta_py.write.files import WrittenFiles, delete_files
@@ -64,9 +71,10 @@ class RetryPolicy:
 
 
 class Transaction:
-    """Collects what one commit will hold.
+    """Collects what one commit depends on and what it will hold.
 
     snapshot: the version that was read; None for a new table, which then needs `store`, set_protocol and set_metadata.
+    isolation: None for the table's own (delta.isolationLevel, by default Serializable).
     clock_ms: ms since 1970; sleep: seconds. Both are for tests and simulations.
     """
 
@@ -75,17 +83,61 @@ class Transaction:
         snapshot: Snapshot | None,
         *,
         store: ObjectStore | None = None,
+        isolation: IsolationLevel | None = None,
         policy: RetryPolicy | None = None,
         clock_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         found = snapshot.store if snapshot is not None else store
         assert found is not None, "a new table needs a store"
-        self._snapshot, self._store = snapshot, found
+        self._snapshot, self._store, self._isolation = snapshot, found, isolation
         self._policy, self._clock_ms, self._sleep = policy or RetryPolicy(), clock_ms, sleep
+        self._reads = _Reads()
         self._parts: list[WrittenFiles] = []
         self._protocol: Protocol | None = None
         self._metadata: Metadata | None = None
+        self._transactions: dict[str, SetTransaction] = {}
+        self._domains: dict[str, DomainMetadata] = {}
+
+    @property
+    def config(self) -> TableConfig:
+        """The table as it will be after the commit."""
+        return self._config()
+
+    # ------------------------------------------------------------ what it depends on
+
+    def scan(
+        self,
+        predicate: Expression | None = None,
+        columns: Sequence[str] | StructType | None = None,
+        options: ScanOptions | None = None,
+    ) -> Scan:
+        """plan_scan of the snapshot. Its files and the rows that the predicate speaks of (None: all rows) are remembered:
+        whoever removes the files or adds such rows meanwhile is a conflict."""
+        assert self._snapshot is not None, "a table that is not there has no rows"
+        scan = plan_scan(self._snapshot, columns, predicate, options)
+        self.read_rows(predicate, options)
+        self.read_files(scan.paths())
+        return scan
+
+    def read_rows(self, predicate: Expression | None = None, options: ScanOptions | None = None) -> Self:
+        """The commit depends on the rows for which the predicate is true; None: on all rows."""
+        assert self._snapshot is not None, "a table that is not there has no rows"
+        self._reads.add_rows(self._snapshot.config, predicate, options or ScanOptions())
+        return self
+
+    def read_files(self, paths: Iterable[str]) -> Self:
+        """The commit depends on these data files being there."""
+        self._reads.paths.update(paths)
+        return self
+
+    def read_transaction(self, app_id: str) -> int | None:
+        """The newest transaction version that the table has recorded for the application; None for none."""
+        self._reads.app_ids.add(app_id)
+        found = None if self._snapshot is None else self._snapshot.set_transactions().get(app_id)
+        return None if found is None else found.version
+
+    # ------------------------------------------------------------ what it will hold
 
     def add(self, written: WrittenFiles) -> Self:
         self._parts.append(written)
@@ -99,6 +151,23 @@ class Transaction:
         self._metadata = metadata
         return self
 
+    def set_domain(self, domain: DomainMetadata) -> Self:
+        self._domains[domain.domain] = domain
+        return self
+
+    def set_transaction(self, app_id: str, version: int) -> Self:
+        """Record that the application's transaction is part of this commit. If the table has recorded it, or a newer one of
+        the application, already, `commit` does nothing.
+        Protocol: Transaction Identifiers."""
+        self._transactions[app_id] = SetTransaction(app_id, version, self._clock_ms())
+        return self
+
+    @property
+    def is_recorded(self) -> bool:
+        """Whether one of the transactions that this commit would record is in the table at the version read."""
+        recorded = {app_id: self.read_transaction(app_id) for app_id in self._transactions}
+        return any(found is not None and found >= self._transactions[app_id].version for app_id, found in recorded.items())
+
     def commit(
         self,
         operation: str,
@@ -107,7 +176,8 @@ class Transaction:
         metrics: Mapping[str, int] | None = None,
         user_metadata: str | None = None,
     ) -> int:
-        """Make it a version of the table; returns the version.
+        """Make it a version of the table; returns the version. When its transaction is recorded already, nothing is
+        committed, the data files are deleted, and the version that was read is returned.
 
         parameters, metrics: of the operation, for the history. user_metadata: text for the history.
         Raises DeltaConcurrentModificationException when another writer's commit forbids ours, and errors of the rules on
@@ -118,6 +188,9 @@ class Transaction:
         try:
             config = self._config()
             writer = LogWriter(self._store, config)
+            if self._snapshot is not None and self.is_recorded:
+                delete_files(self._store, written.new_paths)
+                return self._snapshot.version
             prepared = self._prepare(config, written, self._commit_info(operation, parameters, metrics, user_metadata))
         except (DeltaError, OSError):
             delete_files(self._store, written.new_paths)
@@ -157,14 +230,17 @@ class Transaction:
     def _prepare(self, config: TableConfig, written: WrittenFiles, info: dict[str, Any]) -> PreparedCommit:
         """Check the rules on the whole action set, and bring it into the form in which it is tried."""
         _check_actions(config, written)
+        if self._domains and not config.feature("domainMetadata"):
+            raise UnsupportedOperationError(
+                f"The metadata domain {min(self._domains)} was to be set, and the table does not support domain metadata. "
+                "Nothing was committed. Enable the table feature domainMetadata first.",
+                error_class="DELTA_DOMAIN_METADATA_NOT_SUPPORTED",
+                sql_state="0A000",
+                domains=sorted(self._domains),
+            )
         snapshot = self._snapshot
         read_version = NEW_TABLE if snapshot is None else snapshot.version
-        blind = (
-            not written.removes and not written.cdc and (snapshot is None or (self._protocol is None and self._metadata is None))
-        )
-        info["isolationLevel"] = config.properties.get("delta.isolationLevel") or "Serializable"
-        info["isBlindAppend"] = blind
-        return PreparedCommit(
+        prepared = PreparedCommit(
             version=read_version + 1,
             read_version=read_version,
             txn_id=str(uuid.uuid4()),
@@ -174,11 +250,24 @@ class Transaction:
             adds=written.adds,
             removes=written.removes,
             cdc=written.cdc,
-            is_blind_append=blind,
+            transactions=tuple(self._transactions.values()),
+            domains=tuple(self._domains.values()),
+            reads=self._reads.as_read_set(),
+            isolation=self._isolation_level(config, written),
             in_commit_timestamps=config.enabled("inCommitTimestamp"),
             previous_timestamp_ms=None if snapshot is None else snapshot.timestamp_ms,
             row_id_high_water_mark=self._row_id_mark(config),
         )
+        info["isolationLevel"] = prepared.isolation.value
+        info["isBlindAppend"] = prepared.is_blind_append
+        return prepared
+
+    def _isolation_level(self, config: TableConfig, written: WrittenFiles) -> IsolationLevel:
+        """A commit that changes no rows needs only that the files which it replaces are still there."""
+        changes = [add.data_change for add in written.adds] + [remove.data_change for remove in written.removes]
+        if changes and not any(changes):
+            return IsolationLevel.SNAPSHOT_ISOLATION
+        return self._isolation or IsolationLevel.parse(config.properties.get("delta.isolationLevel") or "Serializable")
 
     def _row_id_mark(self, config: TableConfig) -> int | None:
         if not config.feature("rowTracking") or config.properties.boolean("delta.rowTrackingSuspended"):
@@ -262,6 +351,30 @@ def _too_many_attempts(attempts: int, prepared: PreparedCommit) -> ConcurrentWri
         sql_state="40000",
         attempts=attempts,
     )
+
+
+# ---------------------------------------------------------------- what was read
+
+
+class _Reads:
+    """A ReadSet in the making."""
+
+    def __init__(self) -> None:
+        self.paths: set[str] = set()
+        self.app_ids: set[str] = set()
+        self._predicates: list[str] = []
+        self._pruners: list[FilePruner] = []
+
+    def add_rows(self, config: TableConfig, predicate: Expression | None, options: ScanOptions) -> None:
+        self._predicates.append("true" if predicate is None else to_sql(predicate))
+        self._pruners.append(FilePruner.of(config, predicate, options))
+
+    def as_read_set(self) -> ReadSet:
+        may_match = self._may_match if self._pruners else None
+        return ReadSet(tuple(self._predicates), may_match, frozenset(self.paths), frozenset(self.app_ids))
+
+    def _may_match(self, adds: Sequence[AddFile]) -> Sequence[bool]:
+        return [any(answers) for answers in zip(*(pruner.may_match(adds) for pruner in self._pruners), strict=True)]
 
 
 # ---------------------------------------------------------------- rules on a commit's actions

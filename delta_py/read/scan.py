@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,8 @@ import pyarrow.compute as pc
 from delta_py.errors import SchemaMismatchError
 from delta_py.expressions.skipping import columns_with_stats, is_exact_on_partitions, keep_mask
 from delta_py.expressions.tree import Column, Expression, columns_of, conjunction, conjuncts, transform_columns
-from delta_py.log.reader import FILE_SCHEMA
+from delta_py.log.reader import FILE_SCHEMA, PARTITION_VALUES_TYPE
+from delta_py.protocol.actions import AddFile
 from delta_py.protocol.column_mapping import physical_path, to_physical
 from delta_py.protocol.deletion_vectors import DeletionVectorDescriptor
 from delta_py.protocol.partition_values import parse_partition_values
@@ -36,7 +38,7 @@ from delta_py.protocol.schema import (
     StructType,
     find_path,
 )
-from delta_py.protocol.stats import FileStats, unknown_stats
+from delta_py.protocol.stats import FileStats, parse_stats, unknown_stats
 from delta_py.protocol.table_config import TableConfig
 from delta_py.read.char_padding import is_char, pad, padded_chars
 from delta_py.read.scan_state import METADATA_FIELDS, ColumnSource, ScanColumn, ScanFile, ScanState
@@ -95,6 +97,13 @@ class Scan:
     def output_schema(self) -> StructType:
         return StructType(tuple(column.logical for column in self.state.columns))
 
+    def paths(self) -> list[str]:
+        """The paths of the files, decoded."""
+        if isinstance(self.files, tuple):
+            return [file.path for file in self.files]
+        paths: list[str] = self.files["path"].to_pylist()
+        return paths
+
     def scan_files(self) -> Iterator[ScanFile]:
         if isinstance(self.files, tuple):
             yield from self.files
@@ -150,12 +159,14 @@ def _group_bounds(sizes: np.ndarray[Any, np.dtype[np.int64]], limit: int) -> lis
 @dataclass(frozen=True, slots=True)
 class ScanOptions:
     """metadata_column: offer `_metadata`. drop_rows: the scan itself must drop rows for which the predicate is not true.
-    timezone: in which partition values of timestamps without an offset are read."""
+    timezone: in which partition values of timestamps without an offset are read. keep_stats: the files carry their
+    statistics."""
 
     metadata_column: bool = False
     drop_rows: bool = False
     ignore_missing_files: bool = False
     timezone: str = "UTC"
+    keep_stats: bool = False
 
 
 def plan_scan(
@@ -172,15 +183,16 @@ def plan_scan(
     """
     options = options or ScanOptions()
     state = make_state(snapshot.config, snapshot.table_root, columns, predicate, options)
-    pruner = _Pruner.of(snapshot.config, predicate, options)
+    pruner = FilePruner.of(snapshot.config, predicate, options)
     kept, files_total, bytes_total = [], 0, 0
-    for batch in snapshot.file_batches(stats_leaves=pruner.stats_leaves):
+    schema = FILE_SCHEMA if options.keep_stats else _PLANNED_SCHEMA
+    for batch in snapshot.file_batches(stats_leaves=pruner.stats_leaves, want_stats_json=options.keep_stats):
         files_total += batch.files.num_rows
         bytes_total += pc.sum(batch.files["size"]).as_py() or 0
         files = pruner.prune(batch.files, batch.stats)
         if files.num_rows:
-            kept.append(files.drop_columns(["stats"]))
-    table = pa.Table.from_batches(kept, schema=_PLANNED_SCHEMA)
+            kept.append(files.select(schema.names))
+    table = pa.Table.from_batches(kept, schema=schema)
     report = ScanReport(files_total, bytes_total, table.num_rows, pc.sum(table["size"]).as_py() or 0)
     return Scan(state, table, report)
 
@@ -309,8 +321,8 @@ def _only_paths(own: StructField, paths: frozenset[Path]) -> StructField:
 
 
 @dataclass(frozen=True, slots=True)
-class _Pruner:
-    """Decides over batches of files. Everything in it is by physical path."""
+class FilePruner:
+    """Decides which files may hold rows for which a predicate is true. Everything in it is by physical path."""
 
     predicate: Expression | None
     partition_fields: Mapping[Path, StructField] = field(default_factory=dict)
@@ -318,7 +330,7 @@ class _Pruner:
     timezone: str = "UTC"
 
     @classmethod
-    def of(cls, config: TableConfig, predicate: Expression | None, options: ScanOptions) -> _Pruner:
+    def of(cls, config: TableConfig, predicate: Expression | None, options: ScanOptions) -> FilePruner:
         if predicate is None:
             return cls(None)
         mode, schema = config.column_mapping_mode, config.schema
@@ -335,11 +347,21 @@ class _Pruner:
         )
 
     def prune(self, files: pa.RecordBatch, stats: FileStats | None) -> pa.RecordBatch:
-        if self.predicate is None:
-            return files
+        return files if self.predicate is None else files.filter(self._mask(self.predicate, files, stats))
+
+    def may_match(self, adds: Sequence[AddFile]) -> list[bool]:
+        """For each file of a commit whether it may hold such a row."""
+        if self.predicate is None or not adds:
+            return [True] * len(adds)
+        partitions = pa.array([list(add.partition_values.items()) for add in adds], PARTITION_VALUES_TYPE)
+        stats = parse_stats(pa.array([add.stats for add in adds], pa.string()), self.stats_leaves)
+        files = pa.record_batch({"partition_values": partitions})
+        answers: list[bool] = self._mask(self.predicate, files, stats).to_pylist()
+        return answers
+
+    def _mask(self, predicate: Expression, files: pa.RecordBatch, stats: FileStats | None) -> pa.BooleanArray:
         partitions = {path: self._partition_array(files, path, own) for path, own in self.partition_fields.items()}
-        mask = keep_mask(self.predicate, stats or unknown_stats(files.num_rows), partitions)
-        return files.filter(mask)
+        return keep_mask(predicate, stats or unknown_stats(files.num_rows), partitions)
 
     def _partition_array(self, files: pa.RecordBatch, path: Path, own: StructField) -> pa.Array:
         texts = pc.map_lookup(files["partition_values"], pa.scalar(path[0]), "first")
@@ -363,7 +385,8 @@ def scan_files(files: pa.RecordBatch) -> Iterator[ScanFile]:
     """Rows of FILE_SCHEMA (stats or not) as values, for the task that reads them."""
     vectors = files["deletion_vector"].to_pylist()
     pairs = files["partition_values"].to_pylist()
-    for path, size, modified, vector, partition, row_id, row_version in zip(
+    stats = files["stats"].to_pylist() if "stats" in files.schema.names else repeat(None, files.num_rows)
+    for path, size, modified, vector, partition, row_id, row_version, stats_json in zip(
         files["path"].to_pylist(),
         files["size"].to_pylist(),
         files["modification_time"].to_pylist(),
@@ -371,6 +394,7 @@ def scan_files(files: pa.RecordBatch) -> Iterator[ScanFile]:
         pairs,
         files["base_row_id"].to_pylist(),
         files["default_row_commit_version"].to_pylist(),
+        stats,
         strict=True,
     ):
         yield ScanFile(
@@ -381,4 +405,5 @@ def scan_files(files: pa.RecordBatch) -> Iterator[ScanFile]:
             deletion_vector=None if vector is None else DeletionVectorDescriptor.from_json(vector),
             base_row_id=row_id,
             default_row_commit_version=row_version,
+            stats=stats_json,
         )

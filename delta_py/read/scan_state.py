@@ -85,7 +85,7 @@ class ScanFile:
     path: decoded; relative to the table's root, or an absolute path or URI.
     partition_values: physical column name -> text as in the log.
     deletion_vector: its rows are left out. selection: if given, only its rows are read (change data feed).
-    constants: values of CONSTANT columns for every row, by logical name.
+    constants: values of CONSTANT columns for every row, by logical name. stats: as in the log, where the plan kept them.
     """
 
     path: str
@@ -97,3 +97,4 @@ class ScanFile:
     base_row_id: int | None = None
     default_row_commit_version: int | None = None
     constants: Mapping[str, tuple[Any, DataType]] = field(default_factory=dict)
+    stats: str | None = None

@@ -40,13 +40,15 @@ from delta_py.protocol.schema import (
 from delta_py.protocol.stats_collector import StatsCollector
 from delta_py.storage.store import ObjectStore, open_store
 from delta_py.write.casts import runs
-from delta_py.write.conform import Conformer, LawfulBatch, WriteState
+from delta_py.write.conform import Conformer, LawfulBatch, WriteState, unchanged
 
 _log = logging.getLogger(__name__)
 
 _FIELD_ID = "delta.columnMapping.id"
 _SLICE_BYTES = 16 * 1024 * 1024
 _LONGEST_NAME_BYTES = 255
+CHANGE_DATA_DIRECTORY = "_change_data"
+_CHANGE_TYPE = pa.field("_change_type", pa.string())
 _FILE_CODECS = {"gzip": "gz"}  # codecs whose part of a file name is not their own name
 
 
@@ -90,18 +92,45 @@ def write_files(
     Raises what Conformer raises; StorageError when the store fails. Nothing stays behind then.
     """
     store = store or open_store(state.table_root)
-    writer = _FileSetWriter(state, store, task)
+    writers = [_FileSetWriter(state, store, task)]
+    if state.insert_changes:
+        writers.append(_FileSetWriter(state, store, task, change_type="insert"))
+    return _write_all(state, lawful_batches(state, batches), writers)
+
+
+def write_unchanged(state: WriteState, batches: Iterable[pa.RecordBatch], store: ObjectStore, *, task: int = 0) -> WrittenFiles:
+    """As write_files, for rows of this table that are only moved: they are lawful already."""
+    return _write_all(state, _unchanged(batches), [_FileSetWriter(state, store, task)])
+
+
+def write_change_files(
+    state: WriteState, batches: Iterable[pa.RecordBatch], change_type: str, store: ObjectStore, *, task: int = 0
+) -> WrittenFiles:
+    """Write rows of this table as change data. change_type: insert, delete, update_preimage or update_postimage.
+    Protocol: Add CDC File."""
+    return _write_all(state, _unchanged(batches), [_FileSetWriter(state, store, task, change_type)])
+
+
+def _write_all(state: WriteState, batches: Iterable[LawfulBatch], writers: list[_FileSetWriter]) -> WrittenFiles:
     try:
-        for batch in lawful_batches(state, batches):
-            writer.add(batch)
-        return writer.finish()
+        for batch in batches:
+            for writer in writers:
+                writer.add(batch)
+        return WrittenFiles.of_all([writer.finish() for writer in writers])
     except BaseException as error:
-        writer.abandon()
+        for writer in writers:
+            writer.abandon()
         if isinstance(error, OSError) and not isinstance(error, DeltaError):
             raise StorageError(
                 f"Writing data files of the table at {state.table_root} failed: {error}. Nothing was committed."
             ) from error
         raise
+
+
+def _unchanged(batches: Iterable[pa.RecordBatch]) -> Iterator[LawfulBatch]:
+    for batch in batches:
+        for piece in _pieces(batch):
+            yield unchanged(piece)
 
 
 def lawful_batches(state: WriteState, batches: Iterable[pa.RecordBatch]) -> Iterator[LawfulBatch]:
@@ -219,18 +248,19 @@ class _Partition:
 class _FileSetWriter:
     """Holds rows back per partition until they make a row group; opens a file when its first row group is written."""
 
-    def __init__(self, state: WriteState, store: ObjectStore, task: int) -> None:
-        self._state, self._store, self._task = state, store, task
+    def __init__(self, state: WriteState, store: ObjectStore, task: int, change_type: str | None = None) -> None:
+        self._state, self._store, self._task, self._change_type = state, store, task, change_type
         self._unique = f"{state.write_id}-{uuid.uuid4().hex[-12:]}"
         self._partition_fields = tuple(find_path(state.schema, (name,))[0] for name in state.partition_columns)
         self._file_fields = _file_fields(state)
         self._physical = StructType(tuple(to_physical(f, state.column_mapping_mode) for f in self._file_fields))
-        self._parquet_schema = pa.schema([_parquet_field(f) for f in self._physical.fields])
+        fields = [_parquet_field(f) for f in self._physical.fields]
+        self._parquet_schema = pa.schema([*fields, _CHANGE_TYPE] if change_type is not None else fields)
         self._partitions: dict[_Key, _Partition] = {}
         self._open: OrderedDict[_Key, _Partition] = OrderedDict()  # those with an open file, longest unused first
         self._waiting_bytes = 0
         self._started: list[str] = []
-        self._adds: list[AddFile] = []
+        self._finished: list[AddFile] = []
         self._row_count = 0
 
     # ------------------------------------------------------------ rows in
@@ -238,8 +268,10 @@ class _FileSetWriter:
     def add(self, lawful: LawfulBatch) -> None:
         for key, rows in split_by_partition(lawful.batch, self._partition_fields):
             arrays = [
-                _retype(rows.column(f.name), into.type) for f, into in zip(self._file_fields, self._parquet_schema, strict=True)
+                _retype(rows.column(f.name), into.type) for f, into in zip(self._file_fields, self._parquet_schema, strict=False)
             ]
+            if self._change_type is not None:
+                arrays.append(pa.repeat(self._change_type, rows.num_rows))
             self._hold(key, pa.RecordBatch.from_arrays(arrays, schema=self._parquet_schema))
         if self._waiting_bytes > self._state.buffer_bytes:
             self._make_room()
@@ -263,26 +295,38 @@ class _FileSetWriter:
     # ------------------------------------------------------------ row groups out
 
     def _write(self, partition: _Partition) -> None:
-        """The waiting rows as row groups of the partition's file."""
-        file = partition.file or self._start(partition)
+        """The waiting rows as row groups of the partition's file, and of further ones where a file may hold no more."""
         rows = partition.waiting[0] if len(partition.waiting) == 1 else pa.concat_batches(partition.waiting)
-        file.parquet.write_table(pa.Table.from_batches([rows]), row_group_size=self._state.row_group_rows)
-        file.stats.update(rows)
-        file.row_count += partition.waiting_rows
         self._waiting_bytes -= partition.waiting_bytes
         partition.waiting, partition.waiting_rows, partition.waiting_bytes = [], 0, 0
-        self._open.move_to_end(partition.key)
-        if file.sink.tell() >= self._state.target_file_bytes:
-            self._close(partition)
-        elif len(self._open) > self._state.max_open_files:
+        limit, start = self._state.max_records_per_file, 0
+        while start < rows.num_rows:
+            file = partition.file or self._start(partition)
+            room = rows.num_rows if limit is None else limit - file.row_count
+            part = rows.slice(start, room)
+            file.parquet.write_table(pa.Table.from_batches([part]), row_group_size=self._state.row_group_rows)
+            file.stats.update(part)
+            file.row_count += part.num_rows
+            start += part.num_rows
+            self._open.move_to_end(partition.key)
+            if file.sink.tell() >= self._state.target_file_bytes or file.row_count == limit:
+                self._close(partition)
+        if len(self._open) > self._state.max_open_files:
             self._close(next(iter(self._open.values())))
 
     def _start(self, partition: _Partition) -> _OpenFile:
         codec = self._state.compression
-        name = data_file_name(self._task, self._unique, len(self._started), codec=_FILE_CODECS.get(codec, codec))
+        is_change = self._change_type is not None
+        name = data_file_name(
+            self._task, self._unique, len(self._started), codec=_FILE_CODECS.get(codec, codec), change_data=is_change
+        )
         directory = partition_directory(self._physical_partition(partition.key).items())
+        if is_change:
+            directory = f"{CHANGE_DATA_DIRECTORY}/{directory}" if directory else CHANGE_DATA_DIRECTORY
         if any(len(part.encode()) > _LONGEST_NAME_BYTES for part in directory.split("/")):
-            directory = ""  # the log says which partition a file belongs to; its directory is a courtesy
+            directory = (
+                CHANGE_DATA_DIRECTORY if is_change else ""
+            )  # the log says which partition a file belongs to; its directory is a courtesy
         path = f"{directory}/{name}" if directory else name
         self._started.append(path)
         sink = self._store.open_output(path)
@@ -309,12 +353,13 @@ class _FileSetWriter:
         partition.file = None
         del self._open[partition.key]
         self._row_count += file.row_count
-        self._adds.append(
+        self._finished.append(
             AddFile(
                 path=file.path,
                 partition_values=self._physical_partition(partition.key),
                 size_bytes=size,
                 modification_time_ms=time.time_ns() // 1_000_000,
+                data_change=self._state.data_change,
                 stats=file.stats.to_json(),
             )
         )
@@ -331,9 +376,12 @@ class _FileSetWriter:
                 self._write(partition)
             if partition.file is not None:
                 self._close(partition)
-        adds = tuple(self._adds)
-        paths = tuple(add.path for add in adds)
-        return WrittenFiles(adds, row_count=self._row_count, size_bytes=sum(add.size_bytes for add in adds), new_paths=paths)
+        paths = tuple(file.path for file in self._finished)
+        if self._change_type is not None:
+            changes = tuple(AddCDCFile(file.path, file.partition_values, file.size_bytes) for file in self._finished)
+            return WrittenFiles(cdc=changes, new_paths=paths)
+        size_bytes = sum(file.size_bytes for file in self._finished)
+        return WrittenFiles(tuple(self._finished), row_count=self._row_count, size_bytes=size_bytes, new_paths=paths)
 
     def abandon(self) -> None:
         """Close what is open and delete what was begun."""

@@ -161,12 +161,6 @@ def test_write_delta_row_that_breaks_not_null_leaves_no_file(tmp_path: Path) -> 
     assert data_files(tmp_path) == before
 
 
-def test_write_delta_overwrite_is_refused_and_writes_nothing(tmp_path: Path) -> None:
-    with pytest.raises(UnsupportedOperationError, match="overwrite"):
-        write_delta(str(tmp_path / "t"), ROWS, mode="overwrite")
-    assert not (tmp_path / "t").exists()
-
-
 def test_write_delta_unknown_mode_is_refused_by_name(tmp_path: Path) -> None:
     with pytest.raises(InvalidOptionError, match="upsert"):
         write_delta(str(tmp_path), ROWS, mode="upsert")

@@ -11,19 +11,27 @@ import pytest
 
 from delta_py.commit.conflicts import (
     NEW_TABLE,
+    IsolationLevel,
     PreparedCommit,
+    ReadSet,
     WinningCommit,
     num_records,
     rebase,
     row_id_high_water_mark,
 )
 from delta_py.errors import (
+    ConcurrentAppendException,
+    ConcurrentDeleteDeleteException,
+    ConcurrentDeleteReadException,
+    ConcurrentTransactionException,
     ConcurrentWriteException,
     CorruptTableError,
     DeltaConcurrentModificationException,
+    InvalidOptionError,
     MetadataChangedException,
     ProtocolChangedException,
 )
+from delta_py.expressions.parse import parse_predicate
 from delta_py.protocol.actions import (
     AddFile,
     CommitInfo,
@@ -34,6 +42,10 @@ from delta_py.protocol.actions import (
     SetTransaction,
     action_to_line,
 )
+from delta_py.protocol.table_config import TableConfig
+from delta_py.read.scan import FilePruner, ScanOptions
+
+METADATA = Metadata("t", '{"type":"struct","fields":[]}')
 
 
 def add(path: str, rows: int = 1, **values: Any) -> AddFile:
@@ -41,60 +53,192 @@ def add(path: str, rows: int = 1, **values: Any) -> AddFile:
 
 
 def append(version: int = 5, **values: Any) -> PreparedCommit:
-    given = {"adds": (add("ours", 3), add("more", 2)), "is_blind_append": True, **values}
+    given = {"adds": (add("ours", 3), add("more", 2)), **values}
     return PreparedCommit(version, version - 1, "ours", {"operation": "WRITE"}, **given)
 
 
-def winner(version: int, *actions: Any, txn_id: str = "theirs") -> WinningCommit:
-    info = CommitInfo({"operation": "OPTIMIZE", "txnId": txn_id, "inCommitTimestamp": version * 1000})
+def winner(version: int, *actions: Any, is_blind_append: bool = False) -> WinningCommit:
+    info = CommitInfo(
+        {"operation": "OPTIMIZE", "txnId": "theirs", "isBlindAppend": is_blind_append, "inCommitTimestamp": version * 1000}
+    )
     return WinningCommit.parse(version, b"\n".join(action_to_line(a) for a in (info, *actions)) + b"\n")
 
 
-# ---------------------------------------------------------------- ours x theirs
+# ---------------------------------------------------------------- ours x theirs x isolation
 
-THEIRS = {
-    "append": [add("theirs")],
-    "delete": [RemoveFile("old")],
-    "rewrite": [RemoveFile("old"), add("theirs")],
-    "txn": [SetTransaction("app", 3)],
-    "domain": [DomainMetadata("their.domain", "{}")],
-    "nothing": [],
-    "metadata": [Metadata("t", '{"type":"struct","fields":[]}')],
-    "protocol": [Protocol(1, 2)],
-    "protocol and metadata": [Protocol(1, 2), Metadata("t", '{"type":"struct","fields":[]}')],
+CONFIG = TableConfig(
+    Protocol(1, 2),
+    Metadata(
+        "t",
+        '{"type":"struct","fields":[{"name":"id","type":"long","nullable":true,"metadata":{}},'
+        '{"name":"day","type":"string","nullable":true,"metadata":{}}]}',
+        partition_columns=("day",),
+    ),
+)
+
+
+def data(path: str, day: str, low: int, high: int, **values: Any) -> AddFile:
+    stats = {"numRecords": 2, "minValues": {"id": low}, "maxValues": {"id": high}, "nullCount": {"id": 0}}
+    return AddFile(path, {"day": day}, 10, 0, stats=orjson.dumps(stats).decode(), **values)
+
+
+def reading(predicate: str | None, *paths: str) -> ReadSet:
+    """As a transaction makes it: rows by predicate (None for all), and files by path."""
+    tree = None if predicate is None else parse_predicate(predicate, CONFIG.schema)
+    pruner = FilePruner.of(CONFIG, tree, ScanOptions())
+    return ReadSet((predicate or "true",), pruner.may_match, frozenset(paths))
+
+
+def remove(path: str, **values: Any) -> RemoveFile:
+    return RemoveFile(path, **values)
+
+
+# name -> (whether its writer calls it a blind append, actions)
+THEIRS: dict[str, tuple[bool, list[Any]]] = {
+    "append in the rows read": (True, [data("theirs", "a", 1, 9)]),
+    "append in the partition, other ids": (True, [data("theirs", "a", 100, 200)]),
+    "append in another partition": (True, [data("theirs", "b", 1, 9)]),
+    "append without statistics": (True, [AddFile("theirs", {"day": "a"}, 10, 0)]),
+    "append that depends on rows": (False, [data("theirs", "a", 1, 9)]),
+    "append elsewhere that depends on rows": (False, [data("theirs", "b", 1, 9)]),
+    "rewrite of the file read": (False, [remove("read"), data("theirs", "a", 1, 9)]),
+    "compaction of the file read": (
+        False,
+        [remove("read", data_change=False), data("theirs", "a", 1, 9, data_change=False)],
+    ),
+    "compaction of other files": (False, [remove("other", data_change=False), data("theirs", "a", 1, 9, data_change=False)]),
+    "delete of the file read": (False, [remove("read")]),
+    "delete of another file": (False, [remove("other")]),
+    "delete that lies about being blind": (True, [remove("read"), data("theirs", "b", 1, 9)]),
+    "transaction of the same application": (True, [SetTransaction("app", 3)]),
+    "transaction of another application": (True, [SetTransaction("another", 3)]),
+    "the same domain": (False, [DomainMetadata("our.domain", "{}")]),
+    "another domain": (False, [DomainMetadata("their.domain", "{}")]),
+    "nothing": (False, []),
+    "metadata": (False, [METADATA]),
+    "protocol": (False, [Protocol(1, 2)]),
+    "protocol and metadata": (False, [Protocol(1, 2), METADATA]),
 }
+_READ = reading("day = 'a' AND id < 50", "read")
 OURS = {
     "blind append": append(),
-    "append that read": append(is_blind_append=False),
-    "rewrite": append(removes=(RemoveFile("x"),), is_blind_append=False),
-    "create": PreparedCommit(0, NEW_TABLE, "ours", {}, Protocol(1, 2), THEIRS["metadata"][0], is_blind_append=True),
+    "append with a transaction": append(transactions=(SetTransaction("app", 4),)),
+    "append with new columns": append(metadata=METADATA),
+    "change of rows": append(reads=_READ, removes=(remove("read"),)),
+    "append that read": append(reads=_READ),
+    "append that read, with new columns": append(reads=_READ, metadata=METADATA),
+    "overwrite": append(reads=ReadSet.whole_table(frozenset({"read", "other"})), removes=(remove("read"), remove("other"))),
+    "domain": append(adds=(), domains=(DomainMetadata("our.domain", "{}"),)),
+    "create": PreparedCommit(0, NEW_TABLE, "ours", {}, Protocol(1, 2), METADATA),
 }
-_FOLLOWS: dict[str, Any] = dict.fromkeys(("append", "delete", "rewrite", "txn", "domain", "nothing"), None)
+
+S, W, N = IsolationLevel.SERIALIZABLE, IsolationLevel.WRITE_SERIALIZABLE, IsolationLevel.SNAPSHOT_ISOLATION
+_APPEND, _READ_LOST, _BOTH = ConcurrentAppendException, ConcurrentDeleteReadException, ConcurrentDeleteDeleteException
 _CHANGED = {
     "metadata": MetadataChangedException,
     "protocol": ProtocolChangedException,
     "protocol and metadata": ProtocolChangedException,
 }
-OUTCOMES: dict[str, dict[str, type[DeltaConcurrentModificationException] | None]] = {
-    "blind append": {**_FOLLOWS, **_CHANGED},
-    "append that read": {**dict.fromkeys(_FOLLOWS, ConcurrentWriteException), **_CHANGED},
-    "rewrite": {**dict.fromkeys(_FOLLOWS, ConcurrentWriteException), **_CHANGED},
-    "create": dict.fromkeys(THEIRS, ProtocolChangedException),
+# What conflicts at each level; what is not named passes.
+_ROWS_READ = {
+    "append that depends on rows": {S: _APPEND, W: _APPEND},
+    "append in the rows read": {S: _APPEND},
+    "append without statistics": {S: _APPEND},
+}
+_ROWS_READ_BLIND_TOO = {name: {S: _APPEND, W: _APPEND} for name in _ROWS_READ}
+_FILES_READ = {
+    name: dict.fromkeys((S, W, N), _READ_LOST)
+    for name in (
+        "rewrite of the file read",
+        "compaction of the file read",
+        "delete of the file read",
+        "delete that lies about being blind",
+    )
+}
+_FILES_REMOVED = {name: dict.fromkeys((S, W, N), _BOTH) for name in _FILES_READ}
+CONFLICTS: dict[str, dict[str, Any]] = {
+    "blind append": {},
+    "append with a transaction": {
+        "transaction of the same application": dict.fromkeys((S, W, N), ConcurrentTransactionException)
+    },
+    "append with new columns": {},
+    "change of rows": {**_ROWS_READ, **_FILES_REMOVED},
+    "append that read": {**_ROWS_READ, **_FILES_READ},
+    "append that read, with new columns": {**_ROWS_READ_BLIND_TOO, **_FILES_READ},
+    "overwrite": {
+        **_ROWS_READ,
+        "append in the partition, other ids": {S: _APPEND},
+        "append in another partition": {S: _APPEND},
+        "append elsewhere that depends on rows": {S: _APPEND, W: _APPEND},
+        **_FILES_REMOVED,
+        "compaction of other files": dict.fromkeys((S, W, N), _BOTH),
+        "delete of another file": dict.fromkeys((S, W, N), _BOTH),
+    },
+    "domain": {"the same domain": dict.fromkeys((S, W, N), ConcurrentWriteException)},
 }
 
 
-@pytest.mark.parametrize("ours", OURS)
+def expected(ours: str, theirs: str, level: IsolationLevel) -> type[DeltaConcurrentModificationException] | None:
+    if ours == "create":
+        return ProtocolChangedException
+    found: type[DeltaConcurrentModificationException] | None = _CHANGED.get(theirs)
+    return found or CONFLICTS[ours].get(theirs, {}).get(level)
+
+
+@pytest.mark.parametrize("level", IsolationLevel, ids=lambda level: level.value)
 @pytest.mark.parametrize("theirs", THEIRS)
-def test_rebase_over_a_winner_follows_or_conflicts(ours: str, theirs: str) -> None:
-    commit, conflict = OURS[ours], OUTCOMES[ours][theirs]
-    winners = [winner(commit.version, *THEIRS[theirs])]
+@pytest.mark.parametrize("ours", OURS)
+def test_rebase_over_a_winner_follows_or_conflicts(ours: str, theirs: str, level: IsolationLevel) -> None:
+    commit, conflict = replace(OURS[ours], isolation=level), expected(ours, theirs, level)
+    is_blind, actions = THEIRS[theirs]
+    winners = [winner(commit.version, *actions, is_blind_append=is_blind)]
     if conflict is None:
         assert rebase(commit, winners).version == commit.version + 1
         return
     with pytest.raises(conflict, match=f"commit {commit.version} \\(OPTIMIZE\\)") as caught:
         rebase(commit, winners)
-    assert caught.value.message_parameters == {"version": commit.version, "operation": "OPTIMIZE"}
+    assert caught.value.message_parameters["version"] == commit.version
+    assert caught.value.message_parameters["isolation_level"] == level.value
     assert type(pickle.loads(pickle.dumps(caught.value))) is conflict
+
+
+def test_conflict_over_added_files_names_the_rows_the_partition_and_the_level_that_would_do() -> None:
+    theirs = winner(5, data("theirs", "a", 1, 9), is_blind_append=True)
+    with pytest.raises(ConcurrentAppendException) as caught:
+        rebase(OURS["change of rows"], [theirs])
+    text = str(caught.value)
+    assert "day = 'a' AND id < 50" in text and "day=a" in text and "theirs" in text
+    assert "WriteSerializable would have let it pass (Serializable is in force)" in text
+
+
+def test_conflict_over_an_append_that_depends_on_rows_passes_at_snapshot_isolation_only() -> None:
+    with pytest.raises(ConcurrentAppendException, match="Isolation level SnapshotIsolation would have let it pass"):
+        rebase(OURS["change of rows"], [winner(5, data("theirs", "a", 1, 9))])
+
+
+@pytest.mark.parametrize("level", IsolationLevel, ids=lambda level: level.value)
+def test_conflict_level_that_is_said_to_pass_passes(level: IsolationLevel) -> None:
+    for ours in OURS:
+        for is_blind, actions in THEIRS.values():
+            commit = replace(OURS[ours], isolation=level)
+            winners = [winner(commit.version, *actions, is_blind_append=is_blind)]
+            try:
+                rebase(commit, winners)
+            except DeltaConcurrentModificationException as error:
+                if not isinstance(error, ConcurrentAppendException):
+                    continue
+                (enough,) = [other for other in IsolationLevel if f"Isolation level {other.value} would" in str(error)]
+                assert rebase(replace(commit, isolation=enough), winners).version == commit.version + 1
+
+
+@pytest.mark.parametrize("text", ["serializable", "WRITESERIALIZABLE", "SnapshotIsolation"])
+def test_isolation_level_is_parsed_in_any_case(text: str) -> None:
+    assert IsolationLevel.parse(text).value.lower() == text.lower()
+
+
+def test_isolation_level_that_is_none_is_refused() -> None:
+    with pytest.raises(InvalidOptionError, match="ReadCommitted"):
+        IsolationLevel.parse("ReadCommitted")
 
 
 def test_rebase_over_several_winners_takes_the_version_after_the_last() -> None:
@@ -103,7 +247,7 @@ def test_rebase_over_several_winners_takes_the_version_after_the_last() -> None:
 
 def test_rebase_conflict_may_be_with_a_later_winner() -> None:
     with pytest.raises(MetadataChangedException, match="commit 6"):
-        rebase(append(), [winner(5), winner(6, *THEIRS["metadata"])])
+        rebase(append(), [winner(5), winner(6, METADATA)])
 
 
 # ---------------------------------------------------------------- what depends on the version
@@ -171,7 +315,7 @@ def test_rebase_in_commit_timestamp_is_after_the_last_winners() -> None:
 
 def test_winning_commit_of_nothing_known_is_still_a_winner() -> None:
     found = WinningCommit.parse(3, b'{"somethingNew":{"a":1}}\n\n')
-    assert found == WinningCommit(3, None, "an unnamed operation", None, None, None, None)
+    assert found == WinningCommit(3, None, "an unnamed operation")
 
 
 def test_winning_commit_damaged_line_is_corruption() -> None:

@@ -1,4 +1,4 @@
-"""Every storage call of a create and an append, failed in turn: the table reads as before or as after, never otherwise.
+"""Every storage call of a write, failed in turn: the table reads as before or as after, never otherwise.
 
 The workload's calls are counted once; then each is failed before it takes effect, after it (the reply is lost), for good
 from there on, and with the process killed. PYDELTA_FAULTS_SEED and PYDELTA_FAULTS_N choose the schedules of racing writers.
@@ -11,14 +11,15 @@ import os
 import random
 import threading
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
+from delta_py import DeltaTable
 from delta_py.commands.write import write_delta
 from delta_py.commit.transaction import RetryPolicy
 from delta_py.errors import (
@@ -45,8 +46,9 @@ def rows(writer: str, count: int = 6) -> pa.Table:
     return pa.table({"writer": [writer] * count, "n": range(count), "part": [n % 2 for n in range(count)]})
 
 
-def create(store: Any) -> int:
-    return write_delta(store.root, rows("create"), mode="append", partition_by=["part"], store=store)
+def create(store: Any, properties: Mapping[str, str] | None = None) -> int:
+    data = rows("create")
+    return write_delta(store.root, data, mode="append", partition_by=["part"], configuration=properties, store=store)
 
 
 def append(store: Any, writer: str = "append") -> int:
@@ -55,16 +57,18 @@ def append(store: Any, writer: str = "append") -> int:
 
 def read(root: Path, version: int | None = None) -> Counter[str]:
     """How many rows of each writer the version has; every listed file must be whole."""
-    snapshot = Snapshot.load(LocalStore(str(root)), version=version)
-    found: Counter[str] = Counter()
-    for file in snapshot.files().to_pylist():
+    table = DeltaTable(str(root), version=version)
+    for file in table.files().to_pylist():
         assert (root / file["path"]).stat().st_size == file["size"]
-        found.update(pq.ParquetFile(root / file["path"]).read(["writer"])["writer"].to_pylist())
-    return found
+    return Counter(table.to_arrow(["writer"])["writer"].to_pylist())
 
 
 def data_files(root: Path) -> set[str]:
-    return {str(path.relative_to(root)) for path in root.rglob("*.parquet")}
+    return {str(path.relative_to(root)) for path in root.rglob("*") if path.suffix in (".parquet", ".bin")} - checkpoints(root)
+
+
+def checkpoints(root: Path) -> set[str]:
+    return {str(path.relative_to(root)) for path in (root / "_delta_log").rglob("*")}
 
 
 def listed_files(root: Path) -> set[str]:
@@ -78,23 +82,62 @@ def newest(root: Path) -> int:
         return -1
 
 
-WORKLOADS: dict[str, tuple[Callable[[Any], int], str, int]] = {
-    "create": (create, "create", 0),
-    "append": (append, "append", 1),
+def overwrite(store: Any, **options: Any) -> int:
+    return write_delta(store.root, rows("overwrite"), mode="overwrite", store=store, **options)
+
+
+def replace_rows(store: Any) -> int:
+    return overwrite(store, replace_where="n < 6 AND writer <> 'first'")
+
+
+def replace_some_rows(store: Any) -> int:
+    """Two rows of each of the files: those are read, and get deletion vectors or are written anew."""
+    data = rows("overwrite", 4)
+    return write_delta(store.root, data, mode="overwrite", store=store, replace_where="n < 4")
+
+
+@dataclass(frozen=True)
+class Workload:
+    """old: rows by writer before it (None: there is no table). new: after it."""
+
+    run: Callable[[Any], int]
+    new: Mapping[str, int]
+    old: Mapping[str, int] | None = field(default_factory=lambda: {"create": 6})
+    properties: Mapping[str, str] | None = None
+
+    @property
+    def version(self) -> int:
+        return 0 if self.old is None else 1
+
+    def prepare(self, root: Path) -> None:
+        if self.old is not None:
+            create(LocalStore(str(root)), self.properties)
+
+
+WORKLOADS = {
+    "create": Workload(create, {"create": 6}, None),
+    "append": Workload(append, {"create": 6, "append": 6}),
+    "overwrite": Workload(overwrite, {"overwrite": 6}),
+    "dynamic overwrite": Workload(lambda store: overwrite(store, partition_overwrite_mode="dynamic"), {"overwrite": 6}),
+    "replaceWhere of all rows": Workload(replace_rows, {"overwrite": 6}),
+    "replaceWhere by rewriting": Workload(replace_some_rows, {"create": 2, "overwrite": 4}),
+    "replaceWhere by vectors": Workload(
+        replace_some_rows, {"create": 2, "overwrite": 4}, properties={"delta.enableDeletionVectors": "true"}
+    ),
+    "replaceWhere with change data": Workload(
+        replace_some_rows, {"create": 2, "overwrite": 4}, properties={"delta.enableChangeDataFeed": "true"}
+    ),
 }
-
-
-def prepare(root: Path, workload: str) -> None:
-    if workload == "append":
-        create(LocalStore(str(root)))
 
 
 def calls_of(tmp_path: Path, workload: str) -> list[str]:
     root = tmp_path / "count"
     root.mkdir()
-    prepare(root, workload)
+    load = WORKLOADS[workload]
+    load.prepare(root)
     store = FaultyStore(LocalStore(str(root)))
-    assert WORKLOADS[workload][0](store) == WORKLOADS[workload][2]
+    assert load.run(store) == load.version
+    assert read(root) == load.new
     return store.calls
 
 
@@ -119,12 +162,13 @@ def test_write_with_one_call_failed_is_done_once_or_not_at_all(tmp_path: Path, w
 
 
 def one_fault(root: Path, workload: str, fault: Fault) -> str:
-    run, writer, version = WORKLOADS[workload]
+    load = WORKLOADS[workload]
+    version, old = load.version, load.old or {}
     root.mkdir()
-    prepare(root, workload)
-    old, store = read(root) if version else Counter[str](), FaultyStore(LocalStore(str(root)), fault)
+    load.prepare(root)
+    before, store = data_files(root), FaultyStore(LocalStore(str(root)), fault)
     try:
-        assert run(store) == version
+        assert load.run(store) == version
         outcome = "done"
     except CommitOutcomeUnknownError:
         outcome = "unknown"
@@ -136,14 +180,12 @@ def one_fault(root: Path, workload: str, fault: Fault) -> str:
     assert made or newest(root) == version - 1
     assert (made, outcome) not in ((False, "done"), (True, "refused")), store.calls[fault.call]
     for number in range(newest(root) + 1):
-        expected = old if number < version else old + Counter({writer: 6})
-        assert read(root, number) == expected
+        assert read(root, number) == (old if number < version else load.new), store.calls[fault.call]
     if outcome == "refused" and not fault.lasting:
-        left_behind = data_files(root) - (listed_files(root) if version else set())
-        assert len(left_behind) <= 1, "only the file whose delete failed may stay"
+        assert len(data_files(root) - before) <= 1, "only the file whose delete failed may stay"
     if not made:  # running it again succeeds
-        assert run(LocalStore(str(root))) == version
-        assert read(root) == old + Counter({writer: 6})
+        assert load.run(LocalStore(str(root))) == version
+        assert read(root) == load.new
     return outcome
 
 

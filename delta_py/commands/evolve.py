@@ -1,0 +1,59 @@
+"""What a write changes of a table's metadata: new columns with mergeSchema, a new schema with overwriteSchema.
+
+Protocol: Change Metadata; Writer Requirements for Column Mapping.
+"""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import replace
+
+from delta_py.commands.create import check_schema, raised_protocol
+from delta_py.commands.request import WriteRequest
+from delta_py.protocol import column_mapping
+from delta_py.protocol.actions import Metadata, Protocol
+from delta_py.protocol.features import Properties
+from delta_py.protocol.schema import StructType, schema_to_json
+from delta_py.protocol.table_config import TableConfig
+from delta_py.snapshot import Snapshot
+
+
+def changed_metadata(
+    snapshot: Snapshot, data_schema: StructType, request: WriteRequest
+) -> tuple[Metadata | None, Protocol | None]:
+    """Metadata and protocol of the table after the write, each None when it stays as it is.
+
+    Raises SchemaMismatchError for a schema that cannot be merged, UnsupportedTableFeatureError for one that needs features
+    which the table lacks.
+    """
+    config = snapshot.config
+    overwrites_schema = request.mode.lower() == "overwrite" and request.overwrite_schema
+    if not overwrites_schema and not request.merge_schema:
+        return None, None
+    from delta_py.write.evolution import merged_schema, replaced_schema
+
+    if overwrites_schema:
+        schema, partitions = replaced_schema(config, data_schema), request.partition_by
+        if partitions is None:
+            partitions = config.partition_columns if schema == config.schema else ()
+    else:
+        schema = merged_schema(config, data_schema, widen=config.properties.boolean("delta.enableTypeWidening"))
+        partitions = config.partition_columns
+    if schema == config.schema and tuple(partitions) == tuple(config.partition_columns):
+        return None, None
+    metadata = _metadata(config, schema, tuple(partitions))
+    protocol = raised_protocol(snapshot.protocol, schema, Properties(metadata.configuration))
+    return metadata, None if protocol == snapshot.protocol else protocol
+
+
+def _metadata(config: TableConfig, schema: StructType, partition_by: tuple[str, ...]) -> Metadata:
+    mode, properties = config.column_mapping_mode, config.properties
+    configuration = dict(config.metadata.configuration)
+    if mode != "none":
+        first_free = properties.integer(column_mapping.MAX_ID_PROPERTY, 0) + 1
+        schema, last_id = column_mapping.assign(schema, lambda _: f"col-{uuid.uuid4()}", first_free)
+        configuration[column_mapping.MAX_ID_PROPERTY] = str(last_id)
+    partitions = check_schema(schema, partition_by, mode, properties)
+    return replace(
+        config.metadata, schema_string=schema_to_json(schema), partition_columns=partitions, configuration=configuration
+    )

@@ -1,0 +1,159 @@
+"""What an overwrite replaces: all rows, the rows of a predicate, or the partitions that the new rows have.
+
+Protocol: Add File and Remove File; Add CDC File.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from enum import Enum
+
+from delta_py.commands.request import WriteRequest
+from delta_py.commit.transaction import Transaction
+from delta_py.errors import InvalidOptionError
+from delta_py.expressions.parse import parse_predicate
+from delta_py.expressions.skipping import is_exact_on_partitions
+from delta_py.expressions.tree import Column, Comparison, Expression, IsNull, Literal, Or, conjunction, conjuncts
+from delta_py.protocol.column_mapping import to_physical
+from delta_py.protocol.partition_values import parse_partition_value
+from delta_py.protocol.schema import find_path
+from delta_py.protocol.table_config import TableConfig
+from delta_py.read.scan import ScanOptions
+from delta_py.storage.store import ObjectStore
+from delta_py.write.conform import WriteState
+from delta_py.write.files import WrittenFiles, delete_files
+from delta_py.write.rewrite import Rewrite, delete_rows, removed, row_index_columns
+
+
+class Overwrites(Enum):
+    """NOTHING: an append. MATCHING_ROWS: those of replaceWhere. PARTITIONS: those that the new rows have."""
+
+    NOTHING = "nothing"
+    TABLE = "table"
+    MATCHING_ROWS = "matching rows"
+    PARTITIONS = "partitions"
+
+
+def check_overwrite_options(request: WriteRequest, overwrite: bool) -> None:
+    """Raises InvalidOptionError for options that contradict each other, or that only an overwrite can have."""
+    dynamic = request.partition_overwrite_mode.lower()
+    if dynamic not in ("static", "dynamic"):
+        raise InvalidOptionError(
+            f"partitionOverwriteMode is {request.partition_overwrite_mode!r}; it can be static or dynamic.",
+            option="partitionOverwriteMode",
+        )
+    given = [
+        name
+        for name, is_given in (
+            ("replaceWhere", request.replace_where is not None),
+            ("overwriteSchema", request.overwrite_schema),
+            ("partitionOverwriteMode=dynamic", dynamic == "dynamic"),
+        )
+        if is_given
+    ]
+    if not overwrite and request.replace_where is not None:
+        raise InvalidOptionError(
+            f"replaceWhere goes with mode overwrite; the mode is {request.mode}. Nothing was written.", option="replaceWhere"
+        )
+    if overwrite and len(given) > 1:
+        error_class, sql_state = _CONTRADICTIONS[given[0], given[1]]
+        raise InvalidOptionError(
+            f"{given[0]} and {given[1]} contradict each other: {_WHY}. Give one of them.",
+            error_class=error_class,
+            sql_state=sql_state,
+            options=given,
+        )
+
+
+_WHY = "each says by itself which rows, or all, are replaced"
+_CONTRADICTIONS = {
+    ("replaceWhere", "overwriteSchema"): ("DELTA_OVERWRITE_SCHEMA_WITH_REPLACE_WHERE", "42613"),
+    ("replaceWhere", "partitionOverwriteMode=dynamic"): ("DELTA_REPLACE_WHERE_WITH_DYNAMIC_PARTITION_OVERWRITE", "42613"),
+    ("overwriteSchema", "partitionOverwriteMode=dynamic"): (
+        "DELTA_OVERWRITE_SCHEMA_WITH_DYNAMIC_PARTITION_OVERWRITE",
+        "42613",
+    ),
+}
+
+
+def what_is_overwritten(config: TableConfig, request: WriteRequest, overwrite: bool) -> Overwrites:
+    """Dynamic mode means nothing for a table without partitions, as in Spark: the table is overwritten."""
+    if not overwrite:
+        return Overwrites.NOTHING
+    if request.replace_where is not None:
+        return Overwrites.MATCHING_ROWS
+    if request.partition_overwrite_mode.lower() == "dynamic" and config.partition_columns:
+        return Overwrites.PARTITIONS
+    return Overwrites.TABLE
+
+
+def needs_change_files(config: TableConfig, request: WriteRequest) -> bool:
+    """Whether rows are replaced within files that are written anew, so that the change data feed cannot tell them from the
+    rows that stay. Then all changes of the commit must stand in change data files.
+    Protocol: Add CDC File; Writer Requirements for AddCDCFile."""
+    if request.replace_where is None or not config.enabled("changeDataFeed") or config.enabled("deletionVectors"):
+        return False
+    partitions = frozenset((name,) for name in config.partition_columns)
+    predicate = parse_predicate(request.replace_where, config.schema)
+    return not all(is_exact_on_partitions(part, partitions) for part in conjuncts(predicate))
+
+
+def replaced_files(
+    transaction: Transaction, overwrites: Overwrites, state: WriteState, written: WrittenFiles, store: ObjectStore
+) -> WrittenFiles:
+    """The actions by which the rows that `written` replaces leave the table; what was read for it is remembered.
+
+    Files of which only some rows are replaced get a deletion vector, or are written anew without them.
+    """
+    match overwrites:
+        case Overwrites.NOTHING:
+            return WrittenFiles()
+        case Overwrites.TABLE:
+            return _all_of(transaction, None, state)
+        case Overwrites.PARTITIONS:
+            return _partitions_of(transaction, state, written)
+        case Overwrites.MATCHING_ROWS:
+            return _matching_rows(transaction, state, store)
+
+
+def _all_of(transaction: Transaction, predicate: Expression | None, state: WriteState) -> WrittenFiles:
+    scan = transaction.scan(predicate, options=ScanOptions(timezone=state.time_zone))
+    now_ms = time.time_ns() // 1_000_000
+    return WrittenFiles(removes=tuple(removed(file, now_ms=now_ms, data_change=state.data_change) for file in scan.scan_files()))
+
+
+def _partitions_of(transaction: Transaction, state: WriteState, written: WrittenFiles) -> WrittenFiles:
+    keys = {tuple(sorted(add.partition_values.items())): add.partition_values for add in written.adds}
+    if not keys:
+        return WrittenFiles()
+    parts = tuple(_of_partition(transaction.config, values) for values in keys.values())
+    return _all_of(transaction, parts[0] if len(parts) == 1 else Or(parts), state)
+
+
+def _of_partition(config: TableConfig, values: Mapping[str, str | None]) -> Expression:
+    """values: by physical name, as in the log."""
+    fields = [find_path(config.schema, (name,))[0] for name in config.partition_columns]
+    texts = [values[to_physical(f, config.column_mapping_mode).name] for f in fields]
+    parts: list[Expression] = []
+    for f, text in zip(fields, texts, strict=True):
+        value = Literal(parse_partition_value(text, f.data_type), f.data_type)
+        parts.append(IsNull(Column((f.name,))) if value.value is None else Comparison("<=>", Column((f.name,)), value))
+    return conjunction(tuple(parts))
+
+
+def _matching_rows(transaction: Transaction, state: WriteState, store: ObjectStore) -> WrittenFiles:
+    assert state.replace_where is not None
+    config = transaction.config
+    predicate = parse_predicate(state.replace_where, config.schema)
+    options = ScanOptions(metadata_column=True, drop_rows=True, timezone=state.time_zone, keep_stats=True)
+    scan = transaction.scan(predicate, row_index_columns(), options)
+    rewrite = None if scan.state.predicate is None else Rewrite.of(config, state)
+    parts: list[WrittenFiles] = []
+    try:
+        for file in scan.scan_files():
+            parts.append(delete_rows(store, file, scan.state, rewrite, state))
+    except BaseException:
+        delete_files(store, WrittenFiles.of_all(parts).new_paths)
+        raise
+    return WrittenFiles.of_all(parts)

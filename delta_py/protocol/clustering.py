@@ -1,0 +1,98 @@
+"""Clustering columns: the metadata domain in which a clustered table names them, by physical path.
+
+Protocol: Clustered Table; Writer Requirements for Clustered Table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import orjson
+
+from delta_py.errors import CorruptTableError, SchemaMismatchError
+from delta_py.protocol.actions import DomainMetadata
+from delta_py.protocol.column_mapping import PHYSICAL_NAME, physical_path
+from delta_py.protocol.schema import ArrayType, MapType, Path, StructType, find_path, type_name
+
+CLUSTERING_DOMAIN = "delta.clustering"
+MAX_CLUSTERING_COLUMNS = 4
+
+
+def clustering_domain(schema: StructType, names: Sequence[str], mode: str) -> DomainMetadata:
+    """The domain that names the columns. names: top-level or dotted; mode: of column mapping.
+
+    Raises SchemaMismatchError for a column that is not there, is named twice, or has a type without statistics, and for
+    more columns than clustering can use.
+    """
+    paths = [_path(schema, name) for name in names]
+    if len(set(paths)) < len(paths) or len(paths) > MAX_CLUSTERING_COLUMNS:
+        raise SchemaMismatchError(
+            f"clusterBy({', '.join(names)}): name at most {MAX_CLUSTERING_COLUMNS} columns, each once.",
+            error_class="DELTA_CLUSTER_BY_INVALID_NUM_COLUMNS",
+            sql_state="54000",
+            columns=list(names),
+        )
+    for path in paths:
+        leaf = find_path(schema, path)[-1].data_type
+        if isinstance(leaf, StructType | ArrayType | MapType) or type_name(leaf) in ("binary", "boolean", "variant", "void"):
+            raise SchemaMismatchError(
+                f"Column {'.'.join(path)} is {type_name(leaf)}, by which a table cannot be clustered: it has no minimum and "
+                "maximum. Choose another column.",
+                error_class="DELTA_CLUSTERING_COLUMNS_DATATYPE_NOT_SUPPORTED",
+                sql_state="0A000",
+                column=".".join(path),
+            )
+    physical = [list(physical_path(schema, path, mode)) for path in paths]
+    text = orjson.dumps({"clusteringColumns": physical, "domainName": CLUSTERING_DOMAIN}).decode()
+    return DomainMetadata(CLUSTERING_DOMAIN, text)
+
+
+def _path(schema: StructType, name: str) -> Path:
+    """The path in the schema's spelling. A name with dots may be one column's, or a nested one's."""
+    path = (name,) if schema.find(name) is not None else tuple(name.split("."))
+    return tuple(f.name for f in find_path(schema, path))
+
+
+def clustering_paths(domain: DomainMetadata | None) -> tuple[Path, ...]:
+    """The physical paths that the domain gives; () for a table without. Raises CorruptTableError for anything else."""
+    if domain is None:
+        return ()
+    try:
+        paths = [tuple(path) for path in orjson.loads(domain.configuration)["clusteringColumns"]]
+    except (orjson.JSONDecodeError, KeyError, TypeError) as error:
+        raise _damaged(domain) from error
+    if not all(isinstance(name, str) for path in paths for name in path):
+        raise _damaged(domain)
+    return tuple(paths)
+
+
+def _damaged(domain: DomainMetadata) -> CorruptTableError:
+    return CorruptTableError(
+        f"The domain {CLUSTERING_DOMAIN} holds {domain.configuration!r}, which names no columns of the table. The log is damaged."
+    )
+
+
+def clustering_columns(schema: StructType, domain: DomainMetadata | None) -> tuple[str, ...]:
+    """The logical names, dotted, that the domain gives; () for a table without.
+
+    Raises CorruptTableError for a domain that is no list of paths or names a column that is not there.
+    """
+    assert domain is None or domain.domain == CLUSTERING_DOMAIN
+    try:
+        return tuple(".".join(_logical(schema, path)) for path in clustering_paths(domain))
+    except LookupError as error:
+        assert domain is not None
+        raise _damaged(domain) from error
+
+
+def _logical(schema: StructType, physical: Path) -> Path:
+    """Raises LookupError for a path that is not in the schema."""
+    names: list[str] = []
+    level = schema
+    for name in physical:
+        found = next((f for f in level.fields if f.metadata.get(PHYSICAL_NAME, f.name) == name), None)
+        if found is None:
+            raise LookupError(name)
+        names.append(found.name)
+        level = found.data_type if isinstance(found.data_type, StructType) else StructType(())
+    return tuple(names)

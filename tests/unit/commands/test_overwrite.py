@@ -1,0 +1,398 @@
+"""write_delta with mode overwrite: the whole table, the rows of replaceWhere, the partitions of the data."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from delta_py import DeltaTable
+from delta_py.commands.write import write_delta
+from delta_py.errors import (
+    ConcurrentAppendException,
+    ConcurrentDeleteReadException,
+    ConcurrentTransactionException,
+    DeltaError,
+    InvalidOptionError,
+    InvariantViolationError,
+    SchemaMismatchError,
+    UnsupportedOperationError,
+)
+from delta_py.log.history import history
+from delta_py.protocol.actions import AddCDCFile, AddFile, RemoveFile, SetTransaction, parse_action
+from delta_py.storage.local import LocalStore
+
+VECTORS = {"delta.enableDeletionVectors": "true"}
+FEED = {"delta.enableChangeDataFeed": "true"}
+
+
+def rows_of(path: Path, version: int | None = None) -> list[tuple[Any, ...]]:
+    found = DeltaTable(str(path), version=version).to_arrow().to_pylist()
+    return sorted((tuple(row.values()) for row in found), key=str)
+
+
+def actions_of(path: Path, version: int) -> list[Any]:
+    text = (path / f"_delta_log/{version:020}.json").read_bytes()
+    return [parse_action(line) for line in text.splitlines()]
+
+
+def make(path: Path, configuration: Mapping[str, str] | None = None, **options: Any) -> None:
+    table = pa.table({"id": range(10), "day": ["a"] * 4 + ["b"] * 4 + [None] * 2})
+    write_delta(str(path), table, partition_by="day", configuration=configuration, **options)
+
+
+def new(*rows: tuple[int, str | None]) -> pa.Table:
+    return pa.table({"id": [row[0] for row in rows], "day": pa.array([row[1] for row in rows], pa.string())})
+
+
+BEFORE = [(n, "a") for n in range(4)] + [(n, "b") for n in range(4, 8)] + [(8, None), (9, None)]
+
+
+def after(*kept: int, plus: tuple[tuple[int, str | None], ...]) -> list[tuple[Any, ...]]:
+    return sorted([*(BEFORE[n] for n in kept), *plus], key=str)
+
+
+# ---------------------------------------------------------------- what is replaced
+
+
+def test_overwrite_replaces_all_rows_and_keeps_the_versions_before(tmp_path: Path) -> None:
+    make(tmp_path)
+    assert write_delta(str(tmp_path), new((1, "x")), mode="overwrite") == 1
+    assert rows_of(tmp_path) == [(1, "x")] and rows_of(tmp_path, 0) == sorted(BEFORE, key=str)
+    removes = [action for action in actions_of(tmp_path, 1) if isinstance(action, RemoveFile)]
+    assert len(removes) == 3 and all(r.data_change and r.deletion_timestamp_ms and r.size_bytes for r in removes)
+    (entry, *_) = history(LocalStore(str(tmp_path))).to_pylist()
+    assert dict(entry["operationParameters"])["mode"] == "Overwrite" and entry["isBlindAppend"] is False
+    assert dict(entry["operationMetrics"])["numRemovedFiles"] == "3"
+
+
+def test_overwrite_of_a_path_without_table_creates_it(tmp_path: Path) -> None:
+    assert write_delta(str(tmp_path / "t"), new((1, "x")), mode="overwrite") == 0
+
+
+def test_overwrite_by_no_rows_empties_the_table(tmp_path: Path) -> None:
+    make(tmp_path)
+    write_delta(str(tmp_path), new(), mode="overwrite")
+    assert rows_of(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("data", "kept"),
+    [
+        (((1, "a"),), (4, 5, 6, 7, 8, 9)),
+        (((1, "a"), (2, "c")), (4, 5, 6, 7, 8, 9)),
+        (((1, None),), tuple(range(8))),
+        (((1, "new"),), tuple(range(10))),
+        ((), tuple(range(10))),
+    ],
+)
+def test_overwrite_dynamic_replaces_the_partitions_of_the_data(
+    tmp_path: Path, data: tuple[tuple[int, str | None], ...], kept: tuple[int, ...]
+) -> None:
+    make(tmp_path)
+    write_delta(str(tmp_path), new(*data), mode="overwrite", partition_overwrite_mode="dynamic")
+    assert rows_of(tmp_path) == after(*kept, plus=data)
+
+
+def test_overwrite_dynamic_of_a_table_without_partitions_replaces_it(tmp_path: Path) -> None:
+    write_delta(str(tmp_path), new((1, "a")))
+    write_delta(str(tmp_path), new((2, "b")), mode="overwrite", partition_overwrite_mode="DYNAMIC")
+    assert rows_of(tmp_path) == [(2, "b")]
+
+
+def test_overwrite_dynamic_finds_partitions_of_every_type(tmp_path: Path) -> None:
+    table = pa.table(
+        {
+            "n": [1, 2, 3],
+            "t": pa.array([dt.datetime(2024, 1, 1, 1, 2, 3, 456), None, dt.datetime(1969, 1, 1)], pa.timestamp("us", tz="UTC")),
+            "d": pa.array(["1.50", "-2.25", None]).cast(pa.decimal128(9, 2)),
+            "f": [0.1, float("nan"), None],
+            "s": ["a b/c=%", "", "é"],
+        }
+    )
+    write_delta(str(tmp_path), table, partition_by=["t", "d", "f", "s"])
+    write_delta(str(tmp_path), table.slice(0, 2), mode="overwrite", partition_overwrite_mode="dynamic")
+    assert sorted(DeltaTable(str(tmp_path)).to_arrow()["n"].to_pylist()) == [1, 2, 3]
+    removes = [action for action in actions_of(tmp_path, 1) if isinstance(action, RemoveFile)]
+    assert len(removes) == 2
+
+
+@pytest.mark.parametrize("configuration", [{}, VECTORS, FEED, {**VECTORS, **FEED}], ids=["plain", "vectors", "feed", "both"])
+@pytest.mark.parametrize(
+    ("predicate", "data", "kept"),
+    [
+        ("day = 'a'", ((100, "a"),), (4, 5, 6, 7, 8, 9)),
+        ("day IS NULL", ((100, None),), tuple(range(8))),
+        ("id >= 2 AND id < 6", ((3, "a"),), (0, 1, 6, 7, 8, 9)),
+        ("id = 3 AND day = 'a'", ((3, "a"),), (0, 1, 2, 4, 5, 6, 7, 8, 9)),
+        ("id > 100", ((101, "z"),), tuple(range(10))),
+        ("id >= 0", (), ()),
+        ("id % 2 = 0 OR day IS NULL", ((20, "b"),), (1, 3, 5, 7)),
+        ("true", ((1, "x"),), ()),
+    ],
+)
+def test_overwrite_replace_where_replaces_the_rows_of_the_predicate(
+    tmp_path: Path,
+    configuration: Mapping[str, str],
+    predicate: str,
+    data: tuple[tuple[int, str | None], ...],
+    kept: tuple[int, ...],
+) -> None:
+    make(tmp_path, configuration)
+    write_delta(str(tmp_path), new(*data), mode="overwrite", replace_where=predicate)
+    assert rows_of(tmp_path) == after(*kept, plus=data)
+    assert rows_of(tmp_path, 0) == sorted(BEFORE, key=str)
+    actions = actions_of(tmp_path, 1)
+    if configuration == VECTORS:
+        touched = {a.path for a in actions if isinstance(a, AddFile) and a.deletion_vector is not None}
+        assert touched <= {a.path for a in actions if isinstance(a, RemoveFile)}
+        assert not any(isinstance(a, AddCDCFile) for a in actions)
+    if FEED.items() <= configuration.items():
+        check_feed(tmp_path, data, kept)
+
+
+def check_feed(path: Path, data: tuple[tuple[int, str | None], ...], kept: tuple[int, ...]) -> None:
+    """The changes of version 1 are the deletes of all rows that are gone and the inserts of the new ones."""
+    feed = DeltaTable(str(path)).changes(starting_version=1).read_all().to_pylist()
+    found = sorted(((row["_change_type"], row["id"], row["day"]) for row in feed), key=str)
+    gone = [("delete", *BEFORE[n]) for n in range(10) if n not in kept]
+    assert found == sorted([*gone, *(("insert", *row) for row in data)], key=str)
+
+
+def test_overwrite_replace_where_again_in_a_file_with_a_deletion_vector(tmp_path: Path) -> None:
+    make(tmp_path, VECTORS)
+    for n in (0, 1, 2):
+        write_delta(
+            str(tmp_path), new((n + 100, "b")), mode="overwrite", replace_where=f"id = {n} OR id > 1000 OR id = {n + 100}"
+        )
+    assert rows_of(tmp_path) == after(*range(3, 10), plus=((100, "b"), (101, "b"), (102, "b")))
+    live = [a for a in actions_of(tmp_path, 3) if isinstance(a, AddFile) and a.deletion_vector is not None]
+    assert [a.deletion_vector.cardinality for a in live] == [3] and '"tightBounds":false' in (live[0].stats or "")
+
+
+def test_overwrite_replace_where_of_row_that_does_not_match_is_refused(tmp_path: Path) -> None:
+    make(tmp_path)
+    before = sorted(tmp_path.rglob("*.parquet"))
+    with pytest.raises(InvariantViolationError, match="DELTA_REPLACE_WHERE_MISMATCH"):
+        write_delta(str(tmp_path), new((1, "a"), (2, "b")), mode="overwrite", replace_where="day = 'a'")
+    assert rows_of(tmp_path) == sorted(BEFORE, key=str) and sorted(tmp_path.rglob("*.parquet")) == before
+
+
+@pytest.mark.parametrize("predicate", ["nothere = 1", "id +", "id + 1", ""])
+def test_overwrite_replace_where_that_is_no_predicate_is_refused(tmp_path: Path, predicate: str) -> None:
+    make(tmp_path)
+    with pytest.raises(DeltaError):
+        write_delta(str(tmp_path), new((1, "a")), mode="overwrite", replace_where=predicate)
+    assert rows_of(tmp_path) == sorted(BEFORE, key=str)
+
+
+def test_overwrite_replace_where_refuses_to_lose_row_ids(tmp_path: Path) -> None:
+    make(tmp_path, {"delta.enableRowTracking": "true"})
+    with pytest.raises(UnsupportedOperationError, match=r"delta\.enableDeletionVectors"):
+        write_delta(str(tmp_path), new((1, "a")), mode="overwrite", replace_where="id = 1")
+    assert rows_of(tmp_path) == sorted(BEFORE, key=str) and len(list(tmp_path.rglob("*.parquet"))) == 3
+
+
+def test_overwrite_of_an_append_only_table_is_refused(tmp_path: Path) -> None:
+    make(tmp_path, {"delta.appendOnly": "true"})
+    with pytest.raises(UnsupportedOperationError, match="DELTA_CANNOT_MODIFY_APPEND_ONLY"):
+        write_delta(str(tmp_path), new((1, "a")), mode="overwrite")
+    assert rows_of(tmp_path) == sorted(BEFORE, key=str) and len(list(tmp_path.rglob("*.parquet"))) == 3
+
+
+def test_overwrite_without_data_change_says_so_in_every_action(tmp_path: Path) -> None:
+    make(tmp_path)
+    write_delta(str(tmp_path), new(*BEFORE), mode="overwrite", data_change=False)
+    files = [a for a in actions_of(tmp_path, 1) if isinstance(a, AddFile | RemoveFile)]
+    assert files and not any(file.data_change for file in files)
+    assert history(LocalStore(str(tmp_path))).to_pylist()[0]["isolationLevel"] == "SnapshotIsolation"
+
+
+# ---------------------------------------------------------------- options
+
+
+@pytest.mark.parametrize(
+    ("options", "condition"),
+    [
+        ({"replace_where": "id = 1", "overwrite_schema": True}, "DELTA_OVERWRITE_SCHEMA_WITH_REPLACE_WHERE"),
+        (
+            {"replace_where": "id = 1", "partition_overwrite_mode": "dynamic"},
+            "DELTA_REPLACE_WHERE_WITH_DYNAMIC_PARTITION_OVERWRITE",
+        ),
+        (
+            {"overwrite_schema": True, "partition_overwrite_mode": "dynamic"},
+            "DELTA_OVERWRITE_SCHEMA_WITH_DYNAMIC_PARTITION_OVERWRITE",
+        ),
+        ({"partition_overwrite_mode": "daily"}, "daily"),
+        ({"isolation_level": "ReadCommitted"}, "ReadCommitted"),
+        ({"txn_app_id": "a"}, "txnVersion"),
+        ({"txn_version": 1}, "txnAppId"),
+        ({"max_records_per_file": 0}, "maxRecordsPerFile"),
+        ({"target_file_bytes": -1}, "targetFileSize"),
+        ({"mode": "append", "replace_where": "id = 1"}, "replaceWhere"),
+    ],
+)
+def test_overwrite_options_that_contradict_are_refused(tmp_path: Path, options: dict[str, Any], condition: str) -> None:
+    make(tmp_path)
+    with pytest.raises(InvalidOptionError, match=condition):
+        write_delta(str(tmp_path), new((1, "a")), **{"mode": "overwrite", **options})
+    assert rows_of(tmp_path) == sorted(BEFORE, key=str)
+
+
+def test_write_with_a_transaction_is_done_once(tmp_path: Path) -> None:
+    make(tmp_path)
+    for version, expected in ((5, 1), (5, 1), (4, 1), (6, 2)):
+        found = write_delta(str(tmp_path), new((version, "t")), mode="append", txn_app_id="app", txn_version=version)
+        assert found == expected
+    assert rows_of(tmp_path) == after(*range(10), plus=((5, "t"), (6, "t")))
+    (recorded,) = [a for a in actions_of(tmp_path, 2) if isinstance(a, SetTransaction)]
+    assert (recorded.app_id, recorded.version) == ("app", 6) and recorded.last_updated_ms
+
+
+def test_write_with_a_transaction_creates_a_table_once(tmp_path: Path) -> None:
+    for _ in range(2):
+        write_delta(str(tmp_path), new((1, "t")), mode="append", txn_app_id="app", txn_version=0)
+    assert rows_of(tmp_path) == [(1, "t")]
+
+
+def test_write_limits_the_rows_of_a_file(tmp_path: Path) -> None:
+    write_delta(str(tmp_path), pa.table({"id": range(10)}), max_records_per_file=4)
+    counts = [a.stats for a in actions_of(tmp_path, 0) if isinstance(a, AddFile)]
+    assert [text[: text.index(",")] for text in counts if text] == ['{"numRecords":4', '{"numRecords":4', '{"numRecords":2']
+
+
+def test_write_compression_of_one_write_is_in_the_names_of_its_files(tmp_path: Path) -> None:
+    write_delta(str(tmp_path), new((1, "a")), compression="snappy")
+    assert all(file.name.endswith(".snappy.parquet") for file in tmp_path.glob("*.parquet"))
+
+
+def test_write_user_metadata_is_in_the_history(tmp_path: Path) -> None:
+    write_delta(str(tmp_path), new((1, "a")), user_metadata="nightly")
+    assert history(LocalStore(str(tmp_path))).to_pylist()[0]["userMetadata"] == "nightly"
+
+
+# ---------------------------------------------------------------- clustering
+
+
+def test_write_with_clustering_columns_records_them(tmp_path: Path) -> None:
+    write_delta(str(tmp_path), new((1, "a")), cluster_by=["day", "ID"])
+    table = DeltaTable(str(tmp_path))
+    assert {"clustering", "domainMetadata"} <= set(table.protocol.writer_features)
+    write_delta(str(tmp_path), new((2, "b")), mode="append", cluster_by=["day", "id"])
+    write_delta(str(tmp_path), new((3, "c")), mode="overwrite")
+    assert rows_of(tmp_path) == [(3, "c")]
+    with pytest.raises(SchemaMismatchError, match="DELTA_CLUSTERING_COLUMNS_MISMATCH"):
+        write_delta(str(tmp_path), new((2, "b")), mode="append", cluster_by=["id"])
+
+
+def test_write_collects_statistics_of_clustering_columns_beyond_the_first(tmp_path: Path) -> None:
+    table = pa.table({f"c{n}": [n] for n in range(40)})
+    write_delta(str(tmp_path), table, cluster_by=["c39"])
+    write_delta(str(tmp_path), table, mode="append")
+    for version in (0, 1):
+        (add,) = [a for a in actions_of(tmp_path, version) if isinstance(a, AddFile)]
+        assert '"c39":39' in (add.stats or "") and '"c38":38' not in (add.stats or "")
+
+
+@pytest.mark.parametrize(
+    ("options", "condition"),
+    [
+        ({"cluster_by": ["id"], "partition_by": ["day"]}, "DELTA_CLUSTER_BY_WITH_PARTITIONED_BY"),
+        ({"cluster_by": ["id", "id"]}, "DELTA_CLUSTER_BY_INVALID_NUM_COLUMNS"),
+        ({"cluster_by": ["nothere"]}, "nothere"),
+        ({"cluster_by": ["flag"]}, "DELTA_CLUSTERING_COLUMNS_DATATYPE_NOT_SUPPORTED"),
+    ],
+)
+def test_write_with_clustering_that_cannot_be_is_refused(tmp_path: Path, options: dict[str, Any], condition: str) -> None:
+    data = pa.table({"id": [1], "day": ["a"], "flag": [True]})
+    with pytest.raises(SchemaMismatchError, match=condition):
+        write_delta(str(tmp_path), data, **options)
+    assert not (tmp_path / "_delta_log").exists()
+
+
+# ---------------------------------------------------------------- two writers
+
+
+class Interrupted(LocalStore):
+    """Another writer's commit comes in just before ours."""
+
+    def __init__(self, root: Path, between: Any) -> None:
+        super().__init__(str(root))
+        self._between = between
+
+    def put_if_absent(self, path: str, data: bytes) -> None:
+        if path.startswith("_delta_log/") and path.endswith(".json") and self._between is not None:
+            between, self._between = self._between, None
+            between()
+        super().put_if_absent(path, data)
+
+
+def race(path: Path, theirs: dict[str, Any], ours: dict[str, Any]) -> int:
+    other = new((50, "b")) if "data" not in theirs else theirs.pop("data")
+    store = Interrupted(path, lambda: write_delta(str(path), other, **theirs))
+    return write_delta(str(path), ours.pop("data", new((60, "a"))), store=store, **ours)
+
+
+APPEND = {"mode": "append"}
+
+
+def test_overwrite_that_meets_an_append_conflicts_unless_write_serializable(tmp_path: Path) -> None:
+    make(tmp_path)
+    with pytest.raises(ConcurrentAppendException, match="WriteSerializable would have let it pass"):
+        race(tmp_path, dict(APPEND), {"mode": "overwrite"})
+    assert rows_of(tmp_path) == after(*range(10), plus=((50, "b"),))
+    assert len(list(tmp_path.rglob("*.parquet"))) == 4
+    race(tmp_path, dict(APPEND), {"mode": "overwrite", "isolation_level": "WriteSerializable"})
+    assert rows_of(tmp_path) == [(50, "b"), (60, "a")]
+
+
+def test_overwrite_isolation_level_is_the_tables_own(tmp_path: Path) -> None:
+    make(tmp_path, {"delta.isolationLevel": "WriteSerializable"})
+    race(tmp_path, dict(APPEND), {"mode": "overwrite"})
+    assert rows_of(tmp_path) == [(50, "b"), (60, "a")]
+    assert history(LocalStore(str(tmp_path))).to_pylist()[0]["isolationLevel"] == "WriteSerializable"
+
+
+def test_overwrite_of_a_partition_passes_an_append_to_another(tmp_path: Path) -> None:
+    make(tmp_path)
+    race(tmp_path, dict(APPEND), {"mode": "overwrite", "partition_overwrite_mode": "dynamic"})
+    assert rows_of(tmp_path) == after(4, 5, 6, 7, 8, 9, plus=((50, "b"), (60, "a")))
+
+
+def test_overwrite_of_rows_passes_an_append_whose_statistics_exclude_them(tmp_path: Path) -> None:
+    make(tmp_path, VECTORS)
+    race(tmp_path, dict(APPEND), {"mode": "overwrite", "replace_where": "id < 3", "data": new((1, "a"))})
+    assert rows_of(tmp_path) == after(*range(3, 10), plus=((50, "b"), (1, "a")))
+    with pytest.raises(ConcurrentAppendException, match="id > 40"):
+        race(tmp_path, dict(APPEND), {"mode": "overwrite", "replace_where": "id > 40", "data": new((41, "a"))})
+
+
+def test_overwrites_of_different_rows_of_one_file_conflict(tmp_path: Path) -> None:
+    make(tmp_path, VECTORS)
+    with pytest.raises((ConcurrentDeleteReadException, DeltaError)) as caught:
+        race(
+            tmp_path,
+            {"mode": "overwrite", "replace_where": "id = 0", "data": new((0, "a"))},
+            {"mode": "overwrite", "replace_where": "id = 1", "data": new((1, "a"))},
+        )
+    assert "DELTA_CONCURRENT_DELETE" in str(caught.value)
+    assert len(list(tmp_path.rglob("*.bin"))) == 1
+
+
+def test_append_passes_an_overwrite(tmp_path: Path) -> None:
+    make(tmp_path)
+    assert race(tmp_path, {"mode": "overwrite"}, dict(APPEND)) == 2
+    assert rows_of(tmp_path) == [(50, "b"), (60, "a")]
+
+
+def test_append_with_a_transaction_conflicts_with_one_of_the_same_application(tmp_path: Path) -> None:
+    make(tmp_path)
+    same = {"mode": "append", "txn_app_id": "app", "txn_version": 1}
+    with pytest.raises(ConcurrentTransactionException, match="app"):
+        race(tmp_path, dict(same), dict(same))
+    assert rows_of(tmp_path) == after(*range(10), plus=((50, "b"),))
+    race(tmp_path, {**same, "txn_version": 2}, {**same, "txn_app_id": "another"})
