@@ -1,21 +1,38 @@
-"""Values of the data in the type of a column: stored exactly or refused.
+"""Values of the data in the type of a column, as Spark 4 assigns them when it stores rows (ANSI store assignment).
 
-What Spark's store assignment does where no value changes: integers among themselves, to decimals and to floating point,
-decimals, dates and timestamps to finer types, binary and text of any layout, structs by name. A value that the column
-cannot hold exactly is an error, never rounded or cut.
+Numbers go into any number, dates and times into each other in the session's time zone, every simple value into text;
+structs go by name, arrays and maps by their elements. Nothing else is converted: text is no number. The values are those
+of Spark's CAST; one that the column cannot hold is an error, never cut off or made null.
+Arrow types that no column has (unsigned integers, other units of time, views, dictionaries, ...) are first brought to the
+one that holds them exactly.
 Protocol: Delta Data Type to Parquet Type Mappings.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from delta_py.errors import InvariantViolationError, SchemaMismatchError, UnsupportedTableFeatureError
+from delta_py.errors import (
+    DeltaError,
+    ExpressionError,
+    InvariantViolationError,
+    SchemaMismatchError,
+    UnsupportedOperationError,
+    UnsupportedTableFeatureError,
+)
+from delta_py.expressions.coercion import DATETIME, is_atomic, is_numeric
+from delta_py.expressions.evaluate import evaluate
+from delta_py.expressions.resolve import resolve
+from delta_py.expressions.tree import Cast, Column
 from delta_py.protocol.schema import (
+    STRING,
+    VARIANT,
+    VOID,
     ArrayType,
     DataType,
     DecimalType,
@@ -23,134 +40,217 @@ from delta_py.protocol.schema import (
     PrimitiveType,
     StructField,
     StructType,
+    from_arrow_type,
     to_arrow_type,
     type_name,
 )
+from delta_py.read.conform_values import CannotRead
+from delta_py.read.variant import variant_converter
 
 _INT32_MAX = 2**31 - 1
+_MAX_PRECISION = 38
+_OVERFLOWS = frozenset({"CAST_OVERFLOW", "NUMERIC_VALUE_OUT_OF_RANGE", "ARITHMETIC_OVERFLOW", "BINARY_ARITHMETIC_OVERFLOW"})
+_OPERAND = "value"
 
 Runs: TypeAlias = tuple[pa.Int32Array, int, int]
+Converter: TypeAlias = Callable[[pa.Array], pa.Array]
 
 
-def assign(array: pa.Array, target: DataType, name: str) -> pa.Array:
-    """The array in the Arrow type of `target`, every value kept exactly; `name` is the column for messages."""
-    array = _plain(array)
-    if pa.types.is_null(array.type):
-        return pa.nulls(len(array), to_arrow_type(target))
+def assign(array: pa.Array, target: DataType, name: str, time_zone: str = "UTC") -> pa.Array:
+    """The array in the Arrow type of `target`; `name` is the column, for messages. Raises as `converter` and what it gives."""
+    convert = converter(array.type, target, name, time_zone)
+    return array if convert is None else convert(array)
+
+
+def converter(source: pa.DataType, target: DataType, name: str, time_zone: str = "UTC") -> Converter | None:
+    """How arrays of an Arrow type become the column's; None where they are that already.
+
+    Raises SchemaMismatchError (DELTA_FAILED_TO_MERGE_FIELDS, DELTA_METADATA_MISMATCH, DELTA_DUPLICATE_COLUMNS_FOUND) for a
+    type that cannot be assigned, InvariantViolationError (DELTA_MISSING_NOT_NULL_COLUMN_VALUE) for a struct that lacks a
+    field which must not be null. What is given raises SchemaMismatchError (DELTA_CAST_OVERFLOW_IN_TABLE_WRITE) for a value
+    that the column cannot hold.
+    """
+    unwrapped = _unwrapped(source, target, name, time_zone)
+    if unwrapped is not None:
+        return unwrapped
+    wanted = to_arrow_type(target)
+    if source.equals(wanted):
+        return None
+    if pa.types.is_null(source):
+        return lambda array: pa.nulls(len(array), wanted)
     match target:
         case StructType():
-            return _assign_struct(array, target, name)
+            return _struct(source, target, name, time_zone)
         case ArrayType():
-            return _assign_list(array, target, name)
+            return _list(source, target, name, time_zone)
         case MapType():
-            return _assign_map(array, target, name)
-    wanted = to_arrow_type(target)
-    if array.type == wanted:
-        return array
-    if not _is_assignable(array.type, target):
-        raise _type_mismatch(array.type, target, name)
+            return _map(source, target, name, time_zone)
+    return _variant(source, name) if target == VARIANT else _atomic(source, target, name, time_zone)
+
+
+def may_assign(source: DataType, target: DataType) -> bool:
+    """Whether Spark's ANSI store assignment takes values of one simple type for a column of another."""
+    if source in (target, VOID):
+        return True
+    if target == STRING:
+        return is_atomic(source)
+    return (is_numeric(source) and is_numeric(target)) or (source in DATETIME and target in DATETIME)
+
+
+# ---------------------------------------------------------------- simple types
+
+
+def _atomic(source: pa.DataType, target: DataType, name: str, time_zone: str) -> Converter | None:
+    given = _type_of(source)
+    if given is None or not may_assign(given, target):
+        raise _type_mismatch(source, target, name)
+    exact = _exactly(source, to_arrow_type(given), target, name)
+    return exact if given == target else _after(exact, _cast(given, target, name, time_zone))
+
+
+def _type_of(source: pa.DataType) -> DataType | None:
+    """The column type that holds an Arrow type's values, each that does not fit being an error; None if there is none."""
+    if pa.types.is_uint64(source):
+        return DecimalType(20, 0)
+    if pa.types.is_decimal(source):
+        return DecimalType(min(source.precision, _MAX_PRECISION), source.scale) if 0 <= source.scale <= _MAX_PRECISION else None
     try:
-        return _prepared(array, target).cast(wanted)
-    except pa.ArrowInvalid as error:
-        raise SchemaMismatchError(
-            f"Column {name} holds a value of type {array.type} that {type_name(target)} cannot hold exactly: {error}. "
-            "Nothing was written. Cast or round the column before writing.",
-            error_class="DELTA_CAST_OVERFLOW_IN_TABLE_WRITE",
-            sql_state="22003",
-            column=name,
-        ) from error
+        return from_arrow_type(source)
+    except UnsupportedOperationError:
+        return None
 
 
-def _prepared(array: pa.Array, target: DataType) -> pa.Array:
-    """The array in a form that Arrow's cast takes: integers by way of a decimal, a far slice of a large text by itself."""
-    if isinstance(target, DecimalType) and pa.types.is_integer(array.type):
-        return array.cast(pa.decimal128(20, 0))
+def _exactly(source: pa.DataType, plain: pa.DataType, target: DataType, name: str) -> Converter | None:
+    """The same values in another Arrow type."""
+    if source == plain:
+        return None
+
+    def convert(array: pa.Array) -> pa.Array:
+        try:
+            return _near(array).cast(plain)
+        except pa.ArrowInvalid as error:
+            raise _does_not_fit(
+                name, target, f"A value of type {source} is not one that the column can hold: {error}."
+            ) from error
+
+    return convert
+
+
+def _near(array: pa.Array) -> pa.Array:
+    """A far slice of a large text by itself: Arrow's cast looks at where the values end, not at how long they are."""
     if (pa.types.is_large_string(array.type) or pa.types.is_large_binary(array.type)) and len(array):
         end = np.frombuffer(array.buffers()[1], np.int64)[array.offset + len(array)]
-        if end > _INT32_MAX:  # the cast looks at where the values end, not at how long they are
+        if end > _INT32_MAX:
             return array.take(pa.array(np.arange(len(array))))
     return array
 
 
-def _plain(array: pa.Array) -> pa.Array:
-    """The values without dictionary or run-end encoding and without an extension type around them."""
-    if isinstance(array, pa.ExtensionArray):
-        array = array.storage
-    if pa.types.is_dictionary(array.type):
-        return array.dictionary_decode()
-    if pa.types.is_run_end_encoded(array.type):
-        return pc.run_end_decode(array)
-    return array
+def _cast(given: DataType, target: DataType, name: str, time_zone: str) -> Converter:
+    schema = StructType((StructField(_OPERAND, given),))
+    try:
+        expression = resolve(Cast(Column((_OPERAND,)), target), schema, time_zone).expression
+    except ExpressionError as error:
+        raise _type_mismatch(to_arrow_type(given), target, name, error.message) from error
+
+    def convert(array: pa.Array) -> pa.Array:
+        try:
+            return evaluate(expression, pa.RecordBatch.from_arrays([array], [_OPERAND]))
+        except ExpressionError as error:
+            if error.error_class in _OVERFLOWS:
+                raise _does_not_fit(name, target, error.message) from error
+            raise _type_mismatch(to_arrow_type(given), target, name, error.message) from error
+
+    return convert
 
 
-def _is_assignable(source: pa.DataType, target: DataType) -> bool:
-    """Whether values of the Arrow type can be stored exactly, each value that does not fit being an error."""
-    kinds = pa.types
-    match target:
-        case DecimalType():
-            return bool(kinds.is_integer(source) or kinds.is_decimal(source))
-        case PrimitiveType("byte" | "short" | "integer" | "long"):
-            return bool(kinds.is_integer(source))
-        case PrimitiveType("float"):
-            return bool(kinds.is_integer(source) or kinds.is_float16(source) or kinds.is_float32(source))
-        case PrimitiveType("double"):
-            return bool(kinds.is_integer(source) or kinds.is_floating(source))
-        case PrimitiveType("string"):
-            return bool(kinds.is_string(source) or kinds.is_large_string(source) or kinds.is_string_view(source))
-        case PrimitiveType("binary"):
-            return bool(
-                kinds.is_binary(source)
-                or kinds.is_large_binary(source)
-                or kinds.is_binary_view(source)
-                or kinds.is_fixed_size_binary(source)
-            )
-        case PrimitiveType("date"):
-            return bool(kinds.is_date(source))
-        case PrimitiveType("timestamp"):
-            return bool(kinds.is_timestamp(source)) and source.tz is not None
-        case PrimitiveType("timestamp_ntz"):
-            return bool(kinds.is_date(source)) or (bool(kinds.is_timestamp(source)) and source.tz is None)
-    return False
+def _variant(source: pa.DataType, name: str) -> Converter | None:
+    """A struct of value and metadata, perhaps with typed_value, as variant binary."""
+    if not pa.types.is_struct(source) or any(f.name in ("value", "metadata") and not _is_bytes(f.type) for f in source.fields):
+        raise _type_mismatch(source, VARIANT, name)
+    try:
+        convert = variant_converter(name, source)
+    except CannotRead as error:
+        raise _type_mismatch(source, VARIANT, name, str(error)) from error
+    if convert is None:
+        return None
+
+    def checked(array: pa.Array) -> pa.Array:
+        try:
+            found = convert(array)
+        except CannotRead as error:
+            raise _type_mismatch(source, VARIANT, name, str(error)) from error
+        if pc.any(pc.and_(pc.is_valid(found), pc.is_null(found.field(1)))).as_py():
+            raise _type_mismatch(source, VARIANT, name, "A variant has no metadata.")
+        return found
+
+    return checked
 
 
-def _type_mismatch(source: pa.DataType, target: DataType, name: str) -> SchemaMismatchError:
-    hint = "Cast the column before writing."
-    if target == PrimitiveType("timestamp") and pa.types.is_timestamp(source):
-        hint = "Its times have no time zone: give them one before writing."
-    return SchemaMismatchError(
-        f"Column {name} of the table is {type_name(target)} and cannot take {source} from the data. Nothing was written. {hint}",
-        error_class="DELTA_FAILED_TO_MERGE_FIELDS",
-        sql_state="22005",
-        column=name,
-        table_type=type_name(target),
-        data_type=str(source),
-    )
+def _is_bytes(source: pa.DataType) -> bool:
+    return _type_of(source) == PrimitiveType("binary")
 
 
-def _assign_struct(array: pa.Array, target: StructType, name: str) -> pa.Array:
-    if not pa.types.is_struct(array.type):
-        raise _type_mismatch(array.type, target, name)
-    positions = {array.type.field(i).name.lower(): i for i in range(array.type.num_fields)}
-    if len(positions) < array.type.num_fields:
+def _unwrapped(source: pa.DataType, target: DataType, name: str, time_zone: str) -> Converter | None:
+    """For values in an extension type, a dictionary or runs; None for others."""
+    if isinstance(source, pa.BaseExtensionType):
+        return _after(lambda array: array.storage, converter(source.storage_type, target, name, time_zone))
+    if pa.types.is_dictionary(source):
+        return _after(lambda array: array.dictionary_decode(), converter(source.value_type, target, name, time_zone))
+    if pa.types.is_run_end_encoded(source):
+        return _after(pc.run_end_decode, converter(source.value_type, target, name, time_zone))
+    return None
+
+
+def _after(first: Converter | None, then: Converter | None) -> Converter | None:
+    if first is None or then is None:
+        return first or then
+    return lambda array: then(first(array))
+
+
+# ---------------------------------------------------------------- nested types
+
+
+def _struct(source: pa.DataType, target: StructType, name: str, time_zone: str) -> Converter:
+    if not pa.types.is_struct(source):
+        raise _type_mismatch(source, target, name)
+    sources = _field_places(source, target, name)
+    wanted = to_arrow_type(target)
+    fields = list(wanted)
+    parts = [
+        converter(pa.null() if place is None else source.field(place).type, f.data_type, f"{name}.{f.name}", time_zone)
+        for f, place in zip(target.fields, sources, strict=True)
+    ]
+    if not fields:
+        return lambda array: array
+
+    def convert(array: pa.Array) -> pa.Array:
+        # What stands below a null struct is no value: it must not fail to be cast.
+        given = array.flatten() if array.null_count else [array.field(i) for i in range(source.num_fields)]
+        columns = [pa.nulls(len(array)) if place is None else given[place] for place in sources]
+        children = [c if part is None else part(c) for c, part in zip(columns, parts, strict=True)]
+        return pa.StructArray.from_arrays(children, fields=fields, mask=array.is_null() if array.null_count else None)
+
+    return convert
+
+
+def _field_places(source: pa.StructType, target: StructType, name: str) -> list[int | None]:
+    """For each field of the column's struct its position in the data's, None for one that the data lacks."""
+    positions = {source.field(i).name.lower(): i for i in range(source.num_fields)}
+    if len(positions) < source.num_fields:
         raise SchemaMismatchError(
             f"Column {name} of the data has two fields of one name (names that differ only in case are the same). Rename one.",
             error_class="DELTA_DUPLICATE_COLUMNS_FOUND",
             sql_state="42711",
             column=name,
         )
-    extra = [f.name for f in array.type if target.find(f.name) is None]
+    extra = [f.name for f in source.fields if target.find(f.name) is None]
     if extra:
         raise extra_columns([f"{name}.{field}" for field in extra], target.names, f"column {name} of the table")
-    children = []
-    for f in target.fields:
-        position = positions.get(f.name.lower())
-        if position is None:
+    places = [positions.get(f.name.lower()) for f in target.fields]
+    for f, place in zip(target.fields, places, strict=True):
+        if place is None:
             check_may_be_absent(f, f"{name}.{f.name}")
-        given = pa.nulls(len(array)) if position is None else array.field(position)
-        children.append(assign(given, f.data_type, f"{name}.{f.name}"))
-    if not children:
-        return array
-    return pa.StructArray.from_arrays(children, fields=list(to_arrow_type(target)), mask=array.is_null())
+    return places
 
 
 def runs(array: pa.Array) -> Runs:
@@ -162,33 +262,88 @@ def runs(array: pa.Array) -> Runs:
     return pc.subtract(offsets, first).cast(pa.int32()), first.as_py(), last.as_py() - first.as_py()
 
 
-def _assign_list(array: pa.Array, target: ArrayType, name: str) -> pa.Array:
+def _list(source: pa.DataType, target: ArrayType, name: str, time_zone: str) -> Converter:
     kinds = pa.types
-    if kinds.is_fixed_size_list(array.type) or kinds.is_list_view(array.type) or kinds.is_large_list_view(array.type):
-        array = array.cast(pa.list_(array.type.value_field))
-    if not (kinds.is_list(array.type) or kinds.is_large_list(array.type)):
-        raise _type_mismatch(array.type, target, name)
-    offsets, first, count = runs(array)
-    values = assign(array.values.slice(first, count), target.element_type, f"{name}.element")
-    return pa.ListArray.from_arrays(offsets, values, type=to_arrow_type(target), mask=array.is_null())
+    if kinds.is_fixed_size_list(source) or kinds.is_list_view(source) or kinds.is_large_list_view(source):
+        plain = pa.list_(source.value_field)
+        then = converter(plain, target, name, time_zone)
+        return lambda array: array.cast(plain) if then is None else then(array.cast(plain))
+    if not (kinds.is_list(source) or kinds.is_large_list(source)):
+        raise _type_mismatch(source, target, name)
+    wanted = to_arrow_type(target)
+    part = converter(source.value_type, target.element_type, f"{name}.element", time_zone)
+
+    def convert(array: pa.Array) -> pa.Array:
+        array = _without_hidden_values(array)
+        offsets, first, count = runs(array)
+        values = array.values.slice(first, count)
+        mask = array.is_null() if array.null_count else None
+        return pa.ListArray.from_arrays(offsets, values if part is None else part(values), type=wanted, mask=mask)
+
+    return convert
 
 
-def _assign_map(array: pa.Array, target: MapType, name: str) -> pa.Array:
-    if not pa.types.is_map(array.type):
-        raise _type_mismatch(array.type, target, name)
-    offsets, first, count = runs(array)
-    keys = assign(array.keys.slice(first, count), target.key_type, f"{name}.key")
-    items = assign(array.items.slice(first, count), target.value_type, f"{name}.value")
-    return pa.MapArray.from_arrays(offsets, keys, items, type=to_arrow_type(target), mask=array.is_null())
+def _map(source: pa.DataType, target: MapType, name: str, time_zone: str) -> Converter:
+    if not pa.types.is_map(source):
+        raise _type_mismatch(source, target, name)
+    wanted = to_arrow_type(target)
+    key_part = converter(source.key_type, target.key_type, f"{name}.key", time_zone)
+    item_part = converter(source.item_type, target.value_type, f"{name}.value", time_zone)
+
+    def convert(array: pa.Array) -> pa.Array:
+        array = _without_hidden_values(array)
+        offsets, first, count = runs(array)
+        keys, items = array.keys.slice(first, count), array.items.slice(first, count)
+        keys = keys if key_part is None else key_part(keys)
+        items = items if item_part is None else item_part(items)
+        mask = array.is_null() if array.null_count else None
+        return pa.MapArray.from_arrays(offsets, keys, items, type=wanted, mask=mask)
+
+    return convert
 
 
-# ---------------------------------------------------------------- columns that one side lacks
+def _without_hidden_values(array: pa.Array) -> pa.Array:
+    """Lists or maps of which a null one has no elements; what stands there is no value, and must not fail to be cast."""
+    if array.null_count == 0:
+        return array
+    lengths = np.diff(array.offsets.to_numpy())
+    hidden = lengths[array.is_null().to_numpy(zero_copy_only=False)]
+    return array.take(pa.array(np.arange(len(array)))) if hidden.any() else array
+
+
+# ---------------------------------------------------------------- errors
+
+
+def _type_mismatch(source: pa.DataType, target: DataType, name: str, why: str = "") -> SchemaMismatchError:
+    hint = (
+        "Cast the column before writing." if target != VOID else "Write with the option mergeSchema to give it the data's type."
+    )
+    return SchemaMismatchError(
+        f"Column {name} of the table is {type_name(target)} and cannot take {source} from the data. {why and why + ' '}"
+        f"Nothing was written. {hint}",
+        error_class="DELTA_FAILED_TO_MERGE_FIELDS",
+        sql_state="22005",
+        column=name,
+        table_type=type_name(target),
+        data_type=str(source),
+    )
+
+
+def _does_not_fit(name: str, target: DataType, why: str) -> SchemaMismatchError:
+    return SchemaMismatchError(
+        f"Column {name} of the table is {type_name(target)}, and the data has a value that it cannot hold. {why} "
+        "Nothing was written. Cast or round the column before writing.",
+        error_class="DELTA_CAST_OVERFLOW_IN_TABLE_WRITE",
+        sql_state="22003",
+        column=name,
+        table_type=type_name(target),
+    )
 
 
 def extra_columns(extra: list[str], names: tuple[str, ...], where: str) -> SchemaMismatchError:
     return SchemaMismatchError(
         f"The data has columns that {where} lacks: {', '.join(extra)}. Known are: {', '.join(names)}. Nothing was written. "
-        "Drop or rename the columns, or add them to the table first.",
+        "Write with the option mergeSchema set to true to add them to the table, or drop or rename them.",
         error_class="DELTA_METADATA_MISMATCH",
         sql_state="42KDG",
         columns=extra,
@@ -196,7 +351,7 @@ def extra_columns(extra: list[str], names: tuple[str, ...], where: str) -> Schem
 
 
 def check_may_be_absent(missing: StructField, name: str) -> None:
-    """A column that the data lacks is null, where that is lawful."""
+    """A field that the data lacks is null, where that is lawful. Only columns, not fields in them, have defaults."""
     if "CURRENT_DEFAULT" in missing.metadata:
         raise unenforceable(
             f"a default for column {name}, which the data lacks", str(missing.metadata["CURRENT_DEFAULT"]), "allowColumnDefaults"
@@ -210,9 +365,10 @@ def check_may_be_absent(missing: StructField, name: str) -> None:
         )
 
 
-def unenforceable(rule: str, text: str, feature: str) -> UnsupportedTableFeatureError:
+def unenforceable(rule: str, text: str, feature: str, why: DeltaError | None = None) -> UnsupportedTableFeatureError:
+    reason = "It could not keep the rule for the new rows." if why is None else why.message
     return UnsupportedTableFeatureError(
-        f"This version cannot write into a table with {rule} ({text}): it could not keep the rule for the new rows. "
+        f"This version cannot write into a table with {rule} ({text}). {reason} "
         "Nothing was written. Write with a client that supports it, or drop the rule.",
         error_class="DELTA_UNSUPPORTED_FEATURES_FOR_WRITE",
         feature=feature,

@@ -3,15 +3,16 @@
     state = write_state(config, table_root, read_version)      # driver
     lawful = Conformer(state, data_schema).conform(batch)      # executor
 
-In: batches in any column order and any case of names, in Arrow types that the columns' types hold without loss.
-Out: LawfulBatch, in the table's own column order and Arrow types, every NOT NULL kept. The Parquet encoder
-(files.py) takes nothing else. What cannot be enforced here (a CHECK constraint, a generated column, ...) refuses the
-write when the WriteState is built.
+In: batches in any column order and any case of names, in types that Spark's store assignment takes for the columns'.
+Out: LawfulBatch, in the table's own column order and Arrow types, with every rule of the table kept. The Parquet encoder
+(files.py) takes nothing else. What cannot be enforced here (an expression with an unknown function, an identity column)
+refuses the write when the WriteState is built.
 Protocol: Requirements for Writers.
 """
 
 from __future__ import annotations
 
+import time
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -23,6 +24,7 @@ from delta_py.errors import (
     SchemaMismatchError,
     UnsupportedOperationError,
 )
+from delta_py.protocol.char_types import CharTypes, char_types
 from delta_py.protocol.schema import (
     VOID,
     ArrayType,
@@ -33,11 +35,26 @@ from delta_py.protocol.schema import (
     StructField,
     StructType,
     to_arrow_schema,
+    to_arrow_type,
     type_name,
 )
 from delta_py.protocol.stats_columns import stats_columns
 from delta_py.protocol.table_config import Operation, TableConfig
-from delta_py.write.casts import assign, check_may_be_absent, extra_columns, runs, unenforceable
+from delta_py.write.casts import Converter, check_may_be_absent, converter, extra_columns, runs, unenforceable
+from delta_py.write.constraints import (
+    DEFAULT,
+    GENERATION,
+    IDENTITY,
+    INVARIANT,
+    Clock,
+    GeneratedColumn,
+    RowCheck,
+    RowRule,
+    check_lengths,
+    default_value,
+    marked_fields,
+    table_rules,
+)
 
 _MIB = 1024 * 1024
 _CODECS = ("uncompressed", "none", "snappy", "gzip", "lz4", "lz4_raw", "zstd")
@@ -56,6 +73,9 @@ class WriteState:
     write_id: a part of the names of all files of one write, by which those of a failed one are found.
     data_change: False when the rows are only arranged anew. max_records_per_file: None for no limit.
     time_zone: of the session, in which texts and times are turned into each other.
+    insert_changes: write the rows as change data too, for a commit that has other changes in change data files.
+    replace_where: SQL that every row must match, or None. rules: the CHECK constraints and invariants of the table.
+    write_micros: when the write began, since 1970 in UTC: what `current_timestamp()` means in it.
     """
 
     table_root: str
@@ -76,6 +96,10 @@ class WriteState:
     data_change: bool = True
     max_records_per_file: int | None = None
     time_zone: str = "UTC"
+    insert_changes: bool = False
+    replace_where: str | None = None
+    rules: tuple[RowRule, ...] = ()
+    write_micros: int = field(default_factory=lambda: time.time_ns() // 1000)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +127,8 @@ def write_state(config: TableConfig, table_root: str, read_version: int) -> Writ
     cannot enforce, by its name; CorruptTableError for a property whose value makes no sense.
     """
     config.require(Operation.WRITE)
-    _refuseunenforceable(config)
+    rules = table_rules(config)
+    _check_enforceable(config.schema, rules)
     properties = config.properties
     return WriteState(
         table_root=table_root,
@@ -115,6 +140,7 @@ def write_state(config: TableConfig, table_root: str, read_version: int) -> Writ
         stats_string_prefix=properties.integer("delta.dataSkippingStringPrefixLength", _STRING_PREFIX),
         compression=compression_codec(properties.get("delta.parquet.compression.codec")),
         keep_partition_columns=config.feature("materializePartitionColumns"),
+        rules=rules,
     )
 
 
@@ -129,16 +155,18 @@ def compression_codec(name: str | None) -> str:
     return {"uncompressed": "none", "lz4_raw": "lz4"}.get(codec, codec)
 
 
-def _refuseunenforceable(config: TableConfig) -> None:
+def _check_enforceable(schema: StructType, rules: tuple[RowRule, ...]) -> None:
     """A rule that this gate cannot check refuses the write: unknown is not lawful."""
-    for key, text in config.properties.items():
-        if key.lower().startswith("delta.constraints."):
-            raise unenforceable("the CHECK constraint " + key[len("delta.constraints.") :], text, "checkConstraints")
-    for path, found in _all_fields(config.schema):
-        for mark, (what, feature) in _FIELD_RULES.items():
-            if mark in found.metadata:
-                raise unenforceable(f"{what} on column {'.'.join(path)}", str(found.metadata[mark]), feature)
-    for path, part in _all_types(config.schema):
+    clock = Clock(0)
+    for rule in rules:
+        RowCheck(rule, schema, clock)
+    for f in schema.fields:
+        if GENERATION in f.metadata:
+            GeneratedColumn(f, schema, clock)
+        char_types(f, strict=True)
+    for path, (what, _, feature), text in _unkept_rules(schema):
+        raise unenforceable(f"{what} on column {'.'.join(path)}", text, feature)
+    for path, part in _all_types(schema):
         if path and not _is_writable(part, len(path) == 1):
             raise unenforceable(f"column {'.'.join(path)}", type_name(part), type_name(part))
 
@@ -150,14 +178,26 @@ def _is_writable(part: DataType, top_level: bool) -> bool:
     return not isinstance(part, StructType) or bool(part.fields)
 
 
-_FIELD_RULES = {
-    "delta.invariants": ("the invariant", "invariants"),
-    "delta.generationExpression": ("the generation expression", "generatedColumns"),
-    "delta.identity.start": ("the identity column rule", "identityColumns"),
-    "__CHAR_VARCHAR_TYPE_STRING": ("the length limit", "char and varchar"),
-}
+def _unkept_rules(schema: StructType) -> Iterator[tuple[Path, tuple[str, str, str], str]]:
+    """Rules on fields that the gate does not keep: on identity columns, and where no rule is expected."""
+    kept: dict[str, set[Path]] = {
+        INVARIANT: {path for path, _ in marked_fields(schema, INVARIANT)},
+        GENERATION: {(name,) for name in schema.names},
+    }
+    for path, found in _all_fields(schema):
+        for rule in _FIELD_RULES:
+            mark = rule[1]
+            if mark in found.metadata and path not in kept.get(mark, set()):
+                yield path, rule, str(found.metadata[mark])
+
+
+_FIELD_RULES = (
+    ("the invariant", INVARIANT, "invariants"),
+    ("the generation expression", GENERATION, "generatedColumns"),
+    ("the identity column rule", IDENTITY, "identityColumns"),
+)
 _NUMBERS = frozenset({"long", "integer", "short", "byte", "float", "double"})
-_WRITABLE = _NUMBERS | {"string", "binary", "boolean", "date", "timestamp", "timestamp_ntz"}
+_WRITABLE = _NUMBERS | {"string", "binary", "boolean", "date", "timestamp", "timestamp_ntz", "variant"}
 
 
 def _all_fields(data_type: DataType, path: Path = ()) -> Iterator[tuple[Path, StructField]]:
@@ -177,60 +217,118 @@ def _all_fields(data_type: DataType, path: Path = ()) -> Iterator[tuple[Path, St
 # ---------------------------------------------------------------- batches, on an executor
 
 
+@dataclass(frozen=True, slots=True)
+class _Column:
+    """Where a column's values come from: the data's column at `place`, converted where `convert` is not None; the default;
+    or, for a column that the data lacks and that has none, null.
+
+    lengths: of its texts, None when they have none.
+    """
+
+    field: StructField
+    place: int | None
+    convert: Converter | None
+    default: pa.Scalar | None
+    lengths: CharTypes
+
+    def values(self, batch: pa.RecordBatch) -> pa.Array:
+        if self.place is not None:
+            given = batch.column(self.place)
+            return given if self.convert is None else self.convert(given)
+        if self.default is not None and self.default.is_valid:
+            return pa.repeat(self.default, batch.num_rows)
+        return pa.nulls(batch.num_rows, to_arrow_type(self.field.data_type))
+
+
 class Conformer:
-    """Makes batches of one Arrow schema lawful for one table.
+    """Makes batches of one Arrow schema lawful for one table: defaults, casts, generated columns, then NOT NULL, lengths of
+    texts, and the rules on rows, in the order of Spark.
 
     Raises, before any row is seen, SchemaMismatchError (DELTA_METADATA_MISMATCH for a column that the table lacks,
-    DELTA_DUPLICATE_COLUMNS_FOUND, DELTA_FAILED_TO_MERGE_FIELDS for a type that does not fit) and
-    InvariantViolationError (DELTA_MISSING_NOT_NULL_COLUMN_VALUE).
+    DELTA_DUPLICATE_COLUMNS_FOUND, DELTA_FAILED_TO_MERGE_FIELDS for a type that does not fit), InvariantViolationError
+    (DELTA_MISSING_NOT_NULL_COLUMN_VALUE), and UnsupportedTableFeatureError for a rule that cannot be kept in the session's
+    time zone or with these columns; ExpressionError for a condition of replaceWhere that cannot be evaluated.
     """
 
     def __init__(self, state: WriteState, data_schema: pa.Schema) -> None:
-        self._schema = state.schema
-        self._arrow_schema = to_arrow_schema(state.schema)
-        self._sources = _sources(state.schema, data_schema)
-        no_rows = [column.combine_chunks() for column in data_schema.empty_table().columns]
-        self.conform(pa.RecordBatch.from_arrays(no_rows, schema=data_schema))
+        schema, clock = state.schema, Clock(state.write_micros, state.time_zone)
+        self._arrow_schema = to_arrow_schema(schema)
+        places = _places(schema, data_schema)
+        self._columns = tuple(_column(f, place, data_schema, clock) for f, place in zip(schema.fields, places, strict=True))
+        self._generated = tuple(
+            (number, GeneratedColumn(column.field, schema, clock))
+            for number, column in enumerate(self._columns)
+            if column.place is None and GENERATION in column.field.metadata
+        )
+        self._checks = tuple(RowCheck(rule, schema, clock) for rule in _rules_of_rows(state, self._columns))
 
     def conform(self, batch: pa.RecordBatch) -> LawfulBatch:
         """The batch in the table's columns and types.
 
-        Raises SchemaMismatchError (DELTA_CAST_OVERFLOW_IN_TABLE_WRITE) for a value that the column's type cannot hold
-        exactly, InvariantViolationError (DELTA_NOT_NULL_CONSTRAINT_VIOLATED) for a null where none may be.
+        Raises SchemaMismatchError (DELTA_CAST_OVERFLOW_IN_TABLE_WRITE) for a value that the column's type cannot hold;
+        InvariantViolationError for a null where none may be (DELTA_NOT_NULL_CONSTRAINT_VIOLATED), a text that is too long
+        (DELTA_EXCEED_CHAR_VARCHAR_LIMIT), and a row that breaks a rule (DELTA_VIOLATE_CONSTRAINT_WITH_VALUES,
+        DELTA_REPLACE_WHERE_MISMATCH); ExpressionError for a row that an expression cannot be evaluated for.
         """
-        arrays = []
-        for f, source in zip(self._schema.fields, self._sources, strict=True):
-            given = pa.nulls(batch.num_rows) if source is None else batch.column(source)
-            array = assign(given, f.data_type, f.name)
-            _check_not_null(array, f.data_type, f.nullable, f.name)
-            arrays.append(array)
-        return LawfulBatch(pa.RecordBatch.from_arrays(arrays, schema=self._arrow_schema))
+        arrays = [column.values(batch) for column in self._columns]
+        if self._generated:
+            given = pa.RecordBatch.from_arrays(arrays, schema=self._arrow_schema)
+            for number, generated in self._generated:
+                arrays[number] = generated.values(given)
+        for column, array in zip(self._columns, arrays, strict=True):
+            _check_not_null(array, column.field.data_type, column.field.nullable, column.field.name)
+        for column, array in zip(self._columns, arrays, strict=True):
+            if column.lengths is not None:
+                check_lengths(array, column.lengths, column.field.name)
+        lawful = pa.RecordBatch.from_arrays(arrays, schema=self._arrow_schema)
+        for check in self._checks:
+            check.check(lawful)
+        return LawfulBatch(lawful)
 
 
-def _sources(schema: StructType, data_schema: pa.Schema) -> list[int | None]:
-    """For each column of the table the position of its column in the data, None for one that the data lacks."""
+def _column(f: StructField, place: int | None, data_schema: pa.Schema, clock: Clock) -> _Column:
+    lengths = char_types(f, strict=True)
+    if place is not None:
+        convert = converter(data_schema.field(place).type, f.data_type, f.name, clock.time_zone)
+        return _Column(f, place, convert, None, lengths)
+    if DEFAULT in f.metadata:
+        return _Column(f, None, None, default_value(f, clock), lengths)
+    if GENERATION not in f.metadata:
+        check_may_be_absent(f, f.name)
+    return _Column(f, None, None, None, lengths)
+
+
+def _rules_of_rows(state: WriteState, columns: tuple[_Column, ...]) -> Iterator[RowRule]:
+    """What each row is asked: a generated column only when its values come from the data."""
+    for column in columns:
+        if column.place is not None and GENERATION in column.field.metadata:
+            yield RowRule("generated", column.field.name, str(column.field.metadata[GENERATION]))
+    yield from state.rules
+    if state.replace_where is not None:
+        yield RowRule("replace_where", "", state.replace_where)
+
+
+def _places(schema: StructType, data_schema: pa.Schema) -> list[int | None]:
+    """For each column of the table the place of its column in the data, None for one that the data lacks."""
     if not schema.fields:
         raise SchemaMismatchError(
             "The table has no columns, so no rows can be written. Add columns first.", error_class="DELTA_EMPTY_DATA"
         )
-    positions: dict[str, int] = {}
-    for position, name in enumerate(data_schema.names):
-        if name.lower() in positions:
+    places: dict[str, int] = {}
+    for place, name in enumerate(data_schema.names):
+        if name.lower() in places:
             raise SchemaMismatchError(
                 f"The data has the column {name} more than once (names that differ only in case are the same). Rename one.",
                 error_class="DELTA_DUPLICATE_COLUMNS_FOUND",
                 sql_state="42711",
                 column=name,
             )
-        positions[name.lower()] = position
+        places[name.lower()] = place
     known = {f.name.lower() for f in schema.fields}
     extra = [name for name in data_schema.names if name.lower() not in known]
     if extra:
         raise extra_columns(extra, schema.names, "the table")
-    for f in schema.fields:
-        if f.name.lower() not in positions:
-            check_may_be_absent(f, f.name)
-    return [positions.get(f.name.lower()) for f in schema.fields]
+    return [places.get(f.name.lower()) for f in schema.fields]
 
 
 # ---------------------------------------------------------------- NOT NULL

@@ -14,7 +14,6 @@ from delta_py.protocol.schema import (
     LONG,
     STRING,
     TIMESTAMP_NTZ,
-    VARIANT,
     ArrayType,
     StructField,
     StructType,
@@ -138,7 +137,8 @@ def test_reader_feature_listed_for_writers_only_is_not_supported() -> None:
 
 ALWAYS_WRITABLE = [
     "appendOnly", "timestampNtz", "v2Checkpoint", "vacuumProtocolCheck", "domainMetadata", "columnMapping", "deletionVectors",
-    "changeDataFeed",
+    "changeDataFeed", "invariants", "checkConstraints", "generatedColumns", "allowColumnDefaults", "variantType",
+    "variantShredding",
 ]  # fmt: skip
 
 
@@ -157,14 +157,8 @@ def nested(key: str) -> StructType:
 
 
 IN_USE = [
-    ("invariants", field("delta.invariants"), {}),
-    ("invariants", nested("delta.invariants"), {}),
-    ("checkConstraints", PLAIN, {"delta__constraints__positive": "id > 0"}),
-    ("generatedColumns", field("delta.generationExpression"), {}),
     ("identityColumns", field("delta.identity.start", 1), {}),
-    ("allowColumnDefaults", field("CURRENT_DEFAULT"), {}),
-    ("variantType", StructType((StructField("l", ArrayType(VARIANT)),)), {}),
-    ("variantShredding", PLAIN, {"delta__enableVariantShredding": "true"}),
+    ("identityColumns", nested("delta.identity.start"), {}),
     ("icebergCompatV2", PLAIN, {"delta__enableIcebergCompatV2": "true"}),
     ("checkpointProtection", PLAIN, {"delta__requireCheckpointProtectionBeforeVersion": "7"}),
     ("coordinatedCommits-preview", PLAIN, {"delta__coordinatedCommits__commitCoordinator-preview": "dynamodb"}),
@@ -182,7 +176,7 @@ def test_append_is_allowed_when_the_feature_is_listed_and_not_in_use(name: str) 
 
 
 def test_legacy_version_with_a_feature_in_use_is_refused_by_that_name() -> None:
-    assert refused(config(Protocol(1, 4), field("delta.generationExpression")), Operation.WRITE) == ["generatedColumns"]
+    assert refused(config(Protocol(1, 6), field("delta.identity.start", 1)), Operation.WRITE) == ["identityColumns"]
 
 
 @pytest.mark.parametrize("name", ["clustering", "catalogManaged", "collations", "liquid"])

@@ -1,8 +1,8 @@
-"""Values of the data in the type of a column: exactly, or an error that names the column."""
+"""Values of the data in the type of a column: as Spark assigns them, or an error that names the column."""
 
 from __future__ import annotations
 
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,8 @@ from delta_py.protocol.schema import (
     STRING,
     TIMESTAMP,
     TIMESTAMP_NTZ,
+    VARIANT,
+    VOID,
     ArrayType,
     DataType,
     DecimalType,
@@ -32,7 +34,7 @@ from delta_py.protocol.schema import (
     StructType,
     to_arrow_type,
 )
-from delta_py.write.casts import assign, runs
+from delta_py.write.casts import assign, converter, runs
 
 POINT = StructType((StructField("x", LONG), StructField("y", STRING)))
 
@@ -48,6 +50,7 @@ POINT = StructType((StructField("x", LONG), StructField("y", STRING)))
         (pa.array([1.5], pa.float16()), FLOAT),
         (pa.array([7], pa.int64()), DecimalType(10, 2)),
         (pa.array([Decimal("1.10")], pa.decimal128(5, 2)), DecimalType(10, 1)),
+        (pa.array([2**63], pa.uint64()), DecimalType(20, 0)),
         (pa.array([Decimal("1.1")], pa.decimal256(40, 1)), DecimalType(10, 3)),
         (pa.array(["a"], pa.large_string()), STRING),
         (pa.array(["a"], pa.string_view()), STRING),
@@ -76,18 +79,67 @@ def _comparable(value: Any) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("values", "target"),
+    ("values", "target", "expected"),
     [
-        (pa.array([2**31], pa.int64()), INTEGER),
-        (pa.array([-1], pa.int8()).cast(pa.uint64(), safe=False), LONG),
-        (pa.array([2**53 + 1], pa.int64()), DOUBLE),
-        (pa.array([1000], pa.int64()), DecimalType(4, 2)),
-        (pa.array([Decimal("1.11")], pa.decimal128(5, 2)), DecimalType(10, 1)),
-        (pa.array([1], pa.timestamp("ns", "UTC")), TIMESTAMP),
+        (pa.array([2**53 + 1], pa.int64()), DOUBLE, [2.0**53]),
+        (pa.array([1.9, -1.9, None]), LONG, [1, -1, None]),
+        (pa.array([1.0, 0.1]), FLOAT, [1.0, float(np.float32(0.1))]),
+        (pa.array([1.005, 2.5]), DecimalType(10, 1), [Decimal("1.0"), Decimal("2.5")]),
+        (
+            pa.array([Decimal("1.15"), Decimal("-1.15")], pa.decimal128(5, 2)),
+            DecimalType(10, 1),
+            [Decimal("1.2"), Decimal("-1.2")],
+        ),
+        (pa.array([Decimal("1.99")], pa.decimal128(5, 2)), INTEGER, [1]),
+        (pa.array([1, None]), STRING, ["1", None]),
+        (pa.array([Decimal("1.10")], pa.decimal128(5, 2)), STRING, ["1.10"]),
+        (pa.array([True]), STRING, ["true"]),
+        (pa.array([b"a"]), STRING, ["a"]),
+        (pa.array([date(2024, 1, 1)]), STRING, ["2024-01-01"]),
+        (pa.array([datetime(2024, 1, 1, 23, 30)], pa.timestamp("us")), DATE, [date(2024, 1, 1)]),
     ],
 )
-def test_assign_value_that_does_not_fit_is_refused_naming_the_column(values: pa.Array, target: DataType) -> None:
-    with pytest.raises(SchemaMismatchError, match="Column price") as caught:
+def test_assign_number_time_or_text_of_another_type_gives_what_spark_casts(
+    values: pa.Array, target: DataType, expected: list[Any]
+) -> None:
+    found = assign(values, target, "c")
+    assert found.type == to_arrow_type(target)
+    assert found.to_pylist() == expected
+
+
+INSTANT = datetime(2024, 1, 2, 3, 4, 5, tzinfo=UTC)
+WALL_CLOCK = datetime(2024, 1, 1, 22, 4, 5)
+
+
+@pytest.mark.parametrize(
+    ("values", "target", "expected"),
+    [
+        (pa.array([INSTANT], pa.timestamp("us", "UTC")), TIMESTAMP_NTZ, WALL_CLOCK),
+        (pa.array([INSTANT], pa.timestamp("ns", "Asia/Tokyo")), DATE, date(2024, 1, 1)),
+        (pa.array([INSTANT], pa.timestamp("us", "UTC")), STRING, "2024-01-01 22:04:05"),
+        (pa.array([WALL_CLOCK], pa.timestamp("us")), TIMESTAMP, INSTANT),
+        (pa.array([date(2024, 1, 1)]), TIMESTAMP, datetime(2024, 1, 1, 5, tzinfo=UTC)),
+    ],
+)
+def test_assign_times_of_the_other_kind_are_read_in_the_sessions_time_zone(
+    values: pa.Array, target: DataType, expected: Any
+) -> None:
+    assert assign(values, target, "c", "America/New_York").to_pylist() == [expected]
+
+
+@pytest.mark.parametrize(
+    ("values", "target", "said"),
+    [
+        (pa.array([2**31], pa.int64()), INTEGER, "2147483648"),
+        (pa.array([1e10]), INTEGER, "1"),
+        (pa.array([-1], pa.int8()).cast(pa.uint64(), safe=False), LONG, "18446744073709551615"),
+        (pa.array([1000], pa.int64()), DecimalType(4, 2), "1000"),
+        (pa.array([Decimal("999.99")], pa.decimal128(5, 2)), DecimalType(4, 1), "1000.0"),
+        (pa.array([1], pa.timestamp("ns", "UTC")), TIMESTAMP, "lose data"),
+    ],
+)
+def test_assign_value_that_does_not_fit_is_refused_naming_column_and_value(values: pa.Array, target: DataType, said: str) -> None:
+    with pytest.raises(SchemaMismatchError, match=f"Column price.*{said}") as caught:
         assign(values, target, "price")
     assert caught.value.error_class == "DELTA_CAST_OVERFLOW_IN_TABLE_WRITE"
 
@@ -96,20 +148,21 @@ def test_assign_value_that_does_not_fit_is_refused_naming_the_column(values: pa.
     ("values", "target"),
     [
         (pa.array(["1"]), LONG),
-        (pa.array([1]), STRING),
-        (pa.array([1.0]), LONG),
-        (pa.array([1.0]), FLOAT),
-        (pa.array([1.0]), DecimalType(10, 2)),
+        (pa.array(["1"]), DATE),
+        (pa.array([1]), BOOLEAN),
+        (pa.array([1]), TIMESTAMP),
         (pa.array([True]), INTEGER),
-        (pa.array([b"a"]), STRING),
         (pa.array(["a"]), BINARY),
-        (pa.array([datetime(2024, 1, 1)], pa.timestamp("us")), TIMESTAMP),
-        (pa.array([0], pa.timestamp("us", "UTC")), TIMESTAMP_NTZ),
-        (pa.array([date(2024, 1, 1)]), TIMESTAMP),
+        (pa.array([1.5]), STRING),
+        (pa.array([0], pa.time64("us")), STRING),
         (pa.array([[1]]), LONG),
+        (pa.array([[1]]), STRING),
         (pa.array([1]), ArrayType(LONG)),
         (pa.array([1]), POINT),
         (pa.array([1]), MapType(STRING, LONG)),
+        (pa.array([1]), VARIANT),
+        (pa.array([{"value": "a", "metadata": "b"}]), VARIANT),
+        (pa.array([1]), VOID),
     ],
     ids=lambda value: str(value.type) if isinstance(value, pa.Array) else str(value)[:40],
 )
@@ -118,6 +171,36 @@ def test_assign_other_type_is_refused_naming_both_types(values: pa.Array, target
         assign(values, target, "c")
     assert caught.value.error_class == "DELTA_FAILED_TO_MERGE_FIELDS"
     assert caught.value.message_parameters["data_type"] == str(values.type)
+
+
+def test_converter_of_the_columns_own_type_is_none() -> None:
+    for data_type in (LONG, STRING, POINT, ArrayType(POINT), MapType(STRING, POINT), VARIANT, VOID, TIMESTAMP):
+        assert converter(to_arrow_type(data_type), data_type, "c") is None
+
+
+def test_assign_values_below_a_null_parent_are_not_looked_at() -> None:
+    hidden = pa.StructArray.from_arrays([pa.array([2**40, 7])], names=["x"], mask=pa.array([True, False]))
+    target = StructType((StructField("x", INTEGER),))
+    assert assign(hidden, target, "c").to_pylist() == [None, {"x": 7}]
+    lists = pa.ListArray.from_arrays(pa.array([0, 1, 2]), pa.array([2**40, 7]), mask=pa.array([True, False]))
+    assert assign(lists, ArrayType(INTEGER), "c").to_pylist() == [None, [7]]
+    keys, items = pa.array(["a", "b"]), pa.array([2**40, 7])
+    maps = pa.MapArray.from_arrays(pa.array([0, 1, 2], pa.int32()), keys, items, mask=pa.array([True, False]))
+    assert assign(maps, MapType(STRING, INTEGER), "c").to_pylist() == [None, [("b", 7)]]
+
+
+def test_assign_variant_in_other_layouts_is_variant_binary() -> None:
+    row = {"metadata": b"\x01\x00\x00", "value": b"\x0c\x07"}
+    kind = pa.struct([("metadata", pa.large_binary()), ("value", pa.binary())])
+    found = assign(pa.array([row, None], kind), VARIANT, "v")
+    assert found.type == to_arrow_type(VARIANT)
+    assert found.to_pylist() == [row, None]
+
+
+def test_assign_variant_without_metadata_is_refused() -> None:
+    kind = pa.struct([("metadata", pa.binary()), ("value", pa.binary())])
+    with pytest.raises(SchemaMismatchError, match="no metadata"):
+        assign(pa.array([{"metadata": None, "value": b"\x0c\x07"}], kind), VARIANT, "v")
 
 
 def test_assign_struct_matches_fields_by_name_in_any_case_and_order() -> None:

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 from delta_py.errors import (
+    CorruptTableError,
     DeltaError,
     InvariantViolationError,
     SchemaMismatchError,
@@ -20,7 +21,6 @@ from delta_py.protocol.schema import (
     DATE,
     LONG,
     STRING,
-    VARIANT,
     VOID,
     ArrayType,
     DataType,
@@ -77,7 +77,7 @@ def test_conform_unlawful_data_is_refused_by_name(data: dict[str, list[Any]], co
 
 def test_conformer_refuses_a_schema_before_it_sees_rows() -> None:
     with pytest.raises(SchemaMismatchError):
-        Conformer(WriteState("/t", 0, SCHEMA), pa.schema([("id", pa.int64()), ("name", pa.int64())]))
+        Conformer(WriteState("/t", 0, SCHEMA), pa.schema([("id", pa.int64()), ("day", pa.int64())]))
 
 
 def test_conformer_table_without_columns_is_refused() -> None:
@@ -155,21 +155,23 @@ def test_write_state_void_column_is_lawful_and_has_no_statistics() -> None:
     assert write_state(config(schema), "/t", 0).stats_columns == (("a",),)
 
 
+def within_array(inner: StructField) -> StructField:
+    return StructField("c", ArrayType(StructType((inner,))))
+
+
 @pytest.mark.parametrize(
     ("found", "said"),
     [
-        (StructField("c", LONG, True, {"delta.generationExpression": "a + 1"}), "generation expression|generatedColumns"),
+        (StructField("c", LONG, True, {"delta.generationExpression": "soundex(c)"}), "generation expression.*soundex"),
+        (StructField("c", LONG, True, {"delta.generationExpression": "c + 1"}), "needs a generated column"),
         (StructField("c", LONG, True, {"delta.identity.start": 1}), "identity"),
-        (StructField("c", LONG, True, {"delta.invariants": '{"expression":{"expression":"c > 3"}}'}), "invariant"),
-        (StructField("c", STRING, True, {"__CHAR_VARCHAR_TYPE_STRING": "varchar(3)"}), r"varchar\(3\)"),
-        (StructField("c", VARIANT), "variant"),
+        (StructField("c", LONG, True, {"delta.invariants": '{"expression":{"expression":"soundex(c) > 3"}}'}), "soundex"),
+        (StructField("c", LONG, True, {"delta.invariants": "c > 3"}), "the invariant on column c"),
         (StructField("c", ArrayType(VOID)), "void"),
         (StructField("c", StructType()), "struct<>"),
         (StructField("c", PrimitiveType("interval")), "interval"),
-        (
-            StructField("c", ArrayType(StructType((StructField("x", STRING, True, {"__CHAR_VARCHAR_TYPE_STRING": "char(1)"}),)))),
-            r"c\.element\.x",
-        ),
+        (within_array(StructField("x", LONG, True, {"delta.invariants": '{"expression":{"expression":"1 > 0"}}'})), "invariant"),
+        (within_array(StructField("x", LONG, True, {"delta.generationExpression": "1"})), r"c\.element\.x"),
     ],
 )
 def test_write_state_of_a_rule_that_cannot_be_kept_is_refused_by_name(found: StructField, said: str) -> None:
@@ -178,9 +180,18 @@ def test_write_state_of_a_rule_that_cannot_be_kept_is_refused_by_name(found: Str
     assert caught.value.error_class == "DELTA_UNSUPPORTED_FEATURES_FOR_WRITE"
 
 
-def test_write_state_with_a_check_constraint_is_refused_by_its_name() -> None:
-    with pytest.raises(UnsupportedTableFeatureError, match=r"positive \(id > 0\)"):
-        write_state(config(delta__constraints__positive="id > 0"), "/t", 0)
+@pytest.mark.parametrize(
+    ("sql", "said"), [("soundex(name) = 'A'", "soundex"), ("id >", "id >"), ("nope > 0", "nope"), ("id + 1", r"id \+ 1")]
+)
+def test_write_state_with_a_check_constraint_that_cannot_be_asked_is_refused_by_its_name(sql: str, said: str) -> None:
+    with pytest.raises(UnsupportedTableFeatureError, match=rf"CHECK constraint odd .*{said}") as caught:
+        write_state(config(delta__constraints__odd=sql), "/t", 0)
+    assert caught.value.error_class == "DELTA_UNSUPPORTED_FEATURES_FOR_WRITE"
+
+
+def test_write_state_with_a_declared_type_that_is_not_the_columns_is_refused() -> None:
+    with pytest.raises(CorruptTableError, match="Column c"):
+        write_state(config(StructType((StructField("c", LONG, True, {"__CHAR_VARCHAR_TYPE_STRING": "char(3)"}),))), "/t", 0)
 
 
 @pytest.mark.parametrize(

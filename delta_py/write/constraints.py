@@ -1,0 +1,360 @@
+"""Rules that rows keep beyond their types: CHECK constraints, column invariants, generated columns, the condition of
+replaceWhere, lengths of CHAR and VARCHAR; and the defaults of columns that the data lacks.
+
+    rules = table_rules(config)                                 # driver: text, small
+    RowCheck(rule, schema, clock).check(batch)                  # executor: raises for the first row that breaks it
+
+A rule is kept when its expression is true; false and null break it, as in the reference. Expressions are evaluated on
+whole batches with Spark's semantics (delta_py/expressions); one that cannot be is refused by name before any row is seen.
+Protocol: Column Invariants; CHECK Constraints; Generated Columns; Default Columns.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias, get_args
+
+import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_py.errors import DeltaError, ExpressionError, InvariantViolationError
+from delta_py.expressions import tree
+from delta_py.expressions.evaluate import evaluate
+from delta_py.expressions.parse import parse_expression, parse_predicate
+from delta_py.expressions.resolve import resolve, resolve_condition
+from delta_py.expressions.tree import Call, Cast, Column, Comparison, Expression, columns_of
+from delta_py.expressions.zones import INSTANT, to_wall_clock
+from delta_py.protocol.char_types import DECLARED_TYPE, CharType, CharTypes
+from delta_py.protocol.schema import (
+    DATE,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    Path,
+    StructField,
+    StructType,
+    to_arrow_schema,
+)
+from delta_py.protocol.table_config import TableConfig
+from delta_py.write.casts import runs, unenforceable
+
+GENERATION = "delta.generationExpression"
+DEFAULT = "CURRENT_DEFAULT"
+INVARIANT = "delta.invariants"
+IDENTITY = "delta.identity.start"
+_CHECK_PREFIX = "delta.constraints."
+_SHOWN_CHARACTERS = 200
+
+Kind: TypeAlias = Literal["check", "invariant", "generated", "replace_where"]
+_NODES = get_args(Expression)
+
+
+@dataclass(frozen=True, slots=True)
+class RowRule:
+    """A condition that every row keeps. name: of the constraint, or of the column with the invariant or the generation
+    expression; sql: the condition, for a generated column the expression of its value."""
+
+    kind: Kind
+    name: str
+    sql: str
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """What `current_timestamp()` and the like mean in one write. micros: since 1970 in UTC; time_zone: of the session."""
+
+    micros: int
+    time_zone: str = "UTC"
+
+    def literal(self, name: str) -> tree.Literal | None:
+        """The value of a function without arguments, by its name; None for another function."""
+        moment = datetime.datetime.fromtimestamp(0, datetime.UTC) + datetime.timedelta(microseconds=self.micros)
+        match name:
+            case "current_timestamp":
+                return tree.Literal(moment, TIMESTAMP)
+            case "current_timezone":
+                return tree.Literal(self.time_zone, STRING)
+            case "current_date":
+                return tree.Literal(self._local().date(), DATE)
+            case "localtimestamp":
+                return tree.Literal(self._local(), TIMESTAMP_NTZ)
+        return None
+
+    def _local(self) -> datetime.datetime:
+        local: datetime.datetime = to_wall_clock(pa.array([self.micros], INSTANT), self.time_zone)[0].as_py()
+        return local
+
+
+# ---------------------------------------------------------------- what a table asks for
+
+
+def table_rules(config: TableConfig) -> tuple[RowRule, ...]:
+    """The invariants and CHECK constraints of a table, in the order of the schema and by name.
+
+    Raises UnsupportedTableFeatureError for an invariant that cannot be read or stands inside an array or map.
+    """
+    invariants = (_invariant(path, text) for path, text in marked_fields(config.schema, INVARIANT))
+    checks = (
+        RowRule("check", key[len(_CHECK_PREFIX) :], text)
+        for key, text in sorted(config.properties.items())
+        if key.lower().startswith(_CHECK_PREFIX)
+    )
+    return (*invariants, *checks)
+
+
+def _invariant(path: Path, text: Any) -> RowRule:
+    name = ".".join(path)
+    try:
+        sql = orjson.loads(text)["expression"]["expression"]
+    except (orjson.JSONDecodeError, KeyError, TypeError):
+        sql = None
+    if not isinstance(sql, str):
+        raise unenforceable(f"the invariant on column {name}", str(text), "invariants")
+    return RowRule("invariant", name, sql)
+
+
+def marked_fields(schema: StructType, mark: str) -> Iterator[tuple[Path, Any]]:
+    """Paths of the fields whose metadata has a key, and its value; only structs are entered."""
+    for f in schema.fields:
+        if mark in f.metadata:
+            yield (f.name,), f.metadata[mark]
+        if isinstance(f.data_type, StructType):
+            yield from (((f.name, *path), value) for path, value in marked_fields(f.data_type, mark))
+
+
+# ---------------------------------------------------------------- rows
+
+
+class RowCheck:
+    """One rule, ready to be asked of batches whose schema is `to_arrow_schema(schema)`."""
+
+    def __init__(self, rule: RowRule, schema: StructType, clock: Clock) -> None:
+        """Raises UnsupportedTableFeatureError for a rule of the table that cannot be evaluated exactly, and
+        ExpressionError or SchemaMismatchError for a condition of replaceWhere that cannot be."""
+        self.rule = rule
+        self._sql = f"{_quoted(rule.name)} <=> ({rule.sql})" if rule.kind == "generated" else rule.sql
+        try:
+            self._expression = _condition(rule, _plain_texts(schema), clock)
+            _try_without_rows(self._expression, schema)
+        except DeltaError as error:
+            if rule.kind == "replace_where":
+                raise
+            raise unenforceable(_what(rule), rule.sql, _FEATURES[rule.kind], error) from error
+        order = {f.name: place for place, f in enumerate(schema.fields)}
+        self._columns = sorted(columns_of(self._expression), key=lambda path: (order.get(path[0], -1), path))
+
+    def check(self, batch: pa.RecordBatch) -> None:
+        """Raises InvariantViolationError (DELTA_VIOLATE_CONSTRAINT_WITH_VALUES, DELTA_REPLACE_WHERE_MISMATCH) with the
+        values of the first row that breaks the rule; ExpressionError when a row cannot be asked (division by zero, ...)."""
+        kept = _evaluated(self._expression, batch, _what(self.rule))
+        if kept.true_count < len(kept):
+            raise self._violation(batch, pc.invert(kept.fill_null(False)))
+
+    def _violation(self, batch: pa.RecordBatch, broken: pa.BooleanArray) -> InvariantViolationError:
+        first, count = broken.index(True).as_py(), broken.true_count
+        values = {".".join(path): _shown(batch, path, first) for path in self._columns}
+        lines = "".join(f"\n - {name} : {value}" for name, value in values.items())
+        rows = f"{count} of {batch.num_rows} rows of a batch violate it; the values are those of the first."
+        if self.rule.kind == "replace_where":
+            return InvariantViolationError(
+                f"A row that was to be written does not match replaceWhere ({self._sql}); it has the values:{lines}\n{rows} "
+                "Nothing was written. Write only rows that match, or widen the condition.",
+                error_class="DELTA_REPLACE_WHERE_MISMATCH",
+                sql_state="44000",
+                replace_where=self._sql,
+                values=values,
+                row_count=count,
+            )
+        name = {"generated": "Generated Column", "invariant": f"Invariant of {self.rule.name}"}.get(
+            self.rule.kind, self.rule.name
+        )
+        return InvariantViolationError(
+            f"CHECK constraint {name} ({self._sql}) violated by row with values:{lines}\n{rows} "
+            "Nothing was written. Correct the rows, or drop the rule.",
+            constraint=name,
+            expression=self._sql,
+            values=values,
+            row_count=count,
+        )
+
+
+_FEATURES = {"check": "checkConstraints", "invariant": "invariants", "generated": "generatedColumns"}
+
+
+def _what(rule: RowRule) -> str:
+    match rule.kind:
+        case "check":
+            return f"the CHECK constraint {rule.name}"
+        case "invariant":
+            return f"the invariant on column {rule.name}"
+        case "generated":
+            return f"the generation expression on column {rule.name}"
+    return "replaceWhere"
+
+
+def _condition(rule: RowRule, schema: StructType, clock: Clock) -> Expression:
+    if rule.kind != "generated":
+        parsed = _with_clock(parse_predicate(rule.sql, schema, session_timezone=clock.time_zone), clock)
+        return resolve_condition(parsed, schema, clock.time_zone).expression
+    target = schema.find(rule.name)
+    assert target is not None
+    same = Comparison("<=>", Column((target.name,)), _generation(target, rule.sql, schema, clock))
+    return resolve_condition(same, schema, clock.time_zone).expression
+
+
+def _shown(batch: pa.RecordBatch, path: Path, row: int) -> str:
+    """A value for a message, as text that is not too long."""
+    value: Any = batch.column(path[0]).slice(row, 1)
+    for name in path[1:]:
+        value = pc.struct_field(value, name)
+    try:
+        shown = value[0].as_py()
+    except (ValueError, OverflowError):  # a date outside of what Python's own types hold
+        shown = value.cast(pa.int32() if pa.types.is_date(value.type) else pa.int64())[0].as_py()
+    text = "null" if shown is None else str(shown)
+    return text if len(text) <= _SHOWN_CHARACTERS else text[:_SHOWN_CHARACTERS] + "..."
+
+
+def _quoted(name: str) -> str:
+    return name if name.isidentifier() else "`" + name.replace("`", "``") + "`"
+
+
+# ---------------------------------------------------------------- generated columns and defaults
+
+
+class GeneratedColumn:
+    """A column whose values come from the other columns of a row."""
+
+    def __init__(self, column: StructField, schema: StructType, clock: Clock) -> None:
+        """Raises UnsupportedTableFeatureError for an expression that cannot be evaluated exactly, or that needs another
+        generated column."""
+        sql = str(column.metadata[GENERATION])
+        self._what = _what(RowRule("generated", column.name, sql))
+        try:
+            self._expression = _generation(column, sql, _plain_texts(schema), clock)
+            _try_without_rows(self._expression, schema)
+        except DeltaError as error:
+            raise unenforceable(self._what, sql, "generatedColumns", error) from error
+        generated = {f.name for f in schema.fields if GENERATION in f.metadata}
+        if generated & {path[0] for path in columns_of(self._expression)}:
+            raise unenforceable(self._what, f"{sql}, which needs a generated column", "generatedColumns")
+
+    def values(self, batch: pa.RecordBatch) -> pa.Array:
+        """The column's values; `batch` has the other columns."""
+        return _evaluated(self._expression, batch, self._what)
+
+
+def _generation(column: StructField, sql: str, schema: StructType, clock: Clock) -> Expression:
+    """The value of a generated column, in the column's type."""
+    parsed = _with_clock(parse_expression(sql, schema, session_timezone=clock.time_zone), clock)
+    return resolve(Cast(parsed, column.data_type), schema, clock.time_zone).expression
+
+
+def default_value(column: StructField, clock: Clock) -> pa.Scalar:
+    """The value of a column that the data lacks, from its default expression.
+
+    Raises UnsupportedTableFeatureError for an expression that cannot be evaluated exactly.
+    """
+    sql = str(column.metadata[DEFAULT])
+    what = f"the default of column {column.name}, which the data lacks"
+    try:
+        parsed = _with_clock(parse_expression(sql, StructType(), session_timezone=clock.time_zone), clock)
+        expression = resolve(Cast(parsed, column.data_type), StructType(), clock.time_zone).expression
+        return evaluate(expression, pa.RecordBatch.from_arrays([pa.nulls(1)], [""]))[0]
+    except DeltaError as error:
+        raise unenforceable(what, sql, "allowColumnDefaults", error) from error
+
+
+# ---------------------------------------------------------------- expressions
+
+
+def _plain_texts(schema: StructType) -> StructType:
+    """The schema without lengths of CHAR columns: rules see texts as they are written, not padded as they are read."""
+    return StructType(
+        tuple(
+            dataclasses.replace(f, metadata={key: value for key, value in f.metadata.items() if key != DECLARED_TYPE})
+            for f in schema.fields
+        )
+    )
+
+
+def _try_without_rows(expression: Expression, schema: StructType) -> None:
+    """Raises ExpressionError, by its name, for a function that has no evaluation here."""
+    no_rows = to_arrow_schema(schema).empty_table().columns
+    arrays = [column.combine_chunks() for column in no_rows]
+    evaluate(expression, pa.RecordBatch.from_arrays(arrays, schema=to_arrow_schema(schema)))
+
+
+def _evaluated(expression: Expression, batch: pa.RecordBatch, what: str) -> Any:
+    try:
+        return evaluate(expression, batch)
+    except ExpressionError as error:
+        raise ExpressionError(
+            f"A row that was to be written fails {what}: {error.message} Nothing was written.",
+            error_class=error.error_class,
+            sql_state=error.sql_state,
+            **error.message_parameters,
+        ) from error
+
+
+def _with_clock(expression: Expression, clock: Clock) -> Expression:
+    """The expression with the time of the write in the place of `current_timestamp()` and its like."""
+    if isinstance(expression, Call) and not expression.arguments:
+        return clock.literal(expression.name) or expression
+    if not any(True for _ in tree.children(expression)):
+        return expression
+    changed: dict[str, Any] = {}
+    for part in dataclasses.fields(expression):
+        value = getattr(expression, part.name)
+        if isinstance(value, _NODES):
+            changed[part.name] = _with_clock(value, clock)
+        elif isinstance(value, tuple) and value and isinstance(value[0], _NODES):
+            changed[part.name] = tuple(_with_clock(operand, clock) for operand in value)
+    return dataclasses.replace(expression, **changed)
+
+
+# ---------------------------------------------------------------- lengths of texts
+
+
+def check_lengths(array: pa.Array, types: CharTypes, name: str) -> None:
+    """Raises InvariantViolationError (DELTA_EXCEED_CHAR_VARCHAR_LIMIT) for a text longer than its CHAR(n) or VARCHAR(n).
+
+    Blanks count, and nothing is padded or cut: readers pad CHAR. types: as of the array's type.
+    """
+    match types:
+        case CharType():
+            _check_length(array, types, name)
+        case Mapping():
+            fields = array.flatten() if array.null_count else [array.field(i) for i in range(array.type.num_fields)]
+            for f, values in zip(array.type, fields, strict=True):
+                check_lengths(values, types.get(f.name), f"{name}.{f.name}")
+        case (element,):
+            check_lengths(array.flatten(), element, f"{name}.element")
+        case (key, value):
+            held = array if array.null_count == 0 else array.drop_null()
+            _, first, count = runs(held)
+            check_lengths(held.keys.slice(first, count), key, f"{name}.key")
+            check_lengths(held.items.slice(first, count), value, f"{name}.value")
+
+
+def _check_length(array: pa.Array, declared: CharType, name: str) -> None:
+    too_long = pc.fill_null(pc.greater(pc.utf8_length(array), declared.length), False)
+    count = too_long.true_count
+    if count == 0:
+        return
+    value = array[too_long.index(True).as_py()].as_py()
+    shown = value if len(value) <= _SHOWN_CHARACTERS else value[:_SHOWN_CHARACTERS] + "..."
+    raise InvariantViolationError(
+        f'Value "{shown}" exceeds char/varchar type length limitation: column {name} is {declared.kind}({declared.length}), and '
+        f"the value has {len(value)} characters ({count} of {len(array)} values of a batch are too long). Nothing was written. "
+        "Shorten the values.",
+        error_class="DELTA_EXCEED_CHAR_VARCHAR_LIMIT",
+        sql_state="22001",
+        column=name,
+        value=shown,
+        length=declared.length,
+    )

@@ -1,0 +1,274 @@
+"""The schema of a table after a write that may change it: mergeSchema adds columns and widens types, overwriteSchema takes
+the schema of the data. Pure functions; ids and physical names of new columns are given by the caller.
+
+    merged_schema(config, data_schema, widen=True)
+    replaced_schema(config, data_schema)
+
+Protocol: Change Metadata; Type Widening; Column Mapping.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from delta_py.errors import DeltaError, SchemaMismatchError
+from delta_py.expressions.coercion import INTEGRAL
+from delta_py.expressions.parse import parse_expression
+from delta_py.expressions.tree import columns_of
+from delta_py.protocol import column_mapping
+from delta_py.protocol.schema import (
+    DATE,
+    DOUBLE,
+    FLOAT,
+    LONG,
+    TIMESTAMP_NTZ,
+    VOID,
+    ArrayType,
+    DataType,
+    DecimalType,
+    MapType,
+    Path,
+    StructField,
+    StructType,
+    type_name,
+)
+from delta_py.protocol.table_config import TableConfig
+from delta_py.write.casts import may_assign
+from delta_py.write.conform import check_new_schema
+from delta_py.write.constraints import GENERATION, table_rules
+
+TYPE_CHANGES = "delta.typeChanges"
+
+# Rules and bookkeeping of the table that the data was read from; they say nothing about another table.
+_FOREIGN_METADATA = ("delta.", "CURRENT_DEFAULT", "EXISTS_DEFAULT")
+_WIDENING_FEATURE = "typeWidening"
+
+
+def merged_schema(table: TableConfig, data: StructType, *, widen: bool) -> StructType:
+    """The table's schema with what the data has beyond it.
+
+    Columns, and fields of structs at any depth, that the table lacks are added at the end, nullable. Others keep name,
+    nullability and metadata, and their type, unless it is void or the data's is wider, widening is asked for (`widen`) and
+    delta.enableTypeWidening is true: then they take the data's type, and the change is recorded in their metadata.
+    Raises SchemaMismatchError: DELTA_FAILED_TO_MERGE_FIELDS for types of which neither takes the other's values,
+    DELTA_DUPLICATE_COLUMNS_FOUND for names in the data that differ at most in case, DELTA_CONSTRAINT_DATA_TYPE_MISMATCH and
+    DELTA_GENERATED_COLUMNS_DATA_TYPE_MISMATCH for a new type of a column that a rule of the table names.
+    Protocol: Type Change Metadata; Writer Requirements for Type Widening.
+    """
+    check_new_schema(data, "name")
+    merge = _Merge(widens=widen and _may_widen(table), like_iceberg=_follows_iceberg(table))
+    merged = merge.struct(table.schema, data, ())
+    _check_rules_allow(table, merge.retyped)
+    return merged
+
+
+def replaced_schema(table: TableConfig, data: StructType) -> StructType:
+    """The schema of the data, every part of it nullable, without what the table's columns were bound to.
+
+    With column mapping a field whose name and type are those of a field of the table keeps its id and physical name; the
+    others have none yet.
+    """
+    mode = table.column_mapping_mode
+    check_new_schema(data, mode)
+    fresh = StructType(tuple(_new_field(f) for f in data.fields))
+    return fresh if mode == "none" else _with_known_ids(fresh, table.schema)
+
+
+# ---------------------------------------------------------------- new fields
+
+
+def _new_field(f: StructField) -> StructField:
+    """A field of the data as one that the table gets: nullable inside and out."""
+    metadata = {key: value for key, value in f.metadata.items() if not key.startswith(_FOREIGN_METADATA)}
+    return StructField(f.name, _nullable(f.data_type), True, metadata)
+
+
+def _nullable(data_type: DataType) -> DataType:
+    match data_type:
+        case StructType(fields):
+            return StructType(tuple(_new_field(f) for f in fields))
+        case ArrayType(element, _):
+            return ArrayType(_nullable(element))
+        case MapType(key, value, _):
+            return MapType(_nullable(key), _nullable(value))
+    return data_type
+
+
+def _with_known_ids(fresh: StructType, known: StructType) -> StructType:
+    fields = []
+    for f in fresh.fields:
+        former = known.find(f.name)
+        data_type, metadata = f.data_type, dict(f.metadata)
+        if former is not None:
+            data_type = _inner_ids(f.data_type, former.data_type)
+            if _bare(f.data_type) == _bare(former.data_type):
+                names = (column_mapping.ID, column_mapping.PHYSICAL_NAME)
+                metadata |= {name: former.metadata[name] for name in names if name in former.metadata}
+        fields.append(StructField(f.name, data_type, f.nullable, metadata))
+    return StructType(tuple(fields))
+
+
+def _inner_ids(fresh: DataType, known: DataType) -> DataType:
+    match fresh, known:
+        case StructType(), StructType():
+            return _with_known_ids(fresh, known)
+        case ArrayType(element, nulls), ArrayType(known_element, _):
+            return ArrayType(_inner_ids(element, known_element), nulls)
+        case MapType(key, value, nulls), MapType(known_key, known_value, _):
+            return MapType(_inner_ids(key, known_key), _inner_ids(value, known_value), nulls)
+    return fresh
+
+
+def _bare(data_type: DataType) -> DataType:
+    """The type without nullability, metadata and case of names: what two types are compared by."""
+    match data_type:
+        case StructType(fields):
+            return StructType(tuple(StructField(f.name.lower(), _bare(f.data_type)) for f in fields))
+        case ArrayType(element, _):
+            return ArrayType(_bare(element))
+        case MapType(key, value, _):
+            return MapType(_bare(key), _bare(value))
+    return data_type
+
+
+# ---------------------------------------------------------------- merging
+
+
+@dataclasses.dataclass(slots=True)
+class _Merge:
+    """One pass over a table's schema beside the data's. retyped: leaves, or parts of them, that got another type."""
+
+    widens: bool
+    like_iceberg: bool
+    retyped: list[tuple[Path, DataType, DataType]] = dataclasses.field(default_factory=list)
+
+    def struct(self, table: StructType, data: StructType, path: Path) -> StructType:
+        given = {f.name.lower(): f for f in data.fields}
+        kept = tuple(self._field(f, given.get(f.name.lower()), (*path, f.name)) for f in table.fields)
+        known = {f.name.lower() for f in table.fields}
+        return StructType((*kept, *(_new_field(f) for f in data.fields if f.name.lower() not in known)))
+
+    def _field(self, table: StructField, data: StructField | None, path: Path) -> StructField:
+        if data is None:
+            return table
+        before = len(self.retyped)
+        data_type = self._type(table.data_type, data.data_type, path)
+        changes = [
+            _type_change(old, new, where[len(path) :])
+            for where, old, new in self.retyped[before:]
+            if old != VOID and _is_nearest(table.data_type, where[len(path) :])
+        ]
+        metadata: Mapping[str, Any] = table.metadata
+        if changes:
+            metadata = {**metadata, TYPE_CHANGES: [*metadata.get(TYPE_CHANGES, ()), *changes]}
+        return StructField(table.name, data_type, table.nullable, metadata)
+
+    def _type(self, table: DataType, data: DataType, path: Path) -> DataType:
+        match table, data:
+            case StructType(), StructType():
+                return self.struct(table, data, path)
+            case ArrayType(element, nulls), ArrayType(data_element, _):
+                return ArrayType(self._type(element, data_element, (*path, "element")), nulls)
+            case MapType(key, value, nulls), MapType(data_key, data_value, _):
+                merged_key = self._type(key, data_key, (*path, "key"))
+                return MapType(merged_key, self._type(value, data_value, (*path, "value")), nulls)
+        if data in (table, VOID):
+            return table
+        if table == VOID or (self.widens and is_widening(table, data, like_iceberg=self.like_iceberg)):
+            self.retyped.append((path, table, data))
+            return _nullable(data)
+        if isinstance(data, StructType | ArrayType | MapType) or not may_assign(data, table):
+            raise _cannot_merge(path, table, data)
+        return table
+
+
+def is_widening(old: DataType, new: DataType, *, like_iceberg: bool = False) -> bool:
+    """Whether a write may change a column's type so: the protocol's changes but for integers to decimals, which only the
+    table's owner makes. like_iceberg: only those that Iceberg has too.
+    Protocol: Type Widening."""
+    if old in INTEGRAL and new in INTEGRAL:
+        return INTEGRAL.index(old) < INTEGRAL.index(new)
+    if isinstance(old, DecimalType) and isinstance(new, DecimalType):
+        digits, scale = new.precision - old.precision, new.scale - old.scale
+        return digits >= scale >= 0 and digits > 0 and not (like_iceberg and scale)
+    if (old, new) == (FLOAT, DOUBLE):
+        return True
+    return not like_iceberg and ((old in INTEGRAL and old != LONG and new == DOUBLE) or (old, new) == (DATE, TIMESTAMP_NTZ))
+
+
+def _may_widen(table: TableConfig) -> bool:
+    """Tables with the feature's preview alone want the version of each change recorded: their types stay."""
+    return _WIDENING_FEATURE in table.features and table.properties.boolean("delta.enableTypeWidening")
+
+
+def _follows_iceberg(table: TableConfig) -> bool:
+    return any(table.feature(f"icebergCompatV{number}") for number in (1, 2, 3))
+
+
+def _type_change(old: DataType, new: DataType, inside: Path) -> dict[str, str]:
+    """inside: the way from the field to the element, key or value that changed; () for the field itself."""
+    change = {"fromType": _protocol_name(old), "toType": _protocol_name(new)}
+    return {**change, "fieldPath": ".".join(inside)} if inside else change
+
+
+def _protocol_name(data_type: DataType) -> str:
+    """The name of a simple type in the schema's JSON."""
+    return type_name(data_type) if isinstance(data_type, DecimalType) else getattr(data_type, "name", "")
+
+
+def _is_nearest(data_type: DataType, inside: Path) -> bool:
+    """Whether no struct lies on the way inside a field's type: then the change is recorded at this field."""
+    for step in inside:
+        if isinstance(data_type, StructType):
+            return False
+        if isinstance(data_type, ArrayType):
+            data_type = data_type.element_type
+        elif isinstance(data_type, MapType):
+            data_type = data_type.key_type if step == "key" else data_type.value_type
+    return True
+
+
+def _cannot_merge(path: Path, table: DataType, data: DataType) -> SchemaMismatchError:
+    name = ".".join(path)
+    return SchemaMismatchError(
+        f"Failed to merge fields '{name}' and '{name}': the table's type is {type_name(table)}, the data's {type_name(data)}, "
+        "and neither takes the other's values. Nothing was written. Cast the column before writing.",
+        error_class="DELTA_FAILED_TO_MERGE_FIELDS",
+        sql_state="22005",
+        column=name,
+        table_type=type_name(table),
+        data_type=type_name(data),
+    )
+
+
+# ---------------------------------------------------------------- rules that name a column
+
+
+def _check_rules_allow(table: TableConfig, retyped: list[tuple[Path, DataType, DataType]]) -> None:
+    """A rule was written for the old type: under a new one it may mean something else, for rows that are there already."""
+    if not retyped:
+        return
+    for what, sql, condition in _rules(table):
+        try:
+            named = columns_of(parse_expression(sql, table.schema))
+        except DeltaError:
+            named = frozenset((name,) for name in table.schema.names)  # what cannot be read may name any column
+        for path, old, new in retyped:
+            if any(path[: len(column)] == column or column[: len(path)] == path for column in named):
+                raise SchemaMismatchError(
+                    f"Column {'.'.join(path)} has the type {type_name(old)} and cannot become {type_name(new)}, because {what} "
+                    f"names it: {sql}. Nothing was written. Cast the column before writing, or drop the rule first.",
+                    error_class=condition,
+                    sql_state="42K09",
+                    column=".".join(path),
+                )
+
+
+def _rules(table: TableConfig) -> Iterator[tuple[str, str, str]]:
+    for rule in table_rules(table):
+        yield f"the rule {rule.name}", rule.sql, "DELTA_CONSTRAINT_DATA_TYPE_MISMATCH"
+    for f in table.schema.fields:
+        if GENERATION in f.metadata:
+            yield f"the generated column {f.name}", str(f.metadata[GENERATION]), "DELTA_GENERATED_COLUMNS_DATA_TYPE_MISMATCH"
