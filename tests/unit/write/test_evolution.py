@@ -1,0 +1,252 @@
+"""What mergeSchema and overwriteSchema make of a table's schema."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from delta_py.errors import SchemaMismatchError
+from delta_py.protocol import column_mapping
+from delta_py.protocol.actions import Metadata, Protocol
+from delta_py.protocol.schema import (
+    BYTE,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    INTEGER,
+    LONG,
+    SHORT,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    VARIANT,
+    VOID,
+    ArrayType,
+    DataType,
+    DecimalType,
+    MapType,
+    StructField,
+    StructType,
+    schema_to_json,
+)
+from delta_py.protocol.table_config import TableConfig
+from delta_py.write.evolution import TYPE_CHANGES, is_widening, merged_schema, replaced_schema
+
+
+def struct(**columns: DataType) -> StructType:
+    return StructType(tuple(StructField(name, data_type) for name, data_type in columns.items()))
+
+
+def table(schema: StructType, features: tuple[str, ...] = (), **properties: str) -> TableConfig:
+    configuration = {name.replace("__", "."): value for name, value in properties.items()}
+    reader = frozenset(name for name in features if not name.startswith("iceberg"))
+    protocol = Protocol(3, 7, reader, frozenset((*features, "appendOnly", "invariants", "checkConstraints", "generatedColumns")))
+    return TableConfig(protocol, Metadata("t", schema_to_json(schema), (), configuration))
+
+
+def widening(schema: StructType, *more: str, **properties: str) -> TableConfig:
+    return table(schema, ("typeWidening", *more), delta__enableTypeWidening="true", **properties)
+
+
+def merge(schema: StructType, data: StructType) -> StructType:
+    return merged_schema(table(schema), data, widen=True)
+
+
+def test_merge_new_columns_are_appended_nullable_and_old_ones_keep_what_they_are() -> None:
+    known = StructType((StructField("Id", LONG, False, {"comment": "key"}), StructField("name", STRING)))
+    data = StructType((StructField("extra", LONG, False, {"comment": "new"}), StructField("ID", LONG)))
+    assert merge(known, data) == StructType((*known.fields, StructField("extra", LONG, True, {"comment": "new"})))
+
+
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        lambda inner: inner,
+        lambda inner: ArrayType(inner, False),
+        lambda inner: MapType(STRING, inner, False),
+        lambda inner: MapType(inner, STRING),
+        lambda inner: ArrayType(MapType(STRING, struct(deep=inner))),
+    ],
+)
+def test_merge_new_fields_of_structs_are_appended_at_any_depth(wrap: Any) -> None:
+    known = StructType((StructField("x", LONG, False),))
+    data = StructType((StructField("y", ArrayType(LONG, False), False), StructField("X", LONG)))
+    merged = StructType((*known.fields, StructField("y", ArrayType(LONG))))
+    assert merge(struct(s=wrap(known)), struct(S=wrap(data))) == struct(s=wrap(merged))
+
+
+def test_merge_new_column_leaves_the_rules_of_the_datas_own_table_behind() -> None:
+    metadata = {
+        "delta.columnMapping.id": 4, "delta.columnMapping.physicalName": "p", "delta.generationExpression": "1",
+        "delta.identity.start": 1, "CURRENT_DEFAULT": "1", "EXISTS_DEFAULT": "1", "comment": "c",
+    }  # fmt: skip
+    merged = merge(struct(a=LONG), StructType((StructField("b", LONG, False, metadata),)))
+    assert merged.fields[1] == StructField("b", LONG, True, {"comment": "c"})
+
+
+def test_merge_void_takes_the_other_type_and_needs_no_feature() -> None:
+    assert merge(struct(a=VOID, b=LONG), struct(a=ArrayType(LONG, False), b=VOID)) == struct(a=ArrayType(LONG), b=LONG)
+
+
+def test_merge_without_widening_keeps_a_type_that_takes_the_datas_values() -> None:
+    for known, given in ((INTEGER, LONG), (LONG, INTEGER), (STRING, LONG), (DATE, TIMESTAMP), (DecimalType(5, 2), DOUBLE)):
+        assert merge(struct(a=known), struct(a=given)) == struct(a=known)
+        assert merged_schema(widening(struct(a=known)), struct(a=given), widen=False) == struct(a=known)
+
+
+@pytest.mark.parametrize(
+    ("known", "given"),
+    [
+        (LONG, STRING), (STRING, ArrayType(STRING)), (ArrayType(LONG), LONG), (struct(x=LONG), LONG), (LONG, struct(x=LONG)),
+        (MapType(STRING, LONG), struct(x=LONG)), (LONG, DATE), (VARIANT, STRING), (STRING, VARIANT),
+    ],
+)  # fmt: skip
+def test_merge_types_that_do_not_go_together_are_refused_naming_both(known: DataType, given: DataType) -> None:
+    with pytest.raises(SchemaMismatchError, match=r"s\.c") as caught:
+        merge(struct(s=struct(c=known)), struct(s=struct(c=given)))
+    assert caught.value.error_class == "DELTA_FAILED_TO_MERGE_FIELDS"
+
+
+def test_merge_data_with_two_columns_of_one_name_is_refused() -> None:
+    with pytest.raises(SchemaMismatchError) as caught:
+        merge(struct(a=LONG), struct(b=LONG, B=LONG))
+    assert caught.value.error_class == "DELTA_DUPLICATE_COLUMNS_FOUND"
+
+
+# ---------------------------------------------------------------- widening
+
+WIDER = [
+    (BYTE, SHORT, "byte", "short"),
+    (SHORT, LONG, "short", "long"),
+    (INTEGER, LONG, "integer", "long"),
+    (INTEGER, DOUBLE, "integer", "double"),
+    (FLOAT, DOUBLE, "float", "double"),
+    (DATE, TIMESTAMP_NTZ, "date", "timestamp_ntz"),
+    (DecimalType(5, 2), DecimalType(8, 5), "decimal(5,2)", "decimal(8,5)"),
+    (DecimalType(5, 2), DecimalType(6, 2), "decimal(5,2)", "decimal(6,2)"),
+]
+
+
+@pytest.mark.parametrize(("known", "given", "old", "new"), WIDER)
+def test_merge_wider_type_is_taken_and_recorded(known: DataType, given: DataType, old: str, new: str) -> None:
+    found = merged_schema(widening(struct(a=known)), struct(A=given), widen=True).fields[0]
+    assert found == StructField("a", given, True, {TYPE_CHANGES: [{"fromType": old, "toType": new}]})
+
+
+@pytest.mark.parametrize(
+    ("known", "given"),
+    [(LONG, INTEGER), (LONG, DOUBLE), (INTEGER, DecimalType(20, 0)), (DecimalType(5, 2), DecimalType(6, 1)), (DOUBLE, FLOAT),
+     (DecimalType(5, 2), DecimalType(6, 4)), (DATE, TIMESTAMP), (LONG, LONG)],
+)  # fmt: skip
+def test_merge_type_that_is_not_wider_changes_nothing(known: DataType, given: DataType) -> None:
+    assert merged_schema(widening(struct(a=known)), struct(a=given), widen=True) == struct(a=known)
+
+
+def test_merge_widening_inside_arrays_and_maps_is_recorded_at_the_nearest_field_with_the_way() -> None:
+    known = struct(a=ArrayType(MapType(INTEGER, BYTE)), s=MapType(FLOAT, struct(x=SHORT)))
+    given = struct(a=ArrayType(MapType(LONG, SHORT)), s=MapType(DOUBLE, struct(x=INTEGER)))
+    outer, other = merged_schema(widening(known), given, widen=True).fields
+    assert outer.metadata[TYPE_CHANGES] == [
+        {"fromType": "integer", "toType": "long", "fieldPath": "element.key"},
+        {"fromType": "byte", "toType": "short", "fieldPath": "element.value"},
+    ]
+    assert other.metadata[TYPE_CHANGES] == [{"fromType": "float", "toType": "double", "fieldPath": "key"}]
+    assert isinstance(other.data_type, MapType) and isinstance(other.data_type.value_type, StructType)
+    inner = other.data_type.value_type.fields[0]
+    assert inner == StructField("x", INTEGER, True, {TYPE_CHANGES: [{"fromType": "short", "toType": "integer"}]})
+
+
+def test_merge_second_widening_is_added_to_the_history() -> None:
+    once = merged_schema(widening(struct(a=BYTE)), struct(a=SHORT), widen=True)
+    twice = merged_schema(widening(once), struct(a=LONG), widen=True)
+    assert twice.fields[0].metadata[TYPE_CHANGES] == [
+        {"fromType": "byte", "toType": "short"},
+        {"fromType": "short", "toType": "long"},
+    ]
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        table(struct(a=INTEGER), ("typeWidening",)),
+        table(struct(a=INTEGER), ("typeWidening",), delta__enableTypeWidening="false"),
+        table(struct(a=INTEGER), ("typeWidening-preview",), delta__enableTypeWidening="true"),
+    ],
+)
+def test_merge_widens_only_where_the_table_lets_it(config: TableConfig) -> None:
+    assert merged_schema(config, struct(a=LONG), widen=True) == struct(a=INTEGER)
+
+
+def test_merge_of_a_table_that_follows_iceberg_widens_only_as_iceberg_does() -> None:
+    known = struct(a=INTEGER, b=INTEGER, c=DATE, d=DecimalType(5, 2), e=DecimalType(5, 2))
+    given = struct(a=LONG, b=DOUBLE, c=TIMESTAMP_NTZ, d=DecimalType(8, 3), e=DecimalType(8, 2))
+    merged = merged_schema(widening(known, "icebergCompatV2"), given, widen=True)
+    assert [f.data_type for f in merged.fields] == [LONG, INTEGER, DATE, DecimalType(5, 2), DecimalType(8, 2)]
+
+
+def test_is_widening_of_a_type_to_itself_is_false() -> None:
+    for data_type in (INTEGER, FLOAT, DATE, DecimalType(5, 2), STRING):
+        assert not is_widening(data_type, data_type)
+
+
+def test_merge_widening_of_a_column_that_a_constraint_names_is_refused() -> None:
+    config = widening(struct(a=INTEGER, b=INTEGER), delta__constraints__positive="a > 0")
+    with pytest.raises(SchemaMismatchError, match=r"rule positive names it: a > 0") as caught:
+        merged_schema(config, struct(a=LONG), widen=True)
+    assert caught.value.error_class == "DELTA_CONSTRAINT_DATA_TYPE_MISMATCH"
+    assert merged_schema(config, struct(b=LONG), widen=True).fields[1].data_type == LONG
+
+
+def test_merge_widening_of_a_column_that_a_generated_column_needs_is_refused() -> None:
+    generated = StructField("b", LONG, True, {"delta.generationExpression": "CAST(s.x AS BIGINT)"})
+    config = widening(StructType((StructField("s", struct(x=INTEGER, y=INTEGER)), generated)))
+    with pytest.raises(SchemaMismatchError, match="generated column b") as caught:
+        merged_schema(config, struct(s=struct(x=LONG)), widen=True)
+    assert caught.value.error_class == "DELTA_GENERATED_COLUMNS_DATA_TYPE_MISMATCH"
+    assert merged_schema(config, struct(s=struct(y=LONG)), widen=True) != config.schema
+
+
+def test_merge_widening_under_a_rule_that_cannot_be_read_is_refused() -> None:
+    config = widening(struct(a=INTEGER), delta__constraints__odd="soundex(a) = 'x'")
+    with pytest.raises(SchemaMismatchError, match="rule odd"):
+        merged_schema(config, struct(a=LONG), widen=True)
+
+
+# ---------------------------------------------------------------- overwriteSchema
+
+
+def test_replaced_schema_is_the_datas_all_nullable_and_bound_to_nothing() -> None:
+    known = StructType((StructField("a", INTEGER, False, {"comment": "old", "delta.generationExpression": "1"}),))
+    data = StructType(
+        (StructField("A", LONG, False, {"comment": "new", "CURRENT_DEFAULT": "1"}), StructField("s", struct(x=LONG)))
+    )
+    assert replaced_schema(table(known), data) == StructType(
+        (StructField("A", LONG, True, {"comment": "new"}), StructField("s", struct(x=LONG)))
+    )
+
+
+def test_replaced_schema_with_column_mapping_keeps_ids_of_fields_with_the_same_name_and_type() -> None:
+    known = struct(a=INTEGER, b=struct(x=INTEGER, y=INTEGER), c=ArrayType(struct(z=LONG)))
+    mapped, _ = column_mapping.assign(known, lambda f: f"col-{f.name}")
+    config = table(mapped, ("columnMapping",), delta__columnMapping__mode="name")
+    data = struct(a=LONG, B=struct(y=INTEGER, w=INTEGER), C=ArrayType(struct(z=LONG)), d=LONG)
+    a, b, c, d = replaced_schema(config, data).fields
+    assert a.metadata == d.metadata == {}
+    assert b.metadata == {}
+    assert isinstance(b.data_type, StructType) and isinstance(mapped.fields[1].data_type, StructType)
+    assert b.data_type.fields[0].metadata == mapped.fields[1].data_type.fields[1].metadata
+    assert b.data_type.fields[1].metadata == {}
+    assert c == StructField("C", mapped.fields[2].data_type, True, mapped.fields[2].metadata)
+
+
+def test_replaced_schema_of_unchanged_mapped_data_is_the_tables() -> None:
+    mapped, _ = column_mapping.assign(struct(a=LONG, s=struct(x=LONG)), lambda f: f"col-{f.name}")
+    config = table(mapped, ("columnMapping",), delta__columnMapping__mode="name")
+    assert replaced_schema(config, struct(a=LONG, s=struct(x=LONG))) == mapped
+
+
+def test_replaced_schema_with_names_that_need_column_mapping_is_refused_without_it() -> None:
+    data = StructType((StructField("a b", LONG),))
+    with pytest.raises(SchemaMismatchError, match="column mapping"):
+        replaced_schema(table(struct(a=LONG)), data)
