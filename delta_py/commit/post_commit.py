@@ -1,81 +1,219 @@
-"""What follows a commit: the version checksum. The commit stands already; whatever fails here is logged and nothing else.
+"""What follows a commit: version checksum, checkpoint, log compaction, log cleanup.
 
-The checksum is derived from that of the version before and the commit's own actions, so that no state is read. Where that
-cannot be done (no checksum before, a commit that removes files) there is none, which readers allow.
-Protocol: Version Checksum File; Version Checksum File Schema.
+The commit stands already. Whatever fails here is logged and nothing else: the next commit makes up for it. Most commits pay
+for the checksum only, which is derived from the one before; every delta.checkpointInterval-th writes a checkpoint and, after
+it, cleans the log.
+Protocol: Version Checksum File; Checkpoints; Log Compaction Files; Metadata Cleanup.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
-from typing import Any
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
-import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
 
-from delta_py.errors import DeltaError
-from delta_py.log.checksum import VersionChecksum
+from delta_py.errors import CorruptTableError, DeltaError
+from delta_py.log.checksum import VersionChecksum, read_checksum
+from delta_py.log.reader import read_actions
+from delta_py.log.segment import LogFile, load_segment
 from delta_py.log.writer import LogWriter
-from delta_py.protocol.actions import Action, AddFile, CommitInfo, DomainMetadata, RemoveFile, SetTransaction
+from delta_py.protocol.actions import Action, CommitInfo
 from delta_py.protocol.paths import LOG_DIRECTORY, checksum_file_name
 from delta_py.protocol.table_config import TableConfig
+from delta_py.snapshot import Snapshot
 from delta_py.storage.store import ObjectStore
+
+if TYPE_CHECKING:
+    from delta_py.log.checkpoint_file import WrittenCheckpoint
 
 _log = logging.getLogger("delta_py")
 
+_CHECKPOINT_INTERVAL = 10
+# How far back a checksum is looked for: concurrent writers may be a few commits ahead with theirs.
+_CHECKSUM_LOOK_BACK = 4
+# A log whose files after the checkpoint, with it, are no larger than this is replayed for a checksum.
+_CHEAP_LOG_BYTES = 1024 * 1024
 
-def run_post_commit(store: ObjectStore, writer: LogWriter, config: TableConfig, version: int, actions: Sequence[Action]) -> None:
-    """Do what follows a commit. config: of the version; actions: as they were committed. Raises nothing of the store's."""
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def run_post_commit(
+    store: ObjectStore,
+    writer: LogWriter,
+    config: TableConfig,
+    version: int,
+    actions: Sequence[Action],
+    *,
+    clock_ms: Callable[[], int] = _now_ms,
+    strict: bool = False,
+) -> None:
+    """Do what follows a commit. config: of the version; actions: as they were committed.
+
+    Raises nothing; strict (for tests) lets through what neither storage nor data can cause.
+    """
+    from delta_py.log.compaction import compaction_range
+
+    with _harmless(store, version, "has no version checksum", strict):
+        _put_checksum(store, writer, config, version, actions)
+    interval = _CHECKPOINT_INTERVAL
+    with _harmless(store, version, "has no checkpoint", strict):
+        interval = _checkpoint_interval(config)
+        if version > 0 and version % interval == 0:
+            _checkpoint(store, writer, version, actions, clock_ms())
+            with _harmless(store, version, "was followed by no log cleanup", strict):
+                _clean(store, writer, config, clock_ms())
+    compacted = compaction_range(version, interval)
+    if compacted is not None:
+        with _harmless(store, version, "has no log compaction", strict):
+            _compact(store, writer, *compacted)
+
+
+def checkpoint(snapshot: Snapshot, *, clock_ms: Callable[[], int] = _now_ms) -> int:
+    """Write a checkpoint of the snapshot's version and clean the log; returns the number of files in it.
+
+    Raises UnsupportedTableFeatureError when the table may not be written to, CorruptTableError when its state cannot be
+    rebuilt, OSError when the checkpoint cannot be stored. Cleaning never fails it.
+    """
+    from delta_py.log.checkpoint import write_checkpoint
+
+    writer = LogWriter(snapshot.store, snapshot.config)
+    written = write_checkpoint(snapshot.store, writer, snapshot.segment, now_ms=clock_ms())
+    with _harmless(snapshot.store, snapshot.version, "was followed by no log cleanup", strict=False):
+        _clean(snapshot.store, writer, snapshot.config, clock_ms())
+    return written.file_count
+
+
+@contextmanager
+def _harmless(store: ObjectStore, version: int, what: str, strict: bool) -> Iterator[None]:
+    """The commit stands: what goes wrong afterwards is told, not raised."""
     try:
-        text = _checksum(store, config, version, actions)
-        if text is not None:
-            writer.put_checksum(version, text)
-    except (OSError, DeltaError) as error:
-        _log.warning("%s: version %d is committed, but has no version checksum: %s", store.root, version, error)
+        yield
+    except (OSError, DeltaError, pa.ArrowException) as error:
+        _log.warning("%s: version %d is committed, but %s: %s", store.root, version, what, error)
+    except Exception:
+        if strict:
+            raise
+        _log.exception("%s: version %d is committed, but %s, by a mistake in pydelta", store.root, version, what)
 
 
-def _checksum(store: ObjectStore, config: TableConfig, version: int, actions: Sequence[Action]) -> bytes | None:
-    """The version checksum's text; None if it cannot be derived."""
-    if any(isinstance(action, RemoveFile | SetTransaction) for action in actions):
-        return None
-    previous = None if version == 0 else _previous(store, version - 1)
-    if version > 0 and previous is None:
-        return None
-    info = next((action for action in actions if isinstance(action, CommitInfo)), CommitInfo({}))
-    adds = [action for action in actions if isinstance(action, AddFile)]
-    value = {
-        "txnId": info.txn_id,
-        "tableSizeBytes": sum(add.size_bytes for add in adds) + (0 if previous is None else previous.size_bytes),
-        "numFiles": len(adds) + (0 if previous is None else previous.file_count),
-        "numMetadata": 1,
-        "numProtocol": 1,
-        "inCommitTimestampOpt": info.in_commit_timestamp_ms,
-        "setTransactions": _transactions(previous),
-        "domainMetadata": _domains(previous, actions),
-        "metadata": config.metadata.to_json(),
-        "protocol": config.protocol.to_json(),
-    }
-    return orjson.dumps({name: item for name, item in value.items() if item is not None})
+def _checkpoint_interval(config: TableConfig) -> int:
+    name = "delta.checkpointInterval"
+    interval = config.properties.integer(name, _CHECKPOINT_INTERVAL)
+    if interval < 1:
+        raise CorruptTableError(f"Table property {name} is {interval}; it must be a number from 1 on.", property=name)
+    return interval
 
 
-def _previous(store: ObjectStore, version: int) -> VersionChecksum | None:
+# ---------------------------------------------------------------- checksum
+
+
+def _put_checksum(store: ObjectStore, writer: LogWriter, config: TableConfig, version: int, actions: Sequence[Action]) -> None:
+    checksum = _derived(store, config, version, actions) or _replayed(store, version)
+    if checksum is not None:
+        writer.put_checksum(version, checksum.to_bytes(_txn_id(actions)))
+
+
+def _txn_id(actions: Sequence[Action]) -> str | None:
+    return next((action.txn_id for action in actions if isinstance(action, CommitInfo)), None)
+
+
+def _derived(store: ObjectStore, config: TableConfig, version: int, actions: Sequence[Action]) -> VersionChecksum | None:
+    """From the newest of the last few checksums, and the commits since."""
+    since: list[Sequence[Action]] = [actions]
+    checksum = _nothing(config) if version == 0 else _read(store, version - 1)
+    for earlier in range(version - 1, max(version - _CHECKSUM_LOOK_BACK, 0), -1):
+        if checksum is not None:
+            break
+        since.append(read_actions(store, earlier))
+        checksum = _read(store, earlier - 1)
+    for commit in reversed(since):
+        # Protocol and metadata of the versions between do not show: only the last one's are written.
+        checksum = None if checksum is None else checksum.after(config, commit)
+    return checksum
+
+
+def _nothing(config: TableConfig) -> VersionChecksum:
+    """What was before version 0."""
+    return VersionChecksum("", config.protocol, config.metadata, 0, 0, None, (), ())
+
+
+def _read(store: ObjectStore, version: int) -> VersionChecksum | None:
     path = f"{LOG_DIRECTORY}/{checksum_file_name(version)}"
-    try:
-        return VersionChecksum.parse(path, store.read(path))
-    except FileNotFoundError:
+    return read_checksum(store, LogFile(path, version, version, 0, 0))
+
+
+def _replayed(store: ObjectStore, version: int) -> VersionChecksum | None:
+    """From the log, if that is small."""
+    segment = load_segment(store, version)
+    checkpoint_files = () if segment.checkpoint is None else segment.checkpoint.files
+    if sum(file.size_bytes for file in (*checkpoint_files, *segment.commits)) > _CHEAP_LOG_BYTES:
         return None
+    snapshot = Snapshot.load(store, version)
+    sizes = [(batch.files.num_rows, pc.sum(batch.files["size"]).as_py() or 0) for batch in snapshot.file_batches()]
+    return VersionChecksum(
+        "",
+        snapshot.protocol,
+        snapshot.metadata,
+        sum(count for count, _ in sizes),
+        sum(size for _, size in sizes),
+        snapshot.timestamp_ms if snapshot.config.enabled("inCommitTimestamp") else None,
+        tuple(snapshot.set_transactions().values()),
+        tuple(snapshot.domain_metadata().values()),
+    )
 
 
-def _transactions(previous: VersionChecksum | None) -> list[dict[str, Any]] | None:
-    if previous is None:
-        return []
-    return None if previous.set_transactions is None else [item.to_json() for item in previous.set_transactions]
+# ---------------------------------------------------------------- checkpoint, compaction, cleanup
 
 
-def _domains(previous: VersionChecksum | None, actions: Sequence[Action]) -> list[dict[str, Any]] | None:
-    """The domains after the commit, removed ones left out; None where the version before does not say its own."""
-    if previous is not None and previous.domain_metadata is None:
-        return None
-    found = {} if previous is None or previous.domain_metadata is None else {d.domain: d for d in previous.domain_metadata}
-    found.update({action.domain: action for action in actions if isinstance(action, DomainMetadata)})
-    return [item.to_json() for item in found.values() if not item.removed]
+def _checkpoint(store: ObjectStore, writer: LogWriter, version: int, actions: Sequence[Action], now_ms: int) -> None:
+    from delta_py.log.checkpoint import write_checkpoint
+
+    segment = load_segment(store, version)
+    written = write_checkpoint(store, writer, segment, now_ms=now_ms)
+    if segment.checksum is None:
+        _checksum_of(written, writer, actions)
+
+
+def _checksum_of(written: WrittenCheckpoint, writer: LogWriter, actions: Sequence[Action]) -> None:
+    """The version checksum that could not be derived: the state was just gone through."""
+    small, info = written.small, next((action for action in actions if isinstance(action, CommitInfo)), CommitInfo({}))
+    assert small.protocol is not None and small.metadata is not None
+    checksum = VersionChecksum(
+        "",
+        small.protocol,
+        small.metadata,
+        written.file_count,
+        written.table_bytes,
+        info.in_commit_timestamp_ms,
+        tuple(small.transactions.values()),
+        tuple(small.domains.values()),
+    )
+    writer.put_checksum(written.version, checksum.to_bytes(info.txn_id))
+
+
+def _clean(store: ObjectStore, writer: LogWriter, config: TableConfig, now_ms: int) -> None:
+    from delta_py.log.cleanup import clean_log
+
+    cleaned = clean_log(store, writer, config, now_ms=now_ms)
+    if cleaned.deleted_count:
+        _log.info(
+            "%s: %d files of the log before version %s were expired and are deleted",
+            store.root,
+            cleaned.deleted_count,
+            cleaned.first_version,
+        )
+
+
+def _compact(store: ObjectStore, writer: LogWriter, start: int, end: int) -> None:
+    from delta_py.log.compaction import compact
+
+    data = compact(store, start, end)
+    if data is not None:
+        writer.put_compaction(start, end, data)

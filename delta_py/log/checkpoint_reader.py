@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import orjson
 import pyarrow as pa
@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from delta_py.errors import CorruptTableError
-from delta_py.log.reader import DELETION_VECTOR_TYPE, FILE_SCHEMA, PARTITION_VALUES_TYPE, CommitReader
+from delta_py.log.reader import DELETION_VECTOR_TYPE, FILE_SCHEMA, PARTITION_VALUES_TYPE, CommitReader, FileRows
 from delta_py.log.segment import Checkpoint, LogFile
 from delta_py.protocol.paths import SIDECAR_DIRECTORY, decode_path, decode_paths
 from delta_py.protocol.schema import DataType, Path
@@ -86,12 +86,12 @@ class CheckpointReader:
 
     def __init__(self, store: ObjectStore, checkpoint: Checkpoint, commits: CommitReader) -> None:
         self.checkpoint = checkpoint
-        self._top: list[_ParquetPart | _JsonPart] = [_open_part(store, file, commits) for file in checkpoint.files]
-        self._sidecars = [_ParquetPart(store, self._sidecar_path(row)) for row in self.rows("sidecar")]
+        self.top: list[Part] = [_open_part(store, file, commits) for file in checkpoint.files]
+        self.sidecars = [ParquetPart(store, self._sidecar_path(row)) for row in self.rows("sidecar")]
 
     def rows(self, action: str) -> list[dict[str, Any]]:
         """All actions of a kind other than add and remove, as the JSON objects they would be in a commit."""
-        return [row for part in self._top for row in part.rows(action)]
+        return [row for part in self.top for row in part.rows(action)]
 
     def _sidecar_path(self, row: Mapping[str, Any]) -> str:
         """Sidecars always lie in the table's own directory; some writers put a whole URI before the name."""
@@ -103,17 +103,17 @@ class CheckpointReader:
 
     def files(self, wanted: StatsWanted) -> Iterator[RawFiles]:
         """All add actions, batch by batch."""
-        return _ahead(batch for part in [*self._top, *self._sidecars] for batch in part.files(wanted))
+        return ahead(batch for part in [*self.top, *self.sidecars] for batch in part.files(wanted))
 
 
-def _open_part(store: ObjectStore, file: LogFile, commits: CommitReader) -> _ParquetPart | _JsonPart:
-    return _JsonPart(file, commits) if file.path.endswith(".json") else _ParquetPart(store, file.path)
+def _open_part(store: ObjectStore, file: LogFile, commits: CommitReader) -> Part:
+    return JsonPart(file, commits) if file.path.endswith(".json") else ParquetPart(store, file.path)
 
 
 T = TypeVar("T")
 
 
-def _ahead(batches: Iterator[T]) -> Iterator[T]:
+def ahead(batches: Iterator[T]) -> Iterator[T]:
     """The same items, each made in a thread while the one before is in use."""
     with ThreadPoolExecutor(1, "delta_py-checkpoint") as pool:
         coming = pool.submit(next, batches, None)
@@ -123,7 +123,7 @@ def _ahead(batches: Iterator[T]) -> Iterator[T]:
 
 
 @contextmanager
-def _decoding(path: str) -> Iterator[None]:
+def decoding(path: str) -> Iterator[None]:
     """What pyarrow raises on a damaged file becomes CheckpointUnreadableError."""
     try:
         yield
@@ -134,11 +134,11 @@ def _decoding(path: str) -> Iterator[None]:
 # ---------------------------------------------------------------- JSON top level
 
 
-class _JsonPart:
+class JsonPart:
     """A UUID-named checkpoint in JSON."""
 
     def __init__(self, file: LogFile, commits: CommitReader) -> None:
-        self._file, self._commits = file, commits
+        self.file, self._commits = file, commits
         self._check_whole()
 
     def _check_whole(self) -> None:
@@ -146,27 +146,27 @@ class _JsonPart:
         found = {name: self.rows(name) for name in ("checkpointMetadata", "protocol", "metaData", "sidecar")}
         for name in ("checkpointMetadata", "protocol", "metaData"):
             if not found[name]:
-                raise CheckpointUnreadableError.of(self._file.path, f"it holds no {name} action, so it was cut short")
+                raise CheckpointUnreadableError.of(self.file.path, f"it holds no {name} action, so it was cut short")
         recorded = (found["checkpointMetadata"][0].get("tags") or {}).get("sidecarSizeInBytes")
         total = sum(size for row in found["sidecar"] if isinstance(size := row.get("sizeInBytes"), int))
         if isinstance(recorded, str) and recorded.isdigit() and total < int(recorded):
             why = f"its sidecars have {total} bytes of the {recorded} that it speaks of, so it was cut short"
-            raise CheckpointUnreadableError.of(self._file.path, why)
+            raise CheckpointUnreadableError.of(self.file.path, why)
 
     @contextmanager
     def _decoding(self) -> Iterator[None]:
-        with _decoding(self._file.path):
+        with decoding(self.file.path):
             try:
                 yield
             except CheckpointUnreadableError:
                 raise
             except CorruptTableError as error:
-                raise CheckpointUnreadableError.of(self._file.path, error.message) from error
+                raise CheckpointUnreadableError.of(self.file.path, error.message) from error
 
     def rows(self, action: str) -> list[dict[str, Any]]:
         needle, found = f'"{action}"'.encode(), []
         with self._decoding():
-            for first, lines in self._commits.pieces(self._file):
+            for first, lines in self._commits.pieces(self.file):
                 for number, line in enumerate(lines, first):
                     if needle in line:
                         found.append(self._value(number, line).get(action))
@@ -176,13 +176,18 @@ class _JsonPart:
         try:
             value = orjson.loads(line)
         except orjson.JSONDecodeError as error:
-            raise CheckpointUnreadableError.of(self._file.path, f"line {number}: {error}") from error
+            raise CheckpointUnreadableError.of(self.file.path, f"line {number}: {error}") from error
         return value if isinstance(value, dict) else {}
 
     def files(self, wanted: StatsWanted) -> Iterator[RawFiles]:
         with self._decoding():
-            for piece in self._commits.file_actions(self._file):
+            for piece in self._commits.file_actions(self.file):
                 yield raw_from_json(piece.adds, wanted)
+
+    def file_rows(self) -> Iterator[FileRows]:
+        """The file actions with all their fields."""
+        with self._decoding():
+            yield from self._commits.file_rows(self.file)
 
 
 def raw_from_json(adds: pa.RecordBatch, wanted: StatsWanted) -> RawFiles:
@@ -196,22 +201,25 @@ def raw_from_json(adds: pa.RecordBatch, wanted: StatsWanted) -> RawFiles:
 # ---------------------------------------------------------------- Parquet
 
 
-class _ParquetPart:
+class ParquetPart:
     """A Parquet file of a checkpoint: classic, one of several parts, a UUID-named top level, or a sidecar."""
 
     def __init__(self, store: ObjectStore, path: str) -> None:
-        self._path = path
-        with _decoding(path):
-            self._file = pq.ParquetFile(store.open_input(path), page_checksum_verification=True)
-            self._schema: pa.Schema = self._file.schema_arrow
+        self.path = path
+        with decoding(path):
+            source = store.open_input(path)
+            self.size_bytes: int = source.size()
+            self._file = pq.ParquetFile(source, page_checksum_verification=True)
+            self.row_count: int = self._file.metadata.num_rows
+            self.schema: pa.Schema = self._file.schema_arrow
             leaves = self._file.metadata.schema
             self._positions = {leaves.column(i).path: i for i in range(len(leaves))}
         for action, leaf in _KEY_LEAVES.items():
-            if action in self._schema.names and not _has_leaf(self._schema.field(action).type, (leaf,)):
+            if action in self.schema.names and not _has_leaf(self.schema.field(action).type, (leaf,)):
                 raise CheckpointUnreadableError.of(path, f"its column {action} has no field {leaf}")
 
     def rows(self, action: str) -> list[dict[str, Any]]:
-        if action not in self._schema.names:
+        if action not in self.schema.names:
             return []
         if action in ("protocol", "metaData"):
             # One row among perhaps millions: look where the statistics say it is, and everywhere if it is not there.
@@ -225,25 +233,39 @@ class _ParquetPart:
         found: list[dict[str, Any]] = []
         for batch in self._batches([action], groups):
             struct = batch.column(0)
-            chosen = struct.filter(pc.is_valid(_children(struct)[_KEY_LEAVES[action]]))
+            chosen = struct.filter(pc.is_valid(children(struct)[_KEY_LEAVES[action]]))
             found.extend(_plain(row, struct.type) for row in chosen.to_pylist())
         return found
 
     def files(self, wanted: StatsWanted) -> Iterator[RawFiles]:
-        if "add" not in self._schema.names:
+        if "add" not in self.schema.names:
             return
-        plan = _plan(self, self._schema.field("add").type, wanted)
+        plan = _plan(self, self.schema.field("add").type, wanted)
         size = _BATCH_ROWS_WITH_TEXT if "stats" in plan.columns else _BATCH_ROWS
         for batch in self._batches([f"add.{leaf}" for leaf in plan.columns], self._groups(), size):
-            with _decoding(self._path):
-                raw = _raw_files(self._path, batch.column(0), plan)
+            with decoding(self.path):
+                raw = _raw_files(self.path, batch.column(0), plan)
             yield raw
+
+    def has_leaf(self, action: str, leaf: str) -> bool:
+        return action in self.schema.names and self.schema.field(action).type.get_field_index(leaf) >= 0
+
+    def columns(self, action: str, leaves: list[str], size: int) -> Iterator[dict[str, pa.Array]]:
+        """The rows of `add` or `remove` batch by batch, as columns by name. leaves: what to read below the action."""
+        for found in self.raw_columns(action, leaves, size):
+            chosen = found["path"].is_valid()
+            yield found if chosen.false_count == 0 else {name: array.filter(chosen) for name, array in found.items()}
+
+    def raw_columns(self, action: str, leaves: list[str], size: int) -> Iterator[dict[str, pa.Array]]:
+        """The same of all rows, null where a row is some other action."""
+        for batch in self._batches([f"{action}.{leaf}" for leaf in leaves], self._groups(), size):
+            yield children(batch.column(0))
 
     def _groups(self) -> list[int]:
         return list(range(self._file.metadata.num_row_groups))
 
     def _batches(self, columns: list[str], groups: list[int], size: int = _BATCH_ROWS) -> Iterator[pa.RecordBatch]:
-        with _decoding(self._path):
+        with decoding(self.path):
             yield from self._file.iter_batches(size, groups, columns, use_threads=True)
 
     def null_count(self, leaf: str) -> int | None:
@@ -260,6 +282,9 @@ class _ParquetPart:
             return None
         statistics = self._file.metadata.row_group(group).column(position).statistics
         return int(statistics.null_count) if statistics is not None and statistics.has_null_count else None
+
+
+Part: TypeAlias = ParquetPart | JsonPart
 
 
 def _plain(value: Any, kind: pa.DataType) -> Any:
@@ -287,7 +312,7 @@ _OTHER_COLUMNS = ("partitionValues", "size", "modificationTime", "deletionVector
 _BOUNDS = ("minValues", "maxValues", "nullCount")
 
 
-def _plan(part: _ParquetPart, add: pa.StructType, wanted: StatsWanted) -> _Plan:
+def _plan(part: ParquetPart, add: pa.StructType, wanted: StatsWanted) -> _Plan:
     names = {f.name for f in add}
     columns = ["path", *(name for name in _OTHER_COLUMNS if name in names)]
     parsed_columns, parsed_leaves = _parsed_columns(part, add, wanted)
@@ -297,7 +322,7 @@ def _plan(part: _ParquetPart, add: pa.StructType, wanted: StatsWanted) -> _Plan:
     return _Plan(columns + parsed_columns, wanted.json, json_leaves, parsed_leaves)
 
 
-def _parsed_columns(part: _ParquetPart, add: pa.StructType, wanted: StatsWanted) -> tuple[list[str], dict[Path, DataType]]:
+def _parsed_columns(part: ParquetPart, add: pa.StructType, wanted: StatsWanted) -> tuple[list[str], dict[Path, DataType]]:
     """The leaves of stats_parsed to read, and which of the wanted paths they serve."""
     position = add.get_field_index("stats_parsed")
     if not wanted.leaves or position < 0 or _json_says_more(part):
@@ -316,7 +341,7 @@ def _parsed_columns(part: _ParquetPart, add: pa.StructType, wanted: StatsWanted)
     return shared + columns, served
 
 
-def _json_says_more(part: _ParquetPart) -> bool:
+def _json_says_more(part: ParquetPart) -> bool:
     """Whether more files have statistics as JSON than as a struct: a writer may leave the struct's columns empty."""
     json, parsed = part.null_count("stats"), part.null_count("stats_parsed.numRecords")
     return json is not None and parsed is not None and json < parsed
@@ -333,23 +358,23 @@ def _has_leaf(struct: pa.StructType, path: Path) -> bool:
 
 
 def _raw_files(path: str, add: pa.StructArray, plan: _Plan) -> RawFiles:
-    columns = _children(add)
+    columns = children(add)
     paths = columns["path"]
     if paths.null_count:
         chosen = paths.is_valid()
         columns = {name: array.filter(chosen) for name, array in columns.items()}
     count = len(columns["path"])
-    json = _text(columns["stats"]) if "stats" in columns else None
+    json = as_text(columns["stats"]) if "stats" in columns else None
     kept_json = json if plan.keep_json and json is not None else pa.nulls(count, pa.string())
     files = pa.record_batch(
         [
-            decode_paths(_text(columns["path"])),
-            _typed(columns.get("partitionValues"), PARTITION_VALUES_TYPE, count),
-            _typed(columns.get("size"), pa.int64(), count),
-            _typed(columns.get("modificationTime"), pa.int64(), count),
-            _deletion_vectors(columns.get("deletionVector"), count),
-            _typed(columns.get("baseRowId"), pa.int64(), count),
-            _typed(columns.get("defaultRowCommitVersion"), pa.int64(), count),
+            decode_paths(as_text(columns["path"])),
+            as_type(columns.get("partitionValues"), PARTITION_VALUES_TYPE, count),
+            as_type(columns.get("size"), pa.int64(), count),
+            as_type(columns.get("modificationTime"), pa.int64(), count),
+            deletion_vectors(columns.get("deletionVector"), count),
+            as_type(columns.get("baseRowId"), pa.int64(), count),
+            as_type(columns.get("defaultRowCommitVersion"), pa.int64(), count),
             kept_json,
         ],
         schema=FILE_SCHEMA,
@@ -358,7 +383,7 @@ def _raw_files(path: str, add: pa.StructArray, plan: _Plan) -> RawFiles:
     return RawFiles(files, json if plan.json_leaves else None, plan.json_leaves, columns.get("stats_parsed"), plan.parsed_leaves)
 
 
-def _children(struct: pa.StructArray) -> dict[str, pa.Array]:
+def children(struct: pa.StructArray) -> dict[str, pa.Array]:
     """The fields by name, null where the struct is: a required field under a null struct holds arbitrary values."""
     return {f.name: child for f, child in zip(struct.type, struct.flatten(), strict=True)}
 
@@ -370,28 +395,29 @@ def _check_sizes(path: str, files: pa.RecordBatch) -> None:
         raise CheckpointUnreadableError.of(path, f"the file {bad['path'][0].as_py()} has size {bad['size'][0].as_py()}")
 
 
-def _text(array: pa.Array) -> pa.Array:
+def as_text(array: pa.Array) -> pa.Array:
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()
     return array if array.type == pa.string() else array.cast(pa.string())
 
 
-def _typed(array: pa.Array | None, kind: pa.DataType, count: int) -> pa.Array:
+def as_type(array: pa.Array | None, kind: pa.DataType, count: int) -> pa.Array:
     if array is None:
         return pa.nulls(count, kind)
     return array if array.type == kind else array.cast(kind)
 
 
-def _deletion_vectors(vectors: pa.StructArray | None, count: int) -> pa.Array:
+def deletion_vectors(vectors: pa.StructArray | None, count: int) -> pa.Array:
     if vectors is None:
         return pa.nulls(count, DELETION_VECTOR_TYPE)
-    given = _children(vectors)
+    given = children(vectors)
     if "storageType" not in given:
         raise pa.ArrowInvalid("add.deletionVector has no field storageType")
     missing = given["storageType"].is_null()
     if missing.true_count == count:
         return pa.nulls(count, DELETION_VECTOR_TYPE)
-    children = [
-        _text(given[f.name]) if f.type == pa.string() else _typed(given.get(f.name), f.type, count) for f in DELETION_VECTOR_TYPE
+    fields = [
+        as_text(given[f.name]) if f.type == pa.string() else as_type(given.get(f.name), f.type, count)
+        for f in DELETION_VECTOR_TYPE
     ]
-    return pa.StructArray.from_arrays(children, fields=list(DELETION_VECTOR_TYPE), mask=missing)
+    return pa.StructArray.from_arrays(fields, fields=list(DELETION_VECTOR_TYPE), mask=missing)

@@ -1,25 +1,43 @@
 """The version checksum: what a commit's writer says of the state after it, beside the commit.
 
 It spares replaying the log for protocol and metadata, and state that was replayed is compared with it. A file that is
-damaged or incomplete is passed over with a warning, as if it were missing.
+damaged is passed over with a warning, as if it were missing. `after` derives the next one from a commit's own actions.
 Protocol: Version Checksum File; Version Checksum File Schema; State Validation.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Self
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Self, TypeVar
 
 import orjson
 
 from delta_py.errors import CorruptTableError, LogIntegrityError
 from delta_py.log.segment import LogFile
-from delta_py.protocol.actions import DomainMetadata, Metadata, Protocol, SetTransaction
+from delta_py.protocol.actions import (
+    Action,
+    AddFile,
+    CommitInfo,
+    DomainMetadata,
+    Metadata,
+    Protocol,
+    RemoveFile,
+    SetTransaction,
+)
+from delta_py.protocol.table_config import TableConfig
 from delta_py.storage.store import ObjectStore
 
 _log = logging.getLogger("delta_py")
+
+
+# Lists of transactions and domains longer than this are left out: they would be written with every commit.
+_MOST_LISTED = 100
+
+
+class _OlderForm(CorruptTableError):
+    """A checksum of writers that recorded counts only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +60,8 @@ class VersionChecksum:
             value = orjson.loads(data)
         except orjson.JSONDecodeError as error:
             raise CorruptTableError(f"it is no JSON: {error}") from error
+        if isinstance(value, dict) and value.get("protocol") is None and value.get("metadata") is None:
+            raise _OlderForm("it holds no protocol and metadata")
         if (
             not isinstance(value, dict)
             or not isinstance(value.get("protocol"), dict)
@@ -61,6 +81,53 @@ class VersionChecksum:
             )
         except (AttributeError, TypeError) as error:
             raise CorruptTableError(f"a field has another type than it should: {error}") from error
+
+    def after(self, config: TableConfig, actions: Sequence[Action]) -> Self | None:
+        """The checksum after a commit with these actions; config: of its version. None where they do not tell.
+
+        They do not where a file is removed without its size, and where files are added again without changing data (to give
+        them statistics or row ids), which a count would take for new ones.
+        """
+        adds = [action for action in actions if isinstance(action, AddFile)]
+        removes = [action for action in actions if isinstance(action, RemoveFile)]
+        if not removes and not all(add.data_change for add in adds):
+            return None
+        gone = [remove.size_bytes for remove in removes]
+        if None in gone:
+            return None
+        info = next((action for action in actions if isinstance(action, CommitInfo)), CommitInfo({}))
+        file_count = self.file_count + len(adds) - len(removes)
+        size_bytes = self.size_bytes + sum(add.size_bytes for add in adds) - sum(size for size in gone if size is not None)
+        if file_count < 0 or size_bytes < 0:  # the checksum before was wrong
+            return None
+        return replace(
+            self,
+            path="",
+            protocol=config.protocol,
+            metadata=config.metadata,
+            file_count=file_count,
+            size_bytes=size_bytes,
+            in_commit_timestamp_ms=info.in_commit_timestamp_ms,
+            set_transactions=_newest(self.set_transactions, (a for a in actions if isinstance(a, SetTransaction)), "app_id"),
+            domain_metadata=_newest(self.domain_metadata, (a for a in actions if isinstance(a, DomainMetadata)), "domain"),
+        )
+
+    def to_bytes(self, txn_id: str | None) -> bytes:
+        """The file's text. txn_id: of the commit."""
+        domains = None if self.domain_metadata is None else [item for item in self.domain_metadata if not item.removed]
+        value = {
+            "txnId": txn_id,
+            "tableSizeBytes": self.size_bytes,
+            "numFiles": self.file_count,
+            "numMetadata": 1,
+            "numProtocol": 1,
+            "inCommitTimestampOpt": self.in_commit_timestamp_ms,
+            "setTransactions": _listed(self.set_transactions),
+            "domainMetadata": _listed(domains),
+            "metadata": self.metadata.to_json(),
+            "protocol": self.protocol.to_json(),
+        }
+        return orjson.dumps({name: item for name, item in value.items() if item is not None})
 
     def files_fault(self, file_count: int, size_bytes: int) -> LogIntegrityError | None:
         """The error, if the live files are not those that the checksum speaks of."""
@@ -82,14 +149,32 @@ class VersionChecksum:
 
 
 def read_checksum(store: ObjectStore, file: LogFile) -> VersionChecksum | None:
-    """The checksum in a file; None, with a warning, when it is damaged; None when it has gone."""
+    """The checksum in a file; None, with a warning, when it is damaged; None when it has gone or is of an older form."""
     try:
         return VersionChecksum.parse(file.path, store.read(file.path))
     except FileNotFoundError:
         return None
+    except _OlderForm as error:
+        _log.debug("the version checksum %s is passed over: %s", file.path, error.message)
+        return None
     except CorruptTableError as error:
         _log.warning("the version checksum %s is passed over: %s", file.path, error.message)
         return None
+
+
+T = TypeVar("T", SetTransaction, DomainMetadata)
+
+
+def _newest(before: tuple[T, ...] | None, changed: Iterable[T], key: str) -> tuple[T, ...] | None:
+    if before is None:
+        return None
+    found = {getattr(item, key): item for item in before}
+    found.update({getattr(item, key): item for item in changed})
+    return tuple(found.values())
+
+
+def _listed(items: Sequence[SetTransaction | DomainMetadata] | None) -> list[dict[str, Any]] | None:
+    return None if items is None or len(items) > _MOST_LISTED else [item.to_json() for item in items]
 
 
 def _count(value: Mapping[str, Any], name: str) -> int:

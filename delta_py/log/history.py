@@ -81,6 +81,22 @@ def commit_times(store: ObjectStore, config: TableConfig, start: int = 0, end: i
     ]
 
 
+class CommitClock:
+    """The times of commits that are asked for in ascending order of versions. config: of the newest version."""
+
+    def __init__(self, store: ObjectStore, config: TableConfig) -> None:
+        self._reader, self._first_in_commit = CommitReader(store), _first_in_commit_version(config)
+        self._last_ms: int | None = None
+
+    def time_of_next(self, commit: LogFile) -> int:
+        """ms since 1970; file times are made to increase. Raises as commit_timestamp."""
+        if commit.version >= self._first_in_commit:
+            return _in_commit_timestamp(self._reader, commit)
+        least = commit.modification_time_ms if self._last_ms is None else self._last_ms + 1
+        self._last_ms = max(least, commit.modification_time_ms)
+        return self._last_ms
+
+
 def _first_in_commit_version(config: TableConfig) -> int:
     """From which version on commits carry their timestamp; beyond every version if they do not."""
     if not config.enabled("inCommitTimestamp"):

@@ -71,6 +71,16 @@ class FileActions:
     remove_keys: list[str]
 
 
+@dataclass(frozen=True, slots=True)
+class FileRows:
+    """The same with whole actions, as JSON objects: adds and removes aligned with their keys."""
+
+    adds: list[dict[str, Any]]
+    add_keys: list[str]
+    removes: list[dict[str, Any]]
+    remove_keys: list[str]
+
+
 class CommitReader:
     """Reads JSON files of the log, and remembers small ones: state is read in more than one pass.
 
@@ -103,12 +113,21 @@ class CommitReader:
         A file that speaks of one logical file twice breaks the protocol, which gives its actions no order. The last one
         holds, as in the reference; a commit so large that the first one is given out already is refused.
         """
+        for actions in self._reconciled(file, keep_removes=False):
+            yield actions.columns()
+
+    def file_rows(self, file: LogFile) -> Iterator[FileRows]:
+        """The adds and removes with all their fields, otherwise as `file_actions`."""
+        for actions in self._reconciled(file, keep_removes=True):
+            yield actions.rows()
+
+    def _reconciled(self, file: LogFile, *, keep_removes: bool) -> Iterator[_FileActionLines]:
         before: set[str] = set()
-        actions = _FileActionLines(file)
+        actions = _FileActionLines(file, keep_removes)
         is_compaction = file.end_version > file.version
         for first, lines in self.pieces(file):
             if not is_compaction:
-                actions = _FileActionLines(file)
+                actions = _FileActionLines(file, keep_removes)
             for number, line in enumerate(lines, first):
                 actions.add_line(number, line)
             if is_compaction:
@@ -117,7 +136,7 @@ class CommitReader:
                 raise corrupt_line(file, first, "from here on an action repeats or undoes another one of the same file.")
             if file.size_bytes > _PIECE_BYTES:
                 before |= actions.keys
-            yield actions.columns()
+            yield actions
         if is_compaction:
             if actions.repeats:
                 _log.warning(
@@ -125,7 +144,7 @@ class CommitReader:
                     file.path,
                     actions.repeats,
                 )
-            yield actions.columns()
+            yield actions
 
     def first_line(self, file: LogFile) -> bytes:
         """The first line, b"" for an empty file, without reading a large file whole."""
@@ -221,8 +240,9 @@ def corrupt_line(file: LogFile, number: int, what: str) -> CorruptTableError:
 class _FileActionLines:
     """Collects the adds and removes of a piece of lines; the last action on a key holds."""
 
-    def __init__(self, file: LogFile) -> None:
-        self._file = file
+    def __init__(self, file: LogFile, keep_removes: bool) -> None:
+        self._file, self._keep_removes = file, keep_removes
+        self._removes: dict[str, dict[str, Any]] = {}
         self._adds: list[dict[str, Any]] = []
         self._lines: list[int] = []
         self._paths: list[str] = []
@@ -255,6 +275,8 @@ class _FileActionLines:
         self._action_count += 1
         if add is None:
             self._last[key] = -1
+            if self._keep_removes:
+                self._removes[key] = body
             return
         self._last[key] = len(self._adds)
         self._adds.append(add)
@@ -280,6 +302,17 @@ class _FileActionLines:
         except (pa.ArrowException, KeyError, TypeError, AttributeError, OverflowError, UnicodeError, ValueError) as error:
             raise self._explain_adds() from error
         return FileActions(batch, keys, removes)
+
+    def rows(self) -> FileRows:
+        chosen = {key: index for key, index in self._last.items() if index >= 0}
+        removes = {key: self._removes[key] for key, index in self._last.items() if index < 0}
+        adds = [self._adds[index] for index in chosen.values()]
+        try:
+            for name in ("size", "modificationTime", "baseRowId", "defaultRowCommitVersion"):
+                _check_longs([add.get(name) for add in adds], required=name in ("size", "modificationTime"))
+        except (AttributeError, TypeError, OverflowError, ValueError) as error:
+            raise self._explain_adds() from error
+        return FileRows(adds, list(chosen), list(removes.values()), list(removes))
 
     def _explain_adds(self) -> CorruptTableError:
         for number, add in zip(self._lines, self._adds, strict=True):
@@ -317,6 +350,11 @@ def _adds_batch(adds: list[dict[str, Any]], paths: list[str]) -> pa.RecordBatch:
         ],
         schema=FILE_SCHEMA,
     )
+
+
+def _check_longs(values: list[Any], *, required: bool) -> None:
+    if _longs(values).null_count and required:
+        raise ValueError("a size or time is missing")
 
 
 def _longs(values: list[Any]) -> pa.Array:

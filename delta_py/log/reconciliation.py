@@ -55,7 +55,7 @@ def commit_files(segment: LogSegment, commits: CommitReader, wanted: StatsWanted
 
 
 def _fresh_adds(segment: LogSegment, commits: CommitReader, seen: set[str]) -> Iterator[pa.RecordBatch]:
-    for _, pieces in _replay(segment, commits.file_actions):
+    for _, pieces in replay(segment, commits.file_actions):
         own: set[str] = set()
         for piece in pieces:
             fresh = [key not in seen for key in piece.add_keys]
@@ -86,7 +86,7 @@ class CheckpointFiles:
         self._rows_given = 0
 
     def __iter__(self) -> Iterator[FileBatch]:
-        masks = _SeenKeys(self._seen).masks(self._checkpoint)
+        masks = SeenKeys(self._seen).masks(self._checkpoint)
         with ThreadPoolExecutor(_PARSERS, "delta_py-stats") as pool:
             parsing: deque[tuple[int, Future[FileBatch]]] = deque()
             for raw in self._checkpoint.files(self._wanted):
@@ -114,12 +114,12 @@ class CheckpointFiles:
                 files = next(batches).files
             except (CheckpointUnreadableError, StopIteration):
                 raise error from None
-            keys.update(_keys(pa.Table.from_batches([files])).to_pylist())
+            keys.update(file_keys(pa.Table.from_batches([files])).to_pylist())
             rows += files.num_rows
         return keys
 
 
-def _replay(segment: LogSegment, read: Callable[[LogFile], Iterator[T]]) -> Iterator[tuple[LogFile, Iterable[T]]]:
+def replay(segment: LogSegment, read: Callable[[LogFile], Iterator[T]]) -> Iterator[tuple[LogFile, Iterable[T]]]:
     """Each file of the replay, newest first, with what `read` finds in it; the commits in place of a damaged compaction."""
     for file in segment.replay_files():
         if file.end_version == file.version:
@@ -135,7 +135,7 @@ def _replay(segment: LogSegment, read: Callable[[LogFile], Iterator[T]]) -> Iter
             yield file, whole
 
 
-class _SeenKeys:
+class SeenKeys:
     """The keys of all file actions newer than the checkpoint, for comparison with its batches."""
 
     def __init__(self, keys: Set[str]) -> None:
@@ -149,7 +149,7 @@ class _SeenKeys:
         if self._count == 0:
             return lambda files: None
         if self._count <= _MANY_KEYS:
-            return lambda files: self._unseen([files])
+            return lambda files: self.unseen([files])
         groups = self._masks_ahead(checkpoint)
         waiting = pa.nulls(0, pa.bool_())
 
@@ -174,20 +174,20 @@ class _SeenKeys:
             yield self._mask(group)
 
     def _mask(self, group: list[pa.RecordBatch]) -> pa.BooleanArray:
-        mask = self._unseen(group)
+        mask = self.unseen(group)
         return pa.repeat(pa.scalar(True), sum(files.num_rows for files in group)) if mask is None else mask
 
-    def _unseen(self, group: list[pa.RecordBatch]) -> pa.BooleanArray | None:
+    def unseen(self, group: list[pa.RecordBatch]) -> pa.BooleanArray | None:
         """The mask of some batches one after the other: paths first, whole keys only where a path is among the seen."""
         hit = pc.is_in(pa.chunked_array([files["path"] for files in group]), self._paths).combine_chunks()
         if not hit.true_count:
             return None
         suspects = pa.Table.from_batches(group).select(["path", "deletion_vector"]).filter(hit).combine_chunks()
-        seen = pc.is_in(_keys(suspects), self._keys)
+        seen = pc.is_in(file_keys(suspects), self._keys)
         return pc.invert(pc.replace_with_mask(hit, hit, seen))
 
 
-def _keys(files: pa.Table) -> pa.Array:
+def file_keys(files: pa.Table) -> pa.Array:
     """The key of each file, as FileActions writes them. files: one chunk."""
     vectors = files["deletion_vector"].chunk(0)
     paths = files["path"].chunk(0).cast(pa.large_string())
@@ -273,7 +273,7 @@ class SmallState:
 def protocol_and_metadata_of_commits(segment: LogSegment, commits: CommitReader) -> SmallState:
     """The newest protocol and metadata among the commits after the checkpoint; None where they have none."""
     state = SmallState()
-    for _, actions in _replay(segment, lambda file: commits.actions(file, "protocol", "metaData")):
+    for _, actions in replay(segment, lambda file: commits.actions(file, "protocol", "metaData")):
         for action in reversed(list(actions)):
             state.apply_older(action)
         if state.has_both:
@@ -294,7 +294,7 @@ def protocol_and_metadata(segment: LogSegment, commits: CommitReader, checkpoint
 def transactions_and_domains(segment: LogSegment, commits: CommitReader, checkpoint: CheckpointReader | None) -> SmallState:
     """The newest transaction identifier of each application and the metadata domains, removed ones left out."""
     state = SmallState()
-    for _, actions in _replay(segment, lambda file: commits.actions(file, "txn", "domainMetadata")):
+    for _, actions in replay(segment, lambda file: commits.actions(file, "txn", "domainMetadata")):
         for action in reversed(list(actions)):
             state.apply_older(action)
     if checkpoint is not None:

@@ -78,7 +78,7 @@ class LogSegment:
 
 
 @dataclass(slots=True)
-class _Listing:
+class Listing:
     """What was found in the log directory, sorted by kind and version."""
 
     first_listed: int = 0
@@ -114,7 +114,7 @@ def load_segment(store: ObjectStore, version: int | None = None, *, unusable: fr
     """
     hint = read_last_checkpoint(store)
     if hint is not None and (version is None or hint <= version):
-        listing = _list(store, hint)
+        listing = list_log(store, hint)
         if _choose_checkpoint(listing, version, unusable) is not None:
             return _make_segment(store, listing, version, unusable)
         if not unusable:
@@ -123,18 +123,18 @@ def load_segment(store: ObjectStore, version: int | None = None, *, unusable: fr
                 store.root,
                 hint,
             )
-    return _make_segment(store, _list(store, 0), version, unusable)
+    return _make_segment(store, list_log(store, 0), version, unusable)
 
 
 def list_commits(store: ObjectStore, start: int = 0, end: int | None = None) -> list[LogFile]:
     """The commit files of versions start to end (both included; None: to the newest), ascending, gaps not checked."""
-    listing = _list(store, start)
+    listing = list_log(store, start)
     return [listing.commits[v] for v in sorted(listing.commits) if v >= start and (end is None or v <= end)]
 
 
 def available_versions(store: ObjectStore) -> tuple[int, int]:
     """The oldest and the newest version that can be rebuilt. Raises TableNotFoundError, LogFileNotFoundError."""
-    listing = _list(store, 0)
+    listing = list_log(store, 0)
     newest = _require_table(store, listing)
     earliest = listing.earliest()
     if earliest is None:
@@ -145,12 +145,15 @@ def available_versions(store: ObjectStore) -> tuple[int, int]:
 # ---------------------------------------------------------------- listing
 
 
-def _list(store: ObjectStore, start: int) -> _Listing:
-    listing = _Listing(first_listed=start)
+def list_log(store: ObjectStore, start: int, end: int | None = None) -> Listing:
+    """The files of the versions start to end (None: to the newest). checkpoints: the complete ones, best first."""
+    listing = Listing(first_listed=start)
     parts: dict[tuple[int, int], dict[int, LogFile]] = {}
     for info in store.list_from(LOG_DIRECTORY, version_prefix(start)):
         name = parse_log_name(info.path.rpartition("/")[2])
         if name is not None and name.kind is not LogKind.LAST_CHECKPOINT:
+            if end is not None and name.version > end:
+                break
             _file_away(listing, parts, name, _log_file(info, name))
     for (version, count), files in parts.items():
         if len(files) == count:
@@ -167,7 +170,7 @@ def _log_file(info: ObjectInfo, name: LogName) -> LogFile:
     return LogFile(info.path, name.version, end, info.size_bytes, info.modification_time_ms)
 
 
-def _file_away(listing: _Listing, parts: dict[tuple[int, int], dict[int, LogFile]], name: LogName, file: LogFile) -> None:
+def _file_away(listing: Listing, parts: dict[tuple[int, int], dict[int, LogFile]], name: LogName, file: LogFile) -> None:
     match name.kind:
         case LogKind.COMMIT:
             listing.commits[file.version] = file
@@ -193,7 +196,7 @@ def _preference(checkpoint: Checkpoint) -> tuple[int, int, int, str]:
 # ---------------------------------------------------------------- choosing
 
 
-def _choose_checkpoint(listing: _Listing, version: int | None, unusable: frozenset[str]) -> Checkpoint | None:
+def _choose_checkpoint(listing: Listing, version: int | None, unusable: frozenset[str]) -> Checkpoint | None:
     for checkpoint in listing.checkpoints:
         if version is not None and checkpoint.version > version:
             continue
@@ -202,7 +205,7 @@ def _choose_checkpoint(listing: _Listing, version: int | None, unusable: frozens
     return None
 
 
-def _make_segment(store: ObjectStore, listing: _Listing, wanted: int | None, unusable: frozenset[str]) -> LogSegment:
+def _make_segment(store: ObjectStore, listing: Listing, wanted: int | None, unusable: frozenset[str]) -> LogSegment:
     newest = _require_table(store, listing)
     version = newest if wanted is None else wanted
     if version > newest or version < 0:
@@ -235,7 +238,7 @@ def _choose_compactions(found: list[LogFile], first: int, last: int) -> tuple[Lo
     return tuple(chosen)
 
 
-def _warn_of_incomplete(store: ObjectStore, listing: _Listing, chosen: Checkpoint | None, version: int) -> None:
+def _warn_of_incomplete(store: ObjectStore, listing: Listing, chosen: Checkpoint | None, version: int) -> None:
     for found, parts, count in listing.incomplete:
         if found <= version and (chosen is None or found > chosen.version):
             _log.warning(
@@ -246,7 +249,7 @@ def _warn_of_incomplete(store: ObjectStore, listing: _Listing, chosen: Checkpoin
 # ---------------------------------------------------------------- refusals
 
 
-def _require_table(store: ObjectStore, listing: _Listing) -> int:
+def _require_table(store: ObjectStore, listing: Listing) -> int:
     """The newest version; raises TableNotFoundError when there is none."""
     newest = listing.newest()
     if newest is not None:
@@ -283,7 +286,7 @@ def _version_not_found(store: ObjectStore, version: int) -> VersionNotFoundError
     )
 
 
-def _truncated(store: ObjectStore, listing: _Listing) -> LogFileNotFoundError:
+def _truncated(store: ObjectStore, listing: Listing) -> LogFileNotFoundError:
     oldest = min(listing.commits, default=None)
     have = "no commit" if oldest is None else f"the oldest commit is {oldest}"
     return LogFileNotFoundError(
@@ -294,7 +297,7 @@ def _truncated(store: ObjectStore, listing: _Listing) -> LogFileNotFoundError:
     )
 
 
-def _check_contiguous(store: ObjectStore, listing: _Listing, start: int, commits: tuple[LogFile, ...], version: int) -> None:
+def _check_contiguous(store: ObjectStore, listing: Listing, start: int, commits: tuple[LogFile, ...], version: int) -> None:
     """Commits start+1 to version must all be there, and version's own commit even if the checkpoint covers it."""
     if start == -1 and (not commits or commits[0].version != 0):
         raise _truncated(store, listing)

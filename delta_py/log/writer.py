@@ -1,20 +1,33 @@
-"""LogWriter: the only object that writes under `_delta_log`.
+"""LogWriter: the only object that writes or deletes under `_delta_log`.
 
 A commit is put if its name is free, never otherwise. Whether an attempt succeeded is read off the log itself when the store's
 answer leaves it open: our commit carries our txnId.
-Protocol: Creation of New Log Entries; Delta Log Entries; Commit Provenance Information.
+Checkpoints, compactions and the hint may be written by many at once: each is put as a whole, and any of them is right.
+Protocol: Creation of New Log Entries; Delta Log Entries; Commit Provenance Information; Last Checkpoint File.
 """
 
 from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from enum import Enum
+from typing import Any
+
+import orjson
 
 from delta_py.errors import CorruptTableError
+from delta_py.log.segment import LAST_CHECKPOINT_PATH, json_checksum, read_last_checkpoint
 from delta_py.protocol.actions import Action, CommitInfo, action_to_line, parse_action
-from delta_py.protocol.paths import LOG_DIRECTORY, checksum_file_name, commit_file_name
+from delta_py.protocol.paths import (
+    LOG_DIRECTORY,
+    SIDECAR_DIRECTORY,
+    LogKind,
+    checksum_file_name,
+    commit_file_name,
+    compacted_file_name,
+    parse_log_name,
+)
 from delta_py.protocol.table_config import Operation, TableConfig
 from delta_py.storage.store import ObjectStore
 
@@ -68,6 +81,47 @@ class LogWriter:
         Protocol: Version Checksum File."""
         with contextlib.suppress(FileExistsError):
             self._store.put_if_absent(f"{LOG_DIRECTORY}/{checksum_file_name(version)}", data)
+
+    # ------------------------------------------------------------ what commits do without
+
+    def put_checkpoint(self, name: str, data: bytes) -> None:
+        """Write a checkpoint's file into `_delta_log`; one of the same name is replaced. Raises OSError."""
+        found = parse_log_name(name)
+        assert found is not None and found.is_checkpoint, name
+        self._store.put(f"{LOG_DIRECTORY}/{name}", data)
+
+    def put_sidecar(self, name: str, data: bytes) -> None:
+        """Write a sidecar of a checkpoint under a name that nobody else uses. Raises OSError. Protocol: Sidecar Files."""
+        self._store.put(f"{SIDECAR_DIRECTORY}/{name}", data)
+
+    def put_compaction(self, start: int, end: int, data: bytes) -> None:
+        """Write the compaction of the commits start to end, unless there is one. Raises OSError.
+        Protocol: Log Compaction Files."""
+        with contextlib.suppress(FileExistsError):
+            self._store.put_if_absent(f"{LOG_DIRECTORY}/{compacted_file_name(start, end)}", data)
+
+    def put_last_checkpoint(self, version: int, fields: Mapping[str, Any]) -> None:
+        """Point `_last_checkpoint` to a checkpoint, unless it points to a later one. Raises OSError.
+
+        fields: of the file besides version and checksum. Two writers may still leave the older of two checkpoints: it only
+        makes a listing longer.
+        Protocol: Last Checkpoint File Schema; JSON checksum.
+        """
+        known = read_last_checkpoint(self._store)
+        if known is not None and known > version:
+            return
+        value = {"version": version, **fields}
+        self._store.put(LAST_CHECKPOINT_PATH, orjson.dumps({**value, "checksum": json_checksum(value)}))
+
+    def delete(self, path: str) -> None:
+        """Delete a commit, checksum, checkpoint, compaction or sidecar. Raises OSError. Protocol: Metadata Cleanup."""
+        directory, _, name = path.rpartition("/")
+        found = parse_log_name(name)
+        in_log = directory == LOG_DIRECTORY and found is not None and found.kind is not LogKind.LAST_CHECKPOINT
+        assert in_log or directory == SIDECAR_DIRECTORY, path
+        self._store.delete(path)
+
+    # ------------------------------------------------------------ whose commit it is
 
     def _look(self, path: str, txn_id: str | None) -> Outcome:
         holds = self._holds(path, txn_id)

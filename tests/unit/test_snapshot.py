@@ -251,7 +251,7 @@ def test_protocol_and_metadata_are_read_without_the_checkpoints_files(table: Tab
     names = table.checkpoint(kind="v2-json", sidecars=2)
     opened = pytest.MonkeyPatch()
     with opened.context() as patch:
-        patch.setattr("delta_py.log.checkpoint_reader._ParquetPart.files", lambda self, wanted: pytest.fail("files were read"))
+        patch.setattr("delta_py.log.checkpoint_reader.ParquetPart.files", lambda self, wanted: pytest.fail("files were read"))
         assert Snapshot.load(store).schema.names == ("id",)
     assert len(names) == 3
 

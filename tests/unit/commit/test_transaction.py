@@ -422,19 +422,20 @@ def test_commit_after_a_lost_race_derives_its_checksum_from_the_winners(store: S
 
 
 @pytest.mark.parametrize("damage", [lambda path: path.unlink(), lambda path: path.write_text("{")])
-def test_commit_without_a_usable_checksum_before_has_none_and_is_a_commit(
+def test_commit_without_a_usable_checksum_before_has_one_from_the_small_log(
     store: ScriptedStore, damage: Callable[[Path], object]
 ) -> None:
     damage(Path(store.root) / "_delta_log/00000000000000000000.crc")
     assert append(store, "a") == 1
-    assert not exists(store, "_delta_log/00000000000000000001.crc")
+    assert checksum_of(store, 1)["numFiles"] == 1
     assert Snapshot.load(store).num_files == 1
 
 
-def test_commit_with_removes_has_no_checksum(store: ScriptedStore) -> None:
+@pytest.mark.parametrize("size_bytes", [4, None])
+def test_commit_with_removes_has_a_checksum(store: ScriptedStore, size_bytes: int | None) -> None:
     append(store, "a")
-    transaction(store).add(WrittenFiles(removes=(RemoveFile("a"),))).commit("DELETE", {})
-    assert not exists(store, "_delta_log/00000000000000000002.crc")
+    transaction(store).add(WrittenFiles(removes=(RemoveFile("a", size_bytes=size_bytes),))).commit("DELETE", {})
+    assert (checksum_of(store, 2)["numFiles"], checksum_of(store, 2)["tableSizeBytes"]) == (0, 0)
 
 
 def test_checksum_of_row_tracking_and_in_commit_timestamps_holds_them(tmp_path: Path) -> None:

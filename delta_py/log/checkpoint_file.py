@@ -1,0 +1,92 @@
+"""A file of a checkpoint in the making: rows of actions as Parquet, in memory until it is whole.
+
+Protocol: Checkpoint Schema; Checkpoints.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from delta_py.log.reconciliation import SmallState
+
+_FEW_VALUES = ("partitionValues.key_value.key", "partitionValues.key_value.value", "tags.key_value.key", "clusteringProvider")
+
+
+@dataclass(slots=True)
+class WrittenCheckpoint:
+    """What a checkpoint holds. small: the newest of each other action. file_count, table_bytes: of the live files.
+    action_count: rows, those of sidecars too. size_bytes: of the checkpoint's own files."""
+
+    version: int
+    small: SmallState
+    file_count: int = 0
+    table_bytes: int = 0
+    action_count: int = 0
+    size_bytes: int = 0
+
+    def count_adds(self, adds: pa.StructArray) -> None:
+        self.file_count += len(adds)
+        self.table_bytes += pc.sum(adds.field("size")).as_py() or 0
+
+    @property
+    def hint(self) -> Mapping[str, Any]:
+        """The fields of `_last_checkpoint` besides the version. Protocol: Last Checkpoint File Schema."""
+        return {"size": self.action_count, "sizeInBytes": self.size_bytes, "numOfAddFiles": self.file_count}
+
+
+class RowFile:
+    """A Parquet file of actions in memory, one kind of action at a time. types: column name -> type of its rows."""
+
+    def __init__(self, types: Mapping[str, pa.DataType]) -> None:
+        self._types, self._sink, self.row_count = types, pa.BufferOutputStream(), 0
+        schema = pa.schema(list(types.items()))
+        plain = [f"{action}.{leaf}" for action in ("add", "remove") for leaf in _FEW_VALUES]
+        self._writer = pq.ParquetWriter(
+            self._sink, schema, compression="zstd", use_dictionary=plain, write_page_checksum=True, store_schema=False
+        )
+        self._schema = schema
+
+    def write(self, name: str, rows: pa.StructArray) -> None:
+        """Rows of one action, the other columns null: a row group."""
+        if len(rows) == 0:
+            return
+        columns = [rows if kind == name else pa.nulls(len(rows), self._types[kind]) for kind in self._types]
+        self._writer.write_table(pa.Table.from_arrays(columns, schema=self._schema))
+        self.row_count += len(rows)
+
+    def close(self) -> bytes:
+        self._writer.close()
+        data: bytes = self._sink.getvalue().to_pybytes()
+        return data
+
+
+def small_rows(small: SmallState) -> dict[str, list[dict[str, Any]]]:
+    """The actions other than those of files, as JSON objects by kind."""
+    assert small.protocol is not None and small.metadata is not None
+    return {
+        "protocol": [small.protocol.to_json()],
+        "metaData": [small.metadata.to_json()],
+        "txn": [transaction.to_json() for transaction in small.transactions.values()],
+        "domainMetadata": [domain.to_json() for domain in small.domains.values()],
+    }
+
+
+def as_rows(values: Iterable[Mapping[str, Any]], kind: pa.StructType) -> pa.StructArray:
+    """JSON objects as rows: maps become pairs."""
+    return pa.array([_row(value, kind) for value in values], kind)
+
+
+def _row(value: Mapping[str, Any], kind: pa.StructType) -> dict[str, Any]:
+    row: dict[str, Any] = {}
+    for field in kind:
+        item = value.get(field.name)
+        if isinstance(item, Mapping):
+            item = list(item.items()) if pa.types.is_map(field.type) else _row(item, field.type)
+        row[field.name] = item
+    return row

@@ -1,0 +1,241 @@
+"""The rows of checkpoints as they are written: their Arrow types, and file actions of any origin brought into them.
+
+In: add and remove actions as JSON objects of commits, or as columns of an older checkpoint by any writer. Out: struct arrays
+of RowShape.add_type and REMOVE_TYPE. Paths stay the text that the log has.
+Protocol: Checkpoint Schema; Checkpoints.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_py.log.checkpoint_reader import ParquetPart, as_text, as_type, decoding, deletion_vectors
+from delta_py.log.reader import DELETION_VECTOR_TYPE, corrupt_line, text_map
+from delta_py.log.segment import LogFile
+from delta_py.protocol.partition_values import parse_partition_values
+from delta_py.protocol.paths import decode_paths
+from delta_py.protocol.schema import DataType, Path, find_path, to_arrow_type
+from delta_py.protocol.stats import json_to_struct, stats_struct_type
+from delta_py.protocol.stats_columns import stats_columns
+from delta_py.protocol.stats_text import struct_to_json
+from delta_py.protocol.table_config import TableConfig
+
+# The fields of file actions by name, aligned.
+Columns: TypeAlias = dict[str, pa.Array]
+
+_TEXT_MAP = pa.map_(pa.string(), pa.string())
+_TEXTS = pa.list_(pa.string())
+_BOTH = {
+    "path": pa.string(),
+    "partitionValues": _TEXT_MAP,
+    "size": pa.int64(),
+    "dataChange": pa.bool_(),
+    "deletionVector": DELETION_VECTOR_TYPE,
+    "baseRowId": pa.int64(),
+    "defaultRowCommitVersion": pa.int64(),
+}
+_ADD = {**_BOTH, "modificationTime": pa.int64(), "tags": _TEXT_MAP, "clusteringProvider": pa.string()}
+_REMOVE = {**_BOTH, "deletionTimestamp": pa.int64(), "extendedFileMetadata": pa.bool_()}
+REMOVE_TYPE = pa.struct(list(_REMOVE.items()))
+PROTOCOL_TYPE = pa.struct(
+    [("minReaderVersion", pa.int32()), ("minWriterVersion", pa.int32()), ("readerFeatures", _TEXTS), ("writerFeatures", _TEXTS)]
+)
+METADATA_TYPE = pa.struct(
+    [
+        ("id", pa.string()),
+        ("name", pa.string()),
+        ("description", pa.string()),
+        ("format", pa.struct([("provider", pa.string()), ("options", _TEXT_MAP)])),
+        ("schemaString", pa.string()),
+        ("partitionColumns", _TEXTS),
+        ("createdTime", pa.int64()),
+        ("configuration", _TEXT_MAP),
+    ]
+)
+TXN_TYPE = pa.struct([("appId", pa.string()), ("version", pa.int64()), ("lastUpdated", pa.int64())])
+DOMAIN_TYPE = pa.struct([("domain", pa.string()), ("configuration", pa.string()), ("removed", pa.bool_())])
+CHECKPOINT_METADATA_TYPE = pa.struct([("version", pa.int64()), ("tags", _TEXT_MAP)])
+SIDECAR_TYPE = pa.struct(
+    [("path", pa.string()), ("sizeInBytes", pa.int64()), ("modificationTime", pa.int64()), ("tags", _TEXT_MAP)]
+)
+
+# Rows read at a time: with statistics a file takes about a kilobyte.
+_BATCH_ROWS = 16_384
+
+
+@dataclass(frozen=True)
+class RowShape:
+    """What add rows of a table's checkpoints hold besides the actions' own fields.
+
+    stats_json, stats_struct: which forms of statistics. leaves: physical paths of the columns with statistics.
+    tight_bounds: whether the struct says that bounds are tight. partitions: partition columns by physical name.
+    """
+
+    stats_json: bool
+    stats_struct: bool
+    leaves: Mapping[Path, DataType]
+    tight_bounds: bool
+    partitions: Mapping[str, DataType]
+
+    @classmethod
+    def of(cls, config: TableConfig) -> RowShape:
+        """As the table's properties ask. Both forms are written where nothing is set, as the reference does: the struct is
+        made once for a file and spares every reader the parsing of the text."""
+        as_struct = config.properties.boolean("delta.checkpoint.writeStatsAsStruct", default=True)
+        schema = config.physical_schema
+        fields = zip(config.physical_partition_columns, config.partition_fields, strict=True)
+        return cls(
+            config.properties.boolean("delta.checkpoint.writeStatsAsJson", default=True),
+            as_struct,
+            {path: find_path(schema, path)[-1].data_type for path in stats_columns(config)} if as_struct else {},
+            config.feature("deletionVectors"),
+            {name: field.data_type for name, field in fields} if as_struct else {},
+        )
+
+    @cached_property
+    def add_type(self) -> pa.StructType:
+        fields = list(_ADD.items())
+        if self.stats_json:
+            fields.append(("stats", pa.string()))
+        if self.partitions:
+            typed = [(name, to_arrow_type(kind)) for name, kind in self.partitions.items()]
+            fields.append(("partitionValues_parsed", pa.struct(typed)))
+        if self.stats_struct:
+            fields.append(("stats_parsed", self.stats_type))
+        return pa.struct(fields)
+
+    @cached_property
+    def stats_type(self) -> pa.StructType:
+        return stats_struct_type(self.leaves, tight_bounds=self.tight_bounds)
+
+
+# ---------------------------------------------------------------- from the actions of commits
+
+
+def adds_from_json(file: LogFile, adds: list[dict[str, Any]]) -> Columns:
+    """file: for the error. Raises CorruptTableError for a field of another type than it should have."""
+    return _from_json(file, adds, {**_ADD, "stats": pa.string()})
+
+
+def removes_from_json(file: LogFile, removes: list[dict[str, Any]]) -> Columns:
+    """As adds_from_json."""
+    return _from_json(file, removes, _REMOVE)
+
+
+def _from_json(file: LogFile, bodies: list[dict[str, Any]], kinds: Mapping[str, pa.DataType]) -> Columns:
+    try:
+        return {name: _column([body.get(name) for body in bodies], kind) for name, kind in kinds.items()}
+    except (pa.ArrowException, AttributeError, TypeError, OverflowError, ValueError) as error:
+        raise corrupt_line(
+            file, 1, f"from here on a file action has another form than the protocol gives it ({error})."
+        ) from error
+
+
+def _column(values: list[Any], kind: pa.DataType) -> pa.Array:
+    if not pa.types.is_map(kind):
+        return pa.array(values, kind)
+    maps = text_map([{} if value is None else value for value in values])
+    missing = pa.array([value is None for value in values], pa.bool_())
+    return pa.MapArray.from_arrays(maps.offsets, maps.keys, maps.items, mask=missing) if missing.true_count else maps
+
+
+# ---------------------------------------------------------------- from an older checkpoint
+
+
+def adds_of_part(part: ParquetPart, shape: RowShape) -> Iterator[Columns]:
+    """The add rows of a checkpoint's file; with stats_parsed where it may be needed. Raises CheckpointUnreadableError."""
+    if "add" not in part.schema.names:
+        return
+    names = {field.name for field in part.schema.field("add").type}
+    leaves = [name for name in _ADD if name in names] + (["stats"] if "stats" in names else [])
+    if "stats_parsed" in names and (shape.stats_struct or part.null_count("stats") != part.null_count("path")):
+        leaves.append("stats_parsed")
+    yield from _typed_columns(part, "add", leaves, _ADD)
+
+
+def removes_of_part(part: ParquetPart) -> Iterator[Columns]:
+    """The remove rows of a checkpoint's file. Raises CheckpointUnreadableError."""
+    if "remove" in part.schema.names:
+        names = {field.name for field in part.schema.field("remove").type}
+        yield from _typed_columns(part, "remove", [name for name in _REMOVE if name in names], _REMOVE)
+
+
+def _typed_columns(part: ParquetPart, action: str, leaves: list[str], kinds: Mapping[str, pa.DataType]) -> Iterator[Columns]:
+    for given in part.columns(action, leaves, _BATCH_ROWS):
+        with decoding(part.path):
+            count = len(given["path"])
+            columns = {name: _as(given.get(name), kind, count) for name, kind in kinds.items()}
+            if "stats" in given:
+                columns["stats"] = as_text(given["stats"])
+            if "stats_parsed" in given:
+                columns["stats_parsed"] = given["stats_parsed"]
+        yield columns
+
+
+def _as(array: pa.Array | None, kind: pa.DataType, count: int) -> pa.Array:
+    if pa.types.is_struct(kind):
+        return deletion_vectors(array, count)
+    return as_text(array) if array is not None and pa.types.is_string(kind) else as_type(array, kind, count)
+
+
+# ---------------------------------------------------------------- as rows
+
+
+def keys_of(columns: Columns) -> pa.RecordBatch:
+    """What identifies each file: its decoded path and its deletion vector, as reconciliation compares them."""
+    paths = as_text(columns["path"])
+    vectors = deletion_vectors(columns.get("deletionVector"), len(paths))
+    return pa.record_batch({"path": decode_paths(paths), "deletion_vector": vectors})
+
+
+def add_rows(columns: Columns, shape: RowShape) -> pa.StructArray:
+    """shape.add_type. dataChange is false: a checkpoint changes nothing."""
+    count = len(columns["path"])
+    made: Columns = {"dataChange": pa.repeat(pa.scalar(False), count)}
+    json, struct = columns.get("stats"), columns.get("stats_parsed")
+    if shape.stats_struct and struct is not None and _says_all(struct, json, shape):
+        made["stats_parsed"] = struct
+    elif shape.stats_struct:
+        made["stats_parsed"] = json_to_struct(_all_json(json, struct, count), shape.leaves, tight_bounds=shape.tight_bounds)
+    if shape.stats_json:
+        made["stats"] = _all_json(json, struct, count)
+    if shape.partitions:
+        made["partitionValues_parsed"] = _typed_partition_values(columns["partitionValues"], shape.partitions)
+    fields = list(shape.add_type)
+    return pa.StructArray.from_arrays([made.get(f.name, columns.get(f.name)) for f in fields], fields=fields)
+
+
+def remove_rows(columns: Columns) -> pa.StructArray:
+    """REMOVE_TYPE."""
+    made = {**columns, "dataChange": pa.repeat(pa.scalar(False), len(columns["path"]))}
+    return pa.StructArray.from_arrays([made[f.name] for f in REMOVE_TYPE], fields=list(REMOVE_TYPE))
+
+
+def _says_all(struct: pa.StructArray, json: pa.Array | None, shape: RowShape) -> bool:
+    """Whether a struct of an older checkpoint can stay: of the right type, and no file has statistics as text only."""
+    if struct.type != shape.stats_type:
+        return False
+    lacking = pc.is_null(pc.struct_field(struct, "numRecords"))
+    return json is None or not pc.any(pc.and_(lacking, pc.is_valid(json))).as_py()
+
+
+def _all_json(json: pa.Array | None, struct: pa.StructArray | None, count: int) -> pa.Array:
+    """The statistics as text, made from the struct where there is no text."""
+    text = pa.nulls(count, pa.string()) if json is None else json
+    return text if struct is None or text.null_count == 0 else pc.coalesce(text, struct_to_json(struct))
+
+
+def _typed_partition_values(values: pa.MapArray, partitions: Mapping[str, DataType]) -> pa.StructArray:
+    """Texts that are no value of their column's type are null, as Spark reads them."""
+    typed = [
+        parse_partition_values(pc.map_lookup(values, name, "last"), kind, errors="null") for name, kind in partitions.items()
+    ]
+    return pa.StructArray.from_arrays(
+        typed, fields=[pa.field(name, array.type) for name, array in zip(partitions, typed, strict=True)]
+    )

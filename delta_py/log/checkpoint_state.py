@@ -1,0 +1,145 @@
+"""The file actions of a version as rows for a checkpoint, reconciled batch by batch.
+
+Adds of the commits come first, then those of the older checkpoint that no newer action speaks of; then the tombstones that
+are not expired. Memory is a few batches, the keys of the commits after the older checkpoint, and their tombstones.
+Protocol: Action Reconciliation; Checkpoints.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_py.log.checkpoint_reader import CheckpointReader, ParquetPart, Part
+from delta_py.log.checkpoint_rows import (
+    Columns,
+    RowShape,
+    add_rows,
+    adds_from_json,
+    adds_of_part,
+    keys_of,
+    remove_rows,
+    removes_from_json,
+    removes_of_part,
+)
+from delta_py.log.reader import CommitReader
+from delta_py.log.reconciliation import SeenKeys, replay
+from delta_py.log.segment import LogSegment
+
+_JOINED_ROWS = 8_192
+
+
+class FileState:
+    """Use in this order, once: commit_adds, then checkpoint_adds for all parts (or is_untouched), then removes.
+
+    oldest_tombstone_ms: removes of this time and before, and removes without a time, are expired.
+    Methods raise CheckpointUnreadableError and CorruptTableError.
+    """
+
+    def __init__(
+        self,
+        segment: LogSegment,
+        commits: CommitReader,
+        checkpoint: CheckpointReader | None,
+        shape: RowShape,
+        oldest_tombstone_ms: int,
+    ) -> None:
+        self._segment, self._commits, self._checkpoint = segment, commits, checkpoint
+        self._shape, self._oldest_tombstone_ms = shape, oldest_tombstone_ms
+        self._seen: set[str] = set()
+        self._tombstones: list[Columns] = []
+        self._keys = SeenKeys(self._seen)
+
+    # ------------------------------------------------------------ adds
+
+    def commit_adds(self) -> Iterator[pa.StructArray]:
+        """The live adds of the commits after the older checkpoint."""
+        waiting: list[dict[str, Any]] = []
+        for file, rows in replay(self._segment, self._commits.file_rows):
+            own: set[str] = set()
+            for piece in rows:
+                waiting += self._fresh(piece.adds, piece.add_keys)
+                self._keep_tombstones(removes_from_json(file, self._fresh(piece.removes, piece.remove_keys)))
+                own.update(piece.add_keys, piece.remove_keys)
+                if len(waiting) >= _JOINED_ROWS:
+                    yield self._rows(adds_from_json(file, waiting))
+                    waiting = []
+            self._seen |= own
+        if waiting:
+            yield self._rows(adds_from_json(self._segment.last_commit, waiting))
+        self._keys = SeenKeys(self._seen)
+
+    def _fresh(self, bodies: list[dict[str, Any]], keys: list[str]) -> list[dict[str, Any]]:
+        return [body for body, key in zip(bodies, keys, strict=True) if key not in self._seen]
+
+    @property
+    def parts(self) -> list[Part]:
+        """The older checkpoint's files: top level and sidecars."""
+        return [] if self._checkpoint is None else [*self._checkpoint.top, *self._checkpoint.sidecars]
+
+    @property
+    def sidecar_times(self) -> dict[str, int]:
+        """When the older checkpoint's sidecars were made, by path; ms since 1970."""
+        if self._checkpoint is None:
+            return {}
+        rows = zip(self._checkpoint.sidecars, self._checkpoint.rows("sidecar"), strict=True)
+        return {part.path: row["modificationTime"] for part, row in rows if isinstance(row.get("modificationTime"), int)}
+
+    def checkpoint_adds(self, part: Part) -> Iterator[pa.StructArray]:
+        """The adds of one file of the older checkpoint that are still live."""
+        for columns in self._part_adds(part):
+            live = self._live(columns)
+            if len(live["path"]):
+                yield self._rows(live)
+
+    def _part_adds(self, part: Part) -> Iterator[Columns]:
+        if isinstance(part, ParquetPart):
+            yield from adds_of_part(part, self._shape)
+            return
+        for rows in part.file_rows():
+            yield adds_from_json(part.file, rows.adds)
+
+    def is_untouched(self, part: ParquetPart) -> bool:
+        """Whether no newer action speaks of a file that this part of the older checkpoint adds."""
+        leaves = [name for name in ("path", "deletionVector") if part.has_leaf("add", name)]
+        for given in part.columns("add", leaves, 65_536):
+            mask = self._keys.unseen([keys_of(given)])
+            if mask is not None and mask.false_count:
+                return False
+        return True
+
+    def _live(self, columns: Columns) -> Columns:
+        mask = self._keys.unseen([keys_of(columns)]) if self._seen and len(columns["path"]) else None
+        return columns if mask is None else {name: array.filter(mask) for name, array in columns.items()}
+
+    def _rows(self, columns: Columns) -> pa.StructArray:
+        return add_rows(columns, self._shape)
+
+    # ------------------------------------------------------------ removes
+
+    def removes(self) -> Iterator[pa.StructArray]:
+        """The tombstones: of the commits, then of the older checkpoint."""
+        for columns in self._tombstones:
+            yield remove_rows(columns)
+        for part in self.parts:
+            for columns in self._part_removes(part):
+                live = self._live(self._unexpired(columns))
+                if len(live["path"]):
+                    yield remove_rows(live)
+
+    def _part_removes(self, part: Part) -> Iterable[Columns]:
+        if isinstance(part, ParquetPart):
+            return removes_of_part(part)
+        return (removes_from_json(part.file, rows.removes) for rows in part.file_rows())
+
+    def _keep_tombstones(self, columns: Columns) -> None:
+        kept = self._unexpired(columns)
+        if len(kept["path"]):
+            self._tombstones.append(kept)
+
+    def _unexpired(self, columns: Columns) -> Columns:
+        fresh = pc.fill_null(pc.greater(columns["deletionTimestamp"], self._oldest_tombstone_ms), False)
+        return columns if fresh.false_count == 0 else {name: array.filter(fresh) for name, array in columns.items()}

@@ -1,0 +1,141 @@
+"""Log cleanup: delete what no version that is kept needs.
+
+Kept are all versions from the newest commit that is as old as `delta.logRetentionDuration` on; the cut is at midnight UTC, so
+that a day's cleanup is done once. Everything before the newest sound checkpoint at or before that commit goes, oldest first:
+wherever it is interrupted, every kept version can still be rebuilt, and the next cleanup goes on.
+Protocol: Metadata Cleanup.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from delta_py.errors import CorruptTableError
+from delta_py.log.checkpoint_reader import CheckpointReader, CheckpointUnreadableError, StatsWanted
+from delta_py.log.history import CommitClock
+from delta_py.log.reader import CommitReader
+from delta_py.log.segment import Checkpoint, LogFile, list_log
+from delta_py.log.writer import LogWriter
+from delta_py.protocol.intervals import LOG_RETENTION, retention_ms
+from delta_py.protocol.paths import LOG_DIRECTORY, SIDECAR_DIRECTORY, LogKind, parse_log_name, version_prefix
+from delta_py.protocol.table_config import TableConfig
+from delta_py.storage.store import ObjectInfo, ObjectStore
+
+_log = logging.getLogger("delta_py")
+
+_DAY_MS = 86_400_000
+_PROTECTED_BEFORE = "delta.requireCheckpointProtectionBeforeVersion"
+# How long one cleanup may delete; what is left is for the next.
+BUDGET_SECONDS = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class CleanedLog:
+    """first_version: the oldest version that is kept, None when nothing was to be deleted."""
+
+    first_version: int | None = None
+    deleted_count: int = 0
+
+
+def clean_log(
+    store: ObjectStore, writer: LogWriter, config: TableConfig, *, now_ms: int, clock: Callable[[], float] = time.monotonic
+) -> CleanedLog:
+    """Delete the expired files of the log. config: of the newest version. clock: seconds, for BUDGET_SECONDS.
+
+    Raises OSError and CorruptTableError; what is deleted by then was not needed.
+    """
+    if not config.properties.boolean("delta.enableExpiredLogCleanup", default=True):
+        return CleanedLog()
+    cutoff_ms = _midnight(now_ms - retention_ms(config.properties, LOG_RETENTION))
+    newest_expired = _newest_commit_until(store, config, cutoff_ms)
+    checkpoint = None if newest_expired is None else _sound_checkpoint(store, newest_expired)
+    if checkpoint is None or checkpoint.version < config.properties.integer(_PROTECTED_BEFORE, 0):
+        return CleanedLog()
+    deadline = clock() + BUDGET_SECONDS
+    count, sidecars_may_be_free = 0, False
+    for info, kind in _expired_files(store, checkpoint.version):
+        if clock() > deadline:
+            break
+        writer.delete(info.path)
+        count += 1
+        sidecars_may_be_free |= kind in (LogKind.CHECKPOINT_V2, LogKind.CHECKPOINT_CLASSIC)
+    if sidecars_may_be_free and config.feature("v2Checkpoint"):
+        count += _delete_free_sidecars(store, writer, min(cutoff_ms, _midnight(now_ms - _DAY_MS)))
+    return CleanedLog(checkpoint.version, count)
+
+
+def _midnight(time_ms: int) -> int:
+    return time_ms - time_ms % _DAY_MS
+
+
+def _newest_commit_until(store: ObjectStore, config: TableConfig, cutoff_ms: int) -> int | None:
+    """The newest version committed at or before a time. Only the log's old end is looked at."""
+    commit_clock, found = CommitClock(store, config), None
+    for info in store.list_from(LOG_DIRECTORY, version_prefix(0)):
+        name = parse_log_name(info.path.rpartition("/")[2])
+        if name is None or name.kind is not LogKind.COMMIT:
+            continue
+        commit = LogFile(info.path, name.version, name.version, info.size_bytes, info.modification_time_ms)
+        if commit_clock.time_of_next(commit) > cutoff_ms:
+            break
+        found = name.version
+    return found
+
+
+def _sound_checkpoint(store: ObjectStore, newest: int) -> Checkpoint | None:
+    """The newest checkpoint at or before a version for which the log before it may be given up; None if there is none, or
+    nothing before it.
+
+    All its files are opened and its state is read, but for statistics: a checkpoint that is damaged is as good as none.
+    """
+    listing = list_log(store, 0, newest)
+    for checkpoint in listing.checkpoints:
+        if checkpoint.version not in listing.commits:
+            continue
+        if next(_expired_files(store, checkpoint.version), None) is None:
+            return None  # nothing would be deleted, nor by an older one
+        try:
+            reader = CheckpointReader(store, checkpoint, CommitReader(store))
+            for _ in reader.files(StatsWanted()):
+                pass
+            whole = bool(reader.rows("protocol") and reader.rows("metaData"))
+        except CheckpointUnreadableError as error:
+            _log.warning("%s: log cleanup does not rely on a checkpoint: %s", store.root, error.message)
+            continue
+        if whole:
+            return checkpoint
+    return None
+
+
+def _expired_files(store: ObjectStore, first_kept: int) -> Iterator[tuple[ObjectInfo, LogKind]]:
+    """What stands before the checkpoint of the first kept version, oldest first; compactions that begin at it or before."""
+    for info in store.list_from(LOG_DIRECTORY, version_prefix(0)):
+        name = parse_log_name(info.path.rpartition("/")[2])
+        if name is None or name.kind is LogKind.LAST_CHECKPOINT:
+            continue
+        if name.version < first_kept or (name.version == first_kept and name.kind is LogKind.COMPACTION):
+            yield info, name.kind
+        elif name.version > first_kept:
+            return
+
+
+def _delete_free_sidecars(store: ObjectStore, writer: LogWriter, before_ms: int) -> int:
+    """Sidecars of a day before that no checkpoint names; none if any checkpoint cannot be read."""
+    used: set[str] = set()
+    for checkpoint in list_log(store, 0).checkpoints:
+        try:
+            used.update(sidecar.path for sidecar in CheckpointReader(store, checkpoint, CommitReader(store)).sidecars)
+        except CorruptTableError as error:
+            _log.warning(
+                "%s: no sidecar is deleted, as a checkpoint that may use it cannot be read: %s", store.root, error.message
+            )
+            return 0
+    free = [
+        info for info in store.list_from(SIDECAR_DIRECTORY) if info.modification_time_ms < before_ms and info.path not in used
+    ]
+    for info in free:
+        writer.delete(info.path)
+    return len(free)
