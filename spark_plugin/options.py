@@ -11,6 +11,7 @@ from __future__ import annotations
 import difflib
 import json
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,17 +24,24 @@ VIEW = "pydelta.view"
 MODE = "pydelta.mode"
 PARTITION_BY = "pydelta.partitionBy"
 CLUSTER_BY = "pydelta.clusterBy"
+# In SESSION: the settings by which options of a write can be given for a whole session.
+CONFS = "confs"
+
+# Options and the session settings that stand in for them. Where the reference has a setting, it is the reference's.
+WRITE_CONFS: Mapping[str, str] = {
+    "mergeSchema": "spark.databricks.delta.schema.autoMerge.enabled",
+    "partitionOverwriteMode": "spark.sql.sources.partitionOverwriteMode",
+    "txnAppId": "spark.databricks.delta.write.txnAppId",
+    "txnVersion": "spark.databricks.delta.write.txnVersion",
+    "userMetadata": "spark.databricks.delta.commitInfo.userMetadata",
+    "maxRecordsPerFile": "spark.sql.files.maxRecordsPerFile",
+}
 
 # Each task costs some 40 ms of CPU whatever it reads, and a second task on each core evens out unequal ones.
 PARTITIONS_PER_CORE = 2
 
 _MIB = 1024 * 1024
 _MAX_VERSION = 2**63 - 1
-
-# What a catalog table's entry adds to its options.
-CATALOG_NAMES = frozenset(
-    {"location", "provider", "owner", "comment", "collation", "external", "is_managed_location", "table_type"}
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +69,10 @@ def single_path(given: Mapping[str, str]) -> str:
         )
     raise InvalidOptionError(
         "'path' is not specified. Name the table's directory in load(path) or save(path). Spark does not tell the path of a "
-        "catalog's table in INSERT INTO, insertInto, saveAsTable and CREATE TABLE ... AS SELECT, nor in reads when the table was "
-        "entered with its columns named: write with df.write.format('pydelta').mode('append').save(path), and enter the table, "
-        "once it is there, with CREATE TABLE t USING pydelta OPTIONS (path '...').",
+        "catalog's table in the SQL statements INSERT INTO and CREATE TABLE ... AS SELECT, nor in reads when the table was "
+        "entered with its columns named. After register(spark), write with spark.sql('SELECT ...').write.insertInto('t'), "
+        "df.write.format('pydelta').saveAsTable('t') or df.write.format('pydelta').mode('append').save(path); and enter a table "
+        "that is there with CREATE TABLE t USING pydelta LOCATION '...'.",
         option="path",
     )
 
@@ -81,14 +90,12 @@ def known(options: Mapping[str, str], names: tuple[str, ...], verb: str) -> dict
     Raises InvalidOptionError (DELTA_UNKNOWN_OPTION) for a name that is not among them.
     """
     spelling = {name.lower(): name for name in names}
-    of_catalog = "provider" in {key.lower() for key in options}
     known: dict[str, str] = {}
     for key, value in options.items():
         folded = key.lower()
-        if folded in spelling:
-            known[spelling[folded]] = value
-        elif not (of_catalog and folded in CATALOG_NAMES):
+        if folded not in spelling:
             raise _unknown(key, names, verb)
+        known[spelling[folded]] = value
     return known
 
 
@@ -116,6 +123,15 @@ def flag(given: Mapping[str, str], name: str, *, default: bool = False) -> bool:
     return value.lower() == "true"
 
 
+_SIZE = re.compile(r"(?P<number>\d+)\s*(?P<unit>[kmgtp]?)b?", re.IGNORECASE | re.ASCII)
+
+
+def size_bytes(text: str) -> int | None:
+    """`134217728b`, `128m`, `64 KB` -> bytes; None for what is no size."""
+    found = _SIZE.fullmatch(text.strip())
+    return None if found is None else int(found["number"]) << 10 * " kmgtp".index(found["unit"].lower() or " ")
+
+
 def version(given: Mapping[str, str], name: str) -> int | None:
     text = given.get(name)
     if text is None:
@@ -137,7 +153,7 @@ def version(given: Mapping[str, str], name: str) -> int | None:
 # ---------------------------------------------------------------- the session's settings
 
 
-def session_settings(given: Mapping[str, str]) -> SessionSettings:
+def session_of(given: Mapping[str, str]) -> SessionSettings:
     told = json.loads(given.get(SESSION, "{}"))
     zone = given.get("timeZone") or told.get("timeZone") or local_time_zone()
     defaults = SessionSettings()

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 
-from delta_py.errors import ChangeDataFeedError, InvalidOptionError
+from delta_py.errors import ChangeDataFeedError, InvalidOptionError, UnsupportedOperationError
 from delta_py.read.time_travel import parse_timestamp_ms
 from spark_plugin.options import (
-    CATALOG_NAMES,
     SESSION,
     VIEW,
     SessionSettings,
     flag,
     has_path,
     known,
-    session_settings,
+    session_of,
     single_path,
     version,
 )
@@ -103,8 +103,8 @@ class ReadOptions:
 
 def read_options(options: Mapping[str, str]) -> ReadOptions:
     """Raises InvalidOptionError for an unknown name, a value that cannot be meant, or options that contradict each other."""
-    given = known(options, (*_READ_NAMES, *_STREAM_NAMES), "read")
-    session = session_settings(given)
+    given = known(_without_catalog(options), (*_READ_NAMES, *_STREAM_NAMES), "read")
+    session = session_of(given)
     parsed = ReadOptions(
         path=single_path(given),
         version=version(given, "versionAsOf"),
@@ -125,10 +125,38 @@ def read_options(options: Mapping[str, str]) -> ReadOptions:
 
 def catalog_entry(options: Mapping[str, str]) -> str | None:
     """For a table that is being entered into a catalog: its own options, as the text to keep under CATALOG_KEY. Else None."""
+    return json.dumps(_without_catalog(options)) if _is_catalog(options) else None
+
+
+def _is_catalog(options: Mapping[str, str]) -> bool:
+    return any(key.lower() == "provider" for key in options)
+
+
+def _without_catalog(options: Mapping[str, str]) -> dict[str, str]:
+    """The options that OPTIONS (...) and LOCATION of CREATE TABLE gave.
+
+    Spark mixes them with the entry's owner, comment and TBLPROPERTIES, and gives those of OPTIONS a second time as
+    `option.<name>`, but for the path. Raises UnsupportedOperationError for TBLPROPERTIES of Delta's.
+    """
+    if not _is_catalog(options):
+        return dict(options)
     given = {key.lower(): value for key, value in options.items()}
-    if "provider" not in given:
-        return None
-    return json.dumps({key: value for key, value in given.items() if key not in CATALOG_NAMES})
+    properties = [key for key in given if key.startswith("delta.")]
+    if properties:
+        raise UnsupportedOperationError(
+            f"TBLPROPERTIES ({', '.join(properties)}) of CREATE TABLE would stand in Spark's catalog and not in the table. Leave "
+            "them out; options of df.write.format('pydelta') with these names set them when the table is created.",
+            properties=properties,
+        )
+    own = {key: value for key, value in given.items() if f"option.{key}" in given}
+    path = given.get("path")
+    return own if path is None else {**own, "path": local_path(path)}
+
+
+def local_path(location: str) -> str:
+    """A location of Spark's catalog as a path: Spark writes `file:/a b%c` without percent-encoding, which a URL would have."""
+    found = re.fullmatch(r"file:(?://(?=/))?(/(?!/).*)", location, re.DOTALL)
+    return location if found is None else found[1]
 
 
 def with_catalog_entry(options: Mapping[str, str], entry: str | None) -> dict[str, str]:

@@ -79,8 +79,9 @@ class DeltaSource(DataSource):
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         from spark_plugin.writer import DeltaWriter  # every worker process that reads would pay for it
 
-        # A catalog entry in the fields' metadata is of the table that the rows come from, not of the one they go to.
-        columns = from_spark_schema(without_metadata(schema, CATALOG_KEY))
+        # A catalog entry in the fields' metadata is of the table that the rows come from, not of the one they go to. That
+        # rows happen to have no nulls (of a range, of a literal) makes no column NOT NULL, there as in the reference.
+        columns = from_spark_schema(without_metadata(schema, CATALOG_KEY).toNullable())
         return DeltaWriter.open(write_options(self.options, overwrite=overwrite), columns)
 
     def streamReader(self, schema: StructType) -> NoReturn:

@@ -15,7 +15,6 @@ import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
-from delta_py.commands.request import WriteRequest
 from delta_py.commands.write import WritePlan, abort_write, commit_write, plan_write
 from delta_py.errors import ProtocolChangedException
 from delta_py.protocol.schema import StructType
@@ -41,10 +40,7 @@ class DeltaWriter(DataSourceArrowWriter):
     @classmethod
     def open(cls, options: WriteOptions, schema: StructType) -> Self:
         """schema: of the DataFrame. Raises, before any task runs, what makes the write impossible."""
-        request = WriteRequest(
-            options.mode, options.partition_by, configuration=options.properties, user_metadata=options.user_metadata
-        )
-        plan = plan_write(open_store(options.path), schema, request)
+        plan = plan_write(open_store(options.path), schema, options.request)
         return cls(options, None if isinstance(plan, int) else plan)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:

@@ -8,9 +8,26 @@ from datetime import UTC, datetime
 
 import pytest
 
+from delta_py.commands.request import WriteRequest
 from delta_py.errors import ChangeDataFeedError, DeltaError, InvalidOptionError, UnsupportedOperationError
-from spark_plugin.options import CLUSTER_BY, MODE, PARTITION_BY, SESSION, local_time_zone
-from spark_plugin.read_options import ChangeRange, ReadOptions, read_options
+from spark_plugin.options import (
+    CLUSTER_BY,
+    CONFS,
+    MODE,
+    PARTITION_BY,
+    SESSION,
+    WRITE_CONFS,
+    local_time_zone,
+    size_bytes,
+)
+from spark_plugin.read_options import (
+    ChangeRange,
+    ReadOptions,
+    catalog_entry,
+    local_path,
+    read_options,
+    with_catalog_entry,
+)
 from spark_plugin.write_options import write_options
 
 
@@ -218,8 +235,27 @@ def test_session_settings_are_taken_and_have_defaults() -> None:
 # ---------------------------------------------------------------- writing
 
 
+def write(options: dict[str, str] | None = None, /, **more: str) -> WriteRequest:
+    """The request of an append by save(), or in the mode of the option MODE."""
+    return write_options({"path": "/t", **(options or {}), **more}, overwrite=False).request
+
+
+def overwrite(options: dict[str, str] | None = None, /, **more: str) -> WriteRequest:
+    return write({MODE: "overwrite", **(options or {})}, **more)
+
+
+def session_confs(**confs: str) -> str:
+    return json.dumps({"timeZone": "Asia/Tokyo", CONFS: {WRITE_CONFS[name]: value for name, value in confs.items()}})
+
+
+def write_refusal(options: dict[str, str]) -> InvalidOptionError:
+    with pytest.raises(InvalidOptionError) as caught:
+        write(options)
+    return caught.value
+
+
 def test_write_mode_is_what_the_seam_says_or_else_what_spark_says() -> None:
-    assert write_options({"path": "/t"}, overwrite=False).mode == "append"
+    assert [write_options({"path": "/t"}, overwrite=spark).request.mode for spark in (False, True)] == ["append", "overwrite"]
     for said, mode in {
         "append": "append",
         "Append": "append",
@@ -227,33 +263,184 @@ def test_write_mode_is_what_the_seam_says_or_else_what_spark_says() -> None:
         "error": "error",
         "ignore": "ignore",
     }.items():
-        assert write_options({"path": "/t", MODE: said}, overwrite=False).mode == mode
+        assert write({MODE: said}).mode == mode
+    assert "upsert" in str(write_refusal({MODE: "upsert"}))
 
 
-def test_write_overwrite_is_refused_in_this_version() -> None:
-    with pytest.raises(UnsupportedOperationError, match="overwrite"):
-        write_options({"path": "/t"}, overwrite=True)
+def test_write_without_options_asks_for_nothing() -> None:
+    assert write(timeZone="UTC") == WriteRequest("append", configuration={})
+
+
+def test_write_options_in_any_case_reach_the_request() -> None:
+    asked = overwrite(
+        {PARTITION_BY: '["a", "b c"]', CLUSTER_BY: '["d"]', "delta.appendonly": "true"},
+        MERGESCHEMA="true",
+        replacewhere="day = 'mon'",
+        txnappid="loader",
+        TxnVersion="7",
+        userMetadata="load 7",
+        DATACHANGE="FALSE",
+        maxrecordsperfile="1000",
+        targetFileSize="64 mb",
+        Compression="Snappy",
+        isolationlevel="snapshotisolation",
+        timeZone="Europe/Paris",
+        optimizeWrite="true",
+    )
+    assert asked == WriteRequest(
+        mode="overwrite",
+        partition_by=("a", "b c"),
+        configuration={"delta.appendonly": "true"},
+        cluster_by=("d",),
+        merge_schema=True,
+        replace_where="day = 'mon'",
+        txn_app_id="loader",
+        txn_version=7,
+        user_metadata="load 7",
+        data_change=False,
+        max_records_per_file=1000,
+        target_file_bytes=64 << 20,
+        compression="Snappy",
+        isolation_level="SnapshotIsolation",
+        time_zone="Europe/Paris",
+    )
+
+
+def test_write_settings_of_the_session_stand_in_for_options_that_are_not_given() -> None:
+    confs = session_confs(
+        mergeSchema="true",
+        partitionOverwriteMode="DYNAMIC",
+        txnAppId="a",
+        txnVersion="3",
+        userMetadata="m",
+        maxRecordsPerFile="5",
+    )
+    by_session = overwrite({SESSION: confs})
+    assert (by_session.merge_schema, by_session.partition_overwrite_mode, by_session.user_metadata) == (True, "dynamic", "m")
+    assert (by_session.txn_app_id, by_session.txn_version, by_session.max_records_per_file) == ("a", 3, 5)
+    assert by_session.time_zone == "Asia/Tokyo"
+    own = {"mergeSchema": "false", "partitionOverwriteMode": "static", "txnAppId": "b", "txnVersion": "4", "userMetadata": "n"}
+    by_option = overwrite({**own, SESSION: confs}, maxRecordsPerFile="0")
+    assert (by_option.merge_schema, by_option.partition_overwrite_mode, by_option.user_metadata) == (False, "static", "n")
+    assert (by_option.txn_app_id, by_option.txn_version, by_option.max_records_per_file) == ("b", 4, None)
+
+
+@pytest.mark.parametrize("mode", ["append", "error", "ignore"])
+def test_write_options_of_an_overwrite_mean_nothing_in_another_mode_or_are_refused(mode: str) -> None:
+    confs = session_confs(partitionOverwriteMode="dynamic")
+    asked = write({MODE: mode, SESSION: confs}, overwriteSchema="true", partitionOverwriteMode="dynamic")
+    assert (asked.overwrite_schema, asked.partition_overwrite_mode) == (False, "static")
+    assert "mode overwrite" in str(write_refusal({"replaceWhere": "a = 1", MODE: mode}))
+
+
+@pytest.mark.parametrize(
+    ("options", "condition"),
+    [
+        ({"replaceWhere": "a = 1", "overwriteSchema": "true"}, "DELTA_OVERWRITE_SCHEMA_WITH_REPLACE_WHERE"),
+        (
+            {"replaceWhere": "a = 1", "partitionOverwriteMode": "dynamic"},
+            "DELTA_REPLACE_WHERE_WITH_DYNAMIC_PARTITION_OVERWRITE",
+        ),
+        (
+            {"overwriteSchema": "true", "partitionOverwriteMode": "dynamic"},
+            "DELTA_OVERWRITE_SCHEMA_WITH_DYNAMIC_PARTITION_OVERWRITE",
+        ),
+        (
+            {"overwriteSchema": "true", SESSION: session_confs(partitionOverwriteMode="dynamic")},
+            "DELTA_OVERWRITE_SCHEMA_WITH_DYNAMIC_PARTITION_OVERWRITE",
+        ),
+        ({"txnAppId": "a"}, "DELTA_INVALID_IDEMPOTENT_WRITES_OPTIONS"),
+        ({"txnVersion": "1"}, "DELTA_INVALID_IDEMPOTENT_WRITES_OPTIONS"),
+        ({SESSION: session_confs(txnVersion="1")}, "DELTA_INVALID_IDEMPOTENT_WRITES_OPTIONS"),
+        ({"txnAppId": "a", SESSION: session_confs(txnVersion="1")}, "DELTA_INVALID_IDEMPOTENT_WRITES_OPTIONS"),
+    ],
+)
+def test_write_options_that_contradict_each_other_are_refused(options: dict[str, str], condition: str) -> None:
+    assert write_refusal({MODE: "overwrite", **options}).error_class == condition
+
+
+def test_write_replace_where_outweighs_the_dynamic_mode_of_the_session() -> None:
+    confs = session_confs(partitionOverwriteMode="dynamic")
+    asked = overwrite({SESSION: confs}, replaceWhere="a = 1")
+    assert (asked.replace_where, asked.partition_overwrite_mode) == ("a = 1", "static")
 
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("mergeSchema", "true"), ("replaceWhere", "a = 1"), ("txnAppId", "x"), ("dataChange", "false"), (CLUSTER_BY, '["a"]')],
+    [
+        ("mergeSchema", "yes"),
+        ("overwriteSchema", ""),
+        ("dataChange", "0"),
+        ("optimizeWrite", "on"),
+        ("replaceWhere", "  "),
+        ("partitionOverwriteMode", "both"),
+        ("maxRecordsPerFile", "many"),
+        ("maxRecordsPerFile", "1e3"),
+        ("targetFileSize", "0"),
+        ("targetFileSize", "-1"),
+        ("targetFileSize", "big"),
+        ("compression", "brotli"),
+        ("isolationLevel", "ReadCommitted"),
+    ],
 )
-def test_write_option_that_is_not_supported_is_refused_by_name(name: str, value: str) -> None:
-    with pytest.raises(UnsupportedOperationError, match=name.removeprefix("pydelta.")):
-        write_options({"path": "/t", name.lower(): value}, overwrite=False)
+def test_write_option_with_a_value_that_cannot_be_meant_is_refused(name: str, value: str) -> None:
+    error = write_refusal({MODE: "overwrite", name: value})
+    assert error.error_class == "DELTA_ILLEGAL_OPTION"
+    assert name in str(error) and repr(value) in str(error)
 
 
-@pytest.mark.parametrize(("name", "value"), [("mergeSchema", "false"), ("dataChange", "TRUE"), ("optimizeWrite", "false")])
-def test_write_option_that_asks_for_nothing_is_accepted(name: str, value: str) -> None:
-    assert write_options({"path": "/t", name: value}, overwrite=False).mode == "append"
+@pytest.mark.parametrize("text", ["x", "1.0", "", str(2**63), "\u0663"])
+def test_write_transaction_version_that_is_no_whole_number_is_refused(text: str) -> None:
+    assert "txnVersion" in str(write_refusal({"txnAppId": "a", "txnVersion": text}))
+    assert "txnAppId" in str(write_refusal({"txnAppId": "", "txnVersion": "1"}))
 
 
-def test_write_partitioning_and_user_metadata_are_taken() -> None:
-    parsed = write_options({"path": "/t", PARTITION_BY: '["a", "b c"]', "userMetadata": "load 7"}, overwrite=False)
-    assert (parsed.partition_by, parsed.user_metadata) == (("a", "b c"), "load 7")
+@pytest.mark.parametrize("name", ["replaceUsing", "replaceOn", "targetAlias"])
+def test_write_option_that_is_not_supported_is_refused_by_name(name: str) -> None:
+    with pytest.raises(UnsupportedOperationError, match=name) as caught:
+        overwrite({name: "id"})
+    assert "replaceWhere" in str(caught.value)
 
 
-def test_write_table_properties_are_taken_apart_from_options() -> None:
-    parsed = write_options({"path": "/t", "delta.appendonly": "true"}, overwrite=False)
-    assert parsed.properties == {"delta.appendonly": "true"}
+@pytest.mark.parametrize(("text", "size"), [("1", 1), ("128m", 128 << 20), ("64 KB", 64 << 10), ("1g", 1 << 30), ("m", None)])
+def test_size_in_each_spelling_of_spark_is_taken(text: str, size: int | None) -> None:
+    assert size_bytes(text) == size
+
+
+# ---------------------------------------------------------------- entries of a catalog
+
+
+def test_catalog_entry_keeps_the_options_and_the_path_as_it_is_spelled() -> None:
+    told = {
+        "provider": "pydelta",
+        "owner": "me",
+        "path": "file:/a b%20c",
+        "p": "q",
+        "versionasof": "1",
+        "option.versionasof": "1",
+    }
+    entry = catalog_entry(told)
+    assert entry is not None and json.loads(entry) == {"path": "/a b%20c", "versionasof": "1"}
+    assert with_catalog_entry({}, entry) == {"path": "/a b%20c", "versionasof": "1"}
+    assert with_catalog_entry({"path": "/other"}, entry) == {"path": "/other"}
+    assert read_options(told).version == 1
+    assert catalog_entry({"path": "/t"}) is None
+
+
+def test_catalog_entry_with_properties_of_delta_is_refused() -> None:
+    with pytest.raises(UnsupportedOperationError, match=r"TBLPROPERTIES \(delta\.appendonly\)"):
+        read_options({"provider": "pydelta", "path": "/t", "delta.appendonly": "true"})
+
+
+@pytest.mark.parametrize(
+    ("location", "path"),
+    [
+        ("file:/a", "/a"),
+        ("file:///a b", "/a b"),
+        ("/a", "/a"),
+        ("s3://bucket/a", "s3://bucket/a"),
+        ("file://host/a", "file://host/a"),
+    ],
+)
+def test_local_path_of_a_location_is_taken_literally(location: str, path: str) -> None:
+    assert local_path(location) == path

@@ -14,8 +14,9 @@ import pyspark_pydelta
 import spark_plugin
 import spark_plugin.exceptions
 import spark_plugin.pruning
-from delta_py.errors import DeltaError, InvalidOptionError, UnsupportedOperationError
-from spark_plugin.options import read_options, write_options
+from delta_py.errors import DeltaError, InvalidOptionError
+from spark_plugin.read_options import read_options
+from spark_plugin.write_options import write_options
 
 README = (Path(__file__).parents[2] / "README.md").read_text()
 
@@ -89,6 +90,12 @@ SAMPLES = {
     "columns": "id, day",
     "timeZone": "Europe/Paris",
     "userMetadata": "load 17",
+    "partitionOverwriteMode": "dynamic",
+    "maxRecordsPerFile": "1000",
+    "targetFileSize": "64mb",
+    "compression": "zstd",
+    "isolationLevel": "Serializable",
+    "txnVersion": "1",
 }
 CHANGE_FEED = {"readChangeFeed": "true", "startingVersion": "0"}
 
@@ -112,7 +119,8 @@ def test_read_option_of_the_readme_is_known(name: str) -> None:
 
 @pytest.mark.parametrize("name", options_of("Write options"))
 def test_write_option_of_the_readme_is_known(name: str) -> None:
-    assert write_options({"path": "/t", name: SAMPLES[name]}, overwrite=False).path == "/t"
+    beside = {"txnAppId": {"txnVersion": "1"}, "txnVersion": {"txnAppId": "loader"}}.get(name, {})
+    assert write_options({"path": "/t", **beside, name: SAMPLES.get(name, "true")}, overwrite=True).path == "/t"
 
 
 def test_options_of_the_readme_are_found() -> None:
@@ -123,8 +131,3 @@ def test_options_of_the_readme_are_found() -> None:
 def test_unknown_option_is_refused_with_the_nearest_name() -> None:
     with pytest.raises(InvalidOptionError, match="versionAsOf"):
         read_options({"path": "/t", "versionAsof2": "1"})
-
-
-def test_overwrite_is_refused_as_the_readme_says() -> None:
-    with pytest.raises(UnsupportedOperationError, match="overwrite"):
-        write_options({"path": "/t"}, overwrite=True)
