@@ -15,9 +15,10 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from delta_py.errors import (
     InvariantViolationError,
@@ -26,6 +27,8 @@ from delta_py.errors import (
 )
 from delta_py.protocol.char_types import CharTypes, char_types
 from delta_py.protocol.schema import (
+    BINARY,
+    STRING,
     VOID,
     ArrayType,
     DataType,
@@ -222,7 +225,8 @@ class _Column:
     """Where a column's values come from: the data's column at `place`, converted where `convert` is not None; the default;
     or, for a column that the data lacks and that has none, null.
 
-    lengths: of its texts, None when they have none.
+    lengths: of its texts, None when they have none. empty_is_null: a partition column that a rule may name: there an empty
+    text is null when it is read again, so it is null when the rules are asked.
     """
 
     field: StructField
@@ -230,8 +234,15 @@ class _Column:
     convert: Converter | None
     default: pa.Scalar | None
     lengths: CharTypes
+    empty_is_null: bool = False
 
     def values(self, batch: pa.RecordBatch) -> pa.Array:
+        values = self._given(batch)
+        if self.empty_is_null and pc.any(empty := pc.equal(pc.binary_length(values), 0)).as_py():
+            values = pc.if_else(empty, None, values)
+        return values
+
+    def _given(self, batch: pa.RecordBatch) -> pa.Array:
         if self.place is not None:
             given = batch.column(self.place)
             return given if self.convert is None else self.convert(given)
@@ -261,6 +272,8 @@ class Conformer:
             if column.place is None and GENERATION in column.field.metadata
         )
         self._checks = tuple(RowCheck(rule, schema, clock) for rule in _rules_of_rows(state, self._columns))
+        if self._checks or self._generated:
+            self._columns = tuple(_as_read_again(column, state) for column in self._columns)
 
     def conform(self, batch: pa.RecordBatch) -> LawfulBatch:
         """The batch in the table's columns and types.
@@ -296,6 +309,11 @@ def _column(f: StructField, place: int | None, data_schema: pa.Schema, clock: Cl
     if GENERATION not in f.metadata:
         check_may_be_absent(f, f.name)
     return _Column(f, None, None, None, lengths)
+
+
+def _as_read_again(column: _Column, state: WriteState) -> _Column:
+    is_text = column.field.data_type in (STRING, BINARY)
+    return replace(column, empty_is_null=is_text and column.field.name in state.partition_columns)
 
 
 def _rules_of_rows(state: WriteState, columns: tuple[_Column, ...]) -> Iterator[RowRule]:

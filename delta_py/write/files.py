@@ -137,7 +137,7 @@ def lawful_batches(state: WriteState, batches: Iterable[pa.RecordBatch]) -> Iter
     """The batches through the gate, in pieces small enough to hold."""
     conformer, schema = None, None
     for batch in batches:
-        if conformer is None or batch.schema is not schema:
+        if conformer is None or not batch.schema.equals(schema):
             conformer, schema = Conformer(state, batch.schema), batch.schema
         for piece in _pieces(batch):
             yield conformer.conform(piece)

@@ -29,6 +29,7 @@ from delta_py.protocol.schema import (
     StructField,
     StructType,
     schema_to_json,
+    to_arrow_schema,
 )
 from delta_py.protocol.table_config import TableConfig
 from delta_py.write.conform import Conformer, WriteState, check_new_schema, compression_codec, write_state
@@ -83,6 +84,13 @@ def test_conformer_refuses_a_schema_before_it_sees_rows() -> None:
 def test_conformer_table_without_columns_is_refused() -> None:
     with pytest.raises(SchemaMismatchError, match="no columns"):
         Conformer(WriteState("/t", 0, StructType()), pa.schema([]))
+
+
+def test_conform_rows_in_the_tables_own_types_are_not_copied() -> None:
+    schema = StructType((StructField("n", LONG), StructField("s", StructType((StructField("t", ArrayType(STRING)),)))))
+    batch = pa.RecordBatch.from_pylist([{"n": 1, "s": {"t": ["a"]}}], to_arrow_schema(schema))
+    for given, found in zip(batch.columns, conform(batch, schema).columns, strict=True):
+        assert [b and b.address for b in found.buffers()] == [b and b.address for b in given.buffers()]
 
 
 INNER = StructType((StructField("x", LONG, nullable=False),))

@@ -14,6 +14,7 @@ import pytest
 from delta_py.errors import ExpressionError, InvariantViolationError, SchemaMismatchError, UnsupportedTableFeatureError
 from delta_py.protocol.actions import Metadata, Protocol
 from delta_py.protocol.schema import (
+    BINARY,
     DATE,
     INTEGER,
     LONG,
@@ -30,7 +31,7 @@ from delta_py.protocol.schema import (
 )
 from delta_py.protocol.table_config import TableConfig
 from delta_py.write.conform import Conformer, WriteState, write_state
-from delta_py.write.constraints import Clock
+from delta_py.write.constraints import Clock, RowRule
 
 AB = StructType((StructField("a", INTEGER), StructField("b", INTEGER)))
 
@@ -120,6 +121,15 @@ def test_invariants_of_columns_and_of_fields_in_structs_are_kept() -> None:
         conform(state, [{"a": 1, "s": {"x": 1}}])
     with pytest.raises(InvariantViolationError, match=r"Invariant of s\.x .*\n - s\.x : 7"):
         conform(state, [{"a": 4, "s": {"x": 7}}])
+
+
+@pytest.mark.parametrize(("data_type", "empty"), [(STRING, ""), (BINARY, b"")])
+def test_empty_text_of_a_partition_column_is_null_for_the_rules(data_type: DataType, empty: Any) -> None:
+    schema = StructType((StructField("p", data_type), StructField("a", INTEGER)))
+    state = WriteState("/t", 0, schema, ("p",), rules=(RowRule("check", "given", "p IS NOT NULL OR a = 0"),))
+    assert conform(state, [{"p": empty, "a": 0}]) == [{"p": None, "a": 0}]
+    with pytest.raises(InvariantViolationError, match="p : null"):
+        conform(state, [{"p": empty, "a": 1}])
 
 
 def test_no_rows_break_no_rule() -> None:
