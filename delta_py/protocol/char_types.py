@@ -26,8 +26,7 @@ _OTHER = re.compile(r"[^<>,(]*(?:\([^()]*\))?[^<>,()]*")
 
 @dataclass(frozen=True, slots=True)
 class CharType:
-    """A text of at most n characters; blanks at the end that go beyond n are cut off, any other character there is an
-    error. kind `char`: padded with blanks to n, when written and again when read."""
+    """A text of at most n characters, blanks included. kind `char`: written as it is, padded with blanks to n when read."""
 
     kind: Literal["char", "varchar"]
     length: int
