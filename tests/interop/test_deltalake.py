@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -13,6 +14,9 @@ import pyarrow as pa
 import pytest
 
 from delta_py import DeltaTable, write_delta
+from delta_py.commit.post_commit import checkpoint
+from delta_py.snapshot import Snapshot
+from delta_py.storage.store import open_store
 from tests.support.rows import difference
 
 SCHEMA = pa.schema(
@@ -120,3 +124,62 @@ def test_filter_on_a_table_of_deltalake_keeps_the_rows_it_is_true_for(
     deltalake.write_deltalake(path, rows(0, 40), partition_by=["part"])
     found = DeltaTable(str(path)).to_arrow(columns=["id"], filter=condition)
     assert sorted(found["id"].to_pylist()) == [row["id"] for row in rows(0, 40).to_pylist() if wanted(row)]
+
+
+# ---------------------------------------------------------------- logs that we write
+
+
+def forget_commits(path: Path, before: int) -> None:
+    """Delete the commits that a checkpoint stands for, as log cleanup does."""
+    for version in range(before):
+        (path / "_delta_log" / f"{version:020d}.json").unlink()
+
+
+@pytest.mark.parametrize(
+    "properties",
+    [
+        {},
+        {"delta.checkpoint.writeStatsAsJson": "false"},
+        {"delta.checkpoint.writeStatsAsStruct": "false"},
+    ],
+)
+def test_table_of_ours_reads_the_same_in_deltalake_from_our_checkpoint(properties: dict[str, str], tmp_path: Path) -> None:
+    path = tmp_path / "table"
+    write_delta(str(path), rows(0, 2), partition_by=["part"], configuration=properties)
+    for start in range(2, 24, 2):
+        write_delta(str(path), rows(start, start + 2), mode="append")
+    assert [name for name in os.listdir(path / "_delta_log") if name.startswith(f"{10:020d}.checkpoint")]
+    forget_commits(path, 10)
+    assert difference(rows(0, 24), theirs(path)) is None
+    assert difference(rows(0, 24), ours(path)) is None
+    assert difference(rows(0, 22), DeltaTable(str(path), version=10).to_arrow(columns=SCHEMA.names)) is None
+    filtered = deltalake.DeltaTable(path).to_pyarrow_table(filters=[("id", ">=", 20)])
+    assert sorted(filtered["id"].to_pylist()) == [20, 21, 22, 23]
+    deltalake.write_deltalake(path, rows(24, 26), mode="append")
+    write_delta(str(path), rows(26, 28), mode="append")
+    assert difference(rows(0, 28), theirs(path)) is None
+    assert difference(rows(0, 28), ours(path)) is None
+
+
+def test_our_checkpoint_follows_on_one_of_deltalake(tmp_path: Path) -> None:
+    path = tmp_path / "table"
+    deltalake.write_deltalake(path, rows(0, 20), partition_by=["part"])
+    deltalake.DeltaTable(path).delete("id = 7")
+    deltalake.DeltaTable(path).create_checkpoint()
+    deltalake.write_deltalake(path, rows(20, 24), mode="append")
+    checkpoint(Snapshot.load(open_store(str(path))))
+    forget_commits(path, 2)
+    assert difference(theirs(path), ours(path)) is None
+    assert ours(path).num_rows == 23
+
+
+def test_table_of_ours_reads_the_same_in_deltalake_from_our_v2_checkpoint(tmp_path: Path) -> None:
+    path = tmp_path / "table"
+    write_delta(str(path), rows(0, 2), partition_by=["part"], configuration={"delta.checkpointPolicy": "v2"})
+    for start in range(2, 24, 2):
+        write_delta(str(path), rows(start, start + 2), mode="append")
+    assert len(os.listdir(path / "_delta_log/_sidecars")) == 1
+    forget_commits(path, 10)
+    query = deltalake.QueryBuilder().register("t", deltalake.DeltaTable(path)).execute("select * from t")
+    assert difference(rows(0, 24), pa.table(query.read_all()).select(SCHEMA.names).cast(SCHEMA)) is None
+    assert difference(rows(0, 24), ours(path)) is None
