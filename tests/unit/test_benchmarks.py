@@ -53,3 +53,16 @@ def test_report_names_the_ratios_and_their_targets() -> None:
     peers = {**ours, "seconds": 1.0, "peak_mb": 400.0}
     text = bench.state_text(300_000, {"pydelta": ours, "deltalake-actions": peers, "deltalake-query": peers})
     assert "Time 0.50x of deltalake (target: at most 0.6x), memory 0.75x" in text
+
+
+@pytest.mark.parametrize("writer", ["pydelta", "deltalake"])
+def test_checkpoint_run_writes_a_checkpoint_and_prints_what_it_measured(writer: str, tmp_path: Path) -> None:
+    path = str(tmp_path / "t")
+    make_log_table.make_table(path, files=200, commits=3)
+    command = [sys.executable, "benchmarks/checkpoint_run.py", writer, path, "--both-forms"]
+    done = subprocess.run(
+        command, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=120, check=True
+    )
+    result = json.loads(done.stdout)
+    assert result["files"] == 200 + 3 * make_log_table.ADDS_PER_COMMIT and result["seconds"] > 0
+    assert os.path.exists(os.path.join(path, "_delta_log", f"{4:020d}.checkpoint.parquet"))

@@ -1,0 +1,85 @@
+"""One measurement in a fresh process: write a checkpoint of a table's newest version, and print what it took as JSON.
+
+    python benchmarks/make_log_table.py /tmp/t --files 300000
+    python benchmarks/checkpoint_run.py WRITER /tmp/t [--both-forms]
+
+WRITER: pydelta, deltalake. --both-forms: the table's properties about statistics are dropped first, by a commit, so that
+pydelta makes the struct of statistics from their text as well. Seconds are for opening the table and writing the checkpoint,
+without the import of the library, which is given beside; peak memory is the whole process's.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+
+def pydelta(path: str) -> Callable[[], object]:
+    from delta_py.commit.post_commit import checkpoint
+    from delta_py.snapshot import Snapshot
+    from delta_py.storage.store import open_store
+
+    return lambda: checkpoint(Snapshot.load(open_store(path)))
+
+
+def deltalake(path: str) -> Callable[[], object]:
+    from deltalake import DeltaTable
+
+    return lambda: DeltaTable(path).create_checkpoint()
+
+
+WRITERS = {"pydelta": pydelta, "deltalake": deltalake}
+
+
+def drop_properties(path: str) -> None:
+    """Commit the table's metadata without properties."""
+    log = Path(path) / "_delta_log"
+    lines = [json.loads(line) for line in (log / f"{0:020d}.json").read_text().splitlines()]
+    (metadata,) = [line for line in lines if "metaData" in line]
+    metadata["metaData"]["configuration"] = {}
+    newest = max(int(name[:20]) for name in os.listdir(log) if name.endswith(".json"))
+    actions = [{"commitInfo": {"operation": "UNSET TBLPROPERTIES"}}, metadata]
+    (log / f"{newest + 1:020d}.json").write_text("".join(json.dumps(action) + "\n" for action in actions))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("writer", choices=WRITERS)
+    parser.add_argument("path")
+    parser.add_argument("--both-forms", action="store_true")
+    given = parser.parse_args()
+    if given.both_forms:
+        drop_properties(given.path)
+    start = time.perf_counter()
+    run = WRITERS[given.writer](given.path)
+    imported = time.perf_counter()
+    run()
+    done, peak_mb = time.perf_counter(), peak_memory_mb()
+    import pyarrow.parquet as pq
+
+    names = [name for name in os.listdir(os.path.join(given.path, "_delta_log")) if ".checkpoint." in name]
+    written = os.path.join(given.path, "_delta_log", max(names))
+    result = {
+        "writer": given.writer,
+        "files": len(pq.read_table(written, columns=["add.path"])["add"].combine_chunks().field("path").drop_null()),
+        "seconds": round(done - imported, 3),
+        "import_seconds": round(imported - start, 3),
+        "peak_mb": round(peak_mb, 1),
+        "checkpoint_mb": round(os.path.getsize(written) / 1e6, 1),
+    }
+    print(json.dumps(result))
+
+
+def peak_memory_mb() -> float:
+    """The largest resident size of this process. Not getrusage: its value starts at the size of the process that forked."""
+    with open("/proc/self/status") as status:
+        line = next(line for line in status if line.startswith("VmHWM:"))
+    return int(line.split()[1]) / 1024
+
+
+if __name__ == "__main__":
+    main()
