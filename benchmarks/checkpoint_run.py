@@ -65,7 +65,7 @@ def main() -> None:
     written = os.path.join(given.path, "_delta_log", max(names))
     result = {
         "writer": given.writer,
-        "files": len(pq.read_table(written, columns=["add.path"])["add"].combine_chunks().field("path").drop_null()),
+        "files": len(pq.ParquetFile(written).read(["add.path"])["add"].combine_chunks().field("path").drop_null()),
         "seconds": round(done - imported, 3),
         "import_seconds": round(imported - start, 3),
         "peak_mb": round(peak_mb, 1),
