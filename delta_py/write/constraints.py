@@ -213,9 +213,9 @@ def _shown(batch: pa.RecordBatch, path: Path, row: int) -> str:
         value = pc.struct_field(value, name)
     try:
         shown = value[0].as_py()
+        text = "null" if shown is None else str(shown)
     except (ValueError, OverflowError):  # a date outside of what Python's own types hold
-        shown = value.cast(pa.int32() if pa.types.is_date(value.type) else pa.int64())[0].as_py()
-    text = "null" if shown is None else str(shown)
+        text = " ".join(value.to_string().split())
     return text if len(text) <= _SHOWN_CHARACTERS else text[:_SHOWN_CHARACTERS] + "..."
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime
 from typing import Any
 
@@ -49,7 +49,7 @@ def state_of(schema: StructType, **checks: str) -> WriteState:
     return write_state(config(schema, **checks), "/t", 0)
 
 
-def conform(state: WriteState, rows: list[Mapping[str, Any]], schema: StructType | None = None) -> list[dict[str, Any]]:
+def conform(state: WriteState, rows: Sequence[Mapping[str, Any]], schema: StructType | None = None) -> list[dict[str, Any]]:
     batch = pa.RecordBatch.from_pylist(rows, to_arrow_schema(schema or state.schema))
     found: list[dict[str, Any]] = Conformer(state, batch.schema).conform(batch).batch.to_pylist()
     return found
@@ -134,6 +134,15 @@ def test_empty_text_of_a_partition_column_is_null_for_the_rules(data_type: DataT
 
 def test_no_rows_break_no_rule() -> None:
     assert conform(state_of(AB, never="1 = 0"), []) == []
+
+
+def test_dates_that_python_cannot_hold_are_shown_all_the_same() -> None:
+    schema = StructType((StructField("s", StructType((StructField("d", DATE),))),))
+    far = pa.StructArray.from_arrays([pa.array([4_000_000], pa.int32()).cast(pa.date32())], names=["d"])
+    batch = pa.record_batch([far], ["s"])
+    for sql in ("s IS NULL", "s.d < date'2024-01-01'"):
+        with pytest.raises(InvariantViolationError, match=r"- s.*: .*(12921-|4000000)"):
+            Conformer(state_of(schema, old=sql), batch.schema).conform(batch)
 
 
 def test_long_values_are_cut_in_the_message() -> None:
