@@ -1,0 +1,72 @@
+"""Writes in one Spark session, the writers taking turns; prints the seconds of each round as JSON.
+
+    python benchmarks/write_run.py SOURCE --writers parquet,pydelta[,delta] --rounds 3 --appends 25
+
+SOURCE is a directory of Parquet files (make_scan_table.py makes one), whose rows each writer writes to a new place, in the
+same codec, zstd. Then each format gets so many appends of one row. The writer `delta` is delta-spark; its jars lie in the
+directory PYDELTA_PEER_JARS. Every write but the first of each kind counts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
+
+from benchmarks.scan_run import session, timed  # noqa: E402
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("source")
+    parser.add_argument("--writers", default="parquet,pydelta")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--appends", type=int, default=25)
+    arguments = parser.parse_args()
+    writers = arguments.writers.split(",")
+    spark = session(with_delta="delta" in writers)
+    if "pydelta" in writers:
+        from spark_plugin import register
+
+        register(spark)
+    rows, one_row = spark.read.parquet(f"{arguments.source}/*.parquet"), spark.range(1)
+    directory = Path(tempfile.mkdtemp(prefix="pydelta-bench-", dir=Path(arguments.source).parent))
+    seconds: dict[str, list[float]] = {}
+
+    def measure(name: str, round_number: int, run: Callable[[], None]) -> None:
+        taken = timed(run)
+        print(f"round {round_number}, {name}: {taken:.2f} s", file=sys.stderr)
+        if round_number > 0:
+            seconds.setdefault(name, []).append(taken)
+
+    try:
+        for round_number in range(arguments.rounds + 1):
+            for writer in writers:
+                place = str(directory / f"{writer}-{round_number}")
+                frame = rows.write.format(writer).option("compression", "zstd").mode("append")
+                measure(f"{writer}: whole rows", round_number, lambda frame=frame, place=place: frame.save(place))
+                shutil.rmtree(place)
+        for round_number in range(2):
+            for writer in writers:
+                place = str(directory / f"{writer}-appends-{round_number}")
+
+                def appends(writer: str = writer, place: str = place) -> None:
+                    for _ in range(arguments.appends):
+                        one_row.write.format(writer).mode("append").save(place)
+
+                measure(f"{writer}: {arguments.appends} appends of one row", round_number, appends)
+                assert spark.read.format(writer).load(place).count() == arguments.appends
+    finally:
+        shutil.rmtree(directory)
+    print(json.dumps({"seconds": seconds, "spark": spark.version}))
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main()
