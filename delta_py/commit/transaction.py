@@ -64,7 +64,7 @@ class RetryPolicy:
     conflict_attempts: int = 1000
     unsettled_attempts: int = 10
     first_wait_seconds: float = 0.004
-    longest_wait_seconds: float = 0.25
+    longest_wait_seconds: float = 0.03
 
     def wait_seconds(self, attempt: int) -> float:
         return random.uniform(0, min(self.longest_wait_seconds, self.first_wait_seconds * 2 ** min(attempt, 16)))
