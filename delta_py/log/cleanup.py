@@ -17,10 +17,17 @@ from delta_py.errors import CorruptTableError
 from delta_py.log.checkpoint_reader import CheckpointReader, CheckpointUnreadableError, StatsWanted
 from delta_py.log.history import CommitClock
 from delta_py.log.reader import CommitReader
-from delta_py.log.segment import Checkpoint, LogFile, list_log
+from delta_py.log.segment import Checkpoint, LogFile, list_log, load_segment
 from delta_py.log.writer import LogWriter
 from delta_py.protocol.intervals import LOG_RETENTION, retention_ms
-from delta_py.protocol.paths import LOG_DIRECTORY, SIDECAR_DIRECTORY, LogKind, parse_log_name, version_prefix
+from delta_py.protocol.paths import (
+    LOG_DIRECTORY,
+    SIDECAR_DIRECTORY,
+    LogKind,
+    classic_checkpoint_name,
+    parse_log_name,
+    version_prefix,
+)
 from delta_py.protocol.table_config import TableConfig
 from delta_py.storage.store import ObjectInfo, ObjectStore
 
@@ -54,6 +61,7 @@ def clean_log(
     checkpoint = None if newest_expired is None else _sound_checkpoint(store, newest_expired)
     if checkpoint is None or checkpoint.version < config.properties.integer(_PROTECTED_BEFORE, 0):
         return CleanedLog()
+    _put_under_classic_name(store, writer)
     deadline = clock() + BUDGET_SECONDS
     count, sidecars_may_be_free = 0, False
     for info, kind in _expired_files(store, checkpoint.version):
@@ -108,6 +116,20 @@ def _sound_checkpoint(store: ObjectStore, newest: int) -> Checkpoint | None:
         if whole:
             return checkpoint
     return None
+
+
+def _put_under_classic_name(store: ObjectStore, writer: LogWriter) -> None:
+    """Give the newest checkpoint the name of a classic one too, where it is V2: clients that do not know V2 find the protocol
+    there and say so, instead of missing the commits that go now.
+    Protocol: Handling Backward compatibility while moving to UUID-named v2 Checkpoints.
+    """
+    newest = load_segment(store).checkpoint
+    if newest is None or newest.kind is not LogKind.CHECKPOINT_V2 or not newest.files[0].path.endswith(".parquet"):
+        return
+    name = classic_checkpoint_name(newest.version)
+    if any(info.path == f"{LOG_DIRECTORY}/{name}" for info in store.list_from(LOG_DIRECTORY, name)):
+        return
+    writer.put_checkpoint(name, store.read(newest.files[0].path))
 
 
 def _expired_files(store: ObjectStore, first_kept: int) -> Iterator[tuple[ObjectInfo, LogKind]]:

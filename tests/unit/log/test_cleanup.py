@@ -245,3 +245,14 @@ def test_no_sidecar_goes_while_a_checkpoint_cannot_be_read(caplog: pytest.LogCap
         assert clean(table, 11.5).first_version == 6
     assert names(table, "_delta_log/_sidecars") == before
     assert "no sidecar is deleted" in caplog.text
+
+
+def test_v2_checkpoint_gets_the_classic_name_too_before_commits_go() -> None:
+    table = make(properties=V2)
+    assert not any(name.endswith(".checkpoint.parquet") for name in names(table))
+    clean(table, 8.5)
+    assert [name for name in names(table) if name.endswith(".checkpoint.parquet")] == [f"{9:020d}.checkpoint.parquet"]
+    before = state(table, 10)
+    (unique,) = [name for name in names(table) if name.startswith(f"{9:020d}.checkpoint.") and name.count("-")]
+    table.delete(unique)
+    assert state(table, 10) == before
