@@ -1,41 +1,42 @@
 """The seam: what Spark's readers and writers do differently when the format is pydelta.
 
 Spark's analyzer takes only `append` and `overwrite` for a Python data source: it refuses its own default mode, `ignore`,
-`partitionBy` and `clusterBy` before Python is asked. And no worker process can see the session's settings. So `install`
-wraps some methods of DataFrameReader and DataFrameWriter, classic and Connect. The wrappers note what is called and then
-call Spark's own; only `load` and `save` of our format go another way: `save` starts a fresh writer of Spark's with the
-mode and partitioning as options, `load` adds the session's settings. Other formats see no difference.
+`partitionBy` and `clusterBy` before Python is asked. It tells a source neither a catalog table's path nor the session's
+settings. So `install` wraps some methods of DataFrameReader, DataFrameWriter and DataFrameWriterV2, classic and Connect.
+The wrappers note what is called and then call Spark's own; only what ends a read or a write of our format goes another
+way: `load` adds the session's settings, `save` and its kin become a `Save` (saving.py). Other formats see no difference.
 """
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import wraps
 from typing import Any
 
-from pyspark.errors import PySparkException
-
 from delta_py.errors import InvalidOptionError, UnsupportedOperationError
-from spark_plugin.options import CLUSTER_BY, MODE, PARTITION_BY, PARTITIONS_PER_CORE, SESSION
+from spark_plugin import catalog, named_tables
+from spark_plugin.options import SESSION
+from spark_plugin.saving import Save
+from spark_plugin.settings import active, is_connect, read_settings
 from spark_plugin.source import FORMAT
 
 _CALLS = "_pydelta_calls"
-_SIZE = re.compile(r"(?P<number>\d+)\s*(?P<unit>[kmgtp]?)b?", re.IGNORECASE)
 
 
 @dataclass(slots=True)
 class _Calls:
-    """What was called on one reader or writer, in whatever order. options: by lower-case name, as they were spelled."""
+    """What was called on one reader or writer, in whatever order. options: by lower-case name, as they were spelled.
+    table, properties: of writeTo. partition_by: names, with writeTo Columns too."""
 
     format: str | None = None
+    table: str | None = None
     mode: str | None = None
-    partition_by: list[str] | None = None
+    partition_by: list[Any] | None = None
     cluster_by: list[str] | None = None
     bucketed: bool = False
     options: dict[str, tuple[str, Any]] = field(default_factory=dict)
+    properties: dict[str, str] = field(default_factory=dict)
 
     def add_option(self, key: str, value: Any) -> None:
         if value is not None:
@@ -44,16 +45,17 @@ class _Calls:
 
 def install(*, connect: bool) -> None:
     """Wrap the methods, once in a process."""
-    from pyspark.sql.readwriter import DataFrameReader, DataFrameWriter
+    from pyspark.sql.readwriter import DataFrameReader, DataFrameWriter, DataFrameWriterV2
 
     _install_reader(DataFrameReader)
     _install_writer(DataFrameWriter)
+    _install_table_writer(DataFrameWriterV2)
     if connect:
-        from pyspark.sql.connect.readwriter import DataFrameReader as ConnectReader
-        from pyspark.sql.connect.readwriter import DataFrameWriter as ConnectWriter
+        from pyspark.sql.connect import readwriter
 
-        _install_reader(ConnectReader)
-        _install_writer(ConnectWriter)
+        _install_reader(readwriter.DataFrameReader)
+        _install_writer(readwriter.DataFrameWriter)
+        _install_table_writer(readwriter.DataFrameWriterV2)
 
 
 def _install_reader(cls: type[Any]) -> None:
@@ -71,6 +73,7 @@ def _install_writer(cls: type[Any]) -> None:
     _wrap(cls, "options", _noting(_note_options))
     _wrap(cls, "save", _save)
     _wrap(cls, "saveAsTable", _save_as_table)
+    _wrap(cls, "insertInto", _insert_into)
 
 
 _Method = Callable[..., Any]
@@ -134,55 +137,16 @@ def _is_ours(spark: Any, name: str | None) -> bool:
 def _load(original: _Method) -> _Method:
     def load(self: Any, path: Any = None, format: str | None = None, schema: Any = None, **options: Any) -> Any:
         spark = getattr(self, "_spark", None) or self._client
-        if _is_ours(spark, format or _calls(self).format):
-            options.setdefault(SESSION, session_settings(spark))
-        return original(self, path, format, schema, **options)
+        if not _is_ours(spark, format or _calls(self).format):
+            return original(self, path, format, schema, **options)
+        options.setdefault(SESSION, read_settings(spark))
+        with active(spark):
+            return original(self, path, format, schema, **options)
 
     return load
 
 
-def session_settings(spark: Any) -> str:
-    """The option SESSION: what workers cannot find out by themselves. What a server does not tell is left out."""
-    told: dict[str, Any] = {
-        "timeZone": _conf(spark, "spark.sql.session.timeZone"),
-        "maxPartitionBytes": _size(_conf(spark, "spark.sql.files.maxPartitionBytes")),
-        "openCostInBytes": _size(_conf(spark, "spark.sql.files.openCostInBytes")),
-        "wantedPartitions": _wanted_partitions(spark),
-    }
-    return json.dumps({name: value for name, value in told.items() if value is not None})
-
-
-def _wanted_partitions(spark: Any) -> int | None:
-    wanted = _conf(spark, "spark.sql.files.minPartitionNum")
-    if wanted is not None:
-        return int(wanted)
-    cores = _conf(spark, "spark.sql.leafNodeDefaultParallelism") or _default_parallelism(spark)
-    return None if cores is None else PARTITIONS_PER_CORE * int(cores)
-
-
-def _default_parallelism(spark: Any) -> int | None:
-    return None if is_connect(spark) else int(spark.sparkContext.defaultParallelism)
-
-
-def is_connect(spark: Any) -> bool:
-    return type(spark).__module__.startswith("pyspark.sql.connect.")
-
-
-def _conf(spark: Any, name: str) -> str | None:
-    try:
-        value = spark.conf.get(name, None)
-    except PySparkException:  # a server may keep a setting to itself
-        return None
-    return None if value in (None, "<undefined>") else str(value)
-
-
-def _size(text: str | None) -> int | None:
-    """`134217728b`, `128m`, `64 KB` -> bytes."""
-    found = None if text is None else _SIZE.fullmatch(text.strip())
-    return None if found is None else int(found["number"]) << 10 * " kmgtp".index(found["unit"].lower() or " ")
-
-
-# ---------------------------------------------------------------- save
+# ---------------------------------------------------------------- save, saveAsTable, insertInto
 
 
 def _save(original: _Method) -> _Method:
@@ -197,50 +161,126 @@ def _save(original: _Method) -> _Method:
         if not _is_ours(self._spark, format or _calls(self).format):
             original(self, path, format, mode, partitionBy, **options)
             return
-        self.mode(mode).options(**options)
-        if partitionBy is not None:
-            self.partitionBy(partitionBy)
-        original(_translated(self), path)
+        _note_arguments(self, mode, partitionBy, options)
+        _as_save(self).to(path)
 
     return save
-
-
-def _translated(writer: Any) -> Any:
-    """A writer of Spark's own on the same rows, with only what its analyzer accepts."""
-    calls = _calls(writer)
-    if calls.bucketed:
-        raise UnsupportedOperationError("Delta tables have no buckets. Leave bucketBy and sortBy out.", option="bucketBy")
-    mode = (calls.mode or "errorifexists").lower()
-    fresh = _fresh(writer).format(FORMAT).mode("overwrite" if mode == "overwrite" else "append")
-    for key, value in calls.options.values():
-        fresh = fresh.option(key, value)
-    fresh = fresh.option(MODE, mode).option(SESSION, session_settings(writer._spark))
-    for name, columns in ((PARTITION_BY, calls.partition_by), (CLUSTER_BY, calls.cluster_by)):
-        if columns is not None:
-            fresh = fresh.option(name, json.dumps(columns))
-    return fresh
-
-
-def _fresh(writer: Any) -> Any:
-    if is_connect(writer._spark):
-        return type(writer)(writer._df, writer._spark, writer._callback)
-    return type(writer)(writer._df)
 
 
 def _save_as_table(original: _Method) -> _Method:
     def saveAsTable(
         self: Any, name: str, format: str | None = None, mode: str | None = None, partitionBy: Any = None, **options: Any
     ) -> None:
-        if not _is_ours(self._spark, format or _calls(self).format):
+        source = format or _calls(self).format
+        appends = (mode or _calls(self).mode or "").lower() == "append"
+        if not _is_ours(self._spark, source) and not (source is None and appends and catalog.is_ours(self._spark, name)):
             original(self, name, format, mode, partitionBy, **options)
             return
-        raise InvalidOptionError(
-            f"saveAsTable({name!r}) does not tell a Python data source where the table is. Write with "
-            f"df.write.format('pydelta').save(path); if you want the name in the catalog, then CREATE TABLE {name} USING "
-            "pydelta OPTIONS (path '...').",
-            error_class="DELTA_OPERATION_NOT_SUPPORTED",
-            sql_state="0AKDC",
-            table=name,
-        )
+        _note_arguments(self, mode, partitionBy, options)
+        named_tables.save_as_table(_as_save(self), name)
 
     return saveAsTable
+
+
+def _insert_into(original: _Method) -> _Method:
+    def insertInto(self: Any, tableName: str, overwrite: bool | None = None) -> None:
+        if not catalog.is_ours(self._spark, tableName):
+            original(self, tableName, overwrite)
+            return
+        if overwrite is not None:
+            self.mode("overwrite" if overwrite else "append")
+        named_tables.insert_into(_as_save(self), tableName)
+
+    return insertInto
+
+
+def _note_arguments(writer: Any, mode: str | None, partition_by: Any, options: dict[str, Any]) -> None:
+    writer.mode(mode).options(**options)
+    if partition_by is not None:
+        writer.partitionBy(partition_by)
+
+
+def _as_save(writer: Any) -> Save:
+    """What was called on a DataFrameWriter."""
+    calls = _calls(writer)
+    if calls.bucketed:
+        raise UnsupportedOperationError("Delta tables have no buckets. Leave bucketBy and sortBy out.", option="bucketBy")
+    mode = {"errorifexists": "error", "default": "error"}.get((calls.mode or "error").lower(), (calls.mode or "error").lower())
+    return Save(_frame(writer), mode, calls.options, calls.partition_by, calls.cluster_by, getattr(writer, "_callback", None))
+
+
+def _frame(writer: Any) -> Any:
+    """The DataFrame of a writer. Spark Connect's writers hold its plan."""
+    if not is_connect(writer._spark):
+        return writer._df
+    from pyspark.sql.connect.dataframe import DataFrame
+
+    return DataFrame(writer._df, writer._spark)
+
+
+# ---------------------------------------------------------------- writeTo
+
+_VERBS = ("create", "replace", "createOrReplace", "append", "overwrite", "overwritePartitions")
+
+
+def _install_table_writer(cls: type[Any]) -> None:
+    connect = cls.__module__.startswith("pyspark.sql.connect.")
+    _wrap(cls, "__init__", _noting(lambda calls, *args, **kwargs: _note_table(calls, args, kwargs, 2 if connect else 1)))
+    _wrap(cls, "using", _noting(lambda calls, provider: setattr(calls, "format", provider)))
+    _wrap(cls, "option", _noting(_Calls.add_option))
+    _wrap(cls, "options", _noting(_note_options))
+    _wrap(cls, "tableProperty", _noting(lambda calls, property, value: calls.properties.update({property: value})))
+    _wrap(cls, "partitionedBy", _noting(lambda calls, *cols: setattr(calls, "partition_by", list(cols))))
+    _wrap(cls, "clusterBy", _noting(lambda calls, *cols: setattr(calls, "cluster_by", _names(cols))))
+    for verb in _VERBS:
+        _wrap(cls, verb, _verb(verb))
+
+
+def _note_table(calls: _Calls, args: tuple[Any, ...], kwargs: dict[str, Any], position: int) -> None:
+    calls.table = kwargs["table"] if "table" in kwargs else args[position]
+
+
+def _verb(verb: str) -> Callable[[_Method], _Method]:
+    def make(original: _Method) -> _Method:
+        def method(self: Any, *args: Any, **kwargs: Any) -> None:
+            calls = _calls(self)
+            assert calls.table is not None
+            creates = verb in ("create", "createOrReplace")
+            ours = _is_ours(self._spark, calls.format) if calls.format or creates else catalog.is_ours(self._spark, calls.table)
+            if ours:
+                named_tables.run_verb(verb, _as_table_save(self, calls), calls.table, *args, **kwargs)
+            else:
+                original(self, *args, **kwargs)
+
+        return method
+
+    return make
+
+
+def _as_table_save(writer: Any, calls: _Calls) -> Save:
+    """What was called on a DataFrameWriterV2."""
+    frame = _frame(writer)
+    options = dict(calls.options)
+    for name, value in calls.properties.items():
+        if name.lower() != "location" and not name.lower().startswith("delta."):
+            raise InvalidOptionError(
+                f"The table property {name!r} is not one of Delta's, whose names begin with 'delta.'. Leave it out.", option=name
+            )
+        key = "path" if name.lower() == "location" else name
+        options[key.lower()] = (key, value)
+    partition_by = None if calls.partition_by is None else [_column_name(frame, col) for col in calls.partition_by]
+    return Save(frame, "error", options, partition_by, calls.cluster_by, getattr(writer, "_callback", None))
+
+
+def _column_name(frame: Any, column: Any) -> str:
+    """The name of a column of the frame, given as a name or as a Column."""
+    text = column if isinstance(column, str) else str(column).removeprefix("Column<'").removesuffix("'>")
+    bare = text[1:-1].replace("``", "`") if len(text) > 1 and text[0] == text[-1] == "`" else text
+    found = next((name for name in frame.columns if name.lower() == bare.lower()), None)
+    if found is None:
+        raise UnsupportedOperationError(
+            f"partitionedBy({text}): Delta tables are partitioned by columns, and {text} is none of {', '.join(frame.columns)}. "
+            "For days, months or buckets add a column with the value and partition by it.",
+            option="partitionedBy",
+        )
+    return str(found)

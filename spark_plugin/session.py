@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
 from spark_plugin import exceptions, pruning, seam
+from spark_plugin.settings import is_connect
 from spark_plugin.source import DeltaSource
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ def register(spark: SparkSession) -> None:
 
     Classic sessions and Spark Connect. What cannot be had (pruning over Connect) is said once, with what to do instead.
     """
-    connect = seam.is_connect(spark)
+    connect = is_connect(spark)
     exceptions.install(connect=connect)
     seam.install(connect=connect)
     if spark not in _registered:

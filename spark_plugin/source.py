@@ -18,7 +18,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceWrite
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from delta_py.errors import UnsupportedOperationError
+from delta_py.errors import SchemaMismatchError, UnsupportedOperationError
 from delta_py.protocol.schema import to_arrow_schema as delta_arrow_schema
 from delta_py.read.reader import read_files
 from delta_py.read.scan import FileGroup, Scan
@@ -67,13 +67,19 @@ class DeltaSource(DataSource):
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """schema: the columns that are wanted: all, those of the user's `.schema(...)`, or those of the pruning rule."""
-        self.options = with_catalog_entry(self.options, metadata_value(schema, CATALOG_KEY))
+        entry = None if has_path(self.options) else metadata_value(schema, CATALOG_KEY)
+        self.options = with_catalog_entry(self.options, entry)
         pinned, columns = self._pin(), strip_marker(schema)
         if isinstance(pinned, PinnedView):
             return limited(RowsReader(pinned.rows(), columns), schema)
         requested = from_spark_schema(columns)
-        scan = pinned.plan(requested, pushed_predicate(schema) if pinned.options.pruning else None)
-        check_requested(scan.output_schema, requested)
+        try:
+            scan = pinned.plan(requested, pushed_predicate(schema) if pinned.options.pruning else None)
+            check_requested(scan.output_schema, requested)
+        except SchemaMismatchError as error:
+            if entry is None:
+                raise
+            raise _stale_entry(error, pinned.options.path) from error
         return limited(DeltaReader(scan, columns, pinned.options.session), schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
@@ -101,6 +107,16 @@ class DeltaSource(DataSource):
     def __getstate__(self) -> dict[str, Any]:
         """Spark pickles this object into every task too, where nobody asks it anything: then without the pinned table."""
         return self.__dict__ if _CREATE_WORKER in sys.modules else {**self.__dict__, "_pinned": None}
+
+
+def _stale_entry(error: SchemaMismatchError, path: str) -> SchemaMismatchError:
+    return SchemaMismatchError(
+        f"{error.message} Spark's catalog has the columns that the table had when its name was entered. DROP TABLE the name, "
+        f"which leaves the data, and enter it again: CREATE TABLE ... USING {FORMAT} LOCATION '{path}'.",
+        error_class=error.error_class,
+        sql_state=error.sql_state,
+        path=path,
+    )
 
 
 def _no_streaming(verb: str) -> UnsupportedOperationError:

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from spark_plugin import seam
 from spark_plugin.exceptions import TableNotFoundError, UnsupportedOperationError
 from spark_plugin.options import SESSION, VIEW
 from spark_plugin.session import register
+from spark_plugin.settings import read_settings
 from spark_plugin.source import FORMAT
 
 if TYPE_CHECKING:
@@ -69,5 +69,5 @@ class DeltaTable:
         return self._view("detail")
 
     def _view(self, name: str) -> DataFrame:
-        settings = seam.session_settings(self._spark)
+        settings = read_settings(self._spark)
         return self._spark.read.format(FORMAT).option(VIEW, name).option(SESSION, settings).load(self._path)

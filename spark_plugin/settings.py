@@ -1,0 +1,83 @@
+"""A session's settings, as far as they matter to reads and writes: workers cannot see them, so they travel as an option."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from pyspark.errors import PySparkException
+
+from spark_plugin.options import CONFS, PARTITIONS_PER_CORE, WRITE_CONFS, size_bytes
+
+
+def read_settings(spark: Any) -> str:
+    """The option SESSION of a read. What a server does not tell is left out."""
+    return _as_option(
+        {
+            "timeZone": conf(spark, "spark.sql.session.timeZone"),
+            "maxPartitionBytes": _size(conf(spark, "spark.sql.files.maxPartitionBytes")),
+            "openCostInBytes": _size(conf(spark, "spark.sql.files.openCostInBytes")),
+            "wantedPartitions": _wanted_partitions(spark),
+        }
+    )
+
+
+def write_settings(spark: Any) -> str:
+    """The option SESSION of a write."""
+    confs = {name: conf(spark, name) for name in WRITE_CONFS.values()}
+    said = {name: value for name, value in confs.items() if value is not None}
+    return _as_option({"timeZone": conf(spark, "spark.sql.session.timeZone"), CONFS: said or None})
+
+
+def _as_option(told: dict[str, Any]) -> str:
+    return json.dumps({name: value for name, value in told.items() if value is not None})
+
+
+def _wanted_partitions(spark: Any) -> int | None:
+    wanted = conf(spark, "spark.sql.files.minPartitionNum")
+    if wanted is not None:
+        return int(wanted)
+    cores = conf(spark, "spark.sql.leafNodeDefaultParallelism") or _default_parallelism(spark)
+    return None if cores is None else PARTITIONS_PER_CORE * int(cores)
+
+
+def _default_parallelism(spark: Any) -> int | None:
+    return None if is_connect(spark) else int(spark.sparkContext.defaultParallelism)
+
+
+@contextmanager
+def active(spark: Any) -> Iterator[None]:
+    """Make the session the active one of this thread meanwhile. Spark looks for Python sources in the active session, and
+    a thread that the user started has none."""
+    if is_connect(spark):
+        yield
+        return
+    sessions = type(spark)._get_j_spark_session_class(spark._jvm)
+    before = sessions.getActiveSession()
+    sessions.setActiveSession(spark._jsparkSession)
+    try:
+        yield
+    finally:
+        if before.isDefined():
+            sessions.setActiveSession(before.get())
+        else:
+            sessions.clearActiveSession()
+
+
+def is_connect(spark: Any) -> bool:
+    return type(spark).__module__.startswith("pyspark.sql.connect.")
+
+
+def conf(spark: Any, name: str) -> str | None:
+    """A setting, or Spark's default for it; None where there is neither."""
+    try:
+        value = spark.conf.get(name, None)
+    except PySparkException:  # a server may keep a setting to itself
+        return None
+    return None if value in (None, "<undefined>") else str(value)
+
+
+def _size(text: str | None) -> int | None:
+    return None if text is None else size_bytes(text)

@@ -1,0 +1,252 @@
+"""Names of Spark's catalog: saveAsTable, insertInto, writeTo, and reads by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.errors import AnalysisException, PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from delta_py import DeltaTable as PlainTable
+from delta_py import write_delta
+from spark_plugin import pruning
+from spark_plugin.exceptions import (
+    InvalidOptionError,
+    SchemaMismatchError,
+    TableAlreadyExistsError,
+    TableNotFoundError,
+    UnsupportedOperationError,
+)
+
+COLUMNS = "id bigint, day string"
+
+
+@pytest.fixture
+def name(spark: SparkSession, tmp_path: Path) -> Iterator[str]:
+    """A table's name in a database of its own, whose directory is tmp_path."""
+    spark.sql(f"create database shop location '{tmp_path / 'shop'}'")
+    yield "shop.Sales"
+    spark.sql("drop database shop cascade")
+
+
+@pytest.fixture
+def path(tmp_path: Path, name: str) -> str:
+    """Where the table goes."""
+    return str(tmp_path / "shop" / "sales")
+
+
+@pytest.fixture
+def entered(spark: SparkSession, name: str, path: str) -> str:
+    """The name, of a table that is there: partitioned by day, 1 and 2 mon, 3 tue."""
+    rows = pa.table({"id": pa.array([1, 2, 3], pa.int64()), "day": ["mon", "mon", "tue"]})
+    write_delta(path, rows, partition_by=["day"])
+    spark.sql(f"create table {name} using pydelta location '{path}'")
+    return name
+
+
+def frame(spark: SparkSession, *rows: tuple[Any, ...], columns: str = COLUMNS) -> DataFrame:
+    return spark.createDataFrame(list(rows), columns).coalesce(1)
+
+
+def stored(path: str) -> list[tuple[Any, ...]]:
+    """The rows of the newest version, read without Spark."""
+    return sorted(tuple(row.values()) for row in PlainTable(path).to_arrow().to_pylist())
+
+
+# ---------------------------------------------------------------- reading
+
+
+def test_read_by_name_is_pruned_and_takes_paths_literally(spark: SparkSession, tmp_path: Path, name: str) -> None:
+    path = str(tmp_path / "a b%20c'd")
+    write_delta(path, pa.table({"id": pa.array([1, 2], pa.int64()), "day": ["mon", "tue"]}), partition_by=["day"])
+    text = path.replace("'", "\\'")
+    spark.sql(f"create table {name} using pydelta options (path '{text}') comment 'ours' tblproperties ('team' = 'b')")
+    before = pruning.status(spark).applied
+    assert [tuple(row) for row in spark.sql(f"select id from {name} where day = 'tue'").collect()] == [(2,)]
+    status = pruning.status(spark)
+    assert status.applied > before
+    assert status.last_scan is not None and (status.last_scan.files_kept, status.last_scan.files_total) == (1, 2)
+    frame(spark, (3, "wed")).write.insertInto(name)
+    assert stored(path) == [(1, "mon"), (2, "tue"), (3, "wed")]
+
+
+def test_entry_with_options_reads_that_version_and_takes_no_rows(spark: SparkSession, entered: str, path: str) -> None:
+    write_delta(path, pa.table({"id": pa.array([4], pa.int64()), "day": ["wed"]}), mode="append")
+    spark.sql(f"create table shop.old using pydelta options (path '{path}', versionAsOf '0')")
+    assert spark.table("shop.old").count() == 3
+    with pytest.raises(UnsupportedOperationError, match="versionAsOf=0"):
+        frame(spark, (5, "x")).write.insertInto("shop.old")
+    with pytest.raises(UnsupportedOperationError, match="TBLPROPERTIES"):
+        spark.sql(f"create table shop.p using pydelta location '{path}' tblproperties ('delta.appendOnly' = 'true')")
+
+
+def test_read_by_a_name_whose_columns_are_gone_says_how_to_enter_it_again(spark: SparkSession, entered: str, path: str) -> None:
+    frame(spark, ("x",), columns="name string").write.format("pydelta").mode("overwrite").option("overwriteSchema", "true").save(
+        path
+    )
+    with pytest.raises(SchemaMismatchError, match=r"DROP TABLE .* LOCATION"):
+        spark.table(entered).collect()
+
+
+# ---------------------------------------------------------------- saveAsTable
+
+
+def test_save_as_table_creates_appends_and_overwrites(spark: SparkSession, name: str, path: str) -> None:
+    frame(spark, (1, "mon")).write.format("pydelta").partitionBy("day").saveAsTable(name)
+    assert (stored(path), PlainTable(path).metadata.partition_columns) == ([(1, "mon")], ("day",))
+    assert [tuple(row) for row in spark.table(name).collect()] == [(1, "mon")]
+    with pytest.raises(TableAlreadyExistsError) as caught:
+        frame(spark, (2, "mon")).write.format("pydelta").saveAsTable(name)
+    assert caught.value.error_class == "DELTA_TABLE_ALREADY_EXISTS"
+    frame(spark, (2, "mon")).write.saveAsTable(name, format="pydelta", mode="ignore")
+    assert PlainTable(path).version == 0
+    frame(spark, ("tue", 3), columns="day string, id bigint").write.mode("append").saveAsTable(name)
+    assert stored(path) == [(1, "mon"), (3, "tue")]
+    frame(spark, (4, "wed")).write.mode("overwrite").format("pydelta").saveAsTable(f"spark_catalog.{name}")
+    assert stored(path) == [(4, "wed")]
+
+
+def test_save_as_table_keeps_dropped_data_and_never_takes_it_up_unasked(spark: SparkSession, name: str, path: str) -> None:
+    rows = frame(spark, (1, "mon"))
+    rows.write.format("pydelta").saveAsTable(name)
+    spark.sql(f"drop table {name}")
+    assert stored(path) == [(1, "mon")]
+    for mode in ("error", "append", "ignore"):
+        with pytest.raises(TableAlreadyExistsError, match="CREATE TABLE"):
+            rows.write.format("pydelta").mode(mode).saveAsTable(name)
+    assert (PlainTable(path).version, spark.catalog.tableExists(name)) == (0, False)
+    rows.write.format("pydelta").mode("overwrite").saveAsTable(name)
+    assert (PlainTable(path).version, spark.table(name).count()) == (1, 1)
+
+
+def test_save_as_table_with_a_path_writes_there_and_enters_the_name(spark: SparkSession, name: str, tmp_path: Path) -> None:
+    path = str(tmp_path / "elsewhere")
+    write_delta(path, pa.table({"id": pa.array([1], pa.int64()), "day": ["mon"]}))
+    rows = frame(spark, (2, "tue"))
+    with pytest.raises(TableAlreadyExistsError):
+        rows.write.format("pydelta").option("path", path).saveAsTable(name)
+    rows.write.format("pydelta").mode("append").option("path", path).saveAsTable(name)
+    assert (stored(path), spark.table(name).count()) == ([(1, "mon"), (2, "tue")], 2)
+    with pytest.raises(InvalidOptionError, match="elsewhere"):
+        rows.write.format("pydelta").mode("append").option("path", str(tmp_path / "third")).saveAsTable(name)
+
+
+def test_save_as_table_that_changes_columns_enters_them(spark: SparkSession, entered: str) -> None:
+    more = frame(spark, (4, "wed", "x"), columns=COLUMNS + ", note string")
+    more.write.format("pydelta").mode("append").option("mergeSchema", "true").saveAsTable(entered)
+    assert spark.table(entered).columns == ["id", "day", "note"]
+    other = frame(spark, (1.5,), columns="amount double")
+    other.write.format("pydelta").mode("overwrite").options(overwriteSchema=True).partitionBy().saveAsTable(entered)
+    assert [tuple(row) for row in spark.table(entered).collect()] == [(1.5,)]
+
+
+def test_save_as_table_over_what_is_not_ours_is_refused(spark: SparkSession, entered: str, path: str) -> None:
+    spark.sql(f"create table shop.copy using parquet as select * from {entered}")
+    spark.table(entered).createOrReplaceTempView("sales_view")
+    rows = frame(spark, (4, "wed"))
+    with pytest.raises(UnsupportedOperationError, match="parquet"):
+        rows.write.format("pydelta").mode("append").saveAsTable("shop.copy")
+    with pytest.raises(UnsupportedOperationError, match="view"):
+        rows.write.format("pydelta").mode("append").saveAsTable("sales_view")
+    with pytest.raises(PySparkException):
+        rows.write.insertInto("sales_view")
+    rows.write.insertInto("shop.copy")
+    rows.write.mode("append").saveAsTable("shop.copy")
+    assert (spark.table("shop.copy").count(), PlainTable(path).version) == (5, 0)
+    spark.catalog.dropTempView("sales_view")
+    with pytest.raises(UnsupportedOperationError, match="spark_catalog"):
+        rows.write.format("pydelta").saveAsTable("other.shop.sales")
+    with pytest.raises(InvalidOptionError, match="letters"):
+        rows.write.format("pydelta").saveAsTable("shop.`a-b`")
+
+
+# ---------------------------------------------------------------- insertInto
+
+
+def test_insert_into_goes_by_position(spark: SparkSession, entered: str, path: str) -> None:
+    frame(spark, (4, "wed"), columns="day bigint, id string").write.insertInto(entered)
+    assert stored(path)[-1] == (4, "wed")
+    with pytest.raises(SchemaMismatchError, match="by position"):
+        spark.range(1).write.insertInto(entered)
+    with pytest.raises(InvalidOptionError, match="partitionBy"):
+        frame(spark, (5, "x")).write.partitionBy("day").insertInto(entered)
+    assert PlainTable(path).version == 1
+
+
+def test_insert_into_overwrites_all_or_the_partitions_of_the_rows(spark: SparkSession, entered: str, path: str) -> None:
+    spark.conf.set("spark.sql.sources.partitionOverwriteMode", "dynamic")
+    try:
+        frame(spark, (4, "tue")).write.insertInto(entered, overwrite=True)
+        assert stored(path) == [(1, "mon"), (2, "mon"), (4, "tue")]
+    finally:
+        spark.conf.unset("spark.sql.sources.partitionOverwriteMode")
+    frame(spark, (5, "tue")).write.mode("overwrite").insertInto(entered)
+    assert stored(path) == [(5, "tue")]
+
+
+def test_insert_by_sql_is_refused_with_what_to_type(spark: SparkSession, entered: str, path: str) -> None:
+    with pytest.raises(InvalidOptionError, match=r"insertInto\('t'\)"):
+        spark.sql(f"insert into {entered} values (4, 'wed')")
+    assert PlainTable(path).version == 0
+
+
+# ---------------------------------------------------------------- writeTo
+
+
+def test_write_to_creates_and_replaces(spark: SparkSession, name: str, path: str) -> None:
+    rows = frame(spark, (1, "mon"))
+    with pytest.raises(TableNotFoundError):
+        rows.writeTo(name).using("pydelta").replace()
+    writer = rows.writeTo(name).using("pydelta").partitionedBy(F.col("day")).tableProperty("delta.enableChangeDataFeed", "true")
+    writer.create()
+    assert (stored(path), PlainTable(path).metadata.partition_columns) == ([(1, "mon")], ("day",))
+    assert PlainTable(path).metadata.configuration == {"delta.enableChangeDataFeed": "true"}
+    with pytest.raises(TableAlreadyExistsError):
+        rows.writeTo(name).using("pydelta").create()
+    other = frame(spark, ("x", 2.5), columns="name string, amount double")
+    other.writeTo(name).using("pydelta").createOrReplace()
+    assert [tuple(row) for row in spark.table(name).collect()] == [("x", 2.5)]
+    assert PlainTable(path).metadata.partition_columns == ()
+    other.writeTo("shop.second").using("pydelta").createOrReplace()
+    assert spark.table("shop.second").count() == 1
+
+
+VERBS: dict[str, tuple[Callable[[Any], None], list[tuple[int, str]]]] = {
+    "append": (lambda to: to.append(), [(1, "mon"), (2, "mon"), (3, "tue"), (9, "tue")]),
+    "overwrite": (lambda to: to.overwrite(F.col("day") == "tue"), [(1, "mon"), (2, "mon"), (9, "tue")]),
+    "overwrite_sql": (lambda to: to.overwrite(F.expr("id >= 2 and day <> 'x'")), [(1, "mon"), (9, "tue")]),
+    "overwrite_all": (lambda to: to.overwrite(F.lit(True)), [(9, "tue")]),
+    "partitions": (lambda to: to.overwritePartitions(), [(1, "mon"), (2, "mon"), (9, "tue")]),
+}
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_write_to_an_entered_table(spark: SparkSession, entered: str, path: str, verb: str) -> None:
+    act, expected = VERBS[verb]
+    act(frame(spark, (9, "tue")).writeTo(entered))
+    assert stored(path) == expected
+
+
+def test_write_to_refuses_what_a_table_cannot_have(spark: SparkSession, entered: str, path: str) -> None:
+    rows = frame(spark, (9, "tue"))
+    with pytest.raises(InvalidOptionError, match="replaceWhere"):
+        rows.writeTo(entered).overwrite(F.udf(lambda n: n > 1, "boolean")("id"))
+    with pytest.raises(AnalysisException, match="nothing_like_it"):
+        rows.writeTo(entered).overwrite(F.col("nothing_like_it") == 1)
+    with pytest.raises(UnsupportedOperationError, match="partitionedBy"):
+        rows.writeTo("shop.new").using("pydelta").partitionedBy(F.years("day")).create()
+    with pytest.raises(InvalidOptionError, match="'team'"):
+        rows.writeTo("shop.new").using("pydelta").tableProperty("team", "b").create()
+    assert PlainTable(path).version == 0 and not spark.catalog.tableExists("shop.new")
+
+
+def test_write_to_other_formats_is_spark_s_own(spark: SparkSession, name: str) -> None:
+    frame(spark, (1, "mon")).writeTo(name).using("parquet").create()
+    with pytest.raises(AnalysisException, match="v1 table"):
+        frame(spark, (2, "mon")).writeTo(name).append()
+    assert spark.table(name).count() == 1
