@@ -1,10 +1,13 @@
-"""Measure pydelta beside deltalake, delta-spark and Spark's own Parquet reader, and write RESULTS.md.
+"""Measure pydelta beside deltalake, delta-spark and Spark's own Parquet source, and write RESULTS.md.
 
-    make bench                          everything; wants a quiet machine, about 4 GB of disk and half an hour
+    make bench                          everything; wants a quiet machine, about 6 GB of disk and half an hour
+    make bench BENCH="--only commit"    one part; the others in RESULTS.md stay as they are
     make bench BENCH="--quick"          the same on small tables, printed and not written: shows that it runs
 
-State: a fresh process for every run opens a table of very many files and prunes it to one file, the readers taking turns.
-Scans: one Spark session for each version of Spark, the readers taking turns. Medians are given, and the targets beside them.
+state: a fresh process for every run opens a table of very many files and prunes it to one file, the readers taking turns.
+checkpoint: a fresh process writes the checkpoint of such a table. commit: commits of one small file, alone and in a race.
+scan, write: one Spark session for each version of Spark, the readers or writers taking turns. Medians are given, and the
+targets beside them.
 """
 
 from __future__ import annotations
@@ -18,7 +21,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -37,15 +40,17 @@ ROWS_PER_FILE = 1000
 
 @dataclass(frozen=True)
 class Sizes:
-    """What is measured: numbers of files for state, rows for scans, and runs of each."""
+    """What is measured: numbers of files for state, rows for scans, runs of each, commits and seconds of races."""
 
     state_files: tuple[int, ...]
     scan_rows: int
     runs: int
+    commits: int
+    race_seconds: float
 
 
-FULL = Sizes((300_000, 1_000_000), 8_000_000, 5)
-QUICK = Sizes((5_000, 20_000), 160_000, 2)
+FULL = Sizes((300_000, 1_000_000), 8_000_000, 5, 200, 10)
+QUICK = Sizes((5_000, 20_000), 160_000, 2, 20, 2)
 
 
 def main() -> None:
@@ -54,22 +59,46 @@ def main() -> None:
     load = os.getloadavg()[0]
     if load > 0.5 and not arguments.quick:
         print(f"warning: the machine is busy (load {load:.1f}): the numbers will be worse than they should", file=sys.stderr)
-    report = [header(load)]
     with work_directory(arguments.directory) as directory:
-        if "state" in arguments.only:
-            report += [state_section(directory, files, sizes.runs) for files in sizes.state_files]
-        if "scan" in arguments.only:
-            report += scan_sections(directory, sizes, Path(arguments.peer))
-    text = "\n".join(report)
-    print(text)
-    if not arguments.quick:
-        (HERE / "RESULTS.md").write_text(text)
+        for name in arguments.only:
+            text = "\n".join([f"{MARK}{name} -->", measured_on(load), *PARTS[name](directory, sizes, Path(arguments.peer))])
+            print(text)
+            if not arguments.quick:
+                keep(name, text)
+
+
+# ---------------------------------------------------------------- RESULTS.md
+
+MARK = "<!-- part: "
+RESULTS = HERE / "RESULTS.md"
+_HEAD = """# Measurements
+
+Made by `make bench`; how is in bench.py. Medians; files are in the machine's page cache.
+
+"""
+
+
+def keep(name: str, text: str) -> None:
+    """Put the part into RESULTS.md, in the place of what was measured of it before."""
+    parts = {}
+    for part in (RESULTS.read_text() if RESULTS.exists() else "").split(MARK)[1:]:
+        parts[part.partition(" ")[0]] = MARK + part.rstrip() + "\n"
+    parts[name] = text.rstrip() + "\n"
+    RESULTS.write_text(_HEAD + "\n".join(parts[known] for known in PARTS if known in parts))
+
+
+def measured_on(load: float) -> str:
+    packages = ", ".join(f"{name} {version(name)}" for name in ("pyarrow", "deltalake"))
+    return (
+        f"Measured {datetime.now(UTC):%Y-%m-%d %H:%M} UTC on {cpu_model()}, {os.cpu_count()} cores, {memory_gib():.0f} GiB, load "
+        f"before: {load:.1f}; Python {platform.python_version()}, {packages}; delta-spark 4.4.0 where Spark is 4.2.\n"
+    )
 
 
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--only", default="state,scan", type=lambda text: text.split(","))
+    parser.add_argument("--only", default=list(PARTS), type=lambda text: text.split(","), help=", ".join(PARTS))
     parser.add_argument("--peer", default=str(ROOT / ".venv-peer"), help="environment of pyspark 4.2 and delta-spark")
     parser.add_argument("--directory", help="keep the tables here instead of a temporary directory")
     return parser.parse_args()
@@ -89,11 +118,20 @@ def work_directory(kept: str | None) -> Iterator[Path]:
 # ---------------------------------------------------------------- state
 
 
-def state_section(directory: Path, files: int, runs: int) -> str:
+def state_sections(directory: Path, sizes: Sizes, peer: Path) -> list[str]:
+    return [state_section(log_table(directory, files), files, sizes.runs) for files in sizes.state_files]
+
+
+def log_table(directory: Path, files: int) -> Path:
     from benchmarks.make_log_table import make_table
 
     table = directory / f"log-{files}"
-    make_table(str(table), files=files, columns=10, commits=20)
+    if not table.exists():
+        make_table(str(table), files=files, columns=10, commits=20)
+    return table
+
+
+def state_section(table: Path, files: int, runs: int) -> str:
     value = files // 2 * ROWS_PER_FILE + ROWS_PER_FILE // 2
     results: dict[str, list[dict[str, Any]]] = {reader: [] for reader in STATE_READERS}
     for _ in range(runs + 1):
@@ -141,23 +179,36 @@ def state_text(files: int, medians: dict[str, dict[str, float]]) -> str:
 
 
 def scan_sections(directory: Path, sizes: Sizes, peer: Path) -> list[str]:
+    table, rows_left = scan_table(directory, sizes.scan_rows)
+    return [scan_section(table, sizes, rows_left, python, formats, peer) for python, formats in environments(peer)]
+
+
+def scan_table(directory: Path, rows: int) -> tuple[Path, int]:
+    """The table, and the rows that its version 1 has left."""
     from benchmarks.make_scan_table import make_table
 
     table = directory / "scan"
-    rows_left = make_table(str(table), rows=sizes.scan_rows)
-    environments = [(Path(sys.executable), "parquet,pydelta"), (peer / "bin" / "python", "parquet,pydelta,delta")]
-    return [scan_section(table, sizes, rows_left, python, readers, peer) for python, readers in environments if python.exists()]
+    return table, make_table(str(table), rows=rows)
 
 
-def scan_section(table: Path, sizes: Sizes, rows_left: int, python: Path, readers: str, peer: Path) -> str:
-    command = [str(python), str(HERE / "scan_run.py"), str(table), "--rows", str(sizes.scan_rows)]
-    environment = {
+def environments(peer: Path) -> list[tuple[Path, str]]:
+    """The Pythons that are there, and the formats that their Spark knows."""
+    found = [(Path(sys.executable), "parquet,pydelta"), (peer / "bin" / "python", "parquet,pydelta,delta")]
+    return [(python, formats) for python, formats in found if python.exists()]
+
+
+def spark_environment(python: Path, peer: Path) -> dict[str, str]:
+    return {
         "PATH": f"{python.parent}:{os.environ['PATH']}",
         "PYSPARK_PYTHON": str(python),
         "PYSPARK_DRIVER_PYTHON": str(python),
         "PYDELTA_PEER_JARS": str(peer / "jars"),
     }
-    result = run_json([*command, "--readers", readers, "--rounds", str(sizes.runs)], environment)
+
+
+def scan_section(table: Path, sizes: Sizes, rows_left: int, python: Path, readers: str, peer: Path) -> str:
+    command = [str(python), str(HERE / "scan_run.py"), str(table), "--rows", str(sizes.scan_rows)]
+    result = run_json([*command, "--readers", readers, "--rounds", str(sizes.runs)], spark_environment(python, peer))
     check_counts(result["counts"], sizes.scan_rows, rows_left)
     medians = {name: statistics.median(seconds) for name, seconds in result["seconds"].items()}
     native = medians["parquet: whole rows"]
@@ -184,6 +235,75 @@ def check_counts(counts: dict[str, int], rows: int, rows_left: int) -> None:
         assert count == wanted[name.partition(": ")[2]], f"{name} gave {count} rows"
 
 
+# ---------------------------------------------------------------- writes and commits
+
+
+def write_sections(directory: Path, sizes: Sizes, peer: Path) -> list[str]:
+    table, _ = scan_table(directory, sizes.scan_rows)
+    return [write_section(table, sizes, python, formats, peer) for python, formats in environments(peer)]
+
+
+def write_section(table: Path, sizes: Sizes, python: Path, writers: str, peer: Path) -> str:
+    command = [str(python), str(HERE / "write_run.py"), str(table), "--writers", writers, "--rounds", str(min(sizes.runs, 3))]
+    result = run_json(command, spark_environment(python, peer))
+    medians = {name: statistics.median(seconds) for name, seconds in result["seconds"].items()}
+    whole = medians["pydelta: whole rows"] / medians["parquet: whole rows"]
+    lines = [f"Whole rows {whole:.2f}x of Spark's Parquet writer (target: at most 1.1x)."]
+    if "delta: whole rows" in medians:
+        name = "25 appends of one row"
+        appends = medians[f"pydelta: {name}"] / medians[f"delta: {name}"]
+        lines.append(f"25 appends {appends:.2f}x of delta-spark's time (target: at most 0.5x).")
+    rows = [[name, f"{seconds:.2f} s"] for name, seconds in medians.items()]
+    title = f"## Write: {sizes.scan_rows:,} rows x 10 columns, zstd, Spark {result['spark']}"
+    return "\n".join([title, "", table_text(["write", "median"], rows), "", *lines, ""])
+
+
+def commit_sections(directory: Path, sizes: Sizes, peer: Path) -> list[str]:
+    command = [sys.executable, str(HERE / "commit_run.py")]
+    latency, races = [], []
+    for writer in ("pydelta", "deltalake"):
+        found = run_json([*command, "latency", writer, str(directory), "--commits", str(sizes.commits)])
+        latency.append([writer, *(f"{found[name]:.1f} ms" for name in ("p50_ms", "p95_ms", "max_ms"))])
+    found = run_json([*command, "race", "pydelta", str(directory), "--seconds", str(sizes.race_seconds)])
+    races.append(["pydelta", *(f"{found[name]:.0f}" for name in ("commits_per_second", "least", "most", "versions"))])
+    return [
+        "## Commits of one small file on local disk, data file included, without Spark",
+        "",
+        table_text(["writer", "p50", "p95", "longest"], latency),
+        "",
+        "Target: p50 under 15 ms.",
+        "",
+        "## 8 processes append to one table",
+        "",
+        table_text(["writer", "commits a second, all", "fewest of one process", "most of one", "versions, each once"], races),
+        "",
+        "Target: at least 40 commits a second, none lost or doubled (checked).",
+        "",
+    ]
+
+
+def checkpoint_sections(directory: Path, sizes: Sizes, peer: Path) -> list[str]:
+    rows = []
+    for name, writer, options in (
+        ("pydelta, table with statistics as structs", "pydelta", []),
+        ("pydelta, statistics as text made into structs", "pydelta", ["--both-forms"]),
+        ("deltalake", "deltalake", []),
+    ):
+        copy = directory / "checkpointed"
+        shutil.copytree(log_table(directory, sizes.state_files[0]), copy)
+        found = run_json([sys.executable, str(HERE / "checkpoint_run.py"), writer, str(copy), *options])
+        shutil.rmtree(copy)
+        rows.append([name, f"{found['seconds']:.2f} s", f"{found['peak_mb']:.0f} MB"])
+    return [
+        f"## Checkpoint of {sizes.state_files[0]:,} files",
+        "",
+        table_text(["writer", "open and write", "peak memory"], rows),
+        "",
+        "Target: under 5 s and 700 MB.",
+        "",
+    ]
+
+
 # ---------------------------------------------------------------- helpers
 
 
@@ -201,22 +321,6 @@ def table_text(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def header(load: float) -> str:
-    packages = ", ".join(f"{name} {version(name)}" for name in ("pyarrow", "deltalake"))
-    return "\n".join(
-        [
-            "# Measurements",
-            "",
-            "Made by `make bench`; how is in bench.py. Medians; files are in the machine's page cache.",
-            "",
-            f"- Date: {datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
-            f"- Machine: {cpu_model()}, {os.cpu_count()} cores, {memory_gib():.0f} GiB; load before: {load:.1f}",
-            f"- Versions: Python {platform.python_version()}, {packages}; delta-spark 4.4.0 where Spark is 4.2",
-            "",
-        ]
-    )
-
-
 def cpu_model() -> str:
     for line in Path("/proc/cpuinfo").read_text().splitlines():
         if line.startswith("model name"):
@@ -226,6 +330,15 @@ def cpu_model() -> str:
 
 def memory_gib() -> float:
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+
+
+PARTS: dict[str, Callable[[Path, Sizes, Path], list[str]]] = {
+    "state": state_sections,
+    "checkpoint": checkpoint_sections,
+    "commit": commit_sections,
+    "scan": scan_sections,
+    "write": write_sections,
+}
 
 
 if __name__ == "__main__":

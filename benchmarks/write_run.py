@@ -19,7 +19,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from benchmarks.scan_run import session, timed  # noqa: E402
+from benchmarks.scan_run import session, timed
 
 
 def main() -> None:
