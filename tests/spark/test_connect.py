@@ -11,11 +11,13 @@ from tests.support.small_table import make_table
 from tests.support.spark_script import run_script
 
 SCRIPT = """
-import json, logging, sys, warnings
+import glob, json, logging, os, sys, warnings
 logging.basicConfig(format="LOG %(name)s %(message)s")
-from pyspark.sql import SparkSession
+from pyspark.sql import SparkSession, functions as F
 from spark_plugin import DeltaTable, register
-from spark_plugin.exceptions import InvalidOptionError, TableAlreadyExistsError, VersionNotFoundError
+from spark_plugin.exceptions import (
+    InvalidOptionError, InvariantViolationError, SchemaMismatchError, TableAlreadyExistsError, VersionNotFoundError
+)
 
 path, new, home = sys.argv[1:]
 spark = (
@@ -38,13 +40,41 @@ frame.write.format("pydelta").mode("append").save(new)
 frame.write.mode("overwrite").parquet(new + "-parquet")
 found["parquet"] = spark.read.parquet(new + "-parquet").count()
 
+frame.filter("id = 0").write.format("pydelta").mode("overwrite").option("replaceWhere", "name = 'n0'").save(new)
+found["replaced"] = spark.read.format("pydelta").load(new).count()
+spark.conf.set("spark.sql.sources.partitionOverwriteMode", "dynamic")
+frame.filter("id = 2").write.format("pydelta").mode("overwrite").option("optimizeWrite", "true").save(new)
+spark.conf.unset("spark.sql.sources.partitionOverwriteMode")
+found["dynamic"] = sorted(row["name"] or "" for row in spark.read.format("pydelta").load(new).collect())
+
+one = spark.createDataFrame([(7, "x")], "id bigint, name string").coalesce(1)
+one.write.format("pydelta").partitionBy("name").saveAsTable("named")
+one.toDF("a", "b").write.insertInto("named")
+one.writeTo("named").append()
+one.writeTo("named").overwrite(F.expr("id = 7 and name = 'x'"))
+found["named"] = [list(row) for row in spark.table("named").collect()]
+one.selectExpr("id + 1 as id", "name").writeTo("named").overwritePartitions()
+one.selectExpr("id", "'y' as name", "1 as more").write.format("pydelta").mode("append").saveAsTable("named", mergeSchema=True)
+found["merged"] = [list(row) for row in spark.table("named").orderBy("id").collect()]
+one.writeTo("second").using("pydelta").partitionedBy("name").createOrReplace()
+one.writeTo("second").using("pydelta").createOrReplace()
+found["second"] = [list(row) for row in spark.table("second").collect()]
+found["kept"] = sorted(os.path.basename(path) for path in glob.glob(home + "/*"))
+
 def caught(kind, action):
     try:
         action()
     except kind as error:
-        return [error.error_class, error.getCondition(), str(error)]
+        return [error.error_class, getattr(error, "getCondition", str)(), str(error)]
     return None
 
+found["condition"] = caught(InvalidOptionError, lambda: one.writeTo("named").overwrite(F.col("id") == 7))
+found["relative"] = caught(InvalidOptionError, lambda: one.write.format("pydelta").option("path", "a/b").saveAsTable("third"))
+found["schema"] = caught(SchemaMismatchError, lambda: one.selectExpr("1 as z").write.format("pydelta").mode("append").save(new))
+found["outside"] = caught(
+    InvariantViolationError,
+    lambda: one.write.format("pydelta").mode("overwrite").option("replaceWhere", "id = 0").save(new),
+)
 found["exists"] = caught(TableAlreadyExistsError, lambda: frame.write.format("pydelta").save(new))
 found["version"] = caught(VersionNotFoundError, lambda: spark.read.format("pydelta").option("versionAsOf", 9).load(path).count())
 found["option"] = caught(InvalidOptionError, lambda: spark.read.format("pydelta").option("versionAs", 9).load(path).count())
@@ -69,8 +99,14 @@ def test_connect_session_reads_writes_and_raises_our_errors(tmp_path: Path) -> N
     assert found["exists"][:2] == ["DELTA_PATH_EXISTS"] * 2
     assert found["version"][:2] == ["DELTA_VERSION_NOT_FOUND"] * 2 and "Traceback" not in found["version"][2]
     assert found["option"][0] == "DELTA_UNKNOWN_OPTION" and "'versionAsOf'" in found["option"][2]
-    assert (found["parquet"], found["history"], found["is"]) == (4, ["WRITE", "WRITE"], [True, False])
+    assert (found["parquet"], found["history"], found["is"]) == (4, ["WRITE"] * 4, [True, False])
+    assert (found["replaced"], found["dynamic"]) == (7, ["", "", "", "", "n0", "n2"])
+    assert found["named"] == [[7, "x"]]
+    assert found["merged"] == [[7, "y", 1], [8, "x", None]]
+    assert (found["second"], found["kept"]) == ([[7, "x"]], ["named", "second"])
+    assert "F.expr" in found["condition"][2] and "relative" in found["relative"][2]
+    assert found["schema"][0] == "DELTA_METADATA_MISMATCH" and found["outside"][0] == "DELTA_REPLACE_WHERE_MISMATCH"
     assert found["detail"]["partitionColumns"] == ["name"]
     written = DeltaTable(new)
-    assert (written.version, written.to_arrow().num_rows) == (1, 8)
+    assert (written.version, written.to_arrow().num_rows) == (3, 6)
     assert found["stderr"].count("without column pruning") == 1, "said once, however often register is called"

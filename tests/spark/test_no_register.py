@@ -27,6 +27,9 @@ found["version"] = spark.read.format("pydelta").option("versionAsOf", 0).load(pa
 frame.filter("id > 1").write.format("pydelta").mode("append").save(path)
 frame.write.format("pydelta").mode("append").save(new)
 found["appended"] = spark.read.format("pydelta").load(path).count()
+frame.filter("id > 1").write.format("pydelta").mode("overwrite").option("replaceWhere", "id > 1").save(new)
+frame.filter("id = 0").write.format("pydelta").mode("overwrite").save(new + "-2")
+frame.filter("id = 1").write.format("pydelta").mode("overwrite").save(new + "-2")
 try:
     spark.read.format("pydelta").load(path + "/nothing")
 except Exception as error:
@@ -37,13 +40,15 @@ print(json.dumps(found))
 """
 
 
-def test_session_without_register_reads_and_appends(tmp_path: Path) -> None:
+def test_session_without_register_reads_appends_and_overwrites(tmp_path: Path) -> None:
     ids = [pa.table({"id": pa.array([n, n + 1], pa.int64())}) for n in (0, 2)]
     path = make_table(tmp_path / "t", ids)
     new = str(tmp_path / "new")
     found = run_script(SCRIPT, path, new, str(tmp_path / "warehouse"))
     assert (found["all"], found["one"], found["other"], found["again"]) == (4, 1, 1, 4)
     assert (found["version"], found["appended"]) == (2, 6)
+    assert DeltaTable(new + "-2").to_arrow()["id"].to_pylist() == [1] and DeltaTable(new + "-2").version == 1
+    assert DeltaTable(new).version == 1
     assert sorted(DeltaTable(new).to_arrow()["id"].to_pylist()) == [0, 1, 2, 3]
     assert "[DELTA_PATH_DOES_NOT_EXIST]" in found["error"]
     assert not found["imported"], "the session's own process needs nothing of ours"
