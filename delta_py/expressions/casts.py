@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from delta_py.errors import ExpressionError
 from delta_py.expressions import text_casts
 from delta_py.expressions.coercion import INTEGRAL, INTEGRAL_RANGE, decimal_of, is_fractional, is_integral
-from delta_py.expressions.failures import does_not_fit, mismatch, not_supported, overflow
+from delta_py.expressions.failures import BadRows, does_not_fit, mismatch, not_supported, overflow
 from delta_py.expressions.zones import INSTANT, WALL_CLOCK
 from delta_py.protocol.schema import DOUBLE, DataType, DecimalType, to_arrow_type, type_name
 
@@ -96,6 +96,22 @@ def cast_values(values: Any, source: DataType, target: DataType) -> Any:
     return _CASTS[kind(source), kind(target)](values, source, target)
 
 
+def try_cast_values(values: Any, source: DataType, target: DataType) -> Any:
+    """TRY_CAST(values AS target): null where the cast would raise."""
+    return without_failures(lambda given: cast_values(given, source, target), values)
+
+
+def without_failures(run: Callable[[Any], Any], values: Any) -> Any:
+    """run(values), with null where it would raise for a value. `run` works value by value and raises with BadRows."""
+    while True:
+        try:
+            return run(values)
+        except ExpressionError as error:
+            if not isinstance(error.__cause__, BadRows):
+                raise
+            values = pc.if_else(error.__cause__.rows, pa.scalar(None, values.type), values)
+
+
 # ---------------------------------------------------------------- numbers
 
 
@@ -156,11 +172,12 @@ def fit_decimal(values: Any, target: DecimalType) -> Any:
 
 
 def _raise_outside(wide: Any, target: DecimalType) -> None:
-    limit = 10 ** (target.precision - target.scale)
-    for position, value in enumerate(wide):  # an error is on its way: speed no longer matters
-        number = value.as_py()
-        if number is not None and number.copy_abs() >= limit:
-            raise _decimal_overflow(wide[position].as_py(), target)
+    whole_digits = target.precision - target.scale
+    if whole_digits + wide.type.scale < 76:
+        limit = pa.scalar(decimal.Decimal(10) ** whole_digits, pa.decimal256(whole_digits + 1, 0)).cast(wide.type)
+        outside = pc.greater_equal(pc.abs(wide), limit)
+        raise_first(outside, wide, lambda value: _decimal_overflow(value, target))
+    raise _decimal_overflow(pc.max(pc.abs(wide)).as_py(), target)
 
 
 def _decimal_overflow(value: object, target: DecimalType) -> ExpressionError:
@@ -358,7 +375,7 @@ def raise_first(bad: Any, values: Any, failure: Callable[[object], ExpressionErr
         shown: object = value.as_py()
     except (ValueError, OverflowError):  # a date outside of what Python's own types hold
         shown = str(value.cast(pa.int64()))
-    raise failure(shown)
+    raise failure(shown) from BadRows(found)
 
 
 def with_validity_of(values: Any, source: Any) -> Any:

@@ -10,8 +10,10 @@ other time zone into the tree.
 
 from __future__ import annotations
 
+import datetime
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
+from functools import partial
 from threading import Lock
 from typing import Any
 
@@ -20,7 +22,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_py.errors import DeltaError, ExpressionError
-from delta_py.expressions.casts import cast_values
+from delta_py.expressions.casts import cast_values, try_cast_values
+from delta_py.expressions.clock import at_time
 from delta_py.expressions.coercion import is_fractional
 from delta_py.expressions.functions import FUNCTIONS, call_values
 from delta_py.expressions.nodes import Node, cases_of, literal_scalar
@@ -51,12 +54,22 @@ _PLANS_KEPT = 128
 _STRICT = frozenset({"+", "-", "*", "/", "%", "div"})
 
 
-def evaluate(expression: Expression, batch: pa.RecordBatch | pa.Table) -> Any:
+def evaluate(
+    expression: Expression,
+    batch: pa.RecordBatch | pa.Table,
+    *,
+    now: datetime.datetime | None = None,
+    time_zone: str = "UTC",
+) -> Any:
     """One value a row: an Array for a RecordBatch, a ChunkedArray for a Table.
 
+    now: what current_timestamp() is, with dates and wall clocks in time_zone; without it such an expression is refused.
+    For many batches of one write, call clock.at_time once instead: what is prepared for an expression is then kept.
     Raises SchemaMismatchError for a column that the batch lacks, ExpressionError for what cannot be evaluated, and for
     what ANSI SQL refuses (ARITHMETIC_OVERFLOW, DIVIDE_BY_ZERO, CAST_INVALID_INPUT, ...).
     """
+    if now is not None:
+        expression = at_time(expression, now, time_zone)
     plan = _plan(expression, batch.schema)
     if isinstance(batch, pa.Table):
         chunks = [plan.array(part) for part in batch.to_batches()]
@@ -140,6 +153,10 @@ class _Plan:
             return self._coalesce(node, batch)
         if name in ("if", "case"):
             return self._cases(node, batch)
+        if name == "try_cast":
+            child = node.children[0]
+            run = partial(try_cast_values, source=child.data_type, target=node.data_type)
+            return _on_arrays(run, [self.value(child, batch)])
         if name in ("greatest", "least"):
             return _extreme(name, [self.value(child, batch) for child in node.children], node.data_type)
         arguments = self._strict(node, batch) if name in _STRICT else [self.value(child, batch) for child in node.children]

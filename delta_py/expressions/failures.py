@@ -5,10 +5,21 @@ Each is an ExpressionError with the condition name that Spark's users know.
 
 from __future__ import annotations
 
+from typing import Any
+
 from delta_py.errors import ExpressionError
 from delta_py.protocol.schema import DataType, type_name
 
 _SHOWN_CHARACTERS = 100
+
+
+class BadRows(Exception):
+    """Why a value was refused, as the error's cause: `rows` flags (true) all rows that fail in the same way, so that the
+    `try_` functions can make them null."""
+
+    def __init__(self, rows: Any) -> None:
+        super().__init__("rows that fail")
+        self.rows = rows
 
 
 def not_supported(what: str, why: str = "") -> ExpressionError:

@@ -11,21 +11,32 @@ from typing import Any
 
 from delta_py.expressions.failures import not_supported
 from delta_py.expressions.function_types import Function, not_evaluated
+from delta_py.expressions.functions_bytes import BYTES
+from delta_py.expressions.functions_calendar import MONTHS
+from delta_py.expressions.functions_format import FORMATS
+from delta_py.expressions.functions_math import MATH
+from delta_py.expressions.functions_nested import NESTED
 from delta_py.expressions.functions_number import NUMBERS
+from delta_py.expressions.functions_pattern import PATTERNS
 from delta_py.expressions.functions_text import TEXTS
 from delta_py.expressions.functions_time import TIMES
-from delta_py.protocol.schema import BOOLEAN, DATE, STRING, TIMESTAMP, DataType
+from delta_py.protocol.schema import DATE, STRING, TIMESTAMP, TIMESTAMP_NTZ, DataType
 
 FUNCTIONS: Mapping[str, Function] = MappingProxyType(
     {
         **NUMBERS,
         **TEXTS,
         **TIMES,
-        # Java's regular expressions are not Arrow's.
-        "rlike": not_evaluated(BOOLEAN),
-        "ilike": not_evaluated(BOOLEAN),
+        **PATTERNS,
+        **BYTES,
+        **MONTHS,
+        **FORMATS,
+        **MATH,
+        **NESTED,
+        # Of the time of evaluation: clock.py puts constants in their places.
         "current_date": not_evaluated(DATE),
         "current_timestamp": not_evaluated(TIMESTAMP),
+        "localtimestamp": not_evaluated(TIMESTAMP_NTZ),
         "current_timezone": not_evaluated(STRING),
     }
 )
@@ -47,6 +58,14 @@ ALIASES: Mapping[str, str] = MappingProxyType(
         "regexp": "rlike",
         "regexp_like": "rlike",
         "now": "current_timestamp",
+        "curdate": "current_date",
+        "power": "pow",
+        "signum": "sign",
+        "cardinality": "size",
+        "char": "chr",
+        "<<": "shiftleft",
+        ">>": "shiftright",
+        ">>>": "shiftrightunsigned",
     }
 )
 

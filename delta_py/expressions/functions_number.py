@@ -324,37 +324,45 @@ def _to_whole(name: str, values: Any, result: DataType, on_doubles: Any, on_deci
 
 
 def _round(arguments: list[Any], result: DataType) -> Any:
-    """Half up, that is away from zero on a tie."""
+    return _rounded(arguments, result, "half_towards_infinity")
+
+
+def _bround(arguments: list[Any], result: DataType) -> Any:
+    return _rounded(arguments, result, "half_to_even")
+
+
+def _rounded(arguments: list[Any], result: DataType, tie: str) -> Any:
+    """tie: half_towards_infinity (half up, that is away from zero) or half_to_even."""
     values = arguments[0]
     digits = arguments[1] if len(arguments) == 2 else 0
     if digits is None:
         return pa.nulls(len(values), to_arrow_type(result))
     if isinstance(result, DecimalType):
-        return _round_decimals(values, digits, result)
+        return _round_decimals(values, digits, result, tie)
     if is_fractional(result):
-        return _round_doubles(values.cast(pa.float64()), digits).cast(to_arrow_type(result), safe=False)
+        return _round_doubles(values.cast(pa.float64()), digits, tie).cast(to_arrow_type(result), safe=False)
     if digits >= 0:
         return values
-    rounded = _round_decimals(values, digits, DecimalType(MAX_PRECISION, 0))
+    rounded = _round_decimals(values, digits, DecimalType(MAX_PRECISION, 0), tie)
     low, high = pa.array(INTEGRAL_RANGE[result], pa.int64()).cast(rounded.type)
     outside = pc.or_(pc.less(rounded, low), pc.greater(rounded, high))
     raise_first(outside, values, lambda value: overflow(f"round of {value}"))
     return rounded.cast(to_arrow_type(result))
 
 
-def _round_decimals(values: Any, digits: int, result: DecimalType) -> Any:
+def _round_decimals(values: Any, digits: int, result: DecimalType, tie: str) -> Any:
     wide = wide_decimal(values)
     if digits < -MAX_PRECISION:
         wide = pc.multiply(wide.cast(pa.decimal256(40, wide.type.scale)), zero_of(pa.decimal256(1, 0)))
     elif digits < wide.type.scale:
-        wide = pc.round(wide, digits, "half_towards_infinity")
+        wide = pc.round(wide, digits, tie)
     return fit_decimal(wide, result)
 
 
 _ROUND_DIGITS = 18  # a double below 1e18 with 57 digits after the point fits Arrow's 76
 
 
-def _round_doubles(values: Any, digits: int) -> Any:
+def _round_doubles(values: Any, digits: int, tie: str) -> Any:
     """By the shortest text of each double, as java.math.BigDecimal does, so that 2.675 becomes 2.68."""
     if not -_ROUND_DIGITS <= digits <= _ROUND_DIGITS:
         raise not_supported(f"round to {digits} digits on a double")
@@ -364,7 +372,7 @@ def _round_doubles(values: Any, digits: int) -> Any:
         raise not_supported("round to tens of a double of 1e18 or more")
     tiny = pc.less(size, 1e-40)
     text = pc.if_else(pc.or_(exact, tiny), 0.0, values).cast(pa.string())
-    rounded = pc.round(text.cast(pa.decimal256(_ARROW_DIGITS, 57)), digits, "half_towards_infinity")
+    rounded = pc.round(text.cast(pa.decimal256(_ARROW_DIGITS, 57)), digits, tie)
     return pc.if_else(exact, values, rounded.cast(pa.string()).cast(pa.float64()))
 
 
@@ -392,6 +400,7 @@ NUMBERS: dict[str, Function] = {
     "positive": Function(_one_number, lambda arguments, result: arguments[0], increasing=True),
     "abs": Function(_one_number, _abs, can_fail=True),
     "round": Function(_round_signature, _round, constants=frozenset({1}), can_fail=True, increasing=True),
+    "bround": Function(_round_signature, _bround, constants=frozenset({1}), can_fail=True, increasing=True),
     "floor": Function(_whole, _floor, can_fail=True, increasing=True),
     "ceil": Function(_whole, _ceil, can_fail=True, increasing=True),
     "isnan": Function(_is_nan_signature, _is_nan),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import lru_cache, reduce
 from typing import Any
 
 import pyarrow as pa
@@ -166,6 +166,116 @@ def _matcher(kernel: Any) -> Callable[[list[Any], DataType], Any]:
     return run
 
 
+# ---------------------------------------------------------------- filling, repeating, translating
+
+_MAX_TEXT = 2**31 - 1
+
+
+def _pad_signature(name: str, operands: Sequence[Operand]) -> Signature:
+    check_count(name, operands, 2, 3)
+    if operands[0].data_type == BINARY:
+        raise not_supported(f"{name} on binary")
+    constant_integer(name, operands[1])
+    types = tuple(STRING if place != 1 else operand.data_type for place, operand in enumerate(operands))
+    fixed(STRING, STRING, INTEGER, STRING, optional=1)(name, operands)
+    return Signature(types, STRING)
+
+
+def _pad(side: str) -> Callable[[list[Any], DataType], Any]:
+    """Cut off, or filled with the repeated filling, to a length in characters."""
+
+    def run(arguments: list[Any], result: DataType) -> Any:
+        values, length = arguments[:2]
+        filling = arguments[2] if len(arguments) == 3 else " "
+        if length is None or filling is None:
+            return pa.nulls(len(values), pa.string())
+        if length <= 0:
+            return _emptied(values)
+        cut = _slice(values, 0, length)
+        if not filling:
+            return cut
+        missing = pc.subtract(length, pc.utf8_length(cut))
+        whole = pa.scalar(filling * min(length // len(filling) + 1, length))
+        # Fillings of every length that is missing, by taking from a table: there are at most `length` of them.
+        table = pa.array([whole.as_py()[:count] for count in range(length + 1)], pa.string())
+        padding = table.take(missing)
+        parts = (padding, cut) if side == "left" else (cut, padding)
+        return pc.binary_join_element_wise(*parts, "")
+
+    return run
+
+
+def _repeat_signature(name: str, operands: Sequence[Operand]) -> Signature:
+    check_count(name, operands, 2, 2)
+    constant_integer(name, operands[1])
+    return Signature((STRING, operands[1].data_type), fixed(STRING, STRING, INTEGER)(name, operands).result)
+
+
+def _repeat(arguments: list[Any], result: DataType) -> Any:
+    values, count = arguments
+    return pa.nulls(len(values), pa.string()) if count is None else pc.binary_repeat(values, max(count, 0))
+
+
+def _translate(arguments: list[Any], result: DataType) -> Any:
+    """Each character of the second argument becomes the one at its place in the third, or nothing."""
+    values, old, new = arguments
+    if old is None or new is None:
+        return pa.nulls(len(values), pa.string())
+    table = {character: new[place] if place < len(new) else "" for place, character in reversed(list(enumerate(old)))}
+    # By way of characters that the texts do not have, so that what was replaced is not replaced again.
+    marks = _unused(values, len(table))
+    for mark, character in zip(marks, table, strict=True):
+        values = pc.replace_substring(values, character, mark)
+    for mark, replacement in zip(marks, table.values(), strict=True):
+        values = pc.replace_substring(values, mark, replacement)
+    return values
+
+
+def _unused(values: Any, count: int) -> list[str]:
+    found: list[str] = []
+    for code in range(0xF0000, 0x10FFFE):
+        if len(found) == count:
+            break
+        if not pc.any(pc.match_substring(values, chr(code))).as_py():
+            found.append(chr(code))
+    return found
+
+
+def _concat_ws_signature(name: str, operands: Sequence[Operand]) -> Signature:
+    check_count(name, operands, 1, None)
+    for operand in operands:
+        if not (is_atomic(operand.data_type) or operand.data_type == VOID):
+            raise not_supported(f"{name} on arrays")
+    return Signature((STRING,) * len(operands), STRING)
+
+
+def _concat_ws(arguments: list[Any], result: DataType) -> Any:
+    """Nulls are left out; null only for a null separator."""
+    separator, *texts = arguments
+    if separator is None:
+        return pa.nulls(len(texts[0]) if texts else 1, pa.string())
+    if not texts:
+        return pa.array([""])
+    # Arrow gives no row at all where every text is null and left out, so the first is empty there.
+    nothing = reduce(pc.and_, [pc.is_null(text) for text in texts])
+    return pc.binary_join_element_wise(pc.if_else(nothing, "", texts[0]), *texts[1:], separator, null_handling="skip")
+
+
+def _space(arguments: list[Any], result: DataType) -> Any:
+    counts = pc.max_element_wise(arguments[0], 0, skip_nulls=False)
+    return pc.binary_repeat(" ", counts)
+
+
+def _octets(factor: int) -> Function:
+    def signature(name: str, operands: Sequence[Operand]) -> Signature:
+        return _length_signature(name, operands)
+
+    def run(arguments: list[Any], result: DataType) -> Any:
+        return pc.multiply(pc.binary_length(arguments[0]), factor).cast(pa.int32())
+
+    return Function(signature, run)
+
+
 _SECOND = frozenset({1})
 
 TEXTS: dict[str, Function] = {
@@ -183,4 +293,14 @@ TEXTS: dict[str, Function] = {
     "startswith": Function(fixed(BOOLEAN, STRING, STRING), _matcher(pc.starts_with), constants=_SECOND),
     "endswith": Function(fixed(BOOLEAN, STRING, STRING), _matcher(pc.ends_with), constants=_SECOND),
     "contains": Function(fixed(BOOLEAN, STRING, STRING), _matcher(pc.match_substring), constants=_SECOND),
+    "btrim": Function(fixed(STRING, STRING, STRING, optional=1), _trimmer(pc.utf8_trim), constants=_SECOND),
+    "lpad": Function(_pad_signature, _pad("left"), constants=frozenset({1, 2})),
+    "rpad": Function(_pad_signature, _pad("right"), constants=frozenset({1, 2})),
+    "repeat": Function(_repeat_signature, _repeat, constants=_SECOND),
+    "reverse": Function(fixed(STRING, STRING), lambda arguments, result: pc.utf8_reverse(arguments[0])),
+    "translate": Function(fixed(STRING, STRING, STRING, STRING), _translate, constants=frozenset({1, 2})),
+    "concat_ws": Function(_concat_ws_signature, _concat_ws, constants=frozenset({0})),
+    "space": Function(fixed(STRING, INTEGER), _space),
+    "octet_length": _octets(1),
+    "bit_length": _octets(8),
 }

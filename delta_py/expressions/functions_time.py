@@ -70,12 +70,6 @@ def _clock_field(kernel: Callable[[Any], Any]) -> Function:
     return Function(fixed(INTEGER, TIMESTAMP), run)
 
 
-def _to_date_signature(name: str, operands: Sequence[Operand]) -> Signature:
-    if len(operands) == 2:
-        raise not_supported(f"{name} with a format", "Use cast(... as date), or a column that is a date.")
-    return fixed(DATE, DATE)(name, operands)
-
-
 def _date_trunc(arguments: list[Any], result: DataType) -> Any:
     unit, values = unit_of(arguments[0]), arguments[1]
     if unit is None:
@@ -171,6 +165,12 @@ def _unix_date(arguments: list[Any], result: DataType) -> Any:
     return arguments[0].cast(pa.int32())
 
 
+def _unix_timestamp(arguments: list[Any], result: DataType) -> Any:
+    """Seconds cut off towards 1970, where unix_seconds counts the seconds that have begun."""
+    micros = arguments[0].cast(pa.int64())
+    return pc.divide(micros, pa.scalar(1_000_000, pa.int64()))
+
+
 def _whole_part(divisor: int) -> Callable[[list[Any], DataType], Any]:
     def run(arguments: list[Any], result: DataType) -> Any:
         micros = arguments[0].cast(pa.int64())
@@ -194,13 +194,13 @@ TIMES: dict[str, Function] = {
     "hour": _clock_field(pc.hour),
     "minute": _clock_field(pc.minute),
     "second": _clock_field(pc.second),
-    "to_date": Function(_to_date_signature, lambda arguments, result: arguments[0], increasing=True),
     "date_trunc": Function(fixed(TIMESTAMP, STRING, TIMESTAMP), _date_trunc, constants=frozenset({0}), increasing=True),
     "trunc": Function(fixed(DATE, DATE, STRING), _trunc, constants=_SECOND, increasing=True),
     "last_day": Function(fixed(DATE, DATE), _last_day, increasing=True),
     "date_add": Function(_add_days_signature, _date_add),
     "date_sub": Function(_add_days_signature, _date_sub),
     "datediff": Function(fixed(INTEGER, DATE, DATE), _date_diff),
+    "unix_timestamp": Function(fixed(LONG, TIMESTAMP), _unix_timestamp, increasing=True),
     "unix_date": Function(fixed(INTEGER, DATE), _unix_date, increasing=True),
     "unix_micros": Function(fixed(LONG, TIMESTAMP), _unix_micros, increasing=True),
     "unix_millis": Function(fixed(LONG, TIMESTAMP), _whole_part(1_000), increasing=True),

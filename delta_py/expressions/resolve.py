@@ -8,13 +8,14 @@ computed. A cast of a column beside a constant that the column's own type can ex
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterable, Sequence
 
 import pyarrow as pa
 
 from delta_py.errors import ExpressionError
 from delta_py.expressions import coercion
-from delta_py.expressions.casts import cast_values, check_cast
+from delta_py.expressions.casts import cast_can_fail, cast_values, check_cast
 from delta_py.expressions.coercion import is_atomic, is_integral
 from delta_py.expressions.failures import mismatch, not_supported, wrong_argument_count
 from delta_py.expressions.function_types import same_type
@@ -55,6 +56,7 @@ from delta_py.protocol.char_types import char_type_at
 from delta_py.protocol.schema import (
     BOOLEAN,
     DATE,
+    LONG,
     STRING,
     TIMESTAMP,
     TIMESTAMP_NTZ,
@@ -69,7 +71,13 @@ from delta_py.protocol.schema import (
 )
 
 _FLIPPED = {"=": "=", "<=>": "<=>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
-_CLOCK_FIELDS = frozenset({"hour", "minute", "second"})
+# Functions whose first argument is asked for its wall clock in the session's time zone.
+_CLOCK_FIELDS = frozenset({"hour", "minute", "second", "date_format"})
+_SECONDS_PATTERN = "yyyy-MM-dd HH:mm:ss"
+_RESOLVED_HERE = (
+    *("coalesce", "nvl", "ifnull", "nvl2", "nullif", "if", "greatest", "least", "isnull", "isnotnull", "struct", "typeof"),
+    *("to_date", "to_timestamp", "try_to_timestamp", "unix_timestamp", "from_unixtime", "like", "position"),
+)
 
 
 def resolve(expression: Expression, schema: StructType, session_timezone: str = "UTC") -> Node:
@@ -178,7 +186,7 @@ class _Resolver:
     def _computed(self, node: Node, *, strict: bool = False) -> Node:
         """The node as a literal where it is a cast or call of literals only."""
         children = node.children
-        if not children or not all(is_constant(child) for child in children):
+        if not children or not all(is_constant(child) for child in children) or not is_atomic(node.data_type):
             return node
         try:
             value = compute(node)
@@ -291,6 +299,23 @@ class _Resolver:
                 return self._equal_to_any(arguments[0], arguments[1:])
             case "is_condition":  # `x IS TRUE`: x must be a condition, and stays as it is
                 return self.condition(arguments[0], "IS TRUE")
+            case "try_cast":
+                return self._try_cast(arguments[0], arguments[1].data_type)
+            case "typeof":
+                _count(name, arguments, 1, 1)
+                return literal_node(Literal(type_name(arguments[0].data_type), STRING))
+            case "element" | "get_field" if len(arguments) == 2 and isinstance(arguments[0].data_type, StructType):
+                return self._field_of(arguments[0], arguments[1])
+            case "struct":
+                return self._struct(arguments)
+            case "position":
+                _count(name, arguments, 2, 2)
+                return self._function("locate", arguments)
+            case "like":
+                _count(name, arguments, 2, 2)
+                return self._like(arguments[0], arguments[1])
+            case "to_timestamp" | "try_to_timestamp" | "to_date" | "unix_timestamp" | "to_unix_timestamp" | "from_unixtime":
+                return self._time_conversion(name, arguments)
             case "concat" if not arguments:
                 return literal_node(Literal("", STRING))
             case "+" | "-" if any(argument.data_type in (DATE, TIMESTAMP, TIMESTAMP_NTZ) for argument in arguments):
@@ -330,6 +355,63 @@ class _Resolver:
         parts = [self._cast_if_needed(a, BOOLEAN if c else found) for a, c in zip(arguments, is_condition, strict=True)]
         return call_node(name, found, tuple(parts))
 
+    # ------------------------------------------------------------ nested values
+
+    def _field_of(self, struct: Node, name: Node) -> Node:
+        if isinstance(struct.expression, Column) and is_constant(name) and isinstance(constant_value(name), str):
+            return self._column((*struct.expression.path, constant_value(name)))
+        return self._function("get_field", [struct, name])
+
+    def _struct(self, arguments: Sequence[Node]) -> Node:
+        """struct(a, b): fields are called by their columns, or col1, col2, ... by their places."""
+        parts: list[Node] = []
+        for place, argument in enumerate(arguments):
+            named = argument.expression.path[-1] if isinstance(argument.expression, Column) else f"col{place + 1}"
+            parts += [literal_node(Literal(named, STRING)), argument]
+        return self._function("named_struct", parts)
+
+    # ------------------------------------------------------------ what becomes another expression
+
+    def _try_cast(self, node: Node, target: DataType) -> Node:
+        check_cast(node.data_type, target)
+        if node.data_type == target or not cast_can_fail(node.data_type, target):
+            return self.cast(node, target, explicit=True)
+        if TIMESTAMP in (node.data_type, target) and not self._in_utc:
+            raise not_supported(f"try_cast to or from timestamp in the time zone {self._zone}", "Use a session in UTC.")
+        return call_node("try_cast", target, (node, literal_node(Literal(None, target))))
+
+    def _like(self, operand: Node, pattern: Node) -> Node:
+        text = self.cast(operand, STRING)
+        if not is_constant(pattern) or not isinstance(constant_value(pattern), str):
+            raise not_supported("LIKE with a pattern that is not a constant text", "Give it a constant.")
+        check_pattern("like", constant_value(pattern))
+        return Node(StringMatch("like", text.expression, constant_value(pattern)), BOOLEAN, (text,), text.can_fail)
+
+    def _time_conversion(self, name: str, arguments: list[Node]) -> Node:
+        """Functions between text, numbers and times, perhaps with a pattern."""
+        _count(name, arguments, 1, 2)
+        first, *pattern = arguments
+        if name == "from_unixtime":
+            shown = pattern or [literal_node(Literal(_SECONDS_PATTERN, STRING))]
+            return self._function("date_format", [self._function("timestamp_seconds", [self.cast(first, LONG)]), *shown])
+        if name in ("unix_timestamp", "to_unix_timestamp"):
+            default = [literal_node(Literal(_SECONDS_PATTERN, STRING))]
+            moment = self._moment("to_timestamp", first, pattern or default)
+            return self._function("unix_timestamp", [moment])
+        if name == "to_date":
+            if pattern and first.data_type == STRING:
+                return self._function("parse_date", arguments)
+            return self.cast(first, DATE, explicit=True)
+        return self._moment(name, first, pattern)
+
+    def _moment(self, name: str, first: Node, pattern: list[Node]) -> Node:
+        if not pattern or first.data_type != STRING:
+            return self._try_cast(first, TIMESTAMP) if name.startswith("try_") else self.cast(first, TIMESTAMP, explicit=True)
+        parsed = self._function("try_parse_timestamp" if name.startswith("try_") else "parse_timestamp", [first, *pattern])
+        if self._in_utc:
+            return parsed
+        return self._computed(call_node("to_utc_timestamp", TIMESTAMP, (parsed, literal_node(Literal(self._zone, STRING)))))
+
     def _date_arithmetic(self, name: str, arguments: list[Node]) -> Node:
         types = [argument.data_type for argument in arguments]
         if len(arguments) == 2 and types[0] == DATE and coercion.is_integral(types[1]):
@@ -343,7 +425,7 @@ class _Resolver:
     def _function(self, name: str, arguments: Sequence[Node]) -> Node:
         function = FUNCTIONS.get(name)
         if function is None:
-            raise not_supported(f"The function {name}")
+            raise _unknown_function(name)
         signature = function.signature(name, [operand_of(argument) for argument in arguments])
         for place in function.constants:
             if place < len(arguments) and not is_constant(arguments[place]):
@@ -359,7 +441,11 @@ class _Resolver:
         """Functions of the wall clock, asked in the session's time zone."""
         zone = literal_node(Literal(self._zone, STRING))
         if name in _CLOCK_FIELDS:
-            return call_node(name, result, (self._computed(call_node("from_utc_timestamp", TIMESTAMP, (children[0], zone))),))
+            local = self._computed(call_node("from_utc_timestamp", TIMESTAMP, (children[0], zone)))
+            return call_node(name, result, (local, *children[1:]))
+        if name == "months_between" and len(children) < 4:
+            rounds = children[2] if len(children) == 3 else literal_node(Literal(True, BOOLEAN))
+            return call_node(name, result, (*children[:2], rounds, zone))
         if name != "date_trunc":
             return call_node(name, result, children)
         unit = unit_of(constant_value(children[0]))
@@ -370,6 +456,12 @@ class _Resolver:
         local = self._computed(call_node("from_utc_timestamp", TIMESTAMP, (children[1], zone)))
         truncated = self._computed(call_node(name, TIMESTAMP, (children[0], local)))
         return call_node("to_utc_timestamp", TIMESTAMP, (truncated, zone))
+
+
+def _unknown_function(name: str) -> ExpressionError:
+    near = difflib.get_close_matches(name, [*FUNCTIONS, *ALIASES, *_RESOLVED_HERE], 1)
+    hint = f" Did you mean {near[0]}?" if near else ""
+    return not_supported(f"The function {name[:60]}", f"It cannot be evaluated exactly as Spark does.{hint}")
 
 
 def _count(name: str, arguments: Sequence[Node], least: int, most: int | None) -> None:

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_py.expressions.coercion import INTEGRAL_RANGE
-from delta_py.expressions.failures import invalid_input, not_supported
+from delta_py.expressions.failures import BadRows, invalid_input, not_supported
 from delta_py.expressions.zones import INSTANT, WALL_CLOCK, offset_seconds, region, to_instants
 from delta_py.protocol.schema import BOOLEAN, DATE, TIMESTAMP, TIMESTAMP_NTZ, DataType, to_arrow_type
 
@@ -43,7 +43,7 @@ def trimmed(texts: Any) -> Any:
 def _refuse(bad: Any, texts: Any, target: DataType) -> None:
     found = pc.and_(bad, pc.is_valid(texts)).fill_null(False)
     if found.true_count:
-        raise invalid_input(texts.filter(found)[0].as_py(), target)
+        raise invalid_input(texts.filter(found)[0].as_py(), target) from BadRows(found)
 
 
 def _refuse_unlike(pattern: str, stripped: Any, texts: Any, target: DataType) -> None:
@@ -188,11 +188,16 @@ def _days(parts: Any) -> tuple[_Int64, np.ndarray[Any, np.dtype[np.bool_]]]:
     month_exists = (month >= 1) & (month <= 12)
     length = lengths[np.where(month_exists, month, 0)] + (leap & (month == 2))
     valid = month_exists & (day >= 1) & (day <= length)
+    return days_of(year, month, day), valid
+
+
+def days_of(year: _Int64, month: _Int64, day: _Int64) -> _Int64:
+    """Days since 1970-01-01 of days that exist."""
     # Years begin in March here, so that the leap day is a year's last.
     march_year = year - (month <= 2)
     day_of_year = (153 * ((month + 9) % 12) + 2) // 5 + day - 1
-    days = march_year * 365 + march_year // 4 - march_year // 100 + march_year // 400 + day_of_year - 719_468
-    return days, valid
+    found: _Int64 = march_year * 365 + march_year // 4 - march_year // 100 + march_year // 400 + day_of_year - 719_468
+    return found
 
 
 def _masked(numbers: _Int64, texts: Any) -> Any:

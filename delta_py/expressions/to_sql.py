@@ -134,6 +134,14 @@ def _call(name: str, arguments: tuple[Expression, ...]) -> str:
         parts = [f"WHEN {to_sql(arguments[2 * i])} THEN {to_sql(arguments[2 * i + 1])}" for i in range(pairs)]
         rest = [f"ELSE {to_sql(arguments[-1])}"] if len(arguments) % 2 else []
         return " ".join(["CASE", *parts, *rest, "END"])
+    if name == "try_cast" and isinstance(arguments[1], Literal):
+        return f"try_cast({to_sql(arguments[0])} AS {type_name(arguments[1].data_type)})"
+    if name == "~":
+        return f"~ ({to_sql(arguments[0])})"
+    if name == "element":
+        return f"{_operand(arguments[0])}[{to_sql(arguments[1])}]"
+    if name == "get_field" and isinstance(arguments[1], Literal):
+        return f"{_operand(arguments[0])}.{_name(str(arguments[1].value))}"
     if name in ("trim", "ltrim", "rtrim") and len(arguments) == 2:
         side = {"trim": "BOTH", "ltrim": "LEADING", "rtrim": "TRAILING"}[name]
         return f"trim({side} {to_sql(arguments[1])} FROM {to_sql(arguments[0])})"

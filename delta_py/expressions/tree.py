@@ -136,26 +136,31 @@ def conjunction(parts: tuple[Expression, ...]) -> Expression:
 
 def transform_columns(expression: Expression, change: Callable[[tuple[str, ...]], Expression]) -> Expression:
     """The expression with every column replaced by what `change` makes of its path."""
+    if isinstance(expression, Column):
+        return change(expression.path)
+    return map_children(expression, lambda child: transform_columns(child, change))
+
+
+def map_children(expression: Expression, change: Callable[[Expression], Expression]) -> Expression:
+    """The same node over changed children; the options of IN, which are constants, stay."""
     match expression:
-        case Column(path):
-            return change(path)
-        case Literal():
+        case Column() | Literal():
             return expression
         case Comparison(op, left, right):
-            return Comparison(op, transform_columns(left, change), transform_columns(right, change))
+            return Comparison(op, change(left), change(right))
         case In(operand, options):
-            return In(transform_columns(operand, change), options)
+            return In(change(operand), options)
         case IsNull(operand):
-            return IsNull(transform_columns(operand, change))
+            return IsNull(change(operand))
         case Not(operand):
-            return Not(transform_columns(operand, change))
+            return Not(change(operand))
         case StringMatch(kind, operand, pattern):
-            return StringMatch(kind, transform_columns(operand, change), pattern)
+            return StringMatch(kind, change(operand), pattern)
         case Cast(operand, data_type):
-            return Cast(transform_columns(operand, change), data_type)
+            return Cast(change(operand), data_type)
         case And(operands):
-            return And(tuple(transform_columns(part, change) for part in operands))
+            return And(tuple(change(part) for part in operands))
         case Or(operands):
-            return Or(tuple(transform_columns(part, change) for part in operands))
+            return Or(tuple(change(part) for part in operands))
         case Call(name, arguments):
-            return Call(name, tuple(transform_columns(part, change) for part in arguments))
+            return Call(name, tuple(change(part) for part in arguments))

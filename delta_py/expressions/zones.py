@@ -7,16 +7,21 @@ in a gap moves on by the gap's length, one in an overlap means the earlier insta
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_py.errors import ExpressionError
+from delta_py.expressions.late_zones import FIRST_LATE_MICROS, late_offsets
 
 INSTANT = pa.timestamp("us", tz="UTC")
 WALL_CLOCK = pa.timestamp("us")
+
+_Int64 = np.ndarray[Any, np.dtype[np.int64]]
 
 _OFFSET = re.compile(r"(?:UTC|GMT|UT)?([+-])(\d{1,2})(?::?(\d{1,2}))?(?::?(\d{2}))?", re.ASCII)
 _MAX_OFFSET_SECONDS = 18 * 3600
@@ -107,7 +112,8 @@ def to_wall_clock(instants: Any, zone: str) -> Any:
     offset = offset_seconds(zone)
     if offset is not None:
         return _shift(instants, offset, WALL_CLOCK)
-    return pc.local_timestamp(instants.cast(pa.timestamp("us", tz=region(zone))))
+    found = pc.local_timestamp(instants.cast(pa.timestamp("us", tz=region(zone))))
+    return _with_late(found, instants, lambda late: late + late_offsets(late, region(zone), local=False))
 
 
 def to_instants(wall_clocks: Any, zone: str) -> Any:
@@ -117,7 +123,18 @@ def to_instants(wall_clocks: Any, zone: str) -> Any:
     before = pc.assume_timezone(wall_clocks, region(zone), ambiguous="earliest", nonexistent="earliest")
     # In a gap `before` is the last instant before it; its own offset is the one that java.time goes on with.
     offset_then = pc.subtract(pc.local_timestamp(before).cast(pa.int64()), before.cast(pa.int64()))
-    return pc.subtract(wall_clocks.cast(pa.int64()), offset_then).cast(INSTANT)
+    found = pc.subtract(wall_clocks.cast(pa.int64()), offset_then).cast(INSTANT)
+    return _with_late(found, wall_clocks, lambda late: late - late_offsets(late, region(zone), local=True))
+
+
+def _with_late(found: Any, times: Any, change: Callable[[_Int64], _Int64]) -> Any:
+    """`found`, and for times from 2037 on what `change` makes of them: there Arrow no longer changes the clocks."""
+    micros = times.cast(pa.int64())
+    late = pc.fill_null(pc.greater_equal(micros, FIRST_LATE_MICROS), False)
+    if not pc.any(late).as_py():
+        return found
+    changed = pa.array(change(micros.filter(late).to_numpy(zero_copy_only=False))).cast(found.type)
+    return pc.replace_with_mask(found, late, changed)
 
 
 def _shift(values: Any, seconds: int, target: pa.DataType) -> Any:

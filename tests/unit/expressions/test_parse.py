@@ -48,6 +48,9 @@ SCHEMA = StructType(
         StructField("two words", INTEGER),
         StructField("tick`ed", INTEGER),
         StructField("date", STRING),
+        StructField("as", INTEGER),
+        StructField("end", INTEGER),
+        StructField("order", INTEGER),
         StructField("tags", ArrayType(STRING)),
         StructField("code", STRING, metadata={"__CHAR_VARCHAR_TYPE_STRING": "char(5)"}),
         StructField("lower", STRING, metadata={"__COLLATIONS": {"lower": "spark.UTF8_LCASE"}}),
@@ -208,6 +211,9 @@ def test_cast_of_timestamp_to_date_happens_in_the_sessions_zone() -> None:
         ("`tick``ed`", ("tick`ed",)),
         ("date", ("date",)),
         ("DATE", ("date",)),
+        ("as", ("as",)),
+        ("END", ("end",)),
+        ("order", ("order",)),
     ],
 )
 def test_column_is_found_ignoring_case_and_keeps_the_schemas_spelling(sql: str, path: tuple[str, ...]) -> None:
@@ -271,6 +277,8 @@ def test_unknown_column_is_refused_by_name(sql: str) -> None:
         ("!y and y", "(not y) and y"),
         ("i -1 = 2", "i - (1) = 2"),
         ("-1::string = '-1'", "cast(-1 as string) = '-1'"),
+        ("case when as is null then end else 1 end = 1", "case when `as` is null then `end` else 1 end = 1"),
+        ("trim(both from s) = 'a'", "trim(s) = 'a'"),
         ("i % 2 * 3 = 1", "((i % 2) * 3) = 1"),
         ("case when i = 1 then 2 end + 1 = 3", "(case when i = 1 then 2 end) + 1 = 3"),
         ("i = 1 -- a\n and y", "i = 1 and y"),

@@ -1,0 +1,46 @@
+"""Expressions whose value depends on when they are evaluated: `current_timestamp()`, `current_date()` and the like.
+
+They are given one time for a whole write, and then are constants. CHECK constraints and generated columns may not have
+them; defaults of columns may.
+"""
+
+from __future__ import annotations
+
+import datetime
+
+import pyarrow as pa
+
+from delta_py.expressions.casts import cast_values
+from delta_py.expressions.tree import Call, Expression, Literal, children, map_children
+from delta_py.expressions.zones import INSTANT, to_wall_clock
+from delta_py.protocol.schema import DATE, STRING, TIMESTAMP, TIMESTAMP_NTZ
+
+CLOCK_FUNCTIONS = frozenset({"current_timestamp", "current_date", "current_timezone", "localtimestamp"})
+
+
+def is_deterministic(expression: Expression) -> bool:
+    """Whether the expression gives the same value for the same row whenever it is evaluated."""
+    if isinstance(expression, Call) and expression.name in CLOCK_FUNCTIONS:
+        return False
+    return all(is_deterministic(child) for child in children(expression))
+
+
+def at_time(expression: Expression, now: datetime.datetime, session_timezone: str = "UTC") -> Expression:
+    """The expression with the clock's functions replaced by their values at `now`, which is aware of its zone.
+
+    Dates and wall clocks are those of session_timezone. Done once for a whole write, every row gets the same time.
+    """
+    if isinstance(expression, Call) and expression.name in CLOCK_FUNCTIONS:
+        return _value(expression.name, now.astimezone(datetime.UTC), session_timezone)
+    return map_children(expression, lambda child: at_time(child, now, session_timezone))
+
+
+def _value(name: str, now: datetime.datetime, zone: str) -> Literal:
+    if name == "current_timezone":
+        return Literal(zone, STRING)
+    if name == "current_timestamp":
+        return Literal(now, TIMESTAMP)
+    wall_clock = to_wall_clock(pa.array([now], INSTANT), zone)
+    if name == "localtimestamp":
+        return Literal(wall_clock[0].as_py(), TIMESTAMP_NTZ)
+    return Literal(cast_values(wall_clock, TIMESTAMP_NTZ, DATE)[0].as_py(), DATE)

@@ -1,0 +1,340 @@
+"""Spark's grammar of expressions for sqlglot: SQL text -> sqlglot's syntax tree. Imported only when SQL text is parsed.
+
+sqlglot's own Spark dialect reads much that Spark refuses, turns functions into its own, and differs in the precedence of
+operators. Here only Spark's words are keywords (so that every other word may name a column), every function comes as
+`exp.Anonymous` with its arguments as written, literals keep their text, and the operators bind as in Spark's grammar:
+OR, AND, NOT, predicates (BETWEEN, IN, LIKE, IS), comparisons, `|`, `^`, `&`, shifts, `+ - ||`, `* / % DIV`, signs, `::`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import reduce
+from typing import Any
+
+from sqlglot import exp
+from sqlglot.dialects.spark import Spark
+from sqlglot.errors import ParseError, TokenError
+from sqlglot.parsers.spark import SparkParser
+from sqlglot.tokenizer_core import Token, TokenType
+
+from delta_py.errors import ExpressionError
+from delta_py.expressions import literals
+from delta_py.expressions.failures import not_an_expression, not_supported
+
+_Binary = Mapping[TokenType, type[exp.Expression]]
+
+_TYPES = {
+    **{"TINYINT": TokenType.TINYINT, "BYTE": TokenType.TINYINT, "SMALLINT": TokenType.SMALLINT, "SHORT": TokenType.SMALLINT},
+    **{"INT": TokenType.INT, "INTEGER": TokenType.INT, "BIGINT": TokenType.BIGINT, "LONG": TokenType.BIGINT},
+    **{"FLOAT": TokenType.FLOAT, "REAL": TokenType.FLOAT, "DOUBLE": TokenType.DOUBLE, "BOOLEAN": TokenType.BOOLEAN},
+    **{"DECIMAL": TokenType.DECIMAL, "DEC": TokenType.DECIMAL, "NUMERIC": TokenType.DECIMAL, "BINARY": TokenType.BINARY},
+    **{"STRING": TokenType.TEXT, "CHAR": TokenType.CHAR, "CHARACTER": TokenType.CHAR, "VARCHAR": TokenType.VARCHAR},
+    **{"DATE": TokenType.DATE, "TIMESTAMP": TokenType.TIMESTAMPTZ, "TIMESTAMP_LTZ": TokenType.TIMESTAMPLTZ},
+    **{"TIMESTAMP_NTZ": TokenType.TIMESTAMPNTZ},
+    **{"ARRAY": TokenType.ARRAY, "MAP": TokenType.MAP, "STRUCT": TokenType.STRUCT, "VARIANT": TokenType.VARIANT},
+}
+_WORDS = {
+    **{"AND": TokenType.AND, "OR": TokenType.OR, "NOT": TokenType.NOT, "IN": TokenType.IN, "IS": TokenType.IS},
+    **{"BETWEEN": TokenType.BETWEEN, "LIKE": TokenType.LIKE, "ILIKE": TokenType.ILIKE, "ESCAPE": TokenType.ESCAPE},
+    **{"RLIKE": TokenType.RLIKE, "REGEXP": TokenType.RLIKE, "DIV": TokenType.DIV, "AS": TokenType.ALIAS},
+    **{"NULL": TokenType.NULL, "TRUE": TokenType.TRUE, "FALSE": TokenType.FALSE, "CASE": TokenType.CASE},
+    **{"WHEN": TokenType.WHEN, "THEN": TokenType.THEN, "ELSE": TokenType.ELSE, "END": TokenType.END},
+    **{"DISTINCT": TokenType.DISTINCT, "FROM": TokenType.FROM, "FOR": TokenType.FOR},
+}
+_SYMBOLS = {
+    **{"==": TokenType.EQ, "<=>": TokenType.NULLSAFE_EQ, "<>": TokenType.NEQ, "!=": TokenType.NEQ},
+    **{"<=": TokenType.LTE, ">=": TokenType.GTE, "!>": TokenType.LTE, "!<": TokenType.GTE},
+    **{"||": TokenType.DPIPE, "::": TokenType.DCOLON, "->": TokenType.ARROW, "=>": TokenType.FARROW},
+}
+# A word right before a text that makes it a value of another type.
+_LITERAL_PREFIXES = frozenset({"DATE", "TIMESTAMP", "TIMESTAMP_LTZ", "TIMESTAMP_NTZ", "X"})
+_OPENING = frozenset({TokenType.L_PAREN, TokenType.L_BRACKET})
+_CLOSING = frozenset({TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.COMMA})
+_WORD_TOKENS = frozenset({TokenType.VAR, *_TYPES.values(), *_WORDS.values()})
+
+_COMPARISONS: _Binary = {
+    **{TokenType.EQ: exp.EQ, TokenType.NEQ: exp.NEQ, TokenType.NULLSAFE_EQ: exp.NullSafeEQ},
+    **{TokenType.LT: exp.LT, TokenType.LTE: exp.LTE, TokenType.GT: exp.GT, TokenType.GTE: exp.GTE},
+}
+_SUMS: _Binary = {TokenType.PLUS: exp.Add, TokenType.DASH: exp.Sub, TokenType.DPIPE: exp.DPipe}
+_PRODUCTS: _Binary = {
+    **{TokenType.STAR: exp.Mul, TokenType.SLASH: exp.Div, TokenType.MOD: exp.Mod, TokenType.DIV: exp.IntDiv},
+}
+
+
+def syntax_tree(sql: str) -> exp.Expression:
+    """The whole text as one expression. Raises ExpressionError: PARSE_SYNTAX_ERROR naming the place, or what is not
+    supported by its name."""
+    dialect = SparkExpressions()
+    try:
+        tokens = _mended(sql, dialect.tokenize(sql))
+        found = dialect.parser(error_message_context=len(sql)).parse_into(exp.Condition, tokens, sql)
+    except TokenError as error:
+        raise not_an_expression(sql, str(error).rpartition(": ")[2][:200] or "a text or comment is not closed") from error
+    except ParseError as error:
+        raise _unexpected(sql, error) from error
+    if len(found) != 1 or not isinstance(found[0], exp.Expression):
+        raise not_an_expression(sql, "it holds no expression" if not found or found[0] is None else "it holds several")
+    return found[0]
+
+
+def _unexpected(sql: str, error: ParseError) -> ExpressionError:
+    details = error.errors[0] if error.errors else {}
+    word, place = str(details.get("highlight") or ""), len(str(details.get("start_context") or "")) + 1
+    if not word or place > len(sql) or details.get("description", "").startswith("Required argument"):
+        return not_an_expression(sql, "it ends too early, or an operand is missing")
+    return not_an_expression(sql, f"{word[:40]!r} at character {place} is not expected")
+
+
+# ---------------------------------------------------------------- tokens
+
+
+def _mended(sql: str, tokens: list[Token]) -> list[Token]:
+    """The tokens with literals as Spark reads them: escapes of texts undone, neighbouring texts joined, numbers with their
+    suffixes as written. Raises ExpressionError for what sqlglot passes over and Spark does not."""
+    result: list[Token] = []
+    end = 0  # of the text before the next token
+    for token in tokens:
+        if token.start < end:
+            if token.end >= end:
+                raise not_an_expression(sql, f"it cannot be read from character {token.start + 1} on")
+            continue
+        _check_gap(sql, sql[end : token.start])
+        end = token.end + 1
+        if token.token_type in (TokenType.STRING, TokenType.RAW_STRING):
+            token, end = _text(sql, token)
+            if result and result[-1].token_type == TokenType.STRING:
+                before = result.pop()
+                token = _replaced(before, TokenType.STRING, before.text + token.text)
+        elif (found := literals.NUMBER.match(sql, token.start)) and not (sql[token.start] == "." and _ends_operand(result)):
+            end = found.end()
+            token = _replaced(token, TokenType.NUMBER, found.group())
+        _check(sql, token, result[-1] if result else None)
+        result.append(token)
+    _check_gap(sql, sql[end:])
+    return result
+
+
+def _text(sql: str, token: Token) -> tuple[Token, int]:
+    found = literals.TEXT.match(sql, token.start)
+    if found is None:
+        raise not_an_expression(sql, f"the text at character {token.start + 1} cannot be read")
+    return _replaced(token, TokenType.STRING, literals.text(sql, found.group())), found.end()
+
+
+def _replaced(token: Token, token_type: TokenType, text: str) -> Token:
+    return Token(token_type, text, token.line, token.col, token.start, token.end)
+
+
+def _ends_operand(tokens: list[Token]) -> bool:
+    ends = (TokenType.VAR, TokenType.IDENTIFIER, TokenType.R_PAREN, TokenType.R_BRACKET)
+    return bool(tokens) and tokens[-1].token_type in ends
+
+
+def _check_gap(sql: str, gap: str) -> None:
+    """Between tokens there are blanks and comments; sqlglot takes more for a comment than Spark does."""
+    if "{#" in gap or "/*+" in gap:
+        raise not_an_expression(sql, "it holds a hint or a template")
+    if "--" in gap and "\\\n" in gap:
+        raise not_an_expression(sql, "a comment goes on after a backslash at the end of its line")
+
+
+def _check(sql: str, token: Token, before: Token | None) -> None:
+    kind = token.token_type
+    if before is not None and before.token_type == TokenType.L_PAREN and token.text.upper() in ("SELECT", "WITH"):
+        raise not_supported("A subquery")
+    opened = before is None or before.token_type in (*_OPENING, TokenType.COMMA)
+    is_empty_item = kind in _CLOSING and opened and not (kind == TokenType.R_PAREN and before and before.text == "(")
+    if kind in (TokenType.SEMICOLON, TokenType.NATIONAL_STRING) or is_empty_item:
+        raise not_an_expression(sql, f"{token.text[:40]!r} at character {token.start + 1} is not expected")
+
+
+# ---------------------------------------------------------------- grammar
+
+
+_KEYWORDS = {**_TYPES, **_WORDS, **_SYMBOLS}
+_NONE: dict[Any, Any] = {}
+_FUNCTION_PARSERS = {
+    **{name: SparkParser.FUNCTION_PARSERS[name] for name in ("CAST", "TRY_CAST", "EXTRACT", "POSITION", "SUBSTRING", "TRIM")},
+    "SUBSTR": SparkParser.FUNCTION_PARSERS["SUBSTRING"],
+}
+_COLUMN_OPERATORS = {kind: SparkParser.COLUMN_OPERATORS[kind] for kind in (TokenType.DOT, TokenType.DCOLON)}
+_LITERALS = (TokenType.STRING, TokenType.NUMBER, TokenType.NULL, TokenType.TRUE, TokenType.FALSE, TokenType.STAR)
+_PRIMARIES = {kind: SparkParser.PRIMARY_PARSERS[kind] for kind in _LITERALS}
+# Words that may also name a column, where an operand stands.
+_NAMES = {
+    *(TokenType.VAR, *_TYPES.values(), TokenType.ALIAS, TokenType.ESCAPE, TokenType.DIV, TokenType.FOR, TokenType.END),
+    *(TokenType.WHEN, TokenType.THEN, TokenType.ELSE, TokenType.IS, TokenType.BETWEEN, TokenType.RLIKE),
+    *(TokenType.LIKE, TokenType.ILIKE),
+}
+_FUNCTION_NAMES = {*_NAMES, TokenType.IDENTIFIER, TokenType.LIKE, TokenType.ILIKE, TokenType.RLIKE}
+_BRACKETS = frozenset({TokenType.L_BRACKET})
+_CASE: dict[str, Callable[[Any], Any]] = {"CASE": lambda self: self._case()}
+
+
+class _Parser(SparkParser):
+    STRICT_CAST = True
+    FUNCTIONS = _NONE
+    NO_PAREN_FUNCTIONS = _NONE
+    NO_PAREN_FUNCTION_PARSERS = _CASE
+    FUNCTION_PARSERS = _FUNCTION_PARSERS
+    COLUMN_OPERATORS = _COLUMN_OPERATORS
+    BRACKETS = _BRACKETS
+    ARRAY_CONSTRUCTORS = _NONE
+    PRIMARY_PARSERS = _PRIMARIES
+    PLACEHOLDER_PARSERS = _NONE
+    ID_VAR_TOKENS = _NAMES
+    FUNC_TOKENS = _FUNCTION_NAMES
+
+    # ---------------------------------------------------------------- logic and predicates
+
+    def _parse_conjunction(self) -> Any:
+        return self._chain(self._negation, {TokenType.AND: exp.And})
+
+    def _chain(self, operand: Callable[[], Any], operators: _Binary) -> Any:
+        left = operand()
+        while self._match_set(operators):
+            left = self.expression(operators[self._prev.token_type](this=left, expression=operand()))
+        return left
+
+    def _negation(self) -> Any:
+        if self._match(TokenType.NOT):
+            return self.expression(exp.Not(this=self._negation()))
+        return self._parse_range()
+
+    def _parse_range(self, this: Any = None, parse_is: bool = False) -> Any:
+        operand = this or self._parse_comparison()
+        if self._match(TokenType.IS):
+            return self._is(operand)
+        negated = self._match(TokenType.NOT)
+        if self._match(TokenType.BETWEEN):
+            found = self._between(operand)
+        elif self._match(TokenType.IN):
+            if not self._match(TokenType.L_PAREN, advance=False):
+                self.raise_error("Expecting (")
+            found = self._parse_in(operand)
+        elif self._match_set((TokenType.LIKE, TokenType.ILIKE)):
+            return self._pattern(exp.Like if self._prev.token_type == TokenType.LIKE else exp.ILike, operand, negated)
+        elif self._match(TokenType.RLIKE):
+            found = self.expression(exp.RegexpLike(this=operand, expression=self._parse_comparison()))
+        else:
+            if negated:
+                self.raise_error("Expecting a predicate")
+            return operand
+        return self.expression(exp.Not(this=found)) if negated else found
+
+    def _is(self, operand: Any) -> Any:
+        negated = self._match(TokenType.NOT)
+        if self._match(TokenType.DISTINCT):
+            if not self._match(TokenType.FROM):
+                self.raise_error("Expecting FROM")
+            found: Any = self.expression(exp.NullSafeEQ(this=operand, expression=self._parse_comparison()))
+            negated = not negated
+        elif self._match_set((TokenType.NULL, TokenType.TRUE, TokenType.FALSE)) or self._match_texts(("UNKNOWN",)):
+            found = self.expression(exp.Is(this=operand, expression=exp.Var(this=self._prev.text.upper())))
+        else:
+            self.raise_error("Expecting NULL")
+        return self.expression(exp.Not(this=found)) if negated else found
+
+    def _between(self, operand: Any) -> Any:
+        low = self._parse_comparison()
+        if not self._match(TokenType.AND):
+            self.raise_error("Expecting AND")
+        return self.expression(exp.Between(this=operand, low=low, high=self._parse_comparison()))
+
+    def _pattern(self, kind: type[exp.Expression], operand: Any, negated: Any) -> Any:
+        """LIKE and ILIKE; with ANY or SOME an OR, with ALL an AND of the matches, each negated by NOT."""
+        if not (self._next.token_type == TokenType.L_PAREN and self._match_texts(("ANY", "SOME", "ALL"))):
+            found = self._parse_escape(self.expression(kind(this=operand, expression=self._parse_comparison())))
+            return self.expression(exp.Not(this=found)) if negated else found
+        connective = exp.And if self._prev.text.upper() == "ALL" else exp.Or
+        patterns = self._parse_wrapped(lambda: self._parse_csv(self._parse_comparison))
+        matches = [kind(this=operand.copy(), expression=pattern) for pattern in patterns]
+        parts = [exp.Not(this=match) if negated else match for match in matches]
+        return exp.Paren(this=reduce(lambda left, right: connective(this=left, expression=right), parts))
+
+    # ---------------------------------------------------------------- values
+
+    def _parse_equality(self, parse_is: bool = True) -> Any:
+        return self._negation()
+
+    def _parse_comparison(self, this: Any = None) -> Any:
+        return self._chain(self._parse_bitwise, _COMPARISONS)
+
+    def _parse_bitwise(self) -> Any:
+        return self._chain(self._xor, {TokenType.PIPE: exp.BitwiseOr})
+
+    def _xor(self) -> Any:
+        return self._chain(self._and, {TokenType.CARET: exp.BitwiseXor})
+
+    def _and(self) -> Any:
+        return self._chain(self._shift, {TokenType.AMP: exp.BitwiseAnd})
+
+    def _shift(self) -> Any:
+        left = self._parse_term()
+        while self._is_shift():
+            symbol = self._curr.token_type
+            self._advance(2)
+            if symbol == TokenType.GT and self._is_connected() and self._match(TokenType.GT):
+                left = self.expression(exp.Anonymous(this="shiftrightunsigned", expressions=[left, self._parse_term()]))
+                continue
+            kind = exp.BitwiseLeftShift if symbol == TokenType.LT else exp.BitwiseRightShift
+            left = self.expression(kind(this=left, expression=self._parse_term()))
+        return left
+
+    def _is_shift(self) -> bool:
+        same = self._curr.token_type in (TokenType.LT, TokenType.GT) and self._next.token_type == self._curr.token_type
+        return bool(same and self._curr.end + 1 == self._next.start)
+
+    def _parse_term(self, parse_mod: bool = True) -> Any:
+        return self._chain(self._parse_factor, _SUMS)
+
+    def _parse_factor(self, parse_mod: bool = True) -> Any:
+        return self._chain(self._parse_unary, _PRODUCTS)
+
+    def _parse_unary(self) -> Any:
+        if self._match(TokenType.DASH):
+            if self._match(TokenType.NUMBER):  # a literal with its sign: -2147483648 is an int
+                return self._parse_column_ops(exp.Literal(this="-" + self._prev.text, is_string=False))
+            return self.expression(exp.Neg(this=self._parse_unary()))
+        if self._match(TokenType.PLUS):
+            return self.expression(exp.Anonymous(this="positive", expressions=[self._parse_unary()]))
+        if self._match(TokenType.TILDE):
+            return self.expression(exp.BitwiseNot(this=self._parse_unary()))
+        return self._parse_type()
+
+    def _parse_type(self, parse_interval: bool = True, fallback_to_identifier: bool = False) -> Any:
+        word, following = self._curr.text.upper(), self._next.token_type
+        if self._curr.token_type in _WORD_TOKENS and following == TokenType.STRING and word in _LITERAL_PREFIXES:
+            self._advance(2)
+            literal = exp.Introducer(this=exp.Var(this=word), expression=exp.Literal.string(self._prev.text))
+            return self._parse_column_ops(literal)
+        if word == "INTERVAL" and following in (TokenType.STRING, TokenType.NUMBER, TokenType.DASH):
+            raise not_supported("INTERVAL")
+        return self._parse_column()
+
+    def _case(self) -> Any:
+        operand = None if self._match(TokenType.WHEN, advance=False) else self._parse_disjunction()
+        cases = []
+        while self._match(TokenType.WHEN):
+            condition = self._parse_disjunction()
+            if not self._match(TokenType.THEN):
+                self.raise_error("Expecting THEN")
+            cases.append(self.expression(exp.If(this=condition, true=self._parse_disjunction())))
+        default = self._parse_disjunction() if self._match(TokenType.ELSE) else None
+        if not cases or not self._match(TokenType.END):
+            self.raise_error("Expecting WHEN or END")
+        return self.expression(exp.Case(this=operand, ifs=cases, default=default))
+
+
+class SparkExpressions(Spark):
+    """Spark's expressions, and nothing else of its SQL."""
+
+    IDENTIFIERS_CAN_START_WITH_DIGIT = True
+    Parser = _Parser
+
+    class Tokenizer(Spark.Tokenizer):
+        KEYWORDS = _KEYWORDS
+        NUMERIC_LITERALS = _NONE
+        HEX_STRINGS = ()  # type: ignore[assignment]

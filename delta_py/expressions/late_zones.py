@@ -1,0 +1,98 @@
+"""Offsets of time zones from 2037 on, where compiled time zone data ends and a zone's last rule goes on for ever.
+
+Changes are looked up in Python's zoneinfo year by year to 2128 (a few zones have exceptions until 2087). The last rule
+depends on a year's calendar only: its length, and the weekday on which it begins. The 28 years to 2128 have all 14
+calendars, so every later year is like one of them.
+"""
+
+from __future__ import annotations
+
+import datetime
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from delta_py.errors import ExpressionError
+
+_Int64 = np.ndarray[Any, np.dtype[np.int64]]
+
+_FIRST_YEAR, _FIRST_OF_CYCLE, _LAST_YEAR = 2037, 2101, 2128
+_SECOND_MICROS = 1_000_000
+_DAY_SECONDS = 86_400
+FIRST_LATE_MICROS = 67 * 365 * 86_400_000_000 + 17 * 86_400_000_000  # 2037-01-01, with the 17 leap days since 1970
+
+
+def late_offsets(micros: _Int64, region: str, *, local: bool) -> _Int64:
+    """The offsets, in microseconds, at times from 2037 on: instants, or with `local` wall clocks (one in a gap has the
+    offset before it, one in an overlap the first). Raises ExpressionError for a region whose rules cannot be read."""
+    changes, thresholds, offsets = _rules(region)
+    seconds = micros // _SECOND_MICROS
+    # The year is that of UTC or of the wall clock; no rule changes the clocks at the turn of a year.
+    year = _years_of(seconds)
+    moved = seconds - (_start_of(year) - _start_of(_like(year)))
+    found: _Int64 = offsets[np.searchsorted(thresholds if local else changes, moved, side="right")] * _SECOND_MICROS
+    return found
+
+
+def _start_of(year: _Int64) -> _Int64:
+    """Seconds from 1970 to the first day of the year."""
+    before = year - 1
+    days = (year - 1970) * 365 + (before // 4 - before // 100 + before // 400) - (1969 // 4 - 1969 // 100 + 1969 // 400)
+    return np.asarray(days * _DAY_SECONDS)
+
+
+def _years_of(seconds: _Int64) -> _Int64:
+    year = 1970 + (seconds // _DAY_SECONDS * 400) // 146_097
+    year = np.where(seconds < _start_of(year), year - 1, year)
+    return np.where(seconds >= _start_of(year + 1), year + 1, year)
+
+
+def _like(year: _Int64) -> _Int64:
+    """A year to 2128 with the same rule: the year itself, or one of the last 28 with the same calendar."""
+    return np.where(year <= _LAST_YEAR, year, _calendar_table()[year % 400])
+
+
+@lru_cache(maxsize=1)
+def _calendar_table() -> _Int64:
+    known: dict[tuple[int, bool], int] = {}
+    for year in range(_FIRST_OF_CYCLE, _LAST_YEAR + 1):
+        known.setdefault(_calendar(year), year)
+    return np.array([known[_calendar(2000 + offset)] for offset in range(400)], np.int64)
+
+
+def _calendar(year: int) -> tuple[int, bool]:
+    return datetime.date(year, 1, 1).weekday(), year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
+
+
+@lru_cache(maxsize=64)
+def _rules(region: str) -> tuple[_Int64, _Int64, _Int64]:
+    """When the clocks change in 2037 to 2128 (seconds since 1970), the wall clocks from which the new offset holds, and the
+    offsets in seconds: one more than changes."""
+    import zoneinfo
+
+    try:
+        zone = zoneinfo.ZoneInfo(region)
+    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError) as error:
+        raise ExpressionError(
+            f"The rules of the time zone {region} after 2036 cannot be read. Install the package tzdata.", function=region
+        ) from error
+
+    def offset_at(second: int) -> int:
+        found = datetime.datetime.fromtimestamp(second, zone).utcoffset()
+        assert found is not None
+        return int(found.total_seconds())
+
+    first = int(_start_of(np.array(_FIRST_YEAR)))
+    last = int(_start_of(np.array(_LAST_YEAR + 1)))
+    changes, offsets = [], [offset_at(first - 1)]
+    for begin in range(first - 1, last, _DAY_SECONDS):
+        if offset_at(begin + _DAY_SECONDS) != offsets[-1]:
+            low, high = begin, begin + _DAY_SECONDS
+            while high - low > 1:
+                middle = (low + high) // 2
+                low, high = (middle, high) if offset_at(middle) == offsets[-1] else (low, middle)
+            changes.append(high)
+            offsets.append(offset_at(high))
+    thresholds = [change + max(offsets[n], offsets[n + 1]) for n, change in enumerate(changes)]
+    return np.array(changes, np.int64), np.array(thresholds, np.int64), np.array(offsets, np.int64)

@@ -1,0 +1,106 @@
+"""Literals of Spark's SQL as they are written -> their values: escapes in text, and the types that numbers have."""
+
+from __future__ import annotations
+
+import decimal
+import re
+from typing import Any
+
+from delta_py.expressions.coercion import INTEGRAL_RANGE, decimal_of_number
+from delta_py.expressions.failures import not_an_expression
+from delta_py.expressions.tree import Literal
+from delta_py.protocol.schema import BYTE, DOUBLE, FLOAT, INTEGER, LONG, SHORT, DataType
+
+# A number as written, and what follows it is no letter or digit.
+NUMBER = re.compile(r"(?:[0-9]+\.[0-9]*|\.[0-9]+|[0-9]+)(?:[eE][+-]?[0-9]+)?(?:[lLsSyYfFdD]|[bB][dD])?(?!\w)", re.ASCII)
+
+# A text with its quotes; a doubled quote inside stands for itself.
+TEXT = re.compile(r"""'(?:[^'\\]|\\.|'')*' | "(?:[^"\\]|\\.|"")*" | [rR]'[^']*' | [rR]"[^"]*\"""", re.VERBOSE | re.DOTALL)
+
+_ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([01][0-7]{2})|(.))", re.DOTALL)
+_ESCAPED = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a", "%": "\\%", "_": "\\_"}
+_INTEGRAL_SUFFIX: dict[str, DataType] = {"L": LONG, "S": SHORT, "Y": BYTE}
+_WIDE = decimal.Context(prec=100)
+
+
+# ---------------------------------------------------------------- text
+
+
+def text(sql: str, quoted: str) -> str:
+    """The value of a text written with its quotes (single or double, with or without the `r` of raw text) in `sql`."""
+    if quoted[0] in "rR":
+        return _encodable(sql, quoted[2:-1])
+    quote, body = quoted[0], quoted[1:-1]
+    undoubled = re.sub(r"(\\.)|" + quote * 2, lambda found: found.group(1) or quote, body, flags=re.DOTALL)
+    return _encodable(sql, _ESCAPE.sub(lambda found: _character(sql, found), undoubled))
+
+
+def _character(sql: str, found: re.Match[str]) -> str:
+    short, long, octal, other = found.groups()
+    if octal is not None:
+        return chr(int(octal, 8))
+    if other is not None:
+        return _ESCAPED.get(other, other)
+    code = int(short or long, 16)
+    if code > 0x10FFFF:
+        raise not_an_expression(sql, f"there is no character {found.group()}")
+    return chr(code)
+
+
+def _encodable(sql: str, value: str) -> str:
+    """Pairs of surrogates as the character they mean; raises for a surrogate that stands alone."""
+    try:
+        return value.encode("utf-16", "surrogatepass").decode("utf-16")
+    except UnicodeDecodeError as error:
+        raise not_an_expression(sql, "a text holds half a surrogate pair") from error
+
+
+# ---------------------------------------------------------------- numbers
+
+
+def number(sql: str, written: str) -> Literal:
+    """A numeric literal, perhaps with a minus sign before it. Its suffix, digits and exponent decide its type."""
+    digits = written.rstrip("lLsSyYfFdDbB")
+    suffix = written[len(digits) :].upper()
+    if suffix in _INTEGRAL_SUFFIX:
+        if not digits.lstrip("-").isdigit():
+            raise not_an_expression(sql, f"{written} has a fraction and the suffix {suffix}")
+        return _integral(sql, digits, _INTEGRAL_SUFFIX[suffix])
+    if suffix in ("F", "D") or (not suffix and "e" in digits.lower()):
+        return _floating(sql, digits, FLOAT if suffix == "F" else DOUBLE)
+    if not suffix and digits.lstrip("-").isdigit() and len(digits) <= 20:
+        whole = int(digits)
+        for data_type in (INTEGER, LONG):
+            if INTEGRAL_RANGE[data_type][0] <= whole <= INTEGRAL_RANGE[data_type][1]:
+                return Literal(whole, data_type)
+    return _decimal(sql, digits)
+
+
+def _integral(sql: str, digits: str, data_type: DataType) -> Literal:
+    low, high = INTEGRAL_RANGE[data_type]
+    if len(digits) > 40 or not low <= int(digits) <= high:
+        raise not_an_expression(sql, f"{digits[:40]} is out of the range of its type")
+    return Literal(int(digits), data_type)
+
+
+def _floating(sql: str, digits: str, data_type: DataType) -> Literal:
+    value = float(digits)
+    if data_type == FLOAT:
+        import numpy as np
+
+        with np.errstate(over="ignore"):
+            value = float(np.float32(value))
+    if value in (float("inf"), float("-inf")):
+        raise not_an_expression(sql, f"{digits[:40]} is out of the range of its type")
+    return Literal(value, data_type)
+
+
+def _decimal(sql: str, digits: str) -> Literal:
+    try:
+        value: Any = decimal.Decimal(digits)
+        data_type = decimal_of_number(value)
+        if data_type is None:
+            raise not_an_expression(sql, f"{digits[:60]} has more than 38 digits")
+        return Literal(value.quantize(decimal.Decimal(1).scaleb(-data_type.scale), context=_WIDE), data_type)
+    except decimal.DecimalException as error:
+        raise not_an_expression(sql, f"{digits[:60]} is no decimal") from error
