@@ -1,0 +1,94 @@
+"""Every storage call of a commit that is followed by a checkpoint and a log cleanup, failed in turn: the commit is there or
+not, once; every version that is kept reads as before; the next commit succeeds."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from delta_py.commands.write import write_delta
+from delta_py.commit.transaction import RetryPolicy
+from delta_py.errors import CommitOutcomeUnknownError, DeltaError
+from delta_py.snapshot import Snapshot
+from delta_py.storage.local import LocalStore
+from tests.support.faulty_store import Fault, FaultyStore, Killed
+
+DAY_SECONDS = 86_400
+KINDS = {
+    "fails before it": {"after": False},
+    "reply lost": {"after": True},
+    "store is down from it on": {"after": False, "lasting": True},
+    "killed before it": {"after": False, "killed": True},
+    "killed after it": {"after": True, "killed": True},
+}
+
+
+@pytest.fixture(autouse=True)
+def no_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(RetryPolicy, "wait_seconds", lambda self, attempt: 0.0)
+
+
+def append(store: Any, number: int, policy: str = "classic") -> int:
+    properties = {"delta.checkpointInterval": "2", "delta.logRetentionDuration": "interval 1 day"}
+    configuration = {**properties, "delta.checkpointPolicy": policy} if number == 0 else None
+    return write_delta(store.root, pa.table({"n": [number]}), mode="append", store=store, configuration=configuration)
+
+
+def prepare(root: Path, policy: str) -> None:
+    """Versions 0 to 3, of which 0 to 2 are days old, with a checkpoint at 2; the next commit is followed by all there is."""
+    root.mkdir()
+    for number in range(4):
+        assert append(LocalStore(str(root)), number, policy) == number
+    log = root / "_delta_log"
+    for file in [*log.iterdir(), *log.glob("_sidecars/*")]:
+        if file.is_file() and not file.name.startswith(f"{3:020d}"):
+            time = file.stat().st_mtime - 5 * DAY_SECONDS
+            os.utime(file, (time, time))
+
+
+def read(root: Path, version: int) -> Counter[int]:
+    found: Counter[int] = Counter()
+    for path in Snapshot.load(LocalStore(str(root)), version=version).files()["path"].to_pylist():
+        found.update(pq.ParquetFile(root / path).read()["n"].to_pylist())
+    return found
+
+
+@pytest.mark.parametrize("policy", ["classic", "v2"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_commit_with_one_call_of_what_follows_it_failed_loses_nothing(tmp_path: Path, kind: str, policy: str) -> None:
+    prepare(tmp_path / "count", policy)
+    store = FaultyStore(LocalStore(str(tmp_path / "count")))
+    assert append(store, 4) == 4
+    deleted = [call for call in store.calls if call.startswith("delete")]
+    assert f"delete _delta_log/{0:020d}.json" in deleted and f"delete _delta_log/{2:020d}.json" not in deleted
+    assert any("checkpoint" in call for call in store.calls if call.startswith("put "))
+    felt = [one_fault(tmp_path / str(number), Fault(number, **KINDS[kind]), policy) for number in range(len(store.calls))]
+    assert "done" in felt or "killed" in kind
+
+
+def one_fault(root: Path, fault: Fault, policy: str) -> str:
+    prepare(root, policy)
+    outcome = "done"
+    try:
+        assert append(FaultyStore(LocalStore(str(root)), fault), 4) == 4
+    except (CommitOutcomeUnknownError, Killed, DeltaError, OSError) as error:
+        outcome = type(error).__name__
+    newest = Snapshot.load(LocalStore(str(root))).version
+    assert newest == 4 or outcome != "done"
+    for version in range(2, newest + 1):
+        assert read(root, version) == Counter(range(version + 1)), (version, outcome)
+    for version in range(2):  # these may be gone, but never changed
+        try:
+            assert read(root, version) == Counter(range(version + 1))
+        except DeltaError:
+            continue
+    for number in range(newest + 1, 8):
+        assert append(LocalStore(str(root)), number) == number
+    assert read(root, 7) == Counter(range(8))
+    return outcome
