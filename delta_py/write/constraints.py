@@ -15,25 +15,20 @@ import dataclasses
 import datetime
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias
 
 import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_py.errors import DeltaError, ExpressionError, InvariantViolationError
-from delta_py.expressions import tree
+from delta_py.expressions.clock import at_time
 from delta_py.expressions.evaluate import evaluate
 from delta_py.expressions.parse import parse_expression, parse_predicate
 from delta_py.expressions.resolve import resolve, resolve_condition
-from delta_py.expressions.tree import Call, Cast, Column, Comparison, Expression, columns_of
-from delta_py.expressions.zones import INSTANT, to_wall_clock
+from delta_py.expressions.tree import Cast, Column, Comparison, Expression, columns_of
 from delta_py.protocol.char_types import DECLARED_TYPE, CharType, CharTypes
 from delta_py.protocol.schema import (
-    DATE,
-    STRING,
-    TIMESTAMP,
-    TIMESTAMP_NTZ,
     Path,
     StructField,
     StructType,
@@ -50,7 +45,6 @@ _CHECK_PREFIX = "delta.constraints."
 _SHOWN_CHARACTERS = 200
 
 Kind: TypeAlias = Literal["check", "invariant", "generated", "replace_where"]
-_NODES = get_args(Expression)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,23 +64,10 @@ class Clock:
     micros: int
     time_zone: str = "UTC"
 
-    def literal(self, name: str) -> tree.Literal | None:
-        """The value of a function without arguments, by its name; None for another function."""
-        moment = datetime.datetime.fromtimestamp(0, datetime.UTC) + datetime.timedelta(microseconds=self.micros)
-        match name:
-            case "current_timestamp":
-                return tree.Literal(moment, TIMESTAMP)
-            case "current_timezone":
-                return tree.Literal(self.time_zone, STRING)
-            case "current_date":
-                return tree.Literal(self._local().date(), DATE)
-            case "localtimestamp":
-                return tree.Literal(self._local(), TIMESTAMP_NTZ)
-        return None
-
-    def _local(self) -> datetime.datetime:
-        local: datetime.datetime = to_wall_clock(pa.array([self.micros], INSTANT), self.time_zone)[0].as_py()
-        return local
+    def set(self, expression: Expression) -> Expression:
+        """The expression with these values in the place of the clock's functions."""
+        now = datetime.datetime.fromtimestamp(0, datetime.UTC) + datetime.timedelta(microseconds=self.micros)
+        return at_time(expression, now, self.time_zone)
 
 
 # ---------------------------------------------------------------- what a table asks for
@@ -198,7 +179,7 @@ def _what(rule: RowRule) -> str:
 
 def _condition(rule: RowRule, schema: StructType, clock: Clock) -> Expression:
     if rule.kind != "generated":
-        parsed = _with_clock(parse_predicate(rule.sql, schema, session_timezone=clock.time_zone), clock)
+        parsed = clock.set(parse_predicate(rule.sql, schema, session_timezone=clock.time_zone))
         return resolve_condition(parsed, schema, clock.time_zone).expression
     target = schema.find(rule.name)
     assert target is not None
@@ -250,7 +231,7 @@ class GeneratedColumn:
 
 def _generation(column: StructField, sql: str, schema: StructType, clock: Clock) -> Expression:
     """The value of a generated column, in the column's type."""
-    parsed = _with_clock(parse_expression(sql, schema, session_timezone=clock.time_zone), clock)
+    parsed = clock.set(parse_expression(sql, schema, session_timezone=clock.time_zone))
     return resolve(Cast(parsed, column.data_type), schema, clock.time_zone).expression
 
 
@@ -262,7 +243,7 @@ def default_value(column: StructField, clock: Clock) -> pa.Scalar:
     sql = str(column.metadata[DEFAULT])
     what = f"the default of column {column.name}, which the data lacks"
     try:
-        parsed = _with_clock(parse_expression(sql, StructType(), session_timezone=clock.time_zone), clock)
+        parsed = clock.set(parse_expression(sql, StructType(), session_timezone=clock.time_zone))
         expression = resolve(Cast(parsed, column.data_type), StructType(), clock.time_zone).expression
         return evaluate(expression, pa.RecordBatch.from_arrays([pa.nulls(1)], [""]))[0]
     except DeltaError as error:
@@ -299,22 +280,6 @@ def _evaluated(expression: Expression, batch: pa.RecordBatch, what: str) -> Any:
             sql_state=error.sql_state,
             **error.message_parameters,
         ) from error
-
-
-def _with_clock(expression: Expression, clock: Clock) -> Expression:
-    """The expression with the time of the write in the place of `current_timestamp()` and its like."""
-    if isinstance(expression, Call) and not expression.arguments:
-        return clock.literal(expression.name) or expression
-    if not any(True for _ in tree.children(expression)):
-        return expression
-    changed: dict[str, Any] = {}
-    for part in dataclasses.fields(expression):
-        value = getattr(expression, part.name)
-        if isinstance(value, _NODES):
-            changed[part.name] = _with_clock(value, clock)
-        elif isinstance(value, tuple) and value and isinstance(value[0], _NODES):
-            changed[part.name] = tuple(_with_clock(operand, clock) for operand in value)
-    return dataclasses.replace(expression, **changed)
 
 
 # ---------------------------------------------------------------- lengths of texts

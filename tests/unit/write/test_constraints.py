@@ -31,7 +31,7 @@ from delta_py.protocol.schema import (
 )
 from delta_py.protocol.table_config import TableConfig
 from delta_py.write.conform import Conformer, WriteState, write_state
-from delta_py.write.constraints import Clock, RowRule
+from delta_py.write.constraints import RowRule
 
 AB = StructType((StructField("a", INTEGER), StructField("b", INTEGER)))
 
@@ -255,11 +255,6 @@ def test_default_that_cannot_be_evaluated_refuses_only_data_that_lacks_the_colum
     assert conform(state, [{"id": 1, "t": "a"}]) == [{"id": 1, "t": "a"}]
     with pytest.raises(UnsupportedTableFeatureError, match=r"default of column t.*uuid"):
         conform(state, [{"id": 1}], fields(schema, "id"))
-
-
-def test_clock_knows_only_functions_of_the_present() -> None:
-    assert Clock(0).literal("rand") is None
-    assert Clock(0, "Asia/Tokyo").literal("localtimestamp").value == datetime(1970, 1, 1, 9)  # type: ignore[union-attr]
 
 
 # ---------------------------------------------------------------- lengths
