@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from delta_py import DeltaTable
+from delta_py import DeltaTable, write_delta
 from tests.support.rows import difference
 
 ROWS = """
@@ -181,3 +181,41 @@ def test_writers_take_turns_on_one_table(spark: SparkSession, tmp_path: Path) ->
     rows(spark, 24, 26).write.format("pydelta").mode("append").save(path)
     assert_same(read(spark, "pydelta", path), rows(spark, 0, 26).filter("id <> 5"))
     assert_same_at_every_version(spark, path)
+
+
+# ---------------------------------------------------------------- logs that pydelta writes
+
+
+def plain_rows(spark: SparkSession, start: int, stop: int) -> DataFrame:
+    return rows(spark, start, stop).drop("nested")
+
+
+@pytest.mark.parametrize(
+    "properties",
+    [{}, {"delta.checkpointPolicy": "v2"}, {"delta.columnMapping.mode": "name", "delta.checkpoint.writeStatsAsJson": "false"}],
+    ids=["classic", "v2", "mapped"],
+)
+def test_delta_spark_reads_our_checkpoint_without_the_commits_before_it(
+    properties: dict[str, str], spark: SparkSession, tmp_path: Path
+) -> None:
+    path = tmp_path / "table"
+    configuration = {"delta.checkpointInterval": "4", "delta.enableDeletionVectors": "true", **properties}
+    write_delta(str(path), plain_rows(spark, 0, 4).toArrow(), partition_by=["part"], configuration=configuration)
+    for start in range(4, 24, 4):
+        write_delta(str(path), plain_rows(spark, start, start + 4).toArrow(), mode="append")
+    for version in range(4):
+        (path / "_delta_log" / f"{version:020d}.json").unlink()
+    theirs = read(spark, "delta", str(path))
+    assert_same(theirs, plain_rows(spark, 0, 24))
+    assert difference(theirs.toArrow(), DeltaTable(str(path)).to_arrow()) is None
+    kept = theirs.filter("id = 21 AND day = date'2024-01-22'")
+    assert kept.count() == 1 and len(kept.inputFiles()) < len(theirs.inputFiles())
+    spark.sql(f"DELETE FROM delta.`{path}` WHERE id IN (1, 22)")
+    plain_rows(spark, 24, 28).write.format("delta").mode("append").save(str(path))  # version 7; 8 has delta-spark's checkpoint
+    plain_rows(spark, 28, 32).write.format("delta").mode("append").save(str(path))
+    for start in range(32, 48, 4):
+        write_delta(str(path), plain_rows(spark, start, start + 4).toArrow(), mode="append")  # 12 has ours, on theirs
+    for version in range(4, 12):
+        (path / "_delta_log" / f"{version:020d}.json").unlink()
+    assert_same(read(spark, "delta", str(path)), plain_rows(spark, 0, 48).filter("id NOT IN (1, 22)"))
+    assert difference(read(spark, "delta", str(path)).toArrow(), DeltaTable(str(path)).to_arrow()) is None
