@@ -86,7 +86,8 @@ def checkpoint(snapshot: Snapshot, *, clock_ms: Callable[[], int] = _now_ms) -> 
     writer = LogWriter(snapshot.store, snapshot.config)
     written = write_checkpoint(snapshot.store, writer, snapshot.segment, now_ms=clock_ms())
     with _harmless(snapshot.store, snapshot.version, "was followed by no log cleanup", strict=False):
-        _clean(snapshot.store, writer, snapshot.config, clock_ms())
+        # How long the log is kept is for the newest version to say, and the snapshot may be an older one.
+        _clean(snapshot.store, writer, Snapshot.load(snapshot.store).config, clock_ms())
     return written.file_count
 
 

@@ -203,6 +203,17 @@ def test_checkpoint_of_a_snapshot_is_written_on_demand(table: TableBuilder) -> N
     assert orjson.loads(table.store.read("_delta_log/_last_checkpoint"))["version"] == 1
 
 
+def test_checkpoint_of_an_old_snapshot_cleans_by_the_newest_retention(table: TableBuilder) -> None:
+    create(table, {"delta.checkpointInterval": "100", "delta.logRetentionDuration": "interval 1 day"})
+    commit(table, add("a"))
+    old = Snapshot.load(table.store)
+    commit(table, table.metadata(configuration={"delta.logRetentionDuration": "interval 30 days"}))
+    checkpoint(old, clock_ms=lambda: table.time_ms + 5 * DAY_MS)
+    assert f"{0:020d}.json" in names(table)
+    checkpoint(old, clock_ms=lambda: table.time_ms + 50 * DAY_MS)
+    assert f"{0:020d}.json" not in names(table) and Snapshot.load(table.store).num_files == 1
+
+
 def test_checkpoint_of_a_table_that_cannot_be_written_is_refused(table: TableBuilder) -> None:
     table.commit({"protocol": {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": ["newThing"]}}, table.metadata())
     with pytest.raises(UnsupportedTableFeatureError):
