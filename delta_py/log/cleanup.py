@@ -13,8 +13,11 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+import pyarrow.compute as pc
+
 from delta_py.errors import CorruptTableError
 from delta_py.log.checkpoint_reader import CheckpointReader, CheckpointUnreadableError, StatsWanted
+from delta_py.log.checksum import read_checksum
 from delta_py.log.history import CommitClock
 from delta_py.log.reader import CommitReader
 from delta_py.log.segment import Checkpoint, LogFile, list_log, load_segment
@@ -97,7 +100,8 @@ def _sound_checkpoint(store: ObjectStore, newest: int) -> Checkpoint | None:
     """The newest checkpoint at or before a version for which the log before it may be given up; None if there is none, or
     nothing before it.
 
-    All its files are opened and its state is read, but for statistics: a checkpoint that is damaged is as good as none.
+    All its files are opened and its state is read, but for statistics, and compared with the version checksum if there is
+    one: a checkpoint that is damaged is as good as none.
     """
     listing = list_log(store, 0, newest)
     for checkpoint in listing.checkpoints:
@@ -106,16 +110,27 @@ def _sound_checkpoint(store: ObjectStore, newest: int) -> Checkpoint | None:
         if next(_expired_files(store, checkpoint.version), None) is None:
             return None  # nothing would be deleted, nor by an older one
         try:
-            reader = CheckpointReader(store, checkpoint, CommitReader(store))
-            for _ in reader.files(StatsWanted()):
-                pass
-            whole = bool(reader.rows("protocol") and reader.rows("metaData"))
+            fault = _fault(store, checkpoint, listing.checksums.get(checkpoint.version))
         except CheckpointUnreadableError as error:
-            _log.warning("%s: log cleanup does not rely on a checkpoint: %s", store.root, error.message)
-            continue
-        if whole:
+            fault = error.message
+        if fault is None:
             return checkpoint
+        _log.warning("%s: log cleanup does not rely on the checkpoint of version %d: %s", store.root, checkpoint.version, fault)
     return None
+
+
+def _fault(store: ObjectStore, checkpoint: Checkpoint, checksum_file: LogFile | None) -> str | None:
+    """What is wrong with a checkpoint: its files, or that it holds another state than the version checksum speaks of."""
+    reader = CheckpointReader(store, checkpoint, CommitReader(store))
+    file_count = size_bytes = 0
+    for raw in reader.files(StatsWanted()):
+        file_count += raw.files.num_rows
+        size_bytes += pc.sum(raw.files["size"]).as_py() or 0
+    if not reader.rows("protocol") or not reader.rows("metaData"):
+        return "it holds no protocol or no metadata"
+    checksum = None if checksum_file is None else read_checksum(store, checksum_file)
+    fault = None if checksum is None else checksum.files_fault(file_count, size_bytes)
+    return None if fault is None else fault.message
 
 
 def _put_under_classic_name(store: ObjectStore, writer: LogWriter) -> None:

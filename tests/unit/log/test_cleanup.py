@@ -139,6 +139,14 @@ def test_damaged_checkpoint_is_not_relied_on(caplog: pytest.LogCaptureFixture) -
     assert "does not rely on" in caplog.text
 
 
+def test_checkpoint_that_disagrees_with_the_checksum_is_not_relied_on(caplog: pytest.LogCaptureFixture) -> None:
+    table = make()
+    table.checksum(6, numFiles=9)
+    with caplog.at_level(logging.WARNING):
+        assert clean(table, 11.5).first_version == 3
+    assert "does not rely on" in caplog.text and "numFiles" in caplog.text
+
+
 def test_commit_that_went_back_in_time_counts_as_after_the_one_before() -> None:
     table = make()
     path = f"_delta_log/{10:020d}.json"
