@@ -138,7 +138,7 @@ def test_reader_feature_listed_for_writers_only_is_not_supported() -> None:
 ALWAYS_WRITABLE = [
     "appendOnly", "timestampNtz", "v2Checkpoint", "vacuumProtocolCheck", "domainMetadata", "columnMapping", "deletionVectors",
     "changeDataFeed", "invariants", "checkConstraints", "generatedColumns", "allowColumnDefaults", "variantType",
-    "variantShredding",
+    "variantShredding", "clustering",
 ]  # fmt: skip
 
 
@@ -179,7 +179,7 @@ def test_legacy_version_with_a_feature_in_use_is_refused_by_that_name() -> None:
     assert refused(config(Protocol(1, 6), field("delta.identity.start", 1)), Operation.WRITE) == ["identityColumns"]
 
 
-@pytest.mark.parametrize("name", ["clustering", "catalogManaged", "collations", "liquid"])
+@pytest.mark.parametrize("name", ["catalogManaged", "collations", "liquid"])
 def test_append_is_refused_when_use_cannot_be_told_or_is_owed_always(name: str) -> None:
     with pytest.raises(UnsupportedTableFeatureError, match="DELTA_UNSUPPORTED_FEATURES_FOR_WRITE") as caught:
         config(Protocol(1, 7, None, frozenset([name]))).require(Operation.WRITE)
@@ -187,9 +187,9 @@ def test_append_is_refused_when_use_cannot_be_told_or_is_owed_always(name: str) 
 
 
 def test_every_feature_in_the_way_of_an_append_is_named() -> None:
-    table = config(listed("collations", "clustering", "domainMetadata", "zzz-unknown-writer"), PLAIN)
+    table = config(listed("collations", "columnMappingUsageTracking", "zzz-unknown-writer"), PLAIN)
     table = TableConfig(Protocol(1, 7, None, table.protocol.writer_features), table.metadata)
-    assert refused(table, Operation.WRITE) == ["clustering", "collations", "zzz-unknown-writer"]
+    assert refused(table, Operation.WRITE) == ["collations", "columnMappingUsageTracking", "zzz-unknown-writer"]
 
 
 @pytest.mark.parametrize(
