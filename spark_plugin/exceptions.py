@@ -8,11 +8,12 @@ delta_py.errors) catches it, and so does what caught it before (`AnalysisExcepti
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import wraps
 from typing import Any, TypeVar
 
-from pyspark.errors import PySparkException
+from pyspark.errors import AnalysisException, PySparkException
 
 from delta_py import errors
 from delta_py.errors import (
@@ -75,6 +76,7 @@ __all__ = [
     "UnsupportedTableFeatureError",
     "VersionNotFoundError",
     "VersionsNotContiguousError",
+    "as_spark_raises",
     "delta_error_of",
     "install",
 ]
@@ -112,6 +114,23 @@ def translate(raised: PySparkException) -> PySparkException:
     made.__dict__.update(error.__dict__)
     made.args = error.args
     return made.with_traceback(raised.__traceback__)
+
+
+@contextmanager
+def as_spark_raises() -> Iterator[None]:
+    """A DeltaError raised inside, in the user's own process, leaves as one that is an AnalysisException too, like the errors
+    of workers."""
+    try:
+        yield
+    except DeltaError as error:
+        if isinstance(error, PySparkException):
+            raise
+        cls = _both(type(error), AnalysisException)
+        made = cls.__new__(cls)
+        PySparkException.__init__(made, message=str(error))
+        made.__dict__.update(error.__dict__)
+        made.args = error.args
+        raise made.with_traceback(error.__traceback__) from error.__cause__
 
 
 def _message(raised: PySparkException) -> str:

@@ -16,6 +16,7 @@ from typing import Any
 
 from delta_py.errors import InvalidOptionError, UnsupportedOperationError
 from spark_plugin import catalog, named_tables
+from spark_plugin.exceptions import as_spark_raises
 from spark_plugin.options import SESSION
 from spark_plugin.saving import Save
 from spark_plugin.settings import active, is_connect, read_settings
@@ -162,7 +163,8 @@ def _save(original: _Method) -> _Method:
             original(self, path, format, mode, partitionBy, **options)
             return
         _note_arguments(self, mode, partitionBy, options)
-        _as_save(self).to(path)
+        with as_spark_raises():
+            _as_save(self).to(path)
 
     return save
 
@@ -177,7 +179,8 @@ def _save_as_table(original: _Method) -> _Method:
             original(self, name, format, mode, partitionBy, **options)
             return
         _note_arguments(self, mode, partitionBy, options)
-        named_tables.save_as_table(_as_save(self), name)
+        with as_spark_raises():
+            named_tables.save_as_table(_as_save(self), name)
 
     return saveAsTable
 
@@ -189,7 +192,8 @@ def _insert_into(original: _Method) -> _Method:
             return
         if overwrite is not None:
             self.mode("overwrite" if overwrite else "append")
-        named_tables.insert_into(_as_save(self), tableName)
+        with as_spark_raises():
+            named_tables.insert_into(_as_save(self), tableName)
 
     return insertInto
 
@@ -247,10 +251,11 @@ def _verb(verb: str) -> Callable[[_Method], _Method]:
             assert calls.table is not None
             creates = verb in ("create", "createOrReplace")
             ours = _is_ours(self._spark, calls.format) if calls.format or creates else catalog.is_ours(self._spark, calls.table)
-            if ours:
-                named_tables.run_verb(verb, _as_table_save(self, calls), calls.table, *args, **kwargs)
-            else:
+            if not ours:
                 original(self, *args, **kwargs)
+                return
+            with as_spark_raises():
+                named_tables.run_verb(verb, _as_table_save(self, calls), calls.table, *args, **kwargs)
 
         return method
 
