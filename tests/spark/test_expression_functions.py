@@ -193,6 +193,24 @@ greatest(t, t2); coalesce(t, t2); nullif(t, t2); if(t > t2, t, t2); year(t) * 10
 cast(k as timestamp); cast(ts as timestamp_ntz); extract(doy from t); t is null; date(ts); timestamp(t); date_add(t, -1);
 cast(date_format(ts, 'yyyy') as int)
 """
+# How operators bind and how literals are read.
+GRAMMAR = r"""
+1 | 2 & 3; 6 ^ 3 & 1; 1 | 6 ^ 2; 5 & 3 + 1; 1 << 2 + 1; 16 >> 1 << 1; -8 >>> 60; ~1 + 1; -2 * 3; - -2; 2 - -2; -2147483648;
+-9223372036854775808; 2 + 3 * 4 % 5; 10 - 2 - 3; 100 / 10 / 2; 7 div 2 * 2; 2 * 7 div 4; '1' || 2 + 3; 1 + 2 || '3';
+'a' || 'b' || 'c'; not true = false; not true or true; not (true and false) = true; ! true; !true or true;
+true or false and false; 1 = 1 = true; 1 < 2 = true; 3 > 2 >= true; 1 <=> null = false; 1 + 1 between 1 and 2 + 1;
+not 1 between 2 and 3; 1 not between 2 and 3 and true; 1 in (1, 2) and not 3 in (1, 2); 1 is null or true; not 1 is null;
+(1 = 2) is not true; null is unknown; 'a' like 'A' or true; 'ab' like 'a_' escape '!'; 'a%' like 'a!%' escape '!';
+'x' is distinct from null; case 1 + 1 when 2 then 'two' else 'other' end || '!'; case when 1 > 2 then 1 else 2 end + 1;
+cast('1' as int) + 1; '5'::int + 1; -'5'::int; -1::string; 1.5; 1.50; .5; 5.; 1e2; 1.5e-3; 1.5D; 1.5F; 2BD; 1.5BD; 1L; 1S;
+1Y; 1e2BD; 12345678901234567890; 0.1 + 0.2; 1.10 * 2; 1 / 3; 1.0 / 3; 2 % 1.5; 'it''s'; 'it' 's'; "dou""ble"; 'a\'b';
+'tab\tend'; 'nl\nend'; 'back\\slash'; '\u00e9'; '\101'; '\%'; '\_'; '\q'; r'raw\n'; R"x\y"; '\0' = '\u0000'; X'1F'; X'abc';
+date'2024-02-29'; date '2024-2-9'; timestamp'2024-01-01 12:00:00'; timestamp_ntz'2024-01-01 12:00:00';
+timestamp_ltz'2024-01-01'; date'2024-01-31' + 1; date'2024-01-31' - 1; 1 /* a /* nested */ comment */ + 1;
+substring('abcdef' from 2 for 3); substring('abcdef', 2); trim(both 'x' from 'xaxx'); trim(leading from ' a');
+trim('x', 'xax'); position('b' in 'abc'); extract(month from date'2024-05-06'); 'a' 'b' like 'ab'; nullif(1, 1) is null;
+if(true, 1, 2) * 3; array(1, 2, 3)[1] + 1
+"""
 # Every one is an error in Spark too.
 REFUSED = r"""
 2147483647 + 1; cast(9223372036854775807 as bigint) + 1L; abs(cast(-2147483648 as int)); -cast(-128 as tinyint); 1 / 0;
@@ -340,7 +358,14 @@ def _columns(sql: str, schema: Any) -> list[tuple[str, ...]]:
 
 @pytest.mark.parametrize(
     ("group", "zone"),
-    [("NUMBERS", "UTC"), ("TEXTS", "UTC"), ("NESTED", "UTC"), ("TIMED", "UTC"), ("TIMED", "America/New_York")],
+    [
+        ("GRAMMAR", "UTC"),
+        ("NUMBERS", "UTC"),
+        ("TEXTS", "UTC"),
+        ("NESTED", "UTC"),
+        ("TIMED", "UTC"),
+        ("TIMED", "America/New_York"),
+    ],
 )
 def test_functions_give_what_spark_gives(spark: SparkSession, frame: DataFrame, rows: pa.Table, group: str, zone: str) -> None:
     before = spark.conf.get("spark.sql.session.timeZone") or "UTC"
@@ -369,7 +394,7 @@ def test_values_that_spark_refuses_are_refused(spark: SparkSession) -> None:
 def test_at_least_a_hundred_functions_are_compared() -> None:
     names: set[str] = set()
     schema = from_arrow_schema(SCHEMA)
-    for group in (NUMBERS, TEXTS, NESTED, TIMED):
+    for group in (GRAMMAR, NUMBERS, TEXTS, NESTED, TIMED):
         for sql in expressions_of(group):
             names |= _called(parse_expression(sql, schema))
     assert len(names & FUNCTIONS.keys()) >= 100
