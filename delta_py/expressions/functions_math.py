@@ -73,10 +73,6 @@ def _round_to_even(values: Any) -> Any:
 _LN = _of_double(np.log, null_from=0.0)
 
 
-def _sign_signature(name: str, operands: Sequence[Operand]) -> Signature:
-    return fixed(DOUBLE, DOUBLE)(name, operands)
-
-
 def _java_sign(values: Any) -> Any:
     return np.where(np.isnan(values) | (values == 0), values, np.sign(values))
 
@@ -237,15 +233,6 @@ def _factorial(arguments: list[Any], result: DataType) -> Any:
         table.append(table[-1] * n)
     known = pc.and_(pc.greater_equal(values, 0), pc.less_equal(values, 20))
     return pa.array(table, pa.int64()).take(pc.if_else(known, values, None))
-
-
-def _constant(value: float) -> Function:
-    return Function(lambda name, operands: _no_arguments(name, operands), lambda arguments, result: pa.array([value]))
-
-
-def _no_arguments(name: str, operands: Sequence[Operand]) -> Signature:
-    check_count(name, operands, 0, 0)
-    return Signature((), DOUBLE)
 
 
 MATH: dict[str, Function] = {

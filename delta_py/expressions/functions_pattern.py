@@ -15,7 +15,6 @@ from delta_py.expressions.functions_text import TEXTS
 from delta_py.expressions.regex import matches_empty, to_re2
 from delta_py.protocol.schema import BOOLEAN, INTEGER, STRING, ArrayType, DataType
 
-_Run = Callable[[list[Any], DataType], Any]
 _TEXTS = ArrayType(STRING)
 
 

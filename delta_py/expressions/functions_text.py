@@ -168,8 +168,6 @@ def _matcher(kernel: Any) -> Callable[[list[Any], DataType], Any]:
 
 # ---------------------------------------------------------------- filling, repeating, translating
 
-_MAX_TEXT = 2**31 - 1
-
 
 def _pad_signature(name: str, operands: Sequence[Operand]) -> Signature:
     check_count(name, operands, 2, 3)

@@ -22,7 +22,6 @@ from delta_py.protocol.schema import DATE, INTEGER, LONG, STRING, TIMESTAMP, Dat
 
 # Arrow's calendar kernels hold years in 16 bits.
 _FIRST_DAY, _LAST_DAY = -12_000_000 + 719_468, 11_000_000 - 719_468
-_DAY_MICROS = 86_400_000_000
 
 _UNITS = {
     **dict.fromkeys(("YEAR", "YYYY", "YY"), "year"),
