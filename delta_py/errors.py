@@ -238,5 +238,3 @@ class CommitOutcomeUnknownError(DeltaError):
 
     error_class = "DELTA_COMMIT_OUTCOME_UNKNOWN"
     sql_state = "08007"
-
-

@@ -165,6 +165,13 @@ class DeltaTable:
 
     # ------------------------------------------------------------ helpers
 
+    def checkpoint(self) -> int:
+        """Write a checkpoint of this version, so that it and later ones load without the commits before it; returns the number
+        of files in it. Commits write them by themselves every delta.checkpointInterval versions."""
+        from delta_py.commit.post_commit import checkpoint  # readers need not pay for the writing side
+
+        return checkpoint(self._snapshot)
+
     def _timestamp_ms(self, value: str | datetime | int | None) -> int | None:
         return None if value is None else to_timestamp_ms(value, self._session_timezone)
 

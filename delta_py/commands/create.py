@@ -70,7 +70,8 @@ def define_table(
 ) -> TableDefinition:
     """The definition of a new table that this library can write.
 
-    partition_by, cluster_by: column names in order, any case; not both. configuration: table properties, those of Delta and any others.
+    partition_by, cluster_by: column names in order, any case; not both. configuration: table properties, those of Delta and
+    any others.
     Raises SchemaMismatchError for names or a partitioning that no table can have, InvalidOptionError for a property that
     is unknown, internal or has a senseless value, UnsupportedTableFeatureError for a table that could not be written.
     """

@@ -16,6 +16,7 @@ from delta_py.protocol.features import Properties
 from delta_py.protocol.schema import StructType, schema_to_json
 from delta_py.protocol.table_config import TableConfig
 from delta_py.snapshot import Snapshot
+from delta_py.write.evolution import merged_schema, replaced_schema
 
 
 def changed_metadata(
@@ -30,8 +31,6 @@ def changed_metadata(
     overwrites_schema = request.mode.lower() == "overwrite" and request.overwrite_schema
     if not overwrites_schema and not request.merge_schema:
         return None, None
-    from delta_py.write.evolution import merged_schema, replaced_schema
-
     if overwrites_schema:
         schema, partitions = replaced_schema(config, data_schema), request.partition_by
         if partitions is None:

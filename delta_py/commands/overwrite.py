@@ -95,7 +95,7 @@ def needs_change_files(config: TableConfig, request: WriteRequest) -> bool:
     if request.replace_where is None or not config.enabled("changeDataFeed") or config.enabled("deletionVectors"):
         return False
     partitions = frozenset((name,) for name in config.partition_columns)
-    predicate = parse_predicate(request.replace_where, config.schema)
+    predicate = parse_predicate(request.replace_where, config.schema, session_timezone=request.time_zone)
     return not all(is_exact_on_partitions(part, partitions) for part in conjuncts(predicate))
 
 
@@ -145,7 +145,7 @@ def _of_partition(config: TableConfig, values: Mapping[str, str | None]) -> Expr
 def _matching_rows(transaction: Transaction, state: WriteState, store: ObjectStore) -> WrittenFiles:
     assert state.replace_where is not None
     config = transaction.config
-    predicate = parse_predicate(state.replace_where, config.schema)
+    predicate = parse_predicate(state.replace_where, config.schema, session_timezone=state.time_zone)
     options = ScanOptions(metadata_column=True, drop_rows=True, timezone=state.time_zone, keep_stats=True)
     scan = transaction.scan(predicate, row_index_columns(), options)
     rewrite = None if scan.state.predicate is None else Rewrite.of(config, state)

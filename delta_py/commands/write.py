@@ -37,11 +37,12 @@ from delta_py.errors import (
 )
 from delta_py.protocol.actions import Metadata, Protocol
 from delta_py.protocol.clustering import CLUSTERING_DOMAIN, clustering_columns, clustering_paths
-from delta_py.protocol.schema import Path, StructType, from_arrow_schema, to_arrow_schema
+from delta_py.protocol.schema import Path, StructField, StructType, from_arrow_schema, map_fields, to_arrow_schema
 from delta_py.protocol.table_config import TableConfig
 from delta_py.snapshot import Snapshot
 from delta_py.storage.store import ObjectStore, open_store
 from delta_py.write.conform import Conformer, WriteState, compression_codec, write_state
+from delta_py.write.evolution import FOREIGN_METADATA
 from delta_py.write.files import WrittenFiles, delete_files, delete_files_of, write_files
 
 _MODES = {
@@ -84,7 +85,20 @@ def write_delta(
     description: str | None = None,
     configuration: Mapping[str, str] | None = None,
     store: ObjectStore | None = None,
-    **options: Any,
+    cluster_by: Sequence[str] | None = None,
+    merge_schema: bool = False,
+    overwrite_schema: bool = False,
+    replace_where: str | None = None,
+    partition_overwrite_mode: str = "static",
+    txn_app_id: str | None = None,
+    txn_version: int | None = None,
+    user_metadata: str | None = None,
+    data_change: bool = True,
+    max_records_per_file: int | None = None,
+    target_file_bytes: int | None = None,
+    compression: str | None = None,
+    isolation_level: str | None = None,
+    time_zone: str = "UTC",
 ) -> int:
     """Write all rows of `data` in one commit, and return the table's version: the new one, or, when there was nothing to do
     (mode ignore, a transaction that is recorded already), the newest.
@@ -96,9 +110,7 @@ def write_delta(
     partition_by: columns of a new table; for a table that is there they must be its own, unless overwrite_schema is true.
     name, description, configuration: of a new table; for a table that is there they must be what it has already.
     store: the storage to use instead of the one that the path's scheme means.
-    options: the other fields of WriteRequest: merge_schema, overwrite_schema, replace_where, partition_overwrite_mode,
-        txn_app_id and txn_version, user_metadata, data_change, max_records_per_file, target_file_bytes, compression,
-        isolation_level, cluster_by, time_zone.
+    cluster_by and all that follow: as the fields of WriteRequest.
     Raises TableAlreadyExistsError, SchemaMismatchError, InvariantViolationError, UnsupportedTableFeatureError,
     InvalidOptionError, UnsupportedOperationError; DeltaConcurrentModificationException and CommitOutcomeUnknownError as
     Transaction.commit. Unless the outcome is unknown nothing is left behind after an error.
@@ -106,7 +118,27 @@ def write_delta(
     store = store or open_store(path)
     reader = _arrow_stream(data)
     partitions = [partition_by] if isinstance(partition_by, str) else partition_by
-    request = WriteRequest(mode, partitions, name, description, configuration, **options)
+    request = WriteRequest(
+        mode=mode,
+        partition_by=partitions,
+        name=name,
+        description=description,
+        configuration=configuration,
+        cluster_by=cluster_by,
+        merge_schema=merge_schema,
+        overwrite_schema=overwrite_schema,
+        replace_where=replace_where,
+        partition_overwrite_mode=partition_overwrite_mode,
+        txn_app_id=txn_app_id,
+        txn_version=txn_version,
+        user_metadata=user_metadata,
+        data_change=data_change,
+        max_records_per_file=max_records_per_file,
+        target_file_bytes=target_file_bytes,
+        compression=compression,
+        isolation_level=isolation_level,
+        time_zone=time_zone,
+    )
     plan = plan_write(store, from_arrow_schema(reader.schema), request)
     if isinstance(plan, int):
         return plan
@@ -144,6 +176,7 @@ def plan_write(store: ObjectStore, data_schema: StructType, request: WriteReques
             f"There is no write mode {request.mode!r}. Use error, append, overwrite or ignore.", mode=request.mode
         )
     _check_request(request, mode)
+    data_schema = map_fields(data_schema, _without_rules)
     try:
         snapshot = Snapshot.load(store)
     except TableNotFoundError:
@@ -157,6 +190,12 @@ def plan_write(store: ObjectStore, data_schema: StructType, request: WriteReques
     if mode == "Ignore" or _is_recorded(snapshot, request):
         return snapshot.version
     return plan_change(snapshot, data_schema, request, mode)
+
+
+def _without_rules(column: StructField) -> StructField:
+    """What another table says of a column that the rows come from (ids, defaults, generation) is not true of this one."""
+    kept = {key: value for key, value in column.metadata.items() if not key.startswith(FOREIGN_METADATA)}
+    return column if len(kept) == len(column.metadata) else replace(column, metadata=kept)
 
 
 def _check_request(request: WriteRequest, mode: str) -> None:

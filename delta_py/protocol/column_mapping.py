@@ -9,10 +9,11 @@ Protocol: Column Mapping.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import TypeVar
 
 from delta_py.errors import CorruptTableError
-from delta_py.protocol.schema import ArrayType, DataType, MapType, Path, StructField, StructType, find_path
+from delta_py.protocol.schema import ArrayType, DataType, MapType, Path, StructField, StructType, find_path, map_fields
 
 MODE_PROPERTY = "delta.columnMapping.mode"
 MAX_ID_PROPERTY = "delta.columnMapping.maxColumnId"
@@ -112,22 +113,10 @@ def assign(schema: StructType, physical: Callable[[StructField], str], first_fre
 def strip(schema: StructType) -> StructType:
     """The schema without ids and physical names: for a table that turns column mapping off, or a copy of the columns."""
 
-    def visit(data_type: DataType) -> DataType:
-        match data_type:
-            case StructType():
-                return strip(data_type)
-            case ArrayType(element, contains_null):
-                return ArrayType(visit(element), contains_null)
-            case MapType(key, value, contains_null):
-                return MapType(visit(key), visit(value), contains_null)
-            case _:
-                return data_type
-
     def bare(f: StructField) -> StructField:
-        metadata = {key: item for key, item in f.metadata.items() if not key.startswith("delta.columnMapping.")}
-        return StructField(f.name, visit(f.data_type), f.nullable, metadata)
+        return replace(f, metadata={key: item for key, item in f.metadata.items() if not key.startswith("delta.columnMapping.")})
 
-    return StructType(tuple(bare(f) for f in schema.fields))
+    return map_fields(schema, bare)
 
 
 def _rename(data_type: DataType, mode: str) -> DataType:

@@ -7,8 +7,8 @@ Protocol: Schema Serialization Format.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 import orjson
@@ -314,6 +314,22 @@ def leaves(schema: StructType) -> Iterator[tuple[Path, StructField]]:
                 yield (f.name, *path), leaf
         else:
             yield (f.name,), f
+
+
+def map_fields(schema: StructType, change: Callable[[StructField], StructField]) -> StructType:
+    """The schema with every struct field, at any depth, replaced by what `change` makes of it; inner ones first."""
+
+    def visit(data_type: DataType) -> DataType:
+        match data_type:
+            case StructType():
+                return map_fields(data_type, change)
+            case ArrayType(element, contains_null):
+                return ArrayType(visit(element), contains_null)
+            case MapType(key, value, contains_null):
+                return MapType(visit(key), visit(value), contains_null)
+        return data_type
+
+    return StructType(tuple(change(replace(f, data_type=visit(f.data_type))) for f in schema.fields))
 
 
 def find_path(schema: StructType, path: Path) -> tuple[StructField, ...]:

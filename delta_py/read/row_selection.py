@@ -72,9 +72,7 @@ def load_selection(store: ObjectStore, file: ScanFile, row_count: int) -> RowSel
     )
 
 
-def _positions(
-    store: ObjectStore, file: ScanFile, descriptor: DeletionVectorDescriptor | None, row_count: int
-) -> Ndarray | None:
+def _positions(store: ObjectStore, file: ScanFile, descriptor: DeletionVectorDescriptor | None, row_count: int) -> Ndarray | None:
     if descriptor is None:
         return None
     try:

@@ -42,7 +42,7 @@ from delta_py.write.constraints import GENERATION, table_rules
 TYPE_CHANGES = "delta.typeChanges"
 
 # Rules and bookkeeping of the table that the data was read from; they say nothing about another table.
-_FOREIGN_METADATA = ("delta.", "CURRENT_DEFAULT", "EXISTS_DEFAULT")
+FOREIGN_METADATA = ("delta.", "CURRENT_DEFAULT", "EXISTS_DEFAULT")
 _WIDENING_FEATURE = "typeWidening"
 
 
@@ -81,7 +81,7 @@ def replaced_schema(table: TableConfig, data: StructType) -> StructType:
 
 def _new_field(f: StructField) -> StructField:
     """A field of the data as one that the table gets: nullable inside and out."""
-    metadata = {key: value for key, value in f.metadata.items() if not key.startswith(_FOREIGN_METADATA)}
+    metadata = {key: value for key, value in f.metadata.items() if not key.startswith(FOREIGN_METADATA)}
     return StructField(f.name, _nullable(f.data_type), True, metadata)
 
 

@@ -38,7 +38,12 @@ PARAMETERS = {
         "columns",
         "filter",
     ],
-    delta_py.write_delta: ["path", "data", "mode", "partition_by", "name", "description", "configuration", "store"],
+    delta_py.write_delta: [
+        *("path", "data", "mode", "partition_by", "name", "description", "configuration", "store"),
+        *("cluster_by", "merge_schema", "overwrite_schema", "replace_where", "partition_overwrite_mode"),
+        *("txn_app_id", "txn_version", "user_metadata", "data_change", "max_records_per_file", "target_file_bytes"),
+        *("compression", "isolation_level", "time_zone"),
+    ],
     spark_plugin.register: ["spark"],
     spark_plugin.DeltaTable.forPath: ["sparkSession", "path", "hadoopConf"],
     spark_plugin.DeltaTable.isDeltaTable: ["sparkSession", "identifier"],

@@ -14,7 +14,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from delta_py.commands.write import WriteRequest, abort_write, commit_write, plan_write, write_delta
+from delta_py import DeltaTable
+from delta_py.commands.request import WriteRequest
+from delta_py.commands.write import abort_write, commit_write, plan_write, write_delta
 from delta_py.errors import (
     DeltaError,
     InvalidOptionError,
@@ -25,7 +27,7 @@ from delta_py.errors import (
     UnsupportedOperationError,
 )
 from delta_py.log.history import history
-from delta_py.protocol.schema import from_arrow_schema
+from delta_py.protocol.schema import LONG, StructField, StructType, from_arrow_schema
 from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore
 from delta_py.write.files import write_files
@@ -273,3 +275,22 @@ def test_commit_of_a_version_that_is_gone_deletes_the_files(tmp_path: Path) -> N
     with pytest.raises(DeltaError):
         commit_write(store, plan, [files])
     assert data_files(tmp_path) == before
+
+
+def test_planned_create_takes_no_rules_from_the_table_that_the_rows_come_from(tmp_path: Path) -> None:
+    foreign = {"delta.columnMapping.id": 7, "delta.generationExpression": "id + 1", "CURRENT_DEFAULT": "3", "comment": "kept"}
+    inner = StructType((StructField("x", LONG, True, foreign),))
+    schema = StructType((StructField("id", LONG, True, foreign), StructField("s", inner)))
+    plan = plan_write(LocalStore(str(tmp_path)), schema, WriteRequest("append"))
+    assert not isinstance(plan, int)
+    first, second = plan.state.schema.fields
+    assert first.metadata == {"comment": "kept"} and isinstance(second.data_type, StructType)
+    assert second.data_type.fields[0].metadata == {"comment": "kept"}
+
+
+def test_checkpoint_by_hand_lets_the_commits_before_it_go(tmp_path: Path) -> None:
+    write_delta(str(tmp_path), ROWS)
+    write_delta(str(tmp_path), ROWS, mode="append")
+    assert DeltaTable(str(tmp_path)).checkpoint() == 2
+    (tmp_path / "_delta_log/00000000000000000000.json").unlink()
+    assert DeltaTable(str(tmp_path)).to_arrow().num_rows == 6
