@@ -1,5 +1,7 @@
 """Statistics of a file that is being written, gathered batch by batch, as the JSON text of `add.stats`.
 
+Bounds of integers, dates, timestamps and short decimals come from the file's own footer, where the Parquet writer has counted
+them exactly; those of texts, floats and nested leaves from the rows.
 Bounds and null counts of the chosen leaves; strings cut to a prefix (a cut maximum is rounded up), timestamps cut to
 milliseconds, decimals exact. A bound that JSON or the protocol cannot hold is left out, which readers take as unknown.
 Protocol: Per-file Statistics.
@@ -17,17 +19,20 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from delta_py.protocol.schema import DataType, DecimalType, Path, PrimitiveType, StructType, find_path
+from delta_py.protocol.schema import DATE, DataType, DecimalType, Path, PrimitiveType, StructType, find_path, to_arrow_type
 
 _BOUNDED = frozenset({"long", "integer", "short", "byte", "float", "double", "string", "date", "timestamp", "timestamp_ntz"})
+_IN_FOOTER = frozenset({"long", "integer", "short", "byte", "date", "timestamp", "timestamp_ntz"})
+_LONGEST_INTEGER_DECIMAL = 18
 _LAST_CHARACTER = "\U0010ffff"
 
 
 class StatsCollector:
     """schema: the physical schema of the data file; columns: paths of the leaves that get statistics (an array, map or
-    variant counts as a leaf and gets a null count only); string_prefix: characters kept of a string's bounds."""
+    variant counts as a leaf and gets a null count only); string_prefix: characters kept of a string's bounds.
+    use_footer: take_footer will be called with the footer of the file that holds the rows."""
 
-    def __init__(self, schema: StructType, columns: Sequence[Path], *, string_prefix: int = 32) -> None:
+    def __init__(self, schema: StructType, columns: Sequence[Path], *, string_prefix: int = 32, use_footer: bool = False) -> None:
         self._leaves = [(path, find_path(schema, path)[-1].data_type) for path in columns]
         self._string_prefix = string_prefix
         self._row_count = 0
@@ -35,6 +40,7 @@ class StatsCollector:
         self._minimum: dict[Path, pa.Scalar] = {}
         self._maximum: dict[Path, pa.Scalar] = {}
         self._has_nan: set[Path] = set()
+        self._in_footer = {path for path, data_type in self._leaves if use_footer and len(path) == 1 and _is_in_footer(data_type)}
 
     @property
     def row_count(self) -> int:
@@ -46,8 +52,20 @@ class StatsCollector:
         for path, data_type in self._leaves:
             column = _leaf(batch, path)
             self._null_counts[path] += column.null_count if not pa.types.is_null(column.type) else len(column)
-            if _is_bounded(data_type):
+            if _is_bounded(data_type) and path not in self._in_footer:
                 self._widen(path, column)
+
+    def take_footer(self, footer: Any) -> None:
+        """Take in the bounds that the rows' own file states. footer: pyarrow's FileMetaData of the finished file, written with
+        integers for short decimals. A bound that it lacks for rows that are not null stays unknown."""
+        columns = [(index, footer.schema.column(index)) for index in range(footer.num_columns)]
+        # A nested column's path may be spelled like a top-level name with dots; only top-level ones have one level.
+        positions = {column.path: index for index, column in columns if column.max_definition_level == 1}
+        for path, data_type in self._leaves:
+            if path in self._in_footer:
+                bounds = _footer_bounds(footer, positions[path[0]])
+                if bounds is not None:
+                    self._minimum[path], self._maximum[path] = (_typed(raw, data_type) for raw in bounds)
 
     def _widen(self, path: Path, column: pa.Array) -> None:
         if pa.types.is_floating(column.type) and pc.any(pc.is_nan(column)).as_py():
@@ -87,6 +105,34 @@ class StatsCollector:
 
 def _is_bounded(data_type: DataType) -> bool:
     return isinstance(data_type, DecimalType) or (isinstance(data_type, PrimitiveType) and data_type.name in _BOUNDED)
+
+
+def _is_in_footer(data_type: DataType) -> bool:
+    if isinstance(data_type, DecimalType):
+        return data_type.precision <= _LONGEST_INTEGER_DECIMAL
+    return isinstance(data_type, PrimitiveType) and data_type.name in _IN_FOOTER
+
+
+def _footer_bounds(footer: Any, index: int) -> tuple[int, int] | None:
+    """The smallest and largest stored integer of a column over all row groups; None where one does not say."""
+    lows, highs = [], []
+    for number in range(footer.num_row_groups):
+        found = footer.row_group(number).column(index).statistics
+        if found is None:
+            return None
+        if found.has_min_max:
+            lows.append(found.min_raw)
+            highs.append(found.max_raw)
+        elif not found.has_null_count or found.null_count < footer.row_group(number).num_rows:
+            return None
+    return (min(lows), max(highs)) if lows else None
+
+
+def _typed(raw: int, data_type: DataType) -> pa.Scalar:
+    """A stored integer as a value of the column: days, microseconds, or digits without the point."""
+    if isinstance(data_type, DecimalType):
+        return pa.scalar(Decimal(raw).scaleb(-data_type.scale), to_arrow_type(data_type))
+    return pa.scalar(raw, pa.int32() if data_type == DATE else pa.int64()).cast(to_arrow_type(data_type))
 
 
 def _leaf(batch: pa.RecordBatch, path: Path) -> pa.Array:

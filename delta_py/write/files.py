@@ -230,6 +230,7 @@ class _OpenFile:
     path: str
     sink: pa.NativeFile
     parquet: pq.ParquetWriter
+    footer: list[pq.FileMetaData]  # holds it once `parquet` is closed
     stats: StatsCollector
     row_count: int = 0
 
@@ -324,12 +325,11 @@ class _FileSetWriter:
         if is_change:
             directory = f"{CHANGE_DATA_DIRECTORY}/{directory}" if directory else CHANGE_DATA_DIRECTORY
         if any(len(part.encode()) > _LONGEST_NAME_BYTES for part in directory.split("/")):
-            directory = (
-                CHANGE_DATA_DIRECTORY if is_change else ""
-            )  # the log says which partition a file belongs to; its directory is a courtesy
+            # The log says which partition a file belongs to; its directory is a courtesy.
+            directory = CHANGE_DATA_DIRECTORY if is_change else ""
         path = f"{directory}/{name}" if directory else name
         self._started.append(path)
-        sink = self._store.open_output(path)
+        sink, footer = self._store.open_output(path), list[pq.FileMetaData]()
         parquet = pq.ParquetWriter(
             sink,
             self._parquet_schema,
@@ -338,9 +338,12 @@ class _FileSetWriter:
             store_schema=False,
             store_decimal_as_integer=True,
             write_page_index=True,
+            metadata_collector=footer,
         )
-        stats = StatsCollector(self._physical, self._state.stats_columns, string_prefix=self._state.stats_string_prefix)
-        partition.file = _OpenFile(path, sink, parquet, stats)
+        stats = StatsCollector(
+            self._physical, self._state.stats_columns, string_prefix=self._state.stats_string_prefix, use_footer=True
+        )
+        partition.file = _OpenFile(path, sink, parquet, footer, stats)
         self._open[partition.key] = partition
         return partition.file
 
@@ -348,6 +351,7 @@ class _FileSetWriter:
         file = partition.file
         assert file is not None
         file.parquet.close()
+        file.stats.take_footer(file.footer[0])
         size = file.sink.tell()
         file.sink.close()
         partition.file = None

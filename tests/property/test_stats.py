@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -82,6 +83,36 @@ def test_collected_statistics_hold_every_value(column: tuple[DataType, list[Any]
     check_bounds(stats, 0, values)
     assert stats.num_records.to_pylist() == [len(values)]
     assert stats.null_count[("x",)].to_pylist() == [values.count(None)]
+
+
+SHORT_DECIMAL = DecimalType(18, 4)
+IN_FOOTER = st.one_of(
+    COLUMNS,
+    st.tuples(
+        st.just(SHORT_DECIMAL),
+        st.lists(st.one_of(st.none(), st.integers(-(10**18) + 1, 10**18 - 1).map(lambda n: Decimal(n).scaleb(-4))), max_size=8),
+    ),
+)
+
+
+@given(IN_FOOTER, st.integers(1, 4))
+def test_statistics_from_the_footer_are_those_of_the_rows(column: tuple[DataType, list[Any]], pieces: int) -> None:
+    data_type, values = column
+    schema = StructType((StructField("a.x", data_type), StructField("a", StructType((StructField("x", data_type),)))))
+    paths = [("a.x",), ("a", "x")]
+    by_rows, by_footer = StatsCollector(schema, paths), StatsCollector(schema, paths, use_footer=True)
+    sink, footer = pa.BufferOutputStream(), list[pq.FileMetaData]()
+    arrow = to_arrow_schema(schema)
+    with pq.ParquetWriter(sink, arrow, store_decimal_as_integer=True, metadata_collector=footer) as parquet:
+        for start in range(0, len(values), pieces):
+            rows = pa.array(values[start : start + pieces], to_arrow_type(data_type))
+            nested = pa.StructArray.from_arrays([rows], fields=list(arrow.field("a").type))
+            batch = pa.record_batch([rows, nested], schema=arrow)
+            parquet.write_batch(batch)
+            by_rows.update(batch)
+            by_footer.update(batch)
+    by_footer.take_footer(footer[0])
+    assert by_footer.to_json() == by_rows.to_json()
 
 
 @given(st.lists(st.floats(width=32, allow_nan=False, allow_infinity=False), min_size=1, max_size=4))
