@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from delta_py import DeltaTable
-from delta_py.errors import DeltaError, ExpressionError
+from delta_py.errors import DeltaError
 from delta_py.protocol.schema import schema_to_json, to_arrow_schema
 from delta_py.read.reader import read_files
 from delta_py.read.scan import ScanOptions, plan_scan
@@ -27,9 +27,6 @@ from tests.support.spark_types import arrow_columns, json_columns, without_colla
 from tests.support.variant_json import canonical_json, has_variant, variants_as_json
 
 Check = Mapping[str, Any]
-
-# Functions that a filter of delta_py refuses by name; tests/spark/test_acceptance.py checks these filters' rows.
-BEYOND_PYTHON_FILTERS = ("size(arr) = 0", "m['k'] = 1.5", "array_contains(arr, 3)")
 
 
 @pytest.mark.parametrize("name", case_names())
@@ -44,8 +41,6 @@ def problem_of(case: Case, check: Check) -> str | None:
     """None when the check holds, else what is wrong."""
     try:
         match check["kind"]:
-            case "read" if check.get("filter") in BEYOND_PYTHON_FILTERS:
-                return refusal_problem(case, check)
             case "read":
                 return rows_problem(case, check, read_rows(case, check))
             case "cdf":
@@ -112,14 +107,6 @@ def rows_problem(case: Case, check: Check, table: pa.Table) -> str | None:
         return difference(expected, digest(table, check["select"]))
     variants = [field.name for field in table.schema if has_variant(field.type)]
     return difference(canonical_json(expected, variants), variants_as_json(table))
-
-
-def refusal_problem(case: Case, check: Check) -> str | None:
-    try:
-        read_rows(case, check)
-    except ExpressionError:
-        return None
-    return "the filter works now: take it off BEYOND_PYTHON_FILTERS"
 
 
 def schema_problem(case: Case, check: Check) -> str | None:
