@@ -24,6 +24,7 @@ from delta_py.log.reader import DELETION_VECTOR_TYPE, FILE_SCHEMA, PARTITION_VAL
 from delta_py.log.segment import Checkpoint, LogFile
 from delta_py.protocol.paths import SIDECAR_DIRECTORY, decode_path, decode_paths
 from delta_py.protocol.schema import DataType, Path
+from delta_py.protocol.stats_text import struct_to_json
 from delta_py.storage.store import ObjectStore
 
 # Rows a batch: with statistics as text, which is long, so many that the text stays in few megabytes; without, so many that
@@ -319,6 +320,8 @@ def _plan(part: ParquetPart, add: pa.StructType, wanted: StatsWanted) -> _Plan:
     json_leaves = {path: kind for path, kind in wanted.leaves.items() if path not in parsed_leaves}
     if "stats" in names and (wanted.json or json_leaves):
         columns.append("stats")
+    if wanted.json and "stats_parsed" in names and part.null_count("stats") != part.null_count("path"):
+        parsed_columns = ["stats_parsed"]  # the text is made from it where there is none
     return _Plan(columns + parsed_columns, wanted.json, json_leaves, parsed_leaves)
 
 
@@ -365,7 +368,7 @@ def _raw_files(path: str, add: pa.StructArray, plan: _Plan) -> RawFiles:
         columns = {name: array.filter(chosen) for name, array in columns.items()}
     count = len(columns["path"])
     json = as_text(columns["stats"]) if "stats" in columns else None
-    kept_json = json if plan.keep_json and json is not None else pa.nulls(count, pa.string())
+    kept_json = all_json(json, columns.get("stats_parsed"), count) if plan.keep_json else pa.nulls(count, pa.string())
     files = pa.record_batch(
         [
             decode_paths(as_text(columns["path"])),
@@ -381,6 +384,12 @@ def _raw_files(path: str, add: pa.StructArray, plan: _Plan) -> RawFiles:
     )
     _check_sizes(path, files)
     return RawFiles(files, json if plan.json_leaves else None, plan.json_leaves, columns.get("stats_parsed"), plan.parsed_leaves)
+
+
+def all_json(json: pa.Array | None, struct: pa.StructArray | None, count: int) -> pa.Array:
+    """The statistics as text, made from the struct where there is no text."""
+    text = pa.nulls(count, pa.string()) if json is None else json
+    return text if struct is None or text.null_count == 0 else pc.coalesce(text, struct_to_json(struct))
 
 
 def children(struct: pa.StructArray) -> dict[str, pa.Array]:

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from delta_py.log.checkpoint_reader import ParquetPart, as_text, as_type, decoding, deletion_vectors
+from delta_py.log.checkpoint_reader import ParquetPart, all_json, as_text, as_type, decoding, deletion_vectors
 from delta_py.log.reader import DELETION_VECTOR_TYPE, corrupt_line, text_map
 from delta_py.log.segment import LogFile
 from delta_py.protocol.partition_values import parse_partition_values
@@ -23,7 +23,6 @@ from delta_py.protocol.paths import decode_paths
 from delta_py.protocol.schema import DataType, Path, find_path, to_arrow_type
 from delta_py.protocol.stats import json_to_struct, stats_struct_type
 from delta_py.protocol.stats_columns import stats_columns
-from delta_py.protocol.stats_text import struct_to_json
 from delta_py.protocol.table_config import TableConfig
 
 # The fields of file actions by name, aligned.
@@ -202,9 +201,9 @@ def add_rows(columns: Columns, shape: RowShape) -> pa.StructArray:
     if shape.stats_struct and struct is not None and _says_all(struct, json, shape):
         made["stats_parsed"] = struct
     elif shape.stats_struct:
-        made["stats_parsed"] = json_to_struct(_all_json(json, struct, count), shape.leaves, tight_bounds=shape.tight_bounds)
+        made["stats_parsed"] = json_to_struct(all_json(json, struct, count), shape.leaves, tight_bounds=shape.tight_bounds)
     if shape.stats_json:
-        made["stats"] = _all_json(json, struct, count)
+        made["stats"] = all_json(json, struct, count)
     if shape.partitions:
         made["partitionValues_parsed"] = _typed_partition_values(columns["partitionValues"], shape.partitions)
     fields = list(shape.add_type)
@@ -223,12 +222,6 @@ def _says_all(struct: pa.StructArray, json: pa.Array | None, shape: RowShape) ->
         return False
     lacking = pc.is_null(pc.struct_field(struct, "numRecords"))
     return json is None or not pc.any(pc.and_(lacking, pc.is_valid(json))).as_py()
-
-
-def _all_json(json: pa.Array | None, struct: pa.StructArray | None, count: int) -> pa.Array:
-    """The statistics as text, made from the struct where there is no text."""
-    text = pa.nulls(count, pa.string()) if json is None else json
-    return text if struct is None or text.null_count == 0 else pc.coalesce(text, struct_to_json(struct))
 
 
 def _typed_partition_values(values: pa.MapArray, partitions: Mapping[str, DataType]) -> pa.StructArray:

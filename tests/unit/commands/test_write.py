@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import orjson
 import pandas as pd
 import polars as pl
 import pyarrow as pa
@@ -294,3 +295,25 @@ def test_checkpoint_by_hand_lets_the_commits_before_it_go(tmp_path: Path) -> Non
     assert DeltaTable(str(tmp_path)).checkpoint() == 2
     (tmp_path / "_delta_log/00000000000000000000.json").unlink()
     assert DeltaTable(str(tmp_path)).to_arrow().num_rows == 6
+
+
+@pytest.mark.parametrize("policy", ["classic", "v2"])
+def test_statistics_that_a_checkpoint_has_as_struct_only_are_there_as_text(tmp_path: Path, policy: str) -> None:
+    configuration = {
+        "delta.checkpoint.writeStatsAsJson": "false",
+        "delta.checkpointInterval": "2",
+        "delta.checkpointPolicy": policy,
+        "delta.enableDeletionVectors": "true",
+    }
+    write_delta(str(tmp_path), ROWS, configuration=configuration)
+    wanted = snapshot_of(tmp_path).files()["stats"].to_pylist()
+    for _ in range(2):
+        write_delta(str(tmp_path), ROWS, mode="append")
+    assert list((tmp_path / "_delta_log").glob("*2.checkpoint*"))
+    assert [orjson.loads(text) for text in snapshot_of(tmp_path).files()["stats"].to_pylist()] == [
+        orjson.loads(text) for text in wanted * 3
+    ]
+    write_delta(str(tmp_path), ROWS.slice(0, 0), mode="overwrite", replace_where="id = 2")
+    (tmp_path / "_delta_log" / f"{3:020}.crc").unlink()
+    (kept, *_) = (orjson.loads(text) for text in snapshot_of(tmp_path).files()["stats"].to_pylist())
+    assert (kept["minValues"]["id"], kept["maxValues"]["id"], kept["tightBounds"]) == (1, 3, False)
