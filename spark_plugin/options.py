@@ -11,7 +11,6 @@ from __future__ import annotations
 import difflib
 import json
 import os
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -121,15 +120,6 @@ def flag(given: Mapping[str, str], name: str, *, default: bool = False) -> bool:
             f"Invalid value {value!r} for option {name!r}: it must be 'true' or 'false'.", option=name, value=value
         )
     return value.lower() == "true"
-
-
-_SIZE = re.compile(r"(?P<number>\d+)\s*(?P<unit>[kmgtp]?)b?", re.IGNORECASE | re.ASCII)
-
-
-def size_bytes(text: str) -> int | None:
-    """`134217728b`, `128m`, `64 KB` -> bytes; None for what is no size."""
-    found = _SIZE.fullmatch(text.strip())
-    return None if found is None else int(found["number"]) << 10 * " kmgtp".index(found["unit"].lower() or " ")
 
 
 def version(given: Mapping[str, str], name: str) -> int | None:

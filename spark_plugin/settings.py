@@ -9,7 +9,8 @@ from typing import Any
 
 from pyspark.errors import PySparkException
 
-from spark_plugin.options import CONFS, PARTITIONS_PER_CORE, WRITE_CONFS, size_bytes
+from delta_py.protocol.sizes import parse_size
+from spark_plugin.options import CONFS, PARTITIONS_PER_CORE, WRITE_CONFS
 
 
 def read_settings(spark: Any) -> str:
@@ -80,4 +81,4 @@ def conf(spark: Any, name: str) -> str | None:
 
 
 def _size(text: str | None) -> int | None:
-    return None if text is None else size_bytes(text)
+    return None if text is None else parse_size(text)

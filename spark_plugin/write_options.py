@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from delta_py.commands.request import WriteRequest
 from delta_py.errors import InvalidOptionError, UnsupportedOperationError
+from delta_py.protocol.sizes import parse_size
 from delta_py.write.conform import compression_codec
 from spark_plugin.options import (
     CLUSTER_BY,
@@ -25,7 +26,6 @@ from spark_plugin.options import (
     known,
     session_of,
     single_path,
-    size_bytes,
 )
 
 _NAMES = (
@@ -241,7 +241,7 @@ def _target_file_bytes(given: Mapping[str, str]) -> int | None:
     text = given.get("targetFileSize")
     if text is None:
         return None
-    size = size_bytes(text)
+    size = parse_size(text)
     if not size:
         raise _illegal("targetFileSize", text, "a number of bytes greater than 0, such as 134217728 or 128mb")
     return size

@@ -39,6 +39,7 @@ from delta_py.protocol.schema import (
     schema_to_json,
     type_name,
 )
+from delta_py.protocol.sizes import parse_size
 from delta_py.protocol.table_config import Operation, TableConfig
 from delta_py.storage.store import ObjectStore
 from delta_py.write.conform import check_new_schema, compression_codec
@@ -301,6 +302,8 @@ def _check_value(name: str, value: str) -> None:
     known = _FIXED_VALUES.get(name)
     if known is not None and value.lower() not in known:
         raise InvalidOptionError(f"Table property {name} is {value!r}; it must be one of {', '.join(known)}.", property=name)
+    if name == "delta.targetFileSize" and not parse_size(value):
+        raise InvalidOptionError(f"Table property {name} is {value!r}; it must be a size, such as 128mb.", property=name)
     if name == "delta.parquet.compression.codec":
         compression_codec(value)
 

@@ -103,24 +103,19 @@ def write_delta(
     """Write all rows of `data` in one commit, and return the table's version: the new one, or, when there was nothing to do
     (mode ignore, a transaction that is recorded already), the newest.
 
-    data: anything with an Arrow stream (pyarrow, polars, duckdb, ...) or a pandas DataFrame (its index is left out).
-        It is read once, as a stream.
+    data: anything with an Arrow stream (pyarrow, polars, duckdb, ...), read once, or a pandas DataFrame (without its index).
     mode: error (a table that is there is an error), append (creates it if need be), ignore (does nothing if it is there),
         overwrite (replaces all rows, or those that replace_where or partition_overwrite_mode="dynamic" tell).
-    partition_by: columns of a new table; for a table that is there they must be its own, unless overwrite_schema is true.
-    name, description, configuration: of a new table; for a table that is there they must be what it has already.
-    store: the storage to use instead of the one that the path's scheme means.
-    cluster_by and all that follow: as the fields of WriteRequest.
+    store: the storage to use instead of the one that the path's scheme means. All else: as the fields of WriteRequest.
     Raises TableAlreadyExistsError, SchemaMismatchError, InvariantViolationError, UnsupportedTableFeatureError,
     InvalidOptionError, UnsupportedOperationError; DeltaConcurrentModificationException and CommitOutcomeUnknownError as
     Transaction.commit. Unless the outcome is unknown nothing is left behind after an error.
     """
     store = store or open_store(path)
     reader = _arrow_stream(data)
-    partitions = [partition_by] if isinstance(partition_by, str) else partition_by
     request = WriteRequest(
         mode=mode,
-        partition_by=partitions,
+        partition_by=[partition_by] if isinstance(partition_by, str) else partition_by,
         name=name,
         description=description,
         configuration=configuration,

@@ -15,6 +15,7 @@ from enum import Enum
 from delta_py.errors import CorruptTableError, UnsupportedTableFeatureError
 from delta_py.protocol.actions import Protocol
 from delta_py.protocol.schema import VARIANT, ArrayType, DataType, MapType, StructField, StructType
+from delta_py.protocol.sizes import parse_size
 
 READER_FEATURES_VERSION = 3
 WRITER_FEATURES_VERSION = 7
@@ -57,6 +58,14 @@ class Properties(Mapping[str, str]):
             return default if text is None else int(text)
         except ValueError as error:
             raise CorruptTableError(f"Table property {name} is {text!r}; it must be a whole number.", property=name) from error
+
+    def size(self, name: str, default: int) -> int:
+        """Bytes. Raises CorruptTableError for a value that is no size above 0."""
+        text = self.get(name)
+        found = default if text is None else parse_size(text)
+        if not found:
+            raise CorruptTableError(f"Table property {name} is {text!r}; it must be a size, such as 128mb.", property=name)
+        return found
 
 
 InUse = Callable[[Properties, StructType], bool]

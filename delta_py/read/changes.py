@@ -31,7 +31,7 @@ from delta_py.log.history import CommitTime, commit_at_timestamp, commit_times, 
 from delta_py.log.reader import CommitReader
 from delta_py.log.segment import LogFile, list_commits
 from delta_py.protocol.actions import Action, AddCDCFile, AddFile, CommitInfo, Metadata, Protocol, RemoveFile
-from delta_py.protocol.column_mapping import physical_path
+from delta_py.protocol.column_mapping import physical_name, physical_path
 from delta_py.protocol.deletion_vectors import DeletionVectorDescriptor, read_deletion_vector
 from delta_py.protocol.partition_values import parse_partition_values
 from delta_py.protocol.schema import LONG, STRING, TIMESTAMP, DataType, Path, StructField, StructType, find_path, to_arrow_type
@@ -218,7 +218,7 @@ def _changes(store: ObjectStore, bounds: _Bounds) -> Iterator[_Change]:
         for commit in _commits(store, bounds):
             actions = list(reader.actions(commit))
             config = _config_after(config, actions, commit.version, bounds)
-            commit_changes = _Commit(store, pool, commit.version, times[commit.version], bool(config.partition_columns))
+            commit_changes = _Commit(store, pool, commit.version, times[commit.version], _physical_partitions(config))
             yield from commit_changes.changes(actions)
     _check_schema(bounds.start.metadata, bounds.first, bounds)
 
@@ -292,15 +292,20 @@ def _check_schema(metadata: Metadata, version: int, bounds: _Bounds) -> None:
     )
 
 
+def _physical_partitions(config: TableConfig) -> frozenset[str]:
+    fields = (find_path(config.schema, (name,))[0] for name in config.partition_columns)
+    return frozenset(physical_name(field, config.column_mapping_mode) for field in fields)
+
+
 @dataclass(frozen=True, slots=True)
 class _Commit:
-    """Works out the changes of one commit. partitioned: the table has partition columns."""
+    """Works out the changes of one commit. partitions: physical names of the table's partition columns after it."""
 
     store: ObjectStore
     pool: ThreadPoolExecutor
     version: int
     timestamp_ms: int
-    partitioned: bool
+    partitions: frozenset[str]
 
     def changes(self, actions: Sequence[Action]) -> Iterator[_Change]:
         recorded = [action for action in actions if isinstance(action, AddCDCFile)]
@@ -338,12 +343,22 @@ class _Commit:
         return _Change(file, add.stats, recorded=False)
 
     def _delete(self, remove: RemoveFile, only: DeletionVectorDescriptor | None = None) -> _Change:
-        if remove.partition_values is None and self.partitioned:
+        if remove.partition_values is None and self.partitions:
             raise ChangeDataFeedError(
                 f"The remove of {remove.path} in version {self.version} does not say the file's partition values, so the rows "
                 "that it deleted cannot be given back. Leave the version out of the range.",
                 error_class="DELTA_REMOVE_FILE_CDC_MISSING_EXTENDED_METADATA",
                 sql_state="XXKDS",
+                path=remove.path,
+                version=self.version,
+            )
+        if remove.partition_values is not None and remove.partition_values.keys() != self.partitions:
+            raise ChangeDataFeedError(
+                f"Version {self.version} replaced rows and changed the partition columns: {remove.path}, which it removed, is "
+                f"partitioned by ({', '.join(remove.partition_values)}), the table by ({', '.join(sorted(self.partitions))}). "
+                "The rows that it deleted cannot be given back with the new columns. Leave the version out of the range.",
+                error_class="DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_DATA_SCHEMA",
+                sql_state="0AKDC",
                 path=remove.path,
                 version=self.version,
             )

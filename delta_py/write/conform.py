@@ -62,6 +62,7 @@ from delta_py.write.constraints import (
 _MIB = 1024 * 1024
 _CODECS = ("uncompressed", "none", "snappy", "gzip", "lz4", "lz4_raw", "zstd")
 _STRING_PREFIX = 32
+_TARGET_FILE_BYTES = 256 * _MIB
 WRITE_ID_LENGTH = 23  # of a UUID's text; what follows tells the tasks' attempts apart
 
 
@@ -90,7 +91,7 @@ class WriteState:
     stats_string_prefix: int = _STRING_PREFIX
     compression: str = "zstd"
     keep_partition_columns: bool = False
-    target_file_bytes: int = 256 * _MIB
+    target_file_bytes: int = _TARGET_FILE_BYTES
     row_group_bytes: int = 64 * _MIB
     row_group_rows: int = 1 << 20
     buffer_bytes: int = 192 * _MIB
@@ -143,6 +144,7 @@ def write_state(config: TableConfig, table_root: str, read_version: int) -> Writ
         stats_string_prefix=properties.integer("delta.dataSkippingStringPrefixLength", _STRING_PREFIX),
         compression=compression_codec(properties.get("delta.parquet.compression.codec")),
         keep_partition_columns=config.feature("materializePartitionColumns"),
+        target_file_bytes=properties.size("delta.targetFileSize", _TARGET_FILE_BYTES),
         rules=rules,
     )
 

@@ -10,6 +10,7 @@ import pytest
 
 from delta_py.commands.request import WriteRequest
 from delta_py.errors import ChangeDataFeedError, DeltaError, InvalidOptionError, UnsupportedOperationError
+from delta_py.protocol.sizes import parse_size
 from spark_plugin.options import (
     CLUSTER_BY,
     CONFS,
@@ -18,7 +19,6 @@ from spark_plugin.options import (
     SESSION,
     WRITE_CONFS,
     local_time_zone,
-    size_bytes,
 )
 from spark_plugin.read_options import (
     ChangeRange,
@@ -404,7 +404,7 @@ def test_write_option_that_is_not_supported_is_refused_by_name(name: str) -> Non
 
 @pytest.mark.parametrize(("text", "size"), [("1", 1), ("128m", 128 << 20), ("64 KB", 64 << 10), ("1g", 1 << 30), ("m", None)])
 def test_size_in_each_spelling_of_spark_is_taken(text: str, size: int | None) -> None:
-    assert size_bytes(text) == size
+    assert parse_size(text) == size
 
 
 # ---------------------------------------------------------------- entries of a catalog

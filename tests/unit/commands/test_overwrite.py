@@ -13,6 +13,7 @@ import pytest
 from delta_py import DeltaTable
 from delta_py.commands.write import write_delta
 from delta_py.errors import (
+    ChangeDataFeedError,
     ConcurrentAppendException,
     ConcurrentDeleteReadException,
     ConcurrentTransactionException,
@@ -265,6 +266,16 @@ def test_write_limits_the_rows_of_a_file(tmp_path: Path) -> None:
     assert [text[: text.index(",")] for text in counts if text] == ['{"numRecords":4', '{"numRecords":4', '{"numRecords":2']
 
 
+def test_write_keeps_to_the_tables_own_size_of_files(tmp_path: Path) -> None:
+    table = pa.table({"id": range(40_000), "text": [str(n * 7919 % 40_009) * 5 for n in range(40_000)]})
+    batches = pa.Table.from_batches(table.to_batches(max_chunksize=1000))
+    write_delta(str(tmp_path / "many"), batches, configuration={"delta.targetFileSize": "16kb"}, max_records_per_file=8000)
+    write_delta(str(tmp_path / "one"), batches)
+    assert len(list((tmp_path / "many").glob("*.parquet"))) >= 5 and len(list((tmp_path / "one").glob("*.parquet"))) == 1
+    with pytest.raises(InvalidOptionError, match="targetFileSize"):
+        write_delta(str(tmp_path / "none"), batches, configuration={"delta.targetFileSize": "big"})
+
+
 def test_write_compression_of_one_write_is_in_the_names_of_its_files(tmp_path: Path) -> None:
     write_delta(str(tmp_path), new((1, "a")), compression="snappy")
     assert all(file.name.endswith(".snappy.parquet") for file in tmp_path.glob("*.parquet"))
@@ -396,3 +407,16 @@ def test_append_with_a_transaction_conflicts_with_one_of_the_same_application(tm
         race(tmp_path, dict(same), dict(same))
     assert rows_of(tmp_path) == after(*range(10), plus=((50, "b"),))
     race(tmp_path, {**same, "txn_version": 2}, {**same, "txn_app_id": "another"})
+
+
+@pytest.mark.parametrize("mapping", ["none", "name"])
+@pytest.mark.parametrize(("before", "after_it"), [(["day"], []), ([], ["day"]), (["day"], ["id"])])
+def test_change_feed_of_an_overwrite_that_repartitions_is_refused(
+    tmp_path: Path, mapping: str, before: list[str], after_it: list[str]
+) -> None:
+    configuration = {**FEED, "delta.columnMapping.mode": mapping}
+    write_delta(str(tmp_path), new((1, "a")), partition_by=before, configuration=configuration)
+    write_delta(str(tmp_path), new((2, "b")), mode="overwrite", overwrite_schema=True, partition_by=after_it)
+    with pytest.raises(ChangeDataFeedError, match="partition") as caught:
+        DeltaTable(str(tmp_path)).changes(starting_version=1).read_all()
+    assert caught.value.error_class == "DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_DATA_SCHEMA"

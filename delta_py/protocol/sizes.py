@@ -1,0 +1,13 @@
+"""Numbers of bytes as options and table properties write them: `134217728`, `128mb`, `64 KB`."""
+
+from __future__ import annotations
+
+import re
+
+_SIZE = re.compile(r"(?P<number>\d+)\s*(?P<unit>[kmgtp]?)b?", re.IGNORECASE | re.ASCII)
+
+
+def parse_size(text: str) -> int | None:
+    """The bytes, with units of 1024; None for what is no size."""
+    found = _SIZE.fullmatch(text.strip())
+    return None if found is None else int(found["number"]) << 10 * " kmgtp".index(found["unit"].lower() or " ")
