@@ -159,10 +159,12 @@ class LocalStore:
 
 
 class _DurableFile(io.FileIO):
-    """A new file whose bytes are on the disk once it is closed: a commit must never outlive a data file that it names."""
+    """A new file whose bytes and name are on the disk once it is closed: a commit must never outlive a data file that it
+    names."""
 
     def __init__(self, name: str) -> None:
         super().__init__(name, "w")
+        self._directory = os.path.dirname(name)
 
     def write(self, data: Any) -> int:
         view = memoryview(data).cast("B")
@@ -175,6 +177,7 @@ class _DurableFile(io.FileIO):
                 os.fsync(self.fileno())
             finally:
                 super().close()
+            _sync_directory(self._directory)
 
 
 def _write_temporary(name: str, data: bytes) -> str:

@@ -125,4 +125,4 @@ def test_bytes_and_names_are_synced_before_a_write_returns(tmp_path: Path, monke
     synced.clear()
     with store.open_output("part.parquet") as sink:
         sink.write(b"1")
-    assert synced == ["part.parquet"]
+    assert synced == ["part.parquet", "t"]
