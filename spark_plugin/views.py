@@ -5,19 +5,17 @@ from __future__ import annotations
 import datetime as dt
 from urllib.parse import urlsplit
 
-import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_py.log.history import HISTORY_SCHEMA, history
-from delta_py.protocol.schema import DataType, StructType, from_arrow_schema
+from delta_py.protocol.clustering import CLUSTERING_DOMAIN, clustering_columns
+from delta_py.protocol.schema import from_arrow_schema
 from delta_py.snapshot import Snapshot
 from delta_py.storage.store import ObjectStore
 
 _TEXTS = pa.list_(pa.field("element", pa.string()))
 _TIME = pa.timestamp("us", tz="UTC")
-_CLUSTERING_DOMAIN = "delta.clustering"
-_PHYSICAL_NAME = "delta.columnMapping.physicalName"
 
 DETAIL_SCHEMA = pa.schema(
     [
@@ -64,7 +62,7 @@ def detail_rows(snapshot: Snapshot) -> pa.Table:
         "createdAt": _time(metadata.created_time_ms),
         "lastModified": _time(snapshot.timestamp_ms),
         "partitionColumns": list(metadata.partition_columns),
-        "clusteringColumns": _clustering_columns(snapshot),
+        "clusteringColumns": list(clustering_columns(snapshot.schema, snapshot.domain_metadata().get(CLUSTERING_DOMAIN))),
         "numFiles": file_count,
         "sizeInBytes": size_bytes,
         "properties": sorted(metadata.configuration.items()),
@@ -77,23 +75,3 @@ def detail_rows(snapshot: Snapshot) -> pa.Table:
 
 def _time(milliseconds: int | None) -> dt.datetime | None:
     return None if milliseconds is None else dt.datetime(1970, 1, 1, tzinfo=dt.UTC) + dt.timedelta(milliseconds=milliseconds)
-
-
-def _clustering_columns(snapshot: Snapshot) -> list[str]:
-    """Logical names with dots between their parts; the log has them by physical name."""
-    domain = snapshot.domain_metadata().get(_CLUSTERING_DOMAIN)
-    if domain is None or domain.removed:
-        return []
-    physical = orjson.loads(domain.configuration).get("clusteringColumns", ())
-    return [".".join(_logical_path(snapshot.schema, path)) for path in physical]
-
-
-def _logical_path(schema: StructType, physical: list[str]) -> list[str]:
-    logical: list[str] = []
-    inside: DataType = schema
-    for name in physical:
-        fields = inside.fields if isinstance(inside, StructType) else ()
-        found = next((f for f in fields if f.metadata.get(_PHYSICAL_NAME, f.name) == name), None)
-        logical.append(name if found is None else found.name)
-        inside = inside if found is None else found.data_type
-    return logical
