@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from delta_py.errors import InvalidOptionError
+
+_LONGEST_TRANSACTION_VERSION = 2**63 - 1
+
 
 @dataclass(frozen=True, slots=True)
 class WriteRequest:
@@ -38,3 +42,23 @@ class WriteRequest:
     compression: str | None = None
     isolation_level: str | None = None
     time_zone: str = "UTC"
+
+
+def check_log_values(request: WriteRequest) -> None:
+    """Raises InvalidOptionError for texts and numbers that the log cannot hold: texts that are not Unicode (a half of a
+    surrogate pair by itself), and transaction versions beyond 64 bits."""
+    texts = {
+        "name": request.name,
+        "description": request.description,
+        "txnAppId": request.txn_app_id,
+        "userMetadata": request.user_metadata,
+        "replaceWhere": request.replace_where,
+        **{f"the name of property {key!r}": key for key in request.configuration or {}},
+        **{f"property {key!r}": value for key, value in (request.configuration or {}).items()},
+    }
+    for what, text in texts.items():
+        if text is not None and any("\ud800" <= character <= "\udfff" for character in text):
+            raise InvalidOptionError(f"{what} is not valid Unicode: {text[:100]!r}. Nothing was written.", option=what)
+    version = request.txn_version
+    if version is not None and not -_LONGEST_TRANSACTION_VERSION - 1 <= version <= _LONGEST_TRANSACTION_VERSION:
+        raise InvalidOptionError(f"txnVersion is {version}; it must fit into 64 bits. Nothing was written.", option="txnVersion")

@@ -25,7 +25,7 @@ from delta_py.commands.overwrite import (
     replaced_files,
     what_is_overwritten,
 )
-from delta_py.commands.request import WriteRequest
+from delta_py.commands.request import WriteRequest, check_log_values
 from delta_py.commit.conflicts import IsolationLevel
 from delta_py.commit.transaction import Transaction
 from delta_py.errors import (
@@ -203,6 +203,7 @@ def _check_request(request: WriteRequest, mode: str) -> None:
         raise InvalidOptionError(f"targetFileSize is {request.target_file_bytes}; it must be at least 1.")
     if request.isolation_level is not None:
         IsolationLevel.parse(request.isolation_level)
+    check_log_values(request)
     check_overwrite_options(request, mode == "Overwrite")
 
 
@@ -230,6 +231,12 @@ def _plan_create(store: ObjectStore, data_schema: StructType, request: WriteRequ
 
 def plan_change(snapshot: Snapshot, data_schema: StructType, request: WriteRequest, mode: str) -> WritePlan:
     """As plan_write, for a table that is there."""
+    if not data_schema.fields:
+        raise SchemaMismatchError(
+            "The data has no columns. Its rows would be all null, and an overwrite would only delete. Nothing was written.",
+            error_class="DELTA_EMPTY_DATA",
+            sql_state="428GU",
+        )
     metadata, protocol = changed_metadata(snapshot, data_schema, request)
     config = TableConfig(protocol or snapshot.protocol, metadata or snapshot.metadata)
     state = _tuned(write_state(config, snapshot.table_root, snapshot.version), request)

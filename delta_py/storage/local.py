@@ -95,17 +95,18 @@ class LocalStore:
                         yield info
 
     def read(self, path: str) -> bytes:
-        with open(self._locate(path), "rb") as file:
+        with _nothing_below_a_file(), open(self._locate(path), "rb") as file:
             return file.read()
 
     def read_range(self, path: str, offset: int, length: int) -> bytes:
-        with open(self._locate(path), "rb") as file:
+        with _nothing_below_a_file(), open(self._locate(path), "rb") as file:
             file.seek(offset)
             return file.read(length)
 
     def open_input(self, path: str) -> pa.NativeFile:
         # Not memory-mapped: a file that is cut short under a map kills the process with SIGBUS.
-        return pa.OSFile(self._locate(path), "rb")
+        with _nothing_below_a_file():
+            return pa.OSFile(self._locate(path), "rb")
 
     # ------------------------------------------------------------ writing
 
@@ -156,6 +157,15 @@ class LocalStore:
                 "from overwriting each other's commit. Nothing was written. Keep the table on a file system with hard links.",
                 root=self._root,
             ) from error
+
+
+@contextlib.contextmanager
+def _nothing_below_a_file() -> Iterator[None]:
+    """A name below a file is a name that is not there, as it is for lists and in other stores."""
+    try:
+        yield
+    except NotADirectoryError as error:
+        raise FileNotFoundError(errno.ENOENT, f"{os.strerror(errno.ENOENT)}: a part of it is a file", error.filename) from error
 
 
 class _DurableFile(io.FileIO):

@@ -14,7 +14,7 @@ from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
 
-from delta_py.errors import UnsupportedOperationError
+from delta_py.errors import InvalidOptionError, UnsupportedOperationError
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +68,10 @@ class ObjectStore(Protocol):
 def open_store(url: str) -> ObjectStore:
     """The store of a table's root: a local path or a file: URL.
 
-    Raises UnsupportedOperationError for a scheme that no store serves.
+    Raises UnsupportedOperationError for a scheme that no store serves, InvalidOptionError for an empty text.
     """
+    if not url:
+        raise InvalidOptionError("The path of the table is empty. Give a directory or a URL.", option="path")
     from delta_py.storage.local import LocalStore
 
     scheme = urlsplit(url).scheme if "://" in url or url.startswith("file:") else ""
