@@ -32,6 +32,7 @@ from delta_py.errors import (
     DeltaError,
     InvalidOptionError,
     SchemaMismatchError,
+    StorageError,
     TableAlreadyExistsError,
     TableNotFoundError,
 )
@@ -329,9 +330,14 @@ def commit_write(store: ObjectStore, plan: WritePlan, parts: Iterable[WrittenFil
         replaced = WrittenFiles()
         if not transaction.is_recorded:
             replaced = replaced_files(transaction, plan.overwrites, plan.state, written, store)
-    except (DeltaError, OSError):
+    except (DeltaError, OSError) as error:
         delete_files(store, written.new_paths)
-        raise
+        if isinstance(error, DeltaError):
+            raise
+        raise StorageError(
+            f"The files of the table at {store.root} that the write replaces could not be read or written anew: {error}. "
+            "Nothing was committed."
+        ) from error
     metrics = {"numFiles": len(written.adds), "numOutputRows": written.row_count, "numOutputBytes": written.size_bytes}
     if plan.overwrites is not Overwrites.NOTHING:
         metrics |= {

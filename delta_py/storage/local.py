@@ -22,6 +22,8 @@ from delta_py.errors import StorageError, UnsupportedOperationError
 from delta_py.storage.store import ObjectInfo
 
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*://")
+# Answers by which the system says that it did not make the link, and never will.
+_REFUSALS = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EMLINK, errno.ENAMETOOLONG}
 _NO_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS}
 
 
@@ -132,7 +134,7 @@ class LocalStore:
         try:
             temporary = _write_temporary(name, data)
         except OSError as error:
-            raise StorageError(f"{name} cannot be written: {error.strerror or error}. Nothing was written.", path=name) from error
+            raise _not_written(name, error) from error
         try:
             self._link(temporary, name)
         finally:
@@ -150,6 +152,8 @@ class LocalStore:
             if not os.path.samefile(temporary, name):
                 raise
         except OSError as error:
+            if error.errno in _REFUSALS:
+                raise _not_written(name, error) from error
             if error.errno not in _NO_LINKS:
                 raise
             raise StorageError(
@@ -188,6 +192,10 @@ class _DurableFile(io.FileIO):
             finally:
                 super().close()
             _sync_directory(self._directory)
+
+
+def _not_written(name: str, error: OSError) -> StorageError:
+    return StorageError(f"{name} cannot be written: {error.strerror or error}. Nothing was written.", path=name)
 
 
 def _write_temporary(name: str, data: bytes) -> str:

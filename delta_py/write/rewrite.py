@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyroaring import BitMap64
 
-from delta_py.errors import UnsupportedOperationError
+from delta_py.errors import DeltaError, UnsupportedOperationError
 from delta_py.protocol.actions import AddFile, RemoveFile
 from delta_py.protocol.deletion_vectors import dv_file_bytes, from_row_indexes, inline_descriptor, read_deletion_vector
 from delta_py.protocol.schema import LONG, StructField, StructType
@@ -120,7 +120,11 @@ def _with_vector(store: ObjectStore, file: ScanFile, remove: RemoveFile, gone: B
     data, (descriptor,) = dv_file_bytes([gone], uuid.uuid4())
     path = descriptor.path
     assert path is not None
-    store.put_if_absent(path, data)
+    try:
+        store.put_if_absent(path, data)
+    except (DeltaError, OSError):  # a reply that was lost: it may be there all the same
+        delete_files(store, [path])
+        raise
     add = AddFile(
         path=file.path,
         partition_values=dict(file.partition_values),
