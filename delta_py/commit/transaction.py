@@ -317,7 +317,14 @@ class Transaction:
             except OSError as error:
                 _log.warning("commit %s cannot be read while ours is retried: %s", number, error)
                 return winners
-            winners.append(WinningCommit.parse(number, data))
+            try:
+                winners.append(WinningCommit.parse(number, data))
+            except CorruptTableError as error:
+                raise CorruptTableError(
+                    f"Version {number} of the table at {self._store.root}, which was committed meanwhile, cannot be read: "
+                    f"{error.message} What it says is unknown, so our commit cannot follow it. The data files are kept.",
+                    version=number,
+                ) from error
 
 
 def _parameter_text(value: Any) -> str | None:

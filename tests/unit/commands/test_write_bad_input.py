@@ -107,7 +107,9 @@ def test_write_delta_duplicate_names_are_refused(tmp_path: Path, data: pa.Table,
     if mode != "error":
         write_delta(str(tmp_path), ROWS)
     before = files(tmp_path)
-    options = {"merge_schema": True} if mode == "append" else {"overwrite_schema": True} if mode == "overwrite" else {}
+    options: dict[str, Any] = (
+        {"merge_schema": True} if mode == "append" else {"overwrite_schema": True} if mode == "overwrite" else {}
+    )
     with pytest.raises(SchemaMismatchError, match=r"(?i)one name|more than once") as caught:
         write_delta(str(tmp_path), data, mode=mode, **options)
     assert caught.value.error_class == "DELTA_DUPLICATE_COLUMNS_FOUND"
