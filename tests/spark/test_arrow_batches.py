@@ -15,6 +15,9 @@ BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
 RECORDS = "spark.sql.execution.arrow.maxRecordsPerBatch"
 
 
+pytestmark = pytest.mark.usefixtures("spark")  # Spark reads the DDL of the schemas
+
+
 class Settings:
     def __init__(self, **values: str) -> None:
         self.getAll: dict[str, str] = values
