@@ -65,3 +65,39 @@ def binary_array(data: Ndarray, offsets: Ndarray, bitmap: pa.Buffer | None = Non
     """Bytes and offsets (one more than rows) -> a binary array."""
     stored = pa.py_buffer(np.ascontiguousarray(offsets, np.int32))
     return pa.Array.from_buffers(pa.binary(), len(offsets) - 1, [bitmap, stored, pa.py_buffer(np.ascontiguousarray(data))])
+
+
+def without_views(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The batch with texts and bytes in buffers of their own where they are views, at any depth.
+
+    A file whose writer worked with views (it says so in an Arrow schema in the footer) is decoded into them, and Arrow has
+    no kernels to pick rows of views.
+    """
+    plain = [_plain_type(kind) for kind in batch.schema.types]
+    if plain == batch.schema.types:
+        return batch
+    arrays = [array if kind == array.type else array.cast(kind) for array, kind in zip(batch.columns, plain, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, names=batch.schema.names)
+
+
+def _plain_type(kind: pa.DataType) -> pa.DataType:
+    """The type without views."""
+    if pa.types.is_string_view(kind):
+        return pa.string()
+    if pa.types.is_binary_view(kind):
+        return pa.binary()
+    if not pa.types.is_nested(kind):
+        return kind
+    children = [kind.field(n) for n in range(kind.num_fields)]
+    if pa.types.is_map(kind):
+        children = [kind.key_field, kind.item_field]
+    plain = [child.with_type(_plain_type(child.type)) for child in children]
+    if all(new.type == old.type for new, old in zip(plain, children, strict=True)):
+        return kind
+    if pa.types.is_struct(kind):
+        return pa.struct(plain)
+    if pa.types.is_map(kind):
+        return pa.map_(*plain)
+    if pa.types.is_large_list(kind):
+        return pa.large_list(plain[0])
+    return pa.list_(plain[0]) if pa.types.is_list(kind) else kind

@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 from delta_py.errors import DataFileError
 from delta_py.protocol.schema import LONG, StructField, StructType, to_arrow_schema
 from delta_py.read.batch_size import BatchSizer, dictionary_bytes
+from delta_py.read.buffers import without_views
 from delta_py.read.conform_values import CannotRead
 from delta_py.read.file_columns import BatchRows, FileColumns, FilePlan, plan_file
 from delta_py.read.rebase import legacy_calendar
@@ -137,7 +138,7 @@ class _ScanReader:
             column_indices=plan.leaves,
             use_threads=self._use_threads,
         )
-        for batch in batches:
+        for batch in map(without_views, batches):
             pieces = sizer.follow(batch)
             parquet.reader.set_batch_size(sizer.rows)
             for piece in pieces:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from delta_py import DeltaTable
@@ -420,3 +421,27 @@ def test_change_feed_of_an_overwrite_that_repartitions_is_refused(
     with pytest.raises(ChangeDataFeedError, match="partition") as caught:
         DeltaTable(str(tmp_path)).changes(starting_version=1).read_all()
     assert caught.value.error_class == "DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_DATA_SCHEMA"
+
+
+@pytest.mark.parametrize("filter", [None, "id > 1", "t = 'b'"])
+def test_file_of_a_writer_that_works_with_views_is_read_and_filtered(tmp_path: Path, filter: str | None) -> None:
+    plain = pa.table(
+        {
+            "id": [1, 2, 3],
+            "t": ["a", "b", None],
+            "b": [b"x", None, b"z" * 20],
+            "s": [{"x": "p", "l": ["q", None]}, None, {"x": None, "l": []}],
+            "m": pa.array([[("k", "v")], [], None], pa.map_(pa.string(), pa.string())),
+        }
+    )
+    write_delta(str(tmp_path), plain, configuration={"delta.enableDeletionVectors": "true"})
+    (file,) = tmp_path.glob("*.parquet")
+    inner = pa.struct([("x", pa.string_view()), ("l", pa.list_(pa.string_view()))])
+    types = [pa.int64(), pa.string_view(), pa.binary_view(), inner, pa.map_(pa.string_view(), pa.string_view())]
+    views = pa.schema(list(zip(plain.column_names, types, strict=True)))
+    pq.write_table(pa.table([plain[n].cast(kind) for n, kind in enumerate(types)], schema=views), file)
+    assert pq.ParquetFile(file).schema_arrow.field("t").type == pa.string_view()
+    kept = [row for row in plain.to_pylist() if filter is None or row["id"] == 2 or (row["id"] == 3 and "id" in filter)]
+    assert DeltaTable(str(tmp_path)).to_arrow(filter=filter).to_pylist() == kept
+    write_delta(str(tmp_path), plain.slice(0, 0), mode="overwrite", replace_where="id = 2")
+    assert DeltaTable(str(tmp_path)).to_arrow(["id", "t"]).to_pylist() == [{"id": 1, "t": "a"}, {"id": 3, "t": None}]
