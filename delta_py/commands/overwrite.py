@@ -118,7 +118,7 @@ def replaced_files(
 
 
 def _all_of(transaction: Transaction, predicate: Expression | None, state: WriteState) -> WrittenFiles:
-    scan = transaction.scan(predicate, options=ScanOptions(timezone=state.time_zone))
+    scan = transaction.scan(predicate, options=ScanOptions(timezone=state.time_zone, keep_all=True))
     now_ms = time.time_ns() // 1_000_000
     return WrittenFiles(removes=tuple(removed(file, now_ms=now_ms, data_change=state.data_change) for file in scan.scan_files()))
 
@@ -146,7 +146,7 @@ def _matching_rows(transaction: Transaction, state: WriteState, store: ObjectSto
     assert state.replace_where is not None
     config = transaction.config
     predicate = parse_predicate(state.replace_where, config.schema, session_timezone=state.time_zone)
-    options = ScanOptions(metadata_column=True, drop_rows=True, timezone=state.time_zone, keep_stats=True)
+    options = ScanOptions(metadata_column=True, drop_rows=True, timezone=state.time_zone, keep_all=True)
     scan = transaction.scan(predicate, row_index_columns(), options)
     rewrite = None if scan.state.predicate is None else Rewrite.of(config, state)
     parts: list[WrittenFiles] = []

@@ -369,9 +369,10 @@ def _raw_files(path: str, add: pa.StructArray, plan: _Plan) -> RawFiles:
     count = len(columns["path"])
     json = as_text(columns["stats"]) if "stats" in columns else None
     kept_json = all_json(json, columns.get("stats_parsed"), count) if plan.keep_json else pa.nulls(count, pa.string())
+    spelled = as_text(columns["path"])
     files = pa.record_batch(
         [
-            decode_paths(as_text(columns["path"])),
+            decode_paths(spelled),
             as_type(columns.get("partitionValues"), PARTITION_VALUES_TYPE, count),
             as_type(columns.get("size"), pa.int64(), count),
             as_type(columns.get("modificationTime"), pa.int64(), count),
@@ -379,6 +380,7 @@ def _raw_files(path: str, add: pa.StructArray, plan: _Plan) -> RawFiles:
             as_type(columns.get("baseRowId"), pa.int64(), count),
             as_type(columns.get("defaultRowCommitVersion"), pa.int64(), count),
             kept_json,
+            spelled,
         ],
         schema=FILE_SCHEMA,
     )

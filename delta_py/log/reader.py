@@ -45,6 +45,7 @@ FILE_SCHEMA = pa.schema(
         ("base_row_id", pa.int64()),
         ("default_row_commit_version", pa.int64()),
         ("stats", pa.string()),
+        ("path_text", pa.string()),  # as the log spells it
     ]
 )
 
@@ -347,6 +348,7 @@ def _adds_batch(adds: list[dict[str, Any]], paths: list[str]) -> pa.RecordBatch:
             _longs([add.get("baseRowId") for add in adds]),
             _longs([add.get("defaultRowCommitVersion") for add in adds]),
             pa.array([text if isinstance(text, str) else None for text in stats], pa.string()),
+            pa.array([add["path"] for add in adds], pa.string()),
         ],
         schema=FILE_SCHEMA,
     )

@@ -134,7 +134,11 @@ class Metadata:
 
 @dataclass(frozen=True, slots=True)
 class AddFile:
-    """Protocol: Add File and Remove File. path is decoded; stats is JSON text or None; times are ms since 1970."""
+    """Protocol: Add File and Remove File. path is decoded; stats is JSON text or None; times are ms since 1970.
+
+    path_text: the path as an earlier action of the log spells it. An action about a file that is in the log must repeat that
+    spelling, because clients compare the texts; None for the usual one.
+    """
 
     path: str
     partition_values: Mapping[str, str | None]
@@ -147,6 +151,7 @@ class AddFile:
     base_row_id: int | None = None
     default_row_commit_version: int | None = None
     clustering_provider: str | None = None
+    path_text: str | None = None
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:
@@ -168,7 +173,7 @@ class AddFile:
     def to_json(self) -> dict[str, Any]:
         return _drop_nulls(
             {
-                "path": encode_path(self.path),
+                "path": self.path_text or encode_path(self.path),
                 "partitionValues": dict(self.partition_values),
                 "size": self.size_bytes,
                 "modificationTime": self.modification_time_ms,
@@ -190,7 +195,10 @@ class AddFile:
 
 @dataclass(frozen=True, slots=True)
 class RemoveFile:
-    """Protocol: Add File and Remove File. partition_values and size_bytes are None unless extended file metadata is set."""
+    """Protocol: Add File and Remove File. partition_values and size_bytes are None unless extended file metadata is set.
+
+    path_text: as of AddFile.
+    """
 
     path: str
     data_change: bool = True
@@ -203,6 +211,7 @@ class RemoveFile:
     deletion_vector: DeletionVectorDescriptor | None = None
     base_row_id: int | None = None
     default_row_commit_version: int | None = None
+    path_text: str | None = None
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:
@@ -224,7 +233,7 @@ class RemoveFile:
     def to_json(self) -> dict[str, Any]:
         return _drop_nulls(
             {
-                "path": encode_path(self.path),
+                "path": self.path_text or encode_path(self.path),
                 "deletionTimestamp": self.deletion_timestamp_ms,
                 "dataChange": self.data_change,
                 "extendedFileMetadata": self.extended_file_metadata,

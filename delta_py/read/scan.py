@@ -87,7 +87,8 @@ class FileGroup:
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """A planned scan. files: FILE_SCHEMA without stats, or ScanFiles (change data feed), in the log's order."""
+    """A planned scan. files, in the log's order: FILE_SCHEMA, without stats and path_text unless they were asked for; or
+    ScanFiles (change data feed)."""
 
     state: ScanState
     files: pa.Table | tuple[ScanFile, ...]
@@ -159,14 +160,14 @@ def _group_bounds(sizes: np.ndarray[Any, np.dtype[np.int64]], limit: int) -> lis
 @dataclass(frozen=True, slots=True)
 class ScanOptions:
     """metadata_column: offer `_metadata`. drop_rows: the scan itself must drop rows for which the predicate is not true.
-    timezone: in which partition values of timestamps without an offset are read. keep_stats: the files carry their
-    statistics."""
+    timezone: in which partition values of timestamps without an offset are read. keep_all: the files carry their statistics
+    and the log's spelling of their paths, for a commit that speaks of them."""
 
     metadata_column: bool = False
     drop_rows: bool = False
     ignore_missing_files: bool = False
     timezone: str = "UTC"
-    keep_stats: bool = False
+    keep_all: bool = False
 
 
 def plan_scan(
@@ -185,8 +186,9 @@ def plan_scan(
     state = make_state(snapshot.config, snapshot.table_root, columns, predicate, options)
     pruner = FilePruner.of(snapshot.config, predicate, options)
     kept, files_total, bytes_total = [], 0, 0
-    schema = FILE_SCHEMA if options.keep_stats else _PLANNED_SCHEMA
-    for batch in snapshot.file_batches(stats_leaves=pruner.stats_leaves, want_stats_json=options.keep_stats):
+    dropped = set() if options.keep_all else {"stats", "path_text"}
+    schema = pa.schema([f for f in FILE_SCHEMA if f.name not in dropped])
+    for batch in snapshot.file_batches(stats_leaves=pruner.stats_leaves, want_stats_json=options.keep_all):
         files_total += batch.files.num_rows
         bytes_total += pc.sum(batch.files["size"]).as_py() or 0
         files = pruner.prune(batch.files, batch.stats)
@@ -195,9 +197,6 @@ def plan_scan(
     table = pa.Table.from_batches(kept, schema=schema)
     report = ScanReport(files_total, bytes_total, table.num_rows, pc.sum(table["size"]).as_py() or 0)
     return Scan(state, table, report)
-
-
-_PLANNED_SCHEMA = pa.schema([f for f in FILE_SCHEMA if f.name != "stats"])
 
 
 def make_state(
@@ -382,11 +381,13 @@ def _prunable(schema: StructType, part: Expression) -> bool:
 
 
 def scan_files(files: pa.RecordBatch) -> Iterator[ScanFile]:
-    """Rows of FILE_SCHEMA (stats or not) as values, for the task that reads them."""
+    """Rows of FILE_SCHEMA (with stats and path_text or without) as values, for the task that reads them."""
     vectors = files["deletion_vector"].to_pylist()
     pairs = files["partition_values"].to_pylist()
-    stats = files["stats"].to_pylist() if "stats" in files.schema.names else repeat(None, files.num_rows)
-    for path, size, modified, vector, partition, row_id, row_version, stats_json in zip(
+    stats, texts = (
+        files[name].to_pylist() if name in files.schema.names else repeat(None, files.num_rows) for name in ("stats", "path_text")
+    )
+    for path, size, modified, vector, partition, row_id, row_version, stats_json, path_text in zip(
         files["path"].to_pylist(),
         files["size"].to_pylist(),
         files["modification_time"].to_pylist(),
@@ -395,6 +396,7 @@ def scan_files(files: pa.RecordBatch) -> Iterator[ScanFile]:
         files["base_row_id"].to_pylist(),
         files["default_row_commit_version"].to_pylist(),
         stats,
+        texts,
         strict=True,
     ):
         yield ScanFile(
@@ -406,4 +408,5 @@ def scan_files(files: pa.RecordBatch) -> Iterator[ScanFile]:
             base_row_id=row_id,
             default_row_commit_version=row_version,
             stats=stats_json,
+            path_text=path_text,
         )

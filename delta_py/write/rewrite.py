@@ -71,6 +71,7 @@ def removed(file: ScanFile, *, now_ms: int | None = None, data_change: bool = Tr
     Protocol: Add File and Remove File."""
     return RemoveFile(
         path=file.path,
+        path_text=file.path_text,
         data_change=data_change,
         deletion_timestamp_ms=time.time_ns() // 1_000_000 if now_ms is None else now_ms,
         extended_file_metadata=True,
@@ -127,6 +128,7 @@ def _with_vector(store: ObjectStore, file: ScanFile, remove: RemoveFile, gone: B
         raise
     add = AddFile(
         path=file.path,
+        path_text=file.path_text,
         partition_values=dict(file.partition_values),
         size_bytes=file.size_bytes,
         modification_time_ms=file.modification_time_ms,

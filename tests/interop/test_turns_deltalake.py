@@ -119,11 +119,6 @@ def test_deltalake_and_delta_py_take_turns_in_every_way(kind: str, partition_by:
             table.check_changes(version, version)
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="A remove of ours spells the path as delta-spark does, not as the add that it removes was spelled; who compares the "
-    "texts keeps the file. The spelling has to be carried from the add to the remove.",
-)
 def test_overwrite_of_files_whose_paths_deltalake_spelled_its_way_removes_them_for_deltalake(tmp_path: Path) -> None:
     table = Peers(str(tmp_path / "table"))
     data = pa.table({"id": [1, 2], "ü": ["x", "y"]})

@@ -6,6 +6,7 @@ import datetime as dt
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -212,6 +213,26 @@ def test_overwrite_without_data_change_says_so_in_every_action(tmp_path: Path) -
     files = [a for a in actions_of(tmp_path, 1) if isinstance(a, AddFile | RemoveFile)]
     assert files and not any(file.data_change for file in files)
     assert history(LocalStore(str(tmp_path))).to_pylist()[0]["isolationLevel"] == "SnapshotIsolation"
+
+
+@pytest.mark.parametrize("spelling", ["p%61rt.parquet", "part%20one.parquet", "part one.parquet", "%C3%BC.parquet", "ü.parquet"])
+@pytest.mark.parametrize("from_checkpoint", [False, True])
+def test_overwrite_spells_paths_as_the_log_does(tmp_path: Path, spelling: str, from_checkpoint: bool) -> None:
+    """Clients that compare the texts of add and remove would keep the file otherwise."""
+    write_delta(str(tmp_path), pa.table({"id": range(10)}), configuration=VECTORS)
+    (add,) = [a for a in actions_of(tmp_path, 0) if isinstance(a, AddFile)]
+    (tmp_path / add.path).rename(tmp_path / unquote(spelling))
+    log = tmp_path / "_delta_log/00000000000000000000.json"
+    log.write_text(log.read_text().replace(add.path, spelling))
+    (tmp_path / "_delta_log/00000000000000000000.crc").unlink()
+    if from_checkpoint:
+        DeltaTable(str(tmp_path)).checkpoint()
+    write_delta(str(tmp_path), pa.table({"id": [3]}), mode="overwrite", replace_where="id = 3")
+    write_delta(str(tmp_path), pa.table({"id": [4]}), mode="overwrite")
+    for version, count in ((1, 2), (2, 1)):
+        text = (tmp_path / f"_delta_log/{version:020}.json").read_text()
+        assert text.count(f'"path":"{spelling}"') == count
+    assert rows_of(tmp_path) == [(4,)] and len(rows_of(tmp_path, 1)) == 10
 
 
 # ---------------------------------------------------------------- options

@@ -72,6 +72,7 @@ def test_add_becomes_a_row_of_the_file_schema(table: TableBuilder) -> None:
             "base_row_id": 7,
             "default_row_commit_version": 3,
             "stats": '{"numRecords":1}',
+            "path_text": "d=a%20b/x%25.parquet",
         }
     ]
     assert found.add_keys == ["d=a b/x%.parquet\0uab^-aqEH.-t@S}K{vb[*k^@4"]
