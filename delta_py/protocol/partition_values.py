@@ -44,6 +44,7 @@ _UTC_NAMES = frozenset({"UTC", "GMT", "UT", "Z", "Etc/UTC"})
 _SECOND = 1_000_000
 _DAY_MICROS = 86_400 * _SECOND
 _MAX_DECIMAL_DIGITS = 76
+_SHORT_DECIMAL = 38
 
 
 def parse_partition_values(
@@ -92,7 +93,8 @@ def _parse_distinct(texts: pa.StringArray, data_type: DataType, timezone: str) -
         case PrimitiveType("double"):
             return _each(texts, _float, target)
         case DecimalType(precision, scale):
-            return _each(texts, lambda text: _decimal(text, precision, scale), target)
+            bulk = _cast_decimals(texts, target)
+            return _one_by_one(texts, lambda text: _decimal(text, precision, scale), target) if bulk is None else bulk
         case PrimitiveType("date"):
             bulk = _cast(texts, target)
             return _one_by_one(texts, _days, pa.int32()).cast(target) if bulk is None else bulk
@@ -120,6 +122,17 @@ def _cast(texts: pa.StringArray, target: pa.DataType) -> pa.Array | None:
         return None
     try:
         return texts.cast(target)
+    except pa.ArrowInvalid:
+        return None
+
+
+def _cast_decimals(texts: pa.StringArray, target: pa.DataType) -> pa.Array | None:
+    """As _cast, by way of a type that holds every short text at the column's scale: Arrow's own way to a type that is too small
+    may wrap around and give another number ('7' as decimal(38,38)). Texts with an exponent are not short."""
+    usual = pc.match_substring_regex(texts, rf"^[-+0-9.]{{1,{_SHORT_DECIMAL}}}$")
+    wide = _cast(texts, pa.decimal256(_MAX_DECIMAL_DIGITS, target.scale)) if pc.all(usual).as_py() else None
+    try:
+        return None if wide is None else wide.cast(target)
     except pa.ArrowInvalid:
         return None
 

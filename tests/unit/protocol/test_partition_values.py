@@ -196,3 +196,9 @@ def test_value_is_written_as_the_protocols_text(data_type: DataType, value: obje
 def test_binary_that_is_no_text_is_refused() -> None:
     with pytest.raises(UnsupportedOperationError, match="UTF-8"):
         format_partition_value(b"\xff", BINARY)
+
+
+@pytest.mark.parametrize("texts", [["7"], ["1", "7"], ["0.5", "7", None], ["7" * 30], ["1e3"]])
+def test_decimal_text_beyond_the_column_is_null_and_not_another_number(texts: list[str | None]) -> None:
+    found = parse_partition_values(pa.array(texts, pa.string()), DecimalType(38, 38), errors="null")
+    assert found.to_pylist() == [Decimal("0.5").scaleb(0) if text == "0.5" else None for text in texts]
