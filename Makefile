@@ -38,8 +38,8 @@ check: $(VENV)/.ready ## ruff, mypy --strict, the rules of the layers
 test: $(VENV)/.ready java ## unit, property, acceptance and Spark tests
 	$(RUN) $(PYTEST) tests/unit tests/property tests/acceptance tests/spark
 
-unit: $(VENV)/.ready ## unit and property tests only: no Spark
-	$(RUN) $(PYTEST) tests/unit tests/property
+unit: $(VENV)/.ready ## unit and property tests only: no Spark; RANDOM=1 takes new random examples
+	PYDELTA_RANDOM="$(RANDOM)" $(RUN) $(PYTEST) tests/unit tests/property
 
 acceptance: $(VENV)/.ready ## the tables of the Delta projects, read without Spark
 	$(RUN) $(PYTEST) tests/acceptance

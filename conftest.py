@@ -20,8 +20,9 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parent
 TESTS = ROOT / "tests"
 
-# No deadline: the time of one example says nothing on a shared machine. A failure prints what replays it.
-hypothesis.settings.register_profile("pydelta", deadline=None, print_blob=True)
+# No deadline: the time of one example says nothing on a shared machine. A failure prints what replays it. The examples are
+# the same at each run, so that the verdict on a change is of the change; PYDELTA_RANDOM=1 looks for new ones.
+hypothesis.settings.register_profile("pydelta", deadline=None, print_blob=True, derandomize=not os.environ.get("PYDELTA_RANDOM"))
 hypothesis.settings.load_profile("pydelta")
 
 # Spark's workers and a Connect server are started from here and take their environment from this process.
