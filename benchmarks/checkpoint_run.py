@@ -13,9 +13,14 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
+
+from benchmarks.state_run import peak_memory_mb
 
 
 def pydelta(path: str) -> Callable[[], object]:
@@ -73,13 +78,6 @@ def main() -> None:
         "checkpoint_mb": round(os.path.getsize(written) / 1e6, 1),
     }
     print(json.dumps(result))
-
-
-def peak_memory_mb() -> float:
-    """The largest resident size of this process. Not getrusage: its value starts at the size of the process that forked."""
-    with open("/proc/self/status") as status:
-        line = next(line for line in status if line.startswith("VmHWM:"))
-    return int(line.split()[1]) / 1024
 
 
 if __name__ == "__main__":
