@@ -13,40 +13,26 @@ targets beside them.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import platform
 import shutil
 import statistics
-import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-HERE = Path(__file__).parent
-ROOT = HERE.parent
-sys.path.insert(0, str(ROOT))
+sys.path.insert(0, str(Path(__file__).parent.parent))
+
+from benchmarks.common import HERE, ROOT, Sizes, cpu_model, environments, memory_gib, run_json, spark_environment, table_text
 
 STATE_READERS = ("pydelta", "deltalake-actions", "deltalake-query")
 # The file that holds this id is in the middle of the smallest table measured.
 ROWS_PER_FILE = 1000
-
-
-@dataclass(frozen=True)
-class Sizes:
-    """What is measured: numbers of files for state, rows for scans, runs of each, commits and seconds of races."""
-
-    state_files: tuple[int, ...]
-    scan_rows: int
-    runs: int
-    commits: int
-    race_seconds: float
 
 
 FULL = Sizes((300_000, 1_000_000), 8_000_000, 5, 200, 10)
@@ -212,21 +198,6 @@ def scan_table(directory: Path, rows: int) -> tuple[Path, int]:
     return table, make_table(str(table), rows=rows)
 
 
-def environments(peer: Path) -> list[tuple[Path, str]]:
-    """The Pythons that are there, and the formats that their Spark knows."""
-    found = [(Path(sys.executable), "parquet,pydelta"), (peer / "bin" / "python", "parquet,pydelta,delta")]
-    return [(python, formats) for python, formats in found if python.exists()]
-
-
-def spark_environment(python: Path, peer: Path) -> dict[str, str]:
-    return {
-        "PATH": f"{python.parent}:{os.environ['PATH']}",
-        "PYSPARK_PYTHON": str(python),
-        "PYSPARK_DRIVER_PYTHON": str(python),
-        "PYDELTA_PEER_JARS": str(peer / "jars"),
-    }
-
-
 def scan_section(table: Path, sizes: Sizes, rows_left: int, python: Path, readers: str, peer: Path) -> str:
     command = [str(python), str(HERE / "scan_run.py"), str(table), "--rows", str(sizes.scan_rows)]
     result = run_json([*command, "--readers", readers, "--rounds", str(sizes.runs)], spark_environment(python, peer))
@@ -323,34 +294,6 @@ def checkpoint_sections(directory: Path, sizes: Sizes, peer: Path) -> list[str]:
         "Target: under 5 s and 700 MB.",
         "",
     ]
-
-
-# ---------------------------------------------------------------- helpers
-
-
-def run_json(command: Sequence[str], environment: dict[str, str] | None = None) -> Any:
-    """Run a command to its end; its last line is JSON."""
-    whole_environment = {**os.environ, "PYTHONPATH": str(ROOT), **(environment or {})}
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, env=whole_environment, cwd=ROOT)
-    if done.returncode != 0:
-        raise SystemExit(f"{' '.join(command)} failed with exit status {done.returncode}")
-    return json.loads(done.stdout.splitlines()[-1])
-
-
-def table_text(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
-
-
-def cpu_model() -> str:
-    for line in Path("/proc/cpuinfo").read_text().splitlines():
-        if line.startswith("model name"):
-            return line.partition(":")[2].strip()
-    return platform.processor() or "unknown processor"
-
-
-def memory_gib() -> float:
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
 
 
 PARTS: dict[str, Callable[[Path, Sizes, Path], list[str]]] = {

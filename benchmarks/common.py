@@ -1,0 +1,67 @@
+"""What the parts of the benchmark share: their sizes, the environments that they run in, tables of text."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+ROOT = HERE.parent
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """What is measured: numbers of files for state, rows for scans, runs of each, commits and seconds of races."""
+
+    state_files: tuple[int, ...]
+    scan_rows: int
+    runs: int
+    commits: int
+    race_seconds: float
+
+
+def environments(peer: Path) -> list[tuple[Path, str]]:
+    """The Pythons that are there, and the formats that their Spark knows."""
+    found = [(Path(sys.executable), "parquet,pydelta"), (peer / "bin" / "python", "parquet,pydelta,delta")]
+    return [(python, formats) for python, formats in found if python.exists()]
+
+
+def spark_environment(python: Path, peer: Path) -> dict[str, str]:
+    return {
+        "PATH": f"{python.parent}:{os.environ['PATH']}",
+        "PYSPARK_PYTHON": str(python),
+        "PYSPARK_DRIVER_PYTHON": str(python),
+        "PYDELTA_PEER_JARS": str(peer / "jars"),
+    }
+
+
+def run_json(command: Sequence[str], environment: dict[str, str] | None = None) -> Any:
+    """Run a command to its end; its last line is JSON."""
+    whole_environment = {**os.environ, "PYTHONPATH": str(ROOT), **(environment or {})}
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, env=whole_environment, cwd=ROOT)
+    if done.returncode != 0:
+        raise SystemExit(f"{' '.join(command)} failed with exit status {done.returncode}")
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def table_text(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def cpu_model() -> str:
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            return line.partition(":")[2].strip()
+    return platform.processor() or "unknown processor"
+
+
+def memory_gib() -> float:
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
