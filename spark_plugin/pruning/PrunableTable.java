@@ -15,11 +15,13 @@ class PrunableTable implements Table, SupportsRead {
   private final PythonTable table;
   private final ScanRequest everything;
   private final Tally tally;
+  private final BatchReads batches;
 
-  PrunableTable(PythonTable table, ScanRequest everything, Tally tally) {
+  PrunableTable(PythonTable table, ScanRequest everything, Tally tally, BatchReads batches) {
     this.table = table;
     this.everything = everything;
     this.tally = tally;
+    this.batches = batches;
   }
 
   public String name() {
@@ -44,6 +46,6 @@ class PrunableTable implements Table, SupportsRead {
 
   /** The options are the relation's, which the scan that was reopened already held. */
   public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
-    return new PrunedScanBuilder(everything, tally);
+    return new PrunedScanBuilder(everything, tally, batches);
   }
 }

@@ -1,6 +1,7 @@
 package pydelta.pruning;
 
 import java.util.Locale;
+import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
@@ -24,6 +25,7 @@ public class PruneScans extends Rule {
 
   private final Set formats = ConcurrentHashMap.newKeySet();
   private final Tally tally = new Tally();
+  private final BatchReads batches = new BatchReads(tally);
 
   public String ruleName() {
     return NAME;
@@ -32,6 +34,11 @@ public class PruneScans extends Rule {
   /** Adds the short name of a Python source whose reader understands the marker. */
   public void addFormat(String shortName) {
     formats.add(shortName.toLowerCase(Locale.ROOT));
+  }
+
+  /** Gives the rule the sources of the columnar reader, name of a file -> its bytes; used where the session asks for it. */
+  public void offerColumnar(Map sources) {
+    batches.offer(sources);
   }
 
   /** What the rule has done, as JSON text. */
@@ -57,7 +64,7 @@ public class PruneScans extends Rule {
   }
 
   private LogicalPlan prune(LogicalPlan plan) {
-    ReopenScans reopen = new ReopenScans(formats, tally);
+    ReopenScans reopen = new ReopenScans(formats, tally, batches);
     TreeNode reopened = plan.transformDown(reopen);
     if (reopen.count() == 0) return plan;
 

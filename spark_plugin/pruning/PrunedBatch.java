@@ -1,5 +1,6 @@
 package pydelta.pruning;
 
+import java.util.function.Function;
 import org.apache.spark.sql.connector.read.Batch;
 import org.apache.spark.sql.connector.read.InputPartition;
 import org.apache.spark.sql.connector.read.PartitionReaderFactory;
@@ -8,10 +9,12 @@ import org.apache.spark.sql.connector.read.PartitionReaderFactory;
 class PrunedBatch implements Batch {
   private final Batch batch;
   private final ScanRequest request;
+  private final Function columnar;
 
-  PrunedBatch(Batch batch, ScanRequest request) {
+  PrunedBatch(Batch batch, ScanRequest request, Function columnar) {
     this.batch = batch;
     this.request = request;
+    this.columnar = columnar;
   }
 
   public InputPartition[] planInputPartitions() {
@@ -19,7 +22,8 @@ class PrunedBatch implements Batch {
   }
 
   public PartitionReaderFactory createReaderFactory() {
-    return batch.createReaderFactory();
+    PartitionReaderFactory factory = batch.createReaderFactory();
+    return columnar == null ? factory : (PartitionReaderFactory) columnar.apply(factory);
   }
 
   public boolean equals(Object object) {

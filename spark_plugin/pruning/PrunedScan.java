@@ -1,28 +1,37 @@
 package pydelta.pruning;
 
+import java.util.function.Function;
 import org.apache.spark.sql.connector.read.Batch;
+import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.execution.datasources.v2.python.PythonScan;
 import org.apache.spark.sql.sources.Filter;
 
-/** Spark's scan of a Python source, over the columns that the query needs. Runs on Spark's own reader and tasks. */
+/** Spark's scan of a Python source, over the columns that the query needs. Runs on Spark's own tasks. */
 class PrunedScan extends PythonScan {
   private final ScanRequest request;
   private final PrunedSource source;
+  private final Function columnar;
   private Batch batch = null;
 
-  PrunedScan(ScanRequest request, Tally tally) {
-    this(request, new PrunedSource(request, tally));
+  /** columnar: what makes Spark's reader factory columnar, null for Spark's own reader. */
+  PrunedScan(ScanRequest request, Tally tally, Function columnar) {
+    this(request, new PrunedSource(request, tally), columnar);
   }
 
-  private PrunedScan(ScanRequest request, PrunedSource source) {
+  private PrunedScan(ScanRequest request, PrunedSource source, Function columnar) {
     super(source, request.shortName(), request.schema(), request.options(), new Filter[0]);
     this.request = request;
     this.source = source;
+    this.columnar = columnar;
   }
 
   public synchronized Batch toBatch() {
-    if (batch == null) batch = new PrunedBatch(super.toBatch(), request);
+    if (batch == null) batch = new PrunedBatch(super.toBatch(), request, columnar);
     return batch;
+  }
+
+  public Scan.ColumnarSupportMode columnarSupportMode() {
+    return columnar == null ? Scan.ColumnarSupportMode.UNSUPPORTED : Scan.ColumnarSupportMode.SUPPORTED;
   }
 
   /** For explain(): plans the scan, once; the query then runs with that plan. */

@@ -23,14 +23,16 @@ class PrunedScanBuilder implements SupportsPushDownV2Filters, SupportsPushDownLi
 
   private final ScanRequest everything;
   private final Tally tally;
+  private final BatchReads batches;
   private final List handedOver = new ArrayList();
   private final List predicates = new ArrayList();
   private StructType schema;
   private int limit = NO_LIMIT;
 
-  PrunedScanBuilder(ScanRequest everything, Tally tally) {
+  PrunedScanBuilder(ScanRequest everything, Tally tally, BatchReads batches) {
     this.everything = everything;
     this.tally = tally;
+    this.batches = batches;
     this.schema = everything.schema();
   }
 
@@ -75,7 +77,7 @@ class PrunedScanBuilder implements SupportsPushDownV2Filters, SupportsPushDownLi
     boolean told = limit != NO_LIMIT || tellsItsTable(everything.schema());
     if (columns.fields().length == 0 && told) columns = cheapestColumn(everything.schema());
     Integer rows = limit == NO_LIMIT ? null : Integer.valueOf(limit);
-    return new PrunedScan(everything.narrowed(columns, predicates, rows), tally);
+    return new PrunedScan(everything.narrowed(columns, predicates, rows), tally, batches.readerFor(columns));
   }
 
   private static boolean tellsItsTable(StructType schema) {

@@ -23,11 +23,13 @@ class ReopenScans extends scala.runtime.AbstractPartialFunction {
 
   private final Set formats;
   private final Tally tally;
+  private final BatchReads batches;
   private int count = 0;
 
-  ReopenScans(Set formats, Tally tally) {
+  ReopenScans(Set formats, Tally tally, BatchReads batches) {
     this.formats = formats;
     this.tally = tally;
+    this.batches = batches;
   }
 
   int count() {
@@ -70,7 +72,7 @@ class ReopenScans extends scala.runtime.AbstractPartialFunction {
         (CaseInsensitiveStringMap) read(scan, "options"),
         (StructType) read(scan, "outputSchema"));
     count++;
-    return withTable(relation, new PrunableTable((PythonTable) relation.table(), everything, tally));
+    return withTable(relation, new PrunableTable((PythonTable) relation.table(), everything, tally, batches));
   }
 
   /** A copy with another table, whatever further fields this version of Spark gives a relation. */

@@ -12,6 +12,8 @@ class Tally {
   private long backedOff = 0;
   private String lastError = null;
   private KeptFiles lastScan = null;
+  private long columnar = 0;
+  private String columnarError = null;
 
   synchronized void applied(int scans) {
     applied += scans;
@@ -28,6 +30,18 @@ class Tally {
     LOG.debug("A query is read without column pruning", error);
   }
 
+  synchronized void columnar() {
+    columnar++;
+  }
+
+  synchronized void notColumnar(Throwable error) {
+    if (columnarError == null) {
+      LOG.warn("The columnar reader cannot be used here: " + error + ". Spark's own reader is used, and gives the same rows. Set "
+          + BatchReads.ENABLED_CONF + " to false to be rid of this.", error);
+    }
+    columnarError = error.toString();
+  }
+
   synchronized void planned(KeptFiles kept) {
     lastScan = kept;
   }
@@ -35,7 +49,13 @@ class Tally {
   synchronized String toJson() {
     return "{\"applied\": " + applied
         + ", \"backed_off\": " + backedOff
-        + ", \"last_error\": " + (lastError == null ? "null" : TextNode.valueOf(lastError).toString())
+        + ", \"last_error\": " + quoted(lastError)
+        + ", \"columnar\": " + columnar
+        + ", \"columnar_error\": " + quoted(columnarError)
         + ", \"last_scan\": " + (lastScan == null ? "null" : lastScan.toJson()) + "}";
+  }
+
+  private static String quoted(String text) {
+    return text == null ? "null" : TextNode.valueOf(text).toString();
   }
 }

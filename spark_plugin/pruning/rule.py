@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 ENABLED_CONF = "spark.pydelta.pruning.enabled"
 """Set to false in a session to read everything; the read option `pruning` does it for one table."""
 
+COLUMNAR_CONF = "spark.pydelta.columnarReader.enabled"
+"""Set to true in a session to let Spark read columns instead of rows (spark_plugin/columnar). Off by default."""
+
 _RULE = "pydelta.pruning.PruneScans"
 _SPARK_VERSIONS = ("4.2.", "4.3.")
 _PYTHON_SCAN = "org.apache.spark.sql.execution.datasources.v2.python.PythonScan"
@@ -40,7 +43,8 @@ class PruningStatus:
 
     installed: the rule is among the session's optimizer rules now. applied: scans that it pruned. backed_off: plans that
     it left as they were because something failed or was not understood; last_error is the latest reason, or why the rule
-    is not installed. last_scan: files and bytes kept by the scan that was planned last, None if none said.
+    is not installed. last_scan: files and bytes kept by the scan that was planned last, None if none said. columnar: scans
+    planned to be read in columns; columnar_error: why the columnar reader could not be had the last time it was wanted.
     """
 
     installed: bool
@@ -48,6 +52,8 @@ class PruningStatus:
     backed_off: int = 0
     last_error: str | None = None
     last_scan: ScanReport | None = None
+    columnar: int = 0
+    columnar_error: str | None = None
 
 
 def install(spark: SparkSession, *formats: str) -> bool:
@@ -62,6 +68,7 @@ def install(spark: SparkSession, *formats: str) -> bool:
         rule = _find_rule(experimental)
         if rule is None:
             rule = _rule_class(spark).newInstance()
+            rule.offerColumnar(_sources(spark, "columnar"))
             getattr(experimental, "extraOptimizations_$eq")(experimental.extraOptimizations().appended(rule))
         for name in formats or ("pydelta",):
             rule.addFormat(name)
@@ -80,7 +87,7 @@ def status(spark: SparkSession) -> PruningStatus:
     if rule is None:
         return PruningStatus(installed=False)
     told = json.loads(rule.status())
-    return PruningStatus(True, told["applied"], told["backed_off"], told["last_error"], _scan_report(told["last_scan"]))
+    return PruningStatus(**{**told, "installed": True, "last_scan": _scan_report(told["last_scan"])})
 
 
 def _scan_report(told: dict[str, int] | None) -> ScanReport | None:
@@ -120,14 +127,20 @@ def _rule_class(spark: SparkSession) -> Any:
 def _compile(spark: SparkSession) -> Any:
     """The rule's Class, compiled from the sources in this package by Spark's own Janino."""
     jvm: Any = spark.sparkContext._jvm
-    sources = jvm.java.util.HashMap()
-    for entry in resources.files(__package__).iterdir():
-        if entry.name.endswith(".java"):
-            sources.put(f"pydelta/pruning/{entry.name}", entry.read_bytes())
     context = jvm.java.lang.Thread.currentThread().getContextClassLoader()
     parent = jvm.java.lang.Class.forName(_PYTHON_SCAN, False, context).getClassLoader()
-    finder = jvm.org.codehaus.commons.compiler.util.resource.MapResourceFinder(sources)
+    finder = jvm.org.codehaus.commons.compiler.util.resource.MapResourceFinder(_sources(spark, "pruning"))
     return jvm.org.codehaus.janino.JavaSourceClassLoader(parent, finder, "UTF-8").loadClass(_RULE)
+
+
+def _sources(spark: SparkSession, name: str) -> Any:
+    """A java.util.Map of the sources of pydelta.{name}, which lie in the package beside or around this file."""
+    jvm: Any = spark.sparkContext._jvm
+    sources = jvm.java.util.HashMap()
+    for entry in resources.files("spark_plugin").joinpath(name).iterdir():
+        if entry.name.endswith(".java"):
+            sources.put(f"pydelta/{name}/{entry.name}", entry.read_bytes())
+    return sources
 
 
 def _reason(error: Exception) -> str:

@@ -1,0 +1,566 @@
+"""The columnar reader: the rows of Spark's own reader, where it is asked for and fits; Spark's own reader everywhere else."""
+
+from __future__ import annotations
+
+import datetime as dt
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from deltalake import write_deltalake
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from spark_plugin import pruning, register
+from spark_plugin.pruning import rule
+from spark_plugin.pruning.rule import COLUMNAR_CONF
+from tests.spark import query_shapes
+from tests.spark.query_shapes import SHAPES, Table
+from tests.support.corpus import load_case
+from tests.support.sampling import sampled
+from tests.support.small_table import make_table
+from tests.support.spark_script import run_script
+
+ADAPTIVE = "spark.sql.adaptive.enabled"
+WHOLE_STAGE = "spark.sql.codegen.wholeStage"
+PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
+OUTPUT_ROWS = "spark.sql.execution.arrow.maxRecordsPerOutputBatch"
+UDF_COLUMNAR_INPUT = "spark.sql.execution.arrow.pythonUDF.columnarInput.enabled"
+
+SETTINGS: dict[str, dict[str, str]] = {
+    "as_usual": {},
+    "without_adaptive": {ADAPTIVE: "false"},
+    "without_whole_stage": {WHOLE_STAGE: "false", ADAPTIVE: "false"},
+    "tiny_batches": {OUTPUT_ROWS: "77", UDF_COLUMNAR_INPUT: "true"},
+    "pushdown": {PUSHDOWN: "true"},
+}
+
+
+@pytest.fixture
+def conf(spark: SparkSession) -> Iterator[Callable[[dict[str, str]], None]]:
+    """Sets the session's settings for one test."""
+    before: dict[str, str | None] = {}
+
+    def put(settings: dict[str, str]) -> None:
+        for name, value in settings.items():
+            before.setdefault(name, spark.conf.get(name, None))
+            spark.conf.set(name, value)
+
+    yield put
+    for name, value in before.items():
+        if value is None:
+            spark.conf.unset(name)
+        else:
+            spark.conf.set(name, value)
+
+
+@pytest.fixture
+def columnar(spark: SparkSession, conf: Any) -> Iterator[Callable[[], int]]:
+    """Switches the reader on; gives the number of scans that took it since. Arrow's memory is free when the test ends."""
+    before = pruning.status(spark)
+    conf({COLUMNAR_CONF: "true"})
+    yield lambda: pruning.status(spark).columnar - before.columnar
+    after = pruning.status(spark)
+    assert (after.backed_off, after.columnar_error) == (before.backed_off, None), after.last_error
+    assert arrow_memory_bytes(spark) == 0
+
+
+def arrow_memory_bytes(spark: SparkSession) -> int:
+    """What Spark holds of Arrow memory in this JVM. Tasks that were stopped end a little after their query."""
+    jvm: Any = spark._jvm
+    root = jvm.org.apache.spark.sql.util.ArrowUtils.rootAllocator()
+    deadline = time.monotonic() + 10
+    while root.getAllocatedMemory() > 0 and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return int(root.getAllocatedMemory())
+
+
+def in_columns(df: DataFrame) -> bool:
+    """Whether all scans of the plan give columns; all or none of them do."""
+    leaves = df._jdf.queryExecution().sparkPlan().collectLeaves()
+    scans = [leaf for leaf in map(leaves.apply, range(leaves.length())) if leaf.nodeName().startswith("BatchScan")]
+    answers = {bool(scan.supportsColumnar()) for scan in scans}
+    assert len(answers) == 1, df._jdf.queryExecution().toString()
+    return answers.pop()
+
+
+def rows(df: DataFrame) -> list[str]:
+    return sorted(repr(row) for row in df.collect())
+
+
+def row_readers(spark: SparkSession, df: Callable[[], DataFrame]) -> list[str]:
+    """The rows by Spark's own reader."""
+    setting = spark.conf.get(COLUMNAR_CONF, None)
+    spark.conf.set(COLUMNAR_CONF, "false")
+    try:
+        by_rows = df()
+        assert not in_columns(by_rows)
+        return rows(by_rows)
+    finally:
+        if setting is not None:
+            spark.conf.set(COLUMNAR_CONF, setting)
+
+
+def same_both_ways(spark: SparkSession, df: Callable[[], DataFrame]) -> int:
+    """Asserts that the frame's rows are read in columns and are those of the row reader; how many."""
+    by_columns = df()
+    assert in_columns(by_columns)
+    found = rows(by_columns)
+    assert found == row_readers(spark, df)
+    return len(found)
+
+
+# ---------------------------------------------------------------- types
+
+EDGES: dict[str, tuple[pa.DataType, list[Any]]] = {
+    "flag": (pa.bool_(), [True, False]),
+    "tiny": (pa.int8(), [-128, 127, 0]),
+    "small": (pa.int16(), [-32768, 32767]),
+    "int": (pa.int32(), [-(2**31), 2**31 - 1, 1]),
+    "long": (pa.int64(), [-(2**63), 2**63 - 1]),
+    "float": (pa.float32(), [0.5, -0.0, float("nan"), float("inf"), 1e-45]),
+    "double": (pa.float64(), [0.1, -0.0, float("nan"), float("-inf"), 5e-324]),
+    "dec_1_0": (pa.decimal128(1, 0), [Decimal(-9), Decimal(9)]),
+    "dec_9_2": (pa.decimal128(9, 2), [Decimal("-9999999.99"), Decimal("0.01")]),
+    "dec_18_18": (pa.decimal128(18, 18), [Decimal("-0.999999999999999999"), Decimal("1e-18")]),
+    "dec_19_0": (pa.decimal128(19, 0), [Decimal(10**19 - 1), Decimal(-(2**63)), Decimal(2**63)]),
+    "dec_38_10": (pa.decimal128(38, 10), [Decimal("9" * 28 + "." + "9" * 10), Decimal("-1e-10"), Decimal(0)]),
+    "date": (pa.date32(), [dt.date(1, 1, 1), dt.date(1969, 12, 31), dt.date(9999, 12, 31)]),
+    "ts": (
+        pa.timestamp("us", "UTC"),
+        [dt.datetime(1582, 10, 15, tzinfo=dt.UTC), dt.datetime(2024, 2, 29, 23, 59, 59, 999999, dt.UTC)],
+    ),
+    "ntz": (pa.timestamp("us"), [dt.datetime(1, 1, 1), dt.datetime(9999, 12, 31, 23, 59, 59, 999999)]),
+    "text": (pa.string(), ["", "a", "é", "日本語", "😀 x", "nul\0in", "long " * 50]),
+    "bin": (pa.binary(), [b"", b"\x00\xff", b"x" * 300]),
+    "nothing": (pa.int32(), [None]),
+    "full": (pa.int64(), [7]),
+}
+ROWS = 10_000
+
+
+def edge_rows(start: int) -> pa.Table:
+    """Every edge value of every type, every third a null (other thirds in other columns); `full` has none."""
+    columns = {"id": pa.array(range(start, start + ROWS), pa.int64())}
+    for place, (name, (kind, values)) in enumerate(EDGES.items()):
+        cells = [None if name != "full" and (i + place) % 3 == 0 else values[i % len(values)] for i in range(ROWS)]
+        columns[name] = pa.array(cells, kind)
+    return pa.table(columns)
+
+
+@pytest.fixture(scope="module")
+def edges(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Three files of many batches, the last of one row."""
+    directory = tmp_path_factory.mktemp("columnar") / "edges"
+    return make_table(directory, [edge_rows(0), edge_rows(ROWS), edge_rows(2 * ROWS).slice(0, 1)])
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_every_covered_type_gives_the_row_readers_rows(
+    setting: str, spark: SparkSession, edges: str, columnar: Callable[[], int], conf: Any
+) -> None:
+    conf(SETTINGS[setting])
+    assert same_both_ways(spark, lambda: spark.read.format("pydelta").load(edges)) == 2 * ROWS + 1
+    assert columnar() > 0
+
+
+@pytest.mark.parametrize("name", EDGES)
+def test_column_used_inside_a_query_gives_the_row_readers_values(
+    name: str, spark: SparkSession, edges: str, columnar: Callable[[], int]
+) -> None:
+    """Aggregates keep a value over the end of a batch: the first, the largest, groups' keys."""
+
+    def asked() -> DataFrame:
+        df = spark.read.format("pydelta").load(edges)
+        keys = df.groupBy(name).agg(F.count("*"), F.min("id"), F.max(name), F.first(name, True))
+        whole = df.agg(F.lit(None).cast(df.schema[name].dataType), F.count(name), F.min("id"), F.min(name), F.max(name))
+        return keys.union(whole)
+
+    assert same_both_ways(spark, asked) > 1
+    assert columnar() > 0
+
+
+def test_values_are_those_that_were_written(spark: SparkSession, edges: str, columnar: Callable[[], int]) -> None:
+    found = spark.read.format("pydelta").load(edges).filter("id < 10000").orderBy("id").drop("float", "double").collect()
+    # Spark gives timestamps in Python's local time, which the tests set to UTC.
+    expected = edge_rows(0).drop_columns(["float", "double"]).to_pylist()
+    for row, wanted in zip(found, expected, strict=True):
+        plain = {key: value.replace(tzinfo=None) if key == "ts" and value else value for key, value in wanted.items()}
+        assert row.asDict() == plain
+    assert columnar() == 1
+
+
+NOT_COVERED = {
+    "an_array": "array(id)",
+    "a_struct": "named_struct('x', id)",
+    "a_map": "map('k', id)",
+    "an_array_of_texts": "array('a', null)",
+}
+
+
+@pytest.mark.parametrize("name", NOT_COVERED)
+def test_scan_of_another_type_is_read_by_rows_and_other_columns_of_that_table_are_not(
+    name: str, spark: SparkSession, tmp_path: Path, columnar: Callable[[], int]
+) -> None:
+    path = str(tmp_path / "t")
+    spark.range(50).selectExpr("id", f"{NOT_COVERED[name]} other").write.format("pydelta").save(path)
+    df = spark.read.format("pydelta").load(path)
+    assert not in_columns(df)
+    assert rows(df) == row_readers(spark, lambda: spark.read.format("pydelta").load(path))
+    assert columnar() == 0
+    assert same_both_ways(spark, lambda: spark.read.format("pydelta").load(path).select("id")) == 50
+
+
+def test_text_with_a_collation_is_read_by_rows(spark: SparkSession, edges: str, columnar: Callable[[], int]) -> None:
+    df = spark.read.format("pydelta").schema("text string collate utf8_lcase").load(edges)
+    assert not in_columns(df)
+    assert df.filter("text = 'A'").count() > 0
+    assert columnar() == 0
+
+
+def test_table_of_120_columns_gives_the_row_readers_rows(
+    spark: SparkSession, tmp_path: Path, columnar: Callable[[], int]
+) -> None:
+    """Beyond 100 columns Spark does not make code of a stage."""
+    wide = pa.table({f"c{i}": pa.array([None if r % (i + 2) == 0 else f"{i}-{r}" for r in range(300)]) for i in range(120)})
+    path = make_table(tmp_path / "t", [wide, wide])
+    assert same_both_ways(spark, lambda: spark.read.format("pydelta").load(path)) == 600
+    assert columnar() == 1
+
+
+def test_table_without_rows_and_filters_that_keep_none_give_none(
+    spark: SparkSession, tmp_path: Path, edges: str, columnar: Callable[[], int]
+) -> None:
+    path = make_table(tmp_path / "t", [edge_rows(0).slice(0, 0)])
+    assert rows(spark.read.format("pydelta").load(path)) == []
+    df = spark.read.format("pydelta").load(edges).filter("id % 7 = 8")
+    assert in_columns(df) and rows(df) == []
+    assert columnar() == 2
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "gen-dml-dv",
+        "gen-dml-dv-partitioned",
+        "drs-delta-2.2.0-partitioned-types",
+        "drs-table_with_column_mapping",
+        "gen-typewidening-steps",
+    ],
+)
+def test_table_with_features_gives_the_row_readers_rows(
+    name: str, corpus: Path, spark: SparkSession, columnar: Callable[[], int]
+) -> None:
+    path = load_case(corpus, name).table
+    assert same_both_ways(spark, lambda: spark.read.format("pydelta").load(path)) > 0
+    assert columnar() > 0
+
+
+# ---------------------------------------------------------------- queries
+
+
+@pytest.fixture(scope="module")
+def parquet(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Table:
+    directory = str(tmp_path_factory.mktemp("columnar") / "rows")
+    before = spark.conf.get("spark.sql.parquet.outputTimestampType")
+    spark.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
+    query_shapes.make_rows(spark).write.parquet(directory)
+    spark.conf.set("spark.sql.parquet.outputTimestampType", before)
+    return Table(spark, "parquet", directory)
+
+
+@pytest.fixture(scope="module")
+def delta(parquet: Table, tmp_path_factory: pytest.TempPathFactory) -> Table:
+    path = str(tmp_path_factory.mktemp("columnar") / "delta")
+    schema = to_arrow_schema(parquet.load().schema, timezone="UTC")
+    for file in sorted(Path(parquet.path).glob("*.parquet")):
+        write_deltalake(path, pq.read_table(file).cast(schema), partition_by=["part"], mode="append")
+    return Table(parquet.spark, "pydelta", path)
+
+
+@pytest.fixture(scope="module")
+def expected(parquet: Table) -> Callable[[str], str]:
+    found: dict[str, str] = {}
+
+    def rows_of(name: str) -> str:
+        if name not in found:
+            found[name] = repr(SHAPES[name](parquet))
+        return found[name]
+
+    return rows_of
+
+
+@pytest.mark.parametrize(
+    ("name", "setting"),
+    [(name, setting) for place, setting in enumerate(SETTINGS) for name in sampled(list(SHAPES)[place * 8 :], 40)],
+)
+def test_query_shape_gives_the_rows_of_sparks_parquet_reader(
+    name: str, setting: str, delta: Table, expected: Callable[[str], str], columnar: Callable[[], int], conf: Any
+) -> None:
+    wanted = expected(name)
+    conf(SETTINGS[setting])
+    assert repr(SHAPES[name](delta)) == wanted
+
+
+def with_text_udf(df: DataFrame) -> DataFrame:
+    shout = F.udf(lambda text: None if text is None else text.upper() + "!", "string")
+    return df.select(shout("text"), "id")
+
+
+def with_pandas_udf(df: DataFrame) -> DataFrame:
+    def next_one(numbers: pd.Series) -> pd.Series:
+        return numbers + 1
+
+    return df.select(F.pandas_udf(next_one, "long")("full"), "text", "bin")  # type: ignore[call-overload]
+
+
+def with_map_in_arrow(df: DataFrame) -> DataFrame:
+    def same_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield from batches
+
+    return df.select("id", "text", "dec_38_10").mapInArrow(same_batches, "id long, text string, d decimal(38, 10)")
+
+
+FRAMES: dict[str, Callable[[DataFrame], DataFrame]] = {
+    "udf_without_filter": with_text_udf,
+    "pandas_udf_without_filter": with_pandas_udf,
+    "pandas_udf_after_filter": lambda df: with_pandas_udf(df.filter("text is not null")),
+    "map_in_arrow": with_map_in_arrow,
+    "cached": lambda df: df.select("id", "text", "ts").cache().filter("id % 3 = 0"),
+    "union": lambda df: df.select("id", "text").union(df.filter("flag").select("int", "text")),
+    "self_join": lambda df: df.select("id", "text").join(df.select("id", "bin").filter("id % 5 = 0"), "id"),
+    "sorted_limit": lambda df: df.orderBy("text", "id").select("id", "text", "bin").limit(500),
+    "window": lambda df: df.selectExpr("id", "lag(text, 2) over (partition by flag order by id)"),
+    "collected_list": lambda df: df.groupBy("tiny").agg(F.sort_array(F.collect_list("text"))),
+    "count": lambda df: df.groupBy().count(),
+}
+
+
+@pytest.mark.parametrize("setting", ["as_usual", "tiny_batches"])
+@pytest.mark.parametrize("name", FRAMES)
+def test_query_in_columns_gives_the_row_readers_rows(
+    name: str, setting: str, spark: SparkSession, edges: str, columnar: Callable[[], int], conf: Any
+) -> None:
+    conf(SETTINGS[setting])
+
+    def asked() -> DataFrame:
+        return FRAMES[name](spark.read.format("pydelta").load(edges))
+
+    found = rows(asked())
+    assert columnar() > 0
+    spark.catalog.clearCache()
+    conf({COLUMNAR_CONF: "false"})
+    assert found == rows(asked())
+    spark.catalog.clearCache()
+
+
+def test_queries_of_many_threads_each_get_their_own_rows(spark: SparkSession, edges: str, columnar: Callable[[], int]) -> None:
+    df = spark.read.format("pydelta").load(edges)
+    with ThreadPoolExecutor(4) as threads:
+        counts = threads.map(
+            lambda n: len(df.filter(f"id < {n} and text is null").select("text", "id").collect()), [3000, 9000] * 4
+        )
+    nulls = edge_rows(0).column("text").to_pylist()
+    assert list(counts) == [sum(text is None for text in nulls[:n]) for n in [3000, 9000] * 4]
+    assert columnar() == 8
+
+
+# ---------------------------------------------------------------- the end of a task
+
+
+def test_query_that_stops_early_gives_arrows_memory_back(
+    spark: SparkSession, edges: str, columnar: Callable[[], int], conf: Any
+) -> None:
+    conf({OUTPUT_ROWS: "100"})
+    df = spark.read.format("pydelta").load(edges)
+    assert len(df.filter("id % 2 = 0").limit(3).collect()) == 3
+    assert len(df.filter("id % 2 = 1").take(7)) == 7
+    assert columnar() == 2
+    assert arrow_memory_bytes(spark) == 0
+
+
+def test_query_that_fails_in_the_middle_of_a_batch_gives_arrows_memory_back(
+    spark: SparkSession, edges: str, columnar: Callable[[], int]
+) -> None:
+    df = spark.read.format("pydelta").load(edges)
+    with pytest.raises(PySparkException, match="DIVIDE_BY_ZERO"):
+        df.selectExpr("1 / (id - 5000)", "text").collect()
+    assert columnar() == 1
+    assert arrow_memory_bytes(spark) == 0
+    assert df.count() == 2 * ROWS + 1
+
+
+def test_error_of_the_source_reaches_the_user_as_from_the_row_reader(
+    spark: SparkSession, tmp_path: Path, columnar: Callable[[], int], conf: Any
+) -> None:
+    path = make_table(tmp_path / "t", [edge_rows(0)])
+    (data,) = Path(path).glob("*.parquet")
+    data.unlink()
+
+    def message() -> str:
+        with pytest.raises(PySparkException) as raised:
+            spark.read.format("pydelta").load(path).select("text").collect()
+        return type(raised.value).__name__ + next(line for line in str(raised.value).splitlines() if data.name in line)
+
+    by_columns = message()
+    conf({COLUMNAR_CONF: "false"})
+    assert by_columns == message()
+    assert columnar() == 1
+
+
+def test_query_that_is_cancelled_gives_arrows_memory_back(spark: SparkSession, edges: str, columnar: Callable[[], int]) -> None:
+    context = spark.sparkContext
+
+    def run() -> None:
+        slowly = F.udf(lambda number: [time.sleep(0.01), number][1], "long")
+        context.addJobTag("columnar-test")
+        df = spark.read.format("pydelta").load(edges)
+        df.select(slowly("id"), "text").write.format("noop").mode("overwrite").save()
+
+    with ThreadPoolExecutor(1) as thread:
+        running = thread.submit(run)
+        tracker = context.statusTracker()
+        deadline = time.monotonic() + 30
+        while not tracker.getActiveStageIds() and time.monotonic() < deadline:
+            time.sleep(0.1)
+        time.sleep(1)
+        context.cancelJobsWithTag("columnar-test")
+        with pytest.raises(Exception, match="cancel"):  # Py4J passes this one on as it is
+            running.result(timeout=60)
+    assert columnar() == 1
+    assert arrow_memory_bytes(spark) == 0
+
+
+# ---------------------------------------------------------------- where it is not used
+
+
+def test_reader_is_off_unless_it_is_asked_for(spark: SparkSession, edges: str, conf: Any) -> None:
+    before = pruning.status(spark).columnar
+    df = spark.read.format("pydelta").load(edges)
+    assert not in_columns(df.select("id"))
+    conf({COLUMNAR_CONF: "true"})
+    assert in_columns(df.select("id"))
+    conf({COLUMNAR_CONF: "false"})
+    assert not in_columns(df.select("id"))
+    assert pruning.status(spark).columnar == before + 1
+
+
+def test_scan_without_the_rule_is_read_by_rows(spark: SparkSession, edges: str, columnar: Callable[[], int]) -> None:
+    df = spark.read.format("pydelta").option("pruning", "false").load(edges).select("id")
+    assert not in_columns(df)
+    assert df.count() == 2 * ROWS + 1
+    assert columnar() == 0
+
+
+def test_scan_with_large_arrow_types_is_read_by_rows(
+    spark: SparkSession, edges: str, columnar: Callable[[], int], conf: Any
+) -> None:
+    conf({"spark.sql.execution.arrow.useLargeVarTypes": "true"})
+    assert not in_columns(spark.read.format("pydelta").load(edges).select("id"))
+    assert columnar() == 0
+
+
+@pytest.fixture
+def no_unit_yet(spark: SparkSession) -> Iterator[None]:
+    """As if no query had asked for the compile unit; what was known is there again afterwards."""
+    rules: Any = spark._jsparkSession.experimental().extraOptimizations()
+    ours = next(rules.apply(i) for i in range(rules.length()) if "pydelta" in rules.apply(i).ruleName())
+    field = ours.getClass().getClassLoader().loadClass("pydelta.pruning.ColumnarUnit").getDeclaredField("UNITS")
+    field.setAccessible(True)
+    units = field.get(None)
+    known = list(units.items())
+    units.clear()
+    yield
+    units.clear()
+    for context, unit in known:
+        units.put(context, unit)
+
+
+@pytest.mark.usefixtures("no_unit_yet")
+def test_reader_that_does_not_compile_leaves_queries_to_the_row_reader_and_says_why(
+    spark: SparkSession, edges: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ours = rule._sources
+
+    def sources(session: SparkSession, name: str) -> Any:
+        found = ours(session, name)
+        if name == "columnar":
+            found.put(
+                "pydelta/columnar/ColumnarReads.java", b"package pydelta.columnar; public class ColumnarReads { int x = ; }"
+            )
+        return found
+
+    monkeypatch.setattr(rule, "_sources", sources)
+    session = spark.newSession()
+    session.conf.set(COLUMNAR_CONF, "true")
+    register(session)
+    for _ in range(2):
+        df = session.read.format("pydelta").load(edges).select("id", "text")
+        assert not in_columns(df)
+        assert len(df.collect()) == 2 * ROWS + 1
+    status = pruning.status(session)
+    assert (status.applied, status.backed_off, status.columnar) == (2, 0, 0)
+    assert "CompileException" in str(status.columnar_error)
+
+
+# ---------------------------------------------------------------- executors of their own
+
+CLUSTER = """
+import json, sys
+from pyspark import TaskContext
+from pyspark.sql import SparkSession, functions as F
+from spark_plugin import pruning, register
+
+spark = (
+    SparkSession.builder.master("local-cluster[1,2,1024]")
+    .config("spark.ui.enabled", "false")
+    .config("spark.driver.host", "127.0.0.1")
+    .config("spark.sql.shuffle.partitions", "2")
+    .config("spark.pydelta.columnarReader.enabled", "true")
+    .getOrCreate()
+)
+spark.sparkContext.setLogLevel("OFF")
+register(spark)
+
+@F.udf("long")
+def fails_first(number):
+    if TaskContext.get().attemptNumber() == 0 and number == 4000:
+        raise ValueError("the first attempt fails")
+    return number
+
+df = spark.read.format("pydelta").load(sys.argv[1])
+plan = df.select("id")._jdf.queryExecution().executedPlan().toString()
+print(json.dumps({
+    "columns": "ColumnarToRow" in plan,
+    "sum": df.agg(F.sum("id")).first()[0],
+    "texts": df.groupBy("text").count().count(),
+    "retried": df.select(fails_first("id").alias("id"), "text").agg(F.sum("id"), F.count("text")).first()[:],
+    "joined": df.select("id").join(df.select("id", "bin"), "id").count(),
+    "error": pruning.status(spark).columnar_error,
+}))
+spark.stop()
+"""
+
+
+def test_executors_of_their_own_get_the_reader_and_a_failing_task_is_tried_again(edges: str) -> None:
+    found = run_script(CLUSTER, edges)
+    count = 2 * ROWS + 1
+    texts = pa.concat_tables([edge_rows(0), edge_rows(0), edge_rows(0).slice(0, 1)]).column("text")
+    del found["stderr"]
+    assert found == {
+        "columns": True,
+        "sum": count * (count - 1) // 2,
+        "texts": len(EDGES["text"][1]) + 1,
+        "retried": [count * (count - 1) // 2, len(texts) - texts.null_count],
+        "joined": count,
+        "error": None,
+    }
