@@ -9,27 +9,20 @@ Protocol: Change Metadata; Table Features for New and Existing Tables; Table Pro
 
 from __future__ import annotations
 
-import difflib
 import time
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from delta_py.commands.properties import split_configuration
+from delta_py.commands.protocols import lowest_protocol
 from delta_py.commit.transaction import Transaction
-from delta_py.errors import InvalidOptionError, SchemaMismatchError, UnsupportedTableFeatureError
+from delta_py.errors import SchemaMismatchError
 from delta_py.protocol import column_mapping
 from delta_py.protocol.actions import DomainMetadata, Metadata, Protocol
 from delta_py.protocol.clustering import clustering_columns, clustering_domain
-from delta_py.protocol.features import (
-    FEATURES,
-    READER_FEATURES_VERSION,
-    WRITER_FEATURES_VERSION,
-    Properties,
-    all_types,
-    supported_features,
-)
+from delta_py.protocol.features import Properties
 from delta_py.protocol.schema import (
-    TIMESTAMP_NTZ,
     VARIANT,
     VOID,
     ArrayType,
@@ -39,10 +32,9 @@ from delta_py.protocol.schema import (
     schema_to_json,
     type_name,
 )
-from delta_py.protocol.sizes import parse_size
 from delta_py.protocol.table_config import Operation, TableConfig
 from delta_py.storage.store import ObjectStore
-from delta_py.write.conform import check_new_schema, compression_codec
+from delta_py.write.conform import check_new_schema
 
 CHANGE_COLUMNS = ("_change_type", "_commit_version", "_commit_timestamp")
 
@@ -82,7 +74,7 @@ def define_table(
             error_class="DELTA_CLUSTER_BY_WITH_PARTITIONED_BY",
             sql_state="42613",
         )
-    asked, features = _split_configuration(configuration or {})
+    asked, features = split_configuration(configuration or {})
     mode = column_mapping.mode(Properties(asked))
     partitions = check_schema(schema, partition_by, mode, Properties(asked))
     if mode != "none":
@@ -106,7 +98,9 @@ def define_table(
     domains = (clustering_domain(schema, cluster_by, mode),) if cluster_by else ()
     if cluster_by:
         features |= {"clustering"}
-    definition = TableDefinition(_protocol(schema, Properties(asked), features, (versions[0], versions[1])), metadata, domains)
+    definition = TableDefinition(
+        lowest_protocol(schema, Properties(asked), features, (versions[0], versions[1])), metadata, domains
+    )
     definition.config.require(Operation.WRITE)
     return definition
 
@@ -175,208 +169,3 @@ def _partition_columns(schema: StructType, partition_by: Sequence[str]) -> tuple
             sql_state="428FT",
         )
     return names
-
-
-# ---------------------------------------------------------------- properties
-
-_FEATURE_PREFIX = "delta.feature."
-_OPEN_PREFIXES = (_FEATURE_PREFIX, "delta.constraints.", "delta.universalformat.config.")
-_BOOLEANS = (
-    "delta.ignoreProtocolDefaults",
-    "delta.autoOptimize",
-    "delta.autoOptimize.autoCompact",
-    "delta.autoOptimize.optimizeWrite",
-    "delta.enableExpiredLogCleanup",
-    "delta.enableFullRetentionRollback",
-    "delta.randomizeFilePrefixes",
-    "delta.appendOnly",
-    "delta.enableDeletionVectors",
-    "delta.enableVariantShredding",
-    "delta.compatibility.symlinkFormatManifest.enabled",
-    "delta.checkpoint.writeStatsAsJson",
-    "delta.checkpoint.writeStatsAsStruct",
-    "delta.enableChangeDataCapture",
-    "delta.enableChangeDataFeed",
-    "delta.enableRowTracking",
-    "delta.enableIcebergCompatV1",
-    "delta.enableIcebergCompatV2",
-    "delta.enableIcebergCompatV3",
-    "delta.castIcebergTimeType",
-    "delta.ignoreIcebergBucketPartition",
-    "delta.enableTypeWidening",
-    "delta.enableInCommitTimestamps",
-    "delta.enableMaterializePartitionColumnsFeature",
-    "delta.writePartitionColumnsToParquet",
-    "delta.tuneFileSizesForRewrites",
-    "delta.enforceRetentionOnTimeTravel",
-)
-_INTEGERS = (
-    "delta.minReaderVersion",
-    "delta.minWriterVersion",
-    "delta.checkpointInterval",
-    "delta.randomPrefixLength",
-    "delta.dataSkippingNumIndexedCols",
-    "delta.dataSkippingStringPrefixLength",
-)
-_TEXTS = (
-    "delta.logRetentionDuration",
-    "delta.sampleRetentionDuration",
-    "delta.checkpointRetentionDuration",
-    "delta.dropFeatureTruncateHistory.retentionDuration",
-    "delta.deletedFileRetentionDuration",
-    "delta.parquet.format.version",
-    "delta.dataSkippingStatsColumns",
-    "delta.columnMapping.mode",
-    "delta.setTransactionRetentionDuration",
-    "delta.isolationLevel",
-    "delta.checkpointPolicy",
-    "delta.universalFormat.enabledFormats",
-    "delta.parquet.compression.codec",
-    "delta.targetFileSize",
-)
-_SPELLING = {name.lower(): name for name in (*_BOOLEANS, *_INTEGERS, *_TEXTS)}
-_FIXED_VALUES = {
-    "delta.columnMapping.mode": ("none", "name", "id"),
-    "delta.checkpointPolicy": ("classic", "v2"),
-    "delta.isolationLevel": ("serializable", "writeserializable", "snapshotisolation"),
-}
-
-
-def _split_configuration(configuration: Mapping[str, str]) -> tuple[dict[str, str], frozenset[str]]:
-    """Checked properties under the names that are stored, and the features that `delta.feature.*` asks for."""
-    kept: dict[str, str] = {}
-    features = set()
-    for given, value in configuration.items():
-        if given.lower().startswith(_FEATURE_PREFIX):
-            features.add(_feature_asked_for(given, value))
-            continue
-        name = _known_name(given)
-        if name in kept:
-            raise InvalidOptionError(f"Table property {name} is given twice.", property=name)
-        _check_value(name, value)
-        kept[name] = value
-    return kept, frozenset(features)
-
-
-def _feature_asked_for(given: str, value: str) -> str:
-    spelling = {feature.lower(): feature for feature in FEATURES}
-    feature = spelling.get(given[len(_FEATURE_PREFIX) :].lower())
-    if feature is None:
-        raise InvalidOptionError(
-            f"{given}: there is no such table feature. Known are {', '.join(sorted(FEATURES))}.",
-            error_class="DELTA_UNSUPPORTED_FEATURES_IN_CONFIG",
-            sql_state="56038",
-            property=given,
-        )
-    if value.lower() not in ("supported", "enabled"):
-        raise InvalidOptionError(f"{given} is {value!r}; the only value is 'supported'.", property=given)
-    return feature
-
-
-def _known_name(given: str) -> str:
-    folded = given.lower()
-    if not folded.startswith("delta.") or folded.startswith(_OPEN_PREFIXES):
-        return given
-    name = _SPELLING.get(folded)
-    if name is None:
-        near = difflib.get_close_matches(folded, _SPELLING, 1)
-        hint = f" Did you mean {_SPELLING[near[0]]}?" if near else ""
-        raise InvalidOptionError(
-            f"{given} is no table property that can be set.{hint}",
-            error_class="DELTA_UNKNOWN_CONFIGURATION",
-            sql_state="F0000",
-            property=given,
-        )
-    return name
-
-
-def _check_value(name: str, value: str) -> None:
-    if not isinstance(value, str):
-        raise InvalidOptionError(
-            f"Table property {name} is {value!r}; properties are text, such as 'true' or '10'.", property=name
-        )
-    if name in _BOOLEANS and value.lower() not in ("true", "false"):
-        raise InvalidOptionError(f"Table property {name} is {value!r}; it must be true or false.", property=name)
-    if name in _INTEGERS and not value.removeprefix("-").isdecimal():
-        raise InvalidOptionError(f"Table property {name} is {value!r}; it must be a whole number.", property=name)
-    known = _FIXED_VALUES.get(name)
-    if known is not None and value.lower() not in known:
-        raise InvalidOptionError(f"Table property {name} is {value!r}; it must be one of {', '.join(known)}.", property=name)
-    if name == "delta.targetFileSize" and not parse_size(value):
-        raise InvalidOptionError(f"Table property {name} is {value!r}; it must be a size, such as 128mb.", property=name)
-    if name == "delta.parquet.compression.codec":
-        compression_codec(value)
-
-
-# ---------------------------------------------------------------- protocol
-
-
-def _protocol(schema: StructType, properties: Properties, asked: Iterable[str], versions: tuple[int, int]) -> Protocol:
-    """The lowest protocol that supports what schema and properties use and what was asked for by name or version."""
-    reader, writer = versions
-    if reader > READER_FEATURES_VERSION or writer > WRITER_FEATURES_VERSION or reader < 1 or writer < 1:
-        raise InvalidOptionError(
-            f"There is no protocol ({reader},{writer}); the newest is ({READER_FEATURES_VERSION},{WRITER_FEATURES_VERSION})."
-        )
-    empty_lists = (
-        frozenset[str]() if reader == READER_FEATURES_VERSION else None,
-        frozenset[str]() if writer == WRITER_FEATURES_VERSION else None,
-    )
-    base = Protocol(reader, writer, *empty_lists)
-    implied = supported_features(base)
-    wanted = _with_needs({*features_in_use(schema, properties), *asked})
-    if wanted <= implied and reader < READER_FEATURES_VERSION and writer < WRITER_FEATURES_VERSION:
-        return base
-    names = wanted | implied | {"appendOnly", "invariants"}
-    readers = frozenset(name for name in names if FEATURES[name].reader)
-    needs_reader = bool(readers) or reader == READER_FEATURES_VERSION
-    return Protocol(
-        READER_FEATURES_VERSION if needs_reader else 1,
-        WRITER_FEATURES_VERSION,
-        readers if needs_reader else None,
-        frozenset(names),
-    )
-
-
-def features_in_use(schema: StructType, properties: Properties) -> set[str]:
-    types = list(all_types(schema))
-    by_type = {"timestampNtz": TIMESTAMP_NTZ, "variantType": VARIANT}
-    used = {feature for feature, kind in by_type.items() if kind in types}
-    if properties.get(column_mapping.MODE_PROPERTY, "none").lower() != "none":
-        used.add("columnMapping")
-    if properties.get("delta.checkpointPolicy", "classic").lower() == "v2":
-        used.add("v2Checkpoint")
-    if any(name.lower().startswith("delta.constraints.") for name in properties):
-        used.add("checkConstraints")
-    compat = {f"icebergCompatV{n}" for n in (1, 2, 3) if properties.boolean(f"delta.enableIcebergCompatV{n}")}
-    finished = (row for row in FEATURES.values() if row.stands_for is None and row.enabled_by is not None)
-    return used | compat | {row.name for row in finished if row.enabled_by is not None and properties.boolean(row.enabled_by)}
-
-
-def raised_protocol(current: Protocol, schema: StructType, properties: Properties) -> Protocol:
-    """The protocol of a table that gets this schema and these properties: the present one, if it has the features already.
-
-    Raises UnsupportedTableFeatureError (DELTA_FEATURES_REQUIRE_MANUAL_ENABLEMENT) for a feature that locks out clients which
-    can use the table today: that is the owner's decision, not a write's.
-    Protocol: Table Features for New and Existing Tables.
-    """
-    lacking = _with_needs(features_in_use(schema, properties)) - supported_features(current)
-    if not lacking:
-        return current
-    raise UnsupportedTableFeatureError(
-        f"The new schema needs the table features {', '.join(sorted(lacking))}, which the table does not support; clients "
-        "without them could not use it any more. Nothing was written. Enable each with the table property "
-        + ", ".join(f"delta.feature.{name} = supported" for name in sorted(lacking))
-        + ", or leave the columns out.",
-        error_class="DELTA_FEATURES_REQUIRE_MANUAL_ENABLEMENT",
-        sql_state="56038",
-        features=sorted(lacking),
-    )
-
-
-def _with_needs(features: set[str]) -> set[str]:
-    """The features and all that they need, at any remove."""
-    closed = set(features)
-    while more := {need for name in closed for need in FEATURES[name].needs} - closed:
-        closed |= more
-    return closed

@@ -8,7 +8,8 @@ from __future__ import annotations
 import uuid
 from dataclasses import replace
 
-from delta_py.commands.create import check_schema, raised_protocol
+from delta_py.commands.create import check_schema
+from delta_py.commands.protocols import raised_protocol
 from delta_py.commands.request import WriteRequest
 from delta_py.protocol import column_mapping
 from delta_py.protocol.actions import Metadata, Protocol
