@@ -147,7 +147,7 @@ def _matching_rows(transaction: Transaction, state: WriteState, store: ObjectSto
     config = transaction.config
     predicate = parse_predicate(state.replace_where, config.schema, session_timezone=state.time_zone)
     options = ScanOptions(metadata_column=True, drop_rows=True, timezone=state.time_zone, keep_all=True)
-    scan = transaction.scan(predicate, row_index_columns(), options)
+    scan = transaction.only_taken_rows_matter().scan(predicate, row_index_columns(), options)
     rewrite = None if scan.state.predicate is None else Rewrite.of(config, state)
     parts: list[WrittenFiles] = []
     try:

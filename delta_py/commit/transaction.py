@@ -22,7 +22,9 @@ from typing import Any, Self
 
 import orjson
 
-from delta_py.commit.conflicts import (
+from delta_py.commit.conflicts import rebase
+from delta_py.commit.post_commit import run_post_commit
+from delta_py.commit.prepared import (
     NEW_TABLE,
     ROW_TRACKING_DOMAIN,
     IsolationLevel,
@@ -30,10 +32,9 @@ from delta_py.commit.conflicts import (
     ReadSet,
     WinningCommit,
     num_records,
-    rebase,
     row_id_high_water_mark,
 )
-from delta_py.commit.post_commit import run_post_commit
+from delta_py.commit.shared_rows import settle_shared
 from delta_py.errors import (
     CommitOutcomeUnknownError,
     ConcurrentWriteException,
@@ -131,6 +132,17 @@ class Transaction:
         self._reads.paths.update(paths)
         return self
 
+    def only_taken_rows_matter(self) -> Self:
+        """Say that of the files read no rows matter but those that this commit takes out of them: had others of their rows been
+        missing, it would hold the same. Other writers may then take such rows out of the same files meanwhile, by deletion
+        vectors, and both commits stand.
+
+        True of a DELETE or UPDATE whose condition looks at the row alone. Not of one with a subquery on this table, nor
+        where a row is not inserted because of a row that stays as it is.
+        """
+        self._reads.only_taken_rows = True
+        return self
+
     def read_transaction(self, app_id: str) -> int | None:
         """The newest transaction version that the table has recorded for the application; None for none."""
         self._reads.app_ids.add(app_id)
@@ -185,6 +197,7 @@ class Transaction:
         confirmed nor refused; CorruptTableError when a winning commit cannot be read. The data files are kept then.
         """
         written = WrittenFiles.of_all(self._parts)
+        new_paths = list(written.new_paths)
         try:
             config = self._config()
             writer = LogWriter(self._store, config)
@@ -196,12 +209,13 @@ class Transaction:
             delete_files(self._store, written.new_paths)
             raise
         try:
-            done, actions = self._put(writer, prepared)
+            done, actions = self._put(writer, prepared, new_paths)
         except (CommitOutcomeUnknownError, CorruptTableError):
             raise
         except DeltaError:
-            delete_files(self._store, written.new_paths)
+            delete_files(self._store, new_paths)
             raise
+        delete_files(self._store, _outdated_vectors(written, new_paths, actions))
         run_post_commit(self._store, writer, config, done, actions)
         return done
 
@@ -277,9 +291,11 @@ class Transaction:
 
     # ------------------------------------------------------------ try, until it is settled
 
-    def _put(self, writer: LogWriter, prepared: PreparedCommit) -> tuple[int, list[Action]]:
+    def _put(self, writer: LogWriter, prepared: PreparedCommit, new_paths: list[str]) -> tuple[int, list[Action]]:
         """The version that the commit got, and its actions. They change with the version only: an attempt that is repeated
-        repeats them, so that it does not matter which of the attempts the store carried out."""
+        repeats them, so that it does not matter which of the attempts the store carried out.
+
+        new_paths: files that an attempt makes are added to it."""
         actions, unsettled = prepared.actions(self._clock_ms()), 0
         for attempt in range(self._policy.conflict_attempts):
             if attempt:
@@ -294,13 +310,22 @@ class Transaction:
             if outcome is Outcome.WON or (winners and winners[0].txn_id == prepared.txn_id):
                 return prepared.version, actions
             if winners:
-                prepared = rebase(prepared, winners)
+                prepared = self._follow(prepared, winners, new_paths)
                 actions, unsettled = prepared.actions(self._clock_ms()), 0
                 continue
             unsettled += 1
             if unsettled >= self._policy.unsettled_attempts:
                 raise _unknown_outcome(self._store, prepared)
         raise _too_many_attempts(self._policy.conflict_attempts, prepared)
+
+    def _follow(self, prepared: PreparedCommit, winners: list[WinningCommit], new_paths: list[str]) -> PreparedCommit:
+        """The commit behind the winners; ours is in none of their versions, nor can it be any more."""
+        later = rebase(prepared, winners)
+        if not later.shared:
+            return later
+        settled, path = settle_shared(self._store, later)
+        new_paths.extend([] if path is None else [path])
+        return settled
 
     def _winners(self, prepared: PreparedCommit) -> list[WinningCommit]:
         """The commits from the version that we tried on; [] when none is there or the store does not answer.
@@ -325,6 +350,20 @@ class Transaction:
                     f"{error.message} What it says is unknown, so our commit cannot follow it. The data files are kept.",
                     version=number,
                 ) from error
+
+
+def _outdated_vectors(written: WrittenFiles, new_paths: Sequence[str], actions: Iterable[Action]) -> set[str]:
+    """Files of vectors that were made for an attempt that lost, and that the commit no longer names. new_paths: all that
+    was made, the written first."""
+    if len(new_paths) == len(written.new_paths):
+        return set()
+    made = {*_vector_files(written.adds), *new_paths[len(written.new_paths) :]} & set(new_paths)
+    return made - _vector_files(actions)
+
+
+def _vector_files(actions: Iterable[Action]) -> set[str]:
+    vectors = (action.deletion_vector for action in actions if isinstance(action, AddFile))
+    return {vector.path for vector in vectors if vector is not None and vector.path is not None}
 
 
 def _parameter_text(value: Any) -> str | None:
@@ -369,6 +408,7 @@ class _Reads:
     def __init__(self) -> None:
         self.paths: set[str] = set()
         self.app_ids: set[str] = set()
+        self.only_taken_rows = False
         self._predicates: list[str] = []
         self._pruners: list[FilePruner] = []
 
@@ -378,7 +418,7 @@ class _Reads:
 
     def as_read_set(self) -> ReadSet:
         may_match = self._may_match if self._pruners else None
-        return ReadSet(tuple(self._predicates), may_match, frozenset(self.paths), frozenset(self.app_ids))
+        return ReadSet(tuple(self._predicates), may_match, frozenset(self.paths), frozenset(self.app_ids), self.only_taken_rows)
 
     def _may_match(self, adds: Sequence[AddFile]) -> Sequence[bool]:
         return [any(answers) for answers in zip(*(pruner.may_match(adds) for pruner in self._pruners), strict=True)]

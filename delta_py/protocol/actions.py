@@ -136,8 +136,8 @@ class Metadata:
 class AddFile:
     """Protocol: Add File and Remove File. path is decoded; stats is JSON text or None; times are ms since 1970.
 
-    path_text: the path as an earlier action of the log spells it. An action about a file that is in the log must repeat that
-    spelling, because clients compare the texts; None for the usual one.
+    path_text: the path as the log spells it, where that is not the usual way. An action about a file that is in the log must
+    repeat that spelling, because clients compare the texts; None for the usual one.
     """
 
     path: str
@@ -155,9 +155,10 @@ class AddFile:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:
-        vector = value.get("deletionVector")
+        vector, text = value.get("deletionVector"), _text(value.get("path"), "path", "add")
+        path = decode_path(text)
         return cls(
-            path=decode_path(_text(value.get("path"), "path", "add")),
+            path=path,
             partition_values=_partition_values(value.get("partitionValues"), "add"),
             size_bytes=_int(value.get("size"), "size", "add", minimum=0),
             modification_time_ms=_int(value.get("modificationTime"), "modificationTime", "add"),
@@ -168,6 +169,7 @@ class AddFile:
             base_row_id=_optional_int(value.get("baseRowId"), "baseRowId", "add"),
             default_row_commit_version=_optional_int(value.get("defaultRowCommitVersion"), "defaultRowCommitVersion", "add"),
             clustering_provider=value.get("clusteringProvider"),
+            path_text=None if text == encode_path(path) else text,
         )
 
     def to_json(self) -> dict[str, Any]:

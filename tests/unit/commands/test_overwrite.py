@@ -17,7 +17,7 @@ from delta_py.commands.write import write_delta
 from delta_py.errors import (
     ChangeDataFeedError,
     ConcurrentAppendException,
-    ConcurrentDeleteReadException,
+    ConcurrentDeleteDeleteException,
     ConcurrentTransactionException,
     DeltaError,
     InvalidOptionError,
@@ -404,16 +404,31 @@ def test_overwrite_of_rows_passes_an_append_whose_statistics_exclude_them(tmp_pa
         race(tmp_path, dict(APPEND), {"mode": "overwrite", "replace_where": "id > 40", "data": new((41, "a"))})
 
 
-def test_overwrites_of_different_rows_of_one_file_conflict(tmp_path: Path) -> None:
-    make(tmp_path, VECTORS)
-    with pytest.raises((ConcurrentDeleteReadException, DeltaError)) as caught:
-        race(
-            tmp_path,
-            {"mode": "overwrite", "replace_where": "id = 0", "data": new((0, "a"))},
-            {"mode": "overwrite", "replace_where": "id = 1", "data": new((1, "a"))},
-        )
-    assert "DELTA_CONCURRENT_DELETE" in str(caught.value)
-    assert len(list(tmp_path.rglob("*.bin"))) == 1
+def replace_one(number: int) -> dict[str, Any]:
+    return {"mode": "overwrite", "replace_where": f"id = {number}", "data": new((number, "new"))}
+
+
+def test_overwrites_of_different_rows_of_one_file_are_both_kept_with_vectors(tmp_path: Path) -> None:
+    make(tmp_path, {**VECTORS, **FEED})
+    assert race(tmp_path, replace_one(0), replace_one(1)) == 2
+    assert rows_of(tmp_path) == after(*range(2, 10), plus=((0, "new"), (1, "new")))
+    feed = DeltaTable(str(tmp_path)).changes(starting_version=2).read_all().to_pylist()
+    assert sorted((row["id"], row["day"], row["_change_type"]) for row in feed) == [(1, "a", "delete"), (1, "new", "insert")]
+    vectors = [add.deletion_vector for add in actions_of(tmp_path, 2) if isinstance(add, AddFile) and add.deletion_vector]
+    assert {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*.bin")} >= {vector.path for vector in vectors}
+    assert len(list(tmp_path.rglob("*.bin"))) == 2, "the vector of the attempt that lost is gone"
+
+
+@pytest.mark.parametrize("configuration", [VECTORS, {}])
+def test_overwrites_of_one_row_conflict_and_so_do_all_of_one_file_without_vectors(
+    tmp_path: Path, configuration: Mapping[str, str]
+) -> None:
+    make(tmp_path, configuration)
+    with pytest.raises(ConcurrentDeleteDeleteException, match="DELTA_CONCURRENT_DELETE"):
+        ours = replace_one(0 if configuration else 1)
+        race(tmp_path, replace_one(0), {**ours, "isolation_level": "SnapshotIsolation"})
+    assert rows_of(tmp_path) == after(*range(1, 10), plus=((0, "new"),))
+    assert len(list(tmp_path.rglob("*.bin"))) == len(configuration)
 
 
 def test_append_passes_an_overwrite(tmp_path: Path) -> None:

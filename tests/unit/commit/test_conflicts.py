@@ -9,14 +9,14 @@ from typing import Any
 import orjson
 import pytest
 
-from delta_py.commit.conflicts import (
+from delta_py.commit.conflicts import rebase
+from delta_py.commit.prepared import (
     NEW_TABLE,
     IsolationLevel,
     PreparedCommit,
     ReadSet,
     WinningCommit,
     num_records,
-    rebase,
     row_id_high_water_mark,
 )
 from delta_py.errors import (

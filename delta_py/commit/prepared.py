@@ -1,0 +1,304 @@
+"""A commit that is ready but for its version, and the commits that took the version it tried.
+
+A commit is prepared once, against the version that was read; what depends on the version that it gets (in-commit
+timestamp, row ids, row commit versions) is worked out when its actions are asked for. Nothing is read or written here.
+Protocol: Row Tracking; In-Commit Timestamps; Commit Provenance Information.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from typing import Any, TypeAlias
+
+import orjson
+
+from delta_py.errors import CorruptTableError, InvalidOptionError
+from delta_py.protocol.actions import (
+    Action,
+    AddCDCFile,
+    AddFile,
+    CommitInfo,
+    DomainMetadata,
+    Metadata,
+    Protocol,
+    RemoveFile,
+    SetTransaction,
+    parse_action,
+)
+from delta_py.protocol.deletion_vectors import DeletionVectorDescriptor
+
+ROW_TRACKING_DOMAIN = "delta.rowTracking"
+NEW_TABLE = -1
+
+# What the history calls these numbers: of DELETE and UPDATE, and of MERGE.
+_METRICS = {
+    "DeletionVectorsAdded": ("numDeletionVectorsAdded", "numTargetDeletionVectorsAdded"),
+    "DeletionVectorsUpdated": ("numDeletionVectorsUpdated", "numTargetDeletionVectorsUpdated"),
+    "DeletionVectorsRemoved": ("numDeletionVectorsRemoved", "numTargetDeletionVectorsRemoved"),
+    "FilesRemoved": ("numRemovedFiles", "numTargetFilesRemoved"),
+    "BytesRemoved": ("numRemovedBytes", "numTargetBytesRemoved"),
+}
+
+
+class IsolationLevel(Enum):
+    """The values are the names that table properties and commits use."""
+
+    SERIALIZABLE = "Serializable"
+    WRITE_SERIALIZABLE = "WriteSerializable"
+    SNAPSHOT_ISOLATION = "SnapshotIsolation"
+
+    @classmethod
+    def parse(cls, text: str) -> IsolationLevel:
+        """Raises InvalidOptionError for a name that is none of the three, in any case of letters."""
+        for level in cls:
+            if level.value.lower() == text.lower():
+                return level
+        raise InvalidOptionError(
+            f"There is no isolation level {text!r}. Use {', '.join(level.value for level in cls)}.",
+            error_class="DELTA_INVALID_ISOLATION_LEVEL",
+            sql_state="25000",
+            level=text,
+        )
+
+
+MayMatch: TypeAlias = Callable[[Sequence[AddFile]], Sequence[bool]]
+
+
+def _all_match(adds: Sequence[AddFile]) -> Sequence[bool]:
+    return [True] * len(adds)
+
+
+@dataclass(frozen=True, slots=True)
+class ReadSet:
+    """What a commit depends on.
+
+    predicates: SQL of the rows that were read, for messages. may_match: for added files, whether each may hold such a row;
+    None when no rows were read. paths: data files that were read. app_ids: transaction ids that were looked up.
+    only_taken_rows: of the files in paths, no rows matter but those that the commit takes out of them.
+    """
+
+    predicates: tuple[str, ...] = ()
+    may_match: MayMatch | None = None
+    paths: frozenset[str] = frozenset()
+    app_ids: frozenset[str] = frozenset()
+    only_taken_rows: bool = False
+
+    @classmethod
+    def whole_table(cls, paths: frozenset[str]) -> ReadSet:
+        return cls(("true",), _all_match, paths)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the commit depends on no rows and no files."""
+        return self.may_match is None and not self.paths
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedCommit:
+    """A commit that is ready but for its version.
+
+    version: the one to try next. read_version: NEW_TABLE when the commit creates the table.
+    commit_info: without its times. reads: what it depends on.
+    in_commit_timestamps: the table has them; previous_timestamp_ms is that of version - 1, None for a new table.
+    row_id_high_water_mark: the highest row id given out up to version - 1 (-1 for none); None when the table has no row
+    tracking. shared: files whose rows are to be compared (conflicts.merged_rows) before it may be tried.
+    """
+
+    version: int
+    read_version: int
+    txn_id: str
+    commit_info: Mapping[str, Any]
+    protocol: Protocol | None = None
+    metadata: Metadata | None = None
+    adds: tuple[AddFile, ...] = ()
+    removes: tuple[RemoveFile, ...] = ()
+    cdc: tuple[AddCDCFile, ...] = ()
+    transactions: tuple[SetTransaction, ...] = ()
+    domains: tuple[DomainMetadata, ...] = ()
+    reads: ReadSet = field(default_factory=ReadSet)
+    isolation: IsolationLevel = IsolationLevel.SERIALIZABLE
+    in_commit_timestamps: bool = False
+    previous_timestamp_ms: int | None = None
+    row_id_high_water_mark: int | None = None
+    shared: tuple[SharedFile, ...] = ()
+
+    @property
+    def is_blind_append(self) -> bool:
+        """It only adds files and depends on nothing that was read."""
+        return not self.removes and not self.cdc and self.reads.is_empty
+
+    def actions(self, now_ms: int) -> list[Action]:
+        """The actions of the commit at its present version; commitInfo first.
+        Protocol: Writer Requirements for In-Commit Timestamps; Writer Requirements for Row Tracking."""
+        assert not self.shared, "the rows that others took out of the same files have not been compared"
+        adds, row_tracking = self._with_row_ids()
+        settled = (action for action in (self.protocol, self.metadata) if action is not None)
+        domains = (*self.domains, *row_tracking)
+        return [self._commit_info(now_ms), *settled, *domains, *self.transactions, *self.removes, *adds, *self.cdc]
+
+    def _commit_info(self, now_ms: int) -> CommitInfo:
+        times = {"timestamp": now_ms}
+        if self.in_commit_timestamps:
+            previous = self.previous_timestamp_ms
+            times = {"inCommitTimestamp": now_ms if previous is None else max(now_ms, previous + 1), **times}
+        return CommitInfo({**times, **self.commit_info, "txnId": self.txn_id})
+
+    def _with_row_ids(self) -> tuple[Iterable[AddFile], tuple[DomainMetadata, ...]]:
+        mark = self.row_id_high_water_mark
+        if mark is None or not self.adds:
+            return self.adds, ()
+        adds = []
+        for add in self.adds:
+            if add.base_row_id is None:
+                row_count = num_records(add)
+                assert row_count is not None, "Transaction.commit lets no add pass without numRecords"
+                add = replace(add, base_row_id=mark + 1, default_row_commit_version=self.version)
+                mark += row_count
+            adds.append(add)
+        if mark == self.row_id_high_water_mark:
+            return adds, ()
+        text = orjson.dumps({"rowIdHighWaterMark": mark}).decode()
+        return adds, (DomainMetadata(ROW_TRACKING_DOMAIN, text),)
+
+    def with_vectors(self, vectors: Mapping[str, DeletionVectorDescriptor | None]) -> PreparedCommit:
+        """The commit behind those that changed the shared files. vectors: by path, of each shared file of which ours takes
+        rows: those of conflicts.merged_rows; None where no row is left and the file goes."""
+        changed = {file.path: file for file in self.shared if file.ours is not None}
+        assert changed.keys() == vectors.keys()
+        adds = (_behind(changed[add.path], vectors[add.path]) if add.path in changed else add for add in self.adds)
+        removes = (_remove_behind(changed[r.path].theirs, r) if r.path in changed else r for r in self.removes)
+        return replace(
+            self,
+            shared=(),
+            adds=tuple(add for add in adds if add is not None),
+            removes=tuple(removes),
+            commit_info=_with_metrics_of(self.commit_info, changed.values(), vectors),
+        )
+
+
+def num_records(add: AddFile) -> int | None:
+    """The row count that the file's statistics state; None if they do not.
+    Protocol: Per-file Statistics."""
+    try:
+        value = orjson.loads(add.stats or "{}").get("numRecords")
+    except (orjson.JSONDecodeError, AttributeError):
+        return None
+    return value if isinstance(value, int) and value >= 0 else None
+
+
+def row_id_high_water_mark(domain: DomainMetadata | None) -> int:
+    """The mark that the row tracking domain states; -1 before any row id was given out."""
+    if domain is None or domain.removed:
+        return -1
+    try:
+        return int(orjson.loads(domain.configuration)["rowIdHighWaterMark"])
+    except (orjson.JSONDecodeError, KeyError, TypeError, ValueError) as error:
+        raise CorruptTableError(
+            f"The domain {ROW_TRACKING_DOMAIN} holds {domain.configuration!r}, which is no high water mark. The log is damaged."
+        ) from error
+
+
+# ---------------------------------------------------------------- the commits that won
+
+
+@dataclass(frozen=True, slots=True)
+class WinningCommit:
+    """A commit of another writer (or our own, when its confirmation was lost) after the version that was read.
+
+    is_blind_append: as its writer says; False where it does not say.
+    """
+
+    version: int
+    txn_id: str | None
+    operation: str
+    is_blind_append: bool = False
+    protocol: Protocol | None = None
+    metadata: Metadata | None = None
+    adds: tuple[AddFile, ...] = ()
+    removes: tuple[RemoveFile, ...] = ()
+    app_ids: frozenset[str] = frozenset()
+    domains: Mapping[str, DomainMetadata] = field(default_factory=dict)
+    timestamp_ms: int | None = None
+
+    @classmethod
+    def parse(cls, version: int, data: bytes) -> WinningCommit:
+        """The content of a commit file. Raises CorruptTableError when it breaks the protocol."""
+        actions = [action for line in data.split(b"\n") if line.strip() for action in [parse_action(line)]]
+        info = next((action for action in actions if isinstance(action, CommitInfo)), CommitInfo({}))
+        removes = tuple(action for action in actions if isinstance(action, RemoveFile))
+        return cls(
+            version=version,
+            txn_id=info.txn_id,
+            operation=str(info.values.get("operation") or "an unnamed operation"),
+            is_blind_append=info.values.get("isBlindAppend") is True and not removes,
+            protocol=next((action for action in actions if isinstance(action, Protocol)), None),
+            metadata=next((action for action in actions if isinstance(action, Metadata)), None),
+            adds=tuple(action for action in actions if isinstance(action, AddFile)),
+            removes=removes,
+            app_ids=frozenset(action.app_id for action in actions if isinstance(action, SetTransaction)),
+            domains={action.domain: action for action in actions if isinstance(action, DomainMetadata)},
+            timestamp_ms=info.in_commit_timestamp_ms,
+        )
+
+
+# ---------------------------------------------------------------- files of which both took rows
+
+
+@dataclass(frozen=True, slots=True)
+class SharedFile:
+    """A data file that ours read, and whose deletion vector winners changed since.
+
+    before: its vector as we read it. theirs: the action by which it is live behind the winners; the last one to change it
+    was `winner`. ours: the action by which our commit gives it a larger vector; None if it takes no row out of it.
+    """
+
+    before: DeletionVectorDescriptor | None
+    theirs: AddFile
+    ours: AddFile | None
+    winner: WinningCommit
+
+    @property
+    def path(self) -> str:
+        return self.theirs.path
+
+
+def _behind(file: SharedFile, vector: DeletionVectorDescriptor | None) -> AddFile | None:
+    """The file as it is live behind the winners, with our rows out of it too."""
+    assert file.ours is not None
+    if vector is None:
+        return None
+    return replace(file.theirs, deletion_vector=vector, stats=file.ours.stats, data_change=file.ours.data_change)
+
+
+def _remove_behind(theirs: AddFile, remove: RemoveFile) -> RemoveFile:
+    """Our remove of the file, of the vector that is live behind the winners."""
+    return replace(
+        remove,
+        path_text=theirs.path_text,
+        deletion_vector=theirs.deletion_vector,
+        base_row_id=theirs.base_row_id,
+        default_row_commit_version=theirs.default_row_commit_version,
+    )
+
+
+def _with_metrics_of(
+    commit_info: Mapping[str, Any], files: Iterable[SharedFile], vectors: Mapping[str, DeletionVectorDescriptor | None]
+) -> dict[str, Any]:
+    """commitInfo whose metrics, those that it has, count vectors and files as they are behind the winners."""
+    change: Counter[str] = Counter()
+    for file in files:
+        first, last = file.before is None, vectors[file.path] is None
+        change["DeletionVectorsAdded"] -= first
+        change["DeletionVectorsUpdated"] += first - last
+        change["DeletionVectorsRemoved"] += last
+        change["FilesRemoved"] += last
+        change["BytesRemoved"] += file.theirs.size_bytes * last
+    known = dict(commit_info.get("operationMetrics") or {})
+    for what, difference in change.items():
+        for name in _METRICS[what]:
+            if name in known:
+                known[name] = str(int(known[name]) + difference)
+    return {**commit_info, "operationMetrics": known} if known else dict(commit_info)

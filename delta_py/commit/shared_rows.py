@@ -1,0 +1,73 @@
+"""Deletion vectors that two commits made for the same files, read, compared, and written as one.
+
+    commit, path = settle_shared(store, commit)     # of a rebased commit; path: the deletion vector file that is new
+
+Protocol: Deletion Vectors; Deletion Vector File Storage Format.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from pyroaring import BitMap64
+
+from delta_py.commit.conflicts import merged_rows, shared_conflict
+from delta_py.commit.prepared import PreparedCommit, SharedFile, num_records
+from delta_py.errors import DeletionVectorError, DeltaError, StorageError
+from delta_py.protocol.deletion_vectors import DeletionVectorDescriptor, dv_file_bytes, read_deletion_vector
+from delta_py.storage.store import ObjectStore
+from delta_py.write.files import delete_files
+
+_THREADS = 8
+
+
+def settle_shared(store: ObjectStore, commit: PreparedCommit) -> tuple[PreparedCommit, str | None]:
+    """The commit without shared files: each has the vector that holds its rows of both sides. The vectors are written to one
+    new file; its path, or None when none was needed.
+
+    Raises a DeltaConcurrentModificationException when both took out the same row, when rows came back, and when a vector
+    cannot be read; StorageError when the new vectors cannot be written. The new file is deleted again then.
+    """
+    with ThreadPoolExecutor(min(_THREADS, len(commit.shared)), "delta_py-vectors") as pool:
+        merged = list(pool.map(lambda file: _merged(store, commit, file), commit.shared))
+    rows = {file.path: found for file, found in zip(commit.shared, merged, strict=True) if file.ours is not None}
+    emptied = {file.path for file in commit.shared if file.path in rows and len(rows[file.path]) == num_records(file.theirs)}
+    kept = [path for path in rows if path not in emptied]
+    descriptors = _put_vectors(store, [rows[path] for path in kept]) if kept else ()
+    vectors: dict[str, DeletionVectorDescriptor | None] = dict.fromkeys(emptied)
+    vectors.update(zip(kept, descriptors, strict=True))
+    return commit.with_vectors(vectors), descriptors[0].path if descriptors else None
+
+
+def _merged(store: ObjectStore, commit: PreparedCommit, file: SharedFile) -> BitMap64:
+    ours = None if file.ours is None else file.ours.deletion_vector
+    try:
+        before, theirs, taken = (
+            BitMap64() if vector is None else read_deletion_vector(store, vector)
+            for vector in (file.before, file.theirs.deletion_vector, ours)
+        )
+    except (OSError, DeletionVectorError) as error:
+        what = (
+            f"took rows out of the file {file.path}, which this one has read or changes too, and it cannot be told whether they "
+            f"are the same: a deletion vector cannot be read ({error})"
+        )
+        raise shared_conflict(commit, file, what) from error
+    return merged_rows(commit, file, before, theirs, None if ours is None else taken)
+
+
+def _put_vectors(store: ObjectStore, rows: Sequence[BitMap64]) -> tuple[DeletionVectorDescriptor, ...]:
+    data, descriptors = dv_file_bytes(rows, uuid.uuid4())
+    path = descriptors[0].path
+    assert path is not None
+    try:
+        store.put_if_absent(path, data)
+    except (DeltaError, OSError) as error:
+        delete_files(store, [path])  # a reply that was lost: it may be there all the same
+        if isinstance(error, DeltaError):
+            raise
+        raise StorageError(
+            f"The deletion vector file {path} of the table at {store.root} could not be written: {error}. Nothing was committed."
+        ) from error
+    return descriptors
