@@ -189,11 +189,12 @@ def _shared_files(ours: PreparedCommit, winners: Sequence[WinningCommit]) -> dic
         return {}
     removed = {remove.path: remove for remove in ours.removes}
     added = {add.path: add for add in ours.adds if add.deletion_vector is not None}
+    watched = ours.reads.paths | removed.keys()
     found: dict[str, SharedFile] = {}
     gone: set[str] = set()
     for winner in winners:
         adds = {add.path: add for add in winner.adds}
-        for remove in winner.removes:
+        for remove in (remove for remove in winner.removes if remove.path in watched):
             path, theirs, known = remove.path, adds.get(remove.path), found.get(remove.path)
             live = known.theirs if known is not None else removed.get(path, remove)
             stays = theirs is not None and theirs.deletion_vector is not None and remove.key == live.key != theirs.key

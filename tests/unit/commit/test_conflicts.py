@@ -8,8 +8,9 @@ from typing import Any
 
 import orjson
 import pytest
+from pyroaring import BitMap64
 
-from delta_py.commit.conflicts import rebase
+from delta_py.commit.conflicts import merged_rows, rebase
 from delta_py.commit.prepared import (
     NEW_TABLE,
     IsolationLevel,
@@ -33,6 +34,7 @@ from delta_py.errors import (
 )
 from delta_py.expressions.parse import parse_predicate
 from delta_py.protocol.actions import (
+    AddCDCFile,
     AddFile,
     CommitInfo,
     DomainMetadata,
@@ -41,6 +43,12 @@ from delta_py.protocol.actions import (
     RemoveFile,
     SetTransaction,
     action_to_line,
+)
+from delta_py.protocol.deletion_vectors import (
+    DeletionVectorDescriptor,
+    from_row_indexes,
+    inline_descriptor,
+    read_deletion_vector,
 )
 from delta_py.protocol.table_config import TableConfig
 from delta_py.read.scan import FilePruner, ScanOptions
@@ -53,8 +61,8 @@ def add(path: str, rows: int = 1, **values: Any) -> AddFile:
 
 
 def append(version: int = 5, **values: Any) -> PreparedCommit:
-    given = {"adds": (add("ours", 3), add("more", 2)), **values}
-    return PreparedCommit(version, version - 1, "ours", {"operation": "WRITE"}, **given)
+    given = {"commit_info": {"operation": "WRITE"}, "adds": (add("ours", 3), add("more", 2)), **values}
+    return PreparedCommit(version, version - 1, "ours", **given)
 
 
 def winner(version: int, *actions: Any, is_blind_append: bool = False) -> WinningCommit:
@@ -93,6 +101,16 @@ def remove(path: str, **values: Any) -> RemoveFile:
     return RemoveFile(path, **values)
 
 
+def vector(*rows: int) -> DeletionVectorDescriptor:
+    return inline_descriptor(from_row_indexes(rows))
+
+
+def without(path: str, *rows: int, before: tuple[int, ...] = (), low: int = 1, high: int = 9, **values: Any) -> list[Any]:
+    """The actions that take rows out of a file by a deletion vector; it had `before` out already."""
+    was = vector(*before) if before else None
+    return [remove(path, deletion_vector=was), data(path, "a", low, high, deletion_vector=vector(*before, *rows), **values)]
+
+
 # name -> (whether its writer calls it a blind append, actions)
 THEIRS: dict[str, tuple[bool, list[Any]]] = {
     "append in the rows read": (True, [data("theirs", "a", 1, 9)]),
@@ -109,6 +127,12 @@ THEIRS: dict[str, tuple[bool, list[Any]]] = {
     "compaction of other files": (False, [remove("other", data_change=False), data("theirs", "a", 1, 9, data_change=False)]),
     "delete of the file read": (False, [remove("read")]),
     "delete of another file": (False, [remove("other")]),
+    "rows out of the file read": (False, without("read", 1)),
+    "rows out of another file": (False, without("other", 1, low=100, high=200)),
+    "rows out of the file read that had lost some": (False, without("read", 1, before=(0,))),
+    "rows of the file read changed, still in the rows read": (False, [*without("read", 1), data("theirs", "a", 1, 9)]),
+    "rows of the file read changed, out of the rows read": (False, [*without("read", 1), data("theirs", "a", 100, 200)]),
+    "all rows back into the file read": (False, [remove("read", deletion_vector=vector(0)), data("read", "a", 1, 9)]),
     "delete that lies about being blind": (True, [remove("read"), data("theirs", "b", 1, 9)]),
     "transaction of the same application": (True, [SetTransaction("app", 3)]),
     "transaction of another application": (True, [SetTransaction("another", 3)]),
@@ -120,11 +144,21 @@ THEIRS: dict[str, tuple[bool, list[Any]]] = {
     "protocol and metadata": (False, [Protocol(1, 2), METADATA]),
 }
 _READ = reading("day = 'a' AND id < 50", "read")
+_TAKEN = replace(_READ, only_taken_rows=True)
+_REMOVE, _ADD = without("read", 3)
 OURS = {
     "blind append": append(),
     "append with a transaction": append(transactions=(SetTransaction("app", 4),)),
     "append with new columns": append(metadata=METADATA),
     "change of rows": append(reads=_READ, removes=(remove("read"),)),
+    "delete of rows": append(reads=_TAKEN, adds=(_ADD,), removes=(_REMOVE,)),
+    "delete of rows, where others matter": append(reads=_READ, adds=(_ADD,), removes=(_REMOVE,)),
+    "update of rows": append(reads=_TAKEN, adds=(_ADD, add("ours", 1)), removes=(_REMOVE,), cdc=(AddCDCFile("c", {}, 1),)),
+    "delete of rows of another file": append(
+        reads=replace(_TAKEN, paths=frozenset({"read", "third"})), adds=tuple(without("third", 3)[1:]), removes=(remove("third"),)
+    ),
+    "delete of all rows of a file": append(reads=_TAKEN, adds=(), removes=(_REMOVE,)),
+    "rewrite of a file": append(reads=_TAKEN, removes=(_REMOVE,)),
     "append that read": append(reads=_READ),
     "append that read, with new columns": append(reads=_READ, metadata=METADATA),
     "overwrite": append(reads=ReadSet.whole_table(frozenset({"read", "other"})), removes=(remove("read"), remove("other"))),
@@ -152,10 +186,22 @@ _FILES_READ = {
         "rewrite of the file read",
         "compaction of the file read",
         "delete of the file read",
+        "rows out of the file read",
+        "rows out of the file read that had lost some",
+        "rows of the file read changed, still in the rows read",
+        "rows of the file read changed, out of the rows read",
+        "all rows back into the file read",
         "delete that lies about being blind",
     )
 }
 _FILES_REMOVED = {name: dict.fromkeys((S, W, N), _BOTH) for name in _FILES_READ}
+# Their rows are compared afterwards; what the winner wrote counts as ever.
+_COMPARED = {
+    "rows out of the file read": {},
+    "rows of the file read changed, still in the rows read": {S: _APPEND, W: _APPEND},
+    "rows of the file read changed, out of the rows read": {},
+}
+_LOST_SOME_BEFORE = "rows out of the file read that had lost some"
 CONFLICTS: dict[str, dict[str, Any]] = {
     "blind append": {},
     "append with a transaction": {
@@ -163,6 +209,12 @@ CONFLICTS: dict[str, dict[str, Any]] = {
     },
     "append with new columns": {},
     "change of rows": {**_ROWS_READ, **_FILES_REMOVED},
+    "delete of rows": {**_ROWS_READ, **_FILES_REMOVED, **_COMPARED},
+    "delete of rows, where others matter": {**_ROWS_READ, **_FILES_REMOVED},
+    "update of rows": {**_ROWS_READ, **_FILES_REMOVED, **_COMPARED},
+    "delete of rows of another file": {**_ROWS_READ, **_FILES_READ, **_COMPARED, _LOST_SOME_BEFORE: {}},
+    "delete of all rows of a file": {**_ROWS_READ, **_FILES_REMOVED},
+    "rewrite of a file": {**_ROWS_READ, **_FILES_REMOVED},
     "append that read": {**_ROWS_READ, **_FILES_READ},
     "append that read, with new columns": {**_ROWS_READ_BLIND_TOO, **_FILES_READ},
     "overwrite": {
@@ -173,6 +225,7 @@ CONFLICTS: dict[str, dict[str, Any]] = {
         **_FILES_REMOVED,
         "compaction of other files": dict.fromkeys((S, W, N), _BOTH),
         "delete of another file": dict.fromkeys((S, W, N), _BOTH),
+        "rows out of another file": dict.fromkeys((S, W, N), _BOTH),
     },
     "domain": {"the same domain": dict.fromkeys((S, W, N), ConcurrentWriteException)},
 }
@@ -193,7 +246,10 @@ def test_rebase_over_a_winner_follows_or_conflicts(ours: str, theirs: str, level
     is_blind, actions = THEIRS[theirs]
     winners = [winner(commit.version, *actions, is_blind_append=is_blind)]
     if conflict is None:
-        assert rebase(commit, winners).version == commit.version + 1
+        later = rebase(commit, winners)
+        assert later.version == commit.version + 1
+        compared = theirs in _COMPARED or theirs == _LOST_SOME_BEFORE
+        assert [file.path for file in later.shared] == (["read"] if compared and "read" in commit.reads.paths else [])
         return
     with pytest.raises(conflict, match=f"commit {commit.version} \\(OPTIMIZE\\)") as caught:
         rebase(commit, winners)
@@ -248,6 +304,141 @@ def test_rebase_over_several_winners_takes_the_version_after_the_last() -> None:
 def test_rebase_conflict_may_be_with_a_later_winner() -> None:
     with pytest.raises(MetadataChangedException, match="commit 6"):
         rebase(append(), [winner(5), winner(6, METADATA)])
+
+
+# ---------------------------------------------------------------- files of which both took rows
+
+
+def taking(*rows: int, before: tuple[int, ...] = (), rows_in_file: int = 9, **values: Any) -> PreparedCommit:
+    """Ours, which takes rows out of the file `read`."""
+    gone, there = without("read", *rows, before=before)
+    stats = orjson.dumps({"numRecords": rows_in_file, "tightBounds": False}).decode()
+    given = {"adds": (replace(there, stats=stats),), "removes": (gone,), "reads": _TAKEN, **values}
+    return append(**given)
+
+
+def settle(commit: PreparedCommit, winners: list[WinningCommit]) -> PreparedCommit:
+    """As shared_rows does, with the vectors that the descriptors carry themselves."""
+    later = rebase(commit, winners)
+    vectors: dict[str, DeletionVectorDescriptor | None] = {}
+    for file in later.shared:
+        ours = None if file.ours is None else rows_of(file.ours.deletion_vector)
+        rows = merged_rows(later, file, rows_of(file.before), rows_of(file.theirs.deletion_vector), ours)
+        if ours is not None:
+            vectors[file.path] = None if len(rows) == num_records(file.ours) else inline_descriptor(rows)
+    return later.with_vectors(vectors)
+
+
+def rows_of(descriptor: DeletionVectorDescriptor | None) -> BitMap64:
+    return BitMap64() if descriptor is None else read_deletion_vector(None, descriptor)  # type: ignore[arg-type]
+
+
+def outcome(commit: PreparedCommit) -> tuple[list[int], list[int]]:
+    """Rows out of the file `read`: in the vector that our commit removes, and in the one that it adds."""
+    (gone,), (there,) = commit.removes, [a for a in commit.adds if a.path == "read"]
+    return list(rows_of(gone.deletion_vector)), list(rows_of(there.deletion_vector))
+
+
+def test_rebase_over_other_rows_of_the_same_file_joins_both_vectors() -> None:
+    theirs = without("read", 1, 7, base_row_id=40, default_row_commit_version=2, tags={"t": "x"})
+    later = settle(taking(3), [winner(5, *theirs)])
+    assert outcome(later) == ([1, 7], [1, 3, 7])
+    (there,) = later.adds
+    assert (there.base_row_id, there.default_row_commit_version, there.tags) == (40, 2, {"t": "x"})
+    assert orjson.loads(there.stats or "") == {"numRecords": 9, "tightBounds": False} and there.data_change
+    assert later.removes[0].key == theirs[1].key
+    assert (later.removes[0].base_row_id, later.removes[0].default_row_commit_version) == (40, 2)
+
+
+def test_rebase_over_several_winners_joins_the_last_vector_and_again_later() -> None:
+    first = winner(5, *without("read", 1, before=(0,)))
+    second = winner(6, remove("read", deletion_vector=vector(0, 1)), data("read", "a", 1, 9, deletion_vector=vector(0, 1, 2)))
+    later = settle(taking(3, before=(0,)), [first, second])
+    assert outcome(later) == ([0, 1, 2], [0, 1, 2, 3]) and later.version == 7
+    third = winner(
+        7, remove("read", deletion_vector=vector(0, 1, 2)), data("read", "a", 1, 9, deletion_vector=vector(0, 1, 2, 8))
+    )
+    assert outcome(settle(later, [third])) == ([0, 1, 2, 8], [0, 1, 2, 3, 8])
+    with pytest.raises(ConcurrentDeleteDeleteException, match="commit 7"):
+        third = winner(
+            7, remove("read", deletion_vector=vector(0, 1, 2)), data("read", "a", 1, 9, deletion_vector=vector(0, 1, 2, 3))
+        )
+        settle(later, [third])
+
+
+@pytest.mark.parametrize("ours", [(1,), (0, 1, 2)])
+def test_rebase_over_the_same_row_conflicts(ours: tuple[int, ...]) -> None:
+    with pytest.raises(ConcurrentDeleteDeleteException, match="commit 5 \\(OPTIMIZE\\) took 1 rows out of the file read"):
+        settle(taking(*ours), [winner(5, *without("read", 1))])
+
+
+def test_rebase_over_a_file_given_rows_back_conflicts() -> None:
+    back = [remove("read", deletion_vector=vector(0, 1)), data("read", "a", 1, 9, deletion_vector=vector(1))]
+    with pytest.raises(ConcurrentDeleteDeleteException, match="gave back 1 rows"):
+        settle(taking(3, before=(0, 1)), [winner(5, *back)])
+    with pytest.raises(ConcurrentDeleteReadException, match="gave back 1 rows"):
+        settle(OURS["delete of rows of another file"], [winner(5, *back)])
+
+
+def test_rebase_over_a_file_only_read_leaves_our_actions_as_they_are() -> None:
+    ours = OURS["delete of rows of another file"]
+    later = settle(ours, [winner(5, *without("read", 1))])
+    assert (later.adds, later.removes, later.shared) == (ours.adds, ours.removes, ())
+
+
+def test_rebase_that_leaves_no_row_removes_the_file() -> None:
+    metrics = {"numDeletionVectorsAdded": "1", "numDeletionVectorsRemoved": "0", "numRemovedFiles": "0", "numRemovedBytes": "0"}
+    ours = taking(3, 4, rows_in_file=4, commit_info={"operationMetrics": {**metrics, "numDeletedRows": "2"}})
+    later = settle(ours, [winner(5, *without("read", 1, 2))])
+    assert later.adds == () and list(rows_of(later.removes[0].deletion_vector)) == [1, 2]
+    assert later.commit_info["operationMetrics"] == {
+        "numDeletionVectorsAdded": "0",
+        "numDeletionVectorsRemoved": "1",
+        "numRemovedFiles": "1",
+        "numRemovedBytes": "10",
+        "numDeletedRows": "2",
+    }
+
+
+def test_rebase_counts_a_first_vector_as_an_update_of_theirs() -> None:
+    metrics = {"numTargetDeletionVectorsAdded": "5", "numTargetDeletionVectorsUpdated": "2", "numTargetFilesRemoved": "1"}
+    ours = taking(3, commit_info={"operationMetrics": metrics})
+    later = settle(ours, [winner(5, *without("read", 1))])
+    assert later.commit_info["operationMetrics"] == {
+        "numTargetDeletionVectorsAdded": "4",
+        "numTargetDeletionVectorsUpdated": "3",
+        "numTargetFilesRemoved": "1",
+    }
+    later = settle(
+        later, [winner(6, remove("read", deletion_vector=vector(1)), data("read", "a", 1, 9, deletion_vector=vector(1, 2)))]
+    )
+    assert later.commit_info["operationMetrics"]["numTargetDeletionVectorsUpdated"] == "3"
+
+
+def test_rebase_over_a_vector_that_is_not_the_one_we_removed_conflicts() -> None:
+    with pytest.raises(ConcurrentDeleteDeleteException):
+        rebase(taking(3, before=(0,)), [winner(5, *without("read", 1, before=(8,)))])
+    with pytest.raises(ConcurrentDeleteDeleteException, match="commit 5"):
+        rebase(taking(3), [winner(5, *without("read", 1)), winner(6, *without("read", 2))])
+
+
+def test_rebase_over_a_vector_and_then_a_rewrite_conflicts() -> None:
+    rewrite = [remove("read", deletion_vector=vector(1), data_change=False), data("new", "a", 1, 9, data_change=False)]
+    with pytest.raises(ConcurrentDeleteDeleteException):
+        rebase(taking(3), [winner(5, *without("read", 1)), winner(6, *rewrite)])
+
+
+def test_rebase_repeats_the_spelling_of_the_path_that_is_live() -> None:
+    gone, there = without("a b", 1, path_text="a b")
+    ours = taking(3, reads=replace(_TAKEN, paths=frozenset({"a b"})))
+    ours = replace(ours, adds=(replace(ours.adds[0], path="a b"),), removes=(replace(ours.removes[0], path="a b"),))
+    later = settle(ours, [winner(5, gone, there)])
+    assert (later.adds[0].to_json()["path"], later.removes[0].to_json()["path"]) == ("a b", "a b")
+
+
+def test_commit_with_shared_files_cannot_be_tried_before_they_are_compared() -> None:
+    with pytest.raises(AssertionError, match="have not been compared"):
+        rebase(taking(3), [winner(5, *without("read", 1))]).actions(0)
 
 
 # ---------------------------------------------------------------- what depends on the version
