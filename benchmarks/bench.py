@@ -6,20 +6,22 @@
 
 state: a fresh process for every run opens a table of very many files and prunes it to one file, the readers taking turns.
 checkpoint: a fresh process writes the checkpoint of such a table. commit: commits of one small file, alone and in a race.
-scan, write: one Spark session for each version of Spark, the readers or writers taking turns. Medians are given, and the
-targets beside them.
+scan, query, write: one Spark session for each version of Spark, the readers or writers taking turns. open: tables of few and
+very many files, in a running session. dml: each operation and writer in a session of its own. Medians are given, and the
+targets beside them; ratios.svg draws the ratios to delta-spark.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import platform
 import shutil
 import statistics
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -28,15 +30,29 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from benchmarks.common import HERE, ROOT, Sizes, cpu_model, environments, memory_gib, run_json, spark_environment, table_text
+from benchmarks.chart import ratio_chart
+from benchmarks.common import (
+    HERE,
+    ROOT,
+    Part,
+    Sizes,
+    cpu_model,
+    environments,
+    log_table,
+    memory_gib,
+    run_json,
+    spark_environment,
+    table_text,
+)
+from benchmarks.dml_part import dml_part
+from benchmarks.make_log_table import ROWS_PER_FILE
+from benchmarks.query_part import open_part, query_part
 
 STATE_READERS = ("pydelta", "deltalake-actions", "deltalake-query")
-# The file that holds this id is in the middle of the smallest table measured.
-ROWS_PER_FILE = 1000
 
 
-FULL = Sizes((300_000, 1_000_000), 8_000_000, 5, 200, 10)
-QUICK = Sizes((5_000, 20_000), 160_000, 2, 20, 2)
+FULL = Sizes((300_000, 1_000_000), 8_000_000, 5, 200, 10, 0.5, 1_000)
+QUICK = Sizes((5_000, 20_000), 160_000, 2, 20, 2, 0.01, 50)
 
 
 def main() -> None:
@@ -47,11 +63,12 @@ def main() -> None:
         print(f"warning: the machine is busy (load {load:.1f}): the numbers will be worse than they should", file=sys.stderr)
     with work_directory(arguments.directory) as directory:
         for name in arguments.only:
-            parts = PARTS[name](directory, sizes, Path(arguments.peer))
-            text = "\n".join([f"{MARK}{name} -->", measured_on(load), *parts, *WHERE_TIME_GOES.get(name, ())])
+            part = PARTS[name](directory, sizes, Path(arguments.peer))
+            text = "\n".join([f"{MARK}{name} -->", measured_on(load), *part.text, *WHERE_TIME_GOES.get(name, ())])
             print(text)
             if not arguments.quick:
                 keep(name, text)
+                draw(name, part.ratios)
 
 
 # ---------------------------------------------------------------- RESULTS.md
@@ -72,6 +89,19 @@ def keep(name: str, text: str) -> None:
         parts[part.partition(" ")[0]] = MARK + part.rstrip() + "\n"
     parts[name] = text.rstrip() + "\n"
     RESULTS.write_text(_HEAD + "\n".join(parts[known] for known in PARTS if known in parts))
+
+
+RATIOS, CHART = HERE / "ratios.json", HERE / "ratios.svg"
+
+
+def draw(name: str, ratios: Mapping[str, float]) -> None:
+    """Draw the picture of all parts anew, with the part's ratios in the place of those that it had."""
+    known = json.loads(RATIOS.read_text()) if RATIOS.exists() else {}
+    known[name] = {workload: round(ratio, 3) for workload, ratio in ratios.items()}
+    RATIOS.write_text(json.dumps(known, indent=1) + "\n")
+    shown = {workload: ratio for part in PARTS for workload, ratio in known.get(part, {}).items()}
+    caption = f"{datetime.now(UTC):%Y-%m-%d}, {os.cpu_count()} cores, delta-spark 4.4.0 on Spark 4.2.0; medians, see RESULTS.md"
+    CHART.write_text(ratio_chart(shown, caption))
 
 
 # As profiles showed it; to be looked at again when the numbers change much.
@@ -125,17 +155,8 @@ def work_directory(kept: str | None) -> Iterator[Path]:
 # ---------------------------------------------------------------- state
 
 
-def state_sections(directory: Path, sizes: Sizes, peer: Path) -> list[str]:
-    return [state_section(log_table(directory, files), files, sizes.runs) for files in sizes.state_files]
-
-
-def log_table(directory: Path, files: int) -> Path:
-    from benchmarks.make_log_table import make_table
-
-    table = directory / f"log-{files}"
-    if not table.exists():
-        make_table(str(table), files=files, columns=10, commits=20)
-    return table
+def state_part(directory: Path, sizes: Sizes, peer: Path) -> Part:
+    return Part([state_section(log_table(directory, files), files, sizes.runs) for files in sizes.state_files])
 
 
 def state_section(table: Path, files: int, runs: int) -> str:
@@ -185,9 +206,9 @@ def state_text(files: int, medians: dict[str, dict[str, float]]) -> str:
 # ---------------------------------------------------------------- scans
 
 
-def scan_sections(directory: Path, sizes: Sizes, peer: Path) -> list[str]:
+def scan_part(directory: Path, sizes: Sizes, peer: Path) -> Part:
     table, rows_left = scan_table(directory, sizes.scan_rows)
-    return [scan_section(table, sizes, rows_left, python, formats, peer) for python, formats in environments(peer)]
+    return Part([scan_section(table, sizes, rows_left, python, formats, peer) for python, formats in environments(peer)])
 
 
 def scan_table(directory: Path, rows: int) -> tuple[Path, int]:
@@ -230,27 +251,29 @@ def check_counts(counts: dict[str, int], rows: int, rows_left: int) -> None:
 # ---------------------------------------------------------------- writes and commits
 
 
-def write_sections(directory: Path, sizes: Sizes, peer: Path) -> list[str]:
+def write_part(directory: Path, sizes: Sizes, peer: Path) -> Part:
     table, _ = scan_table(directory, sizes.scan_rows)
-    return [write_section(table, sizes, python, formats, peer) for python, formats in environments(peer)]
+    return Part.of_all(write_section(table, sizes, python, formats, peer) for python, formats in environments(peer))
 
 
-def write_section(table: Path, sizes: Sizes, python: Path, writers: str, peer: Path) -> str:
+def write_section(table: Path, sizes: Sizes, python: Path, writers: str, peer: Path) -> Part:
     command = [str(python), str(HERE / "write_run.py"), str(table), "--writers", writers, "--rounds", str(min(sizes.runs, 3))]
     result = run_json(command, spark_environment(python, peer))
     medians = {name: statistics.median(seconds) for name, seconds in result["seconds"].items()}
     whole = medians["pydelta: whole rows"] / medians["parquet: whole rows"]
     lines = [f"Whole rows {whole:.2f}x of Spark's Parquet writer (target: at most 1.1x)."]
-    if "delta: whole rows" in medians:
-        name = "25 appends of one row"
-        appends = medians[f"pydelta: {name}"] / medians[f"delta: {name}"]
-        lines.append(f"25 appends {appends:.2f}x of delta-spark's time (target: at most 0.5x).")
+    ratios = {}
+    for name, target in (("whole rows", 1.0), ("partitioned", None), ("25 appends of one row", 0.5)):
+        if f"delta: {name}" in medians:
+            ratios[f"write, {name}"] = ratio = medians[f"pydelta: {name}"] / medians[f"delta: {name}"]
+            aim = "" if target is None else f" (target: at most {target}x)"
+            lines.append(f"{name.capitalize()} {ratio:.2f}x of delta-spark's time{aim}.")
     rows = [[name, f"{seconds:.2f} s"] for name, seconds in medians.items()]
     title = f"## Write: {sizes.scan_rows:,} rows x 10 columns, zstd, Spark {result['spark']}"
-    return "\n".join([title, "", table_text(["write", "median"], rows), "", *lines, ""])
+    return Part([title, "", table_text(["write", "median"], rows), "", *lines, ""], ratios)
 
 
-def commit_sections(directory: Path, sizes: Sizes, peer: Path) -> list[str]:
+def commit_part(directory: Path, sizes: Sizes, peer: Path) -> Part:
     command = [sys.executable, str(HERE / "commit_run.py")]
     latency, races = [], []
     for writer in ("pydelta", "deltalake"):
@@ -258,7 +281,7 @@ def commit_sections(directory: Path, sizes: Sizes, peer: Path) -> list[str]:
         latency.append([writer, *(f"{found[name]:.1f} ms" for name in ("p50_ms", "p95_ms", "max_ms"))])
     found = run_json([*command, "race", "pydelta", str(directory), "--seconds", str(sizes.race_seconds)])
     races.append(["pydelta", *(f"{found[name]:.0f}" for name in ("commits_per_second", "least", "most", "versions"))])
-    return [
+    text = [
         "## Commits of one small file on local disk, data file included, without Spark",
         "",
         table_text(["writer", "p50", "p95", "longest"], latency),
@@ -272,9 +295,10 @@ def commit_sections(directory: Path, sizes: Sizes, peer: Path) -> list[str]:
         "Target: at least 40 commits a second, none lost or doubled (checked).",
         "",
     ]
+    return Part(text)
 
 
-def checkpoint_sections(directory: Path, sizes: Sizes, peer: Path) -> list[str]:
+def checkpoint_part(directory: Path, sizes: Sizes, peer: Path) -> Part:
     rows = []
     for name, writer, options in (
         ("pydelta, table with statistics as structs", "pydelta", []),
@@ -286,7 +310,7 @@ def checkpoint_sections(directory: Path, sizes: Sizes, peer: Path) -> list[str]:
         found = run_json([sys.executable, str(HERE / "checkpoint_run.py"), writer, str(copy), *options])
         shutil.rmtree(copy)
         rows.append([name, f"{found['seconds']:.2f} s", f"{found['peak_mb']:.0f} MB"])
-    return [
+    text = [
         f"## Checkpoint of {sizes.state_files[0]:,} files",
         "",
         table_text(["writer", "open and write", "peak memory"], rows),
@@ -294,14 +318,18 @@ def checkpoint_sections(directory: Path, sizes: Sizes, peer: Path) -> list[str]:
         "Target: under 5 s and 700 MB.",
         "",
     ]
+    return Part(text)
 
 
-PARTS: dict[str, Callable[[Path, Sizes, Path], list[str]]] = {
-    "state": state_sections,
-    "checkpoint": checkpoint_sections,
-    "commit": commit_sections,
-    "scan": scan_sections,
-    "write": write_sections,
+PARTS: dict[str, Callable[[Path, Sizes, Path], Part]] = {
+    "state": state_part,
+    "checkpoint": checkpoint_part,
+    "commit": commit_part,
+    "scan": scan_part,
+    "query": query_part,
+    "open": open_part,
+    "write": write_part,
+    "dml": dml_part,
 }
 
 

@@ -7,8 +7,8 @@ import os
 import platform
 import subprocess
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +18,29 @@ ROOT = HERE.parent
 
 @dataclass(frozen=True)
 class Sizes:
-    """What is measured: numbers of files for state, rows for scans, runs of each, commits and seconds of races."""
+    """What is measured: numbers of files for state, rows for scans, runs of each, commits and seconds of races; the scale of
+    the TPC-H-like warehouse, commits of a log that nothing has summed up."""
 
     state_files: tuple[int, ...]
     scan_rows: int
     runs: int
     commits: int
     race_seconds: float
+    warehouse_scale: float
+    commits_without_checkpoint: int
+
+
+@dataclass(frozen=True)
+class Part:
+    """What a part of the benchmark found. text: lines of Markdown. ratios: pydelta's time over delta-spark's, by workload."""
+
+    text: list[str]
+    ratios: Mapping[str, float] = field(default_factory=dict)
+
+    @classmethod
+    def of_all(cls, parts: Iterable[Part]) -> Part:
+        parts = list(parts)
+        return cls([line for part in parts for line in part.text], {k: v for part in parts for k, v in part.ratios.items()})
 
 
 def environments(peer: Path) -> list[tuple[Path, str]]:
@@ -40,6 +56,16 @@ def spark_environment(python: Path, peer: Path) -> dict[str, str]:
         "PYSPARK_DRIVER_PYTHON": str(python),
         "PYDELTA_PEER_JARS": str(peer / "jars"),
     }
+
+
+def log_table(directory: Path, files: int, *, commits: int = 20) -> Path:
+    """The log of a table with so many files, made where it is not there yet."""
+    from benchmarks.make_log_table import make_table
+
+    table = directory / f"log-{files}-{commits}"
+    if not table.exists():
+        make_table(str(table), files=files, columns=10, commits=commits)
+    return table
 
 
 def run_json(command: Sequence[str], environment: dict[str, str] | None = None) -> Any:

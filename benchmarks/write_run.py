@@ -3,8 +3,8 @@
     python benchmarks/write_run.py SOURCE --writers parquet,pydelta[,delta] --rounds 3 --appends 25
 
 SOURCE is a directory of Parquet files (make_scan_table.py makes one), whose rows each writer writes to a new place, in the
-same codec, zstd. Then each format gets so many appends of one row. The writer `delta` is delta-spark; its jars lie in the
-directory PYDELTA_PEER_JARS. Every write but the first of each kind counts.
+same codec, zstd, and then partitioned by kind. Then each format gets so many appends of one row. The writer `delta` is
+delta-spark; its jars lie in the directory PYDELTA_PEER_JARS. Every write but the first of each kind counts.
 """
 
 from __future__ import annotations
@@ -49,9 +49,10 @@ def main() -> None:
         for round_number in range(arguments.rounds + 1):
             for writer in writers:
                 place = str(directory / f"{writer}-{round_number}")
-                frame = rows.write.format(writer).option("compression", "zstd").mode("append")
-                measure(f"{writer}: whole rows", round_number, lambda frame=frame, place=place: frame.save(place))
-                shutil.rmtree(place)
+                for name, partitioning in (("whole rows", []), ("partitioned", ["kind"])):
+                    frame = rows.write.format(writer).option("compression", "zstd").partitionBy(*partitioning).mode("append")
+                    measure(f"{writer}: {name}", round_number, lambda frame=frame, place=place: frame.save(place))
+                    shutil.rmtree(place)
         for round_number in range(2):
             for writer in writers:
                 place = str(directory / f"{writer}-appends-{round_number}")

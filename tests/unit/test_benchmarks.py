@@ -7,11 +7,12 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pyarrow.compute as pc
 import pytest
 
-from benchmarks import bench, make_log_table, make_scan_table, state_run
+from benchmarks import bench, chart, make_log_table, make_query_tables, make_scan_table, query_part, query_run, state_run
 from delta_py import DeltaTable
 
 ROOT = Path(__file__).parents[2]
@@ -66,3 +67,40 @@ def test_checkpoint_run_writes_a_checkpoint_and_prints_what_it_measured(writer: 
     result = json.loads(done.stdout)
     assert result["files"] == 200 + 3 * make_log_table.ADDS_PER_COMMIT and result["seconds"] > 0
     assert os.path.exists(os.path.join(path, "_delta_log", f"{4:020d}.checkpoint.parquet"))
+
+
+def test_query_tables_hold_the_same_rows_in_each_layout(tmp_path: Path) -> None:
+    make_query_tables.make_tables(tmp_path / "q", rows=16_000, scale=0.001)
+    columns = ["id", "kind", "price"]
+    plain = DeltaTable(str(tmp_path / "q" / "plain")).to_arrow(columns=columns)
+    for layout, directories in (("partitioned", 20), ("hundred", 100)):
+        table = DeltaTable(str(tmp_path / "q" / layout))
+        assert len({str(values) for values in table.files()["partition_values"].to_pylist()}) == directories
+        assert table.to_arrow(columns=columns).sort_by("id").equals(plain.sort_by("id"))
+    deleted = DeltaTable(str(tmp_path / "q" / "deleted")).to_arrow(columns=["id"])
+    assert 14_000 < deleted.num_rows < 14_800
+    lines = DeltaTable(str(tmp_path / "q" / "tpch" / "lineitem")).to_arrow()
+    orders = DeltaTable(str(tmp_path / "q" / "tpch" / "orders")).to_arrow()
+    assert lines.num_rows == 6_000 and orders.num_rows == 1_500
+    assert lines.join(orders, "l_orderkey", "o_orderkey", join_type="left anti").num_rows == 0
+
+
+def test_query_text_gives_ratios_to_both_peers_and_the_target() -> None:
+    text = query_part.query_text(
+        {"count": {"parquet": 0.5, "delta": 2.0, "pydelta": 1.0}, "scan after deletes": {"delta": 2.0, "pydelta": 3.0}}
+    )
+    assert "| count | 0.50 s | 2.00 s | 1.00 s | 0.50x | 2.00x | at most 1.0x |" in text
+    assert "| scan after deletes |  | 2.00 s | 3.00 s | 1.50x |  |  |" in text
+
+
+def test_every_target_names_a_query_that_is_measured() -> None:
+    assert query_part.TARGETS.keys() <= {query.name for query in query_run.queries(1000)}
+
+
+def test_chart_has_a_bar_for_each_workload_and_cuts_long_ones() -> None:
+    picture = ElementTree.fromstring(chart.ratio_chart({"one <column>": 0.5, "slow": 9.0}, "today"))
+    _, *bars = picture.iter("{http://www.w3.org/2000/svg}rect")
+    widths = [float(bar.attrib["width"]) for bar in bars]
+    texts = [text.text for text in picture.iter("{http://www.w3.org/2000/svg}text")]
+    assert widths[1] == 4 * widths[0]
+    assert {"one <column>", "slow", "0.50", "9.00"} <= set(texts)

@@ -1,0 +1,48 @@
+"""The part `dml`: DELETE, UPDATE and MERGE beside delta-spark, a session of its own for each operation and writer."""
+
+from __future__ import annotations
+
+import statistics
+from pathlib import Path
+from typing import Any
+
+from benchmarks.common import HERE, Part, Sizes, run_json, spark_environment, table_text
+from benchmarks.make_query_tables import make_tables
+
+# Of pydelta's time over delta-spark's. The names are dml_run's.
+TARGETS = {
+    "delete 1 %, deletion vectors": 1.0,
+    "delete 1 %, rewriting": 1.2,
+    "update 1 %": 1.0,
+    "merge 200,000 rows, half match": 1.0,
+    "merge into 1 of 100 partitions": 0.5,
+}
+
+
+def dml_part(directory: Path, sizes: Sizes, peer: Path) -> Part:
+    python = peer / "bin" / "python"
+    if not python.exists():
+        return Part(["## DML: not measured, there is no environment with delta-spark", ""])
+    tables = directory / "queries"
+    if not tables.exists():
+        make_tables(tables, sizes.scan_rows, sizes.warehouse_scale)
+    rows, ratios = [], {}
+    for operation, target in TARGETS.items():
+        found = {writer: _run(operation, writer, tables, sizes, python, peer) for writer in ("delta", "pydelta")}
+        left = {writer: result["left"] for writer, result in found.items()}
+        assert left["delta"] == left["pydelta"], f"{operation} leaves other rows: {left}"
+        medians = {writer: statistics.median(result["seconds"]) for writer, result in found.items()}
+        ratios[operation] = ratio = medians["pydelta"] / medians["delta"]
+        times = [f"{medians[writer]:.2f} s" for writer in ("delta", "pydelta")]
+        peaks = [f"{found[writer]['peak_mb']:.0f} MB" for writer in ("delta", "pydelta")]
+        rows.append([operation, *times, f"{ratio:.2f}x", f"at most {target}x", *peaks])
+    head = ["operation", "delta-spark", "pydelta", "ratio", "target", "delta-spark, peak", "pydelta, peak"]
+    title = f"## DML: a table of {sizes.scan_rows:,} rows x 10 columns, Spark 4.2.0"
+    note = "Peak: of the session and all its processes (Pss), with a JVM heap of at most 4 GB that Spark fills as it likes."
+    return Part([title, "", table_text(head, rows), "", note, ""], ratios)
+
+
+def _run(operation: str, writer: str, tables: Path, sizes: Sizes, python: Path, peer: Path) -> Any:
+    command = [str(python), str(HERE / "dml_run.py"), operation, "--writer", writer, "--tables", str(tables)]
+    rounds = str(min(sizes.runs, 3))
+    return run_json([*command, "--rows", str(sizes.scan_rows), "--rounds", rounds], spark_environment(python, peer))

@@ -1,0 +1,52 @@
+"""Open a table and plan a query for one file of it, by pydelta and delta-spark in turns; prints the seconds as JSON.
+
+    python benchmarks/open_run.py TABLE --id 105500 --rounds 3
+
+TABLE is made by make_log_table.py; one file of it holds the id. It has no data files: the query is planned, to its list of
+files, and not run. Before each cold run delta-spark's cache of tables is emptied; pydelta's processes keep nothing of a table.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
+
+from pyspark.sql import SparkSession
+
+from benchmarks.scan_run import session, timed
+from spark_plugin import register
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("table")
+    parser.add_argument("--id", type=int, required=True)
+    parser.add_argument("--rounds", type=int, default=3)
+    arguments = parser.parse_args()
+    spark = session(with_delta=True)
+    register(spark)
+    seconds: dict[str, dict[str, list[float]]] = {kind: {"delta": [], "pydelta": []} for kind in ("cold", "warm")}
+    for round_number in range(arguments.rounds + 1):
+        for reader in ("delta", "pydelta"):
+            spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()  # type: ignore[union-attr]
+            for kind in ("cold", "warm"):
+                taken = timed(lambda reader=reader: plan(spark, arguments.table, reader, arguments.id))
+                print(f"round {round_number}, {reader}, {kind}: {taken:.2f} s", file=sys.stderr)
+                if round_number:
+                    seconds[kind][reader].append(taken)
+    print(json.dumps(seconds))
+    spark.stop()
+
+
+def plan(spark: SparkSession, table: str, reader: str, wanted: int) -> None:
+    frame = spark.read.format(reader).load(table).filter(f"id = {wanted}")
+    tasks = frame._jdf.queryExecution().toRdd().getNumPartitions()
+    assert tasks == 1, f"{reader} reads the table in {tasks} tasks, and one file is enough"
+
+
+if __name__ == "__main__":
+    main()
