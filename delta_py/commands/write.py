@@ -37,7 +37,7 @@ from delta_py.errors import (
     TableNotFoundError,
 )
 from delta_py.protocol.actions import DomainMetadata, Metadata, Protocol
-from delta_py.protocol.clustering import CLUSTERING_DOMAIN, clustering_columns, clustering_paths
+from delta_py.protocol.clustering import CLUSTERING_DOMAIN, clustering_columns, clustering_leaves, clustering_paths
 from delta_py.protocol.schema import Path, StructField, StructType, from_arrow_schema, map_fields, to_arrow_schema
 from delta_py.protocol.table_config import TableConfig
 from delta_py.snapshot import Snapshot
@@ -248,7 +248,7 @@ def plan_change(snapshot: Snapshot, data_schema: StructType, request: WriteReque
     overwrites = what_is_overwritten(config, request, mode == "Overwrite")
     state = replace(
         state,
-        stats_columns=_with_paths(state.stats_columns, clustering_paths(_clustering_domain(snapshot))),
+        stats_columns=_with_paths(state.stats_columns, clustering_leaves(config.schema, _clustering_domain(snapshot))),
         replace_where=request.replace_where,
         insert_changes=overwrites is Overwrites.MATCHING_ROWS and needs_change_files(config, request),
     )

@@ -66,6 +66,12 @@ def clustering_paths(domain: DomainMetadata | None) -> tuple[Path, ...]:
     return tuple(paths)
 
 
+def clustering_leaves(schema: StructType, domain: DomainMetadata | None) -> tuple[Path, ...]:
+    """The physical paths that the domain gives, as far as they lead to a column of the schema: those that need statistics.
+    Raises CorruptTableError as clustering_paths."""
+    return tuple(path for path in clustering_paths(domain) if _logical(schema, path) is not None)
+
+
 def _damaged(domain: DomainMetadata) -> CorruptTableError:
     return CorruptTableError(
         f"The domain {CLUSTERING_DOMAIN} holds {domain.configuration!r}, which names no columns of the table. The log is damaged."
@@ -75,24 +81,22 @@ def _damaged(domain: DomainMetadata) -> CorruptTableError:
 def clustering_columns(schema: StructType, domain: DomainMetadata | None) -> tuple[str, ...]:
     """The logical names, dotted, that the domain gives; () for a table without.
 
-    Raises CorruptTableError for a domain that is no list of paths or names a column that is not there.
+    A path that leads to no column of the schema (another client's commit may leave such a domain behind) is given as it
+    stands in the log: how rows are arranged does not decide what they are. Raises CorruptTableError for a domain that is no
+    list of paths.
     """
     assert domain is None or domain.domain == CLUSTERING_DOMAIN
-    try:
-        return tuple(".".join(_logical(schema, path)) for path in clustering_paths(domain))
-    except LookupError as error:
-        assert domain is not None
-        raise _damaged(domain) from error
+    return tuple(".".join(_logical(schema, path) or path) for path in clustering_paths(domain))
 
 
-def _logical(schema: StructType, physical: Path) -> Path:
-    """Raises LookupError for a path that is not in the schema."""
+def _logical(schema: StructType, physical: Path) -> Path | None:
+    """None for a path that is not in the schema."""
     names: list[str] = []
     level = schema
     for name in physical:
         found = next((f for f in level.fields if f.metadata.get(PHYSICAL_NAME, f.name) == name), None)
         if found is None:
-            raise LookupError(name)
+            return None
         names.append(found.name)
         level = found.data_type if isinstance(found.data_type, StructType) else StructType(())
     return tuple(names)

@@ -481,3 +481,12 @@ def test_file_of_a_writer_that_works_with_views_is_read_and_filtered(tmp_path: P
     assert DeltaTable(str(tmp_path)).to_arrow(filter=filter).to_pylist() == kept
     write_delta(str(tmp_path), plain.slice(0, 0), mode="overwrite", replace_where="id = 2")
     assert DeltaTable(str(tmp_path)).to_arrow(["id", "t"]).to_pylist() == [{"id": 1, "t": "a"}, {"id": 3, "t": None}]
+
+
+def test_write_to_a_table_clustered_by_a_column_that_is_not_there_collects_what_there_is(tmp_path: Path) -> None:
+    write_delta(str(tmp_path), new((1, "a")), cluster_by=["id"])
+    commit = tmp_path / "_delta_log" / f"{0:020d}.json"
+    commit.write_text(commit.read_text().replace(r"[[\"id\"]]", r"[[\"id\"],[\"gone\",\"x\"]]"))
+    (tmp_path / "_delta_log" / f"{0:020d}.crc").unlink()
+    write_delta(str(tmp_path), new((2, "b")), mode="append")
+    assert rows_of(tmp_path) == [(1, "a"), (2, "b")]
