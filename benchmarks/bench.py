@@ -7,7 +7,7 @@
 state: a fresh process for every run opens a table of very many files and prunes it to one file, the readers taking turns.
 checkpoint: a fresh process writes the checkpoint of such a table. commit: commits of one small file, alone and in a race.
 scan, query, write: one Spark session for each version of Spark, the readers or writers taking turns. open: tables of few and
-very many files, in a running session. dml: each operation and writer in a session of its own. Medians are given, and the
+very many files, in a running session. dml, stream: each writer in a session of its own. Medians are given, and the
 targets beside them; ratios.svg draws the ratios to delta-spark.
 """
 
@@ -47,12 +47,13 @@ from benchmarks.common import (
 from benchmarks.dml_part import dml_part
 from benchmarks.make_log_table import ROWS_PER_FILE
 from benchmarks.query_part import open_part, query_part
+from benchmarks.stream_part import stream_part
 
 STATE_READERS = ("pydelta", "deltalake-actions", "deltalake-query")
 
 
-FULL = Sizes((300_000, 1_000_000), 8_000_000, 5, 200, 10, 0.5, 1_000)
-QUICK = Sizes((5_000, 20_000), 160_000, 2, 20, 2, 0.01, 50)
+FULL = Sizes((300_000, 1_000_000), 8_000_000, 5, 200, 10, 0.5, 1_000, 1_000)
+QUICK = Sizes((5_000, 20_000), 160_000, 2, 20, 2, 0.01, 50, 20)
 
 
 def main() -> None:
@@ -330,6 +331,7 @@ PARTS: dict[str, Callable[[Path, Sizes, Path], Part]] = {
     "open": open_part,
     "write": write_part,
     "dml": dml_part,
+    "stream": stream_part,
 }
 
 

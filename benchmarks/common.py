@@ -19,7 +19,8 @@ ROOT = HERE.parent
 @dataclass(frozen=True)
 class Sizes:
     """What is measured: numbers of files for state, rows for scans, runs of each, commits and seconds of races; the scale of
-    the TPC-H-like warehouse, commits of a log that nothing has summed up."""
+    the TPC-H-like warehouse, commits of a log that nothing has summed up, batches
+    of a stream."""
 
     state_files: tuple[int, ...]
     scan_rows: int
@@ -28,6 +29,7 @@ class Sizes:
     race_seconds: float
     warehouse_scale: float
     commits_without_checkpoint: int
+    small_batches: int
 
 
 @dataclass(frozen=True)

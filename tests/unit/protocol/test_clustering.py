@@ -6,7 +6,13 @@ import pytest
 
 from delta_py.errors import CorruptTableError
 from delta_py.protocol.actions import DomainMetadata
-from delta_py.protocol.clustering import CLUSTERING_DOMAIN, clustering_columns, clustering_domain, clustering_leaves, clustering_paths
+from delta_py.protocol.clustering import (
+    CLUSTERING_DOMAIN,
+    clustering_columns,
+    clustering_domain,
+    clustering_leaves,
+    clustering_paths,
+)
 from delta_py.protocol.schema import LONG, StructField, StructType
 
 _PHYSICAL = "delta.columnMapping.physicalName"
