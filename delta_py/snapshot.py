@@ -142,15 +142,18 @@ class Snapshot:
     # ------------------------------------------------------------ files
 
     def file_batches(
-        self, stats_leaves: Mapping[Path, DataType] | None = None, want_stats_json: bool = False
+        self,
+        stats_leaves: Mapping[Path, DataType] | None = None,
+        want_stats_json: bool = False,
+        want_records: bool = False,
     ) -> Iterator[FileBatch]:
         """The live files in batches, newest commits first; nothing is kept of a batch once it is consumed.
 
         stats_leaves: physical paths (and types) whose statistics each batch shall carry. want_stats_json: fill the
-        column stats. A warning is logged at the end if the files are not those that the version checksum speaks of
-        (check_integrity raises).
+        column stats. want_records: carry the numbers of records, even without leaves. A warning is logged at the end if
+        the files are not those that the version checksum speaks of (check_integrity raises).
         """
-        wanted = StatsWanted(dict(stats_leaves or {}), want_stats_json)
+        wanted = StatsWanted(dict(stats_leaves or {}), want_stats_json, want_records)
         file_count = size_bytes = 0
         for batch in self._log.files(wanted):
             file_count += batch.files.num_rows

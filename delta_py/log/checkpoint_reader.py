@@ -58,10 +58,12 @@ class CheckpointUnreadableError(CorruptTableError):
 
 @dataclass(frozen=True, slots=True)
 class StatsWanted:
-    """leaves: physical paths whose statistics are wanted, with their types. json: whether the JSON text itself is."""
+    """leaves: physical paths whose statistics are wanted, with their types. json: whether the JSON text itself is.
+    records: whether the numbers of records are, even if no leaf is."""
 
     leaves: Mapping[Path, DataType] = field(default_factory=dict)
     json: bool = False
+    records: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +71,7 @@ class RawFiles:
     """Files as a checkpoint holds them, before reconciliation.
 
     files: FILE_SCHEMA; stats null unless the JSON was wanted. json, parsed: statistics aligned with files, each with the
-    leaves that are to be taken from it; None where there are none.
+    leaves that are to be taken from it; None where nothing is.
     """
 
     files: pa.RecordBatch
@@ -193,7 +195,7 @@ class JsonPart:
 
 def raw_from_json(adds: pa.RecordBatch, wanted: StatsWanted) -> RawFiles:
     """Adds that carry their statistics as JSON (FILE_SCHEMA with stats) in the form of a checkpoint's."""
-    json = adds["stats"] if wanted.leaves else None
+    json = adds["stats"] if wanted.leaves or wanted.records else None
     if not wanted.json:
         adds = adds.set_column(adds.schema.get_field_index("stats"), "stats", pa.nulls(adds.num_rows, pa.string()))
     return RawFiles(adds, json, wanted.leaves)
@@ -301,10 +303,13 @@ def _plain(value: Any, kind: pa.DataType) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """columns: leaves (or groups of leaves) below add to read. Which of the statistics come from where."""
+    """columns: leaves (or groups of leaves) below add to read. Which of the statistics come from where: from_json and
+    from_struct say whether any do."""
 
     columns: list[str]
     keep_json: bool
+    from_json: bool
+    from_struct: bool
     json_leaves: Mapping[Path, DataType]
     parsed_leaves: Mapping[Path, DataType]
 
@@ -318,17 +323,19 @@ def _plan(part: ParquetPart, add: pa.StructType, wanted: StatsWanted) -> _Plan:
     columns = ["path", *(name for name in _OTHER_COLUMNS if name in names)]
     parsed_columns, parsed_leaves = _parsed_columns(part, add, wanted)
     json_leaves = {path: kind for path, kind in wanted.leaves.items() if path not in parsed_leaves}
-    if "stats" in names and (wanted.json or json_leaves):
+    from_struct = bool(parsed_columns)
+    from_json = bool(json_leaves) or (wanted.records and not from_struct)
+    if "stats" in names and (wanted.json or from_json):
         columns.append("stats")
     if wanted.json and "stats_parsed" in names and part.null_count("stats") != part.null_count("path"):
         parsed_columns = ["stats_parsed"]  # the text is made from it where there is none
-    return _Plan(columns + parsed_columns, wanted.json, json_leaves, parsed_leaves)
+    return _Plan(columns + parsed_columns, wanted.json, from_json, from_struct, json_leaves, parsed_leaves)
 
 
 def _parsed_columns(part: ParquetPart, add: pa.StructType, wanted: StatsWanted) -> tuple[list[str], dict[Path, DataType]]:
     """The leaves of stats_parsed to read, and which of the wanted paths they serve."""
     position = add.get_field_index("stats_parsed")
-    if not wanted.leaves or position < 0 or _json_says_more(part):
+    if not (wanted.leaves or wanted.records) or position < 0 or _json_says_more(part):
         return [], {}
     parsed: pa.StructType = add.field(position).type
     columns: list[str] = []
@@ -338,7 +345,7 @@ def _parsed_columns(part: ParquetPart, add: pa.StructType, wanted: StatsWanted) 
         if found:
             served[path] = kind
             columns += [".".join(("stats_parsed", bound, *path)) for bound in found]
-    if not served:
+    if not served and (wanted.leaves or not _has_leaf(parsed, ("numRecords",))):
         return [], {}
     shared = [f"stats_parsed.{name}" for name in ("numRecords", "tightBounds") if parsed.get_field_index(name) >= 0]
     return shared + columns, served
@@ -385,7 +392,8 @@ def _raw_files(path: str, add: pa.StructArray, plan: _Plan) -> RawFiles:
         schema=FILE_SCHEMA,
     )
     _check_sizes(path, files)
-    return RawFiles(files, json if plan.json_leaves else None, plan.json_leaves, columns.get("stats_parsed"), plan.parsed_leaves)
+    struct = columns.get("stats_parsed") if plan.from_struct else None
+    return RawFiles(files, json if plan.from_json else None, plan.json_leaves, struct, plan.parsed_leaves)
 
 
 def all_json(json: pa.Array | None, struct: pa.StructArray | None, count: int) -> pa.Array:

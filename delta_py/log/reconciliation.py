@@ -36,7 +36,7 @@ _PARSERS = 2
 
 @dataclass(frozen=True, slots=True)
 class FileBatch:
-    """Live files of a version. files: FILE_SCHEMA. stats: aligned, of the leaves asked for; None if none were."""
+    """Live files of a version. files: FILE_SCHEMA. stats: aligned, of the leaves asked for; None if nothing was asked."""
 
     files: pa.RecordBatch
     stats: FileStats | None
@@ -205,14 +205,14 @@ def file_keys(files: pa.Table) -> pa.Array:
 def _with_stats(raw: RawFiles, keep: pa.BooleanArray | None) -> FileBatch:
     """Parse first, filter then: the numbers are much shorter than the text they come from."""
     parts = []
-    if raw.parsed is not None and raw.parsed_leaves:
+    if raw.parsed is not None:
         parts.append(stats_from_struct(raw.parsed, raw.parsed_leaves))
-    if raw.json is not None and raw.json_leaves:
+    if raw.json is not None:
         parts.append(parse_stats(raw.json, raw.json_leaves))
     stats = _merged(parts) if parts else None
     if keep is None:
         return FileBatch(raw.files, stats)
-    return FileBatch(raw.files.filter(keep), None if stats is None else _filtered(stats, keep))
+    return FileBatch(raw.files.filter(keep), None if stats is None else stats.filter(keep))
 
 
 def _merged(parts: list[FileStats]) -> FileStats:
@@ -228,17 +228,6 @@ def _merged(parts: list[FileStats]) -> FileStats:
             {**first.null_count, **other.null_count},
         )
     return first
-
-
-def _filtered(stats: FileStats, keep: pa.BooleanArray) -> FileStats:
-    return FileStats(
-        keep.true_count,
-        stats.num_records.filter(keep),
-        stats.tight_bounds.filter(keep),
-        {path: array.filter(keep) for path, array in stats.minimum.items()},
-        {path: array.filter(keep) for path, array in stats.maximum.items()},
-        {path: array.filter(keep) for path, array in stats.null_count.items()},
-    )
 
 
 # ---------------------------------------------------------------- the other actions

@@ -44,6 +44,17 @@ class FileStats:
     maximum: Mapping[Path, pa.Array] = field(default_factory=dict)
     null_count: Mapping[Path, pa.Int64Array] = field(default_factory=dict)
 
+    def filter(self, keep: pa.BooleanArray) -> FileStats:
+        """The statistics of the files for which keep, never null, is true."""
+        return FileStats(
+            keep.true_count,
+            self.num_records.filter(keep),
+            self.tight_bounds.filter(keep),
+            {path: array.filter(keep) for path, array in self.minimum.items()},
+            {path: array.filter(keep) for path, array in self.maximum.items()},
+            {path: array.filter(keep) for path, array in self.null_count.items()},
+        )
+
 
 def unknown_stats(file_count: int) -> FileStats:
     """Nothing is known of any file."""

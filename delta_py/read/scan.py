@@ -213,14 +213,14 @@ def make_state(
         known[METADATA_COLUMN] = metadata_scan_column()
     wanted = _wanted_fields(config.schema, columns, known)
     scan_columns = tuple(_scan_column(config, known, f) for f in wanted)
-    row_predicate = _row_predicate(config, predicate, options)
+    left = row_predicate(config, predicate, options)
     state = ScanState(
         table_root=table_root,
         columns=scan_columns,
-        filter_columns=_filter_columns(config, known, scan_columns, row_predicate),
+        filter_columns=_filter_columns(config, known, scan_columns, left),
         match_by_id=config.column_mapping_mode == "id",
-        predicate=row_predicate,
-        drop_rows=options.drop_rows and row_predicate is not None,
+        predicate=left,
+        drop_rows=options.drop_rows and left is not None,
         ignore_missing_files=options.ignore_missing_files,
         timezone=options.timezone,
     )
@@ -277,7 +277,7 @@ def _scan_column(config: TableConfig, known: Mapping[str, ScanColumn], own: Stru
 # ---------------------------------------------------------------- predicates
 
 
-def _row_predicate(config: TableConfig, predicate: Expression | None, options: ScanOptions) -> Expression | None:
+def row_predicate(config: TableConfig, predicate: Expression | None, options: ScanOptions) -> Expression | None:
     """What is left for rows once whole files were decided by their partition values."""
     if predicate is None:
         return None
@@ -346,7 +346,13 @@ class FilePruner:
         )
 
     def prune(self, files: pa.RecordBatch, stats: FileStats | None) -> pa.RecordBatch:
-        return files if self.predicate is None else files.filter(self._mask(self.predicate, files, stats))
+        return files if self.predicate is None else files.filter(self.keep(files, stats))
+
+    def keep(self, files: pa.RecordBatch, stats: FileStats | None) -> pa.BooleanArray:
+        """For each file whether it may hold such a row; never null."""
+        if self.predicate is None:
+            return pa.repeat(pa.scalar(True), files.num_rows)
+        return self._mask(self.predicate, files, stats)
 
     def may_match(self, adds: Sequence[AddFile]) -> list[bool]:
         """For each file of a commit whether it may hold such a row."""
@@ -359,13 +365,21 @@ class FilePruner:
         return answers
 
     def _mask(self, predicate: Expression, files: pa.RecordBatch, stats: FileStats | None) -> pa.BooleanArray:
-        partitions = {path: self._partition_array(files, path, own) for path, own in self.partition_fields.items()}
+        partitions = {path: partition_array(files, path[0], own, self.timezone) for path, own in self.partition_fields.items()}
         return keep_mask(predicate, stats or unknown_stats(files.num_rows), partitions)
 
-    def _partition_array(self, files: pa.RecordBatch, path: Path, own: StructField) -> pa.Array:
-        texts = pc.map_lookup(files["partition_values"], pa.scalar(path[0]), "first")
-        values = parse_partition_values(texts, own.data_type, timezone=self.timezone, errors="null")
-        return pad(values, padded_chars(own))
+
+def partition_array(files: pa.RecordBatch, physical_name: str, own: StructField, timezone: str) -> pa.Array:
+    """Each file's value of a partition column, as rows have it."""
+    return typed_partition_values(partition_texts(files, physical_name), own, timezone)
+
+
+def partition_texts(files: pa.RecordBatch, physical_name: str) -> pa.Array:
+    return pc.map_lookup(files["partition_values"], pa.scalar(physical_name), "first")
+
+
+def typed_partition_values(texts: pa.Array, own: StructField, timezone: str) -> pa.Array:
+    return pad(parse_partition_values(texts, own.data_type, timezone=timezone, errors="null"), padded_chars(own))
 
 
 def _is_char(along: tuple[StructField, ...]) -> bool:
