@@ -1,0 +1,40 @@
+"""Running a whole operation again when another writer's commit got in its way."""
+
+from __future__ import annotations
+
+import logging
+import random
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+from delta_py.errors import DeltaConcurrentModificationException, InvalidOptionError
+
+_log = logging.getLogger("delta_py")
+T = TypeVar("T")
+
+_FIRST_WAIT_SECONDS = 0.1
+_LONGEST_WAIT_SECONDS = 10.0
+
+
+def run_with_retries(operation: Callable[[], T], retries: int, *, sleep: Callable[[float], None] = time.sleep) -> T:
+    """What the operation returns; on a DeltaConcurrentModificationException it runs again, up to `retries` more times.
+
+    operation: begins with the newest version of the table each time, and leaves nothing behind when it fails. Other errors
+    pass: after CommitOutcomeUnknownError a second run might do the work twice.
+    The waits in between double, each cut at random, so that writers which met do not meet again.
+    Raises InvalidOptionError for retries that are no number from 0 on, before anything is run.
+    """
+    if not isinstance(retries, int) or isinstance(retries, bool) or retries < 0:
+        raise InvalidOptionError(
+            f"retries is {retries!r}; it says how often the operation may run again, a whole number from 0 on. Nothing was done.",
+            option="retries",
+        )
+    for attempt in range(retries):
+        try:
+            return operation()
+        except DeltaConcurrentModificationException as error:
+            wait = random.uniform(0, min(_LONGEST_WAIT_SECONDS, _FIRST_WAIT_SECONDS * 2 ** min(attempt, 16)))
+            _log.info("run again in %.2f s, %d of %d: %s", wait, attempt + 1, retries, error)
+            sleep(wait)
+    return operation()
