@@ -1,0 +1,160 @@
+"""Two writers take different rows out of the same files by deletion vectors, and every storage call of the second one fails
+in turn: the first one's rows stay taken, and the second one's are taken wholly or not at all."""
+
+from __future__ import annotations
+
+import shutil
+from collections import Counter
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from delta_py import DeltaTable
+from delta_py.commands.write import write_delta
+from delta_py.commit.transaction import RetryPolicy
+from delta_py.errors import CommitOutcomeUnknownError, DeltaError
+from delta_py.protocol.actions import AddFile, parse_action
+from delta_py.protocol.paths import commit_file_name
+from delta_py.snapshot import Snapshot
+from delta_py.storage.local import LocalStore
+from delta_py.storage.store import ObjectStore
+from tests.support.faulty_store import Fault, FaultyStore, Killed
+
+PROPERTIES = {"delta.enableDeletionVectors": "true", "delta.enableChangeDataFeed": "true"}
+KINDS = {
+    "fails before it": {"after": False},
+    "reply lost": {"after": True},
+    "store is down from it on": {"after": False, "lasting": True},
+    "reply lost and then down": {"after": True, "lasting": True},
+    "killed before it": {"after": False, "killed": True},
+    "killed after it": {"after": True, "killed": True},
+}
+
+
+@pytest.fixture(autouse=True)
+def no_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(RetryPolicy, "wait_seconds", lambda self, attempt: 0.0)
+
+
+class RacedStore(FaultyStore):
+    """Before its puts others write: one of the rivals, or nobody, before each."""
+
+    def __init__(self, inner: ObjectStore, rivals: Iterable[Callable[[], Any] | None], fault: Fault | None = None) -> None:
+        super().__init__(inner, fault)
+        self.rivals = list(rivals)
+
+    def run(self, name: str, action: Callable[[], Any]) -> Any:
+        if name.startswith("put_if_absent"):
+            self.next_rival()
+        return super().run(name, action)
+
+    def next_rival(self) -> None:
+        rival = self.rivals.pop(0) if self.rivals else None
+        if rival is not None:
+            rival()
+
+
+def make(root: Path) -> None:
+    """Two files of ten rows."""
+    rows = pa.table({"id": range(20), "part": ["a"] * 10 + ["b"] * 10})
+    write_delta(str(root), rows, partition_by="part", configuration=PROPERTIES)
+
+
+def take(store: Any, *ids: int) -> int:
+    empty = pa.table({"id": pa.array([], pa.int64()), "part": pa.array([], pa.string())})
+    return write_delta(store.root, empty, mode="overwrite", replace_where=f"id IN ({', '.join(map(str, ids))})", store=store)
+
+
+def ids(root: Path, version: int | None = None) -> set[int]:
+    found = Counter(DeltaTable(str(root), version=version).to_arrow(["id"])["id"].to_pylist())
+    assert set(found.values()) <= {1}
+    return set(found)
+
+
+def taken_by(root: Path, version: int) -> set[tuple[int, str]]:
+    feed = DeltaTable(str(root)).changes(starting_version=version, ending_version=version).read_all().to_pylist()
+    return {(row["id"], row["_change_type"]) for row in feed}
+
+
+def files(root: Path) -> set[str]:
+    found = {str(path.relative_to(root)) for path in root.rglob("*") if path.suffix in (".parquet", ".bin")}
+    return {path for path in found if not path.startswith("_delta_log")}
+
+
+def named_files(root: Path) -> set[str]:
+    """What any commit names."""
+    named: set[str] = set()
+    for version in range(Snapshot.load(LocalStore(str(root))).version + 1):
+        lines = (root / "_delta_log" / commit_file_name(version)).read_bytes().splitlines()
+        adds = [action for action in map(parse_action, lines) if isinstance(action, AddFile)]
+        vectors = [add.deletion_vector for add in adds if add.deletion_vector is not None]
+        named |= {add.path for add in adds} | {vector.path for vector in vectors if vector.path is not None}
+    return named
+
+
+OURS, FIRST, SECOND = {3, 12}, {1, 11, 2}, {4, 13}
+
+
+def rivals(root: Path) -> list[Callable[[], Any] | None]:
+    """One before our vectors are put and one between the next attempt's vectors and its commit."""
+    other = LocalStore(str(root))
+    return [lambda: take(other, *FIRST), None, None, None, lambda: take(other, *SECOND)]
+
+
+def test_two_races_lost_take_the_rows_of_all_and_leave_no_vector_of_the_attempts(tmp_path: Path) -> None:
+    make(tmp_path)
+    store = RacedStore(LocalStore(str(tmp_path)), rivals(tmp_path))
+    assert take(store, *OURS) == 3 and not store.rivals
+    assert ids(tmp_path) == set(range(20)) - OURS - FIRST - SECOND
+    assert taken_by(tmp_path, 3) == {(number, "delete") for number in OURS}
+    assert files(tmp_path) == named_files(tmp_path)
+    assert all(f["stats"] is None or '"tightBounds":false' in f["stats"] for f in Snapshot.load(store.inner).files().to_pylist())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_commit_that_follows_other_vectors_with_one_call_failed_is_done_once_or_not_at_all(tmp_path: Path, kind: str) -> None:
+    root = tmp_path / "count"
+    make(root)
+    store = RacedStore(LocalStore(str(root)), rivals(root))
+    take(store, *OURS)
+    first_put = next(number for number, call in enumerate(store.calls) if call.startswith("put_if_absent"))
+    assert sum(call.startswith("put_if_absent") and call.endswith(".bin") for call in store.calls) >= 3
+    numbers = range(first_put, len(store.calls))
+    make(tmp_path / "table")
+    outcomes: Counter[str] = Counter()
+    for number in numbers:
+        shutil.copytree(tmp_path / "table", tmp_path / str(number))
+        outcomes[one_fault(tmp_path / str(number), Fault(number, **KINDS[kind]))] += 1
+    assert outcomes["refused"] + outcomes["killed"] > 0, "no fault was felt"
+
+
+def one_fault(root: Path, fault: Fault) -> str:
+    store = RacedStore(LocalStore(str(root)), rivals(root), fault)
+    try:
+        version = take(store, *OURS)
+        outcome = "done"
+    except CommitOutcomeUnknownError:
+        outcome = "unknown"
+    except Killed:
+        outcome = "killed"
+    except (DeltaError, OSError):
+        outcome = "refused"
+    while store.rivals:
+        store.next_rival()
+    left = ids(root)
+    assert not left & (FIRST | SECOND), "a rival's rows came back"
+    made = not left & OURS
+    assert left == set(range(20)) - FIRST - SECOND - (OURS if made else set()), store.calls[fault.call]
+    assert (made, outcome) not in ((False, "done"), (True, "refused")), store.calls[fault.call]
+    if outcome == "done":
+        assert taken_by(root, version) == {(number, "delete") for number in OURS}
+    if outcome in ("done", "refused") and not fault.lasting:
+        assert len(files(root) - named_files(root)) <= 1, "only the file whose delete failed may stay"
+    assert named_files(root) <= files(root)
+    if not made:  # running it again succeeds
+        take(LocalStore(str(root)), *OURS)
+        assert ids(root) == set(range(20)) - FIRST - SECOND - OURS
+    return outcome

@@ -1,0 +1,187 @@
+"""Writers that change rows of the same files at once: whoever commits stands as if it had run alone, after those before it.
+
+A table is a list of rows, each with an identity of its own. Every change takes the rows whose id is among some ids and puts
+new rows there (replaceWhere, with deletion vectors); while it runs others change the table too, before each of its puts.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pyarrow as pa
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from delta_py import DeltaTable
+from delta_py.commands.write import write_delta
+from delta_py.commit.transaction import RetryPolicy
+from delta_py.errors import ConcurrentDeleteDeleteException, DeltaConcurrentModificationException
+from delta_py.snapshot import Snapshot
+from delta_py.storage.local import LocalStore
+
+IDS = 24
+PROPERTIES = {
+    "delta.enableDeletionVectors": "true",
+    "delta.enableChangeDataFeed": "true",
+    "delta.enableRowTracking": "true",
+    "delta.checkpointInterval": "7",
+}
+
+
+@dataclass(frozen=True)
+class Change:
+    """takes: ids whose rows go. puts: ids, among them, of new rows. rivals: changes made before each of its puts."""
+
+    takes: frozenset[int]
+    puts: tuple[int, ...]
+    rivals: tuple[Change | None, ...] = ()
+
+
+def changes(depth: int) -> st.SearchStrategy[Change]:
+    takes = st.frozensets(st.integers(0, IDS - 1), min_size=1, max_size=3)
+    rivals = st.just(()) if depth == 0 else st.lists(st.none() | changes(depth - 1), max_size=2 * depth).map(tuple)
+    return takes.flatmap(
+        lambda ids: st.builds(Change, st.just(ids), st.lists(st.sampled_from(sorted(ids)), max_size=1).map(tuple), rivals)
+    )
+
+
+@dataclass
+class Model:
+    """rows: identity -> (id, value), as committed. taken, put: of each version."""
+
+    rows: dict[int, tuple[int, int]] = field(default_factory=dict)
+    taken: dict[int, set[int]] = field(default_factory=dict)
+    put: dict[int, dict[int, tuple[int, int]]] = field(default_factory=dict)
+    made: int = 0
+
+    def new(self, id: int) -> tuple[int, tuple[int, int]]:
+        """A new row: its value is its identity."""
+        self.made += 1
+        return self.made, (id, self.made)
+
+    def apply(self, version: int, taken: set[int], put: dict[int, tuple[int, int]]) -> None:
+        self.taken[version], self.put[version] = {self.rows.pop(row)[1] for row in taken}, put
+        self.rows.update(put)
+
+    @property
+    def version(self) -> int:
+        return max(self.put, default=0)
+
+
+class RacedStore(LocalStore):
+    def __init__(self, root: str, before_puts: list[Callable[[], None] | None]) -> None:
+        super().__init__(root)
+        self.before_puts = before_puts
+
+    def put_if_absent(self, path: str, data: bytes) -> None:
+        rival = self.before_puts.pop(0) if self.before_puts else None
+        if rival is not None:
+            rival()
+        super().put_if_absent(path, data)
+
+
+@dataclass
+class Table:
+    root: Path
+    model: Model
+    isolation: str
+    outcomes: Counter[str] = field(default_factory=Counter)
+
+    def run(self, change: Change) -> None:
+        """Do it, its rivals in between, and check that it failed if and only if it had to."""
+        rivals = [None if rival is None else (lambda rival=rival: self.run(rival)) for rival in change.rivals]
+        start = self.model.version
+        taken = {row for row, (id, _) in self.model.rows.items() if id in change.takes}
+        put = dict(self.model.new(id) for id in change.puts)
+        try:
+            version = self.write(change, put, rivals)
+        except DeltaConcurrentModificationException as error:
+            since = range(start + 1, self.model.version + 1)
+            twice = any(self.model.taken[version] & taken for version in since)
+            added = [[id for id, _ in self.model.put[version].values()] for version in since]
+            may_match = any(min(ids) <= id <= max(ids) for ids in added if ids for id in change.takes)
+            assert twice if isinstance(error, ConcurrentDeleteDeleteException) else may_match and self.isolation == "Serializable"
+            self.outcomes["conflict"] += 1
+            return
+        since = range(start + 1, version)
+        assert not any(self.model.taken[earlier] & taken for earlier in since), "both took one row"
+        if self.isolation == "Serializable":
+            assert taken == {row for row, (id, _) in self.model.rows.items() if id in change.takes}, "not as if alone"
+        self.model.apply(version, taken, put)
+        self.outcomes["followed" if version > start + 1 else "alone"] += 1
+
+    def write(self, change: Change, put: dict[int, tuple[int, int]], rivals: list[Any]) -> int:
+        data = pa.table({"id": pa.array([r[0] for r in put.values()], pa.int64()), "value": pa.array(list(put), pa.int64())})
+        return write_delta(
+            str(self.root),
+            data,
+            mode="overwrite",
+            replace_where=f"id IN ({', '.join(map(str, sorted(change.takes)))})",
+            isolation_level=self.isolation,
+            store=RacedStore(str(self.root), rivals),
+        )
+
+    def check(self) -> None:
+        if not self.model.version:
+            return
+        feed = DeltaTable(str(self.root)).changes(starting_version=1).read_all().to_pylist()
+        expected = [(version, value, "delete") for version, values in self.model.taken.items() for value in values]
+        expected += [(version, value, "insert") for version, rows in self.model.put.items() for _, value in rows.values()]
+        assert sorted((row["_commit_version"], row["value"], row["_change_type"]) for row in feed) == sorted(expected)
+        rows = DeltaTable(str(self.root)).to_arrow().to_pylist()
+        assert sorted((row["id"], row["value"]) for row in rows) == sorted(self.model.rows.values())
+        self.check_files()
+
+    def check_files(self) -> None:
+        """Counts, bounds and row ids of the files; and that nothing lies about that no version has."""
+        named: set[str] = set()
+        first_ids: dict[str, tuple[int, int]] = {}
+        for version in range(self.model.version + 1):
+            files = Snapshot.load(LocalStore(str(self.root)), version).files().to_pylist()
+            for file in files:
+                ids = file["base_row_id"], file["default_row_commit_version"]
+                assert first_ids.setdefault(file["path"], ids) == ids
+            named |= {file["path"] for file in files}
+        live = sum(
+            orjson.loads(f["stats"])["numRecords"] - (f["deletion_vector"] or {"cardinality": 0})["cardinality"] for f in files
+        )
+        assert live == len(self.model.rows)
+        found = {str(path.relative_to(self.root)) for path in self.root.glob("*.parquet")}
+        assert found == named
+
+
+@contextmanager
+def table(isolation: str) -> Iterator[Table]:
+    with tempfile.TemporaryDirectory() as root:
+        model = Model()
+        model.rows = dict(model.new(id) for id in range(IDS))
+        data = pa.table({"id": [row[0] for row in model.rows.values()], "value": list(model.rows)})
+        write_delta(root, data, configuration=PROPERTIES, max_records_per_file=IDS // 2)
+        yield Table(Path(root), model, isolation)
+
+
+TOTAL: Counter[str] = Counter()
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.lists(changes(2), min_size=1, max_size=2), st.sampled_from(["Serializable", "SnapshotIsolation"]))
+def _races(todo: list[Change], isolation: str) -> None:
+    with table(isolation) as given_table:
+        for change in todo:
+            given_table.run(change)
+        given_table.check()
+        TOTAL.update(given_table.outcomes)
+
+
+def test_racing_changes_of_rows_stand_as_if_alone_or_conflict(monkeypatch: Any) -> None:
+    monkeypatch.setattr(RetryPolicy, "wait_seconds", lambda self, attempt: 0.0)
+    TOTAL.clear()
+    _races()
+    assert min(TOTAL["followed"], TOTAL["conflict"], TOTAL["alone"]) >= 10, TOTAL
