@@ -299,7 +299,7 @@ class _FileActionLines:
         adds = [self._adds[index] for _, index in chosen]
         paths = [self._paths[index] for _, index in chosen]
         try:
-            batch = _adds_batch(adds, paths)
+            batch = adds_batch(adds, paths)
         except (pa.ArrowException, KeyError, TypeError, AttributeError, OverflowError, UnicodeError, ValueError) as error:
             raise self._explain_adds() from error
         return FileActions(batch, keys, removes)
@@ -332,7 +332,7 @@ def vector_id(vector: Any) -> str:
     return f"{vector['storageType']}{vector['pathOrInlineDv']}" + ("" if offset is None else f"@{offset}")
 
 
-def _adds_batch(adds: list[dict[str, Any]], paths: list[str]) -> pa.RecordBatch:
+def adds_batch(adds: list[dict[str, Any]], paths: list[str]) -> pa.RecordBatch:
     """FILE_SCHEMA from add objects. Raises what orjson's values and Arrow raise on values of the wrong kind."""
     sizes, times = _longs([add["size"] for add in adds]), _longs([add["modificationTime"] for add in adds])
     if sizes.null_count or times.null_count or any(add["size"] < 0 for add in adds):

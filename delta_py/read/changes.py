@@ -44,10 +44,10 @@ from delta_py.snapshot import Snapshot
 from delta_py.storage.store import ObjectStore
 
 CHANGE_TYPE, COMMIT_VERSION, COMMIT_TIMESTAMP = "_change_type", "_commit_version", "_commit_timestamp"
-_CHANGE_FIELDS = (StructField(CHANGE_TYPE, STRING), StructField(COMMIT_VERSION, LONG), StructField(COMMIT_TIMESTAMP, TIMESTAMP))
-_CHANGE_TYPES: Mapping[str, DataType] = {f.name: f.data_type for f in _CHANGE_FIELDS}
+CHANGE_FIELDS = (StructField(CHANGE_TYPE, STRING), StructField(COMMIT_VERSION, LONG), StructField(COMMIT_TIMESTAMP, TIMESTAMP))
+_CHANGE_TYPES: Mapping[str, DataType] = {f.name: f.data_type for f in CHANGE_FIELDS}
 # Files' times may run backwards over so many commits and still be put in order.
-_UNORDERED_COMMITS = 100
+UNORDERED_COMMITS = 100
 _THREADS = 8
 _PRUNED_AT_ONCE = 20_000
 
@@ -83,7 +83,7 @@ def changes_schema(
     Raises as plan_changes does for bounds that make no range.
     """
     bounds = _resolve(store, starting_version, ending_version, starting_timestamp_ms, ending_timestamp_ms)
-    return StructType((*bounds.read.schema.fields, *_CHANGE_FIELDS))
+    return StructType((*bounds.read.schema.fields, *CHANGE_FIELDS))
 
 
 def plan_changes(
@@ -110,10 +110,10 @@ def plan_changes(
     options = options or ScanOptions(drop_rows=True)
     bounds = _resolve(store, starting_version, ending_version, starting_timestamp_ms, ending_timestamp_ms)
     config = bounds.read.config
-    extra = tuple(ScanColumn(f, f, ColumnSource.CONSTANT) for f in _CHANGE_FIELDS)
+    extra = tuple(ScanColumn(f, f, ColumnSource.CONSTANT) for f in CHANGE_FIELDS)
     state = make_state(config, bounds.read.table_root, columns, predicate, options, extra)
     changes = [] if bounds.is_empty else list(_changes(store, bounds))
-    kept = _Pruner(config, predicate, options).prune(changes)
+    kept = ChangePruner(config, predicate, options).prune(changes)
     report = ScanReport(len(changes), _size(changes), len(kept), _size(kept))
     return Scan(state, tuple(change.file for change in kept), report)
 
@@ -126,7 +126,7 @@ def _resolve(store: ObjectStore, first: int | None, last: int | None, first_ms: 
     latest = Snapshot.load(store)
     if first is None:
         assert first_ms is not None
-        first = _first_version_from(store, first_ms, latest)
+        first = first_version_from(store, first_ms, latest)
     if first > latest.version:
         raise ChangeDataFeedError(
             f"Start version {first} for change data feed exceeds the latest table version {latest.version}. "
@@ -170,7 +170,7 @@ def _check_bounds(first: int | None, last: int | None, first_ms: int | None, las
             raise InvalidOptionError(f"{side}Version is {version}; versions start at 0.", option=f"{side}Version")
 
 
-def _first_version_from(store: ObjectStore, timestamp_ms: int, latest: Snapshot) -> int:
+def first_version_from(store: ObjectStore, timestamp_ms: int, latest: Snapshot) -> int:
     """The first commit at or after a time."""
     found = commit_at_timestamp(store, timestamp_ms, latest.config, recreatable=False)
     if found.timestamp_ms >= timestamp_ms:
@@ -199,7 +199,7 @@ def _with_schema(store: ObjectStore, first: int, last: int, asked_last: int, lat
 
 
 @dataclass(frozen=True, slots=True)
-class _Change:
+class Change:
     """A file to read. stats: JSON of statistics that hold for the rows read of it, or None. recorded: it is a change file,
     whose rows say their change type themselves."""
 
@@ -208,7 +208,7 @@ class _Change:
     recorded: bool
 
 
-def _changes(store: ObjectStore, bounds: _Bounds) -> Iterator[_Change]:
+def _changes(store: ObjectStore, bounds: _Bounds) -> Iterator[Change]:
     assert bounds.start is not None
     config = bounds.start.config
     _check_feed_is_on(config, bounds.first, bounds)
@@ -218,7 +218,7 @@ def _changes(store: ObjectStore, bounds: _Bounds) -> Iterator[_Change]:
         for commit in _commits(store, bounds):
             actions = list(reader.actions(commit))
             config = _config_after(config, actions, commit.version, bounds)
-            commit_changes = _Commit(store, pool, commit.version, times[commit.version], _physical_partitions(config))
+            commit_changes = CommitChanges(store, pool, commit.version, times[commit.version], physical_partitions(config))
             yield from commit_changes.changes(actions)
     _check_schema(bounds.start.metadata, bounds.first, bounds)
 
@@ -239,7 +239,7 @@ def _commits(store: ObjectStore, bounds: _Bounds) -> list[LogFile]:
 def _times(store: ObjectStore, bounds: _Bounds) -> list[CommitTime]:
     config = bounds.latest.config
     always_stamped = config.enabled("inCommitTimestamp") and "delta.inCommitTimestampEnablementVersion" not in config.properties
-    start = bounds.first if always_stamped else max(0, bounds.first - _UNORDERED_COMMITS)
+    start = bounds.first if always_stamped else max(0, bounds.first - UNORDERED_COMMITS)
     return commit_times(store, config, start, bounds.last)
 
 
@@ -292,13 +292,13 @@ def _check_schema(metadata: Metadata, version: int, bounds: _Bounds) -> None:
     )
 
 
-def _physical_partitions(config: TableConfig) -> frozenset[str]:
+def physical_partitions(config: TableConfig) -> frozenset[str]:
     fields = (find_path(config.schema, (name,))[0] for name in config.partition_columns)
     return frozenset(physical_name(field, config.column_mapping_mode) for field in fields)
 
 
 @dataclass(frozen=True, slots=True)
-class _Commit:
+class CommitChanges:
     """Works out the changes of one commit. partitions: physical names of the table's partition columns after it."""
 
     store: ObjectStore
@@ -307,7 +307,7 @@ class _Commit:
     timestamp_ms: int
     partitions: frozenset[str]
 
-    def changes(self, actions: Sequence[Action]) -> Iterator[_Change]:
+    def changes(self, actions: Sequence[Action]) -> Iterator[Change]:
         recorded = [action for action in actions if isinstance(action, AddCDCFile)]
         if recorded:
             for action in recorded:
@@ -315,7 +315,7 @@ class _Commit:
         elif not any(isinstance(action, CommitInfo) and _is_idle_merge(action) for action in actions):
             yield from self._inferred(actions)
 
-    def _inferred(self, actions: Sequence[Action]) -> Iterator[_Change]:
+    def _inferred(self, actions: Sequence[Action]) -> Iterator[Change]:
         adds = {action.path: action for action in actions if isinstance(action, AddFile) and action.data_change}
         removes = {action.path: action for action in actions if isinstance(action, RemoveFile) and action.data_change}
         for path, add in adds.items():
@@ -328,7 +328,7 @@ class _Commit:
         for changes in self.pool.map(self._differences, both):
             yield from changes
 
-    def _insert(self, add: AddFile, only: DeletionVectorDescriptor | None = None) -> _Change:
+    def _insert(self, add: AddFile, only: DeletionVectorDescriptor | None = None) -> Change:
         file = ScanFile(
             add.path,
             add.size_bytes,
@@ -340,9 +340,9 @@ class _Commit:
             add.default_row_commit_version,
             self._constants("insert"),
         )
-        return _Change(file, add.stats, recorded=False)
+        return Change(file, add.stats, recorded=False)
 
-    def _delete(self, remove: RemoveFile, only: DeletionVectorDescriptor | None = None) -> _Change:
+    def _delete(self, remove: RemoveFile, only: DeletionVectorDescriptor | None = None) -> Change:
         if remove.partition_values is None and self.partitions:
             raise ChangeDataFeedError(
                 f"The remove of {remove.path} in version {self.version} does not say the file's partition values, so the rows "
@@ -373,13 +373,13 @@ class _Commit:
             remove.default_row_commit_version,
             self._constants("delete"),
         )
-        return _Change(file, remove.stats, recorded=False)
+        return Change(file, remove.stats, recorded=False)
 
-    def _recorded(self, change: AddCDCFile) -> _Change:
+    def _recorded(self, change: AddCDCFile) -> Change:
         file = ScanFile(change.path, change.size_bytes, 0, change.partition_values, constants=self._constants(None))
-        return _Change(file, None, recorded=True)
+        return Change(file, None, recorded=True)
 
-    def _differences(self, pair: tuple[RemoveFile, AddFile]) -> list[_Change]:
+    def _differences(self, pair: tuple[RemoveFile, AddFile]) -> list[Change]:
         """The file stays, and rows went (only the new deletion vector has them) or came back (only the old one has them)."""
         remove, add = pair
         old, new = remove.deletion_vector, add.deletion_vector
@@ -401,8 +401,13 @@ class _Commit:
             ) from error
 
     def _constants(self, change_type: str | None) -> dict[str, tuple[Any, DataType]]:
-        known: dict[str, tuple[Any, DataType]] = {} if change_type is None else {CHANGE_TYPE: (change_type, STRING)}
-        return {**known, COMMIT_VERSION: (self.version, LONG), COMMIT_TIMESTAMP: (self.timestamp_ms * 1000, TIMESTAMP)}
+        return change_constants(change_type, self.version, self.timestamp_ms)
+
+
+def change_constants(change_type: str | None, version: int, timestamp_ms: int) -> dict[str, tuple[Any, DataType]]:
+    """The feed's own columns of a file. change_type: None where the rows say it themselves."""
+    known: dict[str, tuple[Any, DataType]] = {} if change_type is None else {CHANGE_TYPE: (change_type, STRING)}
+    return {**known, COMMIT_VERSION: (version, LONG), COMMIT_TIMESTAMP: (timestamp_ms * 1000, TIMESTAMP)}
 
 
 def _is_idle_merge(info: CommitInfo) -> bool:
@@ -417,7 +422,7 @@ def _is_idle_merge(info: CommitInfo) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class _Pruner:
+class ChangePruner:
     """Drops files in which no row can satisfy the predicate: by partition values, by the feed's own columns, by statistics.
 
     Conjuncts that partition values decide are decided here alone, so no file may pass by this.
@@ -427,10 +432,10 @@ class _Pruner:
     predicate: Expression | None
     options: ScanOptions
 
-    def prune(self, changes: list[_Change]) -> list[_Change]:
+    def prune(self, changes: list[Change]) -> list[Change]:
         if self.predicate is None:
             return changes
-        kept: list[_Change] = []
+        kept: list[Change] = []
         for start in range(0, len(changes), _PRUNED_AT_ONCE):
             some = changes[start : start + _PRUNED_AT_ONCE]
             for recorded in (False, True):
@@ -438,7 +443,7 @@ class _Pruner:
                 kept.extend(self._keep(alike, recorded) if alike else [])
         return sorted(kept, key=lambda change: change.file.constants[COMMIT_VERSION][0])
 
-    def _keep(self, changes: list[_Change], recorded: bool) -> list[_Change]:
+    def _keep(self, changes: list[Change], recorded: bool) -> list[Change]:
         """changes: all recorded or none; of a recorded file the change type is not known before it is read."""
         assert self.predicate is not None
         told = tuple(part for part in conjuncts(self.predicate) if self._is_told(part, recorded))
@@ -470,7 +475,7 @@ class _Pruner:
     def _type(self, path: Path) -> DataType:
         return find_path(self.config.schema, path)[-1].data_type
 
-    def _values(self, changes: list[_Change], path: Path, physical: Path) -> pa.Array:
+    def _values(self, changes: list[Change], path: Path, physical: Path) -> pa.Array:
         """The one value that each file has for all its rows."""
         kind = _CHANGE_TYPES.get(path[0])
         if kind is not None:
@@ -479,5 +484,5 @@ class _Pruner:
         return parse_partition_values(texts, self._type(path), timezone=self.options.timezone, errors="null")
 
 
-def _size(changes: list[_Change]) -> int:
+def _size(changes: list[Change]) -> int:
     return sum(change.file.size_bytes for change in changes)

@@ -12,22 +12,43 @@ from collections.abc import Iterator, Mapping
 
 from delta_py.protocol import column_mapping
 from delta_py.protocol.actions import Metadata
-from delta_py.protocol.schema import ArrayType, DataType, MapType, Path, StructField, StructType, parse_schema, type_name
+from delta_py.protocol.schema import (
+    BYTE,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    INTEGER,
+    LONG,
+    SHORT,
+    TIMESTAMP_NTZ,
+    ArrayType,
+    DataType,
+    DecimalType,
+    MapType,
+    Path,
+    StructField,
+    StructType,
+    parse_schema,
+    type_name,
+)
+
+# How many digits the values of integers may have, as the rules of widening to decimals count them.
+_DIGITS: Mapping[DataType, int] = {BYTE: 3, SHORT: 5, INTEGER: 10, LONG: 20}
 
 
-def why_incompatible(older: Metadata, newer: Metadata) -> str | None:
+def why_incompatible(older: Metadata, newer: Metadata, *, widening: bool = False) -> str | None:
     """None if the newer schema has all that the older has, at most with added fields; else the first difference.
 
     A field may not be renamed, dropped, of another type, or non-null where it was nullable; partition columns and the
-    use of column mapping may not change, but mapping may be turned on.
+    use of column mapping may not change, but mapping may be turned on. widening: a type may be a wider one.
     """
     old_schema, new_schema = parse_schema(older.schema_string), parse_schema(newer.schema_string)
     if [name.lower() for name in older.partition_columns] != [name.lower() for name in newer.partition_columns]:
         return f"partition columns ({', '.join(older.partition_columns)}) became ({', '.join(newer.partition_columns)})"
     old_mode, new_mode = column_mapping.mode(older.configuration), column_mapping.mode(newer.configuration)
     if new_mode == "none":
-        return _struct(old_schema, new_schema, ()) if old_mode == "none" else "column mapping was turned off"
-    return _mapping(old_schema, new_schema, old_mode, new_mode) or _struct(old_schema, new_schema, ())
+        return _struct(old_schema, new_schema, (), widening) if old_mode == "none" else "column mapping was turned off"
+    return _mapping(old_schema, new_schema, old_mode, new_mode) or _struct(old_schema, new_schema, (), widening)
 
 
 def _mapping(old_schema: StructType, new_schema: StructType, old_mode: str, new_mode: str) -> str | None:
@@ -58,7 +79,7 @@ def _names(data_type: DataType, mode: str, path: Path = ()) -> Iterator[tuple[Pa
             yield from _names(value, mode, (*path, "value"))
 
 
-def _struct(old: StructType, new: StructType, path: Path) -> str | None:
+def _struct(old: StructType, new: StructType, path: Path, widening: bool) -> str | None:
     known: Mapping[str, StructField] = {f.name.lower(): f for f in new.fields}
     for f in old.fields:
         where = (*path, f.name)
@@ -67,24 +88,38 @@ def _struct(old: StructType, new: StructType, path: Path) -> str | None:
             return f"column {'.'.join(where)} is gone"
         if f.nullable and not found.nullable:
             return f"column {'.'.join(where)} became NOT NULL"
-        reason = _type(f.data_type, found.data_type, where)
+        reason = _type(f.data_type, found.data_type, where, widening)
         if reason is not None:
             return reason
     return None
 
 
-def _type(old: DataType, new: DataType, path: Path) -> str | None:
+def _type(old: DataType, new: DataType, path: Path, widening: bool) -> str | None:
     match old, new:
         case StructType(), StructType():
-            return _struct(old, new, path)
+            return _struct(old, new, path, widening)
         case ArrayType(old_element, old_nulls), ArrayType(new_element, new_nulls):
             tightened = _tightened(old_nulls, new_nulls, (*path, "element"))
-            return tightened or _type(old_element, new_element, (*path, "element"))
+            return tightened or _type(old_element, new_element, (*path, "element"), widening)
         case MapType(), MapType():
             tightened = _tightened(old.value_contains_null, new.value_contains_null, (*path, "value"))
-            keys = _type(old.key_type, new.key_type, (*path, "key"))
-            return tightened or keys or _type(old.value_type, new.value_type, (*path, "value"))
-    return None if old == new else f"column {'.'.join(path)} was {type_name(old)} and became {type_name(new)}"
+            keys = _type(old.key_type, new.key_type, (*path, "key"), widening)
+            return tightened or keys or _type(old.value_type, new.value_type, (*path, "value"), widening)
+    if old == new or (widening and _is_wider(old, new)):
+        return None
+    return f"column {'.'.join(path)} was {type_name(old)} and became {type_name(new)}"
+
+
+def _is_wider(old: DataType, new: DataType) -> bool:
+    """Whether a column may go from the old type to the new one. Protocol: Type Widening."""
+    digits = _DIGITS.get(old)
+    if isinstance(new, DecimalType):
+        if isinstance(old, DecimalType):
+            return new.scale >= old.scale and new.precision - new.scale >= old.precision - old.scale
+        return digits is not None and new.precision - new.scale >= max(digits, _DIGITS[INTEGER])
+    if digits is not None:
+        return _DIGITS.get(new, 0) > digits or (new == DOUBLE and old != LONG)
+    return (old, new) in ((FLOAT, DOUBLE), (DATE, TIMESTAMP_NTZ))
 
 
 def _tightened(old_nulls: bool, new_nulls: bool, path: Path) -> str | None:

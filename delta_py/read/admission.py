@@ -1,0 +1,492 @@
+"""Streaming reads of a table: which files make up the next batch, and which made up one that is run again.
+
+    source = StreamSource(snapshot, options)
+    offset = source.initial_offset(StreamStart())
+    end = source.admit(offset, Limits(files=1000))     # the place up to which the next batch goes
+    scan = source.plan(offset, end)                    # its files, read like any other Scan
+
+A batch is a function of its two offsets: after a restart the same offsets give the same rows. A stream first reads the
+files of the table at the version where it begins, ordered by (modification time, path), and then what each later commit
+added. What was found out stays in the source, for the next trigger; none of it is needed to go on after a restart.
+Protocol: Add File and Remove File.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import OrderedDict
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_py.errors import (
+    ChangeDataFeedError,
+    CorruptTableError,
+    InvalidOptionError,
+    LogFileNotFoundError,
+    TableNotFoundError,
+    VersionNotFoundError,
+)
+from delta_py.expressions.tree import Expression
+from delta_py.log.reader import CommitReader
+from delta_py.log.segment import LogFile, list_log
+from delta_py.protocol.schema import StructType
+from delta_py.protocol.stats import parse_stats
+from delta_py.protocol.table_config import TableConfig
+from delta_py.read.changes import first_version_from
+from delta_py.read.file_lists import sorted_by_age
+from delta_py.read.scan import FilePruner, Scan, ScanOptions, ScanReport, make_state
+from delta_py.read.scan_state import ScanFile, ScanState
+from delta_py.read.stream_changes import CHANGE_COLUMNS, ChangeReader
+from delta_py.read.stream_commits import (
+    ChangeRules,
+    StreamCommit,
+    check_rows_only_added,
+    check_state,
+    check_table_id,
+    read_commit,
+    stream_schema,
+)
+from delta_py.read.stream_offset import BEFORE_FIRST, StreamOffset
+from delta_py.snapshot import Snapshot
+
+_log = logging.getLogger("delta_py")
+
+_FILES_AT_ONCE = 8_192
+_COMMITS_KEPT = 4_096
+_FILES_KEPT = 200_000
+# A stream that finds nothing new for so many commits notes its place all the same, lest the log be cleaned up to there.
+_IDLE_COMMITS = 100
+# Commits read ahead to tell how far a stream lags behind.
+_LAG_COMMITS = 1_000
+_FEED_PROPERTIES = ("delta.enableChangeDataFeed", "delta.enableChangeDataCapture")
+
+
+@dataclass(frozen=True, slots=True)
+class StreamOptions:
+    """exclude: an RE2 pattern; files whose path it finds are left out. fail_on_data_loss: False goes on after commits that are
+    gone. change_feed: the changes of rows, not the rows added. columns, predicate, scan: as in plan_scan."""
+
+    rules: ChangeRules = field(default_factory=ChangeRules)
+    exclude: str | None = None
+    fail_on_data_loss: bool = True
+    change_feed: bool = False
+    columns: StructType | None = None
+    predicate: Expression | None = None
+    scan: ScanOptions = field(default_factory=ScanOptions)
+
+
+@dataclass(frozen=True, slots=True)
+class StreamStart:
+    """Where a new stream begins; at most one of these. None of them: with the table's rows as they are now.
+
+    version: with what that version added. timestamp_ms: with the first version at or after it. latest: with the next one."""
+
+    version: int | None = None
+    timestamp_ms: int | None = None
+    latest: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much a batch may hold; None for no limit. A batch is ended by the file with which it reaches one."""
+
+    files: int | None = None
+    bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Lag:
+    """What a stream has still to read. versions: commits. at_least: there are more commits than were looked into."""
+
+    files: int
+    bytes: int
+    versions: int
+    at_least: bool
+
+
+class _Files(Protocol):
+    """The numbered files of one version."""
+
+    def places(self, first: int) -> Iterator[tuple[Any, Any]]:
+        """(places, sizes in bytes) of those that are to be read, from the place `first` on, in pieces, ascending."""
+
+
+class StreamSource:
+    """One table as a stream. snapshot: its version gives the schema in which all rows come.
+
+    Methods raise what stops a stream: SchemaMismatchError, UnsupportedOperationError (stream_commits.py),
+    LogFileNotFoundError (DELTA_MISSING_FILES_UNEXPECTED_VERSION, DELTA_LOG_FILE_NOT_FOUND_FOR_STREAMING_SOURCE), and
+    CorruptTableError. Not for sharing between threads.
+    """
+
+    def __init__(self, snapshot: Snapshot, options: StreamOptions | None = None) -> None:
+        self._snapshot, self._options = snapshot, options or StreamOptions()
+        self._store, self._config = snapshot.store, snapshot.config
+        self._pruner = FilePruner.of(self._config, self._options.predicate, self._options.scan)
+        self._with_stats = bool(self._pruner.stats_leaves)
+        self._schema = stream_schema(with_stats=self._with_stats)
+        self._commits: OrderedDict[int, StreamCommit] = OrderedDict()
+        self._kept_files = 0
+        self._first_files: tuple[int, pa.Table] | None = None
+        self._known_start: int | None = None
+        self._newest: LogFile | None = None
+        self._idle: tuple[StreamOffset, int] | None = None
+        self._changes = ChangeReader(self._store, self._config) if self._options.change_feed else None
+
+    @property
+    def state(self) -> ScanState:
+        """How an executor reads the files of any batch."""
+        options = self._options
+        extra = CHANGE_COLUMNS if options.change_feed else ()
+        return make_state(self._config, self._snapshot.table_root, options.columns, options.predicate, options.scan, extra)
+
+    # ------------------------------------------------------------ where it begins
+
+    def initial_offset(self, start: StreamStart) -> StreamOffset:
+        """Raises VersionNotFoundError, TimestampOutOfRangeError for a start that is not there."""
+        table_id, version = self._config.metadata.id, start.version
+        if start.latest:
+            return StreamOffset(table_id, self.newest_version() + 1)
+        if start.timestamp_ms is not None:
+            version = first_version_from(self._store, start.timestamp_ms, self._snapshot)
+        if version is None:
+            return StreamOffset(table_id, self._snapshot.version, is_initial=True)
+        available = list_log(self._store, 0).commits
+        if version not in available:
+            raise VersionNotFoundError(
+                f"startingVersion is {version}, and the log of the table at {self._store.root} has the commits "
+                f"{min(available, default=None)} to {max(available, default=None)}. Start with one of them, or without "
+                "startingVersion to read the table's rows first.",
+                version=version,
+                earliest=min(available, default=None),
+                latest=max(available, default=None),
+            )
+        return StreamOffset(table_id, version)
+
+    def newest_version(self) -> int:
+        return max([commit.version for commit in self._commits_from(self._snapshot.version)], default=self._snapshot.version)
+
+    # ------------------------------------------------------------ admission
+
+    def admit(self, start: StreamOffset, limits: Limits, *, last_version: int | None = None) -> StreamOffset:
+        """Where the batch that begins after `start` ends: `start` itself when there is nothing to read.
+
+        last_version: commits after it do not count. At least one file is admitted, whatever its size.
+        """
+        self._check(start)
+        budget, end = _Budget(limits), start
+        for version, is_initial, files, first in self._files_after(start, last_version):
+            if budget.is_spent:
+                break
+            place = budget.take(files.places(first))
+            if place is not None:
+                return replace(end, version=version, index=place, is_initial=is_initial)
+            end = StreamOffset(start.table_id, version + 1)
+        if budget.has_taken or (end.version - start.version >= _IDLE_COMMITS and not start.is_initial):
+            return end
+        if end != start:
+            self._idle = (start, end.version)
+        return start
+
+    def _files_after(self, start: StreamOffset, last: int | None) -> Iterator[tuple[int, bool, _Files, int]]:
+        """(version, whether initial, its files, the first place) for each version that has something after `start`."""
+        version, first = start.version, start.index + 1
+        if self._idle is not None and self._idle[0] == start:
+            version, first = self._idle[1], 0
+        elif start.is_initial:
+            yield version, True, self._initial(version), first
+            version, first = version + 1, 0
+        for commit in self._commits_from(version):
+            if last is not None and commit.version > last:
+                return
+            yield commit.version, False, self._added(commit), first if commit.version == version else 0
+
+    def _initial(self, version: int) -> _TableFiles:
+        return _TableFiles(self._files_at(version), self)
+
+    def _added(self, commit: LogFile) -> _Files:
+        if self._changes is None:
+            return _TableFiles(self._rows_of(commit), self)
+        return self._changes.of(self._read(commit).file)
+
+    def _rows_of(self, file: LogFile) -> pa.Table:
+        """The files that a commit added, as far as the stream takes them. Their places do not depend on `filter` and the like."""
+        commit = self._read(file)
+        check_rows_only_added(commit, self._options.rules, self._store.root)
+        skipped = commit.removed is not None and self._options.rules.skip_change_commits
+        return commit.files.slice(0, 0) if skipped else commit.files
+
+    def kept(self, files: pa.RecordBatch) -> pa.BooleanArray:
+        """Which files are to be read: by the predicate and the pattern of paths that are left out."""
+        stats = parse_stats(files["stats"], self._pruner.stats_leaves) if self._with_stats else None
+        keep = self._pruner.keep(files, stats)
+        if self._options.exclude is None:
+            return keep
+        return pc.and_not(keep, pc.match_substring_regex(files["path"], self._options.exclude))
+
+    # ------------------------------------------------------------ planning
+
+    def plan(self, start: StreamOffset, end: StreamOffset) -> Scan:
+        """The files of the batch from `start` (not included) to `end` (included)."""
+        self._check(start)
+        check_table_id(start.table_id, end.table_id, self._store.root)
+        if self._changes is not None:
+            return self._plan_changes(start, end, self._changes)
+        pieces = [batch for files, first, stop in self._ranges(start, end) for batch in files.batches(first, stop)]
+        table = pa.Table.from_batches([batch.select(_PLANNED) for batch in pieces], _PLANNED_SCHEMA)
+        size = pc.sum(table["size"]).as_py() or 0
+        return Scan(self.state, table, ScanReport(table.num_rows, size, table.num_rows, size))
+
+    def _ranges(self, start: StreamOffset, end: StreamOffset) -> Iterator[tuple[_TableFiles, int, int | None]]:
+        """(files of a version, first place, place behind the last or None) for each version of a batch."""
+        version, first = start.version, start.index + 1
+        if start.is_initial:
+            yield self._initial(version), first, end.index + 1 if end.is_initial else None
+            version, first = version + 1, 0
+        for commit in self._commits_of(version, end):
+            stop = end.index + 1 if commit.version == end.version else None
+            yield _TableFiles(self._rows_of(commit), self), first if commit.version == version else 0, stop
+
+    def _commits_of(self, version: int, end: StreamOffset) -> list[LogFile]:
+        """The commits from `version` to the one in which a batch ends."""
+        if end.is_initial:
+            return []
+        last = end.version if end.index > BEFORE_FIRST else end.version - 1
+        return [commit for commit in self._commits_from(version) if commit.version <= last] if last >= version else []
+
+    def _plan_changes(self, start: StreamOffset, end: StreamOffset, changes: ChangeReader) -> Scan:
+        files: list[ScanFile] = []
+        version, first = start.version, start.index + 1
+        if start.is_initial:
+            initial = self._initial(version)
+            for batch in initial.batches(first, end.index + 1 if end.is_initial else None):
+                files.extend(changes.as_inserts(batch, self._commit_at(version)))
+            version, first = version + 1, 0
+        for commit in self._commits_of(version, end):
+            stop = end.index + 1 if commit.version == end.version else None
+            found = changes.of(self._read(commit).file)
+            options = self._options
+            begin = first if commit.version == version else 0
+            files.extend(found.scan_files(begin, stop, options.predicate, options.exclude, options.scan))
+        size = sum(file.size_bytes for file in files)
+        return Scan(self.state, tuple(files), ScanReport(len(files), size, len(files), size))
+
+    def _commit_at(self, version: int) -> LogFile:
+        return list_log(self._store, version, version).commits[version]
+
+    # ------------------------------------------------------------ lag
+
+    def lag(self, after: StreamOffset) -> Lag:
+        """What is there beyond an offset. Files that the options leave out are counted too."""
+        files, size, version, first = 0, 0, after.version, after.index + 1
+        if after.is_initial:
+            rest = self._files_at(version).slice(first)
+            files, size = rest.num_rows, pc.sum(rest["size"]).as_py() or 0
+            version, first = version + 1, 0
+        commits = self._commits_from(version)
+        for commit in commits[:_LAG_COMMITS]:
+            added = self._read(commit).files.slice(first if commit.version == version else 0)
+            files, size = files + added.num_rows, size + (pc.sum(added["size"]).as_py() or 0)
+        return Lag(files, size, len(commits), len(commits) > _LAG_COMMITS)
+
+    # ------------------------------------------------------------ the log
+
+    def _commits_from(self, version: int) -> list[LogFile]:
+        """The commits from `version` on, without a gap (unless data loss is allowed)."""
+        listing = list_log(self._store, max(0, version - 1))
+        self._check_same_log(listing.commits, version)
+        found = [listing.commits[number] for number in sorted(listing.commits) if number >= version]
+        expected = version
+        for commit in found:
+            if commit.version != expected:
+                self._lost(expected, commit.version)
+            expected = commit.version + 1
+        return found
+
+    def _check_same_log(self, commits: dict[int, LogFile], version: int) -> None:
+        """That the log is still the one that the stream reads: a table that was deleted and made anew has other commits."""
+        before = self._newest
+        if commits:
+            self._newest = commits[max(commits)]
+        elif version > 0 or before is not None:
+            self._look_again(version - 1)
+        if before is not None and (again := commits.get(before.version)) is not None and again != before:
+            self._look_again(version - 1)
+
+    def _look_again(self, version: int) -> None:
+        """Raises unless the table is the same and has the version."""
+        newest = Snapshot.load(self._store)
+        check_table_id(self._config.metadata.id, newest.metadata.id, self._store.root)
+        if newest.version < version:
+            self._lost(version, newest.version)
+
+    def _lost(self, expected: int, found: int) -> None:
+        if self._options.fail_on_data_loss:
+            raise LogFileNotFoundError(
+                f"The stream should go on with version {expected} of the table at {self._store.root}, and the log goes on with "
+                f"version {found}: the commits between were cleaned up (delta.logRetentionDuration) or lost, and their rows "
+                "cannot be told. Set failOnDataLoss=false to go on without them, or start anew with a new checkpoint.",
+                error_class="DELTA_MISSING_FILES_UNEXPECTED_VERSION",
+                sql_state="42K03",
+                expected=expected,
+                found=found,
+            )
+        _log.warning(
+            "%s: versions %d to %d are gone and left out, as failOnDataLoss=false asks", self._store.root, expected, found
+        )
+
+    def _read(self, file: LogFile) -> StreamCommit:
+        """A commit, checked: its rows can be given as the stream reads them."""
+        commit = self._commits.get(file.version)
+        if commit is not None and commit.file == file:
+            self._commits.move_to_end(file.version)
+            return commit
+        commit = read_commit(CommitReader(self._store), file, with_stats=self._with_stats)
+        check_state(self._config, commit.protocol, commit.metadata, commit.version, self._snapshot.version, self._store.root)
+        if self._changes is not None and commit.metadata is not None:
+            self._check_feed(TableConfig(commit.protocol or self._config.protocol, commit.metadata), commit.version)
+        self._keep(commit)
+        return commit
+
+    def _keep(self, commit: StreamCommit) -> None:
+        """For the next trigger, within bounds."""
+        self._forget(commit.version)
+        self._commits[commit.version] = commit
+        self._kept_files += commit.files.num_rows
+        while len(self._commits) > 1 and (len(self._commits) > _COMMITS_KEPT or self._kept_files > _FILES_KEPT):
+            self._forget(next(iter(self._commits)))
+
+    def _forget(self, version: int) -> None:
+        commit = self._commits.pop(version, None)
+        self._kept_files -= 0 if commit is None else commit.files.num_rows
+
+    def _files_at(self, version: int) -> pa.Table:
+        """The files of the table at a version, ordered."""
+        if self._first_files is None or self._first_files[0] != version:
+            snapshot = self._state_at(version)
+            batches = (
+                batch.files.select(self._schema.names) for batch in snapshot.file_batches(want_stats_json=self._with_stats)
+            )
+            self._first_files = version, sorted_by_age(batches, self._schema)
+        return self._first_files[1]
+
+    def _state_at(self, version: int) -> Snapshot:
+        if version == self._snapshot.version:
+            return self._snapshot
+        try:
+            return Snapshot.load(self._store, version)
+        except (VersionNotFoundError, CorruptTableError, TableNotFoundError) as error:
+            raise LogFileNotFoundError(
+                f"The stream began with version {version} of the table at {self._store.root} and has not read all of it, and "
+                f"its state cannot be rebuilt any more: {error.message} Start anew with a new checkpoint; a longer "
+                "delta.logRetentionDuration leaves more time.",
+                error_class="DELTA_LOG_FILE_NOT_FOUND_FOR_STREAMING_SOURCE",
+                sql_state="42K03",
+                version=version,
+            ) from error
+
+    # ------------------------------------------------------------ the start of a run
+
+    def _check(self, start: StreamOffset) -> None:
+        """Once, for the first offset: that it is of this table, and that rows of the state there fit the schema."""
+        if not start.is_initial:
+            self._first_files = None
+        if self._known_start is not None and start.version >= self._known_start:
+            return
+        check_table_id(start.table_id, self._config.metadata.id, self._store.root)
+        if start.version <= self._snapshot.version:
+            self._check_state_before(start)
+        if self._changes is not None:
+            version = min(start.version, self._snapshot.version)
+            self._check_feed((self._state_if_kept(version) or self._snapshot).config, version)
+        self._known_start = start.version
+
+    def _check_state_before(self, start: StreamOffset) -> None:
+        version = start.version if start.is_initial else max(0, start.version - 1)
+        must_be = start.is_initial or self._config.column_mapping_mode != "none"
+        state = self._state_at(version) if must_be else self._state_if_kept(version)
+        if state is not None:  # without column mapping no column can have been renamed, or dropped without its rows
+            check_state(self._config, state.protocol, state.metadata, version, self._snapshot.version, self._store.root)
+
+    def _state_if_kept(self, version: int) -> Snapshot | None:
+        try:
+            return self._state_at(version)
+        except LogFileNotFoundError:
+            return None
+
+    def _check_feed(self, config: TableConfig, version: int) -> None:
+        if not any(config.enabled(name) for name in _FEED_PROPERTIES):
+            raise ChangeDataFeedError(
+                f"The stream reads the change feed of the table at {self._store.root}, and version {version} did not record "
+                "changes: delta.enableChangeDataFeed is not true there. Start with a version from which it is (startingVersion).",
+                error_class="DELTA_MISSING_CHANGE_DATA",
+                sql_state="KD002",
+                version=version,
+            )
+
+
+_PLANNED_SCHEMA = stream_schema(with_stats=False)
+_PLANNED = _PLANNED_SCHEMA.names
+
+
+@dataclass(frozen=True, slots=True)
+class _TableFiles:
+    files: pa.Table
+    source: StreamSource
+
+    def places(self, first: int) -> Iterator[tuple[Any, Any]]:
+        for batch in self.files.slice(first).to_batches(max_chunksize=_FILES_AT_ONCE):
+            keep = self.source.kept(batch).to_numpy(zero_copy_only=False)
+            chosen = np.flatnonzero(keep)
+            yield chosen + first, batch["size"].to_numpy()[chosen]
+            first += batch.num_rows
+
+    def batches(self, first: int, stop: int | None) -> Iterator[pa.RecordBatch]:
+        """The files to read from the place `first` up to `stop`, not included."""
+        length = None if stop is None else max(0, stop - first)
+        for batch in self.files.slice(first, length).to_batches(max_chunksize=_FILES_AT_ONCE):
+            chosen = batch.filter(self.source.kept(batch))
+            if chosen.num_rows:
+                yield chosen
+
+
+class _Budget:
+    """What is left of the limits of a batch."""
+
+    def __init__(self, limits: Limits) -> None:
+        for name, value in (("maxFilesPerTrigger", limits.files), ("maxBytesPerTrigger", limits.bytes)):
+            if value is not None and value < 1:
+                raise InvalidOptionError(f"{name} is {value}; it must be at least 1.", option=name)
+        self._files, self._bytes = limits.files, limits.bytes
+        self.has_taken = False
+
+    @property
+    def is_spent(self) -> bool:
+        return self._files == 0 or (self._bytes is not None and self._bytes <= 0)
+
+    def take(self, pieces: Iterator[tuple[Any, Any]]) -> int | None:
+        """Take files while there is something left. The place of the last one if more follow, None if all were taken."""
+        last: int | None = None
+        for places, sizes in pieces:
+            if len(places) == 0:
+                continue
+            count = self._affordable(sizes)
+            if count:
+                last, self.has_taken = int(places[count - 1]), True
+                self._files = None if self._files is None else self._files - count
+                self._bytes = None if self._bytes is None else self._bytes - int(sizes[:count].sum())
+            if count < len(places):
+                return last
+        return None
+
+    def _affordable(self, sizes: Any) -> int:
+        count = len(sizes) if self._files is None else min(len(sizes), self._files)
+        if self._bytes is None:
+            return count
+        before = np.cumsum(sizes) - sizes
+        return min(count, int(np.searchsorted(before, self._bytes, side="left")))
