@@ -13,6 +13,7 @@ import time
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from delta_py.commands.properties import split_configuration
 from delta_py.commands.protocols import lowest_protocol
@@ -22,6 +23,7 @@ from delta_py.protocol import column_mapping
 from delta_py.protocol.actions import DomainMetadata, Metadata, Protocol
 from delta_py.protocol.clustering import clustering_columns, clustering_domain
 from delta_py.protocol.features import Properties
+from delta_py.protocol.identity import check_new_identities
 from delta_py.protocol.schema import (
     VARIANT,
     VOID,
@@ -110,18 +112,22 @@ def create_table(store: ObjectStore, definition: TableDefinition) -> int:
 
     Raises ProtocolChangedException when there is a table already.
     """
+    transaction = Transaction(None, store=store).set_protocol(definition.protocol).set_metadata(definition.metadata)
+    for domain in definition.domains:
+        transaction.set_domain(domain)
+    return transaction.commit("CREATE TABLE", create_parameters(definition))
+
+
+def create_parameters(definition: TableDefinition) -> Mapping[str, Any]:
+    """What the history says of a definition."""
     metadata = definition.metadata
-    parameters = {
+    return {
         "partitionBy": list(metadata.partition_columns),
         "clusterBy": list(clustering_columns(definition.config.schema, next(iter(definition.domains), None))),
         "description": metadata.description,
         "isManaged": "false",
         "properties": dict(metadata.configuration),
     }
-    transaction = Transaction(None, store=store).set_protocol(definition.protocol).set_metadata(metadata)
-    for domain in definition.domains:
-        transaction.set_domain(domain)
-    return transaction.commit("CREATE TABLE", parameters)
 
 
 # ---------------------------------------------------------------- schema and partitioning
@@ -132,6 +138,7 @@ def check_schema(schema: StructType, partition_by: Sequence[str], mode: str, pro
     if not schema.fields:
         raise SchemaMismatchError("A table needs at least one column.", error_class="DELTA_EMPTY_DATA", sql_state="428GU")
     check_new_schema(schema, mode)
+    check_new_identities(schema, [find_path(schema, (name,))[0].name for name in partition_by])
     if properties.boolean("delta.enableChangeDataFeed"):
         reserved = [f.name for f in schema.fields if f.name.lower() in CHANGE_COLUMNS]
         if reserved:

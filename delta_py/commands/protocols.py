@@ -20,7 +20,6 @@ from delta_py.protocol.features import (
 )
 from delta_py.protocol.schema import TIMESTAMP_NTZ, VARIANT, StructType
 
-
 _ALWAYS = {"appendOnly", "invariants"}
 
 

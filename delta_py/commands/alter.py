@@ -1,0 +1,282 @@
+"""Changes to what a table is that leave its rows alone: properties, protocol versions, table features.
+
+    set_properties(store, {"delta.enableDeletionVectors": "true"}) -> version
+
+Each is one commit of metadata and protocol. A property brings the feature that it needs along. What cannot be turned on
+for rows that are there (their files would lack what the feature promises) is refused by name.
+Protocol: Change Metadata; Protocol Evolution; Table Features for New and Existing Tables.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import pyarrow.compute as pc
+
+from delta_py.commands.create import CHANGE_COLUMNS
+from delta_py.commands.properties import known_name, split_configuration
+from delta_py.commands.protocols import features_in_use, protocol_of_versions, with_features
+from delta_py.commit.transaction import Transaction
+from delta_py.errors import InvalidOptionError, SchemaMismatchError, UnsupportedOperationError
+from delta_py.protocol import column_mapping
+from delta_py.protocol.actions import Metadata, Protocol
+from delta_py.protocol.features import WRITER_FEATURES_VERSION, Properties
+from delta_py.protocol.schema import schema_to_json
+from delta_py.protocol.table_config import Operation, TableConfig
+from delta_py.snapshot import Snapshot
+from delta_py.storage.store import ObjectStore
+
+_VERSIONS = ("delta.minReaderVersion", "delta.minWriterVersion")
+_ROW_IDS = "delta.rowTracking.materializedRowIdColumnName"
+_ROW_VERSIONS = "delta.rowTracking.materializedRowCommitVersionColumnName"
+_TIMESTAMPS = "delta.enableInCommitTimestamps"
+_TIMESTAMPS_SINCE = ("delta.inCommitTimestampEnablementVersion", "delta.inCommitTimestampEnablementTimestamp")
+
+
+@dataclass(slots=True)
+class _Change:
+    """A table on its way from one configuration to another. configuration, schema_string: as they will be.
+    needs_all_files: the commit holds only while no other adds files."""
+
+    snapshot: Snapshot
+    configuration: dict[str, str]
+    schema_string: str = field(init=False)
+    needs_all_files: bool = False
+
+    def __post_init__(self) -> None:
+        self.schema_string = self.snapshot.metadata.schema_string
+
+    @property
+    def before(self) -> Properties:
+        return self.snapshot.config.properties
+
+    @property
+    def after(self) -> Properties:
+        return Properties(self.configuration)
+
+    def turns_on(self, name: str) -> bool:
+        return self.after.boolean(name) and not self.before.boolean(name)
+
+
+# ---------------------------------------------------------------- properties and features
+
+
+def set_properties(store: ObjectStore, properties: Mapping[str, str]) -> int:
+    """Set table properties, `delta.feature.<name>` and the protocol's versions among them; returns the version: the new one,
+    or the newest when all is so already.
+
+    Raises InvalidOptionError for a name or value that cannot be; UnsupportedOperationError and UnsupportedTableFeatureError
+    for what this table cannot get; SchemaMismatchError for column names that a property reserves.
+    """
+    snapshot = Snapshot.load(store)
+    asked, features = split_configuration(properties)
+    versions = {name: asked.pop(name) for name in _VERSIONS if name in asked}
+    _refuse_constraints(asked)
+    replaced = {name.lower() for name in asked}
+    kept = {name: value for name, value in snapshot.metadata.configuration.items() if name.lower() not in replaced}
+    change = _Change(snapshot, {**kept, **asked})
+    protocol = snapshot.protocol
+    if versions:
+        reader, writer = (
+            int(versions.get(name, now))
+            for name, now in zip(_VERSIONS, (protocol.min_reader_version, protocol.min_writer_version), strict=True)
+        )
+        protocol = _upgraded(protocol, reader, writer)
+    return _commit(change, protocol, features, "SET TBLPROPERTIES", {"properties": dict(properties)})
+
+
+def unset_properties(store: ObjectStore, names: Sequence[str], *, if_exists: bool = False) -> int:
+    """Take table properties back, so that their defaults hold; returns the version as set_properties.
+
+    if_exists: names that the table does not have are passed over. Raises InvalidOptionError
+    (DELTA_UNSET_NON_EXISTENT_PROPERTY) otherwise, and UnsupportedOperationError for what cannot be taken back.
+    """
+    snapshot = Snapshot.load(store)
+    present = {name.lower(): name for name in snapshot.metadata.configuration}
+    wanted = [name if name.lower() in present else known_name(name) for name in names]
+    missing = [name for name in wanted if name.lower() not in present]
+    if missing and not if_exists:
+        raise InvalidOptionError(
+            f"The table at {store.root} has no property {', '.join(missing)}; nothing was changed. Leave it out.",
+            error_class="DELTA_UNSET_NON_EXISTENT_PROPERTY",
+            sql_state="42616",
+            properties=missing,
+        )
+    gone = {name.lower() for name in wanted}
+    kept = {name: value for name, value in snapshot.metadata.configuration.items() if name.lower() not in gone}
+    _refuse_internal(gone & present.keys())
+    parameters = {"properties": list(names), "ifExists": if_exists}
+    return _commit(_Change(snapshot, kept), snapshot.protocol, frozenset(), "UNSET TBLPROPERTIES", parameters)
+
+
+def add_feature(store: ObjectStore, name: str) -> int:
+    """Let the table's protocol support a feature, and those that it needs; returns the version as set_properties.
+
+    Raises InvalidOptionError (DELTA_UNSUPPORTED_FEATURES_IN_CONFIG) for a name that is no feature's,
+    UnsupportedTableFeatureError for a feature that this version cannot write.
+    """
+    return set_properties(store, {f"delta.feature.{name}": "supported"})
+
+
+def _refuse_constraints(asked: Mapping[str, str]) -> None:
+    found = [name for name in asked if name.lower().startswith("delta.constraints.")]
+    if found:
+        raise UnsupportedOperationError(
+            f"{', '.join(found)}: a CHECK constraint holds for all rows, and a property would not check those that are there. "
+            "Nothing was changed. Add it with an engine that has ALTER TABLE ... ADD CONSTRAINT.",
+            error_class="DELTA_ADD_CONSTRAINTS",
+            sql_state="0A000",
+            properties=found,
+        )
+
+
+def _refuse_internal(names: set[str]) -> None:
+    internal = ("delta.columnmapping.maxcolumnid", "delta.rowtracking.", "delta.incommittimestampenablement", "delta.identity")
+    found = sorted(name for name in names if name.startswith(internal))
+    if found:
+        raise InvalidOptionError(
+            f"{', '.join(found)} is Delta's own bookkeeping and cannot be taken away. Nothing was changed.",
+            error_class="DELTA_UNKNOWN_CONFIGURATION",
+            sql_state="F0000",
+            properties=found,
+        )
+
+
+# ---------------------------------------------------------------- protocol versions
+
+
+def upgrade_protocol(store: ObjectStore, reader_version: int, writer_version: int) -> int:
+    """Raise the protocol's versions; returns the version as set_properties.
+
+    Raises InvalidOptionError (DELTA_INVALID_PROTOCOL_DOWNGRADE) for lower versions than the table has, and for versions
+    that do not exist.
+    """
+    snapshot = Snapshot.load(store)
+    protocol = _upgraded(snapshot.protocol, reader_version, writer_version)
+    change = _Change(snapshot, dict(snapshot.metadata.configuration))
+    return _commit(change, protocol, frozenset(), "UPGRADE PROTOCOL", {"newProtocol": protocol.to_json()})
+
+
+def _upgraded(current: Protocol, reader: int, writer: int) -> Protocol:
+    if reader < current.min_reader_version or writer < current.min_writer_version:
+        raise InvalidOptionError(
+            f"The table's protocol is ({current.min_reader_version},{current.min_writer_version}) and cannot go down to "
+            f"({reader},{writer}): rows may depend on it. Nothing was changed.",
+            error_class="DELTA_INVALID_PROTOCOL_DOWNGRADE",
+            sql_state="KD004",
+            reader_version=reader,
+            writer_version=writer,
+        )
+    if (reader, writer) == (current.min_reader_version, current.min_writer_version):
+        return current
+    target = protocol_of_versions(reader, writer)
+    if writer < WRITER_FEATURES_VERSION:
+        return target
+    listed = with_features(target, TableConfig(current, Metadata("", '{"type":"struct","fields":[]}')).features)
+    return replace(listed, min_reader_version=max(reader, listed.min_reader_version))
+
+
+# ---------------------------------------------------------------- what each property asks of a table that is there
+
+
+def _commit(
+    change: _Change, protocol: Protocol, features: frozenset[str], operation: str, parameters: Mapping[str, object]
+) -> int:
+    snapshot = change.snapshot
+    for rule in (_column_mapping, _row_tracking, _in_commit_timestamps, _change_data_feed, _symlink_manifest):
+        rule(change)
+    metadata = replace(snapshot.metadata, configuration=change.configuration, schema_string=change.schema_string)
+    schema = TableConfig(protocol, metadata).schema
+    protocol = with_features(protocol, {*features_in_use(schema, change.after), *features})
+    if metadata == snapshot.metadata and protocol == snapshot.protocol:
+        return snapshot.version
+    TableConfig(protocol, metadata).require(Operation.WRITE)
+    transaction = Transaction(snapshot)
+    if change.needs_all_files:
+        transaction.read_rows()
+    if metadata != snapshot.metadata:
+        transaction.set_metadata(metadata)
+    if protocol != snapshot.protocol:
+        transaction.set_protocol(protocol)
+    return transaction.commit(operation, parameters)
+
+
+def _column_mapping(change: _Change) -> None:
+    """Columns keep the names that they have in the files, as their physical names.
+    Protocol: Column Mapping; Writer Requirements for Column Mapping."""
+    before, after = column_mapping.mode(change.before), column_mapping.mode(change.after)
+    if before == after:
+        return
+    if (before, after) != ("none", "name"):
+        raise UnsupportedOperationError(
+            f"The column mapping mode of a table that is there cannot change from {before!r} to {after!r}: its files were "
+            "written with the one it has. Nothing was changed. Only 'none' can become 'name'.",
+            error_class="DELTA_UNSUPPORTED_COLUMN_MAPPING_MODE_CHANGE",
+            sql_state="0AKDC",
+            old_mode=before,
+            new_mode=after,
+        )
+    schema, last_id = column_mapping.assign(change.snapshot.schema, lambda f: f.name)
+    change.schema_string = schema_to_json(schema)
+    change.configuration[column_mapping.MAX_ID_PROPERTY] = str(last_id)
+
+
+def _row_tracking(change: _Change) -> None:
+    """Rows that are there need ids, which they have when the feature was supported since their files were added.
+    Protocol: Row Tracking; Writer Requirements for Row Tracking."""
+    if not change.turns_on("delta.enableRowTracking"):
+        return
+    without = sum(pc.sum(pc.is_null(batch.files["base_row_id"])).as_py() or 0 for batch in change.snapshot.file_batches())
+    if without:
+        raise UnsupportedOperationError(
+            f"delta.enableRowTracking: {without} files of the table at {change.snapshot.table_root} have no row ids, and this "
+            "version cannot give them any. Nothing was changed. addFeatureSupport('rowTracking') gives ids to rows written from "
+            "now on; overwrite the table after it, and turn row tracking on then.",
+            error_class="DELTA_ROW_TRACKING_BACKFILL_NOT_SUPPORTED",
+            files=without,
+        )
+    change.needs_all_files = True
+    for name, prefix in ((_ROW_IDS, "_row-id-col-"), (_ROW_VERSIONS, "_row-commit-version-col-")):
+        if name not in change.after:
+            change.configuration[name] = f"{prefix}{uuid.uuid4()}"
+
+
+def _in_commit_timestamps(change: _Change) -> None:
+    """Protocol: In-Commit Timestamps; Recommendations for Readers of Tables with In-Commit Timestamps."""
+    if change.turns_on(_TIMESTAMPS):
+        raise UnsupportedOperationError(
+            f"{_TIMESTAMPS} cannot be turned on for the table at {change.snapshot.table_root}, which has versions without such "
+            "timestamps; this version does it for new tables only. Nothing was changed.",
+            property=_TIMESTAMPS,
+        )
+    if change.before.boolean(_TIMESTAMPS) and not change.after.boolean(_TIMESTAMPS):
+        for name in [name for name in change.configuration if name in _TIMESTAMPS_SINCE]:
+            del change.configuration[name]
+
+
+def _change_data_feed(change: _Change) -> None:
+    if not change.turns_on("delta.enableChangeDataFeed"):
+        return
+    reserved = [name for name in change.snapshot.schema.names if name.lower() in CHANGE_COLUMNS]
+    if reserved:
+        raise SchemaMismatchError(
+            f"delta.enableChangeDataFeed: the columns {', '.join(reserved)} have names that the change data feed adds itself. "
+            "Nothing was changed. Rename them first.",
+            error_class="RESERVED_CDC_COLUMNS_ON_WRITE",
+            sql_state="42939",
+            columns=reserved,
+        )
+
+
+def _symlink_manifest(change: _Change) -> None:
+    """Readers of the manifests know no deletion vectors."""
+    both = ("delta.compatibility.symlinkFormatManifest.enabled", "delta.enableDeletionVectors")
+    if all(change.after.boolean(name) for name in both) and any(change.turns_on(name) for name in both):
+        raise UnsupportedOperationError(
+            f"{both[0]} and {both[1]} cannot both be true: readers of symlink manifests know no deletion vectors. Nothing was "
+            "changed. Turn one of them off.",
+            error_class="DELTA_VIOLATE_TABLE_PROPERTY_VALIDATION_FAILED.PERSISTENT_DELETION_VECTORS_WITH_INCREMENTAL_MANIFEST_GENERATION",
+            sql_state="0A000",
+        )

@@ -1,0 +1,200 @@
+"""A table's definition in the place of another's: CREATE and REPLACE as a caller names them.
+
+    build_table(store, "createOrReplace", definition) -> version
+
+A replaced table keeps its id, its history and what its protocol supports; all of its rows go.
+Protocol: Change Metadata; Writer Requirements for Column Mapping.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Iterator
+from dataclasses import replace
+
+from delta_py.commands.create import TableDefinition, create_parameters, create_table
+from delta_py.commands.protocols import with_features
+from delta_py.commit.transaction import Transaction
+from delta_py.errors import (
+    InvalidOptionError,
+    ProtocolChangedException,
+    SchemaMismatchError,
+    TableAlreadyExistsError,
+    TableNotFoundError,
+)
+from delta_py.protocol import column_mapping
+from delta_py.protocol.actions import DomainMetadata, Metadata
+from delta_py.protocol.clustering import CLUSTERING_DOMAIN, clustering_columns, clustering_domain
+from delta_py.protocol.schema import StructField, StructType, map_fields, schema_to_json
+from delta_py.protocol.table_config import TableConfig
+from delta_py.read.scan import ScanOptions
+from delta_py.snapshot import Snapshot
+from delta_py.storage.store import ObjectStore
+from delta_py.write.conform import write_state
+from delta_py.write.files import WrittenFiles
+from delta_py.write.rewrite import removed
+
+MODES = ("create", "createIfNotExists", "replace", "createOrReplace")
+
+
+def build_table(store: ObjectStore, mode: str, definition: TableDefinition | None, *, join: bool = False) -> int:
+    """Create or replace a table; returns its version, or the newest when there was nothing to do.
+
+    definition: None for a table without columns, which only createIfNotExists may name, of a table that is there.
+    join: with mode create, a table that is there and is defined alike is taken as it is.
+    Raises TableAlreadyExistsError (DELTA_TABLE_ALREADY_EXISTS), TableNotFoundError (DELTA_CANNOT_REPLACE_MISSING_TABLE),
+    InvalidOptionError (DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION), SchemaMismatchError for a table that is there and
+    differs, UnsupportedTableFeatureError for rules that this version cannot keep.
+    """
+    if mode not in MODES:
+        raise InvalidOptionError(f"There is no way to build a table named {mode!r}. Known are {', '.join(MODES)}.")
+    try:
+        snapshot = Snapshot.load(store)
+    except TableNotFoundError:
+        return _create(store, mode, definition)
+    if mode == "createIfNotExists":
+        return snapshot.version
+    if mode == "create" and join:
+        if definition is not None:
+            check_alike(snapshot, definition)
+        return snapshot.version
+    if mode == "create":
+        raise _exists(store, snapshot.version)
+    return replace_table(snapshot, _given(store, definition), "REPLACE TABLE" if mode == "replace" else "CREATE OR REPLACE TABLE")
+
+
+def _create(store: ObjectStore, mode: str, definition: TableDefinition | None) -> int:
+    if mode == "replace":
+        raise TableNotFoundError(
+            f"The table at {store.root} cannot be replaced: it cannot be found, it did not exist. Create it with create() or "
+            "createOrReplace().",
+            error_class="DELTA_CANNOT_REPLACE_MISSING_TABLE",
+            sql_state="42P01",
+            path=store.root,
+        )
+    definition = _given(store, definition)
+    write_state(definition.config, store.root, read_version=-1)
+    found = next(iter(store.list_recursive("")), None)
+    if found is not None and mode != "createOrReplace":
+        raise InvalidOptionError(
+            f"There is no table at {store.root}, and the directory is not empty: it has {found.path}. Nothing was created. Empty "
+            "it, or choose another location.",
+            error_class="DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION",
+            sql_state="42601",
+            path=store.root,
+        )
+    try:
+        return create_table(store, definition)
+    except ProtocolChangedException:  # another writer was first
+        if mode != "createIfNotExists":
+            raise
+        return Snapshot.load(store).version
+
+
+def _given(store: ObjectStore, definition: TableDefinition | None) -> TableDefinition:
+    if definition is None:
+        raise SchemaMismatchError(
+            f"The table that was to be made at {store.root} has no columns. Add them with addColumn or addColumns.",
+            error_class="DELTA_SCHEMA_NOT_PROVIDED",
+            sql_state="42908",
+        )
+    return definition
+
+
+def _exists(store: ObjectStore, version: int) -> TableAlreadyExistsError:
+    return TableAlreadyExistsError(
+        f"The table at {store.root} already exists (version {version}); nothing was changed. Use createIfNotExists, "
+        "createOrReplace, or another location.",
+        error_class="DELTA_TABLE_ALREADY_EXISTS",
+        sql_state="42P07",
+        path=store.root,
+    )
+
+
+# ---------------------------------------------------------------- replace
+
+
+def replace_table(snapshot: Snapshot, definition: TableDefinition, operation: str) -> int:
+    """Commit the definition over the table that is there, and take all of its rows out; returns the version."""
+    metadata = _taken_over(snapshot, definition.metadata)
+    protocol = with_features(snapshot.protocol, definition.config.features)
+    config = TableConfig(protocol, metadata)
+    write_state(config, snapshot.table_root, snapshot.version)
+    transaction = Transaction(snapshot)
+    now_ms = time.time_ns() // 1_000_000
+    scan = transaction.scan(None, options=ScanOptions(keep_all=True))
+    transaction.add(WrittenFiles(removes=tuple(removed(file, now_ms=now_ms) for file in scan.scan_files())))
+    transaction.set_metadata(metadata)
+    if protocol != snapshot.protocol:
+        transaction.set_protocol(protocol)
+    for domain in _domains(snapshot, metadata, definition):
+        transaction.set_domain(domain)
+    return transaction.commit(operation, create_parameters(definition))
+
+
+def _taken_over(snapshot: Snapshot, metadata: Metadata) -> Metadata:
+    """The definition's metadata under the table's id. New columns never get an id that a former column had."""
+    config = TableConfig(snapshot.protocol, metadata)
+    mode, configuration = column_mapping.mode(config.properties), dict(metadata.configuration)
+    last = snapshot.config.properties.integer(column_mapping.MAX_ID_PROPERTY, 0)
+    schema = config.schema
+    if mode != "none":
+        schema, last = column_mapping.assign(map_fields(schema, _without_id), lambda f: f"col-{uuid.uuid4()}", last + 1)
+        configuration[column_mapping.MAX_ID_PROPERTY] = str(last)
+    return replace(metadata, id=snapshot.metadata.id, schema_string=schema_to_json(schema), configuration=configuration)
+
+
+def _without_id(f: StructField) -> StructField:
+    kept = {key: value for key, value in f.metadata.items() if key not in (column_mapping.ID, column_mapping.PHYSICAL_NAME)}
+    return replace(f, metadata=kept)
+
+
+def _domains(snapshot: Snapshot, metadata: Metadata, definition: TableDefinition) -> Iterator[DomainMetadata]:
+    """The clustering of the new definition; a table without has none afterwards."""
+    wanted = clustering_columns(definition.config.schema, next(iter(definition.domains), None))
+    if wanted:
+        config = TableConfig(snapshot.protocol, metadata)
+        yield clustering_domain(config.schema, wanted, column_mapping.mode(config.properties))
+    elif snapshot.config.feature("clustering"):
+        present = snapshot.domain_metadata().get(CLUSTERING_DOMAIN)
+        if present is not None:
+            yield replace(present, removed=True)
+
+
+# ---------------------------------------------------------------- a table that is there, and the same definition
+
+
+def check_alike(snapshot: Snapshot, definition: TableDefinition) -> None:
+    """Raises SchemaMismatchError when the table differs in columns, partitioning, clustering or a property that is named."""
+    wanted, metadata = definition.metadata, snapshot.metadata
+    properties = snapshot.config.properties
+    given = [name for name in wanted.configuration if not name.lower().startswith(_ASSIGNED)]
+    clustering = snapshot.domain_metadata().get(CLUSTERING_DOMAIN) if snapshot.config.feature("clustering") else None
+    asked = clustering_columns(definition.config.schema, next(iter(definition.domains), None))
+    differing = {
+        "DELTA_CREATE_TABLE_SCHEME_MISMATCH": _shape(snapshot.schema) != _shape(definition.config.schema),
+        "DELTA_CREATE_TABLE_WITH_DIFFERENT_PARTITIONING": metadata.partition_columns != wanted.partition_columns,
+        "DELTA_CREATE_TABLE_WITH_DIFFERENT_CLUSTERING": clustering_columns(snapshot.schema, clustering) != asked,
+        "DELTA_CREATE_TABLE_WITH_DIFFERENT_PROPERTY": any(properties.get(name) != wanted.configuration[name] for name in given),
+    }
+    found = next((condition for condition, differs in differing.items() if differs), None)
+    if found is not None:
+        raise SchemaMismatchError(
+            f"There is a table at {snapshot.table_root} already, and it is not the one that was to be created: its columns, "
+            f"partitioning, clustering or properties differ. It has {schema_to_json(snapshot.schema)}, partitioned by "
+            f"({', '.join(metadata.partition_columns)}), with {dict(metadata.configuration)}. Nothing was changed. Leave the "
+            "columns and properties out to take it as it is, or choose another location.",
+            error_class=found,
+            sql_state="42KD7",
+            path=snapshot.table_root,
+        )
+
+
+_ASSIGNED = ("delta.columnmapping.maxcolumnid", "delta.rowtracking.")
+
+
+def _shape(schema: StructType) -> StructType:
+    """Names, types, nullability, and what values are made of, without ids."""
+    kept = ("comment", "delta.generationExpression", "delta.identity.start", "delta.identity.step")
+    return map_fields(schema, lambda f: replace(f, metadata={key: f.metadata[key] for key in kept if key in f.metadata}))

@@ -1,0 +1,115 @@
+"""Identity columns: numbers that the table gives to new rows, start, start + step, start + 2 * step, ...
+
+The highest number given so far (the lowest, for a negative step) stands in the column's metadata as the high water mark;
+each commit that gives numbers raises it. Numbers are never given twice; some are left out.
+Protocol: Identity Columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from delta_py.errors import CorruptTableError, InvariantViolationError, SchemaMismatchError
+from delta_py.protocol.schema import LONG, StructField, StructType, type_name
+
+START = "delta.identity.start"
+STEP = "delta.identity.step"
+HIGH_WATER_MARK = "delta.identity.highWaterMark"
+ALLOW_EXPLICIT_INSERT = "delta.identity.allowExplicitInsert"
+GENERATION = "delta.generationExpression"
+
+_LONGS = range(-(2**63), 2**63)
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """An identity column. mark: the high water mark; None before any number was given. explicit: rows may bring values of
+    their own."""
+
+    name: str
+    start: int
+    step: int
+    mark: int | None
+    explicit: bool
+
+    def number(self, index: int) -> int:
+        """The number at a place in the sequence that begins behind the mark. Raises InvariantViolationError
+        (ARITHMETIC_OVERFLOW) for one that has no 64 bits."""
+        found = self._next() + index * self.step
+        if found not in _LONGS:
+            raise InvariantViolationError(
+                f"Identity column {self.name} has run out of numbers: the next would be {found}, which has more than 64 bits. "
+                "Nothing was written.",
+                error_class="ARITHMETIC_OVERFLOW",
+                sql_state="22003",
+                column=self.name,
+            )
+        return found
+
+    def _next(self) -> int:
+        if self.mark is None or (self.mark - self.start) * self.step < 0:  # a mark before the start was set by mistake
+            return self.start
+        return self.start + ((self.mark - self.start) // self.step + 1) * self.step
+
+    def further(self, first: int, second: int) -> int:
+        return max(first, second) if self.step > 0 else min(first, second)
+
+
+def identity_of(f: StructField) -> Identity | None:
+    """What the field's metadata says; None for a column that is none. Raises CorruptTableError for metadata without sense."""
+    if START not in f.metadata and STEP not in f.metadata:
+        return None
+    start, step, mark = (f.metadata.get(key) for key in (START, STEP, HIGH_WATER_MARK))
+    explicit = f.metadata.get(ALLOW_EXPLICIT_INSERT)
+    if not (_is_long(start) and _is_long(step) and step and (mark is None or _is_long(mark)) and isinstance(explicit, bool)):
+        raise CorruptTableError(
+            f"Identity column {f.name} has the metadata {dict(f.metadata)!r}: it needs whole numbers {START} and {STEP} (not 0), "
+            f"{ALLOW_EXPLICIT_INSERT} true or false, and a whole number {HIGH_WATER_MARK} or none.",
+            column=f.name,
+        )
+    return Identity(f.name, int(start), int(step), None if mark is None else int(mark), explicit)
+
+
+def _is_long(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value in _LONGS
+
+
+def identity_columns(schema: StructType) -> tuple[Identity, ...]:
+    """The identity columns, in the schema's order."""
+    return tuple(found for found in map(identity_of, schema.fields) if found is not None)
+
+
+def with_marks(schema: StructType, given: Iterable[tuple[str, int]]) -> StructType:
+    """The schema with the high water marks that the numbers given make. given: column names and the furthest numbers, of any
+    number of tasks."""
+    furthest: dict[str, int] = {}
+    columns = {column.name: column for column in identity_columns(schema)}
+    for name, number in given:
+        known = furthest.get(name, columns[name].mark)
+        furthest[name] = number if known is None else columns[name].further(known, number)
+    return StructType(
+        tuple(
+            replace(f, metadata={**f.metadata, HIGH_WATER_MARK: furthest[f.name]}) if f.name in furthest else f
+            for f in schema.fields
+        )
+    )
+
+
+def check_new_identities(schema: StructType, partition_columns: Sequence[str]) -> None:
+    """Raises SchemaMismatchError for identity columns that no new table can have, CorruptTableError as identity_of."""
+    for f in schema.fields:
+        if identity_of(f) is None:
+            continue
+        why = None
+        if f.data_type != LONG:
+            why = ("DELTA_IDENTITY_COLUMNS_UNSUPPORTED_DATA_TYPE", f"is {type_name(f.data_type)}, and must be bigint")
+        elif f.name in partition_columns:
+            why = ("DELTA_IDENTITY_COLUMNS_PARTITION_NOT_SUPPORTED", "cannot be a partition column")
+        elif GENERATION in f.metadata:
+            why = ("DELTA_IDENTITY_COLUMNS_WITH_GENERATED_EXPRESSION", "cannot have a generation expression as well")
+        if why is not None:
+            raise SchemaMismatchError(
+                f"Identity column {f.name} {why[1]}. Nothing was changed.", error_class=why[0], sql_state="428H8", column=f.name
+            )

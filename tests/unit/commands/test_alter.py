@@ -1,0 +1,234 @@
+"""Properties, protocol versions and features of tables that are there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import orjson
+import pyarrow as pa
+import pytest
+
+from delta_py import DeltaTable, write_delta
+from delta_py.commands.alter import add_feature, set_properties, unset_properties, upgrade_protocol
+from delta_py.commit.transaction import Transaction
+from delta_py.errors import (
+    DeltaError,
+    InvalidOptionError,
+    MetadataChangedException,
+    SchemaMismatchError,
+    UnsupportedOperationError,
+    UnsupportedTableFeatureError,
+)
+from delta_py.snapshot import Snapshot
+from delta_py.storage.local import LocalStore
+from delta_py.storage.store import ObjectStore, open_store
+
+ROWS = pa.table({"id": pa.array([1, 2, 3], pa.int64()), "day": ["mon", "mon", "tue"], "s": [{"x": 1}, {"x": 2}, None]})
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> ObjectStore:
+    """A table of three rows, partitioned by day, with the oldest protocol."""
+    write_delta(str(tmp_path), ROWS, partition_by=["day"])
+    return open_store(str(tmp_path))
+
+
+def rows_of(store: ObjectStore) -> list[int]:
+    return sorted(DeltaTable(store.root).to_arrow()["id"].to_pylist())
+
+
+def last_commit(store: ObjectStore) -> Mapping[str, str]:
+    row = DeltaTable(store.root).history(1).to_pylist()[0]
+    return {"operation": row["operation"], **dict(row["operationParameters"])}
+
+
+# ---------------------------------------------------------------- properties
+
+
+def test_set_properties_is_one_commit_that_changes_metadata_alone(store: ObjectStore) -> None:
+    before = Snapshot.load(store)
+    assert set_properties(store, {"team": "b", "DELTA.appendonly": "true"}) == 1
+    after = Snapshot.load(store)
+    assert dict(after.metadata.configuration) == {"team": "b", "delta.appendOnly": "true"}
+    assert (after.metadata.id, after.protocol, after.num_files) == (before.metadata.id, before.protocol, before.num_files)
+    assert last_commit(store) == {"operation": "SET TBLPROPERTIES", "properties": '{"team":"b","DELTA.appendonly":"true"}'}
+    with pytest.raises(DeltaError) as caught:
+        write_delta(store.root, ROWS, mode="overwrite")
+    assert caught.value.error_class == "DELTA_CANNOT_MODIFY_APPEND_ONLY"
+
+
+def test_set_properties_replaces_a_value_whatever_the_case_of_its_name(store: ObjectStore) -> None:
+    set_properties(store, {"delta.checkpointInterval": "20"})
+    set_properties(store, {"DELTA.CHECKPOINTINTERVAL": "30"})
+    assert dict(Snapshot.load(store).metadata.configuration) == {"delta.checkpointInterval": "30"}
+
+
+def test_set_properties_that_hold_already_commits_nothing(store: ObjectStore) -> None:
+    assert set_properties(store, {"team": "b"}) == 1
+    assert set_properties(store, {"team": "b"}) == 1
+    assert Snapshot.load(store).version == 1
+
+
+@pytest.mark.parametrize(
+    ("properties", "reader", "writer", "features"),
+    [
+        ({"delta.enableDeletionVectors": "true"}, 3, 7, {"appendOnly", "invariants", "deletionVectors"}),
+        ({"delta.enableChangeDataFeed": "true"}, 1, 7, {"appendOnly", "invariants", "changeDataFeed"}),
+        ({"delta.columnMapping.mode": "name"}, 3, 7, {"appendOnly", "invariants", "columnMapping"}),
+        ({"delta.checkpointPolicy": "v2"}, 3, 7, {"appendOnly", "invariants", "v2Checkpoint"}),
+        ({"delta.enableTypeWidening": "true"}, 3, 7, {"appendOnly", "invariants", "typeWidening"}),
+        ({"delta.feature.rowTracking": "supported"}, 1, 7, {"appendOnly", "invariants", "rowTracking", "domainMetadata"}),
+        ({"delta.minWriterVersion": "4"}, 1, 4, None),
+    ],
+)
+def test_set_properties_brings_the_features_along(
+    store: ObjectStore, properties: dict[str, str], reader: int, writer: int, features: set[str] | None
+) -> None:
+    set_properties(store, properties)
+    snapshot = Snapshot.load(store)
+    assert (snapshot.protocol.min_reader_version, snapshot.protocol.min_writer_version) == (reader, writer)
+    assert snapshot.protocol.writer_features == (None if features is None else frozenset(features))
+    write_delta(store.root, ROWS, mode="append")
+    assert rows_of(store) == [1, 1, 2, 2, 3, 3]
+
+
+def test_set_properties_column_mapping_keeps_the_names_in_the_files(store: ObjectStore) -> None:
+    set_properties(store, {"delta.columnMapping.mode": "name"})
+    snapshot = Snapshot.load(store)
+    nested = snapshot.schema.fields[2].data_type.fields[0]  # type: ignore[union-attr]
+    fields = [*snapshot.schema.fields, nested]
+    assert [f.metadata["delta.columnMapping.physicalName"] for f in fields] == ["id", "day", "s", "x"]
+    assert sorted(f.metadata["delta.columnMapping.id"] for f in fields) == [1, 2, 3, 4]
+    assert snapshot.metadata.configuration["delta.columnMapping.maxColumnId"] == "4"
+    assert DeltaTable(store.root).to_arrow(filter="day = 'mon' and s.x = 2")["id"].to_pylist() == [2]
+
+
+def test_set_properties_row_tracking_needs_ids_on_every_file(store: ObjectStore) -> None:
+    with pytest.raises(UnsupportedOperationError, match=r"2 files .* have no row ids"):
+        set_properties(store, {"delta.enableRowTracking": "true"})
+    assert Snapshot.load(store).version == 0
+    add_feature(store, "rowTracking")
+    write_delta(store.root, ROWS, mode="overwrite")
+    set_properties(store, {"delta.enableRowTracking": "true"})
+    configuration = Snapshot.load(store).metadata.configuration
+    assert configuration["delta.rowTracking.materializedRowIdColumnName"].startswith("_row-id-col-")
+    assert configuration["delta.rowTracking.materializedRowCommitVersionColumnName"].startswith("_row-commit-version-col-")
+
+
+@pytest.mark.parametrize(
+    ("properties", "kind", "condition"),
+    [
+        ({"delta.columnMapping.mode": "id"}, UnsupportedOperationError, "DELTA_UNSUPPORTED_COLUMN_MAPPING_MODE_CHANGE"),
+        ({"delta.enableInCommitTimestamps": "true"}, UnsupportedOperationError, "DELTA_OPERATION_NOT_SUPPORTED"),
+        ({"delta.constraints.c": "id > 0"}, UnsupportedOperationError, "DELTA_ADD_CONSTRAINTS"),
+        ({"delta.enableIcebergCompatV2": "true"}, UnsupportedTableFeatureError, "DELTA_UNSUPPORTED_FEATURES_FOR_WRITE"),
+        ({"delta.feature.catalogManaged": "supported"}, UnsupportedTableFeatureError, "DELTA_UNSUPPORTED_FEATURES_FOR_WRITE"),
+        ({"delta.feature.nothing": "supported"}, InvalidOptionError, "DELTA_UNSUPPORTED_FEATURES_IN_CONFIG"),
+        ({"delta.nothing": "1"}, InvalidOptionError, "DELTA_UNKNOWN_CONFIGURATION"),
+        ({"delta.appendOnly": "yes"}, InvalidOptionError, "DELTA_ILLEGAL_OPTION"),
+        (
+            {"delta.enableDeletionVectors": "true", "delta.compatibility.symlinkFormatManifest.enabled": "true"},
+            UnsupportedOperationError,
+            "DELTA_VIOLATE_TABLE_PROPERTY_VALIDATION_FAILED.PERSISTENT_DELETION_VECTORS_WITH_INCREMENTAL_MANIFEST_GENERATION",
+        ),
+    ],
+)
+def test_set_properties_refuses_what_the_table_cannot_get(
+    store: ObjectStore, properties: dict[str, str], kind: type[DeltaError], condition: str
+) -> None:
+    with pytest.raises(kind) as caught:
+        set_properties(store, properties)
+    assert caught.value.error_class == condition
+    assert Snapshot.load(store).version == 0
+
+
+def test_set_properties_change_feed_refuses_columns_with_its_names(tmp_path: Path) -> None:
+    write_delta(str(tmp_path), pa.table({"_change_type": [1]}))
+    with pytest.raises(SchemaMismatchError, match="_change_type"):
+        set_properties(open_store(str(tmp_path)), {"delta.enableChangeDataFeed": "true"})
+
+
+def test_unset_properties_takes_them_back(store: ObjectStore) -> None:
+    set_properties(store, {"team": "b", "delta.checkpointInterval": "20"})
+    assert unset_properties(store, ["team", "DELTA.checkpointINTERVAL"]) == 2
+    assert dict(Snapshot.load(store).metadata.configuration) == {}
+    assert last_commit(store)["operation"] == "UNSET TBLPROPERTIES"
+    with pytest.raises(InvalidOptionError) as caught:
+        unset_properties(store, ["team"])
+    assert caught.value.error_class == "DELTA_UNSET_NON_EXISTENT_PROPERTY"
+    assert unset_properties(store, ["team"], if_exists=True) == 2
+
+
+def test_unset_properties_never_takes_what_files_depend_on(store: ObjectStore) -> None:
+    set_properties(store, {"delta.columnMapping.mode": "name"})
+    for name, kind in (
+        ("delta.columnMapping.mode", UnsupportedOperationError),
+        ("delta.columnMapping.maxColumnId", InvalidOptionError),
+    ):
+        with pytest.raises(kind):
+            unset_properties(store, [name])
+    assert Snapshot.load(store).version == 1
+
+
+# ---------------------------------------------------------------- protocol
+
+
+def test_upgrade_protocol_raises_versions_and_never_lowers_them(store: ObjectStore) -> None:
+    assert upgrade_protocol(store, 1, 3) == 1
+    assert last_commit(store) == {
+        "operation": "UPGRADE PROTOCOL",
+        "newProtocol": orjson.dumps({"minReaderVersion": 1, "minWriterVersion": 3}).decode(),
+    }
+    assert upgrade_protocol(store, 1, 3) == 1
+    with pytest.raises(InvalidOptionError) as caught:
+        upgrade_protocol(store, 1, 2)
+    assert caught.value.error_class == "DELTA_INVALID_PROTOCOL_DOWNGRADE"
+    upgrade_protocol(store, 3, 7)
+    protocol = Snapshot.load(store).protocol
+    assert (protocol.min_reader_version, protocol.reader_features) == (3, frozenset())
+    assert protocol.writer_features == frozenset({"appendOnly", "invariants", "checkConstraints"})
+    for reader, writer in ((4, 7), (3, 8)):
+        with pytest.raises(InvalidOptionError):
+            upgrade_protocol(store, reader, writer)
+    assert rows_of(store) == [1, 2, 3]
+
+
+def test_add_feature_that_is_there_commits_nothing(store: ObjectStore) -> None:
+    assert add_feature(store, "deletionVectors") == 1
+    assert add_feature(store, "DELETIONVECTORS") == 1
+    assert add_feature(store, "typeWidening-preview") == 2
+    assert set_properties(store, {"delta.enableTypeWidening": "true"}) == 3
+    assert "typeWidening" not in Snapshot.load(store).config.features, "the preview stands for it"
+
+
+# ---------------------------------------------------------------- other writers
+
+
+OTHERS: dict[str, tuple[Callable[[ObjectStore], object], bool]] = {
+    "append": (lambda store: write_delta(store.root, ROWS, mode="append"), True),
+    "properties": (lambda store: set_properties(store, {"other": "1"}), False),
+    "protocol": (lambda store: upgrade_protocol(store, 1, 3), False),
+}
+
+
+@pytest.mark.parametrize("other", OTHERS)
+def test_set_properties_beside_another_writer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, other: str) -> None:
+    write_delta(str(tmp_path), ROWS)
+    store, (act, passes) = LocalStore(str(tmp_path)), OTHERS[other]
+    commit = Transaction.commit
+
+    def late(self: Transaction, *args: object, **kwargs: object) -> int:
+        monkeypatch.setattr(Transaction, "commit", commit)
+        act(store)
+        return commit(self, *args, **kwargs)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Transaction, "commit", late)
+    if passes:
+        assert set_properties(store, {"team": "b"}) == 2
+        assert rows_of(store) == [1, 1, 2, 2, 3, 3]
+    else:
+        with pytest.raises((MetadataChangedException, DeltaError)) as caught:
+            set_properties(store, {"team": "b"})
+        assert caught.value.error_class in ("DELTA_METADATA_CHANGED", "DELTA_PROTOCOL_CHANGED")
+        assert "team" not in Snapshot.load(store).metadata.configuration

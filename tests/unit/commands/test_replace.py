@@ -1,0 +1,111 @@
+"""Tables built from a definition: created, taken as they are, replaced."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from delta_py import DeltaTable, write_delta
+from delta_py.commands.create import TableDefinition, define_table
+from delta_py.commands.replace import MODES, build_table
+from delta_py.errors import DeltaError
+from delta_py.protocol.schema import LONG, STRING, StructField, StructType
+from delta_py.snapshot import Snapshot
+from delta_py.storage.store import open_store
+
+SCHEMA = StructType((StructField("id", LONG), StructField("name", STRING)))
+ROWS = pa.table({"id": pa.array([1], pa.int64()), "name": ["a"]})
+
+
+def defined(**options: object) -> TableDefinition:
+    return define_table(SCHEMA, **options)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_build_table_where_there_is_none(tmp_path: Path, mode: str) -> None:
+    store = open_store(str(tmp_path / "t"))
+    if mode == "replace":
+        with pytest.raises(DeltaError) as caught:
+            build_table(store, mode, defined())
+        assert caught.value.error_class == "DELTA_CANNOT_REPLACE_MISSING_TABLE"
+        assert not (tmp_path / "t").exists()
+        return
+    assert build_table(store, mode, defined(description="d", configuration={"team": "b"}, partition_by=["name"])) == 0
+    table = DeltaTable(store.root)
+    assert (table.metadata.description, dict(table.metadata.configuration)) == ("d", {"team": "b"})
+    row = table.history().to_pylist()[0]
+    assert (row["operation"], dict(row["operationParameters"])["partitionBy"]) == ("CREATE TABLE", '["name"]')
+    write_delta(store.root, ROWS, mode="append")
+    assert table.version == 0 and DeltaTable(store.root).to_arrow().num_rows == 1
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_build_table_where_there_is_one(tmp_path: Path, mode: str) -> None:
+    write_delta(str(tmp_path), ROWS, configuration={"delta.enableDeletionVectors": "true", "old": "1"})
+    store, before = open_store(str(tmp_path)), DeltaTable(str(tmp_path))
+    other = define_table(StructType((StructField("x", LONG),)), configuration={"new": "2"})
+    if mode == "create":
+        with pytest.raises(DeltaError, match="already exists") as caught:
+            build_table(store, mode, other)
+        assert caught.value.error_class == "DELTA_TABLE_ALREADY_EXISTS"
+    build = mode if mode != "create" else "createIfNotExists"
+    version = build_table(store, build, other)
+    table = DeltaTable(str(tmp_path))
+    if build == "createIfNotExists":
+        assert (version, table.to_arrow().num_rows) == (0, 1)
+        return
+    assert (version, table.to_arrow().num_rows, table.schema().names) == (1, 0, ["x"])
+    assert (table.metadata.id, dict(table.metadata.configuration)) == (before.metadata.id, {"new": "2"})
+    assert "deletionVectors" in table.snapshot.config.features, "what readers of old versions need stays"
+    assert table.history(1)["operation"].to_pylist() == ["REPLACE TABLE" if mode == "replace" else "CREATE OR REPLACE TABLE"]
+    assert DeltaTable(str(tmp_path), version=0).to_arrow().num_rows == 1
+
+
+def test_build_table_replaced_columns_get_ids_that_none_had(tmp_path: Path) -> None:
+    store = open_store(str(tmp_path))
+    mapped = {"delta.columnMapping.mode": "name"}
+    build_table(store, "create", defined(configuration=mapped, cluster_by=["id"]))
+    write_delta(store.root, ROWS, mode="append")
+    build_table(store, "replace", defined(configuration=mapped, cluster_by=["name"]))
+    snapshot = Snapshot.load(store)
+    assert [f.metadata["delta.columnMapping.id"] for f in snapshot.schema.fields] == [3, 4]
+    assert snapshot.metadata.configuration["delta.columnMapping.maxColumnId"] == "4"
+    physical = snapshot.schema.fields[1].metadata["delta.columnMapping.physicalName"]
+    assert str(physical) in snapshot.domain_metadata()["delta.clustering"].configuration
+    write_delta(store.root, ROWS, mode="append")
+    assert DeltaTable(store.root).to_arrow().to_pylist() == [{"id": 1, "name": "a"}]
+    build_table(store, "replace", defined())
+    assert "delta.clustering" not in Snapshot.load(store).domain_metadata()
+
+
+def test_build_table_joins_a_table_that_is_alike(tmp_path: Path) -> None:
+    write_delta(str(tmp_path), ROWS, partition_by=["name"], configuration={"team": "b"})
+    store = open_store(str(tmp_path))
+    assert build_table(store, "create", None, join=True) == 0
+    assert build_table(store, "create", defined(partition_by=["name"], configuration={"team": "b"}), join=True) == 0
+    different = {
+        "DELTA_CREATE_TABLE_SCHEME_MISMATCH": define_table(
+            StructType((StructField("x", LONG), *SCHEMA.fields)), partition_by=["x"]
+        ),
+        "DELTA_CREATE_TABLE_WITH_DIFFERENT_PARTITIONING": defined(),
+        "DELTA_CREATE_TABLE_WITH_DIFFERENT_PROPERTY": defined(partition_by=["name"], configuration={"team": "c"}),
+    }
+    for condition, definition in different.items():
+        with pytest.raises(DeltaError) as caught:
+            build_table(store, "create", definition, join=True)
+        assert caught.value.error_class == condition
+    assert Snapshot.load(store).version == 0
+
+
+def test_build_table_refuses_other_files_and_no_columns(tmp_path: Path) -> None:
+    (tmp_path / "x.txt").write_text("x")
+    for definition, condition in ((defined(), "DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION"), (None, "DELTA_SCHEMA_NOT_PROVIDED")):
+        with pytest.raises(DeltaError) as caught:
+            build_table(open_store(str(tmp_path)), "create", definition)
+        assert caught.value.error_class == condition
+    assert not (tmp_path / "_delta_log").exists()
+    with pytest.raises(DeltaError, match="DELTA_UNSUPPORTED_FEATURES_FOR_WRITE"):
+        generated = StructField("g", LONG, True, {"delta.generationExpression": "hash(id)"})
+        build_table(open_store(str(tmp_path / "g")), "create", define_table(StructType((*SCHEMA.fields, generated))))
