@@ -324,7 +324,7 @@ def settle(commit: PreparedCommit, winners: list[WinningCommit]) -> PreparedComm
     for file in later.shared:
         ours = None if file.ours is None else rows_of(file.ours.deletion_vector)
         rows = merged_rows(later, file, rows_of(file.before), rows_of(file.theirs.deletion_vector), ours)
-        if ours is not None:
+        if file.ours is not None:
             vectors[file.path] = None if len(rows) == num_records(file.ours) else inline_descriptor(rows)
     return later.with_vectors(vectors)
 
