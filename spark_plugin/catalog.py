@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 from pyspark.errors import PySparkException
 
-from delta_py.errors import InvalidOptionError, UnsupportedOperationError
+from delta_py.errors import InvalidOptionError, TableAlreadyExistsError, UnsupportedOperationError
 from spark_plugin.convert import metadata_value, without_metadata
 from spark_plugin.read_options import CATALOG_KEY, local_path
 from spark_plugin.settings import is_connect
@@ -108,6 +108,33 @@ def _options(text: str) -> dict[str, str]:
     """`[a=1, b=2]` -> the options."""
     pairs = (piece.partition("=") for piece in text.strip("[]").split(", ") if piece)
     return {key: value for key, _, value in pairs if key.lower() not in _OF_HIVE}
+
+
+def path_in_name(name: str) -> str | None:
+    """The path in delta.`/path` or pydelta.`/path`; None for a name of the catalog."""
+    try:
+        parts = _parts(name)
+    except InvalidOptionError:  # whoever looks the name up says what is wrong with it
+        return None
+    by_path = len(parts) == 2 and parts[0].lower() in ("delta", FORMAT) and ("/" in parts[1] or urlsplit(parts[1]).scheme)
+    return parts[1] if by_path else None
+
+
+def full_name(spark: Any, name: str) -> str:
+    """The name with its catalog and database."""
+    namespace, table = _namespace_and_table(spark, name)
+    return ".".join([*(namespace or [_SESSION_CATALOG, spark.catalog.currentDatabase()]), table])
+
+
+def left_behind(name: str, path: str) -> TableAlreadyExistsError:
+    """What to raise when a table lies where one was to be created for a new name."""
+    return TableAlreadyExistsError(
+        f"{name} is not in the catalog, but at {path}, where it would be created, there is a table: dropping a name leaves the "
+        f"data. Nothing was written. Use mode overwrite or createOrReplace to replace its rows, or CREATE TABLE {name} USING "
+        f"{FORMAT} LOCATION '{path}' to enter it again.",
+        error_class="DELTA_PATH_EXISTS",
+        path=path,
+    )
 
 
 def new_table_path(spark: Any, name: str, asked: str | None) -> str:

@@ -49,7 +49,7 @@ def create(save: Save, name: str) -> None:
         try:
             replace(save, mode="error").to(path)
         except TableAlreadyExistsError as error:
-            raise _left_behind(name, path) from error
+            raise catalog.left_behind(name, path) from error
     catalog.enter(spark, name, path)
 
 
@@ -81,16 +81,6 @@ def _taken(name: str, entry: Entry) -> TableAlreadyExistsError:
         error_class="DELTA_TABLE_ALREADY_EXISTS",
         sql_state="42P07",
         table=name,
-    )
-
-
-def _left_behind(name: str, path: str) -> TableAlreadyExistsError:
-    return TableAlreadyExistsError(
-        f"{name} is not in the catalog, but at {path}, where it would be created, there is a table: dropping a name leaves the "
-        f"data. Nothing was written. Use mode overwrite to replace its rows, or CREATE TABLE {name} USING pydelta LOCATION "
-        f"'{path}' to enter it again.",
-        error_class="DELTA_PATH_EXISTS",
-        path=path,
     )
 
 

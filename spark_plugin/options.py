@@ -25,6 +25,8 @@ PARTITION_BY = "pydelta.partitionBy"
 CLUSTER_BY = "pydelta.clusterBy"
 # In SESSION: the settings by which options of a write can be given for a whole session.
 CONFS = "confs"
+COMMAND = "pydelta.command"
+TASKS = "pydelta.tasks"
 
 # Options and the session settings that stand in for them. Where the reference has a setting, it is the reference's.
 WRITE_CONFS: Mapping[str, str] = {

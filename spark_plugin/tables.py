@@ -1,41 +1,78 @@
 """DeltaTable: names, arguments and results of delta.tables.
 
-What it asks about a table goes through the data source, so that it works wherever `spark.read` does: over Spark Connect
-the table is on the server's side.
+What it asks about a table goes through the data source, and what it changes through run_command, so that both work
+wherever `spark.read` does: over Spark Connect the table is on the server's side.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NoReturn
 
-from spark_plugin.exceptions import TableNotFoundError, UnsupportedOperationError
+from delta_py.errors import InvalidOptionError, TableNotFoundError, UnsupportedOperationError
+from spark_plugin.arguments import as_assignments, as_condition, check_flag, check_number, check_text, check_texts
+from spark_plugin.builders import (
+    DeltaColumnBuilder,
+    DeltaOptimizeBuilder,
+    DeltaTableBuilder,
+    IdentityGenerator,
+    TableRequest,
+)
+from spark_plugin.catalog import full_name, path_in_name
+from spark_plugin.exceptions import as_spark_raises
+from spark_plugin.merge_builder import Clause, DeltaMergeBuilder
 from spark_plugin.options import SESSION, VIEW
+from spark_plugin.run_command import run_command
 from spark_plugin.session import register
 from spark_plugin.settings import read_settings
 from spark_plugin.source import FORMAT
+from spark_plugin.table_names import build_table, find_table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+__all__ = [
+    "Clause",
+    "DeltaColumnBuilder",
+    "DeltaMergeBuilder",
+    "DeltaOptimizeBuilder",
+    "DeltaTable",
+    "DeltaTableBuilder",
+    "IdentityGenerator",
+]
+
+_HADOOP_PREFIXES = ("fs.", "dfs.")
 
 
 class DeltaTable:
-    """A table, always at its newest version. Made by forPath."""
+    """A table, always at its newest version. Made by forPath, forName and the builders.
 
-    def __init__(self, spark: SparkSession, path: str, alias: str | None = None) -> None:
+    name: in Spark's catalog; None for a table that was named by its path.
+    """
+
+    def __init__(self, spark: SparkSession, path: str, alias: str | None = None, name: str | None = None) -> None:
         self._spark = spark
         self._path = path
         self._alias = alias
+        self._name = name
+
+    # ------------------------------------------------------------ finding and making tables
 
     @classmethod
-    def forPath(cls, sparkSession: SparkSession, path: str, hadoopConf: dict[str, str] | None = None) -> DeltaTable:
+    def forPath(cls, sparkSession: SparkSession, path: str, hadoopConf: Mapping[str, str] | None = None) -> DeltaTable:
         """Raises TableNotFoundError (DELTA_MISSING_DELTA_TABLE, DELTA_PATH_DOES_NOT_EXIST) when there is no table.
 
-        hadoopConf: has its place in delta.tables; storage is not reached through Hadoop here, so that it must be empty.
+        hadoopConf: settings of Hadoop's file systems (`fs.`, `dfs.`), which the local files of this version have no use for;
+        others are refused (DELTA_TABLE_FOR_PATH_UNSUPPORTED_HADOOP_CONF).
         """
-        if hadoopConf:
-            raise UnsupportedOperationError(
-                f"hadoopConf ({', '.join(hadoopConf)}) has no effect here: pydelta does not reach storage through Hadoop. "
-                "Leave it out."
+        strange = [key for key in hadoopConf or {} if not key.startswith(_HADOOP_PREFIXES)]
+        if strange:
+            raise InvalidOptionError(
+                f"hadoopConf can hold settings of file systems only, whose names begin with {' or '.join(_HADOOP_PREFIXES)}; "
+                f"{', '.join(strange)} is none.",
+                error_class="DELTA_TABLE_FOR_PATH_UNSUPPORTED_HADOOP_CONF",
+                sql_state="0AKDC",
             )
         register(sparkSession)
         table = cls(sparkSession, path)
@@ -43,13 +80,76 @@ class DeltaTable:
         return table
 
     @classmethod
+    def forName(cls, sparkSession: SparkSession, tableOrViewName: str) -> DeltaTable:
+        """A table of Spark's catalog, or delta.`/path`. Raises TableNotFoundError when there is none."""
+        register(sparkSession)
+        with as_spark_raises():
+            place = find_table(sparkSession, tableOrViewName)
+        return cls._opened(sparkSession, place.path, place.name)
+
+    @classmethod
     def isDeltaTable(cls, sparkSession: SparkSession, identifier: str) -> bool:
-        """Whether there is a table at the path."""
+        """Whether there is a table at the path, or at that of delta.`/path`."""
         try:
-            cls.forPath(sparkSession, identifier)
+            cls.forPath(sparkSession, path_in_name(identifier) or identifier)
         except TableNotFoundError:
             return False
         return True
+
+    @classmethod
+    def convertToDelta(
+        cls, sparkSession: SparkSession, identifier: str, partitionSchema: str | StructType | None = None
+    ) -> DeltaTable:
+        """Raises UnsupportedOperationError: this version cannot convert tables."""
+        check_text(identifier, "identifier")
+        _refuse("convertToDelta", "turn Parquet files into a table", "Read them with spark.read.parquet and write a new table.")
+
+    @classmethod
+    def create(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder:
+        """A builder whose execute() raises TableAlreadyExistsError when there is a table. Without a session the active one."""
+        return cls._builder(sparkSession, "create")
+
+    @classmethod
+    def createIfNotExists(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder:
+        """A builder whose execute() takes a table that is there as it is."""
+        return cls._builder(sparkSession, "createIfNotExists")
+
+    @classmethod
+    def replace(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder:
+        """A builder whose execute() takes out all rows and gives the table the new columns; there must be a table."""
+        return cls._builder(sparkSession, "replace")
+
+    @classmethod
+    def createOrReplace(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder:
+        """A builder whose execute() creates the table, or replaces it as `replace`."""
+        return cls._builder(sparkSession, "createOrReplace")
+
+    @classmethod
+    def columnBuilder(cls, sparkSession: SparkSession, colName: str) -> DeltaColumnBuilder:
+        """A column for addColumns([...])."""
+        register(sparkSession)
+        return DeltaColumnBuilder(sparkSession, colName)
+
+    @classmethod
+    def _builder(cls, spark: SparkSession | None, mode: str) -> DeltaTableBuilder:
+        from pyspark.sql import SparkSession
+
+        spark = SparkSession.getActiveSession() if spark is None else spark
+        assert spark is not None, "there is no active SparkSession: pass one"
+        register(spark)
+        return DeltaTableBuilder(spark, mode, cls._built)
+
+    @classmethod
+    def _built(cls, spark: SparkSession, request: TableRequest) -> DeltaTable:
+        place = build_table(spark, request)
+        return cls._opened(spark, place.path, place.name)
+
+    @classmethod
+    def _opened(cls, spark: SparkSession, path: str, name: str | None) -> DeltaTable:
+        cls.forPath(spark, path)
+        return cls(spark, path, name=name)
+
+    # ------------------------------------------------------------ what it holds
 
     def toDF(self) -> DataFrame:
         """The rows of the version that is the newest now."""
@@ -57,7 +157,7 @@ class DeltaTable:
         return frame if self._alias is None else frame.alias(self._alias)
 
     def alias(self, aliasName: str) -> DeltaTable:
-        return DeltaTable(self._spark, self._path, aliasName)
+        return DeltaTable(self._spark, self._path, aliasName, self._name)
 
     def history(self, limit: int | None = None) -> DataFrame:
         """The commits that the log still has, newest first: the columns of DESCRIBE HISTORY."""
@@ -65,9 +165,166 @@ class DeltaTable:
         return frame if limit is None else frame.limit(limit)
 
     def detail(self) -> DataFrame:
-        """One row with the columns of DESCRIBE DETAIL."""
-        return self._view("detail")
+        """One row with the columns of DESCRIBE DETAIL. name: the table's in the catalog, when it was found by its name."""
+        frame = self._view("detail")
+        if self._name is None:
+            return frame
+        from pyspark.sql import functions as F
+
+        return frame.withColumn("name", F.when(F.lit(True), F.lit(full_name(self._spark, self._name))))
 
     def _view(self, name: str) -> DataFrame:
         settings = read_settings(self._spark)
         return self._spark.read.format(FORMAT).option(VIEW, name).option(SESSION, settings).load(self._path)
+
+    # ------------------------------------------------------------ rows
+
+    def delete(self, condition: Any = None) -> None:
+        """Raises UnsupportedOperationError: this version has no DELETE."""
+        as_condition(condition)
+        _refuse("delete", "DELETE", "Overwrite with replaceWhere.")
+
+    def update(self, condition: Any = None, set: Any = None) -> None:
+        """Raises UnsupportedOperationError: this version has no UPDATE."""
+        as_assignments(set, "'set'")
+        as_condition(condition)
+        _refuse("update", "UPDATE", "Overwrite with replaceWhere.")
+
+    def merge(self, source: DataFrame, condition: Any) -> DeltaMergeBuilder:
+        """source: rows to merge in. condition: Column or SQL text, which source rows match which of the table's.
+
+        Raises ValueError for None, TypeError for other types.
+        """
+        from pyspark.sql import DataFrame
+
+        if source is None:
+            raise ValueError("'source' in merge cannot be None")
+        if not isinstance(source, DataFrame):
+            raise TypeError("Type of 'source' in merge must be DataFrame.")
+        matches = as_condition(condition)
+        if matches is None:
+            raise ValueError("'condition' in merge cannot be None")
+        return DeltaMergeBuilder(self._spark, self._path, self._alias, source, matches)
+
+    # ------------------------------------------------------------ what the table is
+
+    def setProperties(self, properties: Mapping[str, str]) -> None:
+        """Set table properties, Delta's and others. A property brings the table feature along that it needs.
+
+        Raises InvalidOptionError for a name or value that cannot be; UnsupportedOperationError and
+        UnsupportedTableFeatureError for what this table cannot get.
+        """
+        check_texts(properties, "properties")
+        run_command(self._spark, self._path, "setProperties", {"properties": dict(properties)})
+
+    def unsetProperties(self, names: Sequence[str], ifExists: bool = False) -> None:
+        """Take properties back. Raises InvalidOptionError for one that the table does not have, unless ifExists."""
+        check_flag(ifExists, "ifExists")
+        for name in names:
+            check_text(name, "Each name of a property")
+        run_command(self._spark, self._path, "unsetProperties", {"names": list(names), "if_exists": ifExists})
+
+    def upgradeTableProtocol(self, readerVersion: int, writerVersion: int) -> None:
+        """Raise the protocol's versions. Raises InvalidOptionError (DELTA_INVALID_PROTOCOL_DOWNGRADE) for lower ones."""
+        check_number(readerVersion, "The readerVersion", "an integer")
+        check_number(writerVersion, "The writerVersion", "an integer")
+        versions = {"reader_version": readerVersion, "writer_version": writerVersion}
+        run_command(self._spark, self._path, "upgradeProtocol", versions)
+
+    def addFeatureSupport(self, featureName: str) -> None:
+        """Let the table support a feature, and those that it needs. Raises InvalidOptionError for a name that is none."""
+        check_text(featureName, "featureName")
+        run_command(self._spark, self._path, "addFeature", {"name": featureName})
+
+    def dropFeatureSupport(self, featureName: str, truncateHistory: bool | None = None) -> None:
+        """Raises UnsupportedOperationError: this version cannot drop features."""
+        check_text(featureName, "featureName")
+        if truncateHistory is not None:
+            check_flag(truncateHistory, "truncateHistory")
+        _refuse("dropFeatureSupport", "drop table features", "Drop it with the engine that added it.")
+
+    # ------------------------------------------------------------ upkeep
+
+    def optimize(self) -> DeltaOptimizeBuilder:
+        return DeltaOptimizeBuilder(self._spark, self._path)
+
+    def vacuum(self, retentionHours: float | None = None) -> DataFrame:
+        """Raises UnsupportedOperationError: this version has no VACUUM."""
+        if retentionHours is not None:
+            float(retentionHours)
+        _refuse("vacuum", "VACUUM", "Run it with another engine.")
+
+    def generate(self, mode: str) -> None:
+        """Raises InvalidOptionError (DELTA_UNSUPPORTED_GENERATE_MODE) for anything but symlink_format_manifest, and
+        UnsupportedOperationError for that: this version writes no manifests."""
+        check_text(mode, "mode")
+        if mode.lower() != "symlink_format_manifest":
+            with as_spark_raises():
+                raise InvalidOptionError(
+                    f"There is no mode {mode!r} to generate; the only one is symlink_format_manifest.",
+                    error_class="DELTA_UNSUPPORTED_GENERATE_MODE",
+                    sql_state="42809",
+                )
+        _refuse("generate", "write symlink manifests", "Generate them with another engine.")
+
+    def restoreToVersion(self, version: int) -> DataFrame:
+        """Raises UnsupportedOperationError: this version has no RESTORE."""
+        check_number(version, "version")
+        _refuse("restoreToVersion", "RESTORE", "Read the version with versionAsOf, and overwrite the table with its rows.")
+
+    def restoreToTimestamp(self, timestamp: str) -> DataFrame:
+        """Raises UnsupportedOperationError: this version has no RESTORE."""
+        check_text(timestamp, "timestamp")
+        _refuse("restoreToTimestamp", "RESTORE", "Read the version with timestampAsOf, and overwrite the table with its rows.")
+
+    def clone(
+        self, target: str, isShallow: bool = False, replace: bool = False, properties: Mapping[str, str] | None = None
+    ) -> DeltaTable:
+        """Raises UnsupportedOperationError: this version cannot clone tables."""
+        _check_clone(target, isShallow, replace, properties)
+        _refuse("clone", "clone tables", _COPY)
+
+    def cloneAtVersion(
+        self,
+        version: int,
+        target: str,
+        isShallow: bool = False,
+        replace: bool = False,
+        properties: Mapping[str, str] | None = None,
+    ) -> DeltaTable:
+        """As clone."""
+        check_number(version, "version")
+        _check_clone(target, isShallow, replace, properties)
+        _refuse("cloneAtVersion", "clone tables", _COPY)
+
+    def cloneAtTimestamp(
+        self,
+        timestamp: str,
+        target: str,
+        isShallow: bool = False,
+        replace: bool = False,
+        properties: Mapping[str, str] | None = None,
+    ) -> DeltaTable:
+        """As clone."""
+        check_text(timestamp, "timestamp")
+        _check_clone(target, isShallow, replace, properties)
+        _refuse("cloneAtTimestamp", "clone tables", _COPY)
+
+
+_COPY = "Read the table and write its rows to a new one."
+
+
+def _check_clone(target: Any, is_shallow: Any, replace: Any, properties: Any) -> None:
+    check_text(target, "target")
+    check_flag(is_shallow, "isShallow")
+    check_flag(replace, "replace")
+    if properties is not None:
+        check_texts(properties, "properties")
+
+
+def _refuse(method: str, what: str, instead: str) -> NoReturn:
+    with as_spark_raises():
+        raise UnsupportedOperationError(
+            f"{method}(): this version of pydelta cannot {what}. Nothing was changed. {instead}", operation=method
+        )
+    raise AssertionError("unreachable")

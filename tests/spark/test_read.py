@@ -361,8 +361,9 @@ def test_delta_table_knows_a_table_from_a_directory(spark: SparkSession, table: 
     assert not DeltaTable.isDeltaTable(spark, str(tmp_path / "plain"))
     with pytest.raises(TableNotFoundError):
         DeltaTable.forPath(spark, str(tmp_path / "plain"))
-    with pytest.raises(UnsupportedOperationError, match="hadoopConf"):
-        DeltaTable.forPath(spark, table, {"fs.x": "y"})
+    assert DeltaTable.forPath(spark, table, {"fs.x": "y", "dfs.z": "1"}).toDF().count() == 30
+    with pytest.raises(InvalidOptionError, match="hadoopConf"):
+        DeltaTable.forPath(spark, table, {"user.name": "y"})
 
 
 def test_delta_table_rows_are_those_of_the_newest_version(spark: SparkSession, table: str) -> None:

@@ -1,0 +1,80 @@
+"""Checks of what callers of delta.tables pass: wrong types are a TypeError or ValueError before anything is looked at.
+
+Which of the two it is, and how the texts begin, is what code written against the reference expects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NoReturn
+
+from pyspark.sql import Column
+
+
+def check_text(value: Any, name: str) -> None:
+    if not isinstance(value, str):
+        raise ValueError(f"{name} needs to be a string but got '{type(value)}'.")
+
+
+def check_flag(value: Any, name: str) -> None:
+    if not isinstance(value, bool):
+        raise ValueError(f"{name} needs to be a boolean but got '{type(value)}'.")
+
+
+def check_number(value: Any, name: str, article: str = "an int") -> None:
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise ValueError(f"{name} needs to be {article} but got '{type(value)}'.")
+
+
+def check_texts(value: Any, name: str) -> None:
+    """Raises for anything but a dict of text to text."""
+    if not isinstance(value, dict):
+        raise ValueError(f"{name} needs to be a dict but got '{type(value)}'.")
+    for key, item in value.items():
+        check_text(key, f"The key {key!r} of {name}")
+        check_text(item, f"The value {item!r} of {name}")
+
+
+def wrong_type(message: str, found: Iterable[Any]) -> NoReturn:
+    raise TypeError(message + "".join(f" Found {item!r} of type {type(item)}." for item in found))
+
+
+def as_condition(condition: Any, name: str = "'condition'") -> Column | None:
+    """A condition as a Column; None for none. SQL text is parsed, so that wrong SQL is an error here."""
+    from pyspark.sql import functions as F
+
+    if condition is None or isinstance(condition, Column):
+        return condition
+    if not isinstance(condition, str):
+        raise TypeError(f"{name} must be a Spark SQL Column or a string (an expression in SQL), found to be of {type(condition)}")
+    return F.expr(condition)
+
+
+def as_assignments(given: Any, name: str) -> dict[str, Column]:
+    """Column names and their new values. name: of the argument, for messages."""
+    if given is None:
+        raise ValueError(f"{name} cannot be None")
+    if not isinstance(given, dict):
+        raise TypeError(f"{name} must be a dict, found to be {type(given)}")
+    assignments = {}
+    for column, value in given.items():
+        if not isinstance(column, str):
+            raise TypeError(f"Keys of dict in {name} must contain only strings with column names, found {column!r}")
+        if value is None or not isinstance(value, str | Column):
+            raise TypeError(
+                f"Values of dict in {name} must contain only Spark SQL Columns or strings (expressions in SQL), found {value!r} "
+                f"of {type(value)}"
+            )
+        made = as_condition(value)
+        assert made is not None
+        assignments[column] = made
+    return assignments
+
+
+def names_of(columns: tuple[Any, ...], what: str) -> list[str]:
+    """Names that were passed one by one, or as one list or tuple."""
+    given = columns[0] if len(columns) == 1 and isinstance(columns[0], list | tuple) else columns
+    for name in given:
+        if not isinstance(name, str):
+            wrong_type(f"{what} must be str.", [name])
+    return list(given)

@@ -1,0 +1,24 @@
+"""How a command reaches its table: in a classic session at once, over Spark Connect by way of the server's writer."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from spark_plugin.commands import carry_out
+from spark_plugin.exceptions import as_spark_raises
+from spark_plugin.options import COMMAND
+from spark_plugin.settings import is_connect
+from spark_plugin.source import FORMAT
+
+
+def run_command(spark: Any, path: str, name: str, arguments: Mapping[str, Any]) -> Any:
+    """Carry out a command (commands.py) on the table at a path. Over Spark Connect nothing comes back."""
+    if not is_connect(spark):
+        with as_spark_raises():
+            return carry_out(path, name, arguments)
+    text = json.dumps({"name": name, "arguments": arguments})
+    writer = spark.createDataFrame([], "nothing int").write.format(FORMAT).mode("append").option(COMMAND, text)
+    type(writer).save.__wrapped__(writer, path)
+    return None

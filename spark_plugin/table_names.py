@@ -1,0 +1,127 @@
+"""Tables as callers of delta.tables name them: by path, by a name of Spark's catalog, or as delta.`/path`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from delta_py.errors import InvalidOptionError, TableAlreadyExistsError, TableNotFoundError
+from spark_plugin import catalog
+from spark_plugin.builders import TableRequest
+from spark_plugin.catalog import Entry
+from spark_plugin.read_options import local_path
+from spark_plugin.run_command import run_command
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a table is. name: in the catalog; None for a table that was named by its path."""
+
+    path: str
+    name: str | None = None
+
+
+def find_table(spark: Any, name: str) -> Place:
+    """The table behind a name. Raises TableNotFoundError (DELTA_TABLE_NOT_FOUND; DELTA_MISSING_DELTA_TABLE for a name of
+    something else), UnsupportedOperationError for a name that stands for an older version."""
+    path = catalog.path_in_name(name)
+    if path is not None:
+        return Place(path)
+    entry = catalog.find(spark, name)
+    if entry is None:
+        raise TableNotFoundError(
+            f"The table {name} cannot be found in the catalog. Create it, or name its path with forPath.",
+            error_class="DELTA_TABLE_NOT_FOUND",
+            sql_state="42P01",
+            table=name,
+        )
+    if not entry.is_ours:
+        kind = f"a table of format {entry.provider}" if entry.provider else "a view"
+        raise TableNotFoundError(f"{name} is not a Delta table of pydelta: it is {kind}.", table=name)
+    return Place(entry.writable_path(), name)
+
+
+# ---------------------------------------------------------------- create and replace
+
+
+def build_table(spark: Any, request: TableRequest) -> Place:
+    """Make the table that a DeltaTableBuilder was told of, and enter its name.
+
+    The table comes first: should entering the name fail, it is whole, and CREATE TABLE ... LOCATION enters it.
+    """
+    request = _with_path(request)
+    if request.name is None:
+        assert request.location is not None
+        _run(spark, request, request.location, join=False)
+        return Place(request.location)
+    entry = catalog.find(spark, request.name)
+    return _build_new(spark, request, request.name) if entry is None else _build_over(spark, request, entry)
+
+
+def _with_path(request: TableRequest) -> TableRequest:
+    """A name that is a path becomes the location."""
+    path = None if request.name is None else catalog.path_in_name(request.name)
+    if path is not None and request.location is not None and local_path(request.location) != local_path(path):
+        raise InvalidOptionError(
+            f"The table was named by the path {path}, and its location is {request.location}. Leave one of them out.",
+            error_class="DELTA_CREATE_TABLE_IDENTIFIER_LOCATION_MISMATCH",
+            sql_state="0AKDC",
+        )
+    if path is not None:
+        return replace(request, name=None, location=path)
+    if request.name is None and request.location is None:
+        raise InvalidOptionError(
+            "The table has neither a name nor a location. Give it one with tableName(...) or location(...).",
+            error_class="DELTA_CREATE_TABLE_MISSING_TABLE_NAME_OR_LOCATION",
+            sql_state="42601",
+        )
+    return request
+
+
+def _build_new(spark: Any, request: TableRequest, name: str) -> Place:
+    if request.mode == "replace":
+        raise TableNotFoundError(
+            f"The table {name} cannot be replaced: it cannot be found in the catalog. Create it with create() or "
+            "createOrReplace().",
+            error_class="DELTA_CANNOT_REPLACE_MISSING_TABLE",
+            sql_state="42P01",
+            table=name,
+        )
+    path = catalog.new_table_path(spark, name, request.location)
+    # A table may be at a location that was named, and the name is entered for it. In the database's own directory it is
+    # what a dropped name left behind, which only createOrReplace takes over.
+    mode = "create" if request.mode == "createIfNotExists" else request.mode
+    try:
+        _run(spark, replace(request, mode=mode), path, join=request.location is not None)
+    except TableAlreadyExistsError as error:
+        raise catalog.left_behind(name, path) from error
+    catalog.enter(spark, name, path)
+    return Place(path, name)
+
+
+def _build_over(spark: Any, request: TableRequest, entry: Entry) -> Place:
+    if request.mode == "create":
+        raise TableAlreadyExistsError(
+            f"The table {entry.name} already exists in the catalog{'' if entry.path is None else f' (at {entry.path})'}; "
+            "nothing was changed. Use createIfNotExists, createOrReplace, or another name.",
+            error_class="DELTA_TABLE_ALREADY_EXISTS",
+            sql_state="42P07",
+            table=entry.name,
+        )
+    if request.mode == "createIfNotExists":
+        return find_table(spark, entry.name)
+    path = entry.writable_path()
+    if request.location is not None and catalog.new_table_path(spark, entry.name, local_path(request.location)) != path:
+        raise InvalidOptionError(
+            f"Table {entry.name} is at {path} and not at {request.location}; nothing was changed. Leave the location out.",
+            error_class="DELTA_TABLE_LOCATION_MISMATCH",
+            sql_state="42613",
+            table=entry.name,
+        )
+    _run(spark, request, path, join=False)
+    catalog.refresh(spark, entry)
+    return Place(path, entry.name)
+
+
+def _run(spark: Any, request: TableRequest, path: str, *, join: bool) -> None:
+    run_command(spark, path, "buildTable", {**request.arguments(), "join": join})
