@@ -32,17 +32,8 @@ from spark_plugin.convert import (
     without_metadata,
 )
 from spark_plugin.options import COMMAND, SessionSettings, has_path, single_path
-from spark_plugin.pinned import Pinned, PinnedTable, PinnedView, pin
-from spark_plugin.pruning import (
-    answer_text,
-    explain_text,
-    is_only_question,
-    limited,
-    log_question,
-    pushed_limit,
-    pushed_predicate,
-    strip_marker,
-)
+from spark_plugin.pinned import Pinned, PinnedView, pin
+from spark_plugin.pruning import explain_text, limited, pushed_predicate, strip_marker
 from spark_plugin.read_options import CATALOG_KEY, catalog_entry, read_options, with_catalog_entry
 from spark_plugin.write_options import write_options
 
@@ -92,6 +83,10 @@ class DeltaSource(DataSource):
         return limited(DeltaReader(scan, columns, pinned.options.session), schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        if COMMAND in self.options:
+            from spark_plugin.commands import CommandWriter
+
+            return CommandWriter(single_path(self.options), self.options[COMMAND])
         from spark_plugin.writer import DeltaWriter  # every worker process that reads would pay for it
 
         # A catalog entry in the fields' metadata is of the table that the rows come from, not of the one they go to. That
@@ -110,10 +105,6 @@ class DeltaSource(DataSource):
 
     def _pin(self) -> Pinned:
         if self._pinned is None:
-        if COMMAND in self.options:
-            from spark_plugin.commands import CommandWriter
-
-            return CommandWriter(single_path(self.options), self.options[COMMAND])
             self._pinned = pin(read_options(self.options))
         return self._pinned
 
