@@ -63,6 +63,7 @@ _FILES_KEPT = 200_000
 _IDLE_COMMITS = 100
 # Commits read ahead to tell how far a stream lags behind.
 _LAG_COMMITS = 1_000
+_PLACE = "place"
 _FEED_PROPERTIES = ("delta.enableChangeDataFeed", "delta.enableChangeDataCapture")
 
 
@@ -221,13 +222,12 @@ class StreamSource:
         skipped = commit.removed is not None and self._options.rules.skip_change_commits
         return commit.files.slice(0, 0) if skipped else commit.files
 
-    def kept(self, files: pa.RecordBatch) -> pa.BooleanArray:
-        """Which files are to be read: by the predicate and the pattern of paths that are left out."""
+    def kept(self, files: pa.RecordBatch) -> pa.RecordBatch:
+        """The files that are to be read: by the predicate and the pattern of paths that are left out."""
+        if self._options.exclude is not None:
+            files = files.filter(pc.invert(pc.match_substring_regex(files["path"], self._options.exclude)))
         stats = parse_stats(files["stats"], self._pruner.stats_leaves) if self._with_stats else None
-        keep = self._pruner.keep(files, stats)
-        if self._options.exclude is None:
-            return keep
-        return pc.and_not(keep, pc.match_substring_regex(files["path"], self._options.exclude))
+        return self._pruner.prune(files, stats)
 
     # ------------------------------------------------------------ planning
 
@@ -441,16 +441,16 @@ class _TableFiles:
 
     def places(self, first: int) -> Iterator[tuple[Any, Any]]:
         for batch in self.files.slice(first).to_batches(max_chunksize=_FILES_AT_ONCE):
-            keep = self.source.kept(batch).to_numpy(zero_copy_only=False)
-            chosen = np.flatnonzero(keep)
-            yield chosen + first, batch["size"].to_numpy()[chosen]
+            places = pa.array(np.arange(first, first + batch.num_rows))
+            chosen = self.source.kept(batch.append_column(_PLACE, places))
+            yield chosen[_PLACE].to_numpy(), chosen["size"].to_numpy()
             first += batch.num_rows
 
     def batches(self, first: int, stop: int | None) -> Iterator[pa.RecordBatch]:
         """The files to read from the place `first` up to `stop`, not included."""
         length = None if stop is None else max(0, stop - first)
         for batch in self.files.slice(first, length).to_batches(max_chunksize=_FILES_AT_ONCE):
-            chosen = batch.filter(self.source.kept(batch))
+            chosen = self.source.kept(batch)
             if chosen.num_rows:
                 yield chosen
 
