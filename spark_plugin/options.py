@@ -21,12 +21,13 @@ from delta_py.errors import InvalidOptionError
 SESSION = "pydelta.session"
 VIEW = "pydelta.view"
 MODE = "pydelta.mode"
+STREAM = "pydelta.stream"
 PARTITION_BY = "pydelta.partitionBy"
 CLUSTER_BY = "pydelta.clusterBy"
-# In SESSION: the settings by which options of a write can be given for a whole session.
-CONFS = "confs"
 COMMAND = "pydelta.command"
 TASKS = "pydelta.tasks"
+# In SESSION: the settings by which options of a write can be given for a whole session.
+CONFS = "confs"
 
 # Options and the session settings that stand in for them. Where the reference has a setting, it is the reference's.
 WRITE_CONFS: Mapping[str, str] = {
@@ -101,7 +102,7 @@ def known(options: Mapping[str, str], names: tuple[str, ...], verb: str) -> dict
 
 
 def _unknown(key: str, names: tuple[str, ...], verb: str) -> InvalidOptionError:
-    public = [name for name in names if name not in (SESSION, VIEW, MODE, PARTITION_BY, CLUSTER_BY, "paths")]
+    public = [name for name in names if name not in (SESSION, VIEW, STREAM, MODE, PARTITION_BY, CLUSTER_BY, TASKS, "paths")]
     near = difflib.get_close_matches(key.lower(), [name.lower() for name in public], n=1, cutoff=0.0)
     nearest = next(name for name in public if name.lower() == near[0])
     return InvalidOptionError(

@@ -2,9 +2,11 @@
 
 Spark's analyzer takes only `append` and `overwrite` for a Python data source: it refuses its own default mode, `ignore`,
 `partitionBy` and `clusterBy` before Python is asked. It tells a source neither a catalog table's path nor the session's
-settings. So `install` wraps some methods of DataFrameReader, DataFrameWriter and DataFrameWriterV2, classic and Connect.
+settings. So `install` wraps some methods of DataFrameReader, DataFrameWriter, DataFrameWriterV2, DataStreamReader and
+DataStreamWriter, classic and Connect.
 The wrappers note what is called and then call Spark's own; only what ends a read or a write of our format goes another
-way: `load` adds the session's settings, `save` and its kin become a `Save` (saving.py). Other formats see no difference.
+way: `load` adds the session's settings, `save` and its kin become a `Save` (saving.py), `start` and `toTable` a
+`StreamSave` (streaming_start.py). Other formats see no difference.
 """
 
 from __future__ import annotations
@@ -17,10 +19,11 @@ from typing import Any
 from delta_py.errors import InvalidOptionError, UnsupportedOperationError
 from spark_plugin import catalog, named_tables
 from spark_plugin.exceptions import as_spark_raises
-from spark_plugin.options import SESSION
+from spark_plugin.options import SESSION, STREAM
 from spark_plugin.saving import Save
 from spark_plugin.settings import active, is_connect, read_settings
 from spark_plugin.source import FORMAT
+from spark_plugin.streaming_start import StreamSave
 
 _CALLS = "_pydelta_calls"
 
@@ -47,16 +50,22 @@ class _Calls:
 def install(*, connect: bool) -> None:
     """Wrap the methods, once in a process."""
     from pyspark.sql.readwriter import DataFrameReader, DataFrameWriter, DataFrameWriterV2
+    from pyspark.sql.streaming.readwriter import DataStreamReader, DataStreamWriter
 
     _install_reader(DataFrameReader)
     _install_writer(DataFrameWriter)
     _install_table_writer(DataFrameWriterV2)
+    _install_stream_reader(DataStreamReader)
+    _install_stream_writer(DataStreamWriter)
     if connect:
         from pyspark.sql.connect import readwriter
+        from pyspark.sql.connect.streaming import readwriter as streams
 
         _install_reader(readwriter.DataFrameReader)
         _install_writer(readwriter.DataFrameWriter)
         _install_table_writer(readwriter.DataFrameWriterV2)
+        _install_stream_reader(streams.DataStreamReader)
+        _install_stream_writer(streams.DataStreamWriter)
 
 
 def _install_reader(cls: type[Any]) -> None:
@@ -136,11 +145,21 @@ def _is_ours(spark: Any, name: str | None) -> bool:
 
 
 def _load(original: _Method) -> _Method:
+    return _loading(original, is_stream=False)
+
+
+def _load_stream(original: _Method) -> _Method:
+    return _loading(original, is_stream=True)
+
+
+def _loading(original: _Method, *, is_stream: bool) -> _Method:
     def load(self: Any, path: Any = None, format: str | None = None, schema: Any = None, **options: Any) -> Any:
         spark = getattr(self, "_spark", None) or self._client
         if not _is_ours(spark, format or _calls(self).format):
             return original(self, path, format, schema, **options)
         options.setdefault(SESSION, read_settings(spark))
+        if is_stream:
+            options[STREAM] = "true"
         with active(spark):
             return original(self, path, format, schema, **options)
 
@@ -289,3 +308,107 @@ def _column_name(frame: Any, column: Any) -> str:
             option="partitionedBy",
         )
     return str(found)
+
+
+# ---------------------------------------------------------------- readStream, writeStream
+
+_OTHER_SINK = "a function of the user's"
+
+
+def _install_stream_reader(cls: type[Any]) -> None:
+    _wrap(cls, "format", _noting(lambda calls, source: setattr(calls, "format", source)))
+    _wrap(cls, "load", _load_stream)
+    _wrap(cls, "table", _table_stream)
+
+
+def _table_stream(original: _Method) -> _Method:
+    """Spark tells a source nothing of the table that a name stands for: it becomes a load of its path."""
+
+    def table(self: Any, tableName: str) -> Any:
+        spark = getattr(self, "_spark", None) or self._client
+        if not catalog.is_ours(spark, tableName):
+            return original(self, tableName)
+        with as_spark_raises():
+            entry = catalog.find(spark, tableName)
+            assert entry is not None, f"{tableName} was just found"
+            path = entry.writable_path()
+        return self.format(FORMAT).load(path)
+
+    return table
+
+
+def _install_stream_writer(cls: type[Any]) -> None:
+    _wrap(cls, "format", _noting(lambda calls, source: setattr(calls, "format", source)))
+    _wrap(cls, "outputMode", _noting(lambda calls, outputMode: setattr(calls, "mode", outputMode)))
+    _wrap(cls, "partitionBy", _noting(lambda calls, *cols: setattr(calls, "partition_by", _names(cols))))
+    _wrap(cls, "clusterBy", _noting(lambda calls, *cols: setattr(calls, "cluster_by", _names(cols))))
+    _wrap(cls, "queryName", _noting(lambda calls, queryName: calls.add_option("queryName", queryName)))
+    _wrap(cls, "option", _noting(_Calls.add_option))
+    _wrap(cls, "options", _noting(_note_options))
+    for name in ("foreach", "foreachBatch"):
+        _wrap(cls, name, _noting(lambda calls, *_, **__: setattr(calls, "format", _OTHER_SINK)))
+    _wrap(cls, "start", _start)
+    _wrap(cls, "toTable", _to_table)
+
+
+def _note_start(writer: Any, outputMode: str | None, partitionBy: Any, queryName: str | None, options: dict[str, Any]) -> None:
+    writer.options(**options)
+    for method, value in ((writer.outputMode, outputMode), (writer.partitionBy, partitionBy), (writer.queryName, queryName)):
+        if value is not None:
+            method(value)
+
+
+def _start(original: _Method) -> _Method:
+    def start(
+        self: Any,
+        path: str | None = None,
+        format: str | None = None,
+        outputMode: str | None = None,
+        partitionBy: Any = None,
+        queryName: str | None = None,
+        **options: Any,
+    ) -> Any:
+        if not _is_ours(_session(self), format or _calls(self).format):
+            return original(self, path, format, outputMode, partitionBy, queryName, **options)
+        _note_start(self, outputMode, partitionBy, queryName, options)
+        with as_spark_raises():
+            return _as_stream_save(self, original).start(path)
+
+    return start
+
+
+def _to_table(original: _Method) -> _Method:
+    def toTable(
+        self: Any,
+        tableName: str,
+        format: str | None = None,
+        outputMode: str | None = None,
+        partitionBy: Any = None,
+        queryName: str | None = None,
+        **options: Any,
+    ) -> Any:
+        source = format or _calls(self).format
+        spark = _session(self)
+        if not _is_ours(spark, source) and not (source is None and catalog.is_ours(spark, tableName)):
+            return original(self, tableName, format, outputMode, partitionBy, queryName, **options)
+        _note_start(self, outputMode, partitionBy, queryName, options)
+        with as_spark_raises():
+            return _as_stream_save(self, type(self).start.__wrapped__).to_table(tableName)
+
+    return toTable
+
+
+def _session(writer: Any) -> Any:
+    """The session of a DataStreamWriter."""
+    return getattr(writer, "_session", None) or writer._spark
+
+
+def _as_stream_save(writer: Any, launch: _Method) -> StreamSave:
+    calls, spark = _calls(writer), _session(writer)
+    if is_connect(spark):
+        from pyspark.sql.connect.dataframe import DataFrame
+
+        frame = DataFrame(writer._write_stream._child, spark)
+    else:
+        frame = writer._df
+    return StreamSave(writer, frame, launch, calls.mode or "append", calls.options, calls.partition_by, calls.cluster_by)

@@ -11,14 +11,22 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceWriter, InputPartition
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    DataSourceStreamWriter,
+    DataSourceWriter,
+    InputPartition,
+)
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from delta_py.errors import SchemaMismatchError, UnsupportedOperationError
+from delta_py.errors import SchemaMismatchError
+from delta_py.protocol.schema import StructType as DeltaSchema
 from delta_py.protocol.schema import to_arrow_schema as delta_arrow_schema
 from delta_py.read.reader import read_files
 from delta_py.read.scan import FileGroup, Scan
@@ -35,7 +43,12 @@ from spark_plugin.options import COMMAND, SessionSettings, has_path, single_path
 from spark_plugin.pinned import Pinned, PinnedView, pin
 from spark_plugin.pruning import explain_text, limited, pushed_predicate, strip_marker
 from spark_plugin.read_options import CATALOG_KEY, catalog_entry, read_options, with_catalog_entry
+from spark_plugin.streaming_options import is_stream_read, is_stream_write, stream_write_options
+from spark_plugin.task_batches import DeltaPartition, check_layout, partitions_of, relabelled
 from spark_plugin.write_options import write_options
+
+if TYPE_CHECKING:
+    from spark_plugin.streaming_source import PinnedStream
 
 FORMAT = "pydelta"
 
@@ -54,15 +67,16 @@ class DeltaSource(DataSource):
     def __init__(self, options: dict[str, str]) -> None:
         super().__init__(options)
         self._pinned: Pinned | None = None
-        if _CREATE_WORKER in sys.modules and has_path(options):
-            self._pin()
+        self._stream: PinnedStream | None = None
+        if _CREATE_WORKER in sys.modules and has_path(options) and not is_stream_write(options):
+            self._look()
 
     @classmethod
     def name(cls) -> str:
         return FORMAT
 
     def schema(self) -> StructType:
-        schema, entry = to_spark_schema(self._pin().schema), catalog_entry(self.options)
+        schema, entry = to_spark_schema((self._stream or self._pin()).schema), catalog_entry(self.options)
         return schema if entry is None else with_metadata(schema, CATALOG_KEY, entry)
 
     def reader(self, schema: StructType) -> DataSourceReader:
@@ -89,19 +103,25 @@ class DeltaSource(DataSource):
             return CommandWriter(single_path(self.options), self.options[COMMAND])
         from spark_plugin.writer import DeltaWriter  # every worker process that reads would pay for it
 
-        # A catalog entry in the fields' metadata is of the table that the rows come from, not of the one they go to. That
-        # rows happen to have no nulls (of a range, of a literal) makes no column NOT NULL, there as in the reference.
-        columns = from_spark_schema(without_metadata(schema, CATALOG_KEY).toNullable())
-        return DeltaWriter.open(write_options(self.options, overwrite=overwrite), columns)
+        return DeltaWriter.open(write_options(self.options, overwrite=overwrite), _written_columns(schema))
 
-    def streamReader(self, schema: StructType) -> NoReturn:
-        raise _no_streaming("read from")
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        from spark_plugin.streaming_source import make_stream_reader, pin_stream
 
-    def simpleStreamReader(self, schema: StructType) -> NoReturn:
-        raise _no_streaming("read from")
+        return make_stream_reader(self._stream or pin_stream(self.options), schema)
 
-    def streamWriter(self, schema: StructType, overwrite: bool) -> NoReturn:
-        raise _no_streaming("written to")
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
+        from spark_plugin.streaming_sink import DeltaStreamWriter
+
+        return DeltaStreamWriter.open(stream_write_options(self.options, complete=overwrite), _written_columns(schema))
+
+    def _look(self) -> None:
+        if is_stream_read(self.options):
+            from spark_plugin.streaming_source import pin_stream  # batch reads would pay for it
+
+            self._stream = pin_stream(self.options)
+        else:
+            self._pin()
 
     def _pin(self) -> Pinned:
         if self._pinned is None:
@@ -110,7 +130,14 @@ class DeltaSource(DataSource):
 
     def __getstate__(self) -> dict[str, Any]:
         """Spark pickles this object into every task too, where nobody asks it anything: then without the pinned table."""
-        return self.__dict__ if _CREATE_WORKER in sys.modules else {**self.__dict__, "_pinned": None}
+        return self.__dict__ if _CREATE_WORKER in sys.modules else {**self.__dict__, "_pinned": None, "_stream": None}
+
+
+def _written_columns(schema: StructType) -> DeltaSchema:
+    """The columns of rows that are to be written. A catalog entry in the fields' metadata is of the table that the rows come
+    from, not of the one they go to. That rows happen to have no nulls (of a range, of a literal) makes no column NOT NULL,
+    there as in the reference."""
+    return from_spark_schema(without_metadata(schema, CATALOG_KEY).toNullable())
 
 
 def _stale_entry(error: SchemaMismatchError, path: str) -> SchemaMismatchError:
@@ -123,22 +150,7 @@ def _stale_entry(error: SchemaMismatchError, path: str) -> SchemaMismatchError:
     )
 
 
-def _no_streaming(verb: str) -> UnsupportedOperationError:
-    return UnsupportedOperationError(
-        f"Tables cannot be {verb} as a stream in this version. Use spark.read and df.write in batches."
-    )
-
-
 # ---------------------------------------------------------------- reading
-
-
-class DeltaPartition(InputPartition):
-    """The files of one task. note: in the first partition, what pruning kept, for explain() and the log."""
-
-    def __init__(self, files: FileGroup, note: str = "") -> None:
-        super().__init__(None)
-        self.files = files
-        self.note = note
 
 
 class DeltaReader(DataSourceReader):
@@ -150,22 +162,16 @@ class DeltaReader(DataSourceReader):
         self._settings = settings
         self._state: ScanState = scan.state
         self._schema: pa.Schema = to_arrow_schema(columns, timezone="UTC")
-        _check_layout(delta_arrow_schema(scan.output_schema), self._schema)
+        check_layout(delta_arrow_schema(scan.output_schema), self._schema)
 
     def partitions(self) -> list[InputPartition]:
         assert self._scan is not None, "planned on the driver only"
-        groups = self._scan.pack(
-            max_group_bytes=self._settings.max_partition_bytes,
-            open_cost_bytes=self._settings.open_cost_bytes,
-            wanted_groups=self._settings.wanted_partitions,
-        )
-        first, *others = groups or [FileGroup()]
-        return [DeltaPartition(first, explain_text(self._scan.report)), *(DeltaPartition(group) for group in others)]
+        return [*partitions_of(self._scan, self._settings)] or [DeltaPartition(FileGroup(), explain_text(self._scan.report))]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, DeltaPartition)
         for batch in read_files(self._state, partition.files.scan_files()):
-            yield _relabelled(batch, self._schema)
+            yield relabelled(batch, self._schema)
 
     def __getstate__(self) -> dict[str, Any]:
         """Tasks get their files with their partition."""
@@ -193,35 +199,3 @@ def _columns_of(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     """The rows cut down to the columns, and nested fields, of the schema."""
     chosen = rows.select(schema.names)
     return pa.RecordBatch.from_pylist(chosen.to_pylist(), schema=schema) if schema.names else chosen
-
-
-# ---------------------------------------------------------------- Arrow types that Spark expects to the letter
-
-
-class _Relabel:
-    """A batch under another schema of the same layout, by the Arrow C data interface: nothing is copied."""
-
-    def __init__(self, batch: pa.RecordBatch, schema: pa.Schema) -> None:
-        self._batch, self._schema = batch, schema
-
-    def __arrow_c_array__(self, requested_schema: object = None) -> tuple[object, object]:
-        return self._schema.__arrow_c_schema__(), self._batch.__arrow_c_array__()[1]
-
-
-def _relabelled(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """Spark compares names and nullability at every depth; a user's own schema may differ from the table's in these."""
-    return batch if batch.schema.equals(schema) else pa.record_batch(_Relabel(batch, schema))
-
-
-def _check_layout(ours: pa.Schema, theirs: pa.Schema) -> None:
-    """Guards _relabelled: a batch under a schema of another layout would be read as garbage."""
-    assert _same_layout(pa.struct(list(ours)), pa.struct(list(theirs))), f"{ours} has not the layout of {theirs}"
-
-
-def _same_layout(one: pa.DataType, other: pa.DataType) -> bool:
-    """Whether arrays of the types have the same buffers: the same types but for names, nullability and metadata."""
-    if one.num_fields != other.num_fields or one.id != other.id:
-        return False
-    if one.num_fields == 0:
-        return bool(one == other)
-    return all(_same_layout(one.field(i).type, other.field(i).type) for i in range(one.num_fields))

@@ -43,6 +43,17 @@ class WriteRequest:
     isolation_level: str | None = None
     time_zone: str = "UTC"
 
+    tasks: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StreamBatch:
+    """The batch of a stream that a write commits: by query_id and batch_id the table knows it again. output_mode: `Append`
+    or `Complete`. Protocol: Transaction Identifiers."""
+
+    query_id: str
+    batch_id: int
+    output_mode: str
 
 def check_log_values(request: WriteRequest) -> None:
     """Raises InvalidOptionError for texts and numbers that the log cannot hold: texts that are not Unicode (a half of a

@@ -25,8 +25,8 @@ from delta_py.commands.overwrite import (
     replaced_files,
     what_is_overwritten,
 )
-from delta_py.commands.request import WriteRequest, check_log_values
-from delta_py.commit.conflicts import IsolationLevel
+from delta_py.commands.request import StreamBatch, WriteRequest, check_log_values
+from delta_py.commit.prepared import IsolationLevel
 from delta_py.commit.transaction import Transaction
 from delta_py.errors import (
     DeltaError,
@@ -326,8 +326,13 @@ def _check_same_metadata(metadata: Metadata, request: WriteRequest) -> None:
 # ---------------------------------------------------------------- driver: after the tasks
 
 
-def commit_write(store: ObjectStore, plan: WritePlan, parts: Iterable[WrittenFiles]) -> int:
-    """Commit what the tasks of a planned write have written; returns the version. Raises as Transaction.commit."""
+def commit_write(store: ObjectStore, plan: WritePlan, parts: Iterable[WrittenFiles], *, batch: StreamBatch | None = None) -> int:
+    """Commit what the tasks of a planned write have written; returns the version. Raises as Transaction.commit.
+
+    batch: of the stream that writes. One that the table has recorded already changes nothing, and its files are deleted.
+    if batch is not None:
+        plan = replace(plan, request=replace(plan.request, txn_app_id=batch.query_id, txn_version=batch.batch_id))
+    """
     written = WrittenFiles.of_all(parts)
     request = plan.request
     try:
@@ -343,17 +348,30 @@ def commit_write(store: ObjectStore, plan: WritePlan, parts: Iterable[WrittenFil
             f"The files of the table at {store.root} that the write replaces could not be read or written anew: {error}. "
             "Nothing was committed."
         ) from error
-    metrics = {"numFiles": len(written.adds), "numOutputRows": written.row_count, "numOutputBytes": written.size_bytes}
+    operation, parameters = ("WRITE", _parameters(plan)) if batch is None else ("STREAMING UPDATE", _stream_parameters(batch))
+    return (
+        transaction.add(written)
+        .add(replaced)
+        .commit(operation, parameters, metrics=_metrics(plan, written, replaced, batch), user_metadata=request.user_metadata)
+    )
+
+
+def _metrics(plan: WritePlan, written: WrittenFiles, replaced: WrittenFiles, batch: StreamBatch | None) -> dict[str, int]:
+    """Under the names that the reference's histories have."""
+    of_rows = {"numOutputRows": written.row_count, "numOutputBytes": written.size_bytes}
+    if batch is not None:
+        return {"numAddedFiles": len(written.adds), "numRemovedFiles": len(replaced.removes), **of_rows}
+    metrics = {"numFiles": len(written.adds), **of_rows}
     if plan.overwrites is not Overwrites.NOTHING:
         metrics |= {
             "numRemovedFiles": len(replaced.removes),
             "numRemovedBytes": sum(remove.size_bytes or 0 for remove in replaced.removes),
         }
-    return (
-        transaction.add(written)
-        .add(replaced)
-        .commit("WRITE", _parameters(plan), metrics=metrics, user_metadata=request.user_metadata)
-    )
+    return metrics
+
+
+def _stream_parameters(batch: StreamBatch) -> dict[str, Any]:
+    return {"outputMode": batch.output_mode, "queryId": batch.query_id, "epochId": str(batch.batch_id)}
 
 
 def _parameters(plan: WritePlan) -> dict[str, Any]:

@@ -21,11 +21,11 @@ from spark_plugin.exceptions import (
     InvalidOptionError,
     SchemaMismatchError,
     TableNotFoundError,
-    UnsupportedOperationError,
 )
 from spark_plugin.pinned import pin
 from spark_plugin.read_options import read_options
-from spark_plugin.source import DeltaPartition, DeltaReader, DeltaSource
+from spark_plugin.source import DeltaReader, DeltaSource
+from spark_plugin.task_batches import DeltaPartition
 from tests.support.small_table import append, make_table
 
 PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
@@ -307,13 +307,6 @@ def test_load_of_two_paths_and_of_none_is_refused(spark: SparkSession, table: st
         spark.read.format("pydelta").load([table, table])
     with pytest.raises(InvalidOptionError, match="'path' is not specified"):
         spark.read.format("pydelta").load()
-
-
-def test_stream_of_a_table_is_refused_in_this_version(spark: SparkSession, table: str, tmp_path: Path) -> None:
-    stream = spark.readStream.format("pydelta").load(table)
-    with pytest.raises(PySparkException, match="as a stream"):
-        query = stream.writeStream.format("noop").option("checkpointLocation", str(tmp_path / "c")).start()
-        query.awaitTermination(60)
 
 
 # ---------------------------------------------------------------- change data feed

@@ -1,0 +1,331 @@
+"""The reader that Spark asks for offsets, tasks and rows of a stream: called as Spark's workers call it, without Spark."""
+
+from __future__ import annotations
+
+import os
+import pickle
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes, ReadMaxFiles
+
+from delta_py import write_delta
+from delta_py.errors import (
+    ChangeDataFeedError,
+    DeltaError,
+    ExpressionError,
+    InvalidOptionError,
+    SchemaMismatchError,
+    UnsupportedOperationError,
+)
+from delta_py.read.changes import plan_changes
+from delta_py.read.reader import read_files
+from delta_py.storage.store import open_store
+from spark_plugin.convert import to_spark_schema
+from spark_plugin.source import DeltaSource
+from spark_plugin.streaming_options import is_stream_read
+from spark_plugin.streaming_source import DeltaStreamReader, pin_stream
+
+FEED = {"delta.enableChangeDataFeed": "true"}
+Row = tuple[Any, ...]
+
+
+def rows(*ids: int, day: str = "mon") -> pa.Table:
+    return pa.table({"id": pa.array(ids, pa.int64()), "day": [day] * len(ids)})
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> str:
+    """Versions 0 to 2 append 1, 2 (mon), 3 (tue), 4 (wed); partitioned by day; with a change feed."""
+    path = str(tmp_path / "t")
+    write_delta(path, rows(1, 2), partition_by=["day"], configuration=FEED)
+    write_delta(path, rows(3, day="tue"), mode="append")
+    write_delta(path, rows(4, day="wed"), mode="append")
+    return path
+
+
+class Stream:
+    """Drives a reader like Spark does; a new one goes on at the same place."""
+
+    def __init__(self, path: str, **options: str) -> None:
+        self.options = {"path": path, **options}
+        self.reader = self._open()
+        self.place: dict[str, Any] = self.reader.initialOffset()
+
+    def _open(self) -> DeltaStreamReader:
+        schema = to_spark_schema(pin_stream(self.options).schema)
+        made = DeltaSource(self.options).streamReader(schema)
+        assert isinstance(made, DeltaStreamReader)
+        return made
+
+    def restart(self) -> None:
+        self.reader = self._open()
+
+    def rows_between(self, start: dict[str, Any], end: dict[str, Any]) -> list[Row]:
+        task: DeltaStreamReader = pickle.loads(pickle.dumps(self.reader))
+        batches = (batch for part in self.reader.partitions(start, end) for batch in task.read(part))
+        return [tuple(row.values()) for batch in batches for row in batch.to_pylist()]
+
+    def next(self, limit: Any = None) -> list[Row]:
+        """The rows of the next batch; [] when there is none."""
+        start = self.place
+        self.place = self.reader.latestOffset(start, limit or self.reader.getDefaultReadLimit())
+        return self.rows_between(start, self.place)
+
+    def all(self) -> list[Row]:
+        found: list[Row] = []
+        while batch := self.next():
+            found.extend(batch)
+        return found
+
+
+# ---------------------------------------------------------------- rows
+
+
+def test_stream_gives_the_table_and_then_what_is_added(table: str) -> None:
+    stream = Stream(table)
+    assert sorted(stream.next()) == [(1, "mon"), (2, "mon"), (3, "tue"), (4, "wed")]
+    assert stream.next() == []
+    write_delta(table, rows(5), mode="append")
+    assert stream.next() == [(5, "mon")]
+    stream.restart()
+    write_delta(table, rows(6), mode="append")
+    assert stream.next() == [(6, "mon")]
+
+
+@pytest.mark.parametrize(
+    ("options", "sizes", "limit"),
+    [
+        ({}, [4], ReadMaxFiles(1000)),
+        ({"maxFilesPerTrigger": "1"}, [2, 1, 1], ReadMaxFiles(1)),
+        ({"maxFilesPerTrigger": "2"}, [3, 1], ReadMaxFiles(2)),
+        ({"maxBytesPerTrigger": "1b"}, [2, 1, 1], ReadMaxBytes(1)),
+        ({"maxBytesPerTrigger": "1g", "maxFilesPerTrigger": "2"}, [3, 1], ReadMaxFiles(2)),
+        ({"maxBytesPerTrigger": "1", "maxFilesPerTrigger": "2"}, [2, 1, 1], ReadMaxFiles(2)),
+    ],
+)
+def test_stream_batches_keep_to_their_limits(table: str, options: dict[str, str], sizes: list[int], limit: Any) -> None:
+    stream = Stream(table, **options)
+    assert stream.reader.getDefaultReadLimit() == limit
+    found = []
+    while batch := stream.next():
+        found.append(len(batch))
+    assert found == sizes
+    once = Stream(table, **options)
+    assert len(once.next(ReadAllAvailable())) == 4, "Trigger.Once takes all there is"
+
+
+def test_stream_available_now_stops_at_the_version_at_its_start(table: str) -> None:
+    stream = Stream(table, maxFilesPerTrigger="2")
+    stream.reader.prepareForTriggerAvailableNow()
+    first = stream.next()
+    write_delta(table, rows(5), mode="append")
+    assert len(first) + len(stream.all()) == 4
+    stream.restart()
+    assert stream.all() == [(5, "mon")]
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [({"startingVersion": "1"}, [3, 4]), ({"startingVersion": "latest"}, []), ({"startingVersion": "LATEST"}, [])],
+)
+def test_stream_starting_version_leaves_out_what_was_before(table: str, options: dict[str, str], expected: list[int]) -> None:
+    stream = Stream(table, **options)
+    assert [row[0] for row in stream.all()] == expected
+    write_delta(table, rows(9), mode="append")
+    assert stream.all() == [(9, "mon")]
+
+
+def test_stream_starting_timestamp_is_the_first_version_at_or_after_it(table: str) -> None:
+    for version in range(3):
+        os.utime(Path(table, "_delta_log", f"{version:020d}.json"), (1_700_000_000 + 3600 * version,) * 2)
+    assert [row[0] for row in Stream(table, startingTimestamp="2023-11-14 22:30:00", timeZone="UTC").all()] == [3, 4]
+
+
+def test_stream_filter_and_columns_read_less_and_the_same_rows(table: str) -> None:
+    for version in (5, 6):
+        write_delta(table, rows(version, version * 10, day="tue"), mode="append")
+    stream = Stream(table, filter="day = 'tue' AND id < 30", columns="id")
+    assert sorted(stream.all()) == [(3,), (5,), (6,)]
+    by_file = Stream(table, filter="day = 'tue'", maxFilesPerTrigger="1")
+    assert [len(batch) for batch in iter(by_file.next, [])] == [1, 2, 2]
+
+
+def test_stream_metadata_column_names_each_rows_file(table: str) -> None:
+    found = Stream(table, metadataColumn="true", columns="id,_metadata").all()
+    assert all(row[1]["file_path"].startswith(table) for row in found) and len(found) == 4
+
+
+def test_stream_reads_through_deletion_vectors_and_new_types(tmp_path: Path) -> None:
+    path = str(tmp_path / "t")
+    properties = {"delta.enableDeletionVectors": "true", "delta.enableTypeWidening": "true"}
+    write_delta(path, pa.table({"id": pa.array(range(10), pa.int32())}), configuration=properties)
+    none = pa.table({"id": pa.array([], pa.int32())})
+    write_delta(path, none, mode="overwrite", replace_where="id < 4")
+    write_delta(path, pa.table({"id": pa.array([2**40], pa.int64())}), mode="append", merge_schema=True)
+    assert sorted(Stream(path).all()) == [(n,) for n in (*range(4, 10), 2**40)]
+    old = Stream(path, startingVersion="0", skipChangeCommits="true")
+    assert sorted(old.all()) == [(n,) for n in (*range(10), 2**40)]
+
+
+def test_stream_reads_mapped_columns_by_their_ids(tmp_path: Path) -> None:
+    path = str(tmp_path / "t")
+    write_delta(path, rows(1), partition_by=["day"], configuration={"delta.columnMapping.mode": "name"})
+    stream = Stream(path, filter="day = 'mon'")
+    assert stream.all() == [(1, "mon")]
+    write_delta(path, rows(2), mode="append")
+    assert stream.all() == [(2, "mon")]
+
+
+# ---------------------------------------------------------------- commits that change rows
+
+
+def test_stream_passes_over_rewrites_and_stops_at_changes(table: str) -> None:
+    stream = Stream(table)
+    stream.all()
+    write_delta(table, rows(1, 2), mode="overwrite", replace_where="day = 'mon'", data_change=False)
+    assert stream.next() == []
+    write_delta(table, rows(), mode="overwrite", replace_where="day = 'wed'")
+    with pytest.raises(UnsupportedOperationError) as caught:
+        stream.next()
+    assert caught.value.error_class == "DELTA_SOURCE_IGNORE_DELETE"
+    stream.options["ignoreDeletes"] = "true"
+    stream.restart()
+    assert stream.next() == []
+    write_delta(table, rows(7), mode="overwrite", replace_where="day = 'mon'")
+    with pytest.raises(UnsupportedOperationError) as caught:
+        stream.next()
+    assert caught.value.error_class == "DELTA_SOURCE_TABLE_IGNORE_CHANGES"
+    stream.options["skipChangeCommits"] = "true"
+    stream.restart()
+    write_delta(table, rows(8), mode="append")
+    assert stream.next() == [(8, "mon")]
+
+
+def test_stream_schema_that_grows_stops_it_and_a_new_one_reads_on(table: str) -> None:
+    stream = Stream(table)
+    stream.all()
+    more = rows(5).append_column("more", pa.array(["x"]))
+    write_delta(table, more, mode="append", merge_schema=True)
+    with pytest.raises(SchemaMismatchError) as caught:
+        stream.next()
+    assert caught.value.error_class == "DELTA_SCHEMA_CHANGED_WITH_VERSION"
+    stream.restart()
+    assert stream.next() == [(5, "mon", "x")]
+
+
+# ---------------------------------------------------------------- change feed
+
+
+def test_feed_stream_begins_with_the_table_as_inserts(table: str) -> None:
+    stream = Stream(table, readChangeFeed="true")
+    first = stream.next()
+    assert sorted(row[:4] for row in first) == [(i, d, "insert", 2) for i, d in ((1, "mon"), (2, "mon"), (3, "tue"), (4, "wed"))]
+    write_delta(table, rows(7), mode="overwrite", replace_where="day = 'mon'")
+    write_delta(table, rows(), mode="overwrite", replace_where="id = 3")
+    found = sorted(row[:4] for row in stream.all())
+    assert found == [(1, "mon", "delete", 3), (2, "mon", "delete", 3), (3, "tue", "delete", 4), (7, "mon", "insert", 3)]
+
+
+@pytest.mark.parametrize("files", ["1", "2", "1000"])
+def test_feed_stream_of_any_batches_is_the_feed_of_a_batch(table: str, files: str) -> None:
+    write_delta(table, rows(7), mode="overwrite", replace_where="id IN (1, 7)")
+    write_delta(table, rows(8), mode="append")
+    write_delta(table, rows(9), mode="overwrite")
+    stream = Stream(table, readChangeFeed="true", startingVersion="0", maxFilesPerTrigger=files)
+    found, start = [], stream.place
+    while batch := stream.next():
+        found.extend(batch)
+        again = Stream(table, readChangeFeed="true", startingVersion="0")
+        assert again.rows_between(start, stream.place) == batch
+        start = stream.place
+    scan = plan_changes(open_store(table), starting_version=0)
+    expected = [tuple(row.values()) for batch in read_files(scan.state, scan.scan_files()) for row in batch.to_pylist()]
+    assert Counter(found) == Counter(expected) and len(found) > 8
+
+
+def test_feed_stream_filter_takes_partitions_and_change_types(table: str) -> None:
+    write_delta(table, rows(), mode="overwrite", replace_where="id = 3")
+    stream = Stream(table, readChangeFeed="true", startingVersion="0", filter="_change_type = 'delete' OR day = 'wed'")
+    assert sorted(row[:3] for row in stream.all()) == [(3, "tue", "delete"), (4, "wed", "insert")]
+
+
+def test_feed_stream_of_a_table_without_feed_is_refused(tmp_path: Path) -> None:
+    path = str(tmp_path / "t")
+    write_delta(path, rows(1))
+    stream = Stream(path, readChangeFeed="true", startingVersion="0")
+    with pytest.raises(ChangeDataFeedError) as caught:
+        stream.next()
+    assert caught.value.error_class == "DELTA_MISSING_CHANGE_DATA"
+
+
+# ---------------------------------------------------------------- options, progress
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "condition"),
+    [
+        ({"maxFilesPerTriger": "1"}, InvalidOptionError, "DELTA_UNKNOWN_OPTION"),
+        ({"maxFilesPerTrigger": "0"}, InvalidOptionError, "DELTA_ILLEGAL_OPTION"),
+        ({"maxFilesPerTrigger": "many"}, InvalidOptionError, "DELTA_ILLEGAL_OPTION"),
+        ({"maxBytesPerTrigger": "-1"}, InvalidOptionError, "DELTA_ILLEGAL_OPTION"),
+        ({"startingVersion": "-1"}, InvalidOptionError, "DELTA_VERSION_INVALID"),
+        (
+            {"startingVersion": "1", "startingTimestamp": "2024-01-01"},
+            InvalidOptionError,
+            "DELTA_STARTING_VERSION_AND_TIMESTAMP_BOTH_SET",
+        ),
+        ({"ignoreDeletes": "yes"}, InvalidOptionError, "DELTA_ILLEGAL_OPTION"),
+        ({"excludeRegex": "(a"}, ExpressionError, "DELTA_UNSUPPORTED_EXPRESSION"),
+        ({"versionAsOf": "1"}, UnsupportedOperationError, "DELTA_OPERATION_NOT_SUPPORTED"),
+        ({"endingVersion": "1"}, UnsupportedOperationError, "DELTA_OPERATION_NOT_SUPPORTED"),
+        ({"withEventTimeOrder": "true"}, UnsupportedOperationError, "DELTA_OPERATION_NOT_SUPPORTED"),
+        ({"schemaTrackingLocation": "/x"}, UnsupportedOperationError, "DELTA_OPERATION_NOT_SUPPORTED"),
+        ({"allowSourceColumnDrop": "always"}, UnsupportedOperationError, "DELTA_OPERATION_NOT_SUPPORTED"),
+    ],
+)
+def test_stream_option_that_cannot_be_is_refused_by_name(
+    table: str, options: dict[str, str], error: type[DeltaError], condition: str
+) -> None:
+    with pytest.raises(error) as caught:
+        Stream(table, **options)
+    assert caught.value.error_class == condition
+    assert next(iter(options)).lower()[:15] in str(caught.value).lower() or condition == "DELTA_UNSUPPORTED_EXPRESSION"
+
+
+def test_stream_exclude_regex_leaves_files_out(table: str) -> None:
+    stream = Stream(table, excludeRegex="day=(mon|wed)/")
+    assert stream.all() == [(3, "tue")]
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({}, False),
+        ({"maxFilesPerTrigger": "1"}, False),
+        ({"startingVersion": "1"}, True),
+        ({"startingVersion": "latest", "readChangeFeed": "true"}, True),
+        ({"startingVersion": "1", "readChangeFeed": "true"}, False),
+        ({"readChangeFeed": "true"}, True),
+        ({"pydelta.stream": "true"}, True),
+    ],
+)
+def test_options_that_only_a_stream_has_tell_it_without_register(options: dict[str, str], expected: bool) -> None:
+    assert is_stream_read(options) == expected
+
+
+def test_stream_progress_says_how_much_is_left(table: str) -> None:
+    stream = Stream(table, maxFilesPerTrigger="1")
+    assert stream.reader.reportLatestOffset() is None
+    stream.next()
+    write_delta(table, rows(5), mode="append")
+    told = stream.reader.reportLatestOffset()
+    assert told is not None
+    assert (told["numFilesOutstanding"], told["numVersionsOutstanding"], told["reservoirVersion"]) == (3, 1, 4)
+    assert told["numBytesOutstanding"] > 300 and told["outstandingIsAtLeast"] is False
+    stream.all()
+    told = stream.reader.reportLatestOffset()
+    assert told is not None and told["numFilesOutstanding"] == 0 and told["reservoirVersion"] == 4
