@@ -330,10 +330,10 @@ def commit_write(store: ObjectStore, plan: WritePlan, parts: Iterable[WrittenFil
     """Commit what the tasks of a planned write have written; returns the version. Raises as Transaction.commit.
 
     batch: of the stream that writes. One that the table has recorded already changes nothing, and its files are deleted.
-    if batch is not None:
-        plan = replace(plan, request=replace(plan.request, txn_app_id=batch.query_id, txn_version=batch.batch_id))
     """
     written = WrittenFiles.of_all(parts)
+    if batch is not None:
+        plan = replace(plan, request=replace(plan.request, txn_app_id=batch.query_id, txn_version=batch.batch_id))
     request = plan.request
     try:
         transaction = _transaction(store, plan)
