@@ -11,6 +11,7 @@ lists the log nor looks for protocol and metadata again.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -25,6 +26,9 @@ from delta_py.storage.store import ObjectStore, open_store
 from spark_plugin.read_options import ChangeRange, ReadOptions
 from spark_plugin.views import VIEW_SCHEMAS, detail_rows, history_rows
 
+if TYPE_CHECKING:
+    from delta_py.read.from_log import Question
+
 
 @dataclass(frozen=True, slots=True)
 class PinnedTable:
@@ -34,11 +38,20 @@ class PinnedTable:
     snapshot: Snapshot
     schema: StructType
 
-    def plan(self, columns: StructType, predicate: Expression | None) -> Scan:
+    def plan(self, columns: StructType, predicate: Expression | None, limit: int | None = None) -> Scan:
+        """limit: so many rows are enough, whichever they are."""
         snapshot = self._newest() if self.options.follow_latest else self.snapshot
         wanted = _with_filter(self.options, _offered(self.options, snapshot), predicate)
-        settings = replace(_scan_options(self.options), metadata_column=self.options.metadata_column)
+        settings = replace(_scan_options(self.options), metadata_column=self.options.metadata_column, limit=limit)
         return plan_scan(snapshot, columns, wanted, settings)
+
+    def answer(self, question: Question, predicate: Expression | None) -> pa.Table | None:
+        """What the log says of the rows that `plan` would give, as answer_from_log does; None if it does not say it."""
+        from delta_py.read.from_log import answer_from_log  # few scans are asked
+
+        snapshot = self._newest() if self.options.follow_latest else self.snapshot
+        wanted = _with_filter(self.options, _offered(self.options, snapshot), predicate)
+        return answer_from_log(snapshot, question, wanted, _scan_options(self.options))
 
     def _newest(self) -> Snapshot:
         made, newest = self.snapshot, Snapshot.load(self.snapshot.store)
@@ -64,7 +77,8 @@ class PinnedChanges:
     all_columns: StructType
     schema: StructType
 
-    def plan(self, columns: StructType, predicate: Expression | None) -> Scan:
+    def plan(self, columns: StructType, predicate: Expression | None, limit: int | None = None) -> Scan:
+        """limit: of no use here, as changes have no statistics."""
         return plan_changes(
             open_store(self.table_root),
             **self.range.bounds,

@@ -39,6 +39,7 @@ _READ_NAMES = (
     "followLatest",
     "timeZone",
     "pruning",
+    "logAnswers",
     SESSION,
     VIEW,
 )
@@ -83,6 +84,7 @@ class ChangeRange:
 class ReadOptions:
     """One batch read. version and timestamp_ms: at most one. view: `table`, `history` or `detail`.
 
+    log_answers: queries that the log answers exactly may be answered without reading files.
     follow_latest: read the newest version in each planning. Spark plans a DataFrame once without the pruning rule, and so
     reads that version in all its queries; with the rule it plans each query.
     """
@@ -97,6 +99,7 @@ class ReadOptions:
     ignore_missing_files: bool = False
     follow_latest: bool = False
     pruning: bool = True
+    log_answers: bool = True
     view: str = "table"
     session: SessionSettings = field(default_factory=SessionSettings)
 
@@ -116,6 +119,7 @@ def read_options(options: Mapping[str, str]) -> ReadOptions:
         ignore_missing_files=flag(given, "ignoreMissingFiles"),
         follow_latest=flag(given, "followLatest"),
         pruning=flag(given, "pruning", default=True),
+        log_answers=flag(given, "logAnswers", default=True),
         view=given.get(VIEW, "table"),
         session=session,
     )

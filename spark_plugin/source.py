@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import pyarrow as pa
 from pyspark.sql.datasource import (
@@ -40,8 +40,17 @@ from spark_plugin.convert import (
     without_metadata,
 )
 from spark_plugin.options import COMMAND, SessionSettings, has_path, single_path
-from spark_plugin.pinned import Pinned, PinnedView, pin
-from spark_plugin.pruning import explain_text, limited, pushed_predicate, strip_marker
+from spark_plugin.pinned import Pinned, PinnedTable, PinnedView, pin
+from spark_plugin.pruning import (
+    answer_text,
+    explain_text,
+    is_only_question,
+    limited,
+    log_question,
+    pushed_limit,
+    pushed_predicate,
+    strip_marker,
+)
 from spark_plugin.read_options import CATALOG_KEY, catalog_entry, read_options, with_catalog_entry
 from spark_plugin.streaming_options import is_stream_read, is_stream_write, stream_write_options
 from spark_plugin.task_batches import DeltaPartition, check_layout, partitions_of, relabelled
@@ -86,9 +95,13 @@ class DeltaSource(DataSource):
         pinned, columns = self._pin(), strip_marker(schema)
         if isinstance(pinned, PinnedView):
             return limited(RowsReader(pinned.rows(), columns), schema)
+        answer = _answer_from_log(pinned, schema)
+        if answer is not None or is_only_question(schema):
+            return AnswerReader(answer)
         requested = from_spark_schema(columns)
         try:
-            scan = pinned.plan(requested, pushed_predicate(schema) if pinned.options.pruning else None)
+            predicate = pushed_predicate(schema) if pinned.options.pruning else None
+            scan = pinned.plan(requested, predicate, pushed_limit(schema))
             check_requested(scan.output_schema, requested)
         except SchemaMismatchError as error:
             if entry is None:
@@ -140,6 +153,15 @@ def _written_columns(schema: StructType) -> DeltaSchema:
     return from_spark_schema(without_metadata(schema, CATALOG_KEY).toNullable())
 
 
+def _answer_from_log(pinned: Pinned, schema: StructType) -> pa.Table | None:
+    """What the rule asks of the log instead of rows; None if it does not ask or the log does not say."""
+    question = log_question(schema)
+    if question is None or not isinstance(pinned, PinnedTable):
+        return None
+    allowed = pinned.options.pruning and pinned.options.log_answers
+    return pinned.answer(question, pushed_predicate(schema)) if allowed else None
+
+
 def _stale_entry(error: SchemaMismatchError, path: str) -> SchemaMismatchError:
     return SchemaMismatchError(
         f"{error.message} Spark's catalog has the columns that the table had when its name was entered. DROP TABLE the name, "
@@ -176,6 +198,25 @@ class DeltaReader(DataSourceReader):
     def __getstate__(self) -> dict[str, Any]:
         """Tasks get their files with their partition."""
         return {**self.__dict__, "_scan": None}
+
+
+class _Answer(InputPartition):
+    def __init__(self, note: str) -> None:
+        super().__init__(None)
+        self.note = note
+
+
+class AnswerReader(DataSourceReader):
+    """What the pruning rule asked of the log, in place of rows; None: the log does not say it. Never read."""
+
+    def __init__(self, answer: pa.Table | None) -> None:
+        self._note = None if answer is None else answer_text(answer)
+
+    def partitions(self) -> list[InputPartition]:
+        return [] if self._note is None else [_Answer(self._note)]
+
+    def read(self, partition: InputPartition) -> NoReturn:
+        raise AssertionError("the pruning rule asked for an answer and reads rows")
 
 
 class RowsReader(DataSourceReader):

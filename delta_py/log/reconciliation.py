@@ -41,6 +41,20 @@ class FileBatch:
     files: pa.RecordBatch
     stats: FileStats | None
 
+    def filter(self, keep: pa.BooleanArray) -> FileBatch:
+        """The files for which keep, never null, is true."""
+        return FileBatch(self.files.filter(keep), None if self.stats is None else self.stats.filter(keep))
+
+    def live_rows(self) -> pa.Int64Array:
+        """Each file's rows that are not deleted; null where that is not known."""
+        if self.stats is None:
+            return pa.nulls(self.files.num_rows, pa.int64())
+        vectors = self.files["deletion_vector"]
+        deleted = pc.struct_field(vectors, "cardinality")
+        deleted = pc.if_else(vectors.is_null(), pa.scalar(0, deleted.type), deleted).cast(pa.int64())
+        rows = pc.subtract(self.stats.num_records, deleted)
+        return pc.if_else(pc.less(rows, 0), pa.scalar(None, pa.int64()), rows)
+
 
 # ---------------------------------------------------------------- files
 
@@ -210,9 +224,8 @@ def _with_stats(raw: RawFiles, keep: pa.BooleanArray | None) -> FileBatch:
     if raw.json is not None:
         parts.append(parse_stats(raw.json, raw.json_leaves))
     stats = _merged(parts) if parts else None
-    if keep is None:
-        return FileBatch(raw.files, stats)
-    return FileBatch(raw.files.filter(keep), None if stats is None else stats.filter(keep))
+    batch = FileBatch(raw.files, stats)
+    return batch if keep is None else batch.filter(keep)
 
 
 def _merged(parts: list[FileStats]) -> FileStats:

@@ -25,7 +25,7 @@ from delta_py.protocol.schema import DataType, DecimalType, Path, PrimitiveType,
 from delta_py.protocol.stats import FileStats
 from delta_py.protocol.table_config import TableConfig
 from delta_py.read.scan import FilePruner, ScanOptions, partition_texts, row_predicate, typed_partition_values
-from delta_py.snapshot import Snapshot
+from delta_py.snapshot import FileBatch, Snapshot
 
 MAX_GROUPS = 10_000
 """More different partitions than these are not answered: the answer is as long as they are many."""
@@ -72,10 +72,7 @@ def _answer(snapshot: Snapshot, columns: _Columns, pruner: FilePruner) -> pa.Tab
     leaves = {**pruner.stats_leaves, **columns.leaves}
     parts = [columns.schema.empty_table()]
     for batch in snapshot.file_batches(stats_leaves=leaves, want_records=True):
-        if batch.stats is None:
-            return None
-        keep = pruner.keep(batch.files, batch.stats)
-        part = columns.of_files(batch.files.filter(keep), batch.stats.filter(keep))
+        part = columns.of_files(pruner.pruned(batch))
         if part is None:
             return None
         parts.append(columns.reduced(part))
@@ -123,13 +120,14 @@ class _Columns:
 
     # ------------------------------------------------------------ one answer a file
 
-    def of_files(self, files: pa.RecordBatch, stats: FileStats) -> pa.Table | None:
+    def of_files(self, batch: FileBatch) -> pa.Table | None:
         """A row a file that has rows; None where a file's statistics do not tell."""
-        rows = _live_rows(files, stats)
-        if rows is None:
+        rows = batch.live_rows()
+        if rows.null_count:
             return None
-        some = pc.greater(rows, 0)
-        files, stats, rows = files.filter(some), stats.filter(some), rows.filter(some)
+        batch = batch.filter(pc.greater(rows, 0))
+        files, stats, rows = batch.files, batch.stats, rows.filter(pc.greater(rows, 0))
+        assert stats is not None, "rows are known"
         whole = pc.and_(files["deletion_vector"].is_null(), stats.tight_bounds)
         arrays: list[pa.Array | None] = [
             *(partition_texts(files, name) for name, _ in self.by),
@@ -227,15 +225,6 @@ def _is_exact(data_type: DataType, is_partition: bool) -> bool:
         case PrimitiveType(name):
             return name in (_EXACT_IN_PARTITIONS if is_partition else _EXACT)
     return False
-
-
-def _live_rows(files: pa.RecordBatch, stats: FileStats) -> pa.Array | None:
-    """Each file's rows that are not deleted; None where that is not known of all files."""
-    vectors = files["deletion_vector"]
-    deleted = pc.struct_field(vectors, "cardinality")
-    deleted = pc.if_else(vectors.is_null(), pa.scalar(0, deleted.type), deleted)
-    rows = pc.subtract(stats.num_records, deleted.cast(pa.int64()))
-    return rows if _all(pc.greater_equal(rows, 0)) else None
 
 
 def _all(mask: pa.Array) -> bool:

@@ -42,7 +42,7 @@ from delta_py.protocol.stats import FileStats, parse_stats, unknown_stats
 from delta_py.protocol.table_config import TableConfig
 from delta_py.read.char_padding import is_char, pad, padded_chars
 from delta_py.read.scan_state import METADATA_FIELDS, ColumnSource, ScanColumn, ScanFile, ScanState
-from delta_py.snapshot import Snapshot
+from delta_py.snapshot import FileBatch, Snapshot
 
 METADATA_COLUMN = "_metadata"
 _METADATA_TYPES: Mapping[str, DataType] = {
@@ -161,13 +161,16 @@ def _group_bounds(sizes: np.ndarray[Any, np.dtype[np.int64]], limit: int) -> lis
 class ScanOptions:
     """metadata_column: offer `_metadata`. drop_rows: the scan itself must drop rows for which the predicate is not true.
     timezone: in which partition values of timestamps without an offset are read. keep_all: the files carry their statistics
-    and the log's spelling of their paths, for a commit that speaks of them."""
+    and the log's spelling of their paths, for a commit that speaks of them.
+    limit: so many rows are enough, whichever they are: planning stops at the files that surely have them, and the report
+    speaks of the files up to there. Without effect where rows may be dropped, or files may be missing."""
 
     metadata_column: bool = False
     drop_rows: bool = False
     ignore_missing_files: bool = False
     timezone: str = "UTC"
     keep_all: bool = False
+    limit: int | None = None
 
 
 def plan_scan(
@@ -188,15 +191,28 @@ def plan_scan(
     kept, files_total, bytes_total = [], 0, 0
     dropped = set() if options.keep_all else {"stats", "path_text"}
     schema = pa.schema([f for f in FILE_SCHEMA if f.name not in dropped])
-    for batch in snapshot.file_batches(stats_leaves=pruner.stats_leaves, want_stats_json=options.keep_all):
+    wanted = options.limit if state.predicate is None and not options.ignore_missing_files else None
+    leaves, limited = pruner.stats_leaves, wanted is not None
+    for batch in snapshot.file_batches(stats_leaves=leaves, want_stats_json=options.keep_all, want_records=limited):
         files_total += batch.files.num_rows
         bytes_total += pc.sum(batch.files["size"]).as_py() or 0
-        files = pruner.prune(batch.files, batch.stats)
+        batch = pruner.pruned(batch)
+        files = batch.files if wanted is None else batch.files.slice(0, _files_of(batch, wanted))
         if files.num_rows:
             kept.append(files.select(schema.names))
+        if wanted is not None:
+            wanted -= pc.sum(batch.live_rows()).as_py() or 0
+            if wanted <= 0:
+                break
     table = pa.Table.from_batches(kept, schema=schema)
     report = ScanReport(files_total, bytes_total, table.num_rows, pc.sum(table["size"]).as_py() or 0)
     return Scan(state, table, report)
+
+
+def _files_of(batch: FileBatch, wanted: int) -> int:
+    """How many of the files, from the first, surely have that many rows; all if they have not."""
+    ends = np.cumsum(batch.live_rows().fill_null(0).to_numpy())
+    return int(np.searchsorted(ends, wanted)) + 1
 
 
 def make_state(
@@ -346,13 +362,11 @@ class FilePruner:
         )
 
     def prune(self, files: pa.RecordBatch, stats: FileStats | None) -> pa.RecordBatch:
-        return files if self.predicate is None else files.filter(self.keep(files, stats))
+        return self.pruned(FileBatch(files, stats)).files
 
-    def keep(self, files: pa.RecordBatch, stats: FileStats | None) -> pa.BooleanArray:
-        """For each file whether it may hold such a row; never null."""
-        if self.predicate is None:
-            return pa.repeat(pa.scalar(True), files.num_rows)
-        return self._mask(self.predicate, files, stats)
+    def pruned(self, batch: FileBatch) -> FileBatch:
+        """The files that may hold such a row, with their statistics."""
+        return batch if self.predicate is None else batch.filter(self._mask(self.predicate, batch.files, batch.stats))
 
     def may_match(self, adds: Sequence[AddFile]) -> list[bool]:
         """For each file of a commit whether it may hold such a row."""

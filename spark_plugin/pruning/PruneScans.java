@@ -83,7 +83,8 @@ public class PruneScans extends Rule {
       throw new IllegalStateException("the plan's output changed from " + plan.output() + " to " + pruned.output());
     }
     tally.applied(reopen.count());
-    return pruned;
+    LogicalPlan answered = LogAnswers.in(pruned, tally);
+    return sameOutput(pruned, answered) ? answered : pruned;
   }
 
   private static boolean sameOutput(LogicalPlan one, LogicalPlan other) {

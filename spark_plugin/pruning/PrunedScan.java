@@ -1,5 +1,6 @@
 package pydelta.pruning;
 
+import java.util.List;
 import java.util.function.Function;
 import org.apache.spark.sql.connector.read.Batch;
 import org.apache.spark.sql.connector.read.Scan;
@@ -44,6 +45,16 @@ class PrunedScan extends PythonScan {
   public scala.collection.immutable.Map getMetaData() {
     scala.collection.immutable.Map shown = super.getMetaData();
     shown = (scala.collection.immutable.Map) shown.updated("Location", request.path());
+  /** Whether the log may be asked in place of reading: never for rows that a limit picks. */
+  boolean mayAsk() {
+    return request.limit() == null && request.options().getBoolean(LogAnswers.OPTION, true);
+  }
+
+  /** The log's answer, for each combination of values of the attributes `by`; null if it does not say. */
+  byte[] ask(LogQuestion question, List by) {
+    return source.ask(question, by);
+  }
+
     shown = (scala.collection.immutable.Map) shown.updated("PushedFilters", request.predicates().toString());
     if (request.limit() != null) {
       shown = (scala.collection.immutable.Map) shown.updated("PushedLimit", request.limit().toString());

@@ -1,5 +1,6 @@
 package pydelta.pruning;
 
+import java.util.List;
 import org.apache.spark.sql.execution.datasources.v2.python.PythonDataSourceReadInfo;
 import org.apache.spark.sql.execution.datasources.v2.python.PythonDataSourceV2;
 import org.apache.spark.sql.execution.datasources.v2.python.UserDefinedPythonDataSource;
@@ -46,15 +47,26 @@ class PrunedSource extends PythonDataSourceV2 {
   }
 
   private synchronized PythonDataSourceReadInfo readInfo() {
-    if (readInfo == null) {
-      PythonDataSourceReadInfo planned = request.plan();
-      kept = KeptFiles.in(planned.partitions());
-      if (kept != null) {
-        tally.planned(kept);
-        LOG.info("Scan of " + request.path() + " keeps " + kept);
-      }
-      readInfo = planned;
-    }
+    if (readInfo == null) use(request.plan());
     return readInfo;
+  }
+
+  /** The log's answer; null if it does not say. Then the scan has been planned by the same call, unless it has no columns. */
+  synchronized byte[] ask(LogQuestion question, List by) {
+    if (readInfo != null || request.hasNoColumns()) return null;
+    boolean only = request.schema().fields().length == 0;
+    PythonDataSourceReadInfo planned = request.ask(question.json(by, only));
+    byte[] answer = LogAnswer.in(planned.partitions());
+    if (answer == null && !only) use(planned);
+    return answer;
+  }
+
+  private void use(PythonDataSourceReadInfo planned) {
+    kept = KeptFiles.in(planned.partitions());
+    if (kept != null) {
+      tally.planned(kept);
+      LOG.info("Scan of " + request.path() + " keeps " + kept);
+    }
+    readInfo = planned;
   }
 }

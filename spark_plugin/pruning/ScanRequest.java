@@ -79,9 +79,20 @@ class ScanRequest {
     return (String) options.getOrDefault("path", "?");
   }
 
+  /** Whether there is no column at all that could carry a marker. */
+  boolean hasNoColumns() {
+    return fullSchema.fields().length == 0;
+  }
+
   /** One call of a Python worker, which gives the read function and the partitions. */
   PythonDataSourceReadInfo plan() {
-    return source.source().createReadInfoInPython(pythonSource(), markedSchema(), false);
+    return source.source().createReadInfoInPython(pythonSource(), marked(schema, marker("")), false);
+  }
+
+  /** The same, with a question for the log. A scan without columns asks with some column, and cannot be read with that plan. */
+  PythonDataSourceReadInfo ask(String question) {
+    StructType carrier = schema.fields().length > 0 ? schema : new StructType(new StructField[] {fullSchema.fields()[0]});
+    return source.source().createReadInfoInPython(pythonSource(), marked(carrier, marker(", \"question\": " + question)), false);
   }
 
   /**
@@ -95,28 +106,29 @@ class ScanRequest {
   }
 
   /** The schema for Python's eyes only: the first field's metadata holds the marker. */
-  private StructType markedSchema() {
+  private static StructType marked(StructType schema, String marker) {
     StructField[] fields = (StructField[]) schema.fields().clone();
     if (fields.length == 0) return schema;
     StructField first = fields[0];
-    Metadata marked = new MetadataBuilder().withMetadata(first.metadata()).putString(MARKER_KEY, marker()).build();
+    Metadata marked = new MetadataBuilder().withMetadata(first.metadata()).putString(MARKER_KEY, marker).build();
     fields[0] = new StructField(first.name(), first.dataType(), first.nullable(), marked);
     return new StructType(fields);
   }
 
-  private String marker() {
+  /** further: what else is said, with a comma before it. */
+  private String marker(String further) {
     StringBuilder text = new StringBuilder("{\"predicates\": [");
     for (int i = 0; i < predicates.size(); i++) {
       if (i > 0) text.append(", ");
       text.append(((PredicateJson) predicates.get(i)).json());
     }
-    return text.append("], \"limit\": ").append(limit).append("}").toString();
+    return text.append("], \"limit\": ").append(limit).append(further).append("}").toString();
   }
 
   public boolean equals(Object object) {
     if (!(object instanceof ScanRequest)) return false;
     ScanRequest other = (ScanRequest) object;
-    return marker().equals(other.marker())
+    return marker("").equals(other.marker(""))
         && schema.equals(other.schema)
         && fullSchema.equals(other.fullSchema)
         && options.equals(other.options)
@@ -124,6 +136,6 @@ class ScanRequest {
   }
 
   public int hashCode() {
-    return 31 * schema.hashCode() + marker().hashCode();
+    return 31 * schema.hashCode() + marker("").hashCode();
   }
 }

@@ -14,6 +14,8 @@ class Tally {
   private KeptFiles lastScan = null;
   private long columnar = 0;
   private String columnarError = null;
+  private long answered = 0;
+  private String answerError = null;
 
   synchronized void applied(int scans) {
     applied += scans;
@@ -42,6 +44,15 @@ class Tally {
     columnarError = error.toString();
   }
 
+  synchronized void answered() {
+    answered++;
+  }
+
+  synchronized void unanswered(Throwable error) {
+    answerError = error.toString();
+    LOG.debug("The log was not asked, or its answer was not understood", error);
+  }
+
   synchronized void planned(KeptFiles kept) {
     lastScan = kept;
   }
@@ -52,6 +63,8 @@ class Tally {
         + ", \"last_error\": " + quoted(lastError)
         + ", \"columnar\": " + columnar
         + ", \"columnar_error\": " + quoted(columnarError)
+        + ", \"answered\": " + answered
+        + ", \"answer_error\": " + quoted(answerError)
         + ", \"last_scan\": " + (lastScan == null ? "null" : lastScan.toJson()) + "}";
   }
 

@@ -19,20 +19,36 @@ stock push-down never reaches the source, whatever the session's conf, because t
 at all. The predicate need not be applied exactly: rows that it is not true for may be left in, never others left out. The
 limit is exact, Spark does not count again: that is why every reader goes through `limited`. It never comes with a predicate.
 
+Where a query only counts rows, or takes smallest and largest values, `log_question(schema)` says what would do instead of
+rows. A source that knows it exactly returns a reader whose first partition carries `answer_text(table)` in a str attribute;
+the rule then puts the answer into the plan, and nothing is read. One that does not goes on as if it had not been asked.
+
 The first partition of `partitions()` may carry `explain_text(report)` in any str attribute; then `explain()`, the
 driver's log and `status(spark).last_scan` say how many files and bytes were kept.
 """
 
-from spark_plugin.pruning.handover import explain_text, is_pruned, pushed_limit, pushed_predicate, strip_marker
+from spark_plugin.pruning.handover import (
+    answer_text,
+    explain_text,
+    is_only_question,
+    is_pruned,
+    log_question,
+    pushed_limit,
+    pushed_predicate,
+    strip_marker,
+)
 from spark_plugin.pruning.limited import limited
 from spark_plugin.pruning.rule import PruningStatus, install, status
 
 __all__ = [
     "PruningStatus",
+    "answer_text",
     "explain_text",
     "install",
+    "is_only_question",
     "is_pruned",
     "limited",
+    "log_question",
     "pushed_limit",
     "pushed_predicate",
     "status",

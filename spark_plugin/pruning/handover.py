@@ -1,6 +1,8 @@
 """What the rule hands to the source with a scan's schema, and the report that goes back.
 
-The rule writes JSON text into the metadata of the first field, under MARKER_KEY: `{"predicates": [...], "limit": n}`.
+The rule writes JSON text into the metadata of the first field, under MARKER_KEY: `{"predicates": [...], "limit": n}`. Where
+the log may answer a query it asks too, with a `question` (delta_py.read.from_log.Question); `"only": true` in it says that
+the scan will not be read in any case.
 A predicate is `{"name": "<", "children": [...]}`, a column `{"column": ["st", "x"]}`, a constant
 `{"type": "integer", "value": 5}` as PredicateJson.java describes. A schema without fields carries no marker and needs
 none: filters and limits come with the columns that they are about.
@@ -15,12 +17,14 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.types import StructField, StructType
+import pyarrow as pa
 
 from delta_py.expressions import tree
 from delta_py.protocol.schema import primitive_from_name
 
 if TYPE_CHECKING:
     from delta_py.read.scan import ScanReport
+    from delta_py.read.from_log import Question
 
 MARKER_KEY = "pydelta.pruning"
 
@@ -81,6 +85,30 @@ def _without_marker(field: StructField) -> StructField:
 def _handed_over(schema: StructType) -> dict[str, Any]:
     text = _marker(schema)
     return {} if text is None else json.loads(text)
+
+def log_question(schema: StructType) -> Question | None:
+    """What the rule asks of the log, so that nothing need be read; None if it does not ask."""
+    asked = _handed_over(schema).get("question")
+    if asked is None:
+        return None
+    from delta_py.read.from_log import Question  # few scans are asked
+
+    return Question(*(tuple(asked[name]) for name in ("by", "valued", "minima", "maxima")))
+
+
+def is_only_question(schema: StructType) -> bool:
+    """Whether the scan will not be read, whatever the answer is."""
+    asked = _handed_over(schema).get("question")
+    return asked is not None and bool(asked["only"])
+
+
+def answer_text(answer: pa.Table) -> str:
+    """The answer in the form that LogAnswer.java finds inside a pickled partition: an Arrow stream."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, answer.schema) as writer:
+        writer.write_table(answer.combine_chunks())
+    return f"pydelta-answer:{base64.b64encode(sink.getvalue().to_pybytes()).decode()};"
+
 
 
 # ---------------------------------------------------------------- predicates

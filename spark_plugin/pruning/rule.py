@@ -49,6 +49,8 @@ class PruningStatus:
 
     installed: bool
     applied: int = 0
+    answered: aggregates that the log answered, so that nothing was read; answer_error: why one was read after all although the
+    log was asked, where that was an error.
     backed_off: int = 0
     last_error: str | None = None
     last_scan: ScanReport | None = None
@@ -58,6 +60,8 @@ class PruningStatus:
 
 def install(spark: SparkSession, *formats: str) -> bool:
     """Add the rule to the session, unless it is there, and let it prune the formats (by default `pydelta`).
+    answered: int = 0
+    answer_error: str | None = None
 
     Returns whether the rule is there. If not, a warning has said why and what to do, once a session. Rules of others are
     kept; if another library has overwritten the list since, the rule is added again and counts from zero.

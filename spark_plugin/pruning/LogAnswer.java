@@ -1,0 +1,62 @@
+package pydelta.pruning;
+
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.Base64;
+import java.util.List;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.UnsafeProjection$;
+import org.apache.spark.sql.catalyst.plans.logical.LocalRelation;
+import org.apache.spark.sql.execution.arrow.ArrowConverters$;
+import org.apache.spark.sql.types.StructField;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.util.CloseableIterator;
+import scala.Tuple2;
+import scala.collection.immutable.Seq;
+
+/** The source's answer to a LogQuestion: an Arrow stream inside the first pickled partition. */
+class LogAnswer {
+  /** As handover.py writes it. Pickle stores a str as its bytes, so the text is whole inside a pickled partition. */
+  private static final Pattern ANSWER = Pattern.compile("pydelta-answer:([A-Za-z0-9+/=]*);");
+
+  private LogAnswer() {}
+
+  /** partitions: byte[] each. Null if the first holds no answer. */
+  static byte[] in(Seq partitions) {
+    if (partitions.isEmpty()) return null;
+    Matcher answer = ANSWER.matcher(new String((byte[]) partitions.apply(0), StandardCharsets.ISO_8859_1));
+    return answer.find() ? Base64.getDecoder().decode(answer.group(1)) : null;
+  }
+
+  /** The answer as a relation over the attributes `by` and the columns told; null if the log does not say. */
+  static LocalRelation relation(LogQuestion question, List by, PrunedScan scan) throws Exception {
+    byte[] answer = scan.ask(question, by);
+    if (answer == null) return null;
+    List attributes = new ArrayList(by);
+    attributes.addAll(question.told());
+    Tuple2 read = ArrowConverters$.MODULE$.fromIPCStream(answer);
+    CloseableIterator rows = (CloseableIterator) read._1();
+    try {
+      List data = copies(rows, (StructType) read._2(), attributes);
+      return new LocalRelation(Lists.toScala(attributes), Lists.toScala(data), false, (scala.Option) scala.None$.MODULE$);
+    } finally {
+      rows.close();
+    }
+  }
+
+  private static List copies(CloseableIterator rows, StructType schema, List attributes) {
+    StructField[] fields = schema.fields();
+    boolean same = fields.length == attributes.size();
+    for (int i = 0; same && i < fields.length; i++) {
+      same = fields[i].dataType().equals(((Attribute) attributes.get(i)).dataType());
+    }
+    if (!same) throw new IllegalStateException("asked for " + attributes + " the log says " + schema.catalogString());
+    scala.Function1 projection = UnsafeProjection$.MODULE$.create(schema);
+    List copies = new ArrayList();
+    while (rows.hasNext()) copies.add(((InternalRow) projection.apply(rows.next())).copy());
+    return copies;
+  }
+}
