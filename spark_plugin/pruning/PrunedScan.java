@@ -35,16 +35,6 @@ class PrunedScan extends PythonScan {
     return columnar == null ? Scan.ColumnarSupportMode.UNSUPPORTED : Scan.ColumnarSupportMode.SUPPORTED;
   }
 
-  /** For explain(): plans the scan, once; the query then runs with that plan. */
-  public String description() {
-    return request.path() + " PushedFilters: " + request.predicates() + limitText() + ", " + keptText()
-        + ", ReadSchema: " + request.schema().simpleString();
-  }
-
-  /** For explain("formatted"). */
-  public scala.collection.immutable.Map getMetaData() {
-    scala.collection.immutable.Map shown = super.getMetaData();
-    shown = (scala.collection.immutable.Map) shown.updated("Location", request.path());
   /** Whether the log may be asked in place of reading: never for rows that a limit picks. */
   boolean mayAsk() {
     return request.limit() == null && request.options().getBoolean(LogAnswers.OPTION, true);
@@ -55,6 +45,16 @@ class PrunedScan extends PythonScan {
     return source.ask(question, by);
   }
 
+  /** For explain(): plans the scan, once; the query then runs with that plan. */
+  public String description() {
+    return request.path() + " PushedFilters: " + request.predicates() + limitText() + ", " + keptText()
+        + ", ReadSchema: " + request.schema().simpleString();
+  }
+
+  /** For explain("formatted"). */
+  public scala.collection.immutable.Map getMetaData() {
+    scala.collection.immutable.Map shown = super.getMetaData();
+    shown = (scala.collection.immutable.Map) shown.updated("Location", request.path());
     shown = (scala.collection.immutable.Map) shown.updated("PushedFilters", request.predicates().toString());
     if (request.limit() != null) {
       shown = (scala.collection.immutable.Map) shown.updated("PushedLimit", request.limit().toString());

@@ -16,15 +16,15 @@ import decimal
 import json
 from typing import TYPE_CHECKING, Any
 
-from pyspark.sql.types import StructField, StructType
 import pyarrow as pa
+from pyspark.sql.types import StructField, StructType
 
 from delta_py.expressions import tree
 from delta_py.protocol.schema import primitive_from_name
 
 if TYPE_CHECKING:
-    from delta_py.read.scan import ScanReport
     from delta_py.read.from_log import Question
+    from delta_py.read.scan import ScanReport
 
 MARKER_KEY = "pydelta.pruning"
 
@@ -65,27 +65,6 @@ def pushed_limit(schema: StructType) -> int | None:
     return None if limit is None else int(limit)
 
 
-def explain_text(report: ScanReport) -> str:
-    """The report in the form that KeptFiles.java finds inside a pickled partition."""
-    return f"pydelta-kept:{report.files_kept}/{report.files_total} files,{report.bytes_kept}/{report.bytes_total} bytes;"
-
-
-# ---------------------------------------------------------------- the marker
-
-
-def _marker(schema: StructType) -> str | None:
-    return next((field.metadata[MARKER_KEY] for field in schema.fields if MARKER_KEY in (field.metadata or {})), None)
-
-
-def _without_marker(field: StructField) -> StructField:
-    metadata = {key: value for key, value in (field.metadata or {}).items() if key != MARKER_KEY}
-    return StructField(field.name, field.dataType, field.nullable, metadata)
-
-
-def _handed_over(schema: StructType) -> dict[str, Any]:
-    text = _marker(schema)
-    return {} if text is None else json.loads(text)
-
 def log_question(schema: StructType) -> Question | None:
     """What the rule asks of the log, so that nothing need be read; None if it does not ask."""
     asked = _handed_over(schema).get("question")
@@ -109,6 +88,27 @@ def answer_text(answer: pa.Table) -> str:
         writer.write_table(answer.combine_chunks())
     return f"pydelta-answer:{base64.b64encode(sink.getvalue().to_pybytes()).decode()};"
 
+
+def explain_text(report: ScanReport) -> str:
+    """The report in the form that KeptFiles.java finds inside a pickled partition."""
+    return f"pydelta-kept:{report.files_kept}/{report.files_total} files,{report.bytes_kept}/{report.bytes_total} bytes;"
+
+
+# ---------------------------------------------------------------- the marker
+
+
+def _marker(schema: StructType) -> str | None:
+    return next((field.metadata[MARKER_KEY] for field in schema.fields if MARKER_KEY in (field.metadata or {})), None)
+
+
+def _without_marker(field: StructField) -> StructField:
+    metadata = {key: value for key, value in (field.metadata or {}).items() if key != MARKER_KEY}
+    return StructField(field.name, field.dataType, field.nullable, metadata)
+
+
+def _handed_over(schema: StructType) -> dict[str, Any]:
+    text = _marker(schema)
+    return {} if text is None else json.loads(text)
 
 
 # ---------------------------------------------------------------- predicates

@@ -45,23 +45,23 @@ class PruningStatus:
     it left as they were because something failed or was not understood; last_error is the latest reason, or why the rule
     is not installed. last_scan: files and bytes kept by the scan that was planned last, None if none said. columnar: scans
     planned to be read in columns; columnar_error: why the columnar reader could not be had the last time it was wanted.
+    answered: aggregates that the log answered, so that nothing was read; answer_error: why one was read after all although the
+    log was asked, where that was an error.
     """
 
     installed: bool
     applied: int = 0
-    answered: aggregates that the log answered, so that nothing was read; answer_error: why one was read after all although the
-    log was asked, where that was an error.
     backed_off: int = 0
     last_error: str | None = None
     last_scan: ScanReport | None = None
     columnar: int = 0
     columnar_error: str | None = None
+    answered: int = 0
+    answer_error: str | None = None
 
 
 def install(spark: SparkSession, *formats: str) -> bool:
     """Add the rule to the session, unless it is there, and let it prune the formats (by default `pydelta`).
-    answered: int = 0
-    answer_error: str | None = None
 
     Returns whether the rule is there. If not, a warning has said why and what to do, once a session. Rules of others are
     kept; if another library has overwritten the list since, the rule is added again and counts from zero.
