@@ -3,6 +3,7 @@ in turn: the first one's rows stay taken, and the second one's are taken wholly 
 
 from __future__ import annotations
 
+import multiprocessing
 import shutil
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -160,3 +161,31 @@ def one_fault(root: Path, fault: Fault) -> str:
         take(LocalStore(str(root)), *OURS)
         assert ids(root) == set(range(20)) - FIRST - SECOND - OURS
     return outcome
+
+
+def _replace_own(root: str, writer: int, writers: int, ids: int) -> None:
+    """Its own of the rows, one commit each: every third goes, the others get the writer's value. Nobody may get in its way."""
+    for id in range(writer, ids, writers):
+        new = [] if id % 3 == 0 else [id]
+        data = pa.table({"id": pa.array(new, pa.int64()), "part": pa.array([f"by {writer}"] * len(new), pa.string())})
+        write_delta(root, data, mode="overwrite", replace_where=f"id = {id}")
+
+
+def test_processes_that_change_rows_of_the_same_files_keep_each_others_changes(tmp_path: Path) -> None:
+    writers, count = 4, 40
+    rows = pa.table({"id": range(count), "part": ["old"] * count})
+    write_delta(str(tmp_path), rows, configuration={**PROPERTIES, "delta.enableRowTracking": "true"}, max_records_per_file=20)
+    context = multiprocessing.get_context("spawn")
+    processes = [context.Process(target=_replace_own, args=(str(tmp_path), n, writers, count)) for n in range(writers)]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join(120)
+    assert [process.exitcode for process in processes] == [0] * writers, "each row is only one writer's: nobody conflicts"
+    found = DeltaTable(str(tmp_path)).to_arrow().to_pylist()
+    assert sorted((row["id"], row["part"]) for row in found) == [(n, f"by {n % writers}") for n in range(count) if n % 3]
+    assert DeltaTable(str(tmp_path)).version == count
+    feed = Counter(row["_change_type"] for row in DeltaTable(str(tmp_path)).changes(starting_version=1).read_all().to_pylist())
+    assert feed == {"delete": count, "insert": len(found)}
+    assert files(tmp_path) == named_files(tmp_path)
+    DeltaTable(str(tmp_path)).snapshot.check_integrity()
