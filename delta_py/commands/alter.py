@@ -153,10 +153,7 @@ def upgrade_protocol(store: ObjectStore, reader_version: int, writer_version: in
     Raises InvalidOptionError (DELTA_INVALID_PROTOCOL_DOWNGRADE) for lower versions than the table has, and for versions
     that do not exist.
     """
-    snapshot = Snapshot.load(store)
-    protocol = _upgraded(snapshot.protocol, reader_version, writer_version)
-    change = _Change(snapshot, dict(snapshot.metadata.configuration))
-    return _commit(change, protocol, frozenset(), "UPGRADE PROTOCOL", {"newProtocol": protocol.to_json()})
+    return set_properties(store, dict(zip(_VERSIONS, (str(reader_version), str(writer_version)), strict=True)))
 
 
 def _upgraded(current: Protocol, reader: int, writer: int) -> Protocol:

@@ -18,7 +18,7 @@ from typing import Any
 from delta_py.commands.properties import split_configuration
 from delta_py.commands.protocols import lowest_protocol
 from delta_py.commit.transaction import Transaction
-from delta_py.errors import SchemaMismatchError
+from delta_py.errors import InvalidOptionError, SchemaMismatchError
 from delta_py.protocol import column_mapping
 from delta_py.protocol.actions import DomainMetadata, Metadata, Protocol
 from delta_py.protocol.clustering import clustering_columns, clustering_domain
@@ -116,6 +116,19 @@ def create_table(store: ObjectStore, definition: TableDefinition) -> int:
     for domain in definition.domains:
         transaction.set_domain(domain)
     return transaction.commit("CREATE TABLE", create_parameters(definition))
+
+
+def check_empty(store: ObjectStore) -> None:
+    """Raises InvalidOptionError (DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION) when there are files where there is no table."""
+    found = next(iter(store.list_recursive("")), None)
+    if found is not None:
+        raise InvalidOptionError(
+            f"There is no table at {store.root}, and the directory is not empty: it has {found.path}. Nothing was created. "
+            "Empty it, or choose another location.",
+            error_class="DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION",
+            sql_state="42601",
+            path=store.root,
+        )
 
 
 def create_parameters(definition: TableDefinition) -> Mapping[str, Any]:

@@ -2,7 +2,8 @@
 
     build_table(store, "createOrReplace", definition) -> version
 
-A replaced table keeps its id, its history and what its protocol supports; all of its rows go.
+A replaced table keeps its history and what its protocol supports, and gets a new id: streams from it must start again. All
+of its rows go.
 Protocol: Change Metadata; Writer Requirements for Column Mapping.
 """
 
@@ -13,7 +14,7 @@ import uuid
 from collections.abc import Iterator
 from dataclasses import replace
 
-from delta_py.commands.create import TableDefinition, create_parameters, create_table
+from delta_py.commands.create import TableDefinition, check_empty, create_parameters, create_table
 from delta_py.commands.protocols import with_features
 from delta_py.commit.transaction import Transaction
 from delta_py.errors import (
@@ -75,15 +76,8 @@ def _create(store: ObjectStore, mode: str, definition: TableDefinition | None) -
         )
     definition = _given(store, definition)
     write_state(definition.config, store.root, read_version=-1)
-    found = next(iter(store.list_recursive("")), None)
-    if found is not None and mode != "createOrReplace":
-        raise InvalidOptionError(
-            f"There is no table at {store.root}, and the directory is not empty: it has {found.path}. Nothing was created. Empty "
-            "it, or choose another location.",
-            error_class="DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION",
-            sql_state="42601",
-            path=store.root,
-        )
+    if mode != "createOrReplace":
+        check_empty(store)
     try:
         return create_table(store, definition)
     except ProtocolChangedException:  # another writer was first
@@ -134,7 +128,7 @@ def replace_table(snapshot: Snapshot, definition: TableDefinition, operation: st
 
 
 def _taken_over(snapshot: Snapshot, metadata: Metadata) -> Metadata:
-    """The definition's metadata under the table's id. New columns never get an id that a former column had."""
+    """The definition's metadata. New columns never get an id that a former column had."""
     config = TableConfig(snapshot.protocol, metadata)
     mode, configuration = column_mapping.mode(config.properties), dict(metadata.configuration)
     last = snapshot.config.properties.integer(column_mapping.MAX_ID_PROPERTY, 0)
@@ -142,7 +136,7 @@ def _taken_over(snapshot: Snapshot, metadata: Metadata) -> Metadata:
     if mode != "none":
         schema, last = column_mapping.assign(map_fields(schema, _without_id), lambda f: f"col-{uuid.uuid4()}", last + 1)
         configuration[column_mapping.MAX_ID_PROPERTY] = str(last)
-    return replace(metadata, id=snapshot.metadata.id, schema_string=schema_to_json(schema), configuration=configuration)
+    return replace(metadata, schema_string=schema_to_json(schema), configuration=configuration)
 
 
 def _without_id(f: StructField) -> StructField:

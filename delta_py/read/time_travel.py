@@ -103,8 +103,8 @@ def _zone(name: str, text: str) -> tzinfo:
 
 def _invalid(text: str) -> InvalidOptionError:
     return InvalidOptionError(
-        f"{text!r} cannot be read as a timestamp. Write it as 'yyyy-MM-dd HH:mm:ss.SSS', with an offset such as +01:00 if it "
-        "is not in the session's time zone.",
+        f"The provided timestamp ({text!r}) cannot be converted to a valid timestamp. Write it as 'yyyy-MM-dd HH:mm:ss.SSS', "
+        "with an offset such as +01:00 if it is not in the session's time zone.",
         error_class="DELTA_TIMESTAMP_INVALID",
         sql_state="42K09",
         expression=text,

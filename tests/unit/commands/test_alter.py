@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-import orjson
 import pyarrow as pa
 import pytest
 
@@ -177,8 +176,8 @@ def test_unset_properties_never_takes_what_files_depend_on(store: ObjectStore) -
 def test_upgrade_protocol_raises_versions_and_never_lowers_them(store: ObjectStore) -> None:
     assert upgrade_protocol(store, 1, 3) == 1
     assert last_commit(store) == {
-        "operation": "UPGRADE PROTOCOL",
-        "newProtocol": orjson.dumps({"minReaderVersion": 1, "minWriterVersion": 3}).decode(),
+        "operation": "SET TBLPROPERTIES",
+        "properties": '{"delta.minReaderVersion":"1","delta.minWriterVersion":"3"}',
     }
     assert upgrade_protocol(store, 1, 3) == 1
     with pytest.raises(InvalidOptionError) as caught:

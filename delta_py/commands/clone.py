@@ -1,0 +1,155 @@
+"""Shallow clones: a new table over the data files of another.
+
+    clone_table(Snapshot.load(source), target_store) -> 0
+
+The clone names the source's files and deletion vectors by absolute paths and has a log of its own; whatever it writes lies
+in its own directory. Its rows last as long as the source's files: a VACUUM of the source may take files that only clones
+still need.
+Protocol: Add File and Remove File; Deletion Vector Descriptor Schema; Row Tracking.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+import orjson
+
+from delta_py.commands.create import check_empty
+from delta_py.commands.properties import split_configuration
+from delta_py.commands.protocols import features_in_use, with_features
+from delta_py.commit.prepared import ROW_TRACKING_DOMAIN, row_id_high_water_mark
+from delta_py.commit.transaction import Transaction
+from delta_py.errors import InvalidOptionError, TableAlreadyExistsError, TableNotFoundError
+from delta_py.protocol.actions import AddFile, DomainMetadata, Metadata, Protocol
+from delta_py.protocol.deletion_vectors import DeletionVectorDescriptor
+from delta_py.protocol.features import Properties
+from delta_py.protocol.paths import encode_path, is_absolute
+from delta_py.read.scan import ScanOptions, plan_scan
+from delta_py.read.scan_state import ScanFile
+from delta_py.snapshot import Snapshot
+from delta_py.storage.store import ObjectStore
+from delta_py.write.files import WrittenFiles
+from delta_py.write.rewrite import removed
+
+_TIMESTAMPS = "delta.enableincommittimestamps"
+_TIMESTAMPS_SINCE = "delta.incommittimestampenablement"
+
+
+def clone_table(
+    source: Snapshot, target: ObjectStore, *, replace_table: bool = False, properties: Mapping[str, str] | None = None
+) -> int:
+    """Make a shallow clone of a version; returns the clone's version.
+
+    replace_table: a table that is there loses its rows and becomes the clone. properties: set beside those of the source.
+    Raises TableAlreadyExistsError (DELTA_TABLE_ALREADY_EXISTS), InvalidOptionError for a directory with other files or the
+    source's own, and UnsupportedTableFeatureError for a source that this version cannot write.
+    """
+    if target.root == source.table_root:
+        raise InvalidOptionError(f"The table at {target.root} cannot be cloned onto itself. Choose another path.")
+    present = _present(target)
+    if present is not None and not replace_table:
+        raise TableAlreadyExistsError(
+            f"The table at {target.root} already exists (version {present.version}); nothing was changed. Pass replace=True, or "
+            "choose another path.",
+            error_class="DELTA_TABLE_ALREADY_EXISTS",
+            sql_state="42P07",
+            path=target.root,
+        )
+    protocol, metadata = _state(source, present, properties or {})
+    transaction = Transaction(present, store=target).set_protocol(protocol).set_metadata(metadata)
+    for domain in _domains(source, present):
+        transaction.set_domain(domain)
+    adds = tuple(_add(file, source.table_root) for file in plan_scan(source, None, None, ScanOptions(keep_all=True)).scan_files())
+    now_ms = time.time_ns() // 1_000_000
+    gone = [] if present is None else list(transaction.scan(None, options=ScanOptions(keep_all=True)).scan_files())
+    transaction.add(WrittenFiles(adds=adds, removes=tuple(removed(file, now_ms=now_ms) for file in gone)))
+    metrics = {
+        "sourceTableSize": sum(add.size_bytes for add in adds),
+        "sourceNumOfFiles": len(adds),
+        "numRemovedFiles": len(gone),
+        "numCopiedFiles": 0,
+        "removedFilesSize": sum(file.size_bytes for file in gone),
+        "copiedFilesSize": 0,
+    }
+    parameters = {"source": f"delta.`{encode_path(source.table_root)}`", "sourceVersion": source.version}
+    return transaction.commit("CLONE", parameters, metrics=metrics)
+
+
+def _present(target: ObjectStore) -> Snapshot | None:
+    try:
+        return Snapshot.load(target)
+    except TableNotFoundError:
+        check_empty(target)
+    return None
+
+
+# ---------------------------------------------------------------- what the clone is
+
+
+def _state(source: Snapshot, present: Snapshot | None, properties: Mapping[str, str]) -> tuple[Protocol, Metadata]:
+    """Since when commits carry their timestamps is a matter of the clone's own log."""
+    asked, features = split_configuration(properties)
+    replaced = {name.lower() for name in asked}
+    inherited = {
+        name: value
+        for name, value in source.metadata.configuration.items()
+        if name.lower() not in replaced and not name.lower().startswith(_TIMESTAMPS_SINCE)
+    }
+    if present is not None:
+        own = {name: value for name, value in present.metadata.configuration.items() if _of_timestamps(name)}
+        inherited = {name: value for name, value in inherited.items() if not _of_timestamps(name)} | own
+    metadata = replace(
+        source.metadata,
+        id=str(uuid.uuid4()) if present is None else present.metadata.id,
+        configuration={**inherited, **asked},
+    )
+    needed = {*features, *features_in_use(source.schema, Properties(metadata.configuration))}
+    if present is None:
+        return with_features(source.protocol, needed), metadata
+    return with_features(present.protocol, {*source.config.features, *needed}), metadata
+
+
+def _of_timestamps(name: str) -> bool:
+    return name.lower().startswith((_TIMESTAMPS, _TIMESTAMPS_SINCE))
+
+
+def _domains(source: Snapshot, present: Snapshot | None) -> Iterator[DomainMetadata]:
+    """The source's domains in the place of all others. Ids of rows are the source's, and new ones lie above all given."""
+    theirs = source.domain_metadata()
+    ours = {} if present is None else present.domain_metadata()
+    for name in sorted((theirs.keys() | ours.keys()) - {ROW_TRACKING_DOMAIN}):
+        yield theirs[name] if name in theirs else replace(ours[name], removed=True)
+    mark = max(row_id_high_water_mark(domains.get(ROW_TRACKING_DOMAIN)) for domains in (theirs, ours))
+    if mark >= 0:
+        yield DomainMetadata(ROW_TRACKING_DOMAIN, orjson.dumps({"rowIdHighWaterMark": mark}).decode())
+
+
+# ---------------------------------------------------------------- its files
+
+
+def _add(file: ScanFile, root: str) -> AddFile:
+    return AddFile(
+        path=_absolute(file.path, root),
+        partition_values=dict(file.partition_values),
+        size_bytes=file.size_bytes,
+        modification_time_ms=file.modification_time_ms,
+        stats=file.stats,
+        deletion_vector=None if file.deletion_vector is None else _absolute_vector(file.deletion_vector, root),
+        base_row_id=file.base_row_id,
+        default_row_commit_version=file.default_row_commit_version,
+    )
+
+
+def _absolute_vector(vector: DeletionVectorDescriptor, root: str) -> DeletionVectorDescriptor:
+    if vector.storage_type != "u":
+        return vector
+    path = vector.path
+    assert path is not None
+    return replace(vector, storage_type="p", path_or_inline_dv=encode_path(_absolute(path, root)))
+
+
+def _absolute(path: str, root: str) -> str:
+    return path if is_absolute(path) else f"{root.rstrip('/')}/{path}"

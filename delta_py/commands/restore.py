@@ -1,0 +1,199 @@
+"""RESTORE: the table as it was at an earlier version, as a new version.
+
+    restore(store, version=3) -> Restored(version=7, ...)
+
+Files of the earlier version that are no longer in the table are added again, others are removed; data files stay as they
+are. Metadata and domains are those of the earlier version, but for what never goes back: the protocol, the highest column
+id, row ids, identity columns' high water marks, and whether commits carry their timestamps.
+Protocol: Add File and Remove File; Change Metadata; Domain Metadata.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+
+from delta_py.commands.protocols import with_features
+from delta_py.commit.prepared import ROW_TRACKING_DOMAIN
+from delta_py.commit.transaction import Transaction
+from delta_py.errors import DataFileError, TimestampOutOfRangeError, VersionNotFoundError
+from delta_py.log.history import version_at_timestamp
+from delta_py.protocol import column_mapping
+from delta_py.protocol.actions import AddFile, DomainMetadata, Metadata
+from delta_py.protocol.identity import identity_columns, with_marks
+from delta_py.protocol.schema import StructType, schema_to_json
+from delta_py.read.scan import ScanOptions, plan_scan
+from delta_py.read.scan_state import ScanFile
+from delta_py.snapshot import Snapshot
+from delta_py.storage.store import ObjectStore
+from delta_py.write.files import WrittenFiles
+from delta_py.write.rewrite import removed
+
+_TIMESTAMPS = ("delta.enableincommittimestamps", "delta.incommittimestampenablement")
+_PROBES = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """The new version, and what RESTORE reports: files and bytes of the table afterwards, of those removed, and of those added
+    again."""
+
+    version: int
+    table_size_after_restore: int
+    num_of_files_after_restore: int
+    num_removed_files: int
+    num_restored_files: int
+    removed_files_size: int
+    restored_files_size: int
+
+    def metrics(self) -> dict[str, int]:
+        return {
+            "numRestoredFiles": self.num_restored_files,
+            "numRemovedFiles": self.num_removed_files,
+            "restoredFilesSize": self.restored_files_size,
+            "removedFilesSize": self.removed_files_size,
+            "numOfFilesAfterRestore": self.num_of_files_after_restore,
+            "tableSizeAfterRestore": self.table_size_after_restore,
+        }
+
+
+def restore(
+    store: ObjectStore, *, version: int | None = None, timestamp_ms: int | None = None, timestamp: str | None = None
+) -> Restored:
+    """Commit the state of a version, or of the newest version at or before a time, as the newest.
+
+    timestamp: the time as the caller wrote it, for the history.
+    Raises VersionNotFoundError (DELTA_CANNOT_RESTORE_TABLE_VERSION), TimestampOutOfRangeError
+    (DELTA_CANNOT_RESTORE_TIMESTAMP_EARLIER); DataFileError when files of that version are gone; conflicts as
+    Transaction.commit.
+    """
+    present = Snapshot.load(store)
+    past = _past(store, present, version, timestamp_ms)
+    transaction = Transaction(present)
+    options = ScanOptions(keep_all=True)
+    now = {_key(file): file for file in transaction.scan(None, options=options).scan_files()}
+    then = {_key(file): file for file in plan_scan(past, None, None, options).scan_files()}
+    again = [file for key, file in then.items() if key not in now]
+    gone = [file for key, file in now.items() if key not in then]
+    _check_there(store, again, past.version)
+    _set_state(transaction, present, past)
+    now_ms = time.time_ns() // 1_000_000
+    adds = tuple(_added(file) for file in again)
+    transaction.add(WrittenFiles(adds=adds, removes=tuple(removed(file, now_ms=now_ms) for file in gone)))
+    result = Restored(
+        version=-1,
+        table_size_after_restore=_bytes(then.values()),
+        num_of_files_after_restore=len(then),
+        num_removed_files=len(gone),
+        num_restored_files=len(again),
+        removed_files_size=_bytes(gone),
+        restored_files_size=_bytes(again),
+    )
+    parameters = {"version": None if timestamp is not None else past.version, "timestamp": timestamp}
+    return replace(result, version=transaction.commit("RESTORE", parameters, metrics=result.metrics()))
+
+
+def _past(store: ObjectStore, present: Snapshot, version: int | None, timestamp_ms: int | None) -> Snapshot:
+    try:
+        if timestamp_ms is not None:
+            version = version_at_timestamp(store, timestamp_ms, present.config, or_last=True)
+        return Snapshot.load(store, version=version)
+    except VersionNotFoundError as error:
+        raise VersionNotFoundError(
+            error.message, error_class="DELTA_CANNOT_RESTORE_TABLE_VERSION", **error.message_parameters
+        ) from error
+    except TimestampOutOfRangeError as error:
+        raise TimestampOutOfRangeError(
+            error.message, error_class="DELTA_CANNOT_RESTORE_TIMESTAMP_EARLIER", **error.message_parameters
+        ) from error
+
+
+def _key(file: ScanFile) -> tuple[str, str | None]:
+    return file.path, None if file.deletion_vector is None else file.deletion_vector.unique_id
+
+
+def _bytes(files: Iterable[ScanFile]) -> int:
+    return sum(file.size_bytes for file in files)
+
+
+def _added(file: ScanFile) -> AddFile:
+    return AddFile(
+        path=file.path,
+        path_text=file.path_text,
+        partition_values=dict(file.partition_values),
+        size_bytes=file.size_bytes,
+        modification_time_ms=file.modification_time_ms,
+        stats=file.stats,
+        deletion_vector=file.deletion_vector,
+        base_row_id=file.base_row_id,
+        default_row_commit_version=file.default_row_commit_version,
+    )
+
+
+def _check_there(store: ObjectStore, files: Sequence[ScanFile], version: int) -> None:
+    """Raises DataFileError for data files and deletion vectors that storage no longer has."""
+    vectors = {file.deletion_vector.path for file in files if file.deletion_vector is not None}
+    paths = [*(file.path for file in files), *sorted(path for path in vectors if path is not None)]
+    with ThreadPoolExecutor(_PROBES, "delta_py-restore") as pool:
+        missing = [
+            path for path, there in zip(paths, pool.map(lambda path: _is_there(store, path), paths), strict=True) if not there
+        ]
+    if missing:
+        raise DataFileError(
+            f"Version {version} of the table at {store.root} cannot be restored: {len(missing)} of its files are gone, such as "
+            f"{missing[0]}. VACUUM or another program deleted them. Nothing was changed. Restore a later version.",
+            error_class="DELTA_FILE_NOT_FOUND_DETAILED",
+            version=version,
+            files=missing[:10],
+        )
+
+
+def _is_there(store: ObjectStore, path: str) -> bool:
+    try:
+        store.open_input(path).close()
+    except FileNotFoundError:
+        return False
+    return True
+
+
+# ---------------------------------------------------------------- metadata, protocol, domains
+
+
+def _set_state(transaction: Transaction, present: Snapshot, past: Snapshot) -> None:
+    metadata = _metadata(present, past)
+    if metadata != present.metadata:
+        transaction.set_metadata(metadata)
+    protocol = with_features(present.protocol, past.config.features)
+    if protocol != present.protocol:
+        transaction.set_protocol(protocol)
+    for domain in _domains(present.domain_metadata(), past.domain_metadata()):
+        transaction.set_domain(domain)
+
+
+def _metadata(present: Snapshot, past: Snapshot) -> Metadata:
+    """What the table was, with counters that never count down."""
+    kept = {key: value for key, value in past.metadata.configuration.items() if not key.lower().startswith(_TIMESTAMPS)}
+    kept |= {key: value for key, value in present.metadata.configuration.items() if key.lower().startswith(_TIMESTAMPS)}
+    last = max(s.config.properties.integer(column_mapping.MAX_ID_PROPERTY, 0) for s in (present, past))
+    if last:
+        kept[column_mapping.MAX_ID_PROPERTY] = str(last)
+    marks = _marks(present.schema, past.schema)
+    schema = schema_to_json(with_marks(past.schema, marks)) if marks else past.metadata.schema_string
+    return replace(past.metadata, id=present.metadata.id, configuration=kept, schema_string=schema)
+
+
+def _marks(present: StructType, past: StructType) -> list[tuple[str, int]]:
+    """The present marks of the identity columns that the table gets back."""
+    known = {column.name: column.mark for column in identity_columns(present)}
+    names = (column.name for column in identity_columns(past))
+    return [(name, mark) for name in names if (mark := known.get(name)) is not None]
+
+
+def _domains(present: Mapping[str, DomainMetadata], past: Mapping[str, DomainMetadata]) -> Iterator[DomainMetadata]:
+    for name in sorted((present.keys() | past.keys()) - {ROW_TRACKING_DOMAIN}):
+        if name not in past:
+            yield replace(present[name], removed=True)
+        elif past[name] != present.get(name):
+            yield past[name]

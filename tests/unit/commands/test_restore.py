@@ -1,0 +1,128 @@
+"""RESTORE: rows, metadata and counters of an earlier version; files that are gone; other writers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from delta_py import DeltaTable, write_delta
+from delta_py.commands.alter import set_properties
+from delta_py.commands.create import create_table, define_table
+from delta_py.commands.restore import restore
+from delta_py.commit.transaction import Transaction
+from delta_py.errors import ConcurrentAppendException, DataFileError, TimestampOutOfRangeError, VersionNotFoundError
+from delta_py.protocol.identity import identity_columns
+from delta_py.protocol.schema import LONG, STRING, StructField, StructType
+from delta_py.snapshot import Snapshot
+from delta_py.storage.store import ObjectStore, open_store
+
+
+def rows(*ids: int) -> pa.Table:
+    return pa.table({"id": pa.array(ids, pa.int64()), "day": [f"d{n % 2}" for n in ids]})
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> ObjectStore:
+    """Version 0: 1 2 3. Version 1: 4 added. Version 2: all replaced by 5, with another schema. One property at version 3."""
+    path = str(tmp_path)
+    write_delta(path, rows(1, 2, 3), partition_by=["day"], configuration={"delta.enableDeletionVectors": "true"})
+    write_delta(path, rows(4), mode="append")
+    write_delta(path, pa.table({"x": [5]}), mode="overwrite", overwrite_schema=True)
+    set_properties(open_store(path), {"team": "b"})
+    return open_store(path)
+
+
+def ids(store: ObjectStore) -> list[int]:
+    return sorted(DeltaTable(store.root).to_arrow()["id"].to_pylist())
+
+
+def test_restore_brings_rows_schema_and_partitioning_back(store: ObjectStore) -> None:
+    done = restore(store, version=1)
+    assert (done.version, ids(store)) == (4, [1, 2, 3, 4])
+    assert (done.num_restored_files, done.num_removed_files, done.num_of_files_after_restore) == (3, 1, 3)
+    metadata = DeltaTable(store.root).metadata
+    assert (metadata.partition_columns, dict(metadata.configuration)) == (("day",), {"delta.enableDeletionVectors": "true"})
+    entry = DeltaTable(store.root).history(1).to_pylist()[0]
+    assert (entry["operation"], dict(entry["operationParameters"])) == ("RESTORE", {"version": "1", "timestamp": None})
+    assert dict(entry["operationMetrics"])["numRestoredFiles"] == "3"
+    Snapshot.load(store).check_integrity()
+
+
+def test_restore_keeps_files_that_both_versions_have(store: ObjectStore) -> None:
+    restore(store, version=1)
+    done = restore(store, version=0)
+    assert (done.num_restored_files, done.num_removed_files, ids(store)) == (0, 1, [1, 2, 3])
+
+
+def test_restore_brings_deleted_rows_back(tmp_path: Path) -> None:
+    path = str(tmp_path)
+    write_delta(path, rows(1, 2, 3), configuration={"delta.enableDeletionVectors": "true"})
+    write_delta(path, rows(2).slice(0, 0), mode="overwrite", replace_where="id = 2")
+    write_delta(path, rows(3).slice(0, 0), mode="overwrite", replace_where="id = 3")
+    store = open_store(path)
+    assert ids(store) == [1]
+    for version, expected in ((1, [1, 3]), (0, [1, 2, 3]), (2, [1])):
+        restore(store, version=version)
+        assert ids(store) == expected
+
+
+def test_restore_of_the_present_version_changes_nothing(store: ObjectStore) -> None:
+    done = restore(store, version=3)
+    assert (done.num_restored_files, done.num_removed_files) == (0, 0)
+    assert DeltaTable(store.root).to_arrow()["x"].to_pylist() == [5]
+
+
+def test_restore_to_a_time_takes_the_version_of_then(store: ObjectStore) -> None:
+    history = DeltaTable(store.root).history().to_pylist()
+    done = restore(store, timestamp_ms=int(history[-1]["timestamp"].timestamp() * 1000), timestamp="then")
+    assert (done.version, ids(store)) == (4, [1, 2, 3])
+    assert dict(DeltaTable(store.root).history(1).to_pylist()[0]["operationParameters"]) == {"version": None, "timestamp": "then"}
+    with pytest.raises(TimestampOutOfRangeError, match="DELTA_CANNOT_RESTORE_TIMESTAMP_EARLIER"):
+        restore(store, timestamp_ms=0, timestamp="1970")
+    with pytest.raises(VersionNotFoundError, match="DELTA_CANNOT_RESTORE_TABLE_VERSION"):
+        restore(store, version=99)
+
+
+def test_restore_refuses_a_version_whose_files_are_gone(store: ObjectStore, tmp_path: Path) -> None:
+    gone = next((tmp_path / "day=d0").glob("*.parquet"))
+    gone.unlink()
+    with pytest.raises(DataFileError, match="gone, such as day=d0"):
+        restore(store, version=1)
+    assert Snapshot.load(store).version == 3
+
+
+def test_restore_never_counts_down(tmp_path: Path) -> None:
+    store = open_store(str(tmp_path))
+    metadata = {"delta.identity.start": 1, "delta.identity.step": 1, "delta.identity.allowExplicitInsert": False}
+    schema = StructType((StructField("id", LONG, True, metadata), StructField("name", STRING)))
+    properties = {"delta.columnMapping.mode": "name", "delta.enableInCommitTimestamps": "true", "delta.enableRowTracking": "true"}
+    create_table(store, define_table(schema, configuration=properties))
+    name = pa.table({"name": ["a"]})
+    write_delta(store.root, name, mode="append")
+    write_delta(store.root, name.append_column("more", [[1]]), mode="append", merge_schema=True)
+    mark = Snapshot.load(store).domain_metadata()["delta.rowTracking"]
+    restore(store, version=0)
+    snapshot = Snapshot.load(store)
+    assert identity_columns(snapshot.schema)[0].mark == 2
+    assert snapshot.schema.names == ("id", "name")
+    assert snapshot.metadata.configuration["delta.columnMapping.maxColumnId"] == "3"
+    assert snapshot.domain_metadata()["delta.rowTracking"] == mark
+    write_delta(store.root, name, mode="append")
+    assert ids(store) == [3]
+
+
+def test_restore_beside_an_append_conflicts(store: ObjectStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    commit = Transaction.commit
+
+    def late(self: Transaction, *args: Any, **kwargs: Any) -> int:
+        monkeypatch.setattr(Transaction, "commit", commit)
+        write_delta(store.root, pa.table({"x": [6]}), mode="append")
+        return commit(self, *args, **kwargs)
+
+    monkeypatch.setattr(Transaction, "commit", late)
+    with pytest.raises(ConcurrentAppendException):
+        restore(store, version=0)
+    assert sorted(DeltaTable(store.root).to_arrow()["x"].to_pylist()) == [5, 6]
