@@ -119,6 +119,13 @@ class DeletionVectorError(CorruptTableError):
     sql_state = "XXKDS"
 
 
+class RowCountMismatchError(DeltaError):
+    """The rows that an operation read, kept, deleted and wrote do not add up; it is not committed."""
+
+    error_class = "DELTA_NUM_RECORDS_MISMATCH"
+    sql_state = "XXKDS"
+
+
 class DataFileError(DeltaError):
     """A data file is missing or cannot be decoded."""
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from pyspark.sql.types import (
     BooleanType,
+    DataType,
     DateType,
     DecimalType,
     NumericType,
@@ -29,10 +30,19 @@ _FIXED_WIDTH = (BooleanType, DateType, DecimalType, NumericType, TimestampNTZTyp
 _ROWS_WITH_TEXTS = 2048
 
 
+def _leaf_types(kind: DataType) -> Iterator[DataType]:
+    """Of all columns, those of structs by their fields."""
+    if isinstance(kind, StructType):
+        for field in kind.fields:
+            yield from _leaf_types(field.dataType)
+    else:
+        yield kind
+
+
 @contextmanager
 def unweighed(spark: Any, schema: StructType) -> Iterator[None]:
     """Writes that start inside do without the weighing, if all columns are of such types and the user has set no size."""
-    types = [field.dataType for field in schema.fields]
+    types = list(_leaf_types(schema))
     if not all(isinstance(kind, (*_FIXED_WIDTH, StringType)) for kind in types):
         yield
         return

@@ -19,7 +19,7 @@ from delta_py.errors import InvalidOptionError, SchemaMismatchError
 from delta_py.expressions.tree import And, Expression
 from delta_py.protocol.schema import StructType, find_path
 from delta_py.read.changes import changes_schema, plan_changes
-from delta_py.read.scan import Scan, ScanOptions, metadata_scan_column, plan_scan
+from delta_py.read.scan import Scan, ScanOptions, metadata_scan_column, plan_given, plan_scan, row_address_column
 from delta_py.read.time_travel import named_version
 from delta_py.snapshot import Snapshot
 from delta_py.storage.store import ObjectStore, open_store
@@ -42,16 +42,26 @@ class PinnedTable:
         """limit: so many rows are enough, whichever they are."""
         snapshot = self._newest() if self.options.follow_latest else self.snapshot
         wanted = _with_filter(self.options, _offered(self.options, snapshot), predicate)
+        if self.options.files is not None:
+            return self._plan_files(self.options.files, columns, wanted)
         settings = replace(_scan_options(self.options), metadata_column=self.options.metadata_column, limit=limit)
         return plan_scan(snapshot, columns, wanted, settings)
 
     def answer(self, question: Question, predicate: Expression | None) -> pa.Table | None:
         """What the log says of the rows that `plan` would give, as answer_from_log does; None if it does not say it."""
+        if self.options.files is not None:
+            return None
         from delta_py.read.from_log import answer_from_log  # few scans are asked
 
         snapshot = self._newest() if self.options.follow_latest else self.snapshot
         wanted = _with_filter(self.options, _offered(self.options, snapshot), predicate)
         return answer_from_log(snapshot, question, wanted, _scan_options(self.options))
+
+    def _plan_files(self, listed: str, columns: StructType, predicate: Expression | None) -> Scan:
+        """Of the files that a DML has chosen."""
+        settings = replace(_scan_options(self.options), row_address=True)
+        with pa.OSFile(listed, "rb") as source, pa.ipc.open_stream(source) as files:
+            return plan_given(self.snapshot.config, self.snapshot.table_root, files, columns, predicate, settings)
 
     def _newest(self) -> Snapshot:
         made, newest = self.snapshot, Snapshot.load(self.snapshot.store)
@@ -149,6 +159,8 @@ def _resolve_suffix(options: ReadOptions) -> ReadOptions:
 
 def _offered(options: ReadOptions, snapshot: Snapshot) -> StructType:
     own = snapshot.schema
+    if options.files is not None:
+        return StructType((*own.fields, row_address_column().logical))
     return StructType((*own.fields, metadata_scan_column().logical)) if options.metadata_column else own
 
 

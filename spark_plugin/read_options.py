@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, field
 from delta_py.errors import ChangeDataFeedError, InvalidOptionError, UnsupportedOperationError
 from delta_py.read.time_travel import parse_timestamp_ms
 from spark_plugin.options import (
+    FILES,
     SESSION,
     VIEW,
     SessionSettings,
@@ -42,6 +43,7 @@ _READ_NAMES = (
     "logAnswers",
     SESSION,
     VIEW,
+    FILES,
 )
 # Options of streaming reads. In a batch read they mean nothing, there as here.
 _STREAM_NAMES = (
@@ -84,6 +86,7 @@ class ChangeRange:
 class ReadOptions:
     """One batch read. version and timestamp_ms: at most one. view: `table`, `history` or `detail`.
 
+    files: of a scan for DML, the file of this machine that lists the data files to read; `__pydelta` is a column then.
     log_answers: queries that the log answers exactly may be answered without reading files.
     follow_latest: read the newest version in each planning. Spark plans a DataFrame once without the pruning rule, and so
     reads that version in all its queries; with the rule it plans each query.
@@ -101,6 +104,7 @@ class ReadOptions:
     pruning: bool = True
     log_answers: bool = True
     view: str = "table"
+    files: str | None = None
     session: SessionSettings = field(default_factory=SessionSettings)
 
 
@@ -121,6 +125,7 @@ def read_options(options: Mapping[str, str]) -> ReadOptions:
         pruning=flag(given, "pruning", default=True),
         log_answers=flag(given, "logAnswers", default=True),
         view=given.get(VIEW, "table"),
+        files=given.get(FILES),
         session=session,
     )
     _refuse_contradictions(parsed)

@@ -22,8 +22,8 @@ from delta_py.protocol.table_config import TableConfig
 from delta_py.read.scan import ScanOptions
 from delta_py.storage.store import ObjectStore
 from delta_py.write.conform import WriteState
-from delta_py.write.files import WrittenFiles, delete_files
-from delta_py.write.rewrite import Rewrite, delete_rows, removed, row_index_columns
+from delta_py.write.files import WrittenFiles
+from delta_py.write.rewrite import Rewrite, matched_rows, removed, row_index_columns, take_out
 
 
 class Overwrites(Enum):
@@ -146,14 +146,9 @@ def _matching_rows(transaction: Transaction, state: WriteState, store: ObjectSto
     assert state.replace_where is not None
     config = transaction.config
     predicate = parse_predicate(state.replace_where, config.schema, session_timezone=state.time_zone)
-    options = ScanOptions(metadata_column=True, drop_rows=True, timezone=state.time_zone, keep_all=True)
+    options = ScanOptions(row_address=True, drop_rows=True, timezone=state.time_zone, keep_all=True)
     scan = transaction.only_taken_rows_matter().scan(predicate, row_index_columns(), options)
-    rewrite = None if scan.state.predicate is None else Rewrite.of(config, state)
-    parts: list[WrittenFiles] = []
-    try:
-        for file in scan.scan_files():
-            parts.append(delete_rows(store, file, scan.state, rewrite, state))
-    except BaseException:
-        delete_files(store, WrittenFiles.of_all(parts).new_paths)
-        raise
-    return WrittenFiles.of_all(parts)
+    if scan.state.predicate is None:  # all rows of the files
+        return WrittenFiles(removes=tuple(removed(file, data_change=state.data_change) for file in scan.scan_files()))
+    touched = (matched_rows(store, file, scan.state) for file in scan.scan_files())
+    return take_out(store, (file for file in touched if file is not None), Rewrite.of(config, state)).written

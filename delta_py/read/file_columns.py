@@ -221,6 +221,8 @@ class FileColumns:
                 return _repeat(pa.scalar(file.size_bytes, pa.int64()), len(rows))
             case "file_modification_time":
                 return _repeat(pa.scalar(file.modification_time_ms * 1000, pa.timestamp("us", "UTC")), len(rows))
+            case "file_number":
+                return _repeat(pa.scalar(file.number, pa.int32()), len(rows))
             case "row_index":
                 return rows.indexes()
             case "row_id":

@@ -9,7 +9,7 @@ Protocol: Per-file Statistics.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import repeat
 from typing import Any
@@ -27,6 +27,7 @@ from delta_py.protocol.column_mapping import physical_path, to_physical
 from delta_py.protocol.deletion_vectors import DeletionVectorDescriptor
 from delta_py.protocol.partition_values import parse_partition_values
 from delta_py.protocol.schema import (
+    INTEGER,
     LONG,
     STRING,
     TIMESTAMP,
@@ -45,7 +46,11 @@ from delta_py.read.scan_state import METADATA_FIELDS, ColumnSource, ScanColumn, 
 from delta_py.snapshot import FileBatch, Snapshot
 
 METADATA_COLUMN = "_metadata"
+ROW_ADDRESS = "__pydelta"
+"""The struct column of scans for DML: where a row is (number of the file in the plan, position in it), and its row ids."""
+
 _METADATA_TYPES: Mapping[str, DataType] = {
+    "file_number": INTEGER,
     "file_path": STRING,
     "file_name": STRING,
     "file_size": LONG,
@@ -161,16 +166,17 @@ def _group_bounds(sizes: np.ndarray[Any, np.dtype[np.int64]], limit: int) -> lis
 class ScanOptions:
     """metadata_column: offer `_metadata`. drop_rows: the scan itself must drop rows for which the predicate is not true.
     timezone: in which partition values of timestamps without an offset are read. keep_all: the files carry their statistics
-    and the log's spelling of their paths, for a commit that speaks of them.
+    and the log's spelling of their paths, for a commit that speaks of them. row_address: offer ROW_ADDRESS.
     limit: so many rows are enough, whichever they are: planning stops at the files that surely have them, and the report
     speaks of the files up to there. Without effect where rows may be dropped, or files may be missing."""
 
     metadata_column: bool = False
+    row_address: bool = False
+    limit: int | None = None
     drop_rows: bool = False
     ignore_missing_files: bool = False
     timezone: str = "UTC"
     keep_all: bool = False
-    limit: int | None = None
 
 
 def plan_scan(
@@ -188,31 +194,74 @@ def plan_scan(
     options = options or ScanOptions()
     state = make_state(snapshot.config, snapshot.table_root, columns, predicate, options)
     pruner = FilePruner.of(snapshot.config, predicate, options)
-    kept, files_total, bytes_total = [], 0, 0
     dropped = set() if options.keep_all else {"stats", "path_text"}
-    schema = pa.schema([f for f in FILE_SCHEMA if f.name not in dropped])
     wanted = options.limit if state.predicate is None and not options.ignore_missing_files else None
+    kept = _Kept(pa.schema([f for f in FILE_SCHEMA if f.name not in dropped]), wanted)
     leaves, limited = pruner.stats_leaves, wanted is not None
     for batch in snapshot.file_batches(stats_leaves=leaves, want_stats_json=options.keep_all, want_records=limited):
-        files_total += batch.files.num_rows
-        bytes_total += pc.sum(batch.files["size"]).as_py() or 0
-        batch = pruner.pruned(batch)
-        files = batch.files if wanted is None else batch.files.slice(0, _files_of(batch, wanted))
-        if files.num_rows:
-            kept.append(files.select(schema.names))
-        if wanted is not None:
-            wanted -= pc.sum(batch.live_rows()).as_py() or 0
-            if wanted <= 0:
-                break
+        kept.add(batch, pruner.pruned(batch))
+        if kept.are_enough:
+            break
+    return kept.scan(state)
+
+
+NUMBERED_FILE_SCHEMA = FILE_SCHEMA.append(pa.field("number", pa.int32()))
+
+
+def plan_given(
+    config: TableConfig,
+    table_root: str,
+    files: Iterable[pa.RecordBatch],
+    columns: StructType,
+    predicate: Expression | None,
+    options: ScanOptions,
+) -> Scan:
+    """plan_scan of files that were chosen before. files: NUMBERED_FILE_SCHEMA."""
+    state = make_state(config, table_root, columns, predicate, options)
+    pruner = FilePruner.of(config, predicate, options)
+    kept, files_total, bytes_total = [], 0, 0
+    for batch in files:
+        files_total += batch.num_rows
+        bytes_total += pc.sum(batch["size"]).as_py() or 0
+        pruned = pruner.prune(batch, parse_stats(batch["stats"], pruner.stats_leaves) if pruner.stats_leaves else None)
+        kept.append(pruned.drop_columns(["stats", "path_text"]))
+    schema = pa.schema([f for f in NUMBERED_FILE_SCHEMA if f.name not in ("stats", "path_text")])
     table = pa.Table.from_batches(kept, schema=schema)
     report = ScanReport(files_total, bytes_total, table.num_rows, pc.sum(table["size"]).as_py() or 0)
     return Scan(state, table, report)
 
 
-def _files_of(batch: FileBatch, wanted: int) -> int:
-    """How many of the files, from the first, surely have that many rows; all if they have not."""
-    ends = np.cumsum(batch.live_rows().fill_null(0).to_numpy())
-    return int(np.searchsorted(ends, wanted)) + 1
+class _Kept:
+    """The files that a plan keeps, batch by batch. wanted: rows that are enough; None for all."""
+
+    def __init__(self, schema: pa.Schema, wanted: int | None) -> None:
+        self._schema, self._wanted = schema, wanted
+        self._batches: list[pa.RecordBatch] = []
+        self._files_total = self._bytes_total = self._rows = 0
+        self._rows_known = True
+
+    @property
+    def are_enough(self) -> bool:
+        return self._wanted is not None and self._rows >= self._wanted
+
+    def add(self, batch: FileBatch, pruned: FileBatch) -> None:
+        self._files_total += batch.files.num_rows
+        self._bytes_total += pc.sum(batch.files["size"]).as_py() or 0
+        files, rows = pruned.files, pruned.live_rows()
+        if self._wanted is not None:
+            # Up to the first file with which there surely are so many rows.
+            ends = np.cumsum(rows.fill_null(0).to_numpy())
+            stop = int(np.searchsorted(ends, self._wanted - self._rows)) + 1
+            files, rows = files.slice(0, stop), rows.slice(0, stop)
+        self._rows += pc.sum(rows).as_py() or 0
+        self._rows_known &= rows.null_count == 0
+        if files.num_rows:
+            self._batches.append(files.select(self._schema.names))
+
+    def scan(self, state: ScanState) -> Scan:
+        table = pa.Table.from_batches(self._batches, schema=self._schema)
+        kept = (table.num_rows, pc.sum(table["size"]).as_py() or 0, self._rows if self._rows_known else None)
+        return Scan(state, table, ScanReport(self._files_total, self._bytes_total, *kept))
 
 
 def make_state(
@@ -227,6 +276,8 @@ def make_state(
     known = {column.logical.name: column for column in extra}
     if options.metadata_column:
         known[METADATA_COLUMN] = metadata_scan_column()
+    if options.row_address:
+        known[ROW_ADDRESS] = row_address_column()
     wanted = _wanted_fields(config.schema, columns, known)
     scan_columns = tuple(_scan_column(config, known, f) for f in wanted)
     left = row_predicate(config, predicate, options)
@@ -248,8 +299,16 @@ def make_state(
 
 
 def metadata_scan_column() -> ScanColumn:
-    struct = StructType(tuple(StructField(name, _METADATA_TYPES[name]) for name in METADATA_FIELDS))
-    whole = StructField(METADATA_COLUMN, struct, nullable=False)
+    return _from_the_plan(METADATA_COLUMN, METADATA_FIELDS)
+
+
+def row_address_column() -> ScanColumn:
+    return _from_the_plan(ROW_ADDRESS, ("file_number", "row_index", "row_id", "row_commit_version"))
+
+
+def _from_the_plan(name: str, fields: Sequence[str]) -> ScanColumn:
+    struct = StructType(tuple(StructField(inner, _METADATA_TYPES[inner]) for inner in fields))
+    whole = StructField(name, struct, nullable=False)
     return ScanColumn(whole, whole, ColumnSource.METADATA)
 
 
@@ -297,6 +356,8 @@ def row_predicate(config: TableConfig, predicate: Expression | None, options: Sc
     """What is left for rows once whole files were decided by their partition values."""
     if predicate is None:
         return None
+    from delta_py.expressions.skipping import is_exact_on_partitions  # a process that only reads rows would pay for it
+
     partitions = frozenset((name,) for name in config.partition_columns)
     left = tuple(part for part in conjuncts(predicate) if not is_exact_on_partitions(part, partitions))
     return conjunction(left) if left else None
@@ -348,6 +409,8 @@ class FilePruner:
     def of(cls, config: TableConfig, predicate: Expression | None, options: ScanOptions) -> FilePruner:
         if predicate is None:
             return cls(None)
+        from delta_py.expressions.skipping import columns_with_stats
+
         mode, schema = config.column_mapping_mode, config.schema
         pruning = conjunction(tuple(part for part in conjuncts(predicate) if _prunable(schema, part)))
         fields = {physical_path(schema, path, mode): find_path(schema, path) for path in columns_of(pruning)}
@@ -379,13 +442,13 @@ class FilePruner:
         return answers
 
     def _mask(self, predicate: Expression, files: pa.RecordBatch, stats: FileStats | None) -> pa.BooleanArray:
-        partitions = {path: partition_array(files, path[0], own, self.timezone) for path, own in self.partition_fields.items()}
+        from delta_py.expressions.skipping import keep_mask
+
+        partitions = {
+            path: typed_partition_values(partition_texts(files, path[0]), own, self.timezone)
+            for path, own in self.partition_fields.items()
+        }
         return keep_mask(predicate, stats or unknown_stats(files.num_rows), partitions)
-
-
-def partition_array(files: pa.RecordBatch, physical_name: str, own: StructField, timezone: str) -> pa.Array:
-    """Each file's value of a partition column, as rows have it."""
-    return typed_partition_values(partition_texts(files, physical_name), own, timezone)
 
 
 def partition_texts(files: pa.RecordBatch, physical_name: str) -> pa.Array:
@@ -393,6 +456,7 @@ def partition_texts(files: pa.RecordBatch, physical_name: str) -> pa.Array:
 
 
 def typed_partition_values(texts: pa.Array, own: StructField, timezone: str) -> pa.Array:
+    """As rows have them."""
     return pad(parse_partition_values(texts, own.data_type, timezone=timezone, errors="null"), padded_chars(own))
 
 
@@ -409,13 +473,14 @@ def _prunable(schema: StructType, part: Expression) -> bool:
 
 
 def scan_files(files: pa.RecordBatch) -> Iterator[ScanFile]:
-    """Rows of FILE_SCHEMA (with stats and path_text or without) as values, for the task that reads them."""
+    """Rows of FILE_SCHEMA (with stats, path_text and a number, or without) as values, for the task that reads them."""
     vectors = files["deletion_vector"].to_pylist()
     pairs = files["partition_values"].to_pylist()
-    stats, texts = (
-        files[name].to_pylist() if name in files.schema.names else repeat(None, files.num_rows) for name in ("stats", "path_text")
+    stats, texts, numbers = (
+        files[name].to_pylist() if name in files.schema.names else repeat(None, files.num_rows)
+        for name in ("stats", "path_text", "number")
     )
-    for path, size, modified, vector, partition, row_id, row_version, stats_json, path_text in zip(
+    for path, size, modified, vector, partition, row_id, row_version, stats_json, path_text, number in zip(
         files["path"].to_pylist(),
         files["size"].to_pylist(),
         files["modification_time"].to_pylist(),
@@ -425,6 +490,7 @@ def scan_files(files: pa.RecordBatch) -> Iterator[ScanFile]:
         files["default_row_commit_version"].to_pylist(),
         stats,
         texts,
+        numbers,
         strict=True,
     ):
         yield ScanFile(
@@ -437,4 +503,5 @@ def scan_files(files: pa.RecordBatch) -> Iterator[ScanFile]:
             default_row_commit_version=row_version,
             stats=stats_json,
             path_text=path_text,
+            number=number,
         )

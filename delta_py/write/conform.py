@@ -5,7 +5,7 @@
 
 In: batches in any column order and any case of names, in types that Spark's store assignment takes for the columns'.
 Out: LawfulBatch, in the table's own column order and Arrow types, with every rule of the table kept. The Parquet encoder
-(files.py) takes nothing else. What cannot be enforced here (an expression with an unknown function, an identity column)
+(files.py) takes nothing else. What cannot be enforced here (an expression with an unknown function)
 refuses the write when the WriteState is built.
 Protocol: Requirements for Writers.
 """
@@ -26,6 +26,8 @@ from delta_py.errors import (
     UnsupportedOperationError,
 )
 from delta_py.protocol.char_types import CharTypes, char_types
+from delta_py.protocol.identity import START as IDENTITY_START
+from delta_py.protocol.identity import identity_columns, identity_of
 from delta_py.protocol.schema import (
     BINARY,
     STRING,
@@ -47,7 +49,6 @@ from delta_py.write.casts import Converter, check_may_be_absent, converter, extr
 from delta_py.write.constraints import (
     DEFAULT,
     GENERATION,
-    IDENTITY,
     INVARIANT,
     Clock,
     GeneratedColumn,
@@ -58,11 +59,13 @@ from delta_py.write.constraints import (
     marked_fields,
     table_rules,
 )
+from delta_py.write.identity import IdentityValues
 
 _MIB = 1024 * 1024
 _CODECS = ("uncompressed", "none", "snappy", "gzip", "lz4", "lz4_raw", "zstd")
 _STRING_PREFIX = 32
 _TARGET_FILE_BYTES = 256 * _MIB
+MATERIALIZED = "pydelta.materialized"  # in the metadata of a column that only data files have, under that very name
 WRITE_ID_LENGTH = 23  # of a UUID's text; what follows tells the tasks' attempts apart
 
 
@@ -80,6 +83,8 @@ class WriteState:
     insert_changes: write the rows as change data too, for a commit that has other changes in change data files.
     replace_where: SQL that every row must match, or None. rules: the CHECK constraints and invariants of the table.
     write_micros: when the write began, since 1970 in UTC: what `current_timestamp()` means in it.
+    tasks: at most so many tasks write, numbered from 0; None when that is not known. keeps_identities: rows come with the
+    numbers of identity columns that they have in the table; a null in a new row stands for one that it is to get.
     """
 
     table_root: str
@@ -104,6 +109,8 @@ class WriteState:
     replace_where: str | None = None
     rules: tuple[RowRule, ...] = ()
     write_micros: int = field(default_factory=lambda: time.time_ns() // 1000)
+    tasks: int | None = None
+    keeps_identities: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,15 +131,17 @@ def unchanged(batch: pa.RecordBatch) -> LawfulBatch:
 # ---------------------------------------------------------------- the state, on the driver
 
 
-def write_state(config: TableConfig, table_root: str, read_version: int) -> WriteState:
-    """What tasks need to write into a table.
+def write_state(config: TableConfig, table_root: str, read_version: int, *, new_rows: bool = True) -> WriteState:
+    """What tasks need to write into a table. new_rows: False when rows of the table are only moved or deleted, so that no
+    rule has to be checked.
 
     Raises UnsupportedTableFeatureError for a protocol that cannot be written, and for a rule on rows that this version
     cannot enforce, by its name; CorruptTableError for a property whose value makes no sense.
     """
     config.require(Operation.WRITE)
     rules = table_rules(config)
-    _check_enforceable(config.schema, rules)
+    if new_rows:
+        _check_enforceable(config.schema, rules)
     properties = config.properties
     return WriteState(
         table_root=table_root,
@@ -184,10 +193,11 @@ def _is_writable(part: DataType, top_level: bool) -> bool:
 
 
 def _unkept_rules(schema: StructType) -> Iterator[tuple[Path, tuple[str, str, str], str]]:
-    """Rules on fields that the gate does not keep: on identity columns, and where no rule is expected."""
+    """Rules on fields that the gate does not keep: where no rule is expected."""
     kept: dict[str, set[Path]] = {
         INVARIANT: {path for path, _ in marked_fields(schema, INVARIANT)},
         GENERATION: {(name,) for name in schema.names},
+        IDENTITY_START: {(column.name,) for column in identity_columns(schema)},
     }
     for path, found in _all_fields(schema):
         for rule in _FIELD_RULES:
@@ -199,7 +209,7 @@ def _unkept_rules(schema: StructType) -> Iterator[tuple[Path, tuple[str, str, st
 _FIELD_RULES = (
     ("the invariant", INVARIANT, "invariants"),
     ("the generation expression", GENERATION, "generatedColumns"),
-    ("the identity column rule", IDENTITY, "identityColumns"),
+    ("the identity column rule", IDENTITY_START, "identityColumns"),
 )
 _NUMBERS = frozenset({"long", "integer", "short", "byte", "float", "double"})
 _WRITABLE = _NUMBERS | {"string", "binary", "boolean", "date", "timestamp", "timestamp_ntz", "variant"}
@@ -263,7 +273,8 @@ class Conformer:
     time zone or with these columns; ExpressionError for a condition of replaceWhere that cannot be evaluated.
     """
 
-    def __init__(self, state: WriteState, data_schema: pa.Schema) -> None:
+    def __init__(self, state: WriteState, data_schema: pa.Schema, identities: IdentityValues | None = None) -> None:
+        """identities: gives the numbers of identity columns; None when no rows follow."""
         schema, clock = state.schema, Clock(state.write_micros, state.time_zone)
         self._arrow_schema = to_arrow_schema(schema)
         places = _places(schema, data_schema)
@@ -273,12 +284,17 @@ class Conformer:
             for number, column in enumerate(self._columns)
             if column.place is None and GENERATION in column.field.metadata
         )
+        self._identities = identities
+        self._numbered = tuple(
+            number for number, column in enumerate(self._columns) if _gets_numbers(column, keeps=state.keeps_identities)
+        )
         self._checks = tuple(RowCheck(rule, schema, clock) for rule in _rules_of_rows(state, self._columns))
         if self._checks or self._generated:
             self._columns = tuple(_as_read_again(column, state) for column in self._columns)
 
-    def conform(self, batch: pa.RecordBatch) -> LawfulBatch:
-        """The batch in the table's columns and types.
+    def conform(self, batch: pa.RecordBatch, *, new_rows: bool = True) -> LawfulBatch:
+        """The batch in the table's columns and types. new_rows: False for rows that were in the table before, which keep the
+        numbers of their identity columns.
 
         Raises SchemaMismatchError (DELTA_CAST_OVERFLOW_IN_TABLE_WRITE) for a value that the column's type cannot hold;
         InvariantViolationError for a null where none may be (DELTA_NOT_NULL_CONSTRAINT_VIOLATED), a text that is too long
@@ -286,6 +302,8 @@ class Conformer:
         DELTA_REPLACE_WHERE_MISMATCH); ExpressionError for a row that an expression cannot be evaluated for.
         """
         arrays = [column.values(batch) for column in self._columns]
+        for number in self._numbered if new_rows else ():
+            arrays[number] = self._with_numbers(arrays[number], self._columns[number].field.name)
         if self._generated:
             given = pa.RecordBatch.from_arrays(arrays, schema=self._arrow_schema)
             for number, generated in self._generated:
@@ -300,6 +318,34 @@ class Conformer:
             check.check(lawful)
         return LawfulBatch(lawful)
 
+    def _with_numbers(self, given: pa.Array, name: str) -> pa.Array:
+        """Numbers where there is none yet."""
+        if not given.null_count:
+            return given
+        assert self._identities is not None, "a gate without numbers gets rows for them"
+        numbers = self._identities.take(name, given.null_count)
+        return numbers if given.null_count == len(given) else pc.replace_with_mask(given, given.is_null(), numbers)
+
+
+def _gets_numbers(column: _Column, *, keeps: bool) -> bool:
+    """Whether nulls in the column stand for numbers that rows are to get.
+
+    Raises InvariantViolationError (DELTA_IDENTITY_COLUMNS_EXPLICIT_INSERT_NOT_SUPPORTED) for data that brings numbers of its
+    own for a column that does not allow it. Protocol: Identity Columns.
+    """
+    identity = identity_of(column.field)
+    if identity is None or column.place is None or keeps:
+        return identity is not None
+    if not identity.explicit:
+        raise InvariantViolationError(
+            f"The data has values for the identity column {identity.name}, which is GENERATED ALWAYS: the table gives its "
+            "numbers. Nothing was written. Leave the column out of the data.",
+            error_class="DELTA_IDENTITY_COLUMNS_EXPLICIT_INSERT_NOT_SUPPORTED",
+            sql_state="42808",
+            column=identity.name,
+        )
+    return False
+
 
 def _column(f: StructField, place: int | None, data_schema: pa.Schema, clock: Clock) -> _Column:
     lengths = char_types(f, strict=True)
@@ -308,7 +354,7 @@ def _column(f: StructField, place: int | None, data_schema: pa.Schema, clock: Cl
         return _Column(f, place, convert, None, lengths)
     if DEFAULT in f.metadata:
         return _Column(f, None, None, default_value(f, clock), lengths)
-    if GENERATION not in f.metadata:
+    if GENERATION not in f.metadata and identity_of(f) is None:
         check_may_be_absent(f, f.name)
     return _Column(f, None, None, None, lengths)
 

@@ -40,7 +40,6 @@ from delta_py.write.casts import runs, unenforceable
 GENERATION = "delta.generationExpression"
 DEFAULT = "CURRENT_DEFAULT"
 INVARIANT = "delta.invariants"
-IDENTITY = "delta.identity.start"
 _CHECK_PREFIX = "delta.constraints."
 _SHOWN_CHARACTERS = 200
 

@@ -13,8 +13,9 @@ import logging
 import time
 import uuid
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any, TypeAlias
 
@@ -25,6 +26,7 @@ import pyarrow.parquet as pq
 from delta_py.errors import DeltaError, InvariantViolationError, SchemaMismatchError, StorageError
 from delta_py.protocol.actions import AddCDCFile, AddFile, RemoveFile
 from delta_py.protocol.column_mapping import to_physical
+from delta_py.protocol.identity import identity_columns
 from delta_py.protocol.partition_values import format_partition_value
 from delta_py.protocol.paths import data_file_name, partition_directory
 from delta_py.protocol.schema import (
@@ -40,13 +42,16 @@ from delta_py.protocol.schema import (
 from delta_py.protocol.stats_collector import StatsCollector
 from delta_py.storage.store import ObjectStore, open_store
 from delta_py.write.casts import runs
-from delta_py.write.conform import Conformer, LawfulBatch, WriteState, unchanged
+from delta_py.write.conform import MATERIALIZED, Conformer, LawfulBatch, WriteState, unchanged
+from delta_py.write.identity import IdentityValues
 
 _log = logging.getLogger(__name__)
 
 _FIELD_ID = "delta.columnMapping.id"
 _SLICE_BYTES = 16 * 1024 * 1024
 _LONGEST_NAME_BYTES = 255
+# Spark kills the Python worker of a task 2 s after the task was cancelled (spark.python.task.killTimeout).
+_STRAGGLER_ROUNDS, _STRAGGLER_WAIT_SECONDS = 3, 1.0
 CHANGE_DATA_DIRECTORY = "_change_data"
 _CHANGE_TYPE = pa.field("_change_type", pa.string())
 _FILE_CODECS = {"gzip": "gz"}  # codecs whose part of a file name is not their own name
@@ -57,7 +62,8 @@ class WrittenFiles:
     """What one or more tasks wrote, as actions that are not committed yet.
 
     row_count: rows in `adds`. size_bytes: bytes of `adds`. new_paths: the files that exist only because of this write and
-    may be deleted if it is not committed; an add may also speak of a file that was there before.
+    may be deleted if it is not committed; an add may also speak of a file that was there before. identity_marks: identity
+    columns that rows got numbers for, and the furthest number, one of each task.
     """
 
     adds: tuple[AddFile, ...] = ()
@@ -66,6 +72,7 @@ class WrittenFiles:
     row_count: int = 0
     size_bytes: int = 0
     new_paths: tuple[str, ...] = ()
+    identity_marks: tuple[tuple[str, int], ...] = ()
 
     @classmethod
     def of_all(cls, parts: Iterable[WrittenFiles]) -> WrittenFiles:
@@ -78,6 +85,7 @@ class WrittenFiles:
             row_count=sum(part.row_count for part in parts),
             size_bytes=sum(part.size_bytes for part in parts),
             new_paths=tuple(path for part in parts for path in part.new_paths),
+            identity_marks=tuple(mark for part in parts for mark in part.identity_marks),
         )
 
 
@@ -86,61 +94,76 @@ def write_files(
 ) -> WrittenFiles:
     """Write the rows of `batches` to new files of the table.
 
-    batches: any number and size; their schema may differ in order and case of columns (see Conformer). task: becomes part
-    of the files' names.
+    batches: any number and size; their schema may differ in order and case of columns (see Conformer). task: its number; becomes
+    part of the files' names, and the numbers of identity columns depend on it.
     Memory is bounded by state.buffer_bytes and one batch, open files by state.max_open_files. No rows, no file.
     Raises what Conformer raises; StorageError when the store fails. Nothing stays behind then.
     """
     store = store or open_store(state.table_root)
-    writers = [_FileSetWriter(state, store, task)]
+    writers = [FileSetWriter(state, store, task)]
     if state.insert_changes:
-        writers.append(_FileSetWriter(state, store, task, change_type="insert"))
-    return _write_all(state, lawful_batches(state, batches), writers)
+        writers.append(FileSetWriter(state, store, task, change_type="insert"))
+    gate = Gate(state, task)
+    written = _write_all((lawful for batch in batches for lawful in gate.lawful(batch)), writers)
+    return replace(written, identity_marks=gate.identity_marks)
 
 
 def write_unchanged(state: WriteState, batches: Iterable[pa.RecordBatch], store: ObjectStore, *, task: int = 0) -> WrittenFiles:
     """As write_files, for rows of this table that are only moved: they are lawful already."""
-    return _write_all(state, _unchanged(batches), [_FileSetWriter(state, store, task)])
+    return _write_all(unchanged_batches(batches), [FileSetWriter(state, store, task)])
 
 
-def write_change_files(
-    state: WriteState, batches: Iterable[pa.RecordBatch], change_type: str, store: ObjectStore, *, task: int = 0
-) -> WrittenFiles:
-    """Write rows of this table as change data. change_type: insert, delete, update_preimage or update_postimage.
-    Protocol: Add CDC File."""
-    return _write_all(state, _unchanged(batches), [_FileSetWriter(state, store, task, change_type)])
-
-
-def _write_all(state: WriteState, batches: Iterable[LawfulBatch], writers: list[_FileSetWriter]) -> WrittenFiles:
-    try:
+def _write_all(batches: Iterable[LawfulBatch], writers: Sequence[FileSetWriter]) -> WrittenFiles:
+    with undone_on_failure(writers[0].table_root, writers):
         for batch in batches:
             for writer in writers:
                 writer.add(batch)
         return WrittenFiles.of_all([writer.finish() for writer in writers])
+
+
+@contextmanager
+def undone_on_failure(table_root: str, writers: Sequence[FileSetWriter]) -> Iterator[None]:
+    """Whatever is raised inside, the files that the writers have begun are deleted. An OSError leaves as StorageError."""
+    try:
+        yield
     except BaseException as error:
         for writer in writers:
             writer.abandon()
         if isinstance(error, OSError) and not isinstance(error, DeltaError):
             raise StorageError(
-                f"Writing data files of the table at {state.table_root} failed: {error}. Nothing was committed."
+                f"Writing data files of the table at {table_root} failed: {error}. Nothing was committed."
             ) from error
         raise
 
 
-def _unchanged(batches: Iterable[pa.RecordBatch]) -> Iterator[LawfulBatch]:
+def unchanged_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[LawfulBatch]:
+    """Rows of the table itself, in pieces small enough to hold."""
     for batch in batches:
         for piece in _pieces(batch):
             yield unchanged(piece)
 
 
-def lawful_batches(state: WriteState, batches: Iterable[pa.RecordBatch]) -> Iterator[LawfulBatch]:
-    """The batches through the gate, in pieces small enough to hold."""
-    conformer, schema = None, None
-    for batch in batches:
-        if conformer is None or not batch.schema.equals(schema):
-            conformer, schema = Conformer(state, batch.schema), batch.schema
+class Gate:
+    """Conformer for the batches of one task, whose schemas may differ from one to the next."""
+
+    def __init__(self, state: WriteState, task: int = 0) -> None:
+        self._state = state
+        columns = identity_columns(state.schema)
+        self._identities = IdentityValues(columns, task, state.tasks) if columns else None
+        self._conformer: Conformer | None = None
+        self._schema: pa.Schema | None = None
+
+    @property
+    def identity_marks(self) -> tuple[tuple[str, int], ...]:
+        """As WrittenFiles has them, of the rows so far."""
+        return () if self._identities is None else self._identities.marks
+
+    def lawful(self, batch: pa.RecordBatch, *, new_rows: bool = True) -> Iterator[LawfulBatch]:
+        """The batch, in pieces small enough to hold. new_rows: as of Conformer.conform. Raises as Conformer."""
+        if self._conformer is None or not batch.schema.equals(self._schema):
+            self._conformer, self._schema = Conformer(self._state, batch.schema, self._identities), batch.schema
         for piece in _pieces(batch):
-            yield conformer.conform(piece)
+            yield self._conformer.conform(piece, new_rows=new_rows)
 
 
 def _pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
@@ -159,11 +182,24 @@ def delete_files(store: ObjectStore, paths: Iterable[str]) -> None:
             _log.warning("could not delete %s, which no commit names (VACUUM will): %s", path, error)
 
 
+def abandon_write(
+    store: ObjectStore, write_id: str, *, stragglers: bool = False, sleep: Callable[[float], None] = time.sleep
+) -> None:
+    """Delete all files of a write that is never going to be committed.
+
+    stragglers: tasks may still be running. Then their files are looked for again, until Spark has ended such tasks.
+    """
+    delete_files_of(store, write_id)
+    for _ in range(_STRAGGLER_ROUNDS if stragglers else 0):
+        sleep(_STRAGGLER_WAIT_SECONDS)
+        delete_files_of(store, write_id)
+
+
 def delete_files_of(store: ObjectStore, write_id: str) -> int:
-    """Delete every data file whose name carries the write's id; returns how many there were. As delete_files, it may fail
-    in part. Only for a write that is never going to be committed."""
+    """Delete every file of data or of deletion vectors whose name carries the write's id; returns how many there were. As
+    delete_files, it may fail in part. Only for a write that is never going to be committed."""
     try:
-        found = [info.path for info in store.list_recursive("") if f"-{write_id}-" in info.path.rpartition("/")[2]]
+        found = [info.path for info in store.list_recursive("") if f"{write_id}-" in info.path.rpartition("/")[2]]
     except OSError as error:
         _log.warning("could not look for the files of a failed write in %s (VACUUM will remove them): %s", store.root, error)
         return 0
@@ -246,15 +282,19 @@ class _Partition:
     file: _OpenFile | None = None
 
 
-class _FileSetWriter:
-    """Holds rows back per partition until they make a row group; opens a file when its first row group is written."""
+class FileSetWriter:
+    """Holds rows back per partition until they make a row group; opens a file when its first row group is written.
+
+    change_type: insert, delete, update_preimage or update_postimage, for rows that are written as change data.
+    Protocol: Data Files; Add CDC File.
+    """
 
     def __init__(self, state: WriteState, store: ObjectStore, task: int, change_type: str | None = None) -> None:
         self._state, self._store, self._task, self._change_type = state, store, task, change_type
         self._unique = f"{state.write_id}-{uuid.uuid4().hex[-12:]}"
         self._partition_fields = tuple(find_path(state.schema, (name,))[0] for name in state.partition_columns)
         self._file_fields = _file_fields(state)
-        self._physical = StructType(tuple(to_physical(f, state.column_mapping_mode) for f in self._file_fields))
+        self._physical = StructType(tuple(_physical(f, state.column_mapping_mode) for f in self._file_fields))
         fields = [_parquet_field(f) for f in self._physical.fields]
         self._parquet_schema = pa.schema([*fields, _CHANGE_TYPE] if change_type is not None else fields)
         self._partitions: dict[_Key, _Partition] = {}
@@ -264,9 +304,14 @@ class _FileSetWriter:
         self._finished: list[AddFile] = []
         self._row_count = 0
 
+    @property
+    def table_root(self) -> str:
+        return self._state.table_root
+
     # ------------------------------------------------------------ rows in
 
     def add(self, lawful: LawfulBatch) -> None:
+        """The batch may have further columns than the state's schema; they are left out."""
         for key, rows in split_by_partition(lawful.batch, self._partition_fields):
             arrays = [
                 _retype(rows.column(f.name), into.type) for f, into in zip(self._file_fields, self._parquet_schema, strict=False)
@@ -412,6 +457,10 @@ def _file_fields(state: WriteState) -> tuple[StructField, ...]:
             "All columns are void, so there is nothing to write into a file.", error_class="DELTA_EMPTY_DATA"
         )
     return fields
+
+
+def _physical(f: StructField, mode: str) -> StructField:
+    return f if MATERIALIZED in f.metadata else to_physical(f, mode)
 
 
 def _parquet_field(physical: StructField) -> pa.Field:

@@ -1,69 +1,153 @@
-"""Taking rows out of data files: by a larger deletion vector, or by a new file without them.
+"""Taking rows out of data files: by larger deletion vectors, or by new files without them.
 
-    delete_rows(file, predicate scan, state) -> WrittenFiles      # one remove, and the adds that stand for the other rows
+    taken = take_out(store, files, rewrite)     # files with the places of the rows that go -> the actions, and counts
 
+The rows that stay keep their ids where the table tracks rows; the rows that go become change data where that is wanted.
 Nothing here touches the log; the caller commits.
-Protocol: Deletion Vectors; Writer Requirement for Deletion Vectors; Add CDC File.
+Protocol: Deletion Vectors; Writer Requirement for Deletion Vectors; Add CDC File; Row Tracking.
 """
 
 from __future__ import annotations
 
 import time
-import uuid
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from enum import Enum
 from typing import Any
 
-import numpy as np
 import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyroaring import BitMap64
 
-from delta_py.errors import DeltaError, UnsupportedOperationError
+from delta_py.errors import DeltaError, RowCountMismatchError, UnsupportedOperationError
 from delta_py.protocol.actions import AddFile, RemoveFile
-from delta_py.protocol.deletion_vectors import dv_file_bytes, from_row_indexes, inline_descriptor, read_deletion_vector
+from delta_py.protocol.deletion_vectors import (
+    DeletionVectorDescriptor,
+    dv_file_bytes,
+    from_row_indexes,
+    inline_descriptor,
+    read_deletion_vector,
+    row_indexes,
+)
 from delta_py.protocol.schema import LONG, StructField, StructType
 from delta_py.protocol.table_config import TableConfig
 from delta_py.read.reader import read_files
-from delta_py.read.scan import METADATA_COLUMN, ScanOptions, make_state
+from delta_py.read.scan import ROW_ADDRESS, ScanOptions, make_state
 from delta_py.read.scan_state import ScanFile, ScanState
 from delta_py.storage.store import ObjectStore
 from delta_py.write.conform import WriteState
-from delta_py.write.files import WrittenFiles, delete_files, write_change_files, write_unchanged
+from delta_py.write.files import (
+    FileSetWriter,
+    WrittenFiles,
+    delete_files,
+    unchanged_batches,
+    undone_on_failure,
+    write_unchanged,
+)
+from delta_py.write.row_changes import vector_file_id
+from delta_py.write.row_ids import RowIdColumns, row_id_fields
 
-_ROW_INDEX = StructType((StructField(METADATA_COLUMN, StructType((StructField("row_index", LONG),))),))
+_ROW_INDEX = StructType((StructField(ROW_ADDRESS, StructType((StructField("row_index", LONG),))),))
+_VECTOR_FILE_BYTES = 16 * 1024 * 1024
+_BYTES_A_ROW = 2  # at most, of a row's place in a deletion vector
+
+
+class Repeats(Enum):
+    """What it means that a row is handed over more than once. FORBIDDEN: a mistake of ours. AMBIGUOUS: several source rows
+    of a MERGE matched it. IGNORED: it is deleted, however often."""
+
+    FORBIDDEN = "forbidden"
+    AMBIGUOUS = "ambiguous"
+    IGNORED = "ignored"
 
 
 @dataclass(frozen=True, slots=True)
 class Rewrite:
     """How rows leave files of one table state; goes to every task.
 
-    rows: a scan of all columns.
-    use_deletion_vectors: else files are written anew. change_data: write the deleted rows as change data.
+    state: for rows that are copied, with the columns of row ids where there are some; rows: the scan of these.
+    plain, plain_rows: the same without, for change data. use_deletion_vectors: else files are written anew.
+    change_data: write the rows that go as change data.
     """
 
     state: WriteState
     rows: ScanState
+    plain: WriteState
+    plain_rows: ScanState
+    row_ids: RowIdColumns | None
     use_deletion_vectors: bool
     change_data: bool
+    repeats: Repeats = Repeats.FORBIDDEN
 
     @classmethod
-    def of(cls, config: TableConfig, state: WriteState) -> Rewrite:
-        """Raises UnsupportedOperationError for a table whose rows must keep their ids while files are written anew."""
-        use_vectors = config.enabled("deletionVectors")
-        if not use_vectors and config.enabled("rowTracking"):
-            raise UnsupportedOperationError(
-                "The table tracks rows (delta.enableRowTracking) and has no deletion vectors: this version cannot write files "
-                "anew and keep the ids of their rows. Nothing was changed. Set delta.enableDeletionVectors to true.",
-            )
-        rows = make_state(config, state.table_root, None, None, ScanOptions(timezone=state.time_zone))
-        return cls(state, rows, use_vectors, config.enabled("changeDataFeed") and not use_vectors)
+    def of(
+        cls, config: TableConfig, state: WriteState, *, change_data: bool | None = None, repeats: Repeats = Repeats.FORBIDDEN
+    ) -> Rewrite:
+        """change_data: None where rows only go: then deletion vectors by themselves tell which."""
+        vectors, row_ids, fields = config.enabled("deletionVectors"), RowIdColumns.of(config), config.schema.fields
+        options = ScanOptions(timezone=state.time_zone, row_address=row_ids is not None)
+        plain = make_state(config, state.table_root, config.schema, None, options)
+        rows, carrying = plain, state
+        if row_ids is not None:
+            wanted = StructType((*fields, row_id_fields()))
+            rows, carrying = make_state(config, state.table_root, wanted, None, options), row_ids.carried_by(state)
+        if change_data is None:
+            change_data = config.enabled("changeDataFeed") and not vectors
+        return cls(carrying, rows, state, plain, row_ids, vectors, change_data, repeats)
+
+
+@dataclass(frozen=True, slots=True)
+class TouchedFile:
+    """A file, and the places of rows that go: sets that may share rows only where a row was handed over twice.
+
+    The counts are of rows handed over. file: with its statistics and the log's spelling of its path.
+    """
+
+    file: ScanFile
+    deleted: tuple[DeletionVectorDescriptor, ...] = ()
+    updated: tuple[DeletionVectorDescriptor, ...] = ()
+    deleted_count: int = 0
+    updated_count: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class TakenOut:
+    """Actions by which rows leave files, and how many. copied: rows written anew as they were. vectors_added: to files
+    that had none; vectors_removed: of files that are gone or were written anew."""
+
+    written: WrittenFiles = field(default_factory=WrittenFiles)
+    deleted: int = 0
+    updated: int = 0
+    copied: int = 0
+    vectors_added: int = 0
+    vectors_updated: int = 0
+    vectors_removed: int = 0
+
+    @classmethod
+    def of_all(cls, parts: Iterable[TakenOut]) -> TakenOut:
+        parts = list(parts)
+        counts = {name: sum(getattr(part, name) for part in parts) for name in _COUNTS}
+        return cls(WrittenFiles.of_all(part.written for part in parts), **counts)
+
+
+_COUNTS = ("deleted", "updated", "copied", "vectors_added", "vectors_updated", "vectors_removed")
 
 
 def row_index_columns() -> StructType:
-    """What a scan must be asked for so that delete_rows can use it."""
+    """What a scan must be asked for so that matched_rows can use it."""
     return _ROW_INDEX
+
+
+def matched_rows(store: ObjectStore, file: ScanFile, matching: ScanState) -> TouchedFile | None:
+    """The file with the rows that the scan `matching` finds in it, as rows to delete; None if there are none.
+
+    matching: gives row_index_columns() of exactly the rows wanted (drop_rows).
+    """
+    found = BitMap64()
+    for batch in read_files(matching, [file], store):
+        found |= from_row_indexes(batch.column(0).field("row_index").to_numpy(zero_copy_only=False))
+    return TouchedFile(file, deleted=(inline_descriptor(found),), deleted_count=len(found)) if found else None
 
 
 def removed(file: ScanFile, *, now_ms: int | None = None, data_change: bool = True) -> RemoveFile:
@@ -83,62 +167,184 @@ def removed(file: ScanFile, *, now_ms: int | None = None, data_change: bool = Tr
     )
 
 
-def delete_rows(
-    store: ObjectStore, file: ScanFile, matching: ScanState, rewrite: Rewrite | None, state: WriteState
-) -> WrittenFiles:
-    """Take the rows that the scan `matching` finds in the file out of it.
+def take_out(store: ObjectStore, files: Iterable[TouchedFile], rewrite: Rewrite, *, task: int = 0) -> TakenOut:
+    """Take the rows out of their files.
 
-    matching: gives row_index_columns() of exactly the rows to delete (drop_rows); without predicate, of all rows.
-    rewrite: may be None only then. Nothing comes back for a file without such
-    rows; only a remove for one of which all rows go.
+    Each file gives one remove; and one add with a larger deletion vector (many vectors in one file), or the adds of a new
+    file, or none when no row is left. Memory: a batch and a row group, the sets of one file, and the vectors of one file
+    of vectors. Raises RowCountMismatchError when rows of a file are not all accounted for, UnsupportedOperationError for
+    rows that came twice; nothing stays behind then.
     """
-    remove = removed(file, data_change=state.data_change)
-    if matching.predicate is None:
-        return WrittenFiles(removes=(remove,))
-    assert rewrite is not None
-    deleted = _row_indexes(store, file, matching)
-    if not deleted:
-        return WrittenFiles()
+    taker = _Taker(store, rewrite, task)
+    with undone_on_failure(rewrite.state.table_root, taker.images):
+        try:
+            for touched in files:
+                taker.take(touched)
+            return taker.finish()
+        except BaseException:
+            delete_files(store, [path for part in taker.parts for path in part.written.new_paths])
+            raise
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """A file's rows, as sets of places. present: gone before. row_count: of the Parquet file."""
+
+    row_count: int
+    present: BitMap64
+    deleted: BitMap64
+    updated: BitMap64
+
+    @property
+    def gone(self) -> BitMap64:
+        return self.present | self.deleted | self.updated
+
+    @property
+    def kept_count(self) -> int:
+        return self.row_count - len(self.present) - len(self.deleted) - len(self.updated)
+
+
+class _Taker:
+    """Goes from file to file. parts: what is done."""
+
+    def __init__(self, store: ObjectStore, rewrite: Rewrite, task: int) -> None:
+        self._store, self._rewrite, self._task = store, rewrite, task
+        self._images: dict[str, FileSetWriter] = {}
+        if rewrite.change_data:
+            kinds = ("delete", "update_preimage")
+            self._images = {kind: FileSetWriter(rewrite.plain, store, task, kind) for kind in kinds}
+        self._waiting: list[tuple[ScanFile, _Rows]] = []
+        self._waiting_rows = 0
+        self.parts: list[TakenOut] = []
+
+    @property
+    def images(self) -> list[FileSetWriter]:
+        return list(self._images.values())
+
+    def take(self, touched: TouchedFile) -> None:
+        file, rows = touched.file, _rows_of(self._store, touched, self._rewrite.repeats)
+        if self._images:
+            self._write_images(file, rows.deleted, "delete")
+            self._write_images(file, rows.updated, "update_preimage")
+        remove = removed(file, data_change=self._rewrite.state.data_change)
+        had_vector = int(file.deletion_vector is not None)
+        counts = {"deleted": len(rows.deleted), "updated": len(rows.updated)}
+        if rows.kept_count == 0:
+            self.parts.append(TakenOut(WrittenFiles(removes=(remove,)), vectors_removed=had_vector, **counts))
+        elif self._rewrite.use_deletion_vectors:
+            vectors = {"vectors_added": 1 - had_vector, "vectors_updated": had_vector}
+            self.parts.append(TakenOut(WrittenFiles(removes=(remove,)), **vectors, **counts))
+            self._put_off(file, rows)
+        else:
+            written = self._written_anew(file, rows)
+            both = WrittenFiles.of_all([written, WrittenFiles(removes=(remove,))])
+            self.parts.append(TakenOut(both, copied=written.row_count, vectors_removed=had_vector, **counts))
+
+    def finish(self) -> TakenOut:
+        self._write_vectors()
+        images = WrittenFiles.of_all([writer.finish() for writer in self.images])
+        return TakenOut.of_all([*self.parts, TakenOut(images)])
+
+    # ------------------------------------------------------------ deletion vectors
+
+    def _put_off(self, file: ScanFile, rows: _Rows) -> None:
+        self._waiting.append((file, rows))
+        self._waiting_rows += rows.row_count - rows.kept_count
+        if self._waiting_rows * _BYTES_A_ROW >= _VECTOR_FILE_BYTES:
+            self._write_vectors()
+
+    def _write_vectors(self) -> None:
+        if not self._waiting:
+            return
+        waiting, self._waiting, self._waiting_rows = self._waiting, [], 0
+        data, vectors = dv_file_bytes([rows.gone for _, rows in waiting], vector_file_id(self._rewrite.state.write_id))
+        path = vectors[0].path
+        assert path is not None
+        self.parts.append(TakenOut(WrittenFiles(new_paths=(path,))))  # before: a reply may be lost, and the file there
+        self._store.put_if_absent(path, data)
+        data_change = self._rewrite.state.data_change
+        adds = (
+            _with_vector(file, vector, rows.row_count, data_change) for (file, rows), vector in zip(waiting, vectors, strict=True)
+        )
+        self.parts.append(TakenOut(WrittenFiles(adds=tuple(adds))))
+
+    # ------------------------------------------------------------ new files
+
+    def _written_anew(self, file: ScanFile, rows: _Rows) -> WrittenFiles:
+        kept = replace(file, deletion_vector=inline_descriptor(rows.gone))
+        row_ids = self._rewrite.row_ids
+        batches: Iterator[pa.RecordBatch] = read_files(self._rewrite.rows, [kept], self._store)
+        if row_ids is not None:
+            batches = map(row_ids.taken_from, batches)
+        written = write_unchanged(self._rewrite.state, batches, self._store, task=self._task)
+        if written.row_count != rows.kept_count:
+            delete_files(self._store, written.new_paths)
+            raise _mismatch(file, rows, f"{written.row_count} rows were copied")
+        return written
+
+    def _write_images(self, file: ScanFile, places: BitMap64, kind: str) -> None:
+        if not places:
+            return
+        count, wanted = 0, replace(file, selection=inline_descriptor(places))
+        for lawful in unchanged_batches(read_files(self._rewrite.plain_rows, [wanted], self._store)):
+            self._images[kind].add(lawful)
+            count += lawful.batch.num_rows
+        if count != len(places):
+            raise RowCountMismatchError(
+                f"Of data file {file.path} {len(places)} rows go, and {count} of them were found for the change data feed. "
+                "Nothing was committed.",
+                path=file.path,
+            )
+
+
+def _rows_of(store: ObjectStore, touched: TouchedFile, repeats: Repeats) -> _Rows:
+    """Raises RowCountMismatchError for places of rows that are not there."""
+    file = touched.file
+    assert touched.deleted_count or touched.updated_count, f"nothing is to be done to {file.path}"
+    deleted, updated = _union(store, touched.deleted), _union(store, touched.updated)
+    counts = (touched.deleted_count, touched.updated_count)
+    came_once = counts == (len(deleted), len(updated)) and deleted.isdisjoint(updated)
+    may_repeat = repeats is Repeats.IGNORED and touched.updated_count == len(updated) and deleted.isdisjoint(updated)
+    if not came_once and not may_repeat:
+        raise _repeated(file, sum(counts), len(deleted | updated), repeats)
     present = BitMap64() if file.deletion_vector is None else read_deletion_vector(store, file.deletion_vector)
-    gone = present | deleted
     with store.open_input(file.path) as source:
         row_count = pq.read_metadata(source).num_rows
-    if len(gone) == row_count and not rewrite.change_data:
-        return WrittenFiles(removes=(remove,))
-    if rewrite.use_deletion_vectors:
-        return _with_vector(store, file, remove, gone, row_count)
-    return _written_anew(store, file, remove, deleted, gone, rewrite)
+    rows = _Rows(row_count, _within(present, row_count), deleted, updated)
+    going = deleted | updated
+    if not going.isdisjoint(present) or going.max() >= row_count:
+        raise _mismatch(file, rows, "some of those that go are not there, or are deleted already")
+    return rows
 
 
-def _row_indexes(store: ObjectStore, file: ScanFile, matching: ScanState) -> BitMap64:
+def _within(present: BitMap64, row_count: int) -> BitMap64:
+    """The vector without what it names beyond the file's rows: such vectors are met, and are read so."""
+    if not present or present.max() < row_count:
+        return present
+    rows = row_indexes(present)
+    return from_row_indexes(rows[rows < row_count])
+
+
+def _union(store: ObjectStore, sets: tuple[DeletionVectorDescriptor, ...]) -> BitMap64:
     found = BitMap64()
-    for batch in read_files(matching, [file], store):
-        found |= from_row_indexes(batch.column(0).field("row_index").to_numpy(zero_copy_only=False).astype(np.uint64))
+    for descriptor in sets:
+        found |= read_deletion_vector(store, descriptor)
     return found
 
 
-def _with_vector(store: ObjectStore, file: ScanFile, remove: RemoveFile, gone: BitMap64, row_count: int) -> WrittenFiles:
-    data, (descriptor,) = dv_file_bytes([gone], uuid.uuid4())
-    path = descriptor.path
-    assert path is not None
-    try:
-        store.put_if_absent(path, data)
-    except (DeltaError, OSError):  # a reply that was lost: it may be there all the same
-        delete_files(store, [path])
-        raise
-    add = AddFile(
+def _with_vector(file: ScanFile, vector: DeletionVectorDescriptor, row_count: int, data_change: bool) -> AddFile:
+    return AddFile(
         path=file.path,
         path_text=file.path_text,
         partition_values=dict(file.partition_values),
         size_bytes=file.size_bytes,
         modification_time_ms=file.modification_time_ms,
-        data_change=remove.data_change,
+        data_change=data_change,
         stats=_wide_stats(file.stats, row_count),
-        deletion_vector=descriptor,
+        deletion_vector=vector,
         base_row_id=file.base_row_id,
         default_row_commit_version=file.default_row_commit_version,
     )
-    return WrittenFiles(adds=(add,), removes=(remove,), new_paths=(path,))
 
 
 def _wide_stats(stats: str | None, row_count: int) -> str:
@@ -152,20 +358,31 @@ def _wide_stats(stats: str | None, row_count: int) -> str:
     return orjson.dumps({**found, "numRecords": row_count, "tightBounds": False}).decode()
 
 
-def _written_anew(
-    store: ObjectStore, file: ScanFile, remove: RemoveFile, deleted: BitMap64, gone: BitMap64, rewrite: Rewrite
-) -> WrittenFiles:
-    kept = replace(file, deletion_vector=inline_descriptor(gone))
-    parts = [write_unchanged(rewrite.state, _batches(store, kept, rewrite.rows), store)]
-    try:
-        if rewrite.change_data:
-            lost = replace(file, selection=inline_descriptor(deleted))
-            parts.append(write_change_files(rewrite.state, _batches(store, lost, rewrite.rows), "delete", store))
-    except BaseException:
-        delete_files(store, parts[0].new_paths)
-        raise
-    return WrittenFiles.of_all([*parts, WrittenFiles(removes=(remove,))])
+def _mismatch(file: ScanFile, rows: _Rows, what: str) -> RowCountMismatchError:
+    return RowCountMismatchError(
+        f"The rows of data file {file.path} do not add up: of {rows.row_count} rows {len(rows.present)} were deleted before, "
+        f"{len(rows.deleted)} are to be deleted and {len(rows.updated)} updated, and {what}. Nothing was committed. The file has "
+        "changed since it was written, or this is a mistake of pydelta's: please report it.",
+        path=file.path,
+        rows=rows.row_count,
+    )
 
 
-def _batches(store: ObjectStore, file: ScanFile, rows: ScanState) -> Iterator[pa.RecordBatch]:
-    yield from read_files(rows, [file], store)
+def _repeated(file: ScanFile, count: int, distinct: int, repeats: Repeats) -> DeltaError:
+    if repeats is Repeats.FORBIDDEN:
+        return RowCountMismatchError(
+            f"{count} rows of data file {file.path} were to be changed, but these are {distinct} different rows. Nothing was "
+            "committed. This is a mistake of pydelta's: please report it.",
+            path=file.path,
+        )
+    return multiple_matches(f"{count} changes were to be made to {distinct} rows of data file {file.path}")
+
+
+def multiple_matches(found: str) -> UnsupportedOperationError:
+    """found: what was seen of rows that several rows of the source match."""
+    return UnsupportedOperationError(
+        "Cannot perform Merge as multiple source rows matched and attempted to modify the same target row in the Delta table in "
+        f"possibly conflicting ways: {found}. Nothing was committed. Make the source have one row at most for each key.",
+        error_class="DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE",
+        sql_state="21506",
+    )

@@ -46,6 +46,11 @@ public class PruneScans extends Rule {
     return tally.toJson();
   }
 
+  /** As HandedOver.of. */
+  public String handedOver(LogicalPlan optimized, String option, String value) {
+    return HandedOver.of(optimized, option, value);
+  }
+
   public TreeNode apply(TreeNode plan) {
     if (!enabled()) return plan;
     try {

@@ -38,7 +38,7 @@ from spark_plugin.pruning.handover import (
     strip_marker,
 )
 from spark_plugin.pruning.limited import limited
-from spark_plugin.pruning.rule import PruningStatus, install, status
+from spark_plugin.pruning.rule import PruningStatus, install, status, wanted_rows
 
 __all__ = [
     "PruningStatus",
@@ -53,4 +53,5 @@ __all__ = [
     "pushed_predicate",
     "status",
     "strip_marker",
+    "wanted_rows",
 ]

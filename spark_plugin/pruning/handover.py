@@ -14,6 +14,7 @@ import base64
 import datetime as dt
 import decimal
 import json
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -54,6 +55,26 @@ def pushed_predicate(schema: StructType) -> tree.Expression | None:
     asked = (_predicate(text) for text in _handed_over(schema).get("predicates", ()))
     parts = tuple(part for part in asked if part is not None)
     return tree.conjunction(parts) if parts else None
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a plan wants of one of its scans. predicate: true for all rows that matter, None for any. exact: the plan is
+    just these rows. none: the plan gives no rows at all."""
+
+    predicate: tree.Expression | None
+    exact: bool = False
+    none: bool = False
+
+    @classmethod
+    def parse(cls, text: str) -> Wanted:
+        """text: of HandedOver.java. A scan that is not there, or more than once, may be asked for any row."""
+        told = json.loads(text)
+        if told["found"] != 1:
+            return cls(None, none=bool(told["empty"]) and told["found"] == 0)
+        asked = [_predicate(value) for value in told["predicates"]]
+        known = tuple(part for part in asked if part is not None)
+        return cls(tree.conjunction(known) if known else None, exact=bool(told["exact"]) and len(known) == len(asked))
 
 
 def pushed_limit(schema: StructType) -> int | None:

@@ -15,7 +15,11 @@ from weakref import WeakKeyDictionary
 import pyspark
 from pyspark.sql import SparkSession
 
+from spark_plugin.pruning.handover import Wanted
+
 if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
     from delta_py.read.scan import ScanReport
 
 ENABLED_CONF = "spark.pydelta.pruning.enabled"
@@ -81,6 +85,14 @@ def install(spark: SparkSession, *formats: str) -> bool:
         return False
     _unavailable.pop(spark, None)
     return True
+
+
+def wanted_rows(spark: SparkSession, frame: DataFrame, option: str, value: str) -> Wanted:
+    """Which rows of the scan that has this read option the frame wants; any, where the rule is not installed or off."""
+    rule = _find_rule(spark._jsparkSession.experimental())
+    if rule is None:
+        return Wanted(None)
+    return Wanted.parse(rule.handedOver(frame._jdf.queryExecution().optimizedPlan(), option, value))
 
 
 def status(spark: SparkSession) -> PruningStatus:

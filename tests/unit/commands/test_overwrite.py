@@ -27,6 +27,10 @@ from delta_py.errors import (
 )
 from delta_py.log.history import history
 from delta_py.protocol.actions import AddCDCFile, AddFile, RemoveFile, SetTransaction, parse_action
+from delta_py.protocol.schema import LONG, StructField, StructType
+from delta_py.read.reader import read_files
+from delta_py.read.scan import ROW_ADDRESS, ScanOptions, plan_scan
+from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore
 
 VECTORS = {"delta.enableDeletionVectors": "true"}
@@ -193,11 +197,28 @@ def test_overwrite_replace_where_that_is_no_predicate_is_refused(tmp_path: Path,
     assert rows_of(tmp_path) == sorted(BEFORE, key=str)
 
 
-def test_overwrite_replace_where_refuses_to_lose_row_ids(tmp_path: Path) -> None:
-    make(tmp_path, {"delta.enableRowTracking": "true"})
-    with pytest.raises(UnsupportedOperationError, match=r"delta\.enableDeletionVectors"):
-        write_delta(str(tmp_path), new((1, "a")), mode="overwrite", replace_where="id = 1")
-    assert rows_of(tmp_path) == sorted(BEFORE, key=str) and len(list(tmp_path.rglob("*.parquet"))) == 3
+def row_ids_of(path: Path) -> dict[int, tuple[int, int]]:
+    """Row id and row commit version by the column id."""
+    tracked = StructType((StructField("row_id", LONG), StructField("row_commit_version", LONG)))
+    columns = StructType((StructField("id", LONG), StructField(ROW_ADDRESS, tracked)))
+    scan = plan_scan(Snapshot.load(LocalStore(str(path))), columns, None, ScanOptions(row_address=True))
+    rows = [row for batch in read_files(scan.state, scan.scan_files()) for row in batch.to_pylist()]
+    return {row["id"]: (row[ROW_ADDRESS]["row_id"], row[ROW_ADDRESS]["row_commit_version"]) for row in rows}
+
+
+@pytest.mark.parametrize("mapping", ["none", "name", "id"])
+@pytest.mark.parametrize("vectors", [{}, VECTORS])
+def test_overwrite_replace_where_keeps_the_ids_of_rows_that_stay(
+    tmp_path: Path, vectors: Mapping[str, str], mapping: str
+) -> None:
+    make(tmp_path, {"delta.enableRowTracking": "true", "delta.columnMapping.mode": mapping, **vectors})
+    before = row_ids_of(tmp_path)
+    for version in (1, 2):
+        write_delta(str(tmp_path), new((version, "a")), mode="overwrite", replace_where=f"id = {version}")
+        found = row_ids_of(tmp_path)
+        assert {n: found[n] for n in found if n > version} == {n: before[n] for n in before if n > version}
+        assert found[version][1] == version and found[version][0] not in {row_id for row_id, _ in before.values()}
+    assert len({row_id for row_id, _ in row_ids_of(tmp_path).values()}) == 10
 
 
 def test_overwrite_of_an_append_only_table_is_refused(tmp_path: Path) -> None:

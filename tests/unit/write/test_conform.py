@@ -172,7 +172,7 @@ def within_array(inner: StructField) -> StructField:
     [
         (StructField("c", LONG, True, {"delta.generationExpression": "soundex(c)"}), "generation expression.*soundex"),
         (StructField("c", LONG, True, {"delta.generationExpression": "c + 1"}), "needs a generated column"),
-        (StructField("c", LONG, True, {"delta.identity.start": 1}), "identity"),
+        (within_array(StructField("x", LONG, True, {"delta.identity.start": 1})), "identity column rule"),
         (StructField("c", LONG, True, {"delta.invariants": '{"expression":{"expression":"soundex(c) > 3"}}'}), "soundex"),
         (StructField("c", LONG, True, {"delta.invariants": "c > 3"}), "the invariant on column c"),
         (StructField("c", ArrayType(VOID)), "void"),

@@ -1,0 +1,389 @@
+"""The driver's side of a DELETE, UPDATE or MERGE: which files may hold the rows, what goes back to them, and the commit.
+
+    dml = Dml.begin(store, "DELETE", time_zone="UTC")
+    candidates = dml.candidates(predicate)           # numbered files; noted as read
+    ... tasks: row_changes.write_changes(dml.change_state(), rows) -> TaskChanges
+    files = dml.touched_files(changes)               # rows accounted for
+    ... tasks: rewrite.take_out(store, files, dml.rewrite) -> TakenOut
+    version = dml.commit(parameters, changes, taken)
+
+Whoever runs it calls `abort` when anything before `commit` fails, and `close` after it.
+Protocol: Requirements for Writers; Deletion Vectors; Add CDC File; Row Tracking.
+"""
+
+from __future__ import annotations
+
+import heapq
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Self, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_py.commit.prepared import IsolationLevel
+from delta_py.commit.transaction import Transaction
+from delta_py.errors import RowCountMismatchError, UnsupportedOperationError
+from delta_py.expressions.skipping import is_exact_on_partitions
+from delta_py.expressions.tree import Column, Expression, In, IsNull, Literal, Not, Or, children, columns_of, conjuncts
+from delta_py.protocol.actions import Metadata, Protocol
+from delta_py.protocol.stats import parse_stats
+from delta_py.protocol.table_config import TableConfig
+from delta_py.read.scan import NUMBERED_FILE_SCHEMA, FilePruner, ScanOptions, scan_files
+from delta_py.read.scan_state import ScanFile
+from delta_py.snapshot import Snapshot
+from delta_py.storage.store import ObjectStore
+from delta_py.write.conform import WriteState, write_state
+from delta_py.write.files import WrittenFiles, abandon_write, delete_files
+from delta_py.write.rewrite import Repeats, Rewrite, TakenOut, TouchedFile, removed
+from delta_py.write.row_changes import ChangeState, TaskChanges, TouchedRows
+from delta_py.write.row_ids import RowIdColumns
+
+_TASK_BYTES = 128 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """Files that may hold the rows. files: NUMBERED_FILE_SCHEMA; row i is file number i."""
+
+    files: pa.Table
+
+    @classmethod
+    def numbered(cls, files: pa.Table) -> Candidates:
+        """files: FILE_SCHEMA."""
+        numbers = pa.array(np.arange(files.num_rows, dtype=np.int32))
+        return cls(files.append_column(NUMBERED_FILE_SCHEMA.field("number"), numbers))
+
+    def __len__(self) -> int:
+        return int(self.files.num_rows)
+
+    def of(self, numbers: Sequence[int]) -> Iterator[ScanFile]:
+        """The files with these numbers, in their order."""
+        for batch in self.files.take(pa.array(numbers, pa.int64())).to_batches(max_chunksize=4096):
+            yield from scan_files(batch)
+
+    def spool(self, path: str) -> None:
+        """Write the list to a file of this machine, for the process that plans the scan."""
+        options = pa.ipc.IpcWriteOptions(compression="lz4")
+        with pa.OSFile(path, "wb") as sink, pa.ipc.new_stream(sink, self.files.schema, options=options) as writer:
+            writer.write_table(self.files, max_chunksize=65_536)
+
+
+class Dml:
+    """One DELETE, UPDATE or MERGE on the newest version of a table."""
+
+    def __init__(self, snapshot: Snapshot, operation: str, state: WriteState, transaction: Transaction) -> None:
+        self.snapshot, self.operation, self.state, self.transaction = snapshot, operation, state, transaction
+        self.repeats = Repeats.FORBIDDEN
+        self._store = snapshot.store
+        self._candidates = Candidates.numbered(NUMBERED_FILE_SCHEMA.empty_table().drop_columns(["number"]))
+        self._whole: tuple[ScanFile, ...] = ()
+        self._started = time.monotonic()
+
+    @classmethod
+    def begin(
+        cls,
+        store: ObjectStore,
+        operation: str,
+        *,
+        time_zone: str,
+        isolation: IsolationLevel | None = None,
+        metadata: Metadata | None = None,
+        protocol: Protocol | None = None,
+    ) -> Self:
+        """operation: DELETE, UPDATE or MERGE. metadata, protocol: what the operation makes of the newest version's (schema
+        evolution); None for no change.
+
+        Raises what Snapshot.load and write_state raise, UnsupportedOperationError (DELTA_CANNOT_MODIFY_APPEND_ONLY) for a
+        table of which no row may be changed. A MERGE may be of inserts alone: there the commit refuses what takes rows out.
+        """
+        snapshot = Snapshot.load(store)
+        return cls.on(snapshot, operation, time_zone=time_zone, isolation=isolation, metadata=metadata, protocol=protocol)
+
+    @classmethod
+    def on(
+        cls,
+        snapshot: Snapshot,
+        operation: str,
+        *,
+        time_zone: str,
+        isolation: IsolationLevel | None = None,
+        metadata: Metadata | None = None,
+        protocol: Protocol | None = None,
+    ) -> Self:
+        """As begin, for a snapshot that was looked at before."""
+        config = TableConfig(protocol or snapshot.protocol, metadata or snapshot.metadata)
+        state = write_state(config, snapshot.table_root, snapshot.version, new_rows=operation != "DELETE")
+        if config.enabled("delta.appendOnly") and operation != "MERGE":
+            raise _append_only(operation, snapshot.table_root)
+        transaction = Transaction(snapshot, isolation=isolation)
+        if metadata is not None:
+            transaction.set_metadata(metadata)
+        if protocol is not None:
+            transaction.set_protocol(protocol)
+        return cls(snapshot, operation, replace(state, time_zone=time_zone, keeps_identities=True), transaction)
+
+    @property
+    def config(self) -> TableConfig:
+        """The table as it will be after the commit."""
+        return self.transaction.config
+
+    @property
+    def store(self) -> ObjectStore:
+        return self._store
+
+    # ------------------------------------------------------------ which files
+
+    def candidates(self, predicate: Expression | None) -> Candidates:
+        """The files that may hold rows for which the predicate is true; None: all. They and the rows are noted as read.
+
+        predicate: at least as wide as the rows that the operation changes, by the columns of the version that was read.
+        """
+        options = ScanOptions(timezone=self.state.time_zone, keep_all=True)
+        scan = self.transaction.scan(predicate, options=options)
+        assert isinstance(scan.files, pa.Table)
+        self._candidates = Candidates.numbered(scan.files)
+        return self._candidates
+
+    def take_whole_files(self, predicate: Expression | None) -> Candidates:
+        """Of the candidates those of which every row goes, by partition values and statistics; they are removed as they are.
+
+        predicate: exactly that of the rows to delete; None for all rows. Returns the other candidates, numbered anew.
+        """
+        files = self._candidates.files
+        whole = self._are_whole(files, predicate)
+        gone = files.filter(whole)
+        self._whole = tuple(file for batch in gone.to_batches() for file in scan_files(batch))
+        self._candidates = Candidates.numbered(files.filter(pc.invert(whole)).drop_columns(["number"]))
+        return self._candidates
+
+    def _are_whole(self, files: pa.Table, predicate: Expression | None) -> pa.Array:
+        partitions = frozenset((name,) for name in self.snapshot.config.partition_columns)
+        left = () if predicate is None else conjuncts(predicate)
+        left = tuple(part for part in left if not is_exact_on_partitions(part, partitions))
+        if not left:
+            return pa.array(np.ones(files.num_rows, bool))
+        # Change data files must hold all changes of a commit that has some, also those of whole files.
+        if self.rewrite.change_data or any(_has_null(part) for part in left):
+            return pa.array(np.zeros(files.num_rows, bool))
+        pruner = FilePruner.of(self.snapshot.config, _not_true(left), ScanOptions(timezone=self.state.time_zone))
+        parts = []
+        for batch in files.to_batches(max_chunksize=65_536):
+            kept = pruner.prune(batch, parse_stats(batch["stats"], pruner.stats_leaves))
+            parts.append(pc.invert(pc.is_in(batch["number"], kept["number"])))
+        return pa.chunked_array(parts, pa.bool_()).combine_chunks()
+
+    # ------------------------------------------------------------ what tasks need
+
+    @cached_property
+    def row_ids(self) -> RowIdColumns | None:
+        """The columns of rows that keep their ids; None for a table whose rows need not."""
+        return RowIdColumns.of(self.config)
+
+    @property
+    def writes_change_data(self) -> bool:
+        """Whether the table's change feed needs files of this operation: a deletion by vectors alone tells its rows itself."""
+        if not self.config.enabled("changeDataFeed"):
+            return False
+        return self.operation != "DELETE" or not self.config.enabled("deletionVectors")
+
+    @property
+    def rewrite(self) -> Rewrite:
+        """How rows leave their files."""
+        return Rewrite.of(self.config, self.state, change_data=self.writes_change_data, repeats=self.repeats)
+
+    def change_state(self) -> ChangeState:
+        """For the tasks that are handed the changed rows."""
+        root, write_id = self.state.table_root, self.state.write_id
+        if self.operation == "DELETE":
+            return ChangeState(root, write_id)
+        state = self.state if self.row_ids is None else self.row_ids.carried_by(self.state)
+        return ChangeState(root, write_id, state, self.row_ids, self.writes_change_data)
+
+    # ------------------------------------------------------------ between the jobs
+
+    def touched_files(self, changes: Sequence[TaskChanges]) -> list[TouchedFile]:
+        """The files of which rows go, with all places that the tasks found. Raises RowCountMismatchError when the new rows
+        and the old ones do not go together."""
+        updated, inserted = sum(part.updated for part in changes), sum(part.inserted for part in changes)
+        by_file: dict[int, list[TouchedRows]] = {}
+        for part in changes:
+            for rows in part.touched:
+                by_file.setdefault(rows.file, []).append(rows)
+        replaced = sum(rows.updated_count for found in by_file.values() for rows in found)
+        written = sum(part.written.row_count for part in changes)
+        if replaced != updated or written != updated + inserted:
+            raise RowCountMismatchError(
+                f"{self.operation} was to replace {replaced} rows by {updated} and to insert {inserted}, and {written} rows were "
+                "written. Nothing was committed. This is a mistake of pydelta's: please report it.",
+                replaced=replaced,
+                updated=updated,
+                inserted=inserted,
+                written=written,
+            )
+        numbers = sorted(by_file)
+        return [_touched(file, by_file[number]) for number, file in zip(numbers, self._candidates.of(numbers), strict=True)]
+
+    def groups(self, files: Sequence[TouchedFile], parallelism: int) -> list[list[TouchedFile]]:
+        """The files for the tasks of the second job, about equal work each."""
+        reads_files = self.writes_change_data or not self.config.enabled("deletionVectors")
+        works = [file.file.size_bytes if reads_files else file.deleted_count + file.updated_count for file in files]
+        limit = _TASK_BYTES if reads_files else _TASK_BYTES // 2
+        count = min(len(files), max(parallelism, -(-sum(works) // limit)))
+        loads = [(0, number) for number in range(count)]
+        groups: list[list[TouchedFile]] = [[] for _ in loads]
+        for work, file in sorted(zip(works, files, strict=True), key=lambda pair: pair[0], reverse=True):
+            load, number = heapq.heappop(loads)
+            groups[number].append(file)
+            heapq.heappush(loads, (load + work, number))
+        return groups
+
+    def is_light(self, files: Sequence[TouchedFile]) -> bool:
+        """Whether the second job is small vectors only, and quicker done here than as a job."""
+        if self.writes_change_data or not self.config.enabled("deletionVectors") or len(files) > _LIGHT_FILES:
+            return False
+        sets = [set_ for file in files for set_ in (*file.deleted, *file.updated, file.file.deletion_vector) if set_ is not None]
+        return sum(set_.size_in_bytes for set_ in sets) <= _LIGHT_BYTES
+
+    # ------------------------------------------------------------ the end
+
+    def commit(
+        self,
+        parameters: Mapping[str, Any],
+        changes: Sequence[TaskChanges],
+        taken: TakenOut,
+        metrics: Mapping[str, int] | None = None,
+        *,
+        named: MetricNames | None = None,
+        user_metadata: str | None = None,
+    ) -> tuple[int, dict[str, int]]:
+        """Commit, unless nothing changes. Returns the version (that was read, when nothing changes) and the metrics.
+
+        metrics: further ones, which go before those that are worked out here. named: makes the operation's own metrics of
+        all of them and of how many rows each clause of a MERGE made. Raises as Transaction.commit, and RowCountMismatchError.
+        """
+        written = WrittenFiles.of_all(part.written for part in changes)
+        whole = WrittenFiles(removes=tuple(removed(file) for file in self._whole))
+        try:
+            self._check_rows(changes, taken)
+        except RowCountMismatchError:
+            self.abort()
+            raise
+        done = {**self._metrics(written, taken), **(metrics or {})}
+        done["executionTimeMs"] = round((time.monotonic() - self._started) * 1000)
+        if named is not None:
+            done = named(done, _by_clause(changes))
+        everything = WrittenFiles.of_all([written, taken.written, whole])
+        if not everything.adds and not everything.removes and not self._changes_table():
+            delete_files(self._store, everything.new_paths)
+            return self.snapshot.version, done
+        self.transaction.add(everything)
+        version = self.transaction.commit(self.operation, parameters, metrics=done, user_metadata=user_metadata)
+        return version, done
+
+    def _changes_table(self) -> bool:
+        return (self.config.metadata, self.config.protocol) != (self.snapshot.metadata, self.snapshot.protocol)
+
+    def _check_rows(self, changes: Sequence[TaskChanges], taken: TakenOut) -> None:
+        found = [rows for part in changes for rows in part.touched]
+        updated = sum(rows.updated_count for rows in found)
+        deleted = sum(rows.deleted_count for rows in found)
+        repeated = self.repeats is Repeats.IGNORED and taken.deleted <= deleted
+        if taken.updated != updated or (taken.deleted != deleted and not repeated):
+            raise RowCountMismatchError(
+                f"{self.operation} found {deleted} rows to delete and {updated} to update, and took {taken.deleted} and "
+                f"{taken.updated} out of their files. Nothing was committed. This is a mistake of pydelta's: please report it.",
+                deleted=deleted,
+                updated=updated,
+            )
+
+    def _metrics(self, written: WrittenFiles, taken: TakenOut) -> dict[str, int]:
+        """Under the reference's names. What is not known of files that went as a whole is left out."""
+        kept = {add.path for add in taken.written.adds}
+        gone = [remove for remove in taken.written.removes if remove.path not in kept]
+        vectors = {add.path for add in taken.written.adds if add.deletion_vector is not None}
+        added = [*written.adds, *(add for add in taken.written.adds if add.path not in vectors)]
+        known = _row_count(self._whole)
+        metrics = {
+            "numRemovedFiles": len(gone) + len(self._whole),
+            "numRemovedBytes": sum(r.size_bytes or 0 for r in gone) + sum(file.size_bytes for file in self._whole),
+            "numAddedFiles": len(added),
+            "numAddedBytes": sum(add.size_bytes for add in added),
+            "numAddedChangeFiles": len(written.cdc) + len(taken.written.cdc),
+            "numCopiedRows": taken.copied,
+            "numDeletionVectorsAdded": taken.vectors_added,
+            "numDeletionVectorsRemoved": taken.vectors_removed + sum(file.deletion_vector is not None for file in self._whole),
+            "numDeletionVectorsUpdated": taken.vectors_updated,
+        }
+        if self.operation != "DELETE":
+            metrics["numUpdatedRows"] = taken.updated
+        if self.operation != "UPDATE" and known is not None:
+            metrics["numDeletedRows"] = taken.deleted + known
+        return metrics
+
+    def abort(self, *, stragglers: bool = False) -> None:
+        """Delete whatever the operation wrote. stragglers: tasks may still be running."""
+        abandon_write(self._store, self.state.write_id, stragglers=stragglers)
+
+    def close(self, changes: Sequence[TaskChanges]) -> None:
+        """Delete what only the operation needed."""
+        delete_files(self._store, [path for part in changes for path in part.scratch])
+
+
+MetricNames: TypeAlias = Callable[[Mapping[str, int], Mapping[int, int]], dict[str, int]]
+
+
+def _by_clause(changes: Sequence[TaskChanges]) -> dict[int, int]:
+    found: Counter[int] = Counter()
+    for part in changes:
+        found.update(dict(part.by_clause))
+    return found
+
+
+_LIGHT_FILES, _LIGHT_BYTES = 200, 4 * 1024 * 1024
+
+
+def _append_only(operation: str, root: str) -> UnsupportedOperationError:
+    return UnsupportedOperationError(
+        f"The table at {root} is append-only (delta.appendOnly is true): no row may be deleted or changed. The {operation} "
+        "changed nothing. Set delta.appendOnly to false to allow it.",
+        error_class="DELTA_CANNOT_MODIFY_APPEND_ONLY",
+        sql_state="42809",
+    )
+
+
+def _not_true(parts: Sequence[Expression]) -> Expression:
+    """True wherever the conjunction is false, and wherever it may be null: a part is null only where a column is."""
+    null = [IsNull(Column(path)) for part in parts for path in sorted(columns_of(part))]
+    return Or((*(Not(part) for part in parts), *null))
+
+
+def _has_null(expression: Expression) -> bool:
+    """Whether a NULL is written in it, by which it may be null though no column is."""
+    options = expression.options if isinstance(expression, In) else ()
+    return any(isinstance(node, Literal) and node.value is None for node in (expression, *options)) or any(
+        _has_null(child) for child in children(expression)
+    )
+
+
+def _touched(file: ScanFile, found: Sequence[TouchedRows]) -> TouchedFile:
+    return TouchedFile(
+        file,
+        deleted=tuple(rows.deleted for rows in found if rows.deleted is not None),
+        updated=tuple(rows.updated for rows in found if rows.updated is not None),
+        deleted_count=sum(rows.deleted_count for rows in found),
+        updated_count=sum(rows.updated_count for rows in found),
+    )
+
+
+def _row_count(files: Sequence[ScanFile]) -> int | None:
+    """How many rows the files have by their statistics; None if one does not say."""
+    records = parse_stats(pa.array([file.stats for file in files], pa.string()), {}).num_records
+    if records.null_count:
+        return None
+    deleted = sum(file.deletion_vector.cardinality for file in files if file.deletion_vector is not None)
+    return (pc.sum(records).as_py() or 0) - deleted

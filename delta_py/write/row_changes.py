@@ -1,0 +1,237 @@
+"""What a task of a DELETE, UPDATE or MERGE makes of the changed rows that Spark hands it.
+
+    changes = write_changes(state, batches, task=3)      # in a task; TaskChanges goes back to the driver
+
+New rows pass the gate and become data files, and change data where that is wanted. Of the rows that go, only their places
+are kept: a set of row positions a file, as deletion vectors that nothing in the table refers to. Taking the rows out of
+their files is for rewrite.py, when all tasks are done.
+Protocol: Deletion Vectors; Add CDC File; Row Tracking.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from uuid import UUID
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyroaring import BitMap64
+
+from delta_py.protocol.deletion_vectors import (
+    DeletionVectorDescriptor,
+    dv_file_bytes,
+    from_row_indexes,
+    inline_descriptor,
+)
+from delta_py.read.buffers import Ndarray
+from delta_py.storage.store import ObjectStore, open_store
+from delta_py.write.conform import WriteState
+from delta_py.write.files import FileSetWriter, Gate, WrittenFiles, delete_files, undone_on_failure
+from delta_py.write.row_ids import RowIdColumns
+
+FILE, ROW, CHANGE, NEW, ROW_ID = "__pydelta_file", "__pydelta_row", "__pydelta_change", "__pydelta_new", "__pydelta_row_id"
+"""Columns of the rows handed over: number of the file (int) and position in it (long), both null for an insert; what
+happens (byte: DELETED, UPDATED, INSERTED); the new row (struct, null for a delete; absent where there are only deletes);
+the row's id, where the table tracks rows."""
+
+CLAUSE = "__pydelta_clause"
+"""The number of the clause of a MERGE that made the row; the column may be absent."""
+
+DELETED, UPDATED, INSERTED = 0, 1, 2
+
+_HELD_ROWS = 1 << 20
+_INLINE_BYTES = 64 * 1024
+_POST_IMAGES = {UPDATED: "update_postimage", INSERTED: "insert"}
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeState:
+    """What tasks need. new_rows: how new rows are written, with the columns of row ids where there are some; None when no
+    row can be new. change_data: new rows are written as change data too. write_id: of the names of all files."""
+
+    table_root: str
+    write_id: str
+    new_rows: WriteState | None = None
+    row_ids: RowIdColumns | None = None
+    change_data: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TouchedRows:
+    """Rows of one file that go. deleted, updated: their places, None for none. The counts are of rows handed over: larger
+    than the sets if a row came more than once."""
+
+    file: int
+    deleted: DeletionVectorDescriptor | None
+    updated: DeletionVectorDescriptor | None
+    deleted_count: int
+    updated_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class TaskChanges:
+    """What one task found and wrote. updated, inserted: new rows handed over. scratch: files that `touched` refers to and
+    that nobody needs after the operation. by_clause: numbers of clauses, and how many rows each of them made."""
+
+    written: WrittenFiles = field(default_factory=WrittenFiles)
+    touched: tuple[TouchedRows, ...] = ()
+    updated: int = 0
+    inserted: int = 0
+    scratch: tuple[str, ...] = ()
+    by_clause: tuple[tuple[int, int], ...] = ()
+
+
+def vector_file_id(write_id: str) -> UUID:
+    """A new name for a deletion vector file, by which those of a failed write are found."""
+    return UUID(f"{write_id}-{secrets.token_hex(6)}")
+
+
+def write_changes(
+    state: ChangeState, batches: Iterable[pa.RecordBatch], store: ObjectStore | None = None, *, task: int = 0
+) -> TaskChanges:
+    """Write the new rows of `batches` and collect the places of the old ones.
+
+    batches: with the columns FILE, ROW, CHANGE, and NEW and ROW_ID as described there.
+    Memory: that of write_files, some rows' places, and the sets of places. Raises as write_files; nothing stays behind then.
+    """
+    store = store or open_store(state.table_root)
+    places, writer = _Places(), _NewRows(state, store, task)
+    by_clause: Counter[int] = Counter()
+    with undone_on_failure(state.table_root, writer.writers):
+        for batch in batches:
+            changes = batch.column(CHANGE).to_numpy(zero_copy_only=False)
+            places.add(batch, changes)
+            writer.add(batch, changes)
+            if CLAUSE in batch.schema.names:
+                by_clause.update(_counts(batch.column(CLAUSE)))
+        places.flush()
+        written = writer.finish()
+        try:
+            touched, scratch = places.described(store, state.write_id)
+        except BaseException:
+            delete_files(store, written.new_paths)
+            raise
+    return TaskChanges(written, touched, writer.counts[UPDATED], writer.counts[INSERTED], scratch, tuple(by_clause.items()))
+
+
+def _counts(numbers: pa.Array) -> dict[int, int]:
+    return {pair["values"]: pair["counts"] for pair in pc.value_counts(numbers).to_pylist()}
+
+
+# ---------------------------------------------------------------- new rows
+
+
+class _NewRows:
+    """Data files, and change data, of rows that are new."""
+
+    def __init__(self, state: ChangeState, store: ObjectStore, task: int) -> None:
+        self._state = state
+        self.counts = {UPDATED: 0, INSERTED: 0}
+        self._images: dict[int, FileSetWriter] = {}
+        self._rows: FileSetWriter | None = None
+        if state.new_rows is None:
+            return
+        self._rows, self._gate = FileSetWriter(state.new_rows, store, task), Gate(state.new_rows, task)
+        if state.change_data:
+            plain = state.new_rows if state.row_ids is None else state.row_ids.left_out_of(state.new_rows)
+            self._images = {kind: FileSetWriter(plain, store, task, name) for kind, name in _POST_IMAGES.items()}
+
+    @property
+    def writers(self) -> list[FileSetWriter]:
+        return [*self._images.values(), *([] if self._rows is None else [self._rows])]
+
+    def add(self, batch: pa.RecordBatch, changes: Ndarray) -> None:
+        for kind in (UPDATED, INSERTED):
+            chosen = changes == kind
+            count = int(chosen.sum())
+            if count:
+                self.counts[kind] += count
+                self._write(batch if count == batch.num_rows else batch.filter(pa.array(chosen)), kind)
+
+    def _write(self, batch: pa.RecordBatch, kind: int) -> None:
+        assert self._rows is not None, "rows were handed over to a task that writes none"
+        rows = pa.RecordBatch.from_struct_array(_whole(batch.column(NEW)))
+        row_ids = self._state.row_ids
+        if row_ids is not None:
+            rows = row_ids.beside(rows, batch.column(ROW_ID), pa.nulls(batch.num_rows, pa.int64()))
+        for lawful in self._gate.lawful(rows, new_rows=kind == INSERTED):
+            self._rows.add(lawful)
+            if kind in self._images:
+                self._images[kind].add(lawful)
+
+    def finish(self) -> WrittenFiles:
+        written = WrittenFiles.of_all([writer.finish() for writer in self.writers])
+        return written if self._rows is None else replace(written, identity_marks=self._gate.identity_marks)
+
+
+def _whole(structs: pa.Array) -> pa.Array:
+    """A null among new rows would become a row of nulls: never what was meant."""
+    assert structs.null_count == 0, "a new row is null"
+    return structs
+
+
+# ---------------------------------------------------------------- places of old rows
+
+
+class _Places:
+    """Sets of row positions by file and kind of change. Positions are held back and sorted in, many at a time."""
+
+    def __init__(self) -> None:
+        self._held: list[tuple[Ndarray, Ndarray]] = []
+        self._held_count = 0
+        self._sets: dict[tuple[int, int], BitMap64] = {}
+        self._counts: dict[tuple[int, int], int] = {}
+
+    def add(self, batch: pa.RecordBatch, changes: Ndarray) -> None:
+        files, rows = batch.column(FILE), batch.column(ROW)
+        if files.null_count:
+            known = pc.is_valid(files)
+            files, rows, changes = files.filter(known), rows.filter(known), changes[known.to_numpy(zero_copy_only=False)]
+        keys = files.to_numpy(zero_copy_only=False).astype(np.int64) * 2 + changes
+        self._held.append((keys, rows.to_numpy(zero_copy_only=False).astype(np.uint64)))
+        self._held_count += len(keys)
+        if self._held_count >= _HELD_ROWS:
+            self.flush()
+
+    def flush(self) -> None:
+        if not self._held_count:
+            return
+        keys, rows = (np.concatenate(parts) for parts in zip(*self._held, strict=True))
+        self._held, self._held_count = [], 0
+        order = np.argsort(keys, kind="stable")
+        keys, rows = keys[order], rows[order]
+        bounds = [0, *(np.flatnonzero(np.diff(keys)) + 1).tolist(), len(keys)]
+        for start, stop in pairwise(bounds):
+            file, kind = divmod(int(keys[start]), 2)
+            found = from_row_indexes(rows[start:stop])
+            known = self._sets.get((file, kind))
+            self._sets[file, kind] = found if known is None else known | found
+            self._counts[file, kind] = self._counts.get((file, kind), 0) + stop - start
+
+    def described(self, store: ObjectStore, write_id: str) -> tuple[tuple[TouchedRows, ...], tuple[str, ...]]:
+        """The sets as descriptors, in themselves when they are small together, else in one file; and that file."""
+        keys = sorted(self._sets)
+        inline = [inline_descriptor(self._sets[key]) for key in keys[:_INLINE_BYTES]]
+        if len(inline) == len(keys) and sum(descriptor.size_in_bytes for descriptor in inline) <= _INLINE_BYTES:
+            return tuple(self._touched(dict(zip(keys, inline, strict=True)))), ()
+        data, descriptors = dv_file_bytes([self._sets[key] for key in keys], vector_file_id(write_id))
+        path = descriptors[0].path
+        assert path is not None
+        try:
+            store.put_if_absent(path, data)
+        except BaseException:  # a reply that was lost: it may be there all the same
+            delete_files(store, [path])
+            raise
+        return tuple(self._touched(dict(zip(keys, descriptors, strict=True)))), (path,)
+
+    def _touched(self, sets: dict[tuple[int, int], DeletionVectorDescriptor]) -> Iterator[TouchedRows]:
+        for file in sorted({file for file, _ in sets}):
+            deleted, updated = (file, DELETED), (file, UPDATED)
+            yield TouchedRows(
+                file, sets.get(deleted), sets.get(updated), self._counts.get(deleted, 0), self._counts.get(updated, 0)
+            )

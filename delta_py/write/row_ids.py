@@ -1,0 +1,67 @@
+"""Rows that keep their ids when they are written anew: the materialized columns of row tracking.
+
+Ids and commit versions travel as two more columns of the rows, by the names that the table's properties give them. They
+are part of a WriteState's schema for rows that have ids already; what is null there takes the file's base id and version.
+Protocol: Row Tracking; Writer Requirements for Row Tracking.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from delta_py.errors import CorruptTableError
+from delta_py.protocol.schema import LONG, StructField, StructType
+from delta_py.protocol.table_config import TableConfig
+from delta_py.read.scan import ROW_ADDRESS
+from delta_py.write.conform import MATERIALIZED, WriteState
+
+_METADATA_FIELDS = ("row_id", "row_commit_version")
+
+
+@dataclass(frozen=True, slots=True)
+class RowIdColumns:
+    """Names, in data files, of the two materialized columns."""
+
+    row_id: str
+    row_commit_version: str
+
+    @classmethod
+    def of(cls, config: TableConfig) -> RowIdColumns | None:
+        """None for a table whose rows need not keep their ids."""
+        if not config.enabled("rowTracking"):
+            return None
+        names = [
+            config.properties.get(f"delta.rowTracking.materialized{part}ColumnName") for part in ("RowId", "RowCommitVersion")
+        ]
+        if names[0] is None or names[1] is None:
+            raise CorruptTableError(
+                "The table tracks rows (delta.enableRowTracking), and its properties do not name the columns for the ids of rows "
+                "that move (delta.rowTracking.materializedRowIdColumnName, ...CommitVersionColumnName). The metadata is damaged."
+            )
+        return cls(names[0], names[1])
+
+    def carried_by(self, state: WriteState) -> WriteState:
+        """The state for rows that carry ids: its schema ends with the two columns."""
+        fields = tuple(StructField(name, LONG, metadata={MATERIALIZED: True}) for name in (self.row_id, self.row_commit_version))
+        return replace(state, schema=StructType((*state.schema.fields, *fields)))
+
+    def left_out_of(self, state: WriteState) -> WriteState:
+        """The inverse of carried_by."""
+        return replace(state, schema=StructType(state.schema.fields[: -len(_METADATA_FIELDS)]))
+
+    def beside(self, batch: pa.RecordBatch, row_ids: pa.Array, row_commit_versions: pa.Array) -> pa.RecordBatch:
+        """The batch with the two columns at its end."""
+        names = [*batch.schema.names, self.row_id, self.row_commit_version]
+        return pa.RecordBatch.from_arrays([*batch.columns, row_ids, row_commit_versions], names=names)
+
+    def taken_from(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """A batch of a scan of all columns and row_id_fields(), with the two columns in the place of that struct."""
+        tracked = batch.column(ROW_ADDRESS)
+        return self.beside(batch.drop_columns([ROW_ADDRESS]), *(tracked.field(name) for name in _METADATA_FIELDS))
+
+
+def row_id_fields() -> StructField:
+    """What a scan must be asked for beside the table's columns so that `taken_from` can be used."""
+    return StructField(ROW_ADDRESS, StructType(tuple(StructField(name, LONG) for name in _METADATA_FIELDS)))

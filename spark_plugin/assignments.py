@@ -1,0 +1,167 @@
+"""SET of UPDATE and MERGE: which columns, nested ones too, get which values, and the struct of the new row.
+
+values = assigned_paths(frame, {"a.b": Column, ...})       # names as Spark resolves them in the frame
+row = new_row(schema, frame, values)                       # the struct column NEW of row_changes.py
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeAlias
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import DataType as SparkType
+
+from delta_py.errors import SchemaMismatchError, UnsupportedOperationError
+from delta_py.expressions.coercion import is_atomic
+from delta_py.protocol.identity import identity_of
+from delta_py.protocol.schema import DataType, Path, StructField, StructType
+from delta_py.read.scan import ROW_ADDRESS
+from delta_py.write.casts import may_assign
+from delta_py.write.constraints import GENERATION
+from delta_py.write.row_changes import NEW
+from spark_plugin.convert import from_spark_schema, to_spark_schema
+
+Assignments: TypeAlias = dict[Path, Column]
+
+_GET_FIELD = "GetStructField"
+_ATTRIBUTE = "AttributeReference"
+
+
+def assigned_paths(frame: DataFrame, schema: StructType, given: Mapping[str, Column]) -> Assignments:
+    """What SET names, by the path of the column in the table, in the order given.
+
+    frame: over the target alone; Spark resolves the names in it, so that aliases, backticks and the session's rule on case
+    mean what they mean everywhere. Raises Spark's AnalysisException for a name that is not there;
+    UnsupportedOperationError for what is no column or field of a struct, for an identity column, and for columns that
+    are assigned twice, or a field and its struct.
+    """
+    found: Assignments = {}
+    if not given:
+        return found
+    resolved = frame.select(*(F.col(name) for name in given))._jdf.queryExecution().analyzed().projectList()
+    for number, (name, value) in enumerate(given.items()):
+        path = path_of(resolved.apply(number), name)
+        _check_column(schema, path, name)
+        clash = next((other for other in found if other[: len(path)] == path or path[: len(other)] == other), None)
+        if clash is not None:
+            raise UnsupportedOperationError(
+                f"There is a conflict from these SET columns: {['.'.join(clash), '.'.join(path)]}. A column can be given one "
+                "value. Nothing was changed.",
+                error_class="DELTA_CONFLICT_SET_COLUMN",
+                sql_state="42701",
+                columns=[".".join(clash), ".".join(path)],
+            )
+        found[path] = value
+    return found
+
+
+def path_of(expression: Any, name: str) -> Path:
+    """The names on the way to what an analysed expression takes: an attribute, or a field of a struct."""
+    names: list[str] = []
+    while expression.nodeName() == "Alias":
+        expression = expression.child()
+    while expression.getClass().getSimpleName() == _GET_FIELD:
+        names.append(expression.childSchema().fieldNames()[expression.ordinal()])
+        expression = expression.child()
+    if expression.getClass().getSimpleName() != _ATTRIBUTE:
+        raise UnsupportedOperationError(
+            f"{name} cannot be assigned: nested updates are only supported for fields of structs, not for elements of arrays and "
+            "maps. Assign the whole column.",
+            error_class="DELTA_UNSUPPORTED_NESTED_FIELD_IN_OPERATION",
+            sql_state="0AKDC",
+            column=name,
+        )
+    return (str(expression.name()), *reversed(names))
+
+
+def _check_column(schema: StructType, path: Path, name: str) -> None:
+    own = None if path[0] == ROW_ADDRESS else schema.find(path[0])
+    if own is None:
+        raise SchemaMismatchError(
+            f"{name} is no column of the table. It has {', '.join(schema.names)}.",
+            error_class="DELTA_COLUMN_NOT_FOUND_IN_SCHEMA",
+            column=name,
+        )
+    if identity_of(own) is not None:
+        raise UnsupportedOperationError(
+            f"UPDATE on IDENTITY column {name} is not supported. Leave it out of SET.",
+            error_class="DELTA_IDENTITY_COLUMNS_UPDATE_NOT_SUPPORTED",
+            sql_state="42808",
+            column=name,
+        )
+
+
+def new_row(schema: StructType, frame: DataFrame, values: Assignments) -> Column:
+    """The column NEW: each column of the table with its new value, or as it is in `frame`.
+
+    Generated columns that are not assigned are left out: they are computed from the other new values where rows are written.
+    """
+    typed = _in_assignable_types(schema, frame, values)
+    fields = []
+    for own in schema.fields:
+        inside = {path[1:]: value for path, value in typed.items() if path[0] == own.name}
+        if inside or GENERATION not in own.metadata:
+            fields.append(_value(own, frame[quoted(own.name)], inside).alias(own.name))
+    return F.struct(*fields).alias(NEW)
+
+
+def quoted(name: str) -> str:
+    """A column's name as Spark takes it, whatever characters are in it."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def _value(own: StructField, old: Column, inside: Mapping[Path, Column]) -> Column:
+    """The field's new value. inside: what is assigned, by path from here; () for all of it. A struct that is null becomes
+    one with the assigned fields."""
+    if not inside:
+        return old
+    if () in inside:
+        return inside[()]
+    assert isinstance(own.data_type, StructType)
+    parts = []
+    for child in own.data_type.fields:
+        deeper = {path[1:]: value for path, value in inside.items() if path[0] == child.name}
+        parts.append(_value(child, old.getField(child.name), deeper).alias(child.name))
+    return F.struct(*parts)
+
+
+# ---------------------------------------------------------------- types
+
+
+def _in_assignable_types(schema: StructType, frame: DataFrame, values: Assignments) -> Assignments:
+    """The values, those cast by Spark that the gate would not take: SET converts more than storing rows does (text to
+    numbers), and fails for values that cannot be."""
+    if not values:
+        return values
+    named = [value.alias(f"v{number}") for number, value in enumerate(values.values())]
+    given = from_spark_schema(frame.select(*named).schema).fields
+    return {
+        path: _cast(value, found.data_type, _type_at(schema, path), ".".join(path))
+        for (path, value), found in zip(values.items(), given, strict=True)
+    }
+
+
+def _type_at(schema: StructType, path: Path) -> DataType:
+    kind: DataType = schema
+    for name in path:
+        assert isinstance(kind, StructType)
+        own = kind.find(name)
+        assert own is not None
+        kind = own.data_type
+    return kind
+
+
+def _cast(value: Column, found: DataType, wanted: DataType, name: str) -> Column:
+    if not (is_atomic(found) and is_atomic(wanted)) or may_assign(found, wanted):
+        return value
+    cast = value.cast(_spark_type(wanted))
+    lost = F.raise_error(
+        F.concat(F.lit(f"[CAST_INVALID_INPUT] A value for column {name} cannot be cast: "), value.cast("string"))
+    )
+    return F.when(value.isNotNull() & cast.isNull(), lost).otherwise(cast)
+
+
+def _spark_type(kind: DataType) -> SparkType:
+    return to_spark_schema(StructType((StructField("c", kind),))).fields[0].dataType

@@ -1,0 +1,192 @@
+"""The two Spark jobs of a DELETE, UPDATE or MERGE.
+
+    with open_target(spark, path, "UPDATE") as target:
+        changed = ...                                  # a DataFrame made from target.frame, with the columns of row_changes.py
+        target.choose_files(changed, ...)              # which files can matter
+        result = run_changes(target, changed, parameters)
+
+Job 1 makes the changed rows; its tasks write the new ones and tell the places of the old. Job 2 takes the old ones out of
+their files, in Arrow alone. What tasks wrote becomes the table's by one commit at the end, or is deleted.
+"""
+
+from __future__ import annotations
+
+import pickle
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from delta_py.commands.dml import Dml, MetricNames
+from delta_py.errors import UnsupportedOperationError
+from delta_py.expressions.tree import Expression
+from delta_py.read.scan import ROW_ADDRESS
+from delta_py.snapshot import Snapshot
+from delta_py.storage.store import open_store
+from delta_py.write.rewrite import Rewrite, TakenOut, TouchedFile, take_out
+from delta_py.write.row_changes import CHANGE, FILE, ROW, ROW_ID, ChangeState, TaskChanges, write_changes
+from spark_plugin.arrow_batches import unweighed
+from spark_plugin.exceptions import as_spark_raises
+from spark_plugin.options import FILES, SESSION
+from spark_plugin.pruning import wanted_rows
+from spark_plugin.pruning.handover import Wanted
+from spark_plugin.settings import active, conf, is_connect, read_settings
+from spark_plugin.source import FORMAT
+
+_RESULT = "result"
+
+Evolution: TypeAlias = Callable[[Snapshot], Mapping[str, Any]]
+
+
+@dataclass
+class Target:
+    """The table that a DML changes, at the version that it read. alias: the name by which conditions may call it."""
+
+    spark: SparkSession
+    dml: Dml
+    path: str
+    folder: str
+    alias: str | None = None
+    _spooled: bool = field(default=False, init=False)
+
+    @property
+    def _listed(self) -> str:
+        return f"{self.folder}/files.arrow"
+
+    @cached_property
+    def frame(self) -> DataFrame:
+        """The table's columns, and the struct ROW_ADDRESS. It may be read once choose_files has said of which files."""
+        reader = self.spark.read.format(FORMAT).option("versionAsOf", self.dml.snapshot.version)
+        reader = reader.option(FILES, self._listed).option(SESSION, read_settings(self.spark)).option("logAnswers", "false")
+        loaded = reader.load(self.path)
+        return loaded if self.alias is None else loaded.alias(self.alias)
+
+    def address(self, change: int) -> list[Column]:
+        """The columns of a row of `changed` that replaces or deletes a row of the target. change: as in row_changes.py."""
+        place = {FILE: "file_number", ROW: "row_index"}
+        if self.dml.row_ids is not None:
+            place[ROW_ID] = "row_id"
+        columns = [F.col(ROW_ADDRESS).getField(name).alias(column) for column, name in place.items()]
+        return [*columns, F.lit(change).cast("tinyint").alias(CHANGE)]
+
+    def wanted(self, frame: DataFrame) -> Wanted:
+        """Which of the target's rows a frame over `frame` wants, as far as the optimizer hands it over. Nothing is run."""
+        return wanted_rows(self.spark, frame, FILES, self._listed)
+
+    def choose_files(self, predicate: Expression | None, *, whole: bool = False) -> int:
+        """Settle which files are read: those that may hold such rows. whole: the predicate is exactly that of the rows to
+        delete, so that files of which all rows go need not be read. Returns how many are to be read."""
+        candidates = self.dml.candidates(predicate)
+        if whole:
+            candidates = self.dml.take_whole_files(predicate)
+        candidates.spool(self._listed)
+        return len(candidates)
+
+
+@dataclass(frozen=True, slots=True)
+class DmlResult:
+    """version: of the commit; the one that was read, when nothing was to be changed. metrics: by the reference's names."""
+
+    version: int
+    metrics: Mapping[str, int]
+
+
+@contextmanager
+def open_target(
+    spark: SparkSession, path: str, operation: str, *, alias: str | None = None, evolve: Evolution | None = None
+) -> Iterator[Target]:
+    """The newest version of a table, to be changed. evolve: says of a version what the operation makes of its metadata and
+    protocol, as of Dml.on.
+
+    Errors of delta_py inside leave as errors that are Spark's too. Raises UnsupportedOperationError over Spark Connect.
+    """
+    if is_connect(spark):
+        raise UnsupportedOperationError(
+            f"{operation} over Spark Connect is not supported yet: use a classic session."
+        )
+    with as_spark_raises(), active(spark), tempfile.TemporaryDirectory(prefix="pydelta-") as folder:
+        time_zone = conf(spark, "spark.sql.session.timeZone") or "UTC"
+        snapshot = Snapshot.load(open_store(path))
+        dml = Dml.on(snapshot, operation, time_zone=time_zone, **({} if evolve is None else evolve(snapshot)))
+        yield Target(spark, dml, path, folder, alias)
+
+
+def run_changes(
+    target: Target, changed: DataFrame | None, parameters: Mapping[str, Any], named: MetricNames | None = None
+) -> DmlResult:
+    """Make the rows, take the old ones out of their files, and commit.
+
+    changed: None when no row has to be read. named: as of Dml.commit. When anything fails, what was written is deleted and
+    nothing is committed.
+    """
+    dml, started = target.dml, time.monotonic()
+    changes: list[TaskChanges] = []
+    try:
+        if changed is not None:
+            changes = _make_rows(target.spark, changed, dml.change_state())
+        scanned = time.monotonic()
+        taken = _take_out(target.spark, dml, dml.touched_files(changes))
+    except BaseException:
+        dml.abort(stragglers=_tasks_are_running(target.spark))
+        raise
+    times = {"scanTimeMs": round((scanned - started) * 1000), "rewriteTimeMs": round((time.monotonic() - scanned) * 1000)}
+    version, done = dml.commit(parameters, changes, taken, times, named=named)
+    dml.close(changes)
+    return DmlResult(version, done)
+
+
+# ---------------------------------------------------------------- job 1: rows as Spark makes them
+
+
+def _make_rows(spark: SparkSession, changed: DataFrame, state: ChangeState) -> list[TaskChanges]:
+    with unweighed(spark, changed.schema):
+        rows = changed.mapInArrow(_row_writer(state), f"{_RESULT} binary").collect()
+    return [pickle.loads(row[_RESULT]) for row in rows]
+
+
+def _row_writer(state: ChangeState) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        changes = write_changes(state, batches, task=_task_number())
+        if changes.touched or changes.written.adds:
+            yield pa.record_batch({_RESULT: pa.array([pickle.dumps(changes)], pa.binary())})
+
+    return run
+
+
+def _task_number() -> int:
+    context = TaskContext.get()
+    return 0 if context is None else context.partitionId()
+
+
+# ---------------------------------------------------------------- job 2: files without them
+
+
+def _take_out(spark: SparkSession, dml: Dml, files: Sequence[TouchedFile]) -> TakenOut:
+    if not files:
+        return TakenOut()
+    if dml.is_light(files):
+        return take_out(dml.store, files, dml.rewrite)
+    context = spark.sparkContext
+    groups = dml.groups(files, context.defaultParallelism)
+    return TakenOut.of_all(context.parallelize(groups, len(groups)).map(_file_rewriter(dml.rewrite)).collect())
+
+
+def _file_rewriter(rewrite: Rewrite) -> Callable[[Sequence[TouchedFile]], TakenOut]:
+    def run(files: Sequence[TouchedFile]) -> TakenOut:
+        return take_out(open_store(rewrite.state.table_root), files, rewrite, task=_task_number())
+
+    return run
+
+
+def _tasks_are_running(spark: SparkSession) -> bool:
+    """Whether any task runs in the session's application: one of a failed job may still be writing."""
+    executors = spark.sparkContext._jsc.sc().statusTracker().getExecutorInfos()
+    return any(executor.numRunningTasks() > 0 for executor in executors)
