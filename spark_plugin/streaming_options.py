@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 
 from delta_py.errors import InvalidOptionError, UnsupportedOperationError
 from delta_py.protocol.sizes import parse_size
-from delta_py.read.admission import Limits, StreamStart
+from delta_py.read.admission import StreamStart
+from delta_py.read.batch_limits import Limits
 from delta_py.read.stream_commits import ChangeRules
 from delta_py.read.time_travel import named_version, parse_timestamp_ms
 from spark_plugin.options import CONFS, SESSION, STREAM, WRITE_CONFS, flag, known, session_of, version
@@ -84,6 +85,8 @@ _OWN_NAMES = (
     "skipChangeCommits",
     "excludeRegex",
     "failOnDataLoss",
+    "withEventTimeOrder",
+    "eventTimeColumn",
     STREAM,
 )
 _AS_IN_BATCHES = ("path", "paths", "filter", "columns", "metadataColumn", "ignoreMissingFiles", "timeZone", "pruning", SESSION)
@@ -98,8 +101,6 @@ _REFUSED = {
     "endingTimestamp": "A stream has no end. Trigger(availableNow=True) stops it at the newest version.",
     "followLatest": "A stream follows the table by itself.",
     "logAnswers": "A stream reads rows.",
-    "withEventTimeOrder": "The rows that are there when a stream begins come ordered by the age of their files. Where the "
-    "watermark would drop late ones, read them in a batch first, and stream from the next version on with startingVersion.",
     "schemaTrackingLocation": _SCHEMA_LOG,
     "schemaLocation": _SCHEMA_LOG,
     "streamingSourceTrackingId": _SCHEMA_LOG,
@@ -120,6 +121,7 @@ class StreamReadOptions:
     exclude: str | None = None
     fail_on_data_loss: bool = True
     change_feed: bool = False
+    event_time: str | None = None
 
 
 def is_stream_read(options: Mapping[str, str]) -> bool:
@@ -158,6 +160,7 @@ def stream_read_options(options: Mapping[str, str]) -> StreamReadOptions:
         exclude=_exclude(given.get("excludeRegex")),
         fail_on_data_loss=flag(given, "failOnDataLoss", default=True),
         change_feed=any(flag(given, name) for name in _FEED),
+        event_time=_event_time(given),
     )
 
 
@@ -182,6 +185,19 @@ def _start(given: Mapping[str, str]) -> StreamStart:
     text = given.get("startingTimestamp")
     timestamp_ms = None if text is None else parse_timestamp_ms(text, session_of(given).time_zone)
     return StreamStart(version=version(given, "startingVersion"), timestamp_ms=timestamp_ms)
+
+
+def _event_time(given: Mapping[str, str]) -> str | None:
+    if not flag(given, "withEventTimeOrder"):
+        return None
+    column = given.get("eventTimeColumn")
+    if column is None:
+        raise InvalidOptionError(
+            "withEventTimeOrder is set, and Spark tells a source nothing of the watermark: name its column in the option "
+            "eventTimeColumn.",
+            option="eventTimeColumn",
+        )
+    return column
 
 
 def _limits(given: Mapping[str, str]) -> Limits:

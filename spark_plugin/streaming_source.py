@@ -20,7 +20,8 @@ from delta_py.errors import UnsupportedOperationError
 from delta_py.protocol.schema import StructType as DeltaSchema
 from delta_py.protocol.schema import find_path
 from delta_py.protocol.schema import to_arrow_schema as delta_arrow_schema
-from delta_py.read.admission import Limits, StreamOptions, StreamSource
+from delta_py.read.admission import StreamOptions, StreamSource
+from delta_py.read.batch_limits import Limits
 from delta_py.read.reader import read_files
 from delta_py.read.scan import ScanOptions, metadata_scan_column
 from delta_py.read.stream_changes import CHANGE_COLUMNS
@@ -87,6 +88,7 @@ class PinnedStream:
                 exclude=options.exclude,
                 fail_on_data_loss=options.fail_on_data_loss,
                 change_feed=options.change_feed,
+                event_time=options.event_time,
                 columns=columns,
                 predicate=predicate,
                 scan=scan,
@@ -162,11 +164,12 @@ class DeltaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         scan = self._driver.plan(StreamOffset.from_json(start), StreamOffset.from_json(end))
-        return partitions_of(scan, self._options.batch.session)
+        parts = partitions_of(scan, self._options.batch.session)
+        return parts if scan.state == self._state else [DeltaPartition(part.files, part.note, scan.state) for part in parts]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, DeltaPartition)
-        for batch in read_files(self._state, partition.files.scan_files()):
+        for batch in read_files(partition.state or self._state, partition.files.scan_files()):
             yield relabelled(batch, self._schema)
 
     @property

@@ -6,17 +6,20 @@ import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
 
 from delta_py.read.scan import FileGroup, Scan
+from delta_py.read.scan_state import ScanState
 from spark_plugin.options import SessionSettings
 from spark_plugin.pruning import explain_text
 
 
 class DeltaPartition(InputPartition):
-    """The files of one task. note: in the first partition, what pruning kept, for explain() and the log."""
+    """The files of one task. note: in the first partition, what pruning kept, for explain() and the log. state: how to read
+    them, where the reader does not know it for all tasks."""
 
-    def __init__(self, files: FileGroup, note: str = "") -> None:
+    def __init__(self, files: FileGroup, note: str = "", state: ScanState | None = None) -> None:
         super().__init__(None)
         self.files = files
         self.note = note
+        self.state = state
 
 
 def partitions_of(scan: Scan, settings: SessionSettings) -> list[DeltaPartition]:

@@ -31,14 +31,16 @@ from delta_py.errors import (
     TableNotFoundError,
     VersionNotFoundError,
 )
-from delta_py.expressions.tree import Expression
+from delta_py.expressions.tree import Expression, conjunction
 from delta_py.log.reader import CommitReader
 from delta_py.log.segment import LogFile, list_log
 from delta_py.protocol.schema import StructType
 from delta_py.protocol.stats import parse_stats
 from delta_py.protocol.table_config import TableConfig
+from delta_py.read.batch_limits import Budget, Limits
 from delta_py.read.changes import first_version_from
-from delta_py.read.file_lists import sorted_by_age
+from delta_py.read.event_time import EventTime
+from delta_py.read.file_lists import BY_AGE, sorted_by
 from delta_py.read.scan import FilePruner, Scan, ScanOptions, ScanReport, make_state
 from delta_py.read.scan_state import ScanFile, ScanState
 from delta_py.read.stream_changes import CHANGE_COLUMNS, ChangeReader
@@ -70,12 +72,14 @@ _FEED_PROPERTIES = ("delta.enableChangeDataFeed", "delta.enableChangeDataCapture
 @dataclass(frozen=True, slots=True)
 class StreamOptions:
     """exclude: an RE2 pattern; files whose path it finds are left out. fail_on_data_loss: False goes on after commits that are
-    gone. change_feed: the changes of rows, not the rows added. columns, predicate, scan: as in plan_scan."""
+    gone. change_feed: the changes of rows, not the rows added. event_time: the column by whose times the rows that are there at
+    the start are read, None for by the age of their files. columns, predicate, scan: as in plan_scan."""
 
     rules: ChangeRules = field(default_factory=ChangeRules)
     exclude: str | None = None
     fail_on_data_loss: bool = True
     change_feed: bool = False
+    event_time: str | None = None
     columns: StructType | None = None
     predicate: Expression | None = None
     scan: ScanOptions = field(default_factory=ScanOptions)
@@ -93,14 +97,6 @@ class StreamStart:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
-    """How much a batch may hold; None for no limit. A batch is ended by the file with which it reaches one."""
-
-    files: int | None = None
-    bytes: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Lag:
     """What a stream has still to read. versions: commits. at_least: there are more commits than were looked into."""
 
@@ -108,6 +104,10 @@ class Lag:
     bytes: int
     versions: int
     at_least: bool
+
+
+# (commit, first place, place behind the last or None for all)
+_Portions = list[tuple[LogFile, int, int | None]]
 
 
 class _Files(Protocol):
@@ -138,13 +138,21 @@ class StreamSource:
         self._newest: LogFile | None = None
         self._idle: tuple[StreamOffset, int] | None = None
         self._changes = ChangeReader(self._store, self._config) if self._options.change_feed else None
+        self._event_time = None if self._options.event_time is None else EventTime.of(self._config, self._options.event_time)
 
     @property
     def state(self) -> ScanState:
-        """How an executor reads the files of any batch."""
+        """How an executor reads the files of a batch, unless its scan says otherwise."""
+        return self._state(None)
+
+    def _state(self, rows: Expression | None) -> ScanState:
+        """rows: which of the files' rows are of the batch."""
         options = self._options
         extra = CHANGE_COLUMNS if options.change_feed else ()
-        return make_state(self._config, self._snapshot.table_root, options.columns, options.predicate, options.scan, extra)
+        wanted = tuple(part for part in (options.predicate, rows) if part is not None)
+        scan = options.scan if rows is None else replace(options.scan, drop_rows=True)
+        predicate = conjunction(wanted) if wanted else None
+        return make_state(self._config, self._snapshot.table_root, options.columns, predicate, scan, extra)
 
     # ------------------------------------------------------------ where it begins
 
@@ -156,7 +164,7 @@ class StreamSource:
         if start.timestamp_ms is not None:
             version = first_version_from(self._store, start.timestamp_ms, self._snapshot)
         if version is None:
-            return StreamOffset(table_id, self._snapshot.version, is_initial=True)
+            return StreamOffset(table_id, self._snapshot.version, is_initial=True, order=self._options.event_time)
         available = list_log(self._store, 0).commits
         if version not in available:
             raise VersionNotFoundError(
@@ -180,19 +188,31 @@ class StreamSource:
         last_version: commits after it do not count. At least one file is admitted, whatever its size.
         """
         self._check(start)
-        budget, end = _Budget(limits), start
+        budget, end = Budget(limits), start
         for version, is_initial, files, first in self._files_after(start, last_version):
             if budget.is_spent:
                 break
+            by_time = is_initial and self._event_time is not None
             place = budget.take(files.places(first))
+            if by_time:
+                place = self._end_of_ties(version, place)
             if place is not None:
-                return replace(end, version=version, index=place, is_initial=is_initial)
+                return StreamOffset(start.table_id, version, place, is_initial, self._options.event_time if is_initial else None)
             end = StreamOffset(start.table_id, version + 1)
+            if by_time and budget.has_taken:
+                return end  # a batch of such rows has a predicate of its own
         if budget.has_taken or (end.version - start.version >= _IDLE_COMMITS and not start.is_initial):
             return end
         if end != start:
             self._idle = (start, end.version)
         return start
+
+    def _end_of_ties(self, version: int, place: int | None) -> int | None:
+        """None if the batch takes all that is left."""
+        assert self._event_time is not None
+        files = self._files_at(version)
+        last = None if place is None else self._event_time.end_of_ties(files, place)
+        return None if last == files.num_rows - 1 else last
 
     def _files_after(self, start: StreamOffset, last: int | None) -> Iterator[tuple[int, bool, _Files, int]]:
         """(version, whether initial, its files, the first place) for each version that has something after `start`."""
@@ -234,23 +254,46 @@ class StreamSource:
     def plan(self, start: StreamOffset, end: StreamOffset) -> Scan:
         """The files of the batch from `start` (not included) to `end` (included)."""
         self._check(start)
-        check_table_id(start.table_id, end.table_id, self._store.root)
+        self._check(end)
+        version, first = start.version, start.index + 1
+        initial, rows = self._initial_batches(start, end) if start.is_initial else ([], None)
+        if start.is_initial:
+            version, first = version + 1, 0
+        commits = [
+            (commit, first if commit.version == version else 0, end.index + 1 if commit.version == end.version else None)
+            for commit in self._commits_of(version, end)
+        ]
         if self._changes is not None:
-            return self._plan_changes(start, end, self._changes)
-        pieces = [batch for files, first, stop in self._ranges(start, end) for batch in files.batches(first, stop)]
+            files = tuple(self._changed_files(self._changes, start.version, initial, commits))
+            size = sum(file.size_bytes for file in files)
+            return Scan(self._state(rows), files, ScanReport(len(files), size, len(files), size))
+        pieces = [*initial, *self._added_batches(commits)]
         table = pa.Table.from_batches([batch.select(_PLANNED) for batch in pieces], _PLANNED_SCHEMA)
         size = pc.sum(table["size"]).as_py() or 0
-        return Scan(self.state, table, ScanReport(table.num_rows, size, table.num_rows, size))
+        return Scan(self._state(rows), table, ScanReport(table.num_rows, size, table.num_rows, size))
 
-    def _ranges(self, start: StreamOffset, end: StreamOffset) -> Iterator[tuple[_TableFiles, int, int | None]]:
-        """(files of a version, first place, place behind the last or None) for each version of a batch."""
-        version, first = start.version, start.index + 1
-        if start.is_initial:
-            yield self._initial(version), first, end.index + 1 if end.is_initial else None
-            version, first = version + 1, 0
-        for commit in self._commits_of(version, end):
-            stop = end.index + 1 if commit.version == end.version else None
-            yield _TableFiles(self._rows_of(commit), self), first if commit.version == version else 0, stop
+    def _initial_batches(self, start: StreamOffset, end: StreamOffset) -> tuple[list[pa.RecordBatch], Expression | None]:
+        """The files of the first snapshot that a batch reads, and which of their rows are of it; None: all."""
+        files, first = self._files_at(start.version), start.index + 1
+        stop = end.index + 1 if end.is_initial else files.num_rows
+        if self._event_time is None:
+            return list(_TableFiles(files, self).batches(first, stop)), None
+        chosen, rows = self._event_time.files_between(files, start.index, stop - 1)
+        return list(_TableFiles(chosen, self).batches(0, None)) if stop > first else [], rows
+
+    def _added_batches(self, commits: _Portions) -> Iterator[pa.RecordBatch]:
+        for commit, first, stop in commits:
+            yield from _TableFiles(self._rows_of(commit), self).batches(first, stop)
+
+    def _changed_files(
+        self, changes: ChangeReader, version: int, initial: list[pa.RecordBatch], commits: _Portions
+    ) -> Iterator[ScanFile]:
+        for batch in initial:
+            yield from changes.as_inserts(batch, self._commit_at(version))
+        options = self._options
+        for commit, first, stop in commits:
+            found = changes.of(self._read(commit).file)
+            yield from found.scan_files(first, stop, options.predicate, options.exclude, options.scan)
 
     def _commits_of(self, version: int, end: StreamOffset) -> list[LogFile]:
         """The commits from `version` to the one in which a batch ends."""
@@ -258,23 +301,6 @@ class StreamSource:
             return []
         last = end.version if end.index > BEFORE_FIRST else end.version - 1
         return [commit for commit in self._commits_from(version) if commit.version <= last] if last >= version else []
-
-    def _plan_changes(self, start: StreamOffset, end: StreamOffset, changes: ChangeReader) -> Scan:
-        files: list[ScanFile] = []
-        version, first = start.version, start.index + 1
-        if start.is_initial:
-            initial = self._initial(version)
-            for batch in initial.batches(first, end.index + 1 if end.is_initial else None):
-                files.extend(changes.as_inserts(batch, self._commit_at(version)))
-            version, first = version + 1, 0
-        for commit in self._commits_of(version, end):
-            stop = end.index + 1 if commit.version == end.version else None
-            found = changes.of(self._read(commit).file)
-            options = self._options
-            begin = first if commit.version == version else 0
-            files.extend(found.scan_files(begin, stop, options.predicate, options.exclude, options.scan))
-        size = sum(file.size_bytes for file in files)
-        return Scan(self.state, tuple(files), ScanReport(len(files), size, len(files), size))
 
     def _commit_at(self, version: int) -> LogFile:
         return list_log(self._store, version, version).commits[version]
@@ -368,12 +394,14 @@ class StreamSource:
     def _files_at(self, version: int) -> pa.Table:
         """The files of the table at a version, ordered."""
         if self._first_files is None or self._first_files[0] != version:
-            snapshot = self._state_at(version)
-            batches = (
-                batch.files.select(self._schema.names) for batch in snapshot.file_batches(want_stats_json=self._with_stats)
-            )
-            self._first_files = version, sorted_by_age(batches, self._schema)
+            self._first_files = version, self._ordered(self._state_at(version))
         return self._first_files[1]
+
+    def _ordered(self, snapshot: Snapshot) -> pa.Table:
+        if self._event_time is not None:
+            return self._event_time.files_of(snapshot, self._schema, with_stats=self._with_stats)
+        batches = (batch.files.select(self._schema.names) for batch in snapshot.file_batches(want_stats_json=self._with_stats))
+        return sorted_by(BY_AGE, batches, self._schema)
 
     def _state_at(self, version: int) -> Snapshot:
         if version == self._snapshot.version:
@@ -393,18 +421,30 @@ class StreamSource:
     # ------------------------------------------------------------ the start of a run
 
     def _check(self, start: StreamOffset) -> None:
-        """Once, for the first offset: that it is of this table, and that rows of the state there fit the schema."""
+        """That an offset is of this table and order; and once that rows of the state there fit the schema."""
+        check_table_id(start.table_id, self._config.metadata.id, self._store.root)
+        self._check_order(start)
         if not start.is_initial:
             self._first_files = None
         if self._known_start is not None and start.version >= self._known_start:
             return
-        check_table_id(start.table_id, self._config.metadata.id, self._store.root)
         if start.version <= self._snapshot.version:
             self._check_state_before(start)
         if self._changes is not None:
             version = min(start.version, self._snapshot.version)
             self._check_feed((self._state_if_kept(version) or self._snapshot).config, version)
         self._known_start = start.version
+
+    def _check_order(self, place: StreamOffset) -> None:
+        ours = self._options.event_time
+        if place.is_initial and place.index > BEFORE_FIRST and place.order != ours:
+            names = [f"the times of {order}" if order else "the age of files" for order in (place.order, ours)]
+            raise InvalidOptionError(
+                f"The stream is reading the rows that the table had at version {place.version}, by {names[0]}, and the options "
+                f"now say by {names[1]}. Leave withEventTimeOrder and eventTimeColumn as they were until these rows are read.",
+                option="withEventTimeOrder",
+                version=place.version,
+            )
 
     def _check_state_before(self, start: StreamOffset) -> None:
         version = start.version if start.is_initial else max(0, start.version - 1)
@@ -453,40 +493,3 @@ class _TableFiles:
             chosen = self.source.kept(batch)
             if chosen.num_rows:
                 yield chosen
-
-
-class _Budget:
-    """What is left of the limits of a batch."""
-
-    def __init__(self, limits: Limits) -> None:
-        for name, value in (("maxFilesPerTrigger", limits.files), ("maxBytesPerTrigger", limits.bytes)):
-            if value is not None and value < 1:
-                raise InvalidOptionError(f"{name} is {value}; it must be at least 1.", option=name)
-        self._files, self._bytes = limits.files, limits.bytes
-        self.has_taken = False
-
-    @property
-    def is_spent(self) -> bool:
-        return self._files == 0 or (self._bytes is not None and self._bytes <= 0)
-
-    def take(self, pieces: Iterator[tuple[Any, Any]]) -> int | None:
-        """Take files while there is something left. The place of the last one if more follow, None if all were taken."""
-        last: int | None = None
-        for places, sizes in pieces:
-            if len(places) == 0:
-                continue
-            count = self._affordable(sizes)
-            if count:
-                last, self.has_taken = int(places[count - 1]), True
-                self._files = None if self._files is None else self._files - count
-                self._bytes = None if self._bytes is None else self._bytes - int(sizes[:count].sum())
-            if count < len(places):
-                return last
-        return None
-
-    def _affordable(self, sizes: Any) -> int:
-        count = len(sizes) if self._files is None else min(len(sizes), self._files)
-        if self._bytes is None:
-            return count
-        before = np.cumsum(sizes) - sizes
-        return min(count, int(np.searchsorted(before, self._bytes, side="left")))

@@ -1,7 +1,7 @@
 """Lists of files that may be longer than memory should hold: tables that move to a temporary file when they grow.
 
     collected(batches, schema) -> pa.Table        # in the order in which they came
-    sorted_by_age(batches, schema) -> pa.Table    # by (modification time, path), which orders the files of a snapshot
+    sorted_by(("size", "path"), batches, schema) -> pa.Table
 
 A long list stays in an Arrow file that is mapped into memory and has no name any more, so that nothing is left behind
 whatever becomes of the process; slices of it are read from there.
@@ -12,16 +12,17 @@ from __future__ import annotations
 import os
 import tempfile
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
+from typing import Any
 
 import pyarrow as pa
 
 _ROWS_IN_MEMORY = 100_000
 _ROWS_AT_ONCE = 8_192
 _SAMPLES_OF_A_RUN = 64
-_KEYS = ("modification_time", "path")
-_Key = tuple[int, str]
+BY_AGE = ("modification_time", "path")
+_Key = tuple[Any, ...]
 
 
 def collected(batches: Iterable[pa.RecordBatch], schema: pa.Schema, *, in_memory: int = _ROWS_IN_MEMORY) -> pa.Table:
@@ -32,22 +33,24 @@ def collected(batches: Iterable[pa.RecordBatch], schema: pa.Schema, *, in_memory
     return first if second is None else _in_file(chain((first, second), pieces), schema)
 
 
-def sorted_by_age(batches: Iterable[pa.RecordBatch], schema: pa.Schema, *, in_memory: int = _ROWS_IN_MEMORY) -> pa.Table:
-    """The rows ordered by modification_time, then path: in the same order however they came.
+def sorted_by(
+    keys: Sequence[str], batches: Iterable[pa.RecordBatch], schema: pa.Schema, *, in_memory: int = _ROWS_IN_MEMORY
+) -> pa.Table:
+    """The rows ordered by the keys, which tell all rows apart and are never null: in the same order however they came.
 
     in_memory: about so many rows are held at a time. Pieces are sorted one by one; then portions, which lie between keys
     that cut all rows into about equal parts, are brought together from all of them and sorted.
     """
     pieces = _pieces(batches, schema, in_memory)
-    first = _sorted(next(pieces, schema.empty_table()))
+    first = _sorted(next(pieces, schema.empty_table()), keys)
     second = next(pieces, None)
     if second is None:
         return first
-    runs = [_in_file([_sorted(piece)], schema) for piece in chain((first, second), pieces)]
-    bounds = _portion_bounds(runs, in_memory)
-    cuts = [_cuts(run, bounds) for run in runs]
+    runs = [_in_file([_sorted(piece, keys)], schema) for piece in chain((first, second), pieces)]
+    bounds = _portion_bounds(runs, keys, in_memory)
+    cuts = [_cuts(run, keys, bounds) for run in runs]
     portions = (
-        _sorted(pa.concat_tables([run.slice(cut[i], cut[i + 1] - cut[i]) for run, cut in zip(runs, cuts, strict=True)]))
+        _sorted(pa.concat_tables([run.slice(cut[i], cut[i + 1] - cut[i]) for run, cut in zip(runs, cuts, strict=True)]), keys)
         for i in range(len(bounds) + 1)
     )
     return _in_file(portions, schema)
@@ -65,8 +68,8 @@ def _pieces(batches: Iterable[pa.RecordBatch], schema: pa.Schema, rows: int) -> 
         yield pa.Table.from_batches(waiting, schema)
 
 
-def _sorted(table: pa.Table) -> pa.Table:
-    return table.sort_by([(name, "ascending") for name in _KEYS])
+def _sorted(table: pa.Table, keys: Sequence[str]) -> pa.Table:
+    return table.sort_by([(name, "ascending") for name in keys])
 
 
 def _in_file(tables: Iterable[pa.Table], schema: pa.Schema) -> pa.Table:
@@ -85,22 +88,21 @@ def _in_file(tables: Iterable[pa.Table], schema: pa.Schema) -> pa.Table:
 # ---------------------------------------------------------------- portions
 
 
-def _portion_bounds(runs: list[pa.Table], rows: int) -> list[_Key]:
+def _portion_bounds(runs: list[pa.Table], keys: Sequence[str], rows: int) -> list[_Key]:
     """Keys, ascending, between which about `rows` rows of all runs lie."""
     sampled: list[_Key] = []
     step = max(1, rows // _SAMPLES_OF_A_RUN)
     for run in runs:
-        sampled.extend(_key(run, place) for place in range(step, run.num_rows, step))
+        sampled.extend(_key(run, keys, place) for place in range(step, run.num_rows, step))
     sampled.sort()
     return sampled[_SAMPLES_OF_A_RUN - 1 :: _SAMPLES_OF_A_RUN]
 
 
-def _cuts(run: pa.Table, bounds: list[_Key]) -> list[int]:
+def _cuts(run: pa.Table, keys: Sequence[str], bounds: list[_Key]) -> list[int]:
     """Where a sorted run is cut: a portion begins with its bound."""
     places = range(run.num_rows)
-    return [0, *(bisect_left(places, bound, key=lambda place: _key(run, place)) for bound in bounds), run.num_rows]
+    return [0, *(bisect_left(places, bound, key=lambda place: _key(run, keys, place)) for bound in bounds), run.num_rows]
 
 
-def _key(run: pa.Table, place: int) -> _Key:
-    time, path = (run[name][place].as_py() for name in _KEYS)
-    return time, path
+def _key(run: pa.Table, keys: Sequence[str], place: int) -> _Key:
+    return tuple(run[name][place].as_py() for name in keys)

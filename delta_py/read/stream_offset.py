@@ -19,6 +19,8 @@ _FORM = 1
 # The reference also writes form 3, for streams with a log of schemas; in it the place before the first file is -100, and
 # -20 and -19 are places before and after a change of the schema.
 _FORM_WITH_SCHEMA_LOG, _BEFORE_FIRST_OF_IT = 3, -100
+# With the field eventTimeColumn. The reference has no such order, and refuses the number.
+_FORM_BY_TIME = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,20 +30,25 @@ class StreamOffset:
     is_initial: the files are those of the table at `version`, in the order of (modification time, path); later versions
     follow. Otherwise they are those that the commit of `version` added, in its order, leaving out those that only arrange
     rows anew. index: BEFORE_FIRST when none of them is read; a version that is read to its end is left for the next one.
+    order: the column by whose times the files of an initial snapshot are ordered instead, or None; then all rows before the
+    least time of the files behind `index` are read.
     """
 
     table_id: str
     version: int
     index: int = BEFORE_FIRST
     is_initial: bool = False
+    order: str | None = None
 
     def to_json(self) -> dict[str, Any]:
+        form, order = (_FORM, {}) if self.order is None else (_FORM_BY_TIME, {"eventTimeColumn": self.order})
         return {
-            "sourceVersion": _FORM,
+            "sourceVersion": form,
             "reservoirId": self.table_id,
             "reservoirVersion": self.version,
             "index": self.index,
             "isStartingVersion": self.is_initial,
+            **order,
         }
 
     @classmethod
@@ -49,7 +56,7 @@ class StreamOffset:
         """Fields that are not known are left out. Raises InvalidOptionError (DELTA_INVALID_SOURCE_OFFSET_FORMAT,
         DELTA_INVALID_SOURCE_VERSION), UnsupportedOperationError for the place of a change of the schema."""
         form = value.get("sourceVersion")
-        if form not in (_FORM, _FORM_WITH_SCHEMA_LOG):
+        if form not in (_FORM, _FORM_WITH_SCHEMA_LOG, _FORM_BY_TIME):
             raise InvalidOptionError(
                 f"The stream's checkpoint has an offset of form {form!r}, and only {_FORM} is known: a newer writer made it. Go "
                 "on with that writer, or start a new checkpoint.",
@@ -58,14 +65,15 @@ class StreamOffset:
                 form=form,
             )
         found = (value.get("reservoirId"), value.get("reservoirVersion"), value.get("index"), value.get("isStartingVersion"))
-        if [type(item) for item in found] != [str, int, int, bool]:
+        order = value.get("eventTimeColumn")
+        if [type(item) for item in found] != [str, int, int, bool] or isinstance(order, str) != (form == _FORM_BY_TIME):
             raise InvalidOptionError(
                 f"The stream's checkpoint has an offset that cannot be read: {dict(value)}. It was changed or is damaged: "
                 "restore the checkpoint, or start a new one.",
                 error_class="DELTA_INVALID_SOURCE_OFFSET_FORMAT",
                 sql_state="XXKDS",
             )
-        offset = cls(*found)  # type: ignore[arg-type]
+        offset = cls(*found, order=order)  # type: ignore[arg-type]
         return _in_our_form(offset) if form == _FORM_WITH_SCHEMA_LOG else offset
 
 

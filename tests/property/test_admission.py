@@ -7,7 +7,8 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from delta_py.read.admission import Limits, StreamOptions, StreamSource
+from delta_py.read.admission import StreamOptions, StreamSource
+from delta_py.read.batch_limits import Limits
 from delta_py.read.stream_commits import ChangeRules
 from delta_py.read.stream_offset import StreamOffset
 from delta_py.snapshot import Snapshot

@@ -282,7 +282,7 @@ def test_feed_stream_of_a_table_without_feed_is_refused(tmp_path: Path) -> None:
         ({"excludeRegex": "(a"}, ExpressionError, "DELTA_UNSUPPORTED_EXPRESSION"),
         ({"versionAsOf": "1"}, UnsupportedOperationError, "DELTA_OPERATION_NOT_SUPPORTED"),
         ({"endingVersion": "1"}, UnsupportedOperationError, "DELTA_OPERATION_NOT_SUPPORTED"),
-        ({"withEventTimeOrder": "true"}, UnsupportedOperationError, "DELTA_OPERATION_NOT_SUPPORTED"),
+        ({"withEventTimeOrder": "true"}, InvalidOptionError, "DELTA_ILLEGAL_OPTION"),
         ({"schemaTrackingLocation": "/x"}, UnsupportedOperationError, "DELTA_OPERATION_NOT_SUPPORTED"),
         ({"allowSourceColumnDrop": "always"}, UnsupportedOperationError, "DELTA_OPERATION_NOT_SUPPORTED"),
     ],
@@ -329,3 +329,60 @@ def test_stream_progress_says_how_much_is_left(table: str) -> None:
     stream.all()
     told = stream.reader.reportLatestOffset()
     assert told is not None and told["numFilesOutstanding"] == 0 and told["reservoirVersion"] == 4
+
+
+# ---------------------------------------------------------------- event time
+
+
+TIMES = pa.timestamp("us", "UTC")
+
+
+def at(*minutes: int | None) -> pa.Table:
+    """Rows with an id for each minute of one day; None for no time."""
+    micros = [None if minute is None else 1_700_000_000_000_000 + minute * 60_000_000 for minute in minutes]
+    return pa.table({"id": pa.array([-1 if m is None else m for m in minutes], pa.int64()), "at": pa.array(micros, TIMES)})
+
+
+@pytest.fixture
+def late(tmp_path: Path) -> str:
+    """Files of which each has rows before and after those of others, in no order."""
+    path = str(tmp_path / "late")
+    for minutes in ((50, 70), (0, 100, None), (20, 30), (20, 90), (65,), (None,)):
+        write_delta(path, at(*minutes), mode="append", configuration=None if Path(path).exists() else FEED)
+    return path
+
+
+@pytest.mark.parametrize("files", ["1", "2", "3", "1000"])
+@pytest.mark.parametrize("options", [{}, {"readChangeFeed": "true"}, {"columns": "id"}, {"filter": "id <> 30"}], ids=str)
+def test_event_time_order_gives_no_row_that_is_earlier_than_one_of_a_batch_before(
+    late: str, files: str, options: dict[str, str]
+) -> None:
+    stream = Stream(late, withEventTimeOrder="true", eventTimeColumn="at", maxFilesPerTrigger=files, **options)
+    latest, found, batches = -2, [], 0
+    start = stream.place
+    while batch := stream.next():
+        ids = [row[0] for row in batch]
+        timed = [id for id in ids if id >= 0]
+        assert not timed or min(timed) > latest, "a watermark after the batch before would drop a row"
+        latest, batches = max([latest, *timed]), batches + 1
+        stream.restart()
+        assert Counter(stream.rows_between(start, stream.place)) == Counter(batch), "the same batch after a restart"
+        start, found = stream.place, found + ids
+    expected = [-1, -1, 0, 20, 20, 30, 50, 65, 70, 90, 100]
+    assert sorted(found) == [id for id in expected if not (id == 30 and "filter" in options)]
+    assert batches >= (4 if files == "1" else 1)
+    write_delta(late, at(5), mode="append")
+    assert [row[0] for row in stream.next()] == [5], "what is added later comes as it is added"
+
+
+def test_event_time_order_needs_a_column_and_stays_what_it_was(late: str) -> None:
+    with pytest.raises(InvalidOptionError, match="eventTimeColumn"):
+        Stream(late, withEventTimeOrder="true")
+    with pytest.raises(InvalidOptionError, match="eventTimeColumn is id"):
+        Stream(late, withEventTimeOrder="true", eventTimeColumn="id")
+    stream = Stream(late, withEventTimeOrder="true", eventTimeColumn="at", maxFilesPerTrigger="1")
+    stream.next()
+    stream.options = {"path": late}
+    stream.restart()
+    with pytest.raises(InvalidOptionError, match="withEventTimeOrder"):
+        stream.next()

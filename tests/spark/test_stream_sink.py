@@ -240,9 +240,10 @@ def test_rate_stream_into_a_table_has_each_row_once(spark: SparkSession, path: s
     rate = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 50).load()
     query = rate.writeStream.format("pydelta").option("checkpointLocation", str(tmp_path / "c")).start(path)
     try:
-        while transactions(path).get(str(query.id), -1) < 1 if Path(path, "_delta_log").exists() else query.isActive:
-            query.exception()
+        while query.isActive and not Path(path, "_delta_log", f"{1:020d}.json").exists():
+            query.awaitTermination(0.2)
     finally:
         query.stop()
+    assert transactions(path)[str(query.id)] >= 1
     values = [row["value"] for row in PlainTable(path).to_arrow().to_pylist()]
     assert len(values) >= 100 and sorted(values) == list(range(len(values)))

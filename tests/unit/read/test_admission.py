@@ -20,7 +20,8 @@ from delta_py.errors import (
     VersionNotFoundError,
 )
 from delta_py.expressions.parse import parse_predicate
-from delta_py.read.admission import Lag, Limits, StreamOptions, StreamSource, StreamStart
+from delta_py.read.admission import Lag, StreamOptions, StreamSource, StreamStart
+from delta_py.read.batch_limits import Limits
 from delta_py.read.stream_commits import ChangeRules
 from delta_py.read.stream_offset import StreamOffset
 from delta_py.snapshot import Snapshot

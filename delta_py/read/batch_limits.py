@@ -1,0 +1,56 @@
+"""How much a batch of a stream may hold, and how much of numbered files that is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from delta_py.errors import InvalidOptionError
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much a batch may hold; None for no limit. A batch is ended by the file with which it reaches one."""
+
+    files: int | None = None
+    bytes: int | None = None
+
+
+class Budget:
+    """What is left of the limits of a batch."""
+
+    def __init__(self, limits: Limits) -> None:
+        for name, value in (("maxFilesPerTrigger", limits.files), ("maxBytesPerTrigger", limits.bytes)):
+            if value is not None and value < 1:
+                raise InvalidOptionError(f"{name} is {value}; it must be at least 1.", option=name)
+        self._files, self._bytes = limits.files, limits.bytes
+        self.has_taken = False
+
+    @property
+    def is_spent(self) -> bool:
+        return self._files == 0 or (self._bytes is not None and self._bytes <= 0)
+
+    def take(self, pieces: Iterator[tuple[Any, Any]]) -> int | None:
+        """Take files while there is something left. The place of the last one if more follow, None if all were taken."""
+        last: int | None = None
+        for places, sizes in pieces:
+            if len(places) == 0:
+                continue
+            count = self._affordable(sizes)
+            if count:
+                last, self.has_taken = int(places[count - 1]), True
+                self._files = None if self._files is None else self._files - count
+                self._bytes = None if self._bytes is None else self._bytes - int(sizes[:count].sum())
+            if count < len(places):
+                return last
+        return None
+
+    def _affordable(self, sizes: Any) -> int:
+        count = len(sizes) if self._files is None else min(len(sizes), self._files)
+        if self._bytes is None:
+            return count
+        before = np.cumsum(sizes) - sizes
+        return min(count, int(np.searchsorted(before, self._bytes, side="left")))
