@@ -15,7 +15,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_py.errors import ExpressionError, SchemaMismatchError
-from delta_py.expressions.evaluate import can_evaluate, evaluate
 from delta_py.expressions.tree import Column, Expression, columns_of, conjunction, conjuncts, transform_columns
 from delta_py.protocol.schema import Path, StructField, StructType
 from delta_py.read.buffers import Ndarray
@@ -50,6 +49,8 @@ class RowFilter:
 
     def mask(self, arrays: Mapping[int, pa.Array], row_count: int) -> Ndarray | None:
         """One boolean a row: whether the predicate is true. None: not known, where rows need not be dropped."""
+        from delta_py.expressions.evaluate import evaluate
+
         values = [_nested(arrays[each.column], each.inner) for each in self.inputs]
         batch = pa.RecordBatch.from_arrays(values, names=[each.name for each in self.inputs])
         if not self.inputs:
@@ -118,6 +119,8 @@ def make_row_filter(state: ScanState, columns: Sequence[ScanColumn]) -> RowFilte
     parts = [part for part in conjuncts(state.predicate) if columns_of(part) <= inputs.keys()]
     flat = [transform_columns(part, lambda path: Column((inputs[path].name,))) for part in parts]
     if not state.drop_rows:
+        from delta_py.expressions.evaluate import can_evaluate  # a scan without a predicate should not pay for it
+
         flat = [part for part in flat if can_evaluate(part, StructType(tuple(schema)))]
     if not flat:
         return None

@@ -13,7 +13,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from delta_py.expressions.skipping import keep_mask
 from delta_py.expressions.tree import Column, Expression, columns_of, transform_columns
 from delta_py.protocol.schema import DATE, TIMESTAMP, TIMESTAMP_NTZ, DataType, Path, StructType
 from delta_py.protocol.stats import FileStats, stats_from_parquet_footer
@@ -95,6 +94,8 @@ class GroupFilter:
         stats = self._stats(footer, file, {path: match for path, match in found.items() if match is not None})
         if stats is None and not constants:
             return None
+        from delta_py.expressions.skipping import keep_mask  # a scan without a predicate should not pay for it
+
         mask = keep_mask(self.predicate, stats or _only_counts(footer), constants)
         result: Ndarray = mask.to_numpy(zero_copy_only=False)
         return result

@@ -19,7 +19,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_py.errors import SchemaMismatchError
-from delta_py.expressions.skipping import columns_with_stats, is_exact_on_partitions, keep_mask
 from delta_py.expressions.tree import Column, Expression, columns_of, conjunction, conjuncts, transform_columns
 from delta_py.log.reader import FILE_SCHEMA, PARTITION_VALUES_TYPE
 from delta_py.protocol.actions import AddFile
@@ -63,12 +62,14 @@ _METADATA_TYPES: Mapping[str, DataType] = {
 
 @dataclass(frozen=True, slots=True)
 class ScanReport:
-    """What pruning kept: numbers of files and their bytes, of how many."""
+    """What pruning kept: numbers of files and their bytes, of how many. rows_kept: rows that are not deleted, where the plan
+    has learned them of all files."""
 
     files_total: int
     bytes_total: int
     files_kept: int
     bytes_kept: int
+    rows_kept: int | None = None
 
     def __str__(self) -> str:
         return f"{self.files_kept:,} of {self.files_total:,} files, {self.bytes_kept:,} of {self.bytes_total:,} bytes"
