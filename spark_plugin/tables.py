@@ -23,6 +23,7 @@ from spark_plugin.exceptions import as_spark_raises
 from spark_plugin.merge_builder import Clause, DeltaMergeBuilder
 from spark_plugin.options import SESSION, VIEW
 from spark_plugin.run_command import run_command
+from spark_plugin.retries import run_with_retries
 from spark_plugin.session import register
 from spark_plugin.settings import read_settings
 from spark_plugin.source import FORMAT
@@ -179,16 +180,27 @@ class DeltaTable:
 
     # ------------------------------------------------------------ rows
 
-    def delete(self, condition: Any = None) -> None:
-        """Raises UnsupportedOperationError: this version has no DELETE."""
-        as_condition(condition)
-        _refuse("delete", "DELETE", "Overwrite with replaceWhere.")
+    def delete(self, condition: Any = None, *, retries: int = 0) -> None:
+        """Delete the rows for which the condition is true, all without one. condition: Column or SQL text, subqueries too.
 
-    def update(self, condition: Any = None, set: Any = None) -> None:
-        """Raises UnsupportedOperationError: this version has no UPDATE."""
-        as_assignments(set, "'set'")
-        as_condition(condition)
-        _refuse("update", "UPDATE", "Overwrite with replaceWhere.")
+        retries: how often to run again when another writer's commit is in the way.
+        Raises TypeError for what is no condition, Spark's AnalysisException for one that does not fit the table.
+        """
+        from spark_plugin import dml
+
+        where = as_condition(condition)
+        run_with_retries(lambda: dml.delete(self._spark, self._path, where, alias=self._alias), retries)
+
+    def update(self, condition: Any = None, set: Any = None, *, retries: int = 0) -> None:
+        """Give columns new values in the rows for which the condition is true, in all without one.
+
+        condition: Column or SQL text. set: by column name, or path of a field, the new value as Column or SQL text.
+        retries: as of delete. Raises TypeError and ValueError for what cannot be meant, else as delete.
+        """
+        from spark_plugin import dml
+
+        assignments, where = as_assignments(set, "'set'"), as_condition(condition)
+        run_with_retries(lambda: dml.update(self._spark, self._path, where, assignments, alias=self._alias), retries)
 
     def merge(self, source: DataFrame, condition: Any) -> DeltaMergeBuilder:
         """source: rows to merge in. condition: Column or SQL text, which source rows match which of the table's.
