@@ -138,8 +138,10 @@ def run_changes(
         dml.abort(stragglers=_tasks_are_running(target.spark))
         raise
     times = {"scanTimeMs": round((scanned - started) * 1000), "rewriteTimeMs": round((time.monotonic() - scanned) * 1000)}
-    version, done = dml.commit(parameters, changes, taken, times, named=named)
-    dml.close(changes)
+    try:
+        version, done = dml.commit(parameters, changes, taken, times, named=named)
+    finally:
+        dml.close(changes)
     return DmlResult(version, done)
 
 
