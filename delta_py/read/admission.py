@@ -19,13 +19,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_py.errors import (
     ChangeDataFeedError,
     CorruptTableError,
+    DeltaError,
     InvalidOptionError,
     LogFileNotFoundError,
     TableNotFoundError,
@@ -46,6 +46,7 @@ from delta_py.read.scan_state import ScanFile, ScanState
 from delta_py.read.stream_changes import CHANGE_COLUMNS, ChangeReader
 from delta_py.read.stream_commits import (
     ChangeRules,
+    NumberedFiles,
     StreamCommit,
     check_rows_only_added,
     check_state,
@@ -58,14 +59,12 @@ from delta_py.snapshot import Snapshot
 
 _log = logging.getLogger("delta_py")
 
-_FILES_AT_ONCE = 8_192
 _COMMITS_KEPT = 4_096
 _FILES_KEPT = 200_000
 # A stream that finds nothing new for so many commits notes its place all the same, lest the log be cleaned up to there.
 _IDLE_COMMITS = 100
 # Commits read ahead to tell how far a stream lags behind.
 _LAG_COMMITS = 1_000
-_PLACE = "place"
 _FEED_PROPERTIES = ("delta.enableChangeDataFeed", "delta.enableChangeDataCapture")
 
 
@@ -185,22 +184,28 @@ class StreamSource:
     def admit(self, start: StreamOffset, limits: Limits, *, last_version: int | None = None) -> StreamOffset:
         """Where the batch that begins after `start` ends: `start` itself when there is nothing to read.
 
-        last_version: commits after it do not count. At least one file is admitted, whatever its size.
+        last_version: commits after it do not count. At least one file is admitted, whatever its size. A commit that stops the
+        stream ends the batch before it, and raises when the next one is asked for.
         """
         self._check(start)
         budget, end = Budget(limits), start
-        for version, is_initial, files, first in self._files_after(start, last_version):
-            if budget.is_spent:
-                break
+        for version, commit, first in self._versions_after(start, last_version):
+            is_initial = commit is None
             by_time = is_initial and self._event_time is not None
+            try:
+                files = self._initial(version) if commit is None else self._added(commit)
+            except DeltaError:
+                if budget.has_taken:
+                    return end
+                raise
             place = budget.take(files.places(first))
             if by_time:
                 place = self._end_of_ties(version, place)
             if place is not None:
                 return StreamOffset(start.table_id, version, place, is_initial, self._options.event_time if is_initial else None)
             end = StreamOffset(start.table_id, version + 1)
-            if by_time and budget.has_taken:
-                return end  # a batch of such rows has a predicate of its own
+            if budget.is_spent or (by_time and budget.has_taken):  # a batch of rows by time has a predicate of its own
+                return end
         if budget.has_taken or (end.version - start.version >= _IDLE_COMMITS and not start.is_initial):
             return end
         if end != start:
@@ -214,35 +219,35 @@ class StreamSource:
         last = None if place is None else self._event_time.end_of_ties(files, place)
         return None if last == files.num_rows - 1 else last
 
-    def _files_after(self, start: StreamOffset, last: int | None) -> Iterator[tuple[int, bool, _Files, int]]:
-        """(version, whether initial, its files, the first place) for each version that has something after `start`."""
+    def _versions_after(self, start: StreamOffset, last: int | None) -> Iterator[tuple[int, LogFile | None, int]]:
+        """(version, its commit or None for the initial snapshot, the first place) of all that has something after `start`."""
         version, first = start.version, start.index + 1
         if self._idle is not None and self._idle[0] == start:
             version, first = self._idle[1], 0
         elif start.is_initial:
-            yield version, True, self._initial(version), first
+            yield version, None, first
             version, first = version + 1, 0
         for commit in self._commits_from(version):
             if last is not None and commit.version > last:
                 return
-            yield commit.version, False, self._added(commit), first if commit.version == version else 0
+            yield commit.version, commit, first if commit.version == version else 0
 
-    def _initial(self, version: int) -> _TableFiles:
-        return _TableFiles(self._files_at(version), self)
+    def _initial(self, version: int) -> NumberedFiles:
+        return NumberedFiles(self._files_at(version), self._kept)
 
     def _added(self, commit: LogFile) -> _Files:
         if self._changes is None:
-            return _TableFiles(self._rows_of(commit), self)
-        return self._changes.of(self._read(commit).file)
+            return NumberedFiles(self._rows_of(commit), self._kept)
+        return self._changes.of(self._checked(commit).file)
 
     def _rows_of(self, file: LogFile) -> pa.Table:
         """The files that a commit added, as far as the stream takes them. Their places do not depend on `filter` and the like."""
-        commit = self._read(file)
+        commit = self._checked(file)
         check_rows_only_added(commit, self._options.rules, self._store.root)
         skipped = commit.removed is not None and self._options.rules.skip_change_commits
         return commit.files.slice(0, 0) if skipped else commit.files
 
-    def kept(self, files: pa.RecordBatch) -> pa.RecordBatch:
+    def _kept(self, files: pa.RecordBatch) -> pa.RecordBatch:
         """The files that are to be read: by the predicate and the pattern of paths that are left out."""
         if self._options.exclude is not None:
             files = files.filter(pc.invert(pc.match_substring_regex(files["path"], self._options.exclude)))
@@ -277,13 +282,13 @@ class StreamSource:
         files, first = self._files_at(start.version), start.index + 1
         stop = end.index + 1 if end.is_initial else files.num_rows
         if self._event_time is None:
-            return list(_TableFiles(files, self).batches(first, stop)), None
+            return list(NumberedFiles(files, self._kept).batches(first, stop)), None
         chosen, rows = self._event_time.files_between(files, start.index, stop - 1)
-        return list(_TableFiles(chosen, self).batches(0, None)) if stop > first else [], rows
+        return list(NumberedFiles(chosen, self._kept).batches(0, None)) if stop > first else [], rows
 
     def _added_batches(self, commits: _Portions) -> Iterator[pa.RecordBatch]:
         for commit, first, stop in commits:
-            yield from _TableFiles(self._rows_of(commit), self).batches(first, stop)
+            yield from NumberedFiles(self._rows_of(commit), self._kept).batches(first, stop)
 
     def _changed_files(
         self, changes: ChangeReader, version: int, initial: list[pa.RecordBatch], commits: _Portions
@@ -292,7 +297,7 @@ class StreamSource:
             yield from changes.as_inserts(batch, self._commit_at(version))
         options = self._options
         for commit, first, stop in commits:
-            found = changes.of(self._read(commit).file)
+            found = changes.of(self._checked(commit).file)
             yield from found.scan_files(first, stop, options.predicate, options.exclude, options.scan)
 
     def _commits_of(self, version: int, end: StreamOffset) -> list[LogFile]:
@@ -366,16 +371,20 @@ class StreamSource:
             "%s: versions %d to %d are gone and left out, as failOnDataLoss=false asks", self._store.root, expected, found
         )
 
+    def _checked(self, file: LogFile) -> StreamCommit:
+        """A commit whose rows can be given as the stream reads them."""
+        commit = self._read(file)
+        check_state(self._config, commit.protocol, commit.metadata, commit.version, self._snapshot.version, self._store.root)
+        if self._changes is not None and commit.metadata is not None:
+            self._check_feed(TableConfig(commit.protocol or self._config.protocol, commit.metadata), commit.version)
+        return commit
+
     def _read(self, file: LogFile) -> StreamCommit:
-        """A commit, checked: its rows can be given as the stream reads them."""
         commit = self._commits.get(file.version)
         if commit is not None and commit.file == file:
             self._commits.move_to_end(file.version)
             return commit
         commit = read_commit(CommitReader(self._store), file, with_stats=self._with_stats)
-        check_state(self._config, commit.protocol, commit.metadata, commit.version, self._snapshot.version, self._store.root)
-        if self._changes is not None and commit.metadata is not None:
-            self._check_feed(TableConfig(commit.protocol or self._config.protocol, commit.metadata), commit.version)
         self._keep(commit)
         return commit
 
@@ -472,24 +481,3 @@ class StreamSource:
 
 _PLANNED_SCHEMA = stream_schema(with_stats=False)
 _PLANNED = _PLANNED_SCHEMA.names
-
-
-@dataclass(frozen=True, slots=True)
-class _TableFiles:
-    files: pa.Table
-    source: StreamSource
-
-    def places(self, first: int) -> Iterator[tuple[Any, Any]]:
-        for batch in self.files.slice(first).to_batches(max_chunksize=_FILES_AT_ONCE):
-            places = pa.array(np.arange(first, first + batch.num_rows))
-            chosen = self.source.kept(batch.append_column(_PLACE, places))
-            yield chosen[_PLACE].to_numpy(), chosen["size"].to_numpy()
-            first += batch.num_rows
-
-    def batches(self, first: int, stop: int | None) -> Iterator[pa.RecordBatch]:
-        """The files to read from the place `first` up to `stop`, not included."""
-        length = None if stop is None else max(0, stop - first)
-        for batch in self.files.slice(first, length).to_batches(max_chunksize=_FILES_AT_ONCE):
-            chosen = self.source.kept(batch)
-            if chosen.num_rows:
-                yield chosen

@@ -340,6 +340,15 @@ def test_stream_lag_counts_files_bytes_and_versions(builder: TableBuilder) -> No
     assert stream.lag(at(2)) == Lag(0, 0, 0, False)
 
 
+def test_stream_lag_counts_commits_that_will_stop_the_stream(builder: TableBuilder) -> None:
+    stream = source(builder)
+    builder.commit(add("f"))
+    builder.commit(builder.metadata(("id", "long"), ("new", "string")), add("g"))
+    assert stream.lag(at(2)) == Lag(2, 200, 2, False)
+    assert stream.admit(at(2), Limits(files=1)) == at(3), "what is before the change is read first"
+    refusal(SchemaMismatchError, "DELTA_SCHEMA_CHANGED_WITH_VERSION", stream, at(3))
+
+
 def test_stream_offset_of_a_newer_form_is_refused() -> None:
     value = at(3, 4).to_json()
     assert StreamOffset.from_json(value) == at(3, 4)
