@@ -12,10 +12,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from delta_py.errors import DeltaError, InvalidOptionError
+from delta_py.protocol.identity import identity_columns
 from delta_py.snapshot import Snapshot
 from delta_py.storage.store import open_store
 from spark_plugin.arrow_batches import unweighed
-from spark_plugin.options import CLUSTER_BY, MODE, PARTITION_BY, SESSION, VIEW, WRITE_CONFS
+from spark_plugin.options import CLUSTER_BY, MODE, PARTITION_BY, SESSION, TASKS, VIEW, WRITE_CONFS
 from spark_plugin.settings import active, conf, is_connect, write_settings
 from spark_plugin.source import FORMAT
 
@@ -55,8 +56,13 @@ class Save:
 
     def to(self, path: str | None) -> None:
         """Write. path: None when the option `path` has it."""
-        frame = _arranged(self, path or self.option("path"))
+        target = path or self.option("path")
+        snapshot = None if target is None or is_connect(self.spark) else _snapshot(target)
+        frame = _arranged(self, target, snapshot)
         writer = self._writer(frame)
+        tasks = _task_count(frame, snapshot)
+        if tasks is not None:
+            writer = writer.option(TASKS, str(tasks))
         with active(self.spark), unweighed(self.spark, frame.schema):
             type(writer).save.__wrapped__(writer, path)
         self._reset_transaction()
@@ -89,26 +95,25 @@ class Save:
 # ---------------------------------------------------------------- optimizeWrite
 
 
-def _arranged(save: Save, path: str | None) -> Any:
+def _arranged(save: Save, path: str | None, snapshot: Snapshot | None) -> Any:
     """The DataFrame, for an optimized write with its rows brought together: a task for each of few even portions, and the
     rows of a partition in one task unless they are many. Spark's adaptive execution measures the portions."""
-    if not _is_optimized(save, path):
+    if not _is_optimized(save, snapshot):
         return save.frame
     from pyspark.sql import functions as F
 
-    columns = _partition_columns(save, path)
+    columns = _partition_columns(save, path, snapshot)
     if not columns and not _adapts(save.spark):
         return save.frame  # Spark would make as many portions as it has shuffle partitions, be they ever so small
     return save.frame.hint("rebalance", *(F.col(f"`{name.replace('`', '``')}`") for name in columns))
 
 
-def _is_optimized(save: Save, path: str | None) -> bool:
+def _is_optimized(save: Save, snapshot: Snapshot | None) -> bool:
     """The option, else the session's setting, else the table's property. Over Spark Connect the table is the server's, and
     asking it for a property would cost as much as a small write: there the property counts only when it is an option."""
     said = save.option("optimizeWrite") or conf(save.spark, _OPTIMIZE_CONF) or save.option(_OPTIMIZE_PROPERTY)
-    if said is None and path is not None and not is_connect(save.spark):
-        snapshot = _snapshot(path)
-        properties = {} if snapshot is None else snapshot.metadata.configuration
+    if said is None and snapshot is not None:
+        properties = snapshot.metadata.configuration
         said = next((value for name, value in properties.items() if name.lower() == _OPTIMIZE_PROPERTY.lower()), None)
     if said is not None and said.lower() not in ("true", "false"):
         raise InvalidOptionError(
@@ -124,18 +129,17 @@ def _adapts(spark: Any) -> bool:
     return all((conf(spark, name) or "true").lower() == "true" for name in names)
 
 
-def _partition_columns(save: Save, path: str | None) -> list[str]:
+def _partition_columns(save: Save, path: str | None, snapshot: Snapshot | None) -> list[str]:
     """Of the table, as far as the frame has them."""
     wanted = save.partition_by
     if wanted is None and path is not None:
-        wanted = _table_partitioning(save.spark, path)
+        wanted = _table_partitioning(save.spark, path, snapshot)
     known = {name.lower(): name for name in save.frame.columns}
     return [known[name.lower()] for name in wanted or () if name.lower() in known]
 
 
-def _table_partitioning(spark: Any, path: str) -> Sequence[str]:
+def _table_partitioning(spark: Any, path: str, snapshot: Snapshot | None) -> Sequence[str]:
     if not is_connect(spark):
-        snapshot = _snapshot(path)
         return () if snapshot is None else snapshot.metadata.partition_columns
     try:
         row = spark.read.format(FORMAT).option(VIEW, "detail").load(path).select("partitionColumns").first()
@@ -150,3 +154,18 @@ def _snapshot(path: str) -> Snapshot | None:
         return Snapshot.load(open_store(path))
     except (DeltaError, OSError):
         return None
+
+
+# ---------------------------------------------------------------- identity columns
+
+
+def _task_count(frame: Any, snapshot: Snapshot | None) -> int | None:
+    """How many tasks will write into a table with identity columns, so that its numbers have no gaps; None where that shows
+    only when the rows are computed, and for other tables."""
+    if snapshot is None or not identity_columns(snapshot.schema):
+        return None
+    execution = frame._jdf.queryExecution()
+    plan = str(execution.executedPlan().toString())
+    if "AdaptiveSparkPlan" in plan or "Exchange" in plan or "Subquery" in plan:
+        return None
+    return int(execution.toRdd().getNumPartitions())

@@ -21,6 +21,7 @@ from spark_plugin.options import (
     MODE,
     PARTITION_BY,
     SESSION,
+    TASKS,
     WRITE_CONFS,
     flag,
     known,
@@ -51,6 +52,7 @@ _NAMES = (
     MODE,
     PARTITION_BY,
     CLUSTER_BY,
+    TASKS,
 )
 
 _UNSUPPORTED = {
@@ -105,6 +107,7 @@ def write_options(options: Mapping[str, str], *, overwrite: bool) -> WriteOption
         compression=_compression(given),
         isolation_level=_one_of(given, "isolationLevel", _ISOLATION_LEVELS),
         time_zone=session_of(given).time_zone,
+        tasks=int(given[TASKS]) if TASKS in given else None,
     )
     return WriteOptions(path, request)
 

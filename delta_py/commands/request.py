@@ -20,7 +20,8 @@ class WriteRequest:
     overwrite only the partitions that the data has. txn_app_id, txn_version: both or none; a write that the table has
     recorded already does nothing. data_change: False says that the rows are only arranged anew.
     max_records_per_file, target_file_bytes, compression: None for what the table says. isolation_level: for this write
-    only. time_zone: of the session, in which texts and times are turned into each other.
+    only. time_zone: of the session, in which texts and times are turned into each other. tasks: how many tasks write at most,
+    as far as that is known.
     """
 
     mode: str = "error"
@@ -42,7 +43,6 @@ class WriteRequest:
     compression: str | None = None
     isolation_level: str | None = None
     time_zone: str = "UTC"
-
     tasks: int | None = None
 
 
@@ -54,6 +54,7 @@ class StreamBatch:
     query_id: str
     batch_id: int
     output_mode: str
+
 
 def check_log_values(request: WriteRequest) -> None:
     """Raises InvalidOptionError for texts and numbers that the log cannot hold: texts that are not Unicode (a half of a

@@ -130,6 +130,7 @@ def write_delta(
         compression=compression,
         isolation_level=isolation_level,
         time_zone=time_zone,
+        tasks=1,
     )
     plan = plan_write(store, from_arrow_schema(reader.schema), request)
     if isinstance(plan, int):
@@ -263,6 +264,7 @@ def _tuned(state: WriteState, request: WriteRequest) -> WriteState:
         data_change=request.data_change,
         max_records_per_file=request.max_records_per_file,
         time_zone=request.time_zone,
+        tasks=request.tasks,
         compression=state.compression if request.compression is None else compression_codec(request.compression),
         target_file_bytes=request.target_file_bytes or state.target_file_bytes,
     )

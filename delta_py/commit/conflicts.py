@@ -9,7 +9,7 @@ What conflicts, for a winner's commit and ours:
 
     winner did                          conflicts when
     change the protocol, create         always
-    change the metadata                 always
+    change the metadata                 always, unless it only raises identity columns' marks and ours changes none
     record a transaction id             ours read or records the same application id
     set a metadata domain               ours sets it too (row tracking's is merged)
     add files                           ours read rows that one of them may hold, and the isolation level asks for it
@@ -74,6 +74,9 @@ def rebase(ours: PreparedCommit, winners: Sequence[WinningCommit]) -> PreparedCo
         previous_timestamp_ms=times[-1] if times else ours.previous_timestamp_ms,
         row_id_high_water_mark=marks[-1] if marks and ours.row_id_high_water_mark is not None else ours.row_id_high_water_mark,
         shared=tuple(shared.values()),
+        followed_metadata=next(
+            (winner.metadata for winner in reversed(winners) if winner.metadata is not None), ours.followed_metadata
+        ),
     )
 
 
@@ -88,7 +91,7 @@ def _check_table(ours: PreparedCommit, winner: WinningCommit) -> None:
         )
     if winner.protocol is not None:
         raise _conflict(ProtocolChangedException, ours, winner, "changed the table's protocol")
-    if winner.metadata is not None:
+    if winner.metadata is not None and not (winner.only_identity and ours.metadata is None):
         raise _conflict(MetadataChangedException, ours, winner, "changed the table's metadata")
 
 

@@ -32,6 +32,7 @@ from delta_py.protocol.deletion_vectors import DeletionVectorDescriptor
 
 ROW_TRACKING_DOMAIN = "delta.rowTracking"
 NEW_TABLE = -1
+IDENTITY_TAG = "delta.identity.schemaUpdate"  # of commits whose metadata only raises the high water marks of identity columns
 
 # What the history calls these numbers: of DELETE and UPDATE, and of MERGE.
 _METRICS = {
@@ -104,7 +105,8 @@ class PreparedCommit:
     commit_info: without its times. reads: what it depends on.
     in_commit_timestamps: the table has them; previous_timestamp_ms is that of version - 1, None for a new table.
     row_id_high_water_mark: the highest row id given out up to version - 1 (-1 for none); None when the table has no row
-    tracking. shared: files whose rows are to be compared (conflicts.merged_rows) before it may be tried.
+    tracking. followed_metadata: of the newest commit that it follows and that raised identity columns' marks, None for none.
+    shared: files whose rows are to be compared (conflicts.merged_rows) before it may be tried.
     """
 
     version: int
@@ -123,6 +125,7 @@ class PreparedCommit:
     in_commit_timestamps: bool = False
     previous_timestamp_ms: int | None = None
     row_id_high_water_mark: int | None = None
+    followed_metadata: Metadata | None = None
     shared: tuple[SharedFile, ...] = ()
 
     @property
@@ -208,7 +211,8 @@ def row_id_high_water_mark(domain: DomainMetadata | None) -> int:
 class WinningCommit:
     """A commit of another writer (or our own, when its confirmation was lost) after the version that was read.
 
-    is_blind_append: as its writer says; False where it does not say.
+    is_blind_append: as its writer says; False where it does not say. only_identity: its writer says that the metadata only
+    has other high water marks of identity columns.
     """
 
     version: int
@@ -222,6 +226,7 @@ class WinningCommit:
     app_ids: frozenset[str] = frozenset()
     domains: Mapping[str, DomainMetadata] = field(default_factory=dict)
     timestamp_ms: int | None = None
+    only_identity: bool = False
 
     @classmethod
     def parse(cls, version: int, data: bytes) -> WinningCommit:
@@ -241,7 +246,13 @@ class WinningCommit:
             app_ids=frozenset(action.app_id for action in actions if isinstance(action, SetTransaction)),
             domains={action.domain: action for action in actions if isinstance(action, DomainMetadata)},
             timestamp_ms=info.in_commit_timestamp_ms,
+            only_identity=_has_identity_tag(info),
         )
+
+
+def _has_identity_tag(info: CommitInfo) -> bool:
+    tags = info.values.get("tags")
+    return isinstance(tags, dict) and str(tags.get(IDENTITY_TAG)).lower() == "true"
 
 
 # ---------------------------------------------------------------- files of which both took rows

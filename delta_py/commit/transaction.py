@@ -15,7 +15,7 @@ import random
 import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Self
@@ -25,6 +25,7 @@ import orjson
 from delta_py.commit.conflicts import rebase
 from delta_py.commit.post_commit import run_post_commit
 from delta_py.commit.prepared import (
+    IDENTITY_TAG,
     NEW_TABLE,
     ROW_TRACKING_DOMAIN,
     IsolationLevel,
@@ -46,8 +47,9 @@ from delta_py.expressions.to_sql import to_sql
 from delta_py.expressions.tree import Expression
 from delta_py.log.writer import LogWriter, Outcome
 from delta_py.protocol.actions import Action, AddFile, DomainMetadata, Metadata, Protocol, SetTransaction
+from delta_py.protocol.identity import with_marks
 from delta_py.protocol.paths import LOG_DIRECTORY, commit_file_name
-from delta_py.protocol.schema import StructType
+from delta_py.protocol.schema import StructType, schema_to_json
 from delta_py.protocol.table_config import TableConfig
 from delta_py.read.scan import FilePruner, Scan, ScanOptions, plan_scan
 from delta_py.snapshot import Snapshot
@@ -199,12 +201,14 @@ class Transaction:
         written = WrittenFiles.of_all(self._parts)
         new_paths = list(written.new_paths)
         try:
+            tags = self._raise_identity_marks(written)
             config = self._config()
             writer = LogWriter(self._store, config)
             if self._snapshot is not None and self.is_recorded:
                 delete_files(self._store, written.new_paths)
                 return self._snapshot.version
-            prepared = self._prepare(config, written, self._commit_info(operation, parameters, metrics, user_metadata))
+            info = self._commit_info(operation, parameters, metrics, user_metadata)
+            prepared = self._prepare(config, written, {**info, **tags})
         except (DeltaError, OSError):
             delete_files(self._store, written.new_paths)
             raise
@@ -216,10 +220,24 @@ class Transaction:
             delete_files(self._store, new_paths)
             raise
         delete_files(self._store, _outdated_vectors(written, new_paths, actions))
-        run_post_commit(self._store, writer, config, done, actions)
-        return done
+        if done.followed_metadata is not None:
+            config = TableConfig(config.protocol, done.followed_metadata)
+        run_post_commit(self._store, writer, config, done.version, actions)
+        return done.version
 
     # ------------------------------------------------------------ prepare, once
+
+    def _raise_identity_marks(self, written: WrittenFiles) -> dict[str, Any]:
+        """Put the high water marks of the numbers that tasks gave into the metadata. Returns what commitInfo says of it: other
+        writers need not mind metadata that says nothing else.
+        Protocol: Identity Columns."""
+        if not written.identity_marks:
+            return {}
+        config = self._config()
+        schema = with_marks(config.schema, written.identity_marks)
+        tags = {} if self._metadata is not None else {"tags": {IDENTITY_TAG: "true"}}
+        self._metadata = replace(config.metadata, schema_string=schema_to_json(schema))
+        return tags
 
     def _config(self) -> TableConfig:
         if self._snapshot is None:
@@ -291,8 +309,8 @@ class Transaction:
 
     # ------------------------------------------------------------ try, until it is settled
 
-    def _put(self, writer: LogWriter, prepared: PreparedCommit, new_paths: list[str]) -> tuple[int, list[Action]]:
-        """The version that the commit got, and its actions. They change with the version only: an attempt that is repeated
+    def _put(self, writer: LogWriter, prepared: PreparedCommit, new_paths: list[str]) -> tuple[PreparedCommit, list[Action]]:
+        """The commit at the version that it got, and its actions. They change with the version only: an attempt that is repeated
         repeats them, so that it does not matter which of the attempts the store carried out.
 
         new_paths: files that an attempt makes are added to it."""
@@ -308,7 +326,7 @@ class Transaction:
                 raise
             winners = [] if outcome is Outcome.WON else self._winners(prepared)
             if outcome is Outcome.WON or (winners and winners[0].txn_id == prepared.txn_id):
-                return prepared.version, actions
+                return prepared, actions
             if winners:
                 prepared = self._follow(prepared, winners, new_paths)
                 actions, unsettled = prepared.actions(self._clock_ms()), 0

@@ -153,7 +153,7 @@ _ROWS: tuple[Feature, ...] = (
     Feature("changeDataFeed", legacy_writer=4, enabled_by="delta.enableChangeDataFeed", write=True),
     Feature("generatedColumns", legacy_writer=4, in_use=_field_has("delta.generationExpression"), write=True),
     Feature("columnMapping", reader=True, legacy_reader=2, legacy_writer=5, write=True),
-    Feature("identityColumns", legacy_writer=6, in_use=_field_has("delta.identity.start")),
+    Feature("identityColumns", legacy_writer=6, in_use=_field_has("delta.identity.start"), write=True),
     Feature("deletionVectors", reader=True, enabled_by="delta.enableDeletionVectors", write=True),
     Feature("rowTracking", needs=("domainMetadata",), enabled_by="delta.enableRowTracking", write=True),
     Feature("timestampNtz", reader=True, write=True),

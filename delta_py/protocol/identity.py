@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from delta_py.errors import CorruptTableError, InvariantViolationError, SchemaMismatchError
 from delta_py.protocol.schema import LONG, StructField, StructType, type_name
@@ -61,19 +60,26 @@ def identity_of(f: StructField) -> Identity | None:
     """What the field's metadata says; None for a column that is none. Raises CorruptTableError for metadata without sense."""
     if START not in f.metadata and STEP not in f.metadata:
         return None
-    start, step, mark = (f.metadata.get(key) for key in (START, STEP, HIGH_WATER_MARK))
+    start, step, mark = (_long(f, key) for key in (START, STEP, HIGH_WATER_MARK))
     explicit = f.metadata.get(ALLOW_EXPLICIT_INSERT)
-    if not (_is_long(start) and _is_long(step) and step and (mark is None or _is_long(mark)) and isinstance(explicit, bool)):
-        raise CorruptTableError(
-            f"Identity column {f.name} has the metadata {dict(f.metadata)!r}: it needs whole numbers {START} and {STEP} (not 0), "
-            f"{ALLOW_EXPLICIT_INSERT} true or false, and a whole number {HIGH_WATER_MARK} or none.",
-            column=f.name,
-        )
-    return Identity(f.name, int(start), int(step), None if mark is None else int(mark), explicit)
+    if start is None or not step or not isinstance(explicit, bool):
+        raise _senseless(f)
+    return Identity(f.name, start, step, mark, explicit)
 
 
-def _is_long(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value in _LONGS
+def _long(f: StructField, key: str) -> int | None:
+    value = f.metadata.get(key)
+    if value is None or (isinstance(value, int) and not isinstance(value, bool) and value in _LONGS):
+        return value
+    raise _senseless(f)
+
+
+def _senseless(f: StructField) -> CorruptTableError:
+    return CorruptTableError(
+        f"Identity column {f.name} has the metadata {dict(f.metadata)!r}: it needs whole numbers {START} and {STEP} (not 0), "
+        f"{ALLOW_EXPLICIT_INSERT} true or false, and a whole number {HIGH_WATER_MARK} or none.",
+        column=f.name,
+    )
 
 
 def identity_columns(schema: StructType) -> tuple[Identity, ...]:

@@ -147,18 +147,7 @@ def test_append_to_a_table_with_a_writable_feature_is_allowed(name: str) -> None
     config(listed(name)).require(Operation.WRITE)
 
 
-def field(key: str, value: object = "x > 1") -> StructType:
-    return StructType((StructField("id", LONG, True, {key: value}),))
-
-
-def nested(key: str) -> StructType:
-    inner = StructType((StructField("x", LONG, True, {key: "1"}),))
-    return StructType((StructField("l", ArrayType(inner)),))
-
-
 IN_USE = [
-    ("identityColumns", field("delta.identity.start", 1), {}),
-    ("identityColumns", nested("delta.identity.start"), {}),
     ("icebergCompatV2", PLAIN, {"delta__enableIcebergCompatV2": "true"}),
     ("checkpointProtection", PLAIN, {"delta__requireCheckpointProtectionBeforeVersion": "7"}),
     ("coordinatedCommits-preview", PLAIN, {"delta__coordinatedCommits__commitCoordinator-preview": "dynamodb"}),
@@ -173,10 +162,6 @@ def test_append_is_refused_by_name_when_the_feature_is_in_use(name: str, schema:
 @pytest.mark.parametrize("name", sorted({name for name, _, _ in IN_USE}))
 def test_append_is_allowed_when_the_feature_is_listed_and_not_in_use(name: str) -> None:
     config(listed(name)).require(Operation.WRITE)
-
-
-def test_legacy_version_with_a_feature_in_use_is_refused_by_that_name() -> None:
-    assert refused(config(Protocol(1, 6), field("delta.identity.start", 1)), Operation.WRITE) == ["identityColumns"]
 
 
 @pytest.mark.parametrize("name", ["catalogManaged", "collations", "liquid"])
