@@ -226,7 +226,7 @@ class DeltaTableBuilder:
         return self._with(cluster_by=tuple(names_of(cols, "Clustering column")))
 
     def property(self, key: str, value: str) -> Self:
-        if not isinstance(key, str) or not isinstance(value, str):
+        if not all(isinstance(text, str) for text in (key, value)):
             wrong_type("Key and value of property must be string.", [key, value])
         return self._with(properties={**(self._request.properties or {}), key: value})
 

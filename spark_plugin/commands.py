@@ -91,10 +91,40 @@ def _add_feature(store: ObjectStore, *, name: str) -> int:
     return add_feature(store, name)
 
 
+def _restore(store: ObjectStore, *, version: int | None, timestamp: str | None, time_zone: str) -> Any:
+    from delta_py.commands.restore import restore
+    from delta_py.read.time_travel import parse_timestamp_ms
+
+    timestamp_ms = None if timestamp is None else parse_timestamp_ms(timestamp, time_zone)
+    return restore(store, version=version, timestamp_ms=timestamp_ms, timestamp=timestamp)
+
+
+def _clone(
+    store: ObjectStore,
+    *,
+    source: str,
+    version: int | None,
+    timestamp: str | None,
+    time_zone: str,
+    replace_table: bool,
+    properties: Mapping[str, str],
+) -> int:
+    """The table at the store becomes a shallow clone of the source."""
+    from delta_py.commands.clone import clone_table
+    from delta_py.read.time_travel import parse_timestamp_ms
+    from delta_py.snapshot import Snapshot
+
+    timestamp_ms = None if timestamp is None else parse_timestamp_ms(timestamp, time_zone)
+    snapshot = Snapshot.load(open_store(source), version=version, timestamp_ms=timestamp_ms)
+    return clone_table(snapshot, store, replace_table=replace_table, properties=properties)
+
+
 COMMANDS: Mapping[str, Callable[..., Any]] = {
     "buildTable": _build_table,
     "setProperties": _set_properties,
     "unsetProperties": _unset_properties,
     "upgradeProtocol": _upgrade_protocol,
     "addFeature": _add_feature,
+    "restore": _restore,
+    "clone": _clone,
 }

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
+from urllib.parse import urlsplit
 
 from delta_py.errors import InvalidOptionError, TableAlreadyExistsError, TableNotFoundError
 from spark_plugin import catalog
@@ -22,23 +25,42 @@ class Place:
 
 
 def find_table(spark: Any, name: str) -> Place:
-    """The table behind a name. Raises TableNotFoundError (DELTA_TABLE_NOT_FOUND; DELTA_MISSING_DELTA_TABLE for a name of
-    something else), UnsupportedOperationError for a name that stands for an older version."""
+    """The table behind a name. Raises TableNotFoundError (DELTA_MISSING_DELTA_TABLE), UnsupportedOperationError for a name
+    that stands for an older version."""
     path = catalog.path_in_name(name)
     if path is not None:
         return Place(path)
     entry = catalog.find(spark, name)
     if entry is None:
         raise TableNotFoundError(
-            f"The table {name} cannot be found in the catalog. Create it, or name its path with forPath.",
-            error_class="DELTA_TABLE_NOT_FOUND",
-            sql_state="42P01",
+            f"{name} is not a Delta table: it cannot be found in the catalog. Create it, or name its path with forPath.",
             table=name,
         )
     if not entry.is_ours:
         kind = f"a table of format {entry.provider}" if entry.provider else "a view"
         raise TableNotFoundError(f"{name} is not a Delta table of pydelta: it is {kind}.", table=name)
     return Place(entry.writable_path(), name)
+
+
+# ---------------------------------------------------------------- clone
+
+
+def clone_table(spark: Any, source: str, target: str, arguments: Mapping[str, Any]) -> Place:
+    """Make a shallow clone at a path, or under a new name. arguments: those of the command, but the source."""
+    path = catalog.path_in_name(target) or (target if os.path.isabs(target) or urlsplit(target).scheme else None)
+    if path is not None:
+        run_command(spark, path, "clone", {"source": source, **arguments})
+        return Place(path)
+    entry = catalog.find(spark, target)
+    if entry is not None and not arguments["replace_table"]:
+        raise _taken(entry)
+    path = catalog.new_table_path(spark, target, None) if entry is None else entry.writable_path()
+    run_command(spark, path, "clone", {"source": source, **arguments})
+    if entry is None:
+        catalog.enter(spark, target, path)
+    else:
+        catalog.refresh(spark, entry)
+    return Place(path, target)
 
 
 # ---------------------------------------------------------------- create and replace
@@ -101,13 +123,7 @@ def _build_new(spark: Any, request: TableRequest, name: str) -> Place:
 
 def _build_over(spark: Any, request: TableRequest, entry: Entry) -> Place:
     if request.mode == "create":
-        raise TableAlreadyExistsError(
-            f"The table {entry.name} already exists in the catalog{'' if entry.path is None else f' (at {entry.path})'}; "
-            "nothing was changed. Use createIfNotExists, createOrReplace, or another name.",
-            error_class="DELTA_TABLE_ALREADY_EXISTS",
-            sql_state="42P07",
-            table=entry.name,
-        )
+        raise _taken(entry)
     if request.mode == "createIfNotExists":
         return find_table(spark, entry.name)
     path = entry.writable_path()
@@ -125,3 +141,13 @@ def _build_over(spark: Any, request: TableRequest, entry: Entry) -> Place:
 
 def _run(spark: Any, request: TableRequest, path: str, *, join: bool) -> None:
     run_command(spark, path, "buildTable", {**request.arguments(), "join": join})
+
+
+def _taken(entry: Entry) -> TableAlreadyExistsError:
+    return TableAlreadyExistsError(
+        f"The table {entry.name} already exists in the catalog{'' if entry.path is None else f' (at {entry.path})'}; "
+        "nothing was changed. Replace it, or use another name.",
+        error_class="DELTA_TABLE_ALREADY_EXISTS",
+        sql_state="42P07",
+        table=entry.name,
+    )

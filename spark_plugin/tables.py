@@ -22,12 +22,12 @@ from spark_plugin.catalog import full_name, path_in_name
 from spark_plugin.exceptions import as_spark_raises
 from spark_plugin.merge_builder import Clause, DeltaMergeBuilder
 from spark_plugin.options import SESSION, VIEW
-from spark_plugin.run_command import run_command
 from spark_plugin.retries import run_with_retries
 from spark_plugin.session import register
-from spark_plugin.settings import read_settings
+from spark_plugin.run_command import run_command
+from spark_plugin.settings import conf, read_settings
 from spark_plugin.source import FORMAT
-from spark_plugin.table_names import build_table, find_table
+from spark_plugin.table_names import build_table, clone_table, find_table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -267,34 +267,51 @@ class DeltaTable:
         _refuse("vacuum", "VACUUM", "Run it with another engine.")
 
     def generate(self, mode: str) -> None:
-        """Raises InvalidOptionError (DELTA_UNSUPPORTED_GENERATE_MODE) for anything but symlink_format_manifest, and
+        """Raises InvalidOptionError (DELTA_MODE_NOT_SUPPORTED) for anything but symlink_format_manifest, and
         UnsupportedOperationError for that: this version writes no manifests."""
         check_text(mode, "mode")
         if mode.lower() != "symlink_format_manifest":
             with as_spark_raises():
                 raise InvalidOptionError(
                     f"There is no mode {mode!r} to generate; the only one is symlink_format_manifest.",
-                    error_class="DELTA_UNSUPPORTED_GENERATE_MODE",
-                    sql_state="42809",
+                    error_class="DELTA_MODE_NOT_SUPPORTED",
+                    sql_state="0AKDC",
                 )
         _refuse("generate", "write symlink manifests", "Generate them with another engine.")
 
     def restoreToVersion(self, version: int) -> DataFrame:
-        """Raises UnsupportedOperationError: this version has no RESTORE."""
+        """Make the table what it was at a version, by a new version; returns one row of metrics.
+
+        Raises VersionNotFoundError (DELTA_CANNOT_RESTORE_TABLE_VERSION), DataFileError when files of that version are gone.
+        """
         check_number(version, "version")
-        _refuse("restoreToVersion", "RESTORE", "Read the version with versionAsOf, and overwrite the table with its rows.")
+        return self._restore(version=version)
 
     def restoreToTimestamp(self, timestamp: str) -> DataFrame:
-        """Raises UnsupportedOperationError: this version has no RESTORE."""
+        """As restoreToVersion, with the newest version at or before a time in the session's time zone."""
         check_text(timestamp, "timestamp")
-        _refuse("restoreToTimestamp", "RESTORE", "Read the version with timestampAsOf, and overwrite the table with its rows.")
+        return self._restore(timestamp=timestamp)
+
+    def _restore(self, version: int | None = None, timestamp: str | None = None) -> DataFrame:
+        arguments = {"version": version, "timestamp": timestamp, "time_zone": self._time_zone()}
+        done = run_command(self._spark, self._path, "restore", arguments)
+        if done is None:  # over Spark Connect the table's history has the numbers
+            row = self.history().filter("operation = 'RESTORE'").select("operationMetrics").first()
+            assert row is not None
+            found = [int(row["operationMetrics"][metric]) for metric in _RESTORE_METRICS.values()]
+        else:
+            found = [done.metrics()[metric] for metric in _RESTORE_METRICS.values()]
+        return self._spark.createDataFrame([tuple(found)], ", ".join(f"{name} bigint" for name in _RESTORE_METRICS))
 
     def clone(
         self, target: str, isShallow: bool = False, replace: bool = False, properties: Mapping[str, str] | None = None
     ) -> DeltaTable:
-        """Raises UnsupportedOperationError: this version cannot clone tables."""
-        _check_clone(target, isShallow, replace, properties)
-        _refuse("clone", "clone tables", _COPY)
+        """A table with this one's rows and none of its own files, at a path or under a name. isShallow must be True.
+
+        replace: a table that is there loses its rows. properties: set beside this table's.
+        Raises UnsupportedOperationError (DELTA_UNSUPPORTED_DEEP_CLONE), TableAlreadyExistsError.
+        """
+        return self._clone(target, isShallow, replace, properties)
 
     def cloneAtVersion(
         self,
@@ -304,10 +321,9 @@ class DeltaTable:
         replace: bool = False,
         properties: Mapping[str, str] | None = None,
     ) -> DeltaTable:
-        """As clone."""
+        """As clone, of a version."""
         check_number(version, "version")
-        _check_clone(target, isShallow, replace, properties)
-        _refuse("cloneAtVersion", "clone tables", _COPY)
+        return self._clone(target, isShallow, replace, properties, version=version)
 
     def cloneAtTimestamp(
         self,
@@ -317,13 +333,47 @@ class DeltaTable:
         replace: bool = False,
         properties: Mapping[str, str] | None = None,
     ) -> DeltaTable:
-        """As clone."""
+        """As clone, of the newest version at or before a time."""
         check_text(timestamp, "timestamp")
-        _check_clone(target, isShallow, replace, properties)
-        _refuse("cloneAtTimestamp", "clone tables", _COPY)
+        return self._clone(target, isShallow, replace, properties, timestamp=timestamp)
+
+    def _clone(
+        self,
+        target: Any,
+        is_shallow: Any,
+        replace: Any,
+        properties: Any,
+        version: int | None = None,
+        timestamp: str | None = None,
+    ) -> DeltaTable:
+        _check_clone(target, is_shallow, replace, properties)
+        if not is_shallow:
+            _refuse("clone", "copy the files of a table (deep clone)", _SHALLOW, "DELTA_UNSUPPORTED_DEEP_CLONE")
+        arguments = {
+            "version": version,
+            "timestamp": timestamp,
+            "time_zone": self._time_zone(),
+            "replace_table": replace,
+            "properties": dict(properties or {}),
+        }
+        with as_spark_raises():
+            place = clone_table(self._spark, self._path, target, arguments)
+        return self._opened(self._spark, place.path, place.name)
+
+    def _time_zone(self) -> str:
+        return conf(self._spark, "spark.sql.session.timeZone") or "UTC"
 
 
-_COPY = "Read the table and write its rows to a new one."
+_SHALLOW = "Pass isShallow=True for a table over the same files, or write this table's rows to a new one."
+# The columns that RESTORE gives, and the metrics of the commit that have their numbers.
+_RESTORE_METRICS = {
+    "table_size_after_restore": "tableSizeAfterRestore",
+    "num_of_files_after_restore": "numOfFilesAfterRestore",
+    "num_removed_files": "numRemovedFiles",
+    "num_restored_files": "numRestoredFiles",
+    "removed_files_size": "removedFilesSize",
+    "restored_files_size": "restoredFilesSize",
+}
 
 
 def _check_clone(target: Any, is_shallow: Any, replace: Any, properties: Any) -> None:
@@ -334,9 +384,11 @@ def _check_clone(target: Any, is_shallow: Any, replace: Any, properties: Any) ->
         check_texts(properties, "properties")
 
 
-def _refuse(method: str, what: str, instead: str) -> NoReturn:
+def _refuse(method: str, what: str, instead: str, error_class: str | None = None) -> NoReturn:
     with as_spark_raises():
         raise UnsupportedOperationError(
-            f"{method}(): this version of pydelta cannot {what}. Nothing was changed. {instead}", operation=method
+            f"{method}(): this version of pydelta cannot {what}. Nothing was changed. {instead}",
+            error_class=error_class,
+            operation=method,
         )
     raise AssertionError("unreachable")

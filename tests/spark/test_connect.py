@@ -16,8 +16,10 @@ logging.basicConfig(format="LOG %(name)s %(message)s")
 from pyspark.sql import SparkSession, functions as F
 from spark_plugin import DeltaTable, register
 from spark_plugin.exceptions import (
-    InvalidOptionError, InvariantViolationError, SchemaMismatchError, TableAlreadyExistsError, VersionNotFoundError
+    InvalidOptionError, InvariantViolationError, SchemaMismatchError, TableAlreadyExistsError, TableNotFoundError,
+    VersionNotFoundError
 )
+from spark_plugin.tables import IdentityGenerator
 
 path, new, home = sys.argv[1:]
 spark = (
@@ -82,6 +84,26 @@ table = DeltaTable.forPath(spark, new)
 found["history"] = [row["operation"] for row in table.history().collect()]
 found["detail"] = table.detail().select("partitionColumns", "numFiles").collect()[0].asDict()
 found["is"] = [DeltaTable.isDeltaTable(spark, new), DeltaTable.isDeltaTable(spark, new + "-parquet")]
+
+made = (
+    DeltaTable.create(spark).tableName("made").addColumn("id", "bigint", generatedAlwaysAs=IdentityGenerator())
+    .addColumn("name", "varchar(3)").property("team", "b").execute()
+)
+one.select("name").write.format("pydelta").mode("append").saveAsTable("made")
+made.setProperties({"delta.enableDeletionVectors": "true"})
+made.unsetProperties(["team"])
+made.addFeatureSupport("typeWidening")
+found["made"] = [list(row) for row in made.toDF().collect()]
+found["state"] = made.detail().select("name", "properties", "tableFeatures").collect()[0].asDict()
+found["restored"] = made.restoreToVersion(0).collect()[0].asDict()
+found["clone"] = table.clone(new + "-clone", isShallow=True).toDF().count()
+found["again"] = caught(
+    TableAlreadyExistsError, lambda: DeltaTable.create(spark).tableName("made").addColumn("a", "int").execute()
+)
+found["missing"] = caught(
+    TableNotFoundError, lambda: DeltaTable.replace(spark).location(new + "-none").addColumn("a", "int").execute()
+)
+found["property"] = caught(InvalidOptionError, lambda: made.setProperties({"delta.nothing": "1"}))
 spark.stop()
 print(json.dumps(found))
 """
@@ -107,6 +129,14 @@ def test_connect_session_reads_writes_and_raises_our_errors(tmp_path: Path) -> N
     assert "F.expr" in found["condition"][2] and "relative" in found["relative"][2]
     assert found["schema"][0] == "DELTA_METADATA_MISMATCH" and found["outside"][0] == "DELTA_REPLACE_WHERE_MISMATCH"
     assert found["detail"]["partitionColumns"] == ["name"]
+    assert found["made"] == [[1, "x"]]
+    assert found["state"]["name"] == "spark_catalog.default.made"
+    assert found["state"]["properties"] == {"delta.enableDeletionVectors": "true"}
+    features = ["appendOnly", "deletionVectors", "identityColumns", "invariants", "typeWidening"]
+    assert found["state"]["tableFeatures"] == features
+    assert (found["restored"]["num_removed_files"], found["restored"]["num_of_files_after_restore"]) == (1, 0)
+    assert (found["clone"], found["again"][0]) == (6, "DELTA_TABLE_ALREADY_EXISTS")
+    assert (found["missing"][0], found["property"][0]) == ("DELTA_CANNOT_REPLACE_MISSING_TABLE", "DELTA_UNKNOWN_CONFIGURATION")
     written = DeltaTable(new)
     assert (written.version, written.to_arrow().num_rows) == (3, 6)
     assert found["stderr"].count("without column pruning") == 1, "said once, however often register is called"

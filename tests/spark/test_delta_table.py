@@ -57,7 +57,7 @@ def test_for_name_finds_tables_by_name_and_by_path(spark: SparkSession, path: st
 def test_for_name_of_something_else_is_an_error(spark: SparkSession, path: str, database: Path) -> None:
     spark.range(1).write.saveAsTable("depot.other", format="parquet")
     for name, condition in (
-        ("depot.nothing", "DELTA_TABLE_NOT_FOUND"),
+        ("depot.nothing", "DELTA_MISSING_DELTA_TABLE"),
         ("depot.other", "DELTA_MISSING_DELTA_TABLE"),
         ("delta.`/no/such/table`", "DELTA_PATH_DOES_NOT_EXIST"),
     ):
@@ -226,6 +226,37 @@ def test_properties_protocol_and_features_change(spark: SparkSession, tmp_path: 
         table.upgradeTableProtocol(1, 2)
     assert caught.value.error_class == "DELTA_INVALID_PROTOCOL_DOWNGRADE" and isinstance(caught.value, AnalysisException)
     assert table.toDF().count() == 3
+
+
+def test_restore_gives_the_metrics_of_the_reference(spark: SparkSession, tmp_path: Path) -> None:
+    path = str(tmp_path / "t")
+    spark.range(3).coalesce(1).write.format("pydelta").save(path)
+    first = spark.range(5).coalesce(1).write.format("pydelta").mode("overwrite")
+    first.save(path)
+    table = DeltaTable.forPath(spark, path)
+    row = table.restoreToVersion(0).first()
+    assert list(row.asDict()) == [
+        *("table_size_after_restore", "num_of_files_after_restore", "num_removed_files", "num_restored_files"),
+        *("removed_files_size", "restored_files_size"),
+    ]
+    assert (row["num_of_files_after_restore"], row["num_removed_files"], row["num_restored_files"]) == (1, 1, 1)
+    assert table.toDF().count() == 3
+    with pytest.raises(InvalidOptionError, match=r"'05/04/1999'\) cannot be converted to a valid timestamp"):
+        table.restoreToTimestamp("05/04/1999")
+
+
+def test_clone_by_path_and_by_name(spark: SparkSession, path: str, database: Path, tmp_path: Path) -> None:
+    table = DeltaTable.forPath(spark, path)
+    clone = table.clone(str(tmp_path / "c"), isShallow=True, properties={"team": "b"})
+    assert (clone.toDF().count(), clone.detail().first()["properties"]["team"]) == (3, "b")
+    assert table.cloneAtVersion(0, "depot.copied", isShallow=True).toDF().count() == 3
+    assert spark.table("depot.copied").count() == 3
+    for target in (str(tmp_path / "c"), "depot.copied"):
+        with pytest.raises(TableAlreadyExistsError):
+            table.clone(target, isShallow=True)
+    with pytest.raises(UnsupportedOperationError, match="DELTA_UNSUPPORTED_DEEP_CLONE"):
+        table.clone(str(tmp_path / "d"))
+    assert PlainTable(path).version == 0
 
 
 # ---------------------------------------------------------------- arguments, and what is not there yet
