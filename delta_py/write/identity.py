@@ -19,17 +19,26 @@ from itertools import count
 import numpy as np
 import pyarrow as pa
 
+from delta_py.errors import UnsupportedOperationError
 from delta_py.protocol.identity import Identity
 
 _LARGEST_BLOCK_EXPONENT = 16
 
 
 class IdentityValues:
-    """Numbers for one task of one commit. tasks: how many tasks there are at most; None when that is not known."""
+    """Numbers for one task of one commit. tasks: how many tasks there are at most; None when that is not known.
+
+    Raises UnsupportedOperationError for a task that there should not be.
+    """
 
     def __init__(self, columns: Sequence[Identity], task: int, tasks: int | None) -> None:
         if tasks is not None and not 0 <= task < tasks:
-            raise AssertionError(f"task {task} of {tasks} would give identity numbers that another task gives")
+            raise UnsupportedOperationError(
+                f"The write was to have {tasks} tasks, and task {task} would give the same identity numbers as another: the rows "
+                "come in more parts than when they were planned. Nothing was written. Run it again.",
+                task=task,
+                tasks=tasks,
+            )
         self._columns = {column.name: column for column in columns}
         self._task, self._tasks = task, tasks
         self._runs = {column.name: self._own_runs() for column in columns}
