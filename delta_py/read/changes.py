@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -318,6 +318,8 @@ class CommitChanges:
     def _inferred(self, actions: Sequence[Action]) -> Iterator[Change]:
         adds = {action.path: action for action in actions if isinstance(action, AddFile) and action.data_change}
         removes = {action.path: action for action in actions if isinstance(action, RemoveFile) and action.data_change}
+        if not any(isinstance(action, Metadata) for action in actions):
+            removes = {path: self._with_nulls(remove) for path, remove in removes.items()}
         for path, add in adds.items():
             if path not in removes:
                 yield self._insert(add)
@@ -327,6 +329,13 @@ class CommitChanges:
         both = [(removes[path], add) for path, add in adds.items() if path in removes]
         for changes in self.pool.map(self._differences, both):
             yield from changes
+
+    def _with_nulls(self, remove: RemoveFile) -> RemoveFile:
+        """delta-spark leaves partition values that are null out of removes. Not of a commit that changes the columns."""
+        values = remove.partition_values
+        if values is None or not values.keys() < self.partitions:
+            return remove
+        return replace(remove, partition_values={**dict.fromkeys(self.partitions), **values})
 
     def _insert(self, add: AddFile, only: DeletionVectorDescriptor | None = None) -> Change:
         file = ScanFile(

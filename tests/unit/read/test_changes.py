@@ -200,6 +200,13 @@ def test_changes_of_a_remove_without_partition_values_are_refused_where_they_are
     assert len(plain.changes(1)) == 3
 
 
+def test_changes_of_a_remove_that_leaves_a_null_partition_out_are_its_rows(tmp_path: Path) -> None:
+    table = Table(tmp_path)
+    add = table.write(pa.table({"id": [1, 2], "p": pa.array([None, None], pa.string())}))
+    removed = table.commit(removal(add, partition_values={}))
+    assert sorted(row[0] for row in table.changes(removed)) == [1, 2]
+
+
 # ---------------------------------------------------------------- from change files
 
 
