@@ -302,10 +302,13 @@ class StreamSource:
 
     def _commits_of(self, version: int, end: StreamOffset) -> list[LogFile]:
         """The commits from `version` to the one in which a batch ends."""
-        if end.is_initial:
-            return []
         last = end.version if end.index > BEFORE_FIRST else end.version - 1
-        return [commit for commit in self._commits_from(version) if commit.version <= last] if last >= version else []
+        if end.is_initial or last < version:
+            return []
+        found = [commit for commit in self._commits_from(version) if commit.version <= last]
+        if not found or found[-1].version < last:
+            self._lost(found[-1].version + 1 if found else version, last + 1)
+        return found
 
     def _commit_at(self, version: int) -> LogFile:
         return list_log(self._store, version, version).commits[version]

@@ -167,6 +167,26 @@ def test_stream_passes_over_commits_that_only_arrange_rows(builder: TableBuilder
     assert batches(stream, at(2), EVERYTHING) == [["f"]]
 
 
+def test_stream_trigger_that_finds_nothing_new_lists_the_log_and_reads_nothing(builder: TableBuilder) -> None:
+    stream, store = source(builder, 1), builder.store
+    assert isinstance(store, MemoryStore)
+    builder.commit(add("x", dataChange=False))
+    assert stream.admit(at(2), EVERYTHING) == at(2)
+    store.calls.clear()
+    assert stream.admit(at(2), EVERYTHING) == at(2)
+    assert store.calls == [("list_from", "_delta_log")], "the commit that brought no rows is not read again"
+
+
+def test_stream_batches_of_a_backlog_read_each_commit_once(builder: TableBuilder) -> None:
+    for number in range(20):
+        builder.commit(add(f"f{number}"), add(f"g{number}"))
+    stream, store = source(builder, 0), builder.store
+    assert isinstance(store, MemoryStore)
+    assert len(batches(stream, at(1), Limits(files=3))) == 14
+    reads = [path for name, path in store.calls if name == "read" and path.endswith(".json")]
+    assert len(reads) == len(set(reads))
+
+
 def test_stream_that_finds_nothing_for_long_notes_its_place(builder: TableBuilder) -> None:
     stream = source(builder, 1)
     for number in range(100):
@@ -309,6 +329,16 @@ def test_stream_whose_next_commits_were_cleaned_up(builder: TableBuilder) -> Non
     error = refusal(LogFileNotFoundError, "DELTA_MISSING_FILES_UNEXPECTED_VERSION", source(builder), at(2))
     assert (error.message_parameters["expected"], error.message_parameters["found"]) == (2, 4)
     assert batches(source(builder, fail_on_data_loss=False), at(2), EVERYTHING) == [["f4", "f5"]]
+
+
+def test_stream_batch_whose_commits_are_gone_is_not_planned_without_them(builder: TableBuilder) -> None:
+    builder.commit(add("f"))
+    builder.commit(add("g"))
+    builder.delete(f"{3:020d}.json")
+    with pytest.raises(LogFileNotFoundError) as caught:
+        source(builder, 1).plan(at(2), at(4))
+    assert caught.value.error_class == "DELTA_MISSING_FILES_UNEXPECTED_VERSION"
+    assert source(builder, 1, fail_on_data_loss=False).plan(at(2), at(4)).paths() == ["f"]
 
 
 def test_stream_whose_first_state_is_gone_says_so(builder: TableBuilder) -> None:
