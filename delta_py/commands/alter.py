@@ -13,11 +13,10 @@ import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-import pyarrow.compute as pc
-
 from delta_py.commands.create import CHANGE_COLUMNS
 from delta_py.commands.properties import known_name, split_configuration
 from delta_py.commands.protocols import features_in_use, protocol_of_versions, with_features
+from delta_py.commands.row_tracking import give_row_ids, without_ids
 from delta_py.commit.transaction import Transaction
 from delta_py.errors import InvalidOptionError, SchemaMismatchError, UnsupportedOperationError
 from delta_py.protocol import column_mapping
@@ -38,12 +37,13 @@ _TIMESTAMPS_SINCE = ("delta.inCommitTimestampEnablementVersion", "delta.inCommit
 @dataclass(slots=True)
 class _Change:
     """A table on its way from one configuration to another. configuration, schema_string: as they will be.
-    needs_all_files: the commit holds only while no other adds files."""
+    needs_all_files: the commit holds only while no other adds files. lacks_row_ids: it must not be made yet."""
 
     snapshot: Snapshot
     configuration: dict[str, str]
     schema_string: str = field(init=False)
     needs_all_files: bool = False
+    lacks_row_ids: bool = False
 
     def __post_init__(self) -> None:
         self.schema_string = self.snapshot.metadata.schema_string
@@ -70,6 +70,13 @@ def set_properties(store: ObjectStore, properties: Mapping[str, str]) -> int:
     Raises InvalidOptionError for a name or value that cannot be; UnsupportedOperationError and UnsupportedTableFeatureError
     for what this table cannot get; SchemaMismatchError for column names that a property reserves.
     """
+    while (version := _try_properties(store, properties)) is None:
+        give_row_ids(store)
+    return version
+
+
+def _try_properties(store: ObjectStore, properties: Mapping[str, str]) -> int | None:
+    """As set_properties; None when all would be well but for files without row ids."""
     snapshot = Snapshot.load(store)
     asked, features = split_configuration(properties)
     versions = {name: asked.pop(name) for name in _VERSIONS if name in asked}
@@ -108,7 +115,9 @@ def unset_properties(store: ObjectStore, names: Sequence[str], *, if_exists: boo
     kept = {name: value for name, value in snapshot.metadata.configuration.items() if name.lower() not in gone}
     _refuse_internal(gone & present.keys())
     parameters = {"properties": list(names), "ifExists": if_exists}
-    return _commit(_Change(snapshot, kept), snapshot.protocol, frozenset(), "UNSET TBLPROPERTIES", parameters)
+    version = _commit(_Change(snapshot, kept), snapshot.protocol, frozenset(), "UNSET TBLPROPERTIES", parameters)
+    assert version is not None, "nothing was turned on"
+    return version
 
 
 def add_feature(store: ObjectStore, name: str) -> int:
@@ -180,7 +189,8 @@ def _upgraded(current: Protocol, reader: int, writer: int) -> Protocol:
 
 def _commit(
     change: _Change, protocol: Protocol, features: frozenset[str], operation: str, parameters: Mapping[str, object]
-) -> int:
+) -> int | None:
+    """The version; None when files lack row ids, without which the change must not be made."""
     snapshot = change.snapshot
     for rule in (_column_mapping, _row_tracking, _in_commit_timestamps, _change_data_feed, _symlink_manifest):
         rule(change)
@@ -190,6 +200,8 @@ def _commit(
     if metadata == snapshot.metadata and protocol == snapshot.protocol:
         return snapshot.version
     TableConfig(protocol, metadata).require(Operation.WRITE)
+    if change.lacks_row_ids:
+        return None
     transaction = Transaction(snapshot)
     if change.needs_all_files:
         transaction.read_rows()
@@ -221,20 +233,12 @@ def _column_mapping(change: _Change) -> None:
 
 
 def _row_tracking(change: _Change) -> None:
-    """Rows that are there need ids, which they have when the feature was supported since their files were added.
+    """Rows that are there need ids: files get them when they are added, if the feature is supported by then.
     Protocol: Row Tracking; Writer Requirements for Row Tracking."""
     if not change.turns_on("delta.enableRowTracking"):
         return
-    without = sum(pc.sum(pc.is_null(batch.files["base_row_id"])).as_py() or 0 for batch in change.snapshot.file_batches())
-    if without:
-        raise UnsupportedOperationError(
-            f"delta.enableRowTracking: {without} files of the table at {change.snapshot.table_root} have no row ids, and this "
-            "version cannot give them any. Nothing was changed. addFeatureSupport('rowTracking') gives ids to rows written from "
-            "now on; overwrite the table after it, and turn row tracking on then.",
-            error_class="DELTA_ROW_TRACKING_BACKFILL_NOT_SUPPORTED",
-            files=without,
-        )
-    change.needs_all_files = True
+    change.lacks_row_ids = without_ids(change.snapshot) > 0
+    change.needs_all_files = not change.snapshot.config.feature("rowTracking")
     for name, prefix in ((_ROW_IDS, "_row-id-col-"), (_ROW_VERSIONS, "_row-commit-version-col-")):
         if name not in change.after:
             change.configuration[name] = f"{prefix}{uuid.uuid4()}"

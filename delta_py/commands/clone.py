@@ -32,7 +32,7 @@ from delta_py.read.scan_state import ScanFile
 from delta_py.snapshot import Snapshot
 from delta_py.storage.store import ObjectStore
 from delta_py.write.files import WrittenFiles
-from delta_py.write.rewrite import removed
+from delta_py.write.rewrite import added, removed
 
 _TIMESTAMPS = "delta.enableincommittimestamps"
 _TIMESTAMPS_SINCE = "delta.incommittimestampenablement"
@@ -131,16 +131,8 @@ def _domains(source: Snapshot, present: Snapshot | None) -> Iterator[DomainMetad
 
 
 def _add(file: ScanFile, root: str) -> AddFile:
-    return AddFile(
-        path=_absolute(file.path, root),
-        partition_values=dict(file.partition_values),
-        size_bytes=file.size_bytes,
-        modification_time_ms=file.modification_time_ms,
-        stats=file.stats,
-        deletion_vector=None if file.deletion_vector is None else _absolute_vector(file.deletion_vector, root),
-        base_row_id=file.base_row_id,
-        default_row_commit_version=file.default_row_commit_version,
-    )
+    vector = None if file.deletion_vector is None else _absolute_vector(file.deletion_vector, root)
+    return replace(added(file), path=_absolute(file.path, root), path_text=None, deletion_vector=vector)
 
 
 def _absolute_vector(vector: DeletionVectorDescriptor, root: str) -> DeletionVectorDescriptor:

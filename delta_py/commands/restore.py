@@ -21,7 +21,7 @@ from delta_py.commit.transaction import Transaction
 from delta_py.errors import DataFileError, TimestampOutOfRangeError, VersionNotFoundError
 from delta_py.log.history import version_at_timestamp
 from delta_py.protocol import column_mapping
-from delta_py.protocol.actions import AddFile, DomainMetadata, Metadata
+from delta_py.protocol.actions import DomainMetadata, Metadata
 from delta_py.protocol.identity import identity_columns, with_marks
 from delta_py.protocol.schema import StructType, schema_to_json
 from delta_py.read.scan import ScanOptions, plan_scan
@@ -29,7 +29,7 @@ from delta_py.read.scan_state import ScanFile
 from delta_py.snapshot import Snapshot
 from delta_py.storage.store import ObjectStore
 from delta_py.write.files import WrittenFiles
-from delta_py.write.rewrite import removed
+from delta_py.write.rewrite import added, removed
 
 _TIMESTAMPS = ("delta.enableincommittimestamps", "delta.incommittimestampenablement")
 _PROBES = 8
@@ -80,7 +80,7 @@ def restore(
     _check_there(store, again, past.version)
     _set_state(transaction, present, past)
     now_ms = time.time_ns() // 1_000_000
-    adds = tuple(_added(file) for file in again)
+    adds = tuple(added(file) for file in again)
     transaction.add(WrittenFiles(adds=adds, removes=tuple(removed(file, now_ms=now_ms) for file in gone)))
     result = Restored(
         version=-1,
@@ -116,20 +116,6 @@ def _key(file: ScanFile) -> tuple[str, str | None]:
 
 def _bytes(files: Iterable[ScanFile]) -> int:
     return sum(file.size_bytes for file in files)
-
-
-def _added(file: ScanFile) -> AddFile:
-    return AddFile(
-        path=file.path,
-        path_text=file.path_text,
-        partition_values=dict(file.partition_values),
-        size_bytes=file.size_bytes,
-        modification_time_ms=file.modification_time_ms,
-        stats=file.stats,
-        deletion_vector=file.deletion_vector,
-        base_row_id=file.base_row_id,
-        default_row_commit_version=file.default_row_commit_version,
-    )
 
 
 def _check_there(store: ObjectStore, files: Sequence[ScanFile], version: int) -> None:

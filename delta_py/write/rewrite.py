@@ -332,7 +332,9 @@ def _union(store: ObjectStore, sets: tuple[DeletionVectorDescriptor, ...]) -> Bi
     return found
 
 
-def _with_vector(file: ScanFile, vector: DeletionVectorDescriptor, row_count: int, data_change: bool) -> AddFile:
+def added(file: ScanFile, *, data_change: bool = True) -> AddFile:
+    """The action that names a file of a plan with its log's statistics (keep_all) again, as it is.
+    Protocol: Add File and Remove File."""
     return AddFile(
         path=file.path,
         path_text=file.path_text,
@@ -340,11 +342,16 @@ def _with_vector(file: ScanFile, vector: DeletionVectorDescriptor, row_count: in
         size_bytes=file.size_bytes,
         modification_time_ms=file.modification_time_ms,
         data_change=data_change,
-        stats=_wide_stats(file.stats, row_count),
-        deletion_vector=vector,
+        stats=file.stats,
+        deletion_vector=file.deletion_vector,
         base_row_id=file.base_row_id,
         default_row_commit_version=file.default_row_commit_version,
     )
+
+
+def _with_vector(file: ScanFile, vector: DeletionVectorDescriptor, row_count: int, data_change: bool) -> AddFile:
+    again = added(file, data_change=data_change)
+    return replace(again, stats=_wide_stats(file.stats, row_count), deletion_vector=vector)
 
 
 def _wide_stats(stats: str | None, row_count: int) -> str:

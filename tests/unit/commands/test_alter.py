@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from itertools import accumulate
 from pathlib import Path
+from typing import Any
 
+import orjson
 import pyarrow as pa
 import pytest
 
@@ -103,16 +106,60 @@ def test_set_properties_column_mapping_keeps_the_names_in_the_files(store: Objec
     assert DeltaTable(store.root).to_arrow(filter="day = 'mon' and s.x = 2")["id"].to_pylist() == [2]
 
 
-def test_set_properties_row_tracking_needs_ids_on_every_file(store: ObjectStore) -> None:
-    with pytest.raises(UnsupportedOperationError, match=r"2 files .* have no row ids"):
-        set_properties(store, {"delta.enableRowTracking": "true"})
-    assert Snapshot.load(store).version == 0
-    add_feature(store, "rowTracking")
-    write_delta(store.root, ROWS, mode="overwrite")
-    set_properties(store, {"delta.enableRowTracking": "true"})
-    configuration = Snapshot.load(store).metadata.configuration
+def test_set_properties_row_tracking_gives_ids_to_the_rows_that_are_there(store: ObjectStore) -> None:
+    write_delta(store.root, ROWS, mode="append")
+    assert set_properties(store, {"delta.enableRowTracking": "true", "team": "b"}) == 4
+    snapshot = Snapshot.load(store)
+    operations = DeltaTable(store.root).history()["operation"].to_pylist()
+    assert operations[:3] == ["SET TBLPROPERTIES", "ROW TRACKING BACKFILL", "UPGRADE PROTOCOL"]
+    files = snapshot.files().to_pylist()
+    starts = sorted((file["base_row_id"], orjson.loads(file["stats"])["numRecords"]) for file in files)
+    assert [start for start, _ in starts] == [0, *accumulate(count for _, count in starts[:-1])], "ids without overlap"
+    assert all(file["default_row_commit_version"] == 3 for file in files)
+    configuration = snapshot.metadata.configuration
     assert configuration["delta.rowTracking.materializedRowIdColumnName"].startswith("_row-id-col-")
     assert configuration["delta.rowTracking.materializedRowCommitVersionColumnName"].startswith("_row-commit-version-col-")
+    snapshot.check_integrity()
+    assert rows_of(store) == [1, 1, 2, 2, 3, 3]
+
+
+def test_set_properties_row_tracking_leaves_all_as_it_is_when_another_property_is_wrong(store: ObjectStore) -> None:
+    with pytest.raises(UnsupportedOperationError):
+        set_properties(store, {"delta.enableRowTracking": "true", "delta.columnMapping.mode": "id"})
+    assert Snapshot.load(store).version == 0
+
+
+def test_set_properties_row_tracking_beside_a_writer_that_removes_files(
+    store: ObjectStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commit = Transaction.commit
+
+    def late(self: Transaction, operation: str, *args: Any, **kwargs: Any) -> int:
+        if operation == "ROW TRACKING BACKFILL":
+            monkeypatch.setattr(Transaction, "commit", commit)
+            write_delta(store.root, ROWS.slice(0, 1), mode="overwrite", replace_where="day = 'mon'")
+        return commit(self, operation, *args, **kwargs)
+
+    monkeypatch.setattr(Transaction, "commit", late)
+    set_properties(store, {"delta.enableRowTracking": "true"})
+    files = Snapshot.load(store).files().to_pylist()
+    assert rows_of(store) == [1, 3]
+    starts = {file["base_row_id"] for file in files}
+    assert len(starts) == len(files) == 2 and None not in starts
+
+
+def test_set_properties_row_tracking_refuses_files_that_nobody_counted(tmp_path: Path) -> None:
+    write_delta(str(tmp_path), ROWS)
+    commit = tmp_path / "_delta_log" / f"{0:020}.json"
+    lines = [orjson.loads(line) for line in commit.read_bytes().splitlines()]
+    for line in lines:
+        line.get("add", {}).pop("stats", None)
+    commit.write_bytes(b"\n".join(map(orjson.dumps, lines)))
+    for checksum in (tmp_path / "_delta_log").glob("*.crc"):
+        checksum.unlink()
+    with pytest.raises(UnsupportedOperationError, match="statistics of 1 files"):
+        set_properties(open_store(str(tmp_path)), {"delta.enableRowTracking": "true"})
+    assert Snapshot.load(open_store(str(tmp_path))).version == 0
 
 
 @pytest.mark.parametrize(

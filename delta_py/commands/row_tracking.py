@@ -1,0 +1,77 @@
+"""Row ids for the rows that a table has already, so that row tracking can be turned on.
+
+    give_row_ids(store)
+
+The feature comes first, by which new files get ids from then on; then the files without ids are named again, with ids, some
+at a time. Nothing about their rows changes, and other writers may go on meanwhile.
+Protocol: Row Tracking; Writer Requirements for Row Tracking.
+"""
+
+from __future__ import annotations
+
+from itertools import islice
+
+from delta_py.commands.protocols import with_features
+from delta_py.commit.prepared import num_records
+from delta_py.commit.transaction import Transaction
+from delta_py.errors import DeltaConcurrentModificationException, UnsupportedOperationError
+from delta_py.protocol.actions import AddFile
+from delta_py.read.scan import ScanOptions, plan_scan
+from delta_py.snapshot import Snapshot
+from delta_py.storage.store import ObjectStore
+from delta_py.write.files import WrittenFiles
+from delta_py.write.rewrite import added
+
+_FILES_A_COMMIT = 10_000
+_LOST_ROUNDS = 20
+
+
+def give_row_ids(store: ObjectStore) -> None:
+    """Give base row ids to all files that have none, in commits of their own.
+
+    Raises UnsupportedOperationError, before anything is committed, for files whose statistics do not say how many rows they
+    have; conflicts as Transaction.commit when other writers change the files again and again.
+    """
+    snapshot = Snapshot.load(store)
+    _check_counted(snapshot)
+    protocol = with_features(snapshot.protocol, {"rowTracking"})
+    if protocol != snapshot.protocol:
+        Transaction(snapshot).set_protocol(protocol).commit("UPGRADE PROTOCOL", {"newProtocol": protocol.to_json()})
+    batch, lost = 0, 0
+    while True:
+        snapshot = Snapshot.load(store)
+        adds = _some_without_ids(snapshot)
+        if not adds:
+            return
+        transaction = Transaction(snapshot).read_files(add.path for add in adds).add(WrittenFiles(adds=adds))
+        try:
+            transaction.commit("ROW TRACKING BACKFILL", {"batchId": str(batch)})
+            batch += 1
+        except DeltaConcurrentModificationException:  # a file was removed or changed meanwhile
+            lost += 1
+            if lost == _LOST_ROUNDS:
+                raise
+
+
+def without_ids(snapshot: Snapshot) -> int:
+    """How many files have no row ids."""
+    return sum(batch.files["base_row_id"].null_count for batch in snapshot.file_batches())
+
+
+def _some_without_ids(snapshot: Snapshot) -> tuple[AddFile, ...]:
+    scan = plan_scan(snapshot, None, None, ScanOptions(keep_all=True))
+    files = (file for file in scan.scan_files() if file.base_row_id is None)
+    return tuple(added(file, data_change=False) for file in islice(files, _FILES_A_COMMIT))
+
+
+def _check_counted(snapshot: Snapshot) -> None:
+    scan = plan_scan(snapshot, None, None, ScanOptions(keep_all=True))
+    uncounted = sum(num_records(added(file)) is None for file in scan.scan_files() if file.base_row_id is None)
+    if uncounted:
+        raise UnsupportedOperationError(
+            f"The rows of the table at {snapshot.table_root} cannot be given ids: the statistics of {uncounted} files do not say "
+            "how many rows they have. Nothing was changed. Write these files anew first.",
+            error_class="DELTA_ROW_ID_ASSIGNMENT_WITHOUT_STATS",
+            sql_state="22000",
+            files=uncounted,
+        )
