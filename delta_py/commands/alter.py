@@ -9,6 +9,7 @@ Protocol: Change Metadata; Protocol Evolution; Table Features for New and Existi
 
 from __future__ import annotations
 
+import time
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -18,7 +19,12 @@ from delta_py.commands.properties import known_name, split_configuration
 from delta_py.commands.protocols import features_in_use, protocol_of_versions, with_features
 from delta_py.commands.row_tracking import give_row_ids, without_ids
 from delta_py.commit.transaction import Transaction
-from delta_py.errors import InvalidOptionError, SchemaMismatchError, UnsupportedOperationError
+from delta_py.errors import (
+    ConcurrentWriteException,
+    InvalidOptionError,
+    SchemaMismatchError,
+    UnsupportedOperationError,
+)
 from delta_py.protocol import column_mapping
 from delta_py.protocol.actions import Metadata, Protocol
 from delta_py.protocol.features import WRITER_FEATURES_VERSION, Properties
@@ -30,6 +36,7 @@ from delta_py.storage.store import ObjectStore
 _VERSIONS = ("delta.minReaderVersion", "delta.minWriterVersion")
 _ROW_IDS = "delta.rowTracking.materializedRowIdColumnName"
 _ROW_VERSIONS = "delta.rowTracking.materializedRowCommitVersionColumnName"
+_LOST_ROUNDS = 20
 _TIMESTAMPS = "delta.enableInCommitTimestamps"
 _TIMESTAMPS_SINCE = ("delta.inCommitTimestampEnablementVersion", "delta.inCommitTimestampEnablementTimestamp")
 
@@ -37,13 +44,15 @@ _TIMESTAMPS_SINCE = ("delta.inCommitTimestampEnablementVersion", "delta.inCommit
 @dataclass(slots=True)
 class _Change:
     """A table on its way from one configuration to another. configuration, schema_string: as they will be.
-    needs_all_files: the commit holds only while no other adds files. lacks_row_ids: it must not be made yet."""
+    needs_all_files: the commit holds only while no other adds files. lacks_row_ids: it must not be made yet.
+    timestamp_ms: what the commit says of its own time and version; None when it says nothing."""
 
     snapshot: Snapshot
     configuration: dict[str, str]
     schema_string: str = field(init=False)
     needs_all_files: bool = False
     lacks_row_ids: bool = False
+    timestamp_ms: int | None = None
 
     def __post_init__(self) -> None:
         self.schema_string = self.snapshot.metadata.schema_string
@@ -70,9 +79,18 @@ def set_properties(store: ObjectStore, properties: Mapping[str, str]) -> int:
     Raises InvalidOptionError for a name or value that cannot be; UnsupportedOperationError and UnsupportedTableFeatureError
     for what this table cannot get; SchemaMismatchError for column names that a property reserves.
     """
-    while (version := _try_properties(store, properties)) is None:
+    lost = 0
+    while True:
+        try:
+            version = _try_properties(store, properties)
+        except ConcurrentWriteException:  # a commit that speaks of its version must be the next one
+            lost += 1
+            if lost == _LOST_ROUNDS:
+                raise
+            continue
+        if version is not None:
+            return version
         give_row_ids(store)
-    return version
 
 
 def _try_properties(store: ObjectStore, properties: Mapping[str, str]) -> int | None:
@@ -202,7 +220,7 @@ def _commit(
     TableConfig(protocol, metadata).require(Operation.WRITE)
     if change.lacks_row_ids:
         return None
-    transaction = Transaction(snapshot)
+    transaction = _transaction(change)
     if change.needs_all_files:
         transaction.read_rows()
     if metadata != snapshot.metadata:
@@ -210,6 +228,13 @@ def _commit(
     if protocol != snapshot.protocol:
         transaction.set_protocol(protocol)
     return transaction.commit(operation, parameters)
+
+
+def _transaction(change: _Change) -> Transaction:
+    at_ms = change.timestamp_ms
+    if at_ms is None:
+        return Transaction(change.snapshot)
+    return Transaction(change.snapshot, clock_ms=lambda: at_ms).must_be_next()
 
 
 def _column_mapping(change: _Change) -> None:
@@ -245,13 +270,12 @@ def _row_tracking(change: _Change) -> None:
 
 
 def _in_commit_timestamps(change: _Change) -> None:
-    """Protocol: In-Commit Timestamps; Recommendations for Readers of Tables with In-Commit Timestamps."""
+    """Versions from this commit on carry their timestamps: the table says which version that is, and its timestamp.
+    Protocol: In-Commit Timestamps; Writer Requirements for In-Commit Timestamps."""
     if change.turns_on(_TIMESTAMPS):
-        raise UnsupportedOperationError(
-            f"{_TIMESTAMPS} cannot be turned on for the table at {change.snapshot.table_root}, which has versions without such "
-            "timestamps; this version does it for new tables only. Nothing was changed.",
-            property=_TIMESTAMPS,
-        )
+        change.timestamp_ms = max(time.time_ns() // 1_000_000, change.snapshot.timestamp_ms + 1)
+        since = (change.snapshot.version + 1, change.timestamp_ms)
+        change.configuration |= {name: str(value) for name, value in zip(_TIMESTAMPS_SINCE, since, strict=True)}
     if change.before.boolean(_TIMESTAMPS) and not change.after.boolean(_TIMESTAMPS):
         for name in [name for name in change.configuration if name in _TIMESTAMPS_SINCE]:
             del change.configuration[name]

@@ -8,6 +8,7 @@ Nothing is read or written here.
 What conflicts, for a winner's commit and ours:
 
     winner did                          conflicts when
+    anything                            ours speaks of its version (next_version_only)
     change the protocol, create         always
     change the metadata                 always, unless it only raises identity columns' marks and ours changes none
     record a transaction id             ours read or records the same application id
@@ -81,6 +82,8 @@ def rebase(ours: PreparedCommit, winners: Sequence[WinningCommit]) -> PreparedCo
 
 
 def _check_table(ours: PreparedCommit, winner: WinningCommit) -> None:
+    if ours.next_version_only and ours.read_version != NEW_TABLE:
+        raise _conflict(ConcurrentWriteException, ours, winner, "took the version that this one speaks of")
     if ours.read_version == NEW_TABLE:
         raise _conflict(
             ProtocolChangedException,

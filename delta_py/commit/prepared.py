@@ -106,7 +106,8 @@ class PreparedCommit:
     in_commit_timestamps: the table has them; previous_timestamp_ms is that of version - 1, None for a new table.
     row_id_high_water_mark: the highest row id given out up to version - 1 (-1 for none); None when the table has no row
     tracking. followed_metadata: of the newest commit that it follows and that raised identity columns' marks, None for none.
-    shared: files whose rows are to be compared (conflicts.merged_rows) before it may be tried.
+    shared: files whose rows are to be compared (conflicts.merged_rows) before it may be tried. next_version_only: it says
+    something about its version, and must not get another.
     """
 
     version: int
@@ -127,6 +128,7 @@ class PreparedCommit:
     row_id_high_water_mark: int | None = None
     followed_metadata: Metadata | None = None
     shared: tuple[SharedFile, ...] = ()
+    next_version_only: bool = False
 
     @property
     def is_blind_append(self) -> bool:

@@ -101,6 +101,7 @@ class Transaction:
         self._metadata: Metadata | None = None
         self._transactions: dict[str, SetTransaction] = {}
         self._domains: dict[str, DomainMetadata] = {}
+        self._next_only = False
 
     @property
     def config(self) -> TableConfig:
@@ -143,6 +144,11 @@ class Transaction:
         where a row is not inserted because of a row that stays as it is.
         """
         self._reads.only_taken_rows = True
+        return self
+
+    def must_be_next(self) -> Self:
+        """Say that the commit names its version or time: any other commit that comes first is a conflict."""
+        self._next_only = True
         return self
 
     def read_transaction(self, app_id: str) -> int | None:
@@ -289,6 +295,7 @@ class Transaction:
             in_commit_timestamps=config.enabled("inCommitTimestamp"),
             previous_timestamp_ms=None if snapshot is None else snapshot.timestamp_ms,
             row_id_high_water_mark=self._row_id_mark(config),
+            next_version_only=self._next_only,
         )
         info["isolationLevel"] = prepared.isolation.value
         info["isBlindAppend"] = prepared.is_blind_append

@@ -166,7 +166,6 @@ def test_set_properties_row_tracking_refuses_files_that_nobody_counted(tmp_path:
     ("properties", "kind", "condition"),
     [
         ({"delta.columnMapping.mode": "id"}, UnsupportedOperationError, "DELTA_UNSUPPORTED_COLUMN_MAPPING_MODE_CHANGE"),
-        ({"delta.enableInCommitTimestamps": "true"}, UnsupportedOperationError, "DELTA_OPERATION_NOT_SUPPORTED"),
         ({"delta.constraints.c": "id > 0"}, UnsupportedOperationError, "DELTA_ADD_CONSTRAINTS"),
         ({"delta.enableIcebergCompatV2": "true"}, UnsupportedTableFeatureError, "DELTA_UNSUPPORTED_FEATURES_FOR_WRITE"),
         ({"delta.feature.catalogManaged": "supported"}, UnsupportedTableFeatureError, "DELTA_UNSUPPORTED_FEATURES_FOR_WRITE"),
@@ -215,6 +214,34 @@ def test_unset_properties_never_takes_what_files_depend_on(store: ObjectStore) -
         with pytest.raises(kind):
             unset_properties(store, [name])
     assert Snapshot.load(store).version == 1
+
+
+@pytest.mark.parametrize("raced", [False, True])
+def test_set_properties_in_commit_timestamps_say_since_when(
+    store: ObjectStore, monkeypatch: pytest.MonkeyPatch, raced: bool
+) -> None:
+    commit = Transaction.commit
+
+    def late(self: Transaction, *args: Any, **kwargs: Any) -> int:
+        monkeypatch.setattr(Transaction, "commit", commit)
+        write_delta(store.root, ROWS, mode="append")
+        return commit(self, *args, **kwargs)
+
+    if raced:
+        monkeypatch.setattr(Transaction, "commit", late)
+    first = 2 if raced else 1
+    assert set_properties(store, {"delta.enableInCommitTimestamps": "true"}) == first
+    configuration = Snapshot.load(store).metadata.configuration
+    stamped = orjson.loads(store.read(f"_delta_log/{first:020}.json").splitlines()[0])["commitInfo"]["inCommitTimestamp"]
+    assert configuration["delta.inCommitTimestampEnablementVersion"] == str(first)
+    assert configuration["delta.inCommitTimestampEnablementTimestamp"] == str(stamped)
+    write_delta(store.root, ROWS, mode="append")
+    times = [row["timestamp"] for row in DeltaTable(store.root).history().to_pylist()]
+    assert times == sorted(times, reverse=True) and len(times) == first + 2
+    assert DeltaTable(store.root, timestamp=stamped).version == first
+    set_properties(store, {"delta.enableInCommitTimestamps": "false"})
+    assert dict(Snapshot.load(store).metadata.configuration) == {"delta.enableInCommitTimestamps": "false"}
+    Snapshot.load(store).check_integrity()
 
 
 # ---------------------------------------------------------------- protocol
