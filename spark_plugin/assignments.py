@@ -42,8 +42,7 @@ def assigned_paths(frame: DataFrame, schema: StructType, given: Mapping[str, Col
         return found
     resolved = frame.select(*(F.col(name) for name in given))._jdf.queryExecution().analyzed().projectList()
     for number, (name, value) in enumerate(given.items()):
-        path = path_of(resolved.apply(number), name)
-        _check_column(schema, path, name)
+        path = _path_in(schema, path_of(resolved.apply(number), name), name)
         clash = next((other for other in found if other[: len(path)] == path or path[: len(other)] == other), None)
         if clash is not None:
             raise UnsupportedOperationError(
@@ -76,7 +75,8 @@ def path_of(expression: Any, name: str) -> Path:
     return (str(expression.name()), *reversed(names))
 
 
-def _check_column(schema: StructType, path: Path, name: str) -> None:
+def _path_in(schema: StructType, path: Path, name: str) -> Path:
+    """The path in the table's own spelling: Spark keeps the case of letters that was written."""
     own = None if path[0] == ROW_ADDRESS else schema.find(path[0])
     if own is None:
         raise SchemaMismatchError(
@@ -91,6 +91,7 @@ def _check_column(schema: StructType, path: Path, name: str) -> None:
             sql_state="42808",
             column=name,
         )
+    return (own.name, *path[1:])
 
 
 def new_row(schema: StructType, frame: DataFrame, values: Assignments) -> Column:
@@ -98,6 +99,7 @@ def new_row(schema: StructType, frame: DataFrame, values: Assignments) -> Column
 
     Generated columns that are not assigned are left out: they are computed from the other new values where rows are written.
     """
+    assert {path[0] for path in values} <= set(schema.names), "a value would be lost"
     typed = _in_assignable_types(schema, frame, values)
     fields = []
     for own in schema.fields:

@@ -42,6 +42,7 @@ from spark_plugin.settings import active, conf, is_connect, read_settings
 from spark_plugin.source import FORMAT
 
 _RESULT = "result"
+_ABANDON_ROUNDS, _ABANDON_WAIT_SECONDS = 8, 0.5
 
 Evolution: TypeAlias = Callable[[Snapshot], Mapping[str, Any]]
 
@@ -109,9 +110,7 @@ def open_target(
     Errors of delta_py inside leave as errors that are Spark's too. Raises UnsupportedOperationError over Spark Connect.
     """
     if is_connect(spark):
-        raise UnsupportedOperationError(
-            f"{operation} over Spark Connect is not supported yet: use a classic session."
-        )
+        raise UnsupportedOperationError(f"{operation} over Spark Connect is not supported yet: use a classic session.")
     with as_spark_raises(), active(spark), tempfile.TemporaryDirectory(prefix="pydelta-") as folder:
         time_zone = conf(spark, "spark.sql.session.timeZone") or "UTC"
         snapshot = Snapshot.load(open_store(path))
@@ -135,7 +134,7 @@ def run_changes(
         scanned = time.monotonic()
         taken = _take_out(target.spark, dml, dml.touched_files(changes))
     except BaseException:
-        dml.abort(stragglers=_tasks_are_running(target.spark))
+        _abandon(target)
         raise
     times = {"scanTimeMs": round((scanned - started) * 1000), "rewriteTimeMs": round((time.monotonic() - scanned) * 1000)}
     try:
@@ -186,6 +185,17 @@ def _file_rewriter(rewrite: Rewrite) -> Callable[[Sequence[TouchedFile]], TakenO
         return take_out(open_store(rewrite.state.table_root), files, rewrite, task=_task_number())
 
     return run
+
+
+def _abandon(target: Target) -> None:
+    """Delete what the operation has written; again while tasks are running, as Spark ends those of a failed job a little
+    later."""
+    for _ in range(_ABANDON_ROUNDS):
+        running = _tasks_are_running(target.spark)
+        target.dml.abort()
+        if not running:
+            return
+        time.sleep(_ABANDON_WAIT_SECONDS)
 
 
 def _tasks_are_running(spark: SparkSession) -> bool:

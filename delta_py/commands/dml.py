@@ -38,7 +38,7 @@ from delta_py.read.scan_state import ScanFile
 from delta_py.snapshot import Snapshot
 from delta_py.storage.store import ObjectStore
 from delta_py.write.conform import WriteState, write_state
-from delta_py.write.files import WrittenFiles, abandon_write, delete_files
+from delta_py.write.files import WrittenFiles, delete_files, delete_files_of
 from delta_py.write.rewrite import Repeats, Rewrite, TakenOut, TouchedFile, removed
 from delta_py.write.row_changes import ChangeState, TaskChanges, TouchedRows
 from delta_py.write.row_ids import RowIdColumns
@@ -325,9 +325,9 @@ class Dml:
             metrics["numDeletedRows"] = taken.deleted + known
         return metrics
 
-    def abort(self, *, stragglers: bool = False) -> None:
-        """Delete whatever the operation wrote. stragglers: tasks may still be running."""
-        abandon_write(self._store, self.state.write_id, stragglers=stragglers)
+    def abort(self) -> None:
+        """Delete whatever the operation wrote."""
+        delete_files_of(self._store, self.state.write_id)
 
     def close(self, changes: Sequence[TaskChanges]) -> None:
         """Delete what only the operation needed."""
