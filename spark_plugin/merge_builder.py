@@ -4,28 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
-from delta_py.errors import UnsupportedOperationError
 from spark_plugin.arguments import as_assignments, as_condition
 from spark_plugin.exceptions import as_spark_raises
+from spark_plugin.merge_clauses import Action, Clause, Kind
+from spark_plugin.retries import run_with_retries
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-Kind: TypeAlias = Literal["matched", "not matched", "not matched by source"]
-Action: TypeAlias = Literal["update", "delete", "insert"]
-
-
-@dataclass(frozen=True, slots=True)
-class Clause:
-    """One WHEN clause. condition: None for none. assignments: None for a delete, and for the form that takes all columns
-    of the source by their names."""
-
-    kind: Kind
-    action: Action
-    condition: Column | None = None
-    assignments: Mapping[str, Column] | None = None
+_RESULT = "num_affected_rows bigint, num_updated_rows bigint, num_deleted_rows bigint, num_inserted_rows bigint"
 
 
 @dataclass(frozen=True)
@@ -67,10 +57,30 @@ class DeltaMergeBuilder:
         """Columns that only the source has are added to the table."""
         return replace(self, schema_evolution=True)
 
-    def execute(self) -> DataFrame:
-        """Raises UnsupportedOperationError: this version has no MERGE."""
+    def execute(self, retries: int = 0) -> DataFrame:
+        """Carry the MERGE out; all or nothing. Returns one row: num_affected_rows, num_updated_rows, num_deleted_rows and
+        num_inserted_rows.
+
+        retries: how often the whole of it may run again when another writer's commit forbids ours.
+
+        Raises what spark_plugin.merge.merge raises. Over Spark Connect it raises UnsupportedOperationError.
+        """
+        from spark_plugin.merge import merge
+
+        run = partial(
+            merge,
+            self.spark,
+            self.path,
+            self.source,
+            self.condition,
+            self.clauses,
+            alias=self.alias,
+            evolves=self.schema_evolution,
+        )
         with as_spark_raises():
-            raise UnsupportedOperationError("MERGE is not supported in this version. Nothing was changed.", operation="MERGE")
+            metrics = run_with_retries(run, retries).metrics
+        updated, deleted, inserted = (metrics[f"numTargetRows{name}"] for name in ("Updated", "Deleted", "Inserted"))
+        return self.spark.createDataFrame([(updated + deleted + inserted, updated, deleted, inserted)], _RESULT)
 
     def _with(
         self, kind: Kind, action: Action, condition: Any, assignments: Mapping[str, Column] | None = None

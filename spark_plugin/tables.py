@@ -20,11 +20,12 @@ from spark_plugin.builders import (
 )
 from spark_plugin.catalog import full_name, path_in_name
 from spark_plugin.exceptions import as_spark_raises
-from spark_plugin.merge_builder import Clause, DeltaMergeBuilder
+from spark_plugin.merge_builder import DeltaMergeBuilder
+from spark_plugin.merge_clauses import Clause
 from spark_plugin.options import SESSION, VIEW
 from spark_plugin.retries import run_with_retries
-from spark_plugin.session import register
 from spark_plugin.run_command import run_command
+from spark_plugin.session import register
 from spark_plugin.settings import conf, read_settings
 from spark_plugin.source import FORMAT
 from spark_plugin.table_names import build_table, clone_table, find_table

@@ -1,0 +1,251 @@
+"""The clauses of a MERGE: what the caller said, what it means by the analyzer, and the rows that come of it.
+
+check_clauses(clauses)
+merge = ResolvedMerge.of(frame of the target, source, condition, clauses, evolves=False)
+merge.evolved_columns()                             # columns of the source that the table is to get
+merge.new_row(clause, schema, ...)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructField, StructType
+
+from delta_py.errors import SchemaMismatchError, UnsupportedOperationError
+from spark_plugin.assignments import path_of, quoted
+from spark_plugin.resolving import Resolved, check_condition, resolve, unresolved
+from spark_plugin.row_values import Given, Path, Typed
+
+Kind: TypeAlias = Literal["matched", "not matched", "not matched by source"]
+Action: TypeAlias = Literal["update", "delete", "insert"]
+
+_OMITTED = {
+    "matched": "DELTA_NON_LAST_MATCHED_CLAUSE_OMIT_CONDITION",
+    "not matched": "DELTA_NON_LAST_NOT_MATCHED_CLAUSE_OMIT_CONDITION",
+    "not matched by source": "DELTA_NON_LAST_NOT_MATCHED_BY_SOURCE_CLAUSE_OMIT_CONDITION",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Clause:
+    """One WHEN clause. condition: None for none. assignments: None for a delete, and for the form that takes all columns
+    of the source by their names."""
+
+    kind: Kind
+    action: Action
+    condition: Column | None = None
+    assignments: Mapping[str, Column] | None = None
+
+    @property
+    def where(self) -> str:
+        """How errors call it."""
+        return f"{self.action.upper()} clause"
+
+
+def check_clauses(clauses: Sequence[Clause]) -> None:
+    """Raises UnsupportedOperationError for no clause (DELTA_MERGE_MISSING_WHEN), and for a clause without a condition that
+    others of its kind follow: they could never apply."""
+    if not clauses:
+        raise UnsupportedOperationError(
+            "There must be at least one WHEN clause in a MERGE. Add one, such as whenMatchedUpdateAll().",
+            error_class="DELTA_MERGE_MISSING_WHEN",
+            sql_state="42601",
+        )
+    for kind, error_class in _OMITTED.items():
+        found = [clause for clause in clauses if clause.kind == kind]
+        if any(clause.condition is None for clause in found[:-1]):
+            name = kind.upper()
+            raise UnsupportedOperationError(
+                f"When there are more than one {name} clauses in a MERGE, only the last {name} clause can omit the condition: "
+                "the ones behind it could never apply. Give it a condition, or put it last.",
+                error_class=error_class,
+                sql_state="42601",
+            )
+
+
+# ---------------------------------------------------------------- by the analyzer
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedClause:
+    """given: for an update or insert, the values by path; of an insert all paths are columns. stars: whether the clause took
+    the columns of the source by their names."""
+
+    kind: Kind
+    action: Action
+    condition: Resolved | None
+    given: Mapping[Path, Given]
+    stars: bool
+
+    def described(self) -> dict[str, str]:
+        """For the history."""
+        predicate = {} if self.condition is None else {"predicate": self.condition.sql}
+        return {**predicate, "actionType": self.action}
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedMerge:
+    """target, source: frames of one session. condition: that of the join. clauses: in the caller's order."""
+
+    target: DataFrame
+    source: DataFrame
+    condition: Resolved
+    clauses: tuple[ResolvedClause, ...]
+
+    @classmethod
+    def of(
+        cls,
+        target: DataFrame,
+        columns: Sequence[str],
+        source: DataFrame,
+        condition: Column,
+        clauses: Sequence[Clause],
+        *,
+        evolves: bool,
+    ) -> ResolvedMerge:
+        """columns: of the table. evolves: columns that only the source has may be assigned.
+
+        Raises what `resolve` and `check_condition` raise; SchemaMismatchError and UnsupportedOperationError for assignments
+        that contradict each other, or name what cannot be assigned.
+        """
+        both = target.crossJoin(source)
+        (on,) = resolve(both, [condition], "search condition")
+        check_condition(both, on, "search condition of MERGE operation")
+        reader = _ClauseReader(target, tuple(columns), source, both, evolves)
+        return cls(target, source, on, tuple(reader.read(clause) for clause in clauses))
+
+    def of_kind(self, kind: Kind) -> list[tuple[int, ResolvedClause]]:
+        """The clauses of a kind in order, with their numbers."""
+        return [(number, clause) for number, clause in enumerate(self.clauses) if clause.kind == kind]
+
+    @property
+    def only_inserts(self) -> bool:
+        return all(clause.kind == "not matched" for clause in self.clauses)
+
+    @property
+    def deletes_all_matches(self) -> bool:
+        """Whether the one thing that happens to matched rows is that they go: then it does not matter how often."""
+        found = [clause for clause in self.clauses if clause.kind == "matched"]
+        return len(found) == 1 and found[0].action == "delete" and found[0].condition is None
+
+    @property
+    def changes_every_match(self) -> bool:
+        found = [clause for clause in self.clauses if clause.kind == "matched"]
+        return bool(found) and found[-1].condition is None
+
+    def values(self) -> list[Resolved | Typed]:
+        """All that is computed from rows."""
+        conditions = [clause.condition for clause in self.clauses if clause.condition is not None]
+        return [self.condition, *conditions, *(given.value for clause in self.clauses for given in clause.given.values())]
+
+    def evolved_columns(self) -> StructType:
+        """Of the source's columns those that a clause assigns by their names: what the table must have afterwards."""
+        telling = [clause for clause in self.clauses if clause.kind != "not matched by source"]
+        paths = {tuple(part.lower() for part in path) for clause in telling for path in clause.given}
+        return _assigned_part(self.source.schema, paths, ())
+
+
+def _assigned_part(schema: StructType, paths: set[Path], base: Path) -> StructType:
+    kept = []
+    for own in schema.fields:
+        path = (*base, own.name.lower())
+        if path in paths:
+            kept.append(own)
+        elif isinstance(own.dataType, StructType) and any(other[: len(path)] == path for other in paths):
+            kept.append(StructField(own.name, _assigned_part(own.dataType, paths, path), own.nullable))
+    return StructType(kept)
+
+
+@dataclass(frozen=True, slots=True)
+class _ClauseReader:
+    target: DataFrame
+    columns: tuple[str, ...]
+    source: DataFrame
+    both: DataFrame
+    evolves: bool
+
+    def read(self, clause: Clause) -> ResolvedClause:
+        scope = {"matched": self.both, "not matched": self.source, "not matched by source": self.target}[clause.kind]
+        condition = None
+        if clause.condition is not None:
+            (condition,) = resolve(scope, [clause.condition], f"{clause.action.upper()} condition")
+            check_condition(scope, condition, f"{clause.action.upper()} condition of MERGE operation")
+        if clause.action == "delete":
+            return ResolvedClause(clause.kind, clause.action, condition, {}, False)
+        stars = clause.assignments is None
+        given = self._all_columns(clause) if stars else self._assigned(clause, scope)
+        return ResolvedClause(clause.kind, clause.action, condition, given, stars)
+
+    def _all_columns(self, clause: Clause) -> dict[Path, Given]:
+        """With schema evolution the columns that the source has, otherwise all that the table has."""
+        names = self.source.columns if self.evolves else list(self.columns)
+        values = resolve(self.source, [F.col(quoted(name)) for name in names], clause.where)
+        own = {name.lower(): name for name in self.columns}
+        keeps = self.evolves and clause.action == "update"
+        return {
+            (own.get(name.lower(), name),): Given(Typed(value.column, value.data_type), keeps)
+            for name, value in zip(names, values, strict=True)
+        }
+
+    def _assigned(self, clause: Clause, scope: DataFrame) -> dict[Path, Given]:
+        assert clause.assignments is not None
+        values = resolve(scope, list(clause.assignments.values()), clause.where)
+        given: dict[Path, Given] = {}
+        for name, value in zip(clause.assignments, values, strict=True):
+            path = self._path(name, clause)
+            _check_path(path, given, clause)
+            given[path] = Given(Typed(value.column, value.data_type))
+        return given
+
+    def _path(self, name: str, clause: Clause) -> Path:
+        """The column or field that a name means: of the table, or, where it may get new ones, of the source."""
+        try:
+            (found,) = resolve(self.target, [F.col(name)], clause.where)
+        except (SchemaMismatchError, AnalysisException) as error:
+            if not self.evolves or clause.kind == "not matched by source":
+                raise
+            try:
+                (found,) = resolve(self.source, [F.col(name)], clause.where)
+            except (SchemaMismatchError, AnalysisException):
+                raise error from None
+        path = path_of(found.expression, name)
+        own = {column.lower(): column for column in self.columns}
+        if path[0].lower() not in own and not self.evolves:
+            raise unresolved(name, clause.where, self.columns)
+        return (own.get(path[0].lower(), path[0]), *path[1:])
+
+
+def _check_path(path: Path, given: Mapping[Path, Given], clause: Clause) -> None:
+    if clause.action == "insert" and len(path) > 1:
+        raise UnsupportedOperationError(
+            f"Nested field is not supported in the INSERT clause of MERGE operation (field = {'.'.join(path)}). Give the whole "
+            "column a value.",
+            error_class="DELTA_UNSUPPORTED_NESTED_FIELD_IN_OPERATION",
+            sql_state="0AKDC",
+            column=".".join(path),
+        )
+    folded = tuple(part.lower() for part in path)
+    for other in given:
+        shorter = min(len(path), len(other))
+        if tuple(part.lower() for part in other)[:shorter] != folded[:shorter]:
+            continue
+        if clause.action == "insert":
+            raise UnsupportedOperationError(
+                f"Duplicate column names in INSERT clause: {'.'.join(path)}. Give each column one value.",
+                error_class="DELTA_DUPLICATE_COLUMNS_ON_INSERT",
+                sql_state="42701",
+                column=".".join(path),
+            )
+        raise UnsupportedOperationError(
+            f"There is a conflict from these SET columns: {['.'.join(other), '.'.join(path)]}. A column can be given one value. "
+            "Nothing was changed.",
+            error_class="DELTA_CONFLICT_SET_COLUMN",
+            sql_state="42701",
+            columns=[".".join(other), ".".join(path)],
+        )

@@ -1,0 +1,165 @@
+"""Columns as Spark's analyzer understands them: whose names are resolved, with their types.
+
+    (condition,) = resolve(frame, [F.expr("t.a = s.b")], "UPDATE condition")
+
+What is resolved in one frame may be used in every other that carries the same columns, such as a join of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import Column, DataFrame
+from pyspark.sql.types import BooleanType, DataType, _parse_datatype_json_string
+
+from delta_py.errors import DeltaError, SchemaMismatchError, UnsupportedOperationError
+
+_UNRESOLVED = "UNRESOLVED_COLUMN"
+_OF_ANOTHER_FRAME = ("MISSING_ATTRIBUTES", "CANNOT_RESOLVE_DATAFRAME_COLUMN")
+_AGGREGATES = ("MISSING_GROUP_BY", "MISSING_AGGREGATION", "GROUP_BY_AGGREGATE")
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """One value a row. column: usable in every frame that carries the columns that it names. expression: Catalyst's."""
+
+    column: Column
+    data_type: DataType
+    expression: Any
+
+    @property
+    def sql(self) -> str:
+        return str(self.expression.sql())
+
+
+def resolve(frame: DataFrame, columns: Sequence[Column], where: str) -> list[Resolved]:
+    """The columns, resolved in the frame by one analysis. No job runs.
+
+    where: what they are part of, for messages. Raises SchemaMismatchError for a name that is not there
+    (DELTA_MERGE_UNRESOLVED_EXPRESSION) and for a column of another frame
+    (DELTA_MERGE_RESOLVED_ATTRIBUTE_MISSING_FROM_INPUT); UnsupportedOperationError for what is not one value a row: aggregates
+    (DELTA_AGGREGATION_NOT_SUPPORTED), windows, generators; Spark's AnalysisException for all else, such as an ambiguous name.
+    """
+    if not columns:
+        return []
+    try:
+        made = frame.select(*(column.alias(f"__pydelta_value_{number}") for number, column in enumerate(columns)))
+    except AnalysisException as error:
+        known = _explained(error, frame, where)
+        if known is None:
+            raise
+        raise known from error
+    plan = made._jdf.queryExecution().analyzed()
+    _check_row_by_row(plan, frame, where)
+    found = plan.projectList()
+    return [_resolved(frame, found.apply(number).child()) for number in range(len(columns))]
+
+
+def _resolved(frame: DataFrame, expression: Any) -> Resolved:
+    return Resolved(as_column(frame, expression), _parse_datatype_json_string(expression.dataType().json()), expression)
+
+
+def as_column(frame: DataFrame, expression: Any) -> Column:
+    """A Catalyst expression as a Column. frame: any of the session."""
+    jvm: Any = frame.sparkSession._jvm
+    return Column(jvm.org.apache.spark.sql.classic.ExpressionUtils.column(expression))
+
+
+def outputs(frame: DataFrame) -> Any:
+    """The attributes that a frame has: a Seq of Catalyst's."""
+    return frame._jdf.queryExecution().analyzed().output()
+
+
+def has_subquery(frame: DataFrame, value: Resolved) -> bool:
+    jvm: Any = frame.sparkSession._jvm
+    return bool(jvm.org.apache.spark.sql.catalyst.expressions.SubqueryExpression.hasSubquery(value.expression))
+
+
+def check_condition(frame: DataFrame, condition: Resolved, where: str) -> None:
+    """Raises UnsupportedOperationError for a condition that is not deterministic, or has a subquery;
+    Spark's AnalysisException for one that is not boolean."""
+    if not isinstance(condition.data_type, BooleanType):
+        frame.where(condition.column)  # Spark's own error says it best
+        raise UnsupportedOperationError(
+            f"The {where} ({condition.sql}) is a {condition.data_type.simpleString()}, not a boolean."
+        )
+    if not condition.expression.deterministic():
+        raise UnsupportedOperationError(
+            f"Non-deterministic functions are not supported in the {where} (condition = {condition.sql}): each row must give one "
+            "answer however often it is asked. Write the values of the function into a column of the source first.",
+            error_class="DELTA_NON_DETERMINISTIC_FUNCTION_NOT_SUPPORTED",
+            sql_state="0AKDC",
+            condition=condition.sql,
+        )
+    if has_subquery(frame, condition):
+        raise UnsupportedOperationError(
+            f"Subqueries are not supported in the {where} (condition = {condition.sql}). Join what the subquery reads to the "
+            "source first.",
+            error_class="DELTA_UNSUPPORTED_SUBQUERY",
+            sql_state="0AKDC",
+            condition=condition.sql,
+        )
+
+
+# ---------------------------------------------------------------- what cannot be used
+
+
+def _check_row_by_row(plan: Any, frame: DataFrame, where: str) -> None:
+    """A projection of the frame's own rows is all that is wanted."""
+    name = str(plan.nodeName())
+    if name == "Project" and plan.child().fastEquals(frame._jdf.queryExecution().analyzed()):
+        return
+    if name == "Aggregate":
+        raise _aggregates(where)
+    raise UnsupportedOperationError(
+        f"The {where} uses a window or a function that makes rows. A MERGE decides row by row. Add the value to the source as a "
+        "column before the MERGE.",
+        error_class="UNSUPPORTED_EXPR_FOR_OPERATOR",
+        sql_state="42K0E",
+    )
+
+
+def _explained(error: AnalysisException, frame: DataFrame, where: str) -> DeltaError | None:
+    """Spark's error in the words of a MERGE; None for one that says enough."""
+    condition = error.getCondition() or ""
+    if condition.startswith(_UNRESOLVED):
+        name = (error.getMessageParameters() or {}).get("objectName", "a column")
+        return unresolved(name, where, _sql_names(frame))
+    if condition.startswith(_OF_ANOTHER_FRAME):
+        return SchemaMismatchError(
+            f"The {where} names a column of a DataFrame that is neither the source nor the target: {_first_line(error)} Name "
+            "columns by text, with the aliases of target and source, or take them from the very DataFrame that is the source.",
+            error_class="DELTA_MERGE_RESOLVED_ATTRIBUTE_MISSING_FROM_INPUT",
+            sql_state="42601",
+        )
+    return _aggregates(where) if condition.startswith(_AGGREGATES) else None
+
+
+def unresolved(name: str, where: str, known: Sequence[str]) -> SchemaMismatchError:
+    return SchemaMismatchError(
+        f"Cannot resolve {name} in {where} given columns {', '.join(known)}. Nothing was changed. Correct the name or its alias.",
+        error_class="DELTA_MERGE_UNRESOLVED_EXPRESSION",
+        sql_state="42601",
+        name=name,
+        clause=where,
+    )
+
+
+def _aggregates(where: str) -> UnsupportedOperationError:
+    return UnsupportedOperationError(
+        f"Aggregate functions are not supported in the {where}. Aggregate the source before the MERGE.",
+        error_class="DELTA_AGGREGATION_NOT_SUPPORTED",
+        sql_state="42903",
+    )
+
+
+def _sql_names(frame: DataFrame) -> list[str]:
+    found = outputs(frame)
+    return [str(found.apply(number).sql()) for number in range(found.length())]
+
+
+def _first_line(error: AnalysisException) -> str:
+    return str(error).partition("\n")[0]
