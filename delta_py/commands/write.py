@@ -44,7 +44,7 @@ from delta_py.snapshot import Snapshot
 from delta_py.storage.store import ObjectStore, open_store
 from delta_py.write.conform import Conformer, WriteState, compression_codec, write_state
 from delta_py.write.evolution import FOREIGN_METADATA
-from delta_py.write.files import WrittenFiles, abandon_write, delete_files, write_files
+from delta_py.write.files import WrittenFiles, delete_files, delete_files_of, write_files
 
 _MODES = {
     "error": "ErrorIfExists",
@@ -53,6 +53,9 @@ _MODES = {
     "ignore": "Ignore",
     "overwrite": "Overwrite",
 }
+
+# Spark kills the Python worker of a task 2 s after the task was cancelled (spark.python.task.killTimeout).
+_STRAGGLER_ROUNDS, _STRAGGLER_WAIT_SECONDS = 3, 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -403,5 +406,11 @@ def _transaction(store: ObjectStore, plan: WritePlan) -> Transaction:
 def abort_write(
     store: ObjectStore, plan: WritePlan, *, stragglers: bool = False, sleep: Callable[[float], None] = time.sleep
 ) -> None:
-    """Delete what the tasks of a write have written, when it is not going to be committed. As abandon_write."""
-    abandon_write(store, plan.state.write_id, stragglers=stragglers, sleep=sleep)
+    """Delete what the tasks of a write have written, when it is not going to be committed.
+
+    stragglers: tasks may still be running. Then their files are looked for again, until Spark has ended such tasks.
+    """
+    delete_files_of(store, plan.state.write_id)
+    for _ in range(_STRAGGLER_ROUNDS if stragglers else 0):
+        sleep(_STRAGGLER_WAIT_SECONDS)
+        delete_files_of(store, plan.state.write_id)

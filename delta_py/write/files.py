@@ -13,7 +13,7 @@ import logging
 import time
 import uuid
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
@@ -50,8 +50,6 @@ _log = logging.getLogger(__name__)
 _FIELD_ID = "delta.columnMapping.id"
 _SLICE_BYTES = 16 * 1024 * 1024
 _LONGEST_NAME_BYTES = 255
-# Spark kills the Python worker of a task 2 s after the task was cancelled (spark.python.task.killTimeout).
-_STRAGGLER_ROUNDS, _STRAGGLER_WAIT_SECONDS = 3, 1.0
 CHANGE_DATA_DIRECTORY = "_change_data"
 _CHANGE_TYPE = pa.field("_change_type", pa.string())
 _FILE_CODECS = {"gzip": "gz"}  # codecs whose part of a file name is not their own name
@@ -180,19 +178,6 @@ def delete_files(store: ObjectStore, paths: Iterable[str]) -> None:
             store.delete(path)
         except OSError as error:
             _log.warning("could not delete %s, which no commit names (VACUUM will): %s", path, error)
-
-
-def abandon_write(
-    store: ObjectStore, write_id: str, *, stragglers: bool = False, sleep: Callable[[float], None] = time.sleep
-) -> None:
-    """Delete all files of a write that is never going to be committed.
-
-    stragglers: tasks may still be running. Then their files are looked for again, until Spark has ended such tasks.
-    """
-    delete_files_of(store, write_id)
-    for _ in range(_STRAGGLER_ROUNDS if stragglers else 0):
-        sleep(_STRAGGLER_WAIT_SECONDS)
-        delete_files_of(store, write_id)
 
 
 def delete_files_of(store: ObjectStore, write_id: str) -> int:
