@@ -220,16 +220,11 @@ def plan_given(
     """plan_scan of files that were chosen before. files: NUMBERED_FILE_SCHEMA."""
     state = make_state(config, table_root, columns, predicate, options)
     pruner = FilePruner.of(config, predicate, options)
-    kept, files_total, bytes_total = [], 0, 0
+    kept = _Kept(pa.schema([f for f in NUMBERED_FILE_SCHEMA if f.name not in ("stats", "path_text")]), None)
     for batch in files:
-        files_total += batch.num_rows
-        bytes_total += pc.sum(batch["size"]).as_py() or 0
-        pruned = pruner.prune(batch, parse_stats(batch["stats"], pruner.stats_leaves) if pruner.stats_leaves else None)
-        kept.append(pruned.drop_columns(["stats", "path_text"]))
-    schema = pa.schema([f for f in NUMBERED_FILE_SCHEMA if f.name not in ("stats", "path_text")])
-    table = pa.Table.from_batches(kept, schema=schema)
-    report = ScanReport(files_total, bytes_total, table.num_rows, pc.sum(table["size"]).as_py() or 0)
-    return Scan(state, table, report)
+        found = FileBatch(batch, parse_stats(batch["stats"], pruner.stats_leaves))
+        kept.add(found, pruner.pruned(found))
+    return kept.scan(state)
 
 
 class _Kept:
