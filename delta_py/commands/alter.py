@@ -9,7 +9,6 @@ Protocol: Change Metadata; Protocol Evolution; Table Features for New and Existi
 
 from __future__ import annotations
 
-import time
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -18,7 +17,7 @@ from delta_py.commands.create import CHANGE_COLUMNS
 from delta_py.commands.properties import known_name, split_configuration
 from delta_py.commands.protocols import features_in_use, protocol_of_versions, with_features
 from delta_py.commands.row_tracking import give_row_ids, without_ids
-from delta_py.commit.transaction import Transaction
+from delta_py.commands.timestamps import stamped, transaction_at
 from delta_py.errors import (
     ConcurrentWriteException,
     InvalidOptionError,
@@ -37,8 +36,6 @@ _VERSIONS = ("delta.minReaderVersion", "delta.minWriterVersion")
 _ROW_IDS = "delta.rowTracking.materializedRowIdColumnName"
 _ROW_VERSIONS = "delta.rowTracking.materializedRowCommitVersionColumnName"
 _LOST_ROUNDS = 20
-_TIMESTAMPS = "delta.enableInCommitTimestamps"
-_TIMESTAMPS_SINCE = ("delta.inCommitTimestampEnablementVersion", "delta.inCommitTimestampEnablementTimestamp")
 
 
 @dataclass(slots=True)
@@ -220,7 +217,7 @@ def _commit(
     TableConfig(protocol, metadata).require(Operation.WRITE)
     if change.lacks_row_ids:
         return None
-    transaction = _transaction(change)
+    transaction = transaction_at(snapshot, change.timestamp_ms)
     if change.needs_all_files:
         transaction.read_rows()
     if metadata != snapshot.metadata:
@@ -228,13 +225,6 @@ def _commit(
     if protocol != snapshot.protocol:
         transaction.set_protocol(protocol)
     return transaction.commit(operation, parameters)
-
-
-def _transaction(change: _Change) -> Transaction:
-    at_ms = change.timestamp_ms
-    if at_ms is None:
-        return Transaction(change.snapshot)
-    return Transaction(change.snapshot, clock_ms=lambda: at_ms).must_be_next()
 
 
 def _column_mapping(change: _Change) -> None:
@@ -272,13 +262,7 @@ def _row_tracking(change: _Change) -> None:
 def _in_commit_timestamps(change: _Change) -> None:
     """Versions from this commit on carry their timestamps: the table says which version that is, and its timestamp.
     Protocol: In-Commit Timestamps; Writer Requirements for In-Commit Timestamps."""
-    if change.turns_on(_TIMESTAMPS):
-        change.timestamp_ms = max(time.time_ns() // 1_000_000, change.snapshot.timestamp_ms + 1)
-        since = (change.snapshot.version + 1, change.timestamp_ms)
-        change.configuration |= {name: str(value) for name, value in zip(_TIMESTAMPS_SINCE, since, strict=True)}
-    if change.before.boolean(_TIMESTAMPS) and not change.after.boolean(_TIMESTAMPS):
-        for name in [name for name in change.configuration if name in _TIMESTAMPS_SINCE]:
-            del change.configuration[name]
+    change.configuration, change.timestamp_ms = stamped(change.snapshot, change.configuration)
 
 
 def _change_data_feed(change: _Change) -> None:

@@ -20,6 +20,7 @@ import orjson
 from delta_py.commands.create import check_empty
 from delta_py.commands.properties import split_configuration
 from delta_py.commands.protocols import features_in_use, with_features
+from delta_py.commands.timestamps import SINCE, stamped, transaction_at
 from delta_py.commit.prepared import ROW_TRACKING_DOMAIN, row_id_high_water_mark
 from delta_py.commit.transaction import Transaction
 from delta_py.errors import InvalidOptionError, TableAlreadyExistsError, TableNotFoundError
@@ -33,9 +34,6 @@ from delta_py.snapshot import Snapshot
 from delta_py.storage.store import ObjectStore
 from delta_py.write.files import WrittenFiles
 from delta_py.write.rewrite import added, removed
-
-_TIMESTAMPS = "delta.enableincommittimestamps"
-_TIMESTAMPS_SINCE = "delta.incommittimestampenablement"
 
 
 def clone_table(
@@ -59,7 +57,7 @@ def clone_table(
             path=target.root,
         )
     protocol, metadata = _state(source, present, properties or {})
-    transaction = Transaction(present, store=target).set_protocol(protocol).set_metadata(metadata)
+    transaction = _transaction(target, present, metadata).set_protocol(protocol)
     for domain in _domains(source, present):
         transaction.set_domain(domain)
     adds = tuple(_add(file, source.table_root) for file in plan_scan(source, None, None, ScanOptions(keep_all=True)).scan_files())
@@ -78,6 +76,13 @@ def clone_table(
     return transaction.commit("CLONE", parameters, metrics=metrics)
 
 
+def _transaction(target: ObjectStore, present: Snapshot | None, metadata: Metadata) -> Transaction:
+    if present is None:
+        return Transaction(None, store=target).set_metadata(metadata)
+    configuration, at_ms = stamped(present, metadata.configuration)
+    return transaction_at(present, at_ms).set_metadata(replace(metadata, configuration=configuration))
+
+
 def _present(target: ObjectStore) -> Snapshot | None:
     try:
         return Snapshot.load(target)
@@ -90,30 +95,19 @@ def _present(target: ObjectStore) -> Snapshot | None:
 
 
 def _state(source: Snapshot, present: Snapshot | None, properties: Mapping[str, str]) -> tuple[Protocol, Metadata]:
-    """Since when commits carry their timestamps is a matter of the clone's own log."""
     asked, features = split_configuration(properties)
     replaced = {name.lower() for name in asked}
-    inherited = {
-        name: value
-        for name, value in source.metadata.configuration.items()
-        if name.lower() not in replaced and not name.lower().startswith(_TIMESTAMPS_SINCE)
-    }
-    if present is not None:
-        own = {name: value for name, value in present.metadata.configuration.items() if _of_timestamps(name)}
-        inherited = {name: value for name, value in inherited.items() if not _of_timestamps(name)} | own
+    inherited = {name: value for name, value in source.metadata.configuration.items() if name.lower() not in replaced}
+    since = {name.lower() for name in SINCE}  # when the source began to stamp its commits is nothing to the clone's log
     metadata = replace(
         source.metadata,
-        id=str(uuid.uuid4()) if present is None else present.metadata.id,
-        configuration={**inherited, **asked},
+        id=str(uuid.uuid4()),
+        configuration={name: value for name, value in {**inherited, **asked}.items() if name.lower() not in since},
     )
     needed = {*features, *features_in_use(source.schema, Properties(metadata.configuration))}
     if present is None:
         return with_features(source.protocol, needed), metadata
     return with_features(present.protocol, {*source.config.features, *needed}), metadata
-
-
-def _of_timestamps(name: str) -> bool:
-    return name.lower().startswith((_TIMESTAMPS, _TIMESTAMPS_SINCE))
 
 
 def _domains(source: Snapshot, present: Snapshot | None) -> Iterator[DomainMetadata]:

@@ -16,7 +16,7 @@ from dataclasses import replace
 
 from delta_py.commands.create import TableDefinition, check_empty, create_parameters, create_table
 from delta_py.commands.protocols import with_features
-from delta_py.commit.transaction import Transaction
+from delta_py.commands.timestamps import stamped, transaction_at
 from delta_py.errors import (
     InvalidOptionError,
     ProtocolChangedException,
@@ -112,10 +112,12 @@ def _exists(store: ObjectStore, version: int) -> TableAlreadyExistsError:
 def replace_table(snapshot: Snapshot, definition: TableDefinition, operation: str) -> int:
     """Commit the definition over the table that is there, and take all of its rows out; returns the version."""
     metadata = _taken_over(snapshot, definition.metadata)
+    configuration, at_ms = stamped(snapshot, metadata.configuration)
+    metadata = replace(metadata, configuration=configuration)
     protocol = with_features(snapshot.protocol, definition.config.features)
     config = TableConfig(protocol, metadata)
     write_state(config, snapshot.table_root, snapshot.version)
-    transaction = Transaction(snapshot)
+    transaction = transaction_at(snapshot, at_ms)
     now_ms = time.time_ns() // 1_000_000
     scan = transaction.scan(None, options=ScanOptions(keep_all=True))
     transaction.add(WrittenFiles(removes=tuple(removed(file, now_ms=now_ms) for file in scan.scan_files())))

@@ -46,7 +46,9 @@ def test_identity_numbers_go_on_whoever_writes(spark: SparkSession, tmp_path: Pa
 
 def test_identity_of_a_table_of_theirs_goes_on(spark: SparkSession, tmp_path: Path) -> None:
     path = str(tmp_path / "t")
-    spark.sql(f"create table delta.`{path}` (id bigint generated always as identity (start with 10 increment by 5), name string)")
+    session, builders = spark._jsparkSession, spark._jvm.io.delta.tables.DeltaTable
+    column = builders.columnBuilder(session, "id").dataType("bigint").generatedAlwaysAsIdentity(10, 5).build()
+    builders.create(session).location(path).addColumn(column).addColumn("name", "string").execute()
     spark.sql(f"insert into delta.`{path}` (name) values ('a'), ('b')")
     write_delta(path, NAMES, mode="append")
     spark.sql(f"insert into delta.`{path}` (name) values ('d')")

@@ -69,7 +69,7 @@ def test_clone_replaces_only_when_asked(source: Snapshot, tmp_path: Path) -> Non
     assert caught.value.error_class == "DELTA_TABLE_ALREADY_EXISTS"
     assert clone_table(source, open_store(path), replace_table=True) == 1
     snapshot = Snapshot.load(open_store(path))
-    assert (ids(snapshot.store), snapshot.config.enabled("inCommitTimestamp")) == ([1, 3], True)
+    assert (ids(snapshot.store), snapshot.config.enabled("inCommitTimestamp")) == ([1, 3], False)
     write_delta(path, ROWS, mode="append")
     assert len(DeltaTable(path).history()) == 3
 

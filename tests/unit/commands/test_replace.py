@@ -110,3 +110,20 @@ def test_build_table_refuses_other_files_and_no_columns(tmp_path: Path) -> None:
     with pytest.raises(DeltaError, match="DELTA_UNSUPPORTED_FEATURES_FOR_WRITE"):
         generated = StructField("g", LONG, True, {"delta.generationExpression": "hash(id)"})
         build_table(open_store(str(tmp_path / "g")), "create", define_table(StructType((*SCHEMA.fields, generated))))
+
+
+@pytest.mark.parametrize("before", [False, True])
+def test_build_table_that_stamps_commits_says_since_when(tmp_path: Path, before: bool) -> None:
+    """Commits that were made before have no timestamps of their own: whoever reads the history must know."""
+    stamps = {"delta.enableInCommitTimestamps": "true"}
+    write_delta(str(tmp_path), ROWS, configuration=stamps if before else {})
+    store = open_store(str(tmp_path))
+    build_table(store, "replace", defined(configuration=stamps))
+    since = Snapshot.load(store).metadata.configuration.get("delta.inCommitTimestampEnablementVersion")
+    assert since == (None if before else "1")
+    assert len(DeltaTable(store.root).history()) == 2
+    build_table(store, "replace", defined())
+    assert dict(Snapshot.load(store).metadata.configuration) == {}
+    times = DeltaTable(store.root).history()["timestamp"].to_pylist()
+    assert times == sorted(times, reverse=True)
+    assert DeltaTable(store.root, version=0).to_arrow().num_rows == 1

@@ -1,0 +1,40 @@
+"""In-commit timestamps of a table that has versions already: since when its commits carry them.
+
+    configuration, at_ms = stamped(snapshot, configuration)
+    transaction = transaction_at(snapshot, at_ms)
+
+Protocol: In-Commit Timestamps; Writer Requirements for In-Commit Timestamps.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+
+from delta_py.commit.transaction import Transaction
+from delta_py.protocol.features import Properties
+from delta_py.snapshot import Snapshot
+
+ENABLED = "delta.enableInCommitTimestamps"
+SINCE = ("delta.inCommitTimestampEnablementVersion", "delta.inCommitTimestampEnablementTimestamp")
+
+
+def stamped(snapshot: Snapshot, configuration: Mapping[str, str]) -> tuple[dict[str, str], int | None]:
+    """The properties that the table is to get, with what they must say of the versions before, and the time (ms) that the
+    commit must then have; None for any. With a time, the commit must be the version after the snapshot's."""
+    since = {name.lower() for name in SINCE}
+    told = {name: value for name, value in configuration.items() if name.lower() not in since}
+    if not Properties(told).boolean(ENABLED):
+        return told, None
+    present = snapshot.config.properties
+    if present.boolean(ENABLED):
+        return told | {name: present[name] for name in SINCE if name in present}, None
+    at_ms = max(time.time_ns() // 1_000_000, snapshot.timestamp_ms + 1)
+    return told | dict(zip(SINCE, (str(snapshot.version + 1), str(at_ms)), strict=True)), at_ms
+
+
+def transaction_at(snapshot: Snapshot, at_ms: int | None) -> Transaction:
+    """A transaction for what `stamped` has told."""
+    if at_ms is None:
+        return Transaction(snapshot)
+    return Transaction(snapshot, clock_ms=lambda: at_ms).must_be_next()
