@@ -1,14 +1,15 @@
 """Writers that change rows of the same files at once: whoever commits stands as if it had run alone, after those before it.
 
-A table is a list of rows, each with an identity of its own. Every change takes the rows whose id is among some ids and puts
-new rows there (replaceWhere, with deletion vectors); while it runs others change the table too, before each of its puts.
+A table is a list of rows, each with an identity of its own. Every change takes the rows whose id is among some ids, by
+deletion vectors: DELETE, UPDATE, or replaceWhere, which puts some new rows there. While it runs others change the table too,
+before each of its puts.
 """
 
 from __future__ import annotations
 
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,17 +17,27 @@ from typing import Any
 
 import orjson
 import pyarrow as pa
+import pyarrow.compute as pc
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from delta_py import DeltaTable
+from delta_py.commands.dml import Candidates, Dml
 from delta_py.commands.write import write_delta
+from delta_py.commit.prepared import IsolationLevel
 from delta_py.commit.transaction import RetryPolicy
 from delta_py.errors import ConcurrentDeleteDeleteException, DeltaConcurrentModificationException
+from delta_py.expressions.parse import parse_predicate
+from delta_py.protocol.schema import StructType, to_arrow_schema
+from delta_py.read.reader import read_files
+from delta_py.read.scan import ROW_ADDRESS, ScanOptions, plan_given, row_address_column
 from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore
+from delta_py.write.rewrite import take_out
+from delta_py.write.row_changes import CHANGE, DELETED, FILE, NEW, ROW, ROW_ID, UPDATED, write_changes
 
 IDS = 24
+KINDS = ("REPLACE", "DELETE", "UPDATE")
 PROPERTIES = {
     "delta.enableDeletionVectors": "true",
     "delta.enableChangeDataFeed": "true",
@@ -37,8 +48,9 @@ PROPERTIES = {
 
 @dataclass(frozen=True)
 class Change:
-    """takes: ids whose rows go. puts: ids, among them, of new rows. rivals: changes made before each of its puts."""
+    """takes: ids whose rows go, or change. puts: ids, among them, of new rows. rivals: changes made before each of its puts."""
 
+    kind: str
     takes: frozenset[int]
     puts: tuple[int, ...]
     rivals: tuple[Change | None, ...] = ()
@@ -48,17 +60,22 @@ def changes(depth: int) -> st.SearchStrategy[Change]:
     takes = st.frozensets(st.integers(0, IDS - 1), min_size=1, max_size=3)
     rivals = st.just(()) if depth == 0 else st.lists(st.none() | changes(depth - 1), max_size=2 * depth).map(tuple)
     return takes.flatmap(
-        lambda ids: st.builds(Change, st.just(ids), st.lists(st.sampled_from(sorted(ids)), max_size=1).map(tuple), rivals)
+        lambda ids: st.builds(
+            Change, st.sampled_from(KINDS), st.just(ids), st.lists(st.sampled_from(sorted(ids)), max_size=1).map(tuple), rivals
+        )
     )
 
 
 @dataclass
 class Model:
-    """rows: identity -> (id, value), as committed. taken, put: of each version."""
+    """rows: identity -> (id, value), as committed. taken, put: of each version. kinds: of the changes. before: identity -> that
+    of the row which was updated to it."""
 
     rows: dict[int, tuple[int, int]] = field(default_factory=dict)
     taken: dict[int, set[int]] = field(default_factory=dict)
     put: dict[int, dict[int, tuple[int, int]]] = field(default_factory=dict)
+    kinds: dict[int, str] = field(default_factory=dict)
+    before: dict[int, int] = field(default_factory=dict)
     made: int = 0
 
     def new(self, id: int) -> tuple[int, tuple[int, int]]:
@@ -66,7 +83,14 @@ class Model:
         self.made += 1
         return self.made, (id, self.made)
 
-    def apply(self, version: int, taken: set[int], put: dict[int, tuple[int, int]]) -> None:
+    def first(self, row: int) -> int:
+        """The identity that the row had when it was inserted."""
+        while row in self.before:
+            row = self.before[row]
+        return row
+
+    def apply(self, version: int, kind: str, taken: set[int], put: dict[int, tuple[int, int]]) -> None:
+        self.kinds[version] = kind
         self.taken[version], self.put[version] = {self.rows.pop(row)[1] for row in taken}, put
         self.rows.update(put)
 
@@ -81,7 +105,8 @@ class RacedStore(LocalStore):
         self.before_puts = before_puts
 
     def put_if_absent(self, path: str, data: bytes) -> None:
-        rival = self.before_puts.pop(0) if self.before_puts else None
+        told = path.endswith((".bin", ".json")) and ".compacted." not in path  # not of what follows a commit
+        rival = self.before_puts.pop(0) if self.before_puts and told else None
         if rival is not None:
             rival()
         super().put_if_absent(path, data)
@@ -99,7 +124,7 @@ class Table:
         rivals = [None if rival is None else (lambda rival=rival: self.run(rival)) for rival in change.rivals]
         start = self.model.version
         taken = {row for row, (id, _) in self.model.rows.items() if id in change.takes}
-        put = dict(self.model.new(id) for id in change.puts)
+        put = self.puts(change, taken)
         try:
             version = self.write(change, put, rivals)
         except DeltaConcurrentModificationException as error:
@@ -114,10 +139,25 @@ class Table:
         assert not any(self.model.taken[earlier] & taken for earlier in since), "both took one row"
         if self.isolation == "Serializable":
             assert taken == {row for row, (id, _) in self.model.rows.items() if id in change.takes}, "not as if alone"
-        self.model.apply(version, taken, put)
+        if version > start:  # else there was nothing to do
+            self.model.apply(version, change.kind, taken, put)
         self.outcomes["followed" if version > start + 1 else "alone"] += 1
 
+    def puts(self, change: Change, taken: set[int]) -> dict[int, tuple[int, int]]:
+        if change.kind == "REPLACE":
+            return dict(self.model.new(id) for id in change.puts)
+        if change.kind == "DELETE":
+            return {}
+        put = {}
+        for row in sorted(taken):
+            new, values = self.model.new(self.model.rows[row][0])
+            put[new], self.model.before[new] = values, row
+        return put
+
     def write(self, change: Change, put: dict[int, tuple[int, int]], rivals: list[Any]) -> int:
+        store = RacedStore(str(self.root), rivals)
+        if change.kind != "REPLACE":
+            return run_dml(store, change, {self.model.before[row]: row for row in put}, IsolationLevel.parse(self.isolation))
         data = pa.table({"id": pa.array([r[0] for r in put.values()], pa.int64()), "value": pa.array(list(put), pa.int64())})
         return write_delta(
             str(self.root),
@@ -125,19 +165,31 @@ class Table:
             mode="overwrite",
             replace_where=f"id IN ({', '.join(map(str, sorted(change.takes)))})",
             isolation_level=self.isolation,
-            store=RacedStore(str(self.root), rivals),
+            store=store,
         )
 
     def check(self) -> None:
         if not self.model.version:
             return
         feed = DeltaTable(str(self.root)).changes(starting_version=1).read_all().to_pylist()
-        expected = [(version, value, "delete") for version, values in self.model.taken.items() for value in values]
-        expected += [(version, value, "insert") for version, rows in self.model.put.items() for _, value in rows.values()]
+        expected = []
+        for version, kind in self.model.kinds.items():
+            out, into = ("update_preimage", "update_postimage") if kind == "UPDATE" else ("delete", "insert")
+            expected += [(version, value, out) for value in self.model.taken[version]]
+            expected += [(version, value, into) for _, value in self.model.put[version].values()]
         assert sorted((row["_commit_version"], row["value"], row["_change_type"]) for row in feed) == sorted(expected)
         rows = DeltaTable(str(self.root)).to_arrow().to_pylist()
         assert sorted((row["id"], row["value"]) for row in rows) == sorted(self.model.rows.values())
         self.check_files()
+        self.check_row_ids()
+
+    def check_row_ids(self) -> None:
+        """No two rows share one, and updated rows keep theirs."""
+        first, last = (addresses(Snapshot.load(LocalStore(str(self.root)), version)) for version in (0, None))
+        assert len({row["row_id"] for row in last.values()}) == len(last)
+        for value, row in last.items():
+            origin = self.model.first(value)
+            assert origin not in first or first[origin]["row_id"] == row["row_id"]
 
     def check_files(self) -> None:
         """Counts, bounds and row ids of the files; and that nothing lies about that no version has."""
@@ -155,6 +207,38 @@ class Table:
         assert live == len(self.model.rows)
         found = {str(path.relative_to(self.root)) for path in self.root.glob("*.parquet")}
         assert found == named
+
+
+def addresses(snapshot: Snapshot) -> dict[int, dict[str, Any]]:
+    """Where each row is, by its value: file_number, row_index, row_id, ..."""
+    dml = Dml.on(snapshot, "DELETE", time_zone="UTC")
+    return {row["value"]: row[ROW_ADDRESS] for row in target_rows(dml, dml.candidates(None)).to_pylist()}
+
+
+def target_rows(dml: Dml, candidates: Candidates) -> pa.Table:
+    columns = StructType((*dml.snapshot.schema.fields, row_address_column().logical))
+    options, files = ScanOptions(row_address=True), candidates.files.to_batches()
+    scan = plan_given(dml.snapshot.config, dml.state.table_root, files, columns, None, options)
+    return pa.Table.from_batches(read_files(scan.state, scan.scan_files()), to_arrow_schema(scan.output_schema))
+
+
+def run_dml(store: RacedStore, change: Change, new_values: Mapping[int, int], isolation: IsolationLevel) -> int:
+    """DELETE or UPDATE as the Spark jobs do it. new_values: by the old ones. Returns the version."""
+    dml = Dml.on(Snapshot.load(store), change.kind, time_zone="UTC", isolation=isolation)
+    dml.transaction.only_taken_rows_matter()
+    candidates = dml.candidates(parse_predicate(f"id IN ({', '.join(map(str, sorted(change.takes)))})", dml.config.schema))
+    rows = target_rows(dml, candidates)
+    rows = rows.filter(pc.is_in(rows["id"], pa.array(sorted(change.takes), pa.int64())))
+    address = rows.column(ROW_ADDRESS).combine_chunks()
+    arrays = {name: address.field(column) for name, column in ((FILE, "file_number"), (ROW, "row_index"), (ROW_ID, "row_id"))}
+    arrays[CHANGE] = pa.array([DELETED if change.kind == "DELETE" else UPDATED] * rows.num_rows, pa.int8())
+    if change.kind == "UPDATE":
+        values = pa.array([new_values[value] for value in rows["value"].to_pylist()], pa.int64())
+        arrays[NEW] = pa.StructArray.from_arrays([rows["id"].combine_chunks(), values], ["id", "value"])
+    changes = [write_changes(dml.change_state(), [pa.record_batch(arrays)], store)]
+    taken = take_out(store, dml.touched_files(changes), dml.rewrite)
+    version, _ = dml.commit({"predicate": []}, changes, taken)
+    return version
 
 
 @contextmanager
