@@ -294,7 +294,7 @@ class StreamSource:
         self, changes: ChangeReader, version: int, initial: list[pa.RecordBatch], commits: _Portions
     ) -> Iterator[ScanFile]:
         for batch in initial:
-            yield from changes.as_inserts(batch, self._commit_at(version))
+            yield from changes.as_inserts(batch, version)
         options = self._options
         for commit, first, stop in commits:
             found = changes.of(self._checked(commit).file)
@@ -309,9 +309,6 @@ class StreamSource:
         if not found or found[-1].version < last:
             self._lost(found[-1].version + 1 if found else version, last + 1)
         return found
-
-    def _commit_at(self, version: int) -> LogFile:
-        return list_log(self._store, version, version).commits[version]
 
     # ------------------------------------------------------------ lag
 

@@ -30,7 +30,8 @@ from delta_py.read.changes import (
     change_constants,
     physical_partitions,
 )
-from delta_py.read.scan import ScanOptions, scan_files
+from delta_py.read.file_groups import scan_files
+from delta_py.read.scan import ScanOptions
 from delta_py.read.scan_state import ColumnSource, ScanColumn, ScanFile
 from delta_py.storage.store import ObjectStore
 
@@ -59,9 +60,9 @@ class ChangeReader:
             del self._known[next(iter(self._known))]
         return known[1]
 
-    def as_inserts(self, files: pa.RecordBatch, commit: LogFile) -> Iterator[ScanFile]:
+    def as_inserts(self, files: pa.RecordBatch, version: int) -> Iterator[ScanFile]:
         """The rows of a snapshot's files, as the inserts of its version."""
-        constants = change_constants("insert", commit.version, self._time(commit.version))
+        constants = change_constants("insert", version, self._time(version))
         for file in scan_files(files):
             yield replace(file, constants=constants)
 
