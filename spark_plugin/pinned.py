@@ -18,7 +18,6 @@ import pyarrow as pa
 from delta_py.errors import InvalidOptionError, SchemaMismatchError
 from delta_py.expressions.tree import And, Expression
 from delta_py.protocol.schema import StructType, find_path
-from delta_py.read.changes import changes_schema, plan_changes
 from delta_py.read.scan import Scan, ScanOptions, metadata_scan_column, plan_given, plan_scan, row_address_column
 from delta_py.read.time_travel import named_version
 from delta_py.snapshot import Snapshot
@@ -89,6 +88,8 @@ class PinnedChanges:
 
     def plan(self, columns: StructType, predicate: Expression | None, limit: int | None = None) -> Scan:
         """limit: of no use here, as changes have no statistics."""
+        from delta_py.read.changes import plan_changes  # few reads are of changes
+
         return plan_changes(
             open_store(self.table_root),
             **self.range.bounds,
@@ -110,7 +111,9 @@ class PinnedView:
         return VIEW_SCHEMAS[self.options.view]
 
     def rows(self) -> pa.Table:
-        return history_rows(self.snapshot.store) if self.options.view == "history" else detail_rows(self.snapshot)
+        if self.options.view == "history":
+            return history_rows(self.snapshot.store, self.options.view_limit)
+        return detail_rows(self.snapshot)
 
 
 Pinned = PinnedTable | PinnedChanges | PinnedView
@@ -138,6 +141,8 @@ def _pin_changes(options: ReadOptions, store: ObjectStore, asked: ChangeRange) -
         newest = Snapshot.load(store).version
         if asked.starting_version is None or asked.starting_version <= newest:
             asked = replace(asked, ending_version=newest)
+    from delta_py.read.changes import changes_schema
+
     everything = changes_schema(store, **asked.bounds)
     return PinnedChanges(options, store.root, asked, everything, _selected(options, everything))
 

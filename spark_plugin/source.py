@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex
 
 import pyarrow as pa
 from pyspark.sql.datasource import (
@@ -27,10 +27,6 @@ from pyspark.sql.types import StructType
 
 from delta_py.errors import SchemaMismatchError
 from delta_py.protocol.schema import StructType as DeltaSchema
-from delta_py.protocol.schema import to_arrow_schema as delta_arrow_schema
-from delta_py.read.reader import read_files
-from delta_py.read.scan import FileGroup, Scan
-from delta_py.read.scan_state import ScanState
 from spark_plugin.convert import (
     check_requested,
     from_spark_schema,
@@ -39,11 +35,10 @@ from spark_plugin.convert import (
     with_metadata,
     without_metadata,
 )
-from spark_plugin.options import COMMAND, SessionSettings, has_path, single_path
+from spark_plugin.options import COMMAND, has_path, single_path
 from spark_plugin.pinned import Pinned, PinnedTable, PinnedView, pin
 from spark_plugin.pruning import (
     answer_text,
-    explain_text,
     is_only_question,
     limited,
     log_question,
@@ -52,14 +47,11 @@ from spark_plugin.pruning import (
     strip_marker,
 )
 from spark_plugin.read_options import CATALOG_KEY, catalog_entry, read_options, with_catalog_entry
-from spark_plugin.streaming_options import is_stream_read, is_stream_write, stream_write_options
-from spark_plugin.task_batches import DeltaPartition, check_layout, partitions_of, relabelled
-from spark_plugin.write_options import write_options
+from spark_plugin.readers import FORMAT as FORMAT
+from spark_plugin.readers import DeltaReader, TaskSource
 
 if TYPE_CHECKING:
     from spark_plugin.streaming_source import PinnedStream
-
-FORMAT = "pydelta"
 
 _CREATE_WORKER = "pyspark.sql.worker.create_data_source"
 
@@ -77,7 +69,7 @@ class DeltaSource(DataSource):
         super().__init__(options)
         self._pinned: Pinned | None = None
         self._stream: PinnedStream | None = None
-        if _CREATE_WORKER in sys.modules and has_path(options) and not is_stream_write(options):
+        if _CREATE_WORKER in sys.modules and has_path(options):
             self._look()
 
     @classmethod
@@ -114,7 +106,8 @@ class DeltaSource(DataSource):
             from spark_plugin.commands import CommandWriter
 
             return CommandWriter(single_path(self.options), self.options[COMMAND])
-        from spark_plugin.writer import DeltaWriter  # every worker process that reads would pay for it
+        from spark_plugin.write_options import write_options  # every worker process that reads would pay for these
+        from spark_plugin.writer import DeltaWriter
 
         return DeltaWriter.open(write_options(self.options, overwrite=overwrite), _written_columns(schema))
 
@@ -124,13 +117,18 @@ class DeltaSource(DataSource):
         return make_stream_reader(self._stream or pin_stream(self.options), schema)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
+        from spark_plugin.streaming_options import stream_write_options
         from spark_plugin.streaming_sink import DeltaStreamWriter
 
         return DeltaStreamWriter.open(stream_write_options(self.options, complete=overwrite), _written_columns(schema))
 
     def _look(self) -> None:
+        from spark_plugin.streaming_options import is_stream_read, is_stream_write  # the workers that plan would pay for it
+
+        if is_stream_write(self.options):
+            return
         if is_stream_read(self.options):
-            from spark_plugin.streaming_source import pin_stream  # batch reads would pay for it
+            from spark_plugin.streaming_source import pin_stream
 
             self._stream = pin_stream(self.options)
         else:
@@ -141,9 +139,9 @@ class DeltaSource(DataSource):
             self._pinned = pin(read_options(self.options))
         return self._pinned
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Spark pickles this object into every task too, where nobody asks it anything: then without the pinned table."""
-        return self.__dict__ if _CREATE_WORKER in sys.modules else {**self.__dict__, "_pinned": None, "_stream": None}
+    def __reduce_ex__(self, protocol: SupportsIndex) -> str | tuple[Any, ...]:
+        """Spark pickles this object into every task too, where nobody asks it anything."""
+        return super().__reduce_ex__(protocol) if _CREATE_WORKER in sys.modules else (TaskSource, (self.options,))
 
 
 def _written_columns(schema: StructType) -> DeltaSchema:
@@ -173,31 +171,6 @@ def _stale_entry(error: SchemaMismatchError, path: str) -> SchemaMismatchError:
 
 
 # ---------------------------------------------------------------- reading
-
-
-class DeltaReader(DataSourceReader):
-    """A planned scan. It defines no pushFilters: Spark would hand over the filters of one query and use what came of them
-    for others; filters come with the schema instead (spark_plugin/pruning)."""
-
-    def __init__(self, scan: Scan, columns: StructType, settings: SessionSettings) -> None:
-        self._scan: Scan | None = scan
-        self._settings = settings
-        self._state: ScanState = scan.state
-        self._schema: pa.Schema = to_arrow_schema(columns, timezone="UTC")
-        check_layout(delta_arrow_schema(scan.output_schema), self._schema)
-
-    def partitions(self) -> list[InputPartition]:
-        assert self._scan is not None, "planned on the driver only"
-        return [*partitions_of(self._scan, self._settings)] or [DeltaPartition(FileGroup(), explain_text(self._scan.report))]
-
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        assert isinstance(partition, DeltaPartition)
-        for batch in read_files(self._state, partition.files.scan_files()):
-            yield relabelled(batch, self._schema)
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Tasks get their files with their partition."""
-        return {**self.__dict__, "_scan": None}
 
 
 class _Answer(InputPartition):

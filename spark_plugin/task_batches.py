@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
 
-from delta_py.read.scan import FileGroup, Scan
+from delta_py.read.file_groups import FileGroup
 from delta_py.read.scan_state import ScanState
-from spark_plugin.options import SessionSettings
-from spark_plugin.pruning import explain_text
+
+if TYPE_CHECKING:
+    from delta_py.read.scan import Scan
+    from spark_plugin.options import SessionSettings
 
 
 class DeltaPartition(InputPartition):
@@ -29,8 +33,15 @@ def partitions_of(scan: Scan, settings: SessionSettings) -> list[DeltaPartition]
         open_cost_bytes=settings.open_cost_bytes,
         wanted_groups=settings.wanted_partitions,
     )
-    notes = [explain_text(scan.report), *([""] * len(groups))]
+    notes = [report_of(scan), *([""] * len(groups))]
     return [DeltaPartition(group, note) for group, note in zip(groups, notes, strict=False)]
+
+
+def report_of(scan: Scan) -> str:
+    """What pruning kept, as the note of a partition."""
+    from spark_plugin.pruning.handover import explain_text  # tasks import this module and not that one
+
+    return explain_text(scan.report)
 
 
 # ---------------------------------------------------------------- Arrow types

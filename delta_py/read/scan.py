@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -23,7 +22,6 @@ from delta_py.expressions.tree import Column, Expression, columns_of, conjunctio
 from delta_py.log.reader import FILE_SCHEMA, PARTITION_VALUES_TYPE
 from delta_py.protocol.actions import AddFile
 from delta_py.protocol.column_mapping import physical_path, to_physical
-from delta_py.protocol.deletion_vectors import DeletionVectorDescriptor
 from delta_py.protocol.partition_values import parse_partition_values
 from delta_py.protocol.schema import (
     INTEGER,
@@ -41,6 +39,7 @@ from delta_py.protocol.schema import (
 from delta_py.protocol.stats import FileStats, parse_stats, unknown_stats
 from delta_py.protocol.table_config import TableConfig
 from delta_py.read.char_padding import is_char, pad, padded_chars
+from delta_py.read.file_groups import FileGroup, scan_files
 from delta_py.read.scan_state import METADATA_FIELDS, ColumnSource, ScanColumn, ScanFile, ScanState
 from delta_py.snapshot import FileBatch, Snapshot
 
@@ -76,22 +75,6 @@ class ScanReport:
 
 
 @dataclass(frozen=True, slots=True)
-class FileGroup:
-    """The files that one task reads. Pickles compactly: an Arrow table as compressed IPC bytes, or ScanFiles as they are."""
-
-    table_ipc: bytes | None = None
-    values: tuple[ScanFile, ...] = ()
-
-    def scan_files(self) -> Iterator[ScanFile]:
-        if self.table_ipc is None:
-            yield from self.values
-            return
-        with pa.ipc.open_stream(self.table_ipc) as reader:
-            for batch in reader:
-                yield from scan_files(batch)
-
-
-@dataclass(frozen=True, slots=True)
 class Scan:
     """A planned scan. files, in the log's order: FILE_SCHEMA, without stats and path_text unless they were asked for; or
     ScanFiles (change data feed)."""
@@ -122,13 +105,10 @@ class Scan:
         """Split the files into groups of about equal bytes, in order, at least one file each.
 
         A group holds at most max_group_bytes (a larger file stands alone), counting open_cost_bytes for each file;
-        about wanted_groups come out when the table is small. [] when there is no file.
+        wanted_groups come out, or a file each, when the table is small. [] when there is no file.
         """
         sizes = self._sizes() + open_cost_bytes
-        if len(sizes) == 0:
-            return []
-        share = -(-int(sizes.sum()) // max(1, wanted_groups))
-        bounds = _group_bounds(sizes, max(1, min(max_group_bytes, share)))
+        bounds = _group_bounds(sizes, max(1, wanted_groups), max(1, max_group_bytes)) if len(sizes) else ()
         return [self._group(start, stop) for start, stop in bounds]
 
     def _sizes(self) -> np.ndarray[Any, np.dtype[np.int64]]:
@@ -140,24 +120,23 @@ class Scan:
     def _group(self, start: int, stop: int) -> FileGroup:
         if isinstance(self.files, tuple):
             return FileGroup(values=self.files[start:stop])
-        sink = pa.BufferOutputStream()
-        options = pa.ipc.IpcWriteOptions(compression="lz4")
-        part = self.files.slice(start, stop - start).combine_chunks()
-        with pa.ipc.new_stream(sink, part.schema, options=options) as writer:
-            writer.write_table(part, max_chunksize=4096)
-        return FileGroup(table_ipc=sink.getvalue().to_pybytes())
+        return FileGroup.of(self.files.slice(start, stop - start))
 
 
-def _group_bounds(sizes: np.ndarray[Any, np.dtype[np.int64]], limit: int) -> list[tuple[int, int]]:
-    """Cut positions such that each run's sum stays within `limit`, at least one element a run."""
+def _group_bounds(sizes: np.ndarray[Any, np.dtype[np.int64]], wanted: int, limit: int) -> Iterator[tuple[int, int]]:
+    """Cut positions of `wanted` runs of about equal sums, or more, so that no sum is above `limit` but of one element."""
     ends = np.cumsum(sizes)
-    bounds, start = [], 0
-    while start < len(sizes):
-        before = int(ends[start - 1]) if start else 0
-        stop = max(start + 1, int(np.searchsorted(ends, before + limit, side="right")))
-        bounds.append((start, stop))
-        start = stop
-    return bounds
+    total = max(1, int(ends[-1]))
+    wanted = max(wanted, -(-total // limit))
+    # An element belongs to the run into which its middle falls.
+    runs = ((ends - sizes / 2) * (wanted / total)).astype(np.int64)
+    starts = np.flatnonzero(np.diff(runs, prepend=-1)).tolist()
+    for start, last in zip(starts, [*starts[1:], len(sizes)], strict=True):
+        while start < last:
+            before = int(ends[start - 1]) if start else 0
+            stop = max(start + 1, int(np.searchsorted(ends, before + limit, side="right")))
+            yield start, min(stop, last)
+            start = min(stop, last)
 
 
 # ---------------------------------------------------------------- planning
@@ -463,41 +442,3 @@ def _is_char(along: tuple[StructField, ...]) -> bool:
 def _prunable(schema: StructType, part: Expression) -> bool:
     """Whether every column of the conjunct is the table's (a file says nothing of `_metadata` or change columns)."""
     return all(_has_path(schema, path) for path in columns_of(part))
-
-
-# ---------------------------------------------------------------- files as values
-
-
-def scan_files(files: pa.RecordBatch) -> Iterator[ScanFile]:
-    """Rows of FILE_SCHEMA (with stats, path_text and a number, or without) as values, for the task that reads them."""
-    vectors = files["deletion_vector"].to_pylist()
-    pairs = files["partition_values"].to_pylist()
-    stats, texts, numbers = (
-        files[name].to_pylist() if name in files.schema.names else repeat(None, files.num_rows)
-        for name in ("stats", "path_text", "number")
-    )
-    for path, size, modified, vector, partition, row_id, row_version, stats_json, path_text, number in zip(
-        files["path"].to_pylist(),
-        files["size"].to_pylist(),
-        files["modification_time"].to_pylist(),
-        vectors,
-        pairs,
-        files["base_row_id"].to_pylist(),
-        files["default_row_commit_version"].to_pylist(),
-        stats,
-        texts,
-        numbers,
-        strict=True,
-    ):
-        yield ScanFile(
-            path=path,
-            size_bytes=size,
-            modification_time_ms=modified,
-            partition_values=dict(partition or ()),
-            deletion_vector=None if vector is None else DeletionVectorDescriptor.from_json(vector),
-            base_row_id=row_id,
-            default_row_commit_version=row_version,
-            stats=stats_json,
-            path_text=path_text,
-            number=number,
-        )

@@ -1,0 +1,37 @@
+"""What Spark's worker processes import: each pays for it, and most live for one query."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+COSTLY = ("pandas", "pyarrow.dataset", "sqlglot", "hypothesis", "deltalake", "polars", "zoneinfo._czoneinfo")
+PLANNING = (
+    "delta_py.snapshot",
+    "delta_py.read.scan",
+    "delta_py.log.reader",
+    "delta_py.expressions.evaluate",
+    "spark_plugin.pinned",
+)
+WRITING = ("delta_py.write.conform", "delta_py.commit.transaction", "spark_plugin.writer")
+OTHER_READS = ("delta_py.read.changes", "delta_py.read.admission", "delta_py.read.from_log", "delta_py.expressions.evaluate")
+DRIVER = ("spark_plugin.session", "spark_plugin.seam", "spark_plugin.tables")
+
+
+def imported_by(module: str) -> set[str]:
+    """The modules that a new process has after it imported this one."""
+    code = f"import sys, {module}; print(*sys.modules, sep='\\n')"
+    return set(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.splitlines())
+
+
+@pytest.mark.parametrize(
+    ("module", "unwanted"),
+    [
+        ("spark_plugin.readers", (*COSTLY, *PLANNING, *WRITING, *DRIVER)),
+        ("spark_plugin.source", (*COSTLY, *WRITING, *DRIVER, *OTHER_READS)),
+    ],
+)
+def test_worker_of_a_read_imports_nothing_that_it_does_not_need(module: str, unwanted: tuple[str, ...]) -> None:
+    assert sorted(imported_by(module) & set(unwanted)) == []
