@@ -111,9 +111,7 @@ class PinnedView:
         return VIEW_SCHEMAS[self.options.view]
 
     def rows(self) -> pa.Table:
-        if self.options.view == "history":
-            return history_rows(self.snapshot.store, self.options.view_limit)
-        return detail_rows(self.snapshot)
+        return history_rows(self.snapshot.store) if self.options.view == "history" else detail_rows(self.snapshot)
 
 
 Pinned = PinnedTable | PinnedChanges | PinnedView
