@@ -193,7 +193,7 @@ def _upgraded(current: Protocol, reader: int, writer: int) -> Protocol:
     if (reader, writer) == (current.min_reader_version, current.min_writer_version):
         return current
     target = protocol_of_versions(reader, writer)
-    if writer < WRITER_FEATURES_VERSION:
+    if target.min_writer_version < WRITER_FEATURES_VERSION:
         return target
     listed = with_features(target, TableConfig(current, Metadata("", '{"type":"struct","fields":[]}')).features)
     return replace(listed, min_reader_version=max(reader, listed.min_reader_version))

@@ -21,6 +21,7 @@ from delta_py.protocol.features import (
 from delta_py.protocol.schema import TIMESTAMP_NTZ, VARIANT, StructType
 
 _ALWAYS = {"appendOnly", "invariants"}
+_MAPPING_VERSIONS = (2, 5)
 
 
 def lowest_protocol(schema: StructType, properties: Properties, asked: Iterable[str], versions: tuple[int, int]) -> Protocol:
@@ -39,6 +40,11 @@ def protocol_of_versions(reader: int, writer: int) -> Protocol:
     if reader > READER_FEATURES_VERSION or writer > WRITER_FEATURES_VERSION or reader < 1 or writer < 1:
         raise InvalidOptionError(
             f"There is no protocol ({reader},{writer}); the newest is ({READER_FEATURES_VERSION},{WRITER_FEATURES_VERSION})."
+        )
+    if reader == _MAPPING_VERSIONS[0] and writer < _MAPPING_VERSIONS[1]:
+        raise InvalidOptionError(
+            f"Readers of version {reader} know column mapping, which writers of version {writer} do not: there is no protocol "
+            f"({reader},{writer}). Use writer version {_MAPPING_VERSIONS[1]} or higher."
         )
     writer = WRITER_FEATURES_VERSION if reader == READER_FEATURES_VERSION else writer
     listed = frozenset(_ALWAYS) if writer == WRITER_FEATURES_VERSION else None

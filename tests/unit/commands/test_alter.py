@@ -267,6 +267,18 @@ def test_upgrade_protocol_raises_versions_and_never_lowers_them(store: ObjectSto
     assert rows_of(store) == [1, 2, 3]
 
 
+def test_upgrade_protocol_to_feature_lists_keeps_what_the_versions_implied(store: ObjectStore) -> None:
+    upgrade_protocol(store, 1, 4)
+    with pytest.raises(InvalidOptionError, match=r"\(2,4\)"):
+        upgrade_protocol(store, 2, 4)
+    upgrade_protocol(store, 3, 4)
+    protocol = Snapshot.load(store).protocol
+    assert (protocol.min_reader_version, protocol.min_writer_version) == (3, 7)
+    assert protocol.writer_features == frozenset(
+        {"appendOnly", "invariants", "checkConstraints", "changeDataFeed", "generatedColumns"}
+    )
+
+
 def test_add_feature_that_is_there_commits_nothing(store: ObjectStore) -> None:
     assert add_feature(store, "deletionVectors") == 1
     assert add_feature(store, "DELETIONVECTORS") == 1
