@@ -14,7 +14,7 @@ What conflicts, for a winner's commit and ours:
     record a transaction id             ours read or records the same application id
     set a metadata domain               ours sets it too (row tracking's is merged)
     add files                           ours read rows that one of them may hold, and the isolation level asks for it
-    remove files                        ours read or removes one of them
+    remove files                        ours read or removes one of them, or all rows
     change a file's deletion vector     as if it removed the file; but if of its files only the rows that ours takes out
                                         matter to ours: where the winner took out one of these, or gave rows back
 
@@ -61,11 +61,14 @@ def rebase(ours: PreparedCommit, winners: Sequence[WinningCommit]) -> PreparedCo
     """
     assert winners and winners[0].version == ours.version
     shared = _shared_files(ours, winners)
+    known = ours.reads.paths | {remove.path for remove in ours.removes}
+    new: set[str] = set()
     for winner in winners:
         _check_table(ours, winner)
         _check_names(ours, winner)
-        _check_removed(ours, winner, shared.keys())
+        _check_removed(ours, winner, shared.keys() | new)
         _check_added(ours, winner, shared.keys())
+        new.update(add.path for add in winner.adds if add.path not in known)
     tracking = [winner.domains[ROW_TRACKING_DOMAIN] for winner in winners if ROW_TRACKING_DOMAIN in winner.domains]
     marks = [row_id_high_water_mark(domain) for domain in tracking]
     times = [winner.timestamp_ms for winner in winners if winner.timestamp_ms is not None]
@@ -116,15 +119,18 @@ def _check_names(ours: PreparedCommit, winner: WinningCommit) -> None:
         )
 
 
-def _check_removed(ours: PreparedCommit, winner: WinningCommit, shared: Set[str]) -> None:
-    """shared: paths of files whose rows are compared afterwards."""
-    removed = {remove.path for remove in winner.removes if remove.path not in shared}
+def _check_removed(ours: PreparedCommit, winner: WinningCommit, settled: Set[str]) -> None:
+    """settled: paths of files whose rows are compared afterwards, and of those that came after we had read."""
+    removes = [remove for remove in winner.removes if remove.path not in settled]
+    removed = {remove.path for remove in removes}
     both = removed & {remove.path for remove in ours.removes}
     if both:
         raise _conflict(
             ConcurrentDeleteDeleteException, ours, winner, f"removed {_files(both)}, which this one removes or changes too"
         )
     read = removed & ours.reads.paths
+    if ours.reads.all_rows:
+        read |= {remove.path for remove in removes if remove.data_change}
     if read:
         raise _conflict(ConcurrentDeleteReadException, ours, winner, f"removed {_files(read)}, which this one has read")
 

@@ -78,7 +78,8 @@ class ReadSet:
 
     predicates: SQL of the rows that were read, for messages. may_match: for added files, whether each may hold such a row;
     None when no rows were read. paths: data files that were read. app_ids: transaction ids that were looked up.
-    only_taken_rows: of the files in paths, no rows matter but those that the commit takes out of them.
+    only_taken_rows: of the files in paths, no rows matter but those that the commit takes out of them. all_rows: every row of
+    the table was read, in whatever file.
     """
 
     predicates: tuple[str, ...] = ()
@@ -86,10 +87,11 @@ class ReadSet:
     paths: frozenset[str] = frozenset()
     app_ids: frozenset[str] = frozenset()
     only_taken_rows: bool = False
+    all_rows: bool = False
 
     @classmethod
     def whole_table(cls, paths: frozenset[str]) -> ReadSet:
-        return cls(("true",), _all_match, paths)
+        return cls(("true",), _all_match, paths, all_rows=True)
 
     @property
     def is_empty(self) -> bool:

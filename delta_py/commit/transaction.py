@@ -433,17 +433,19 @@ class _Reads:
     def __init__(self) -> None:
         self.paths: set[str] = set()
         self.app_ids: set[str] = set()
-        self.only_taken_rows = False
+        self.only_taken_rows = self.all_rows = False
         self._predicates: list[str] = []
         self._pruners: list[FilePruner] = []
 
     def add_rows(self, config: TableConfig, predicate: Expression | None, options: ScanOptions) -> None:
+        self.all_rows |= predicate is None
         self._predicates.append("true" if predicate is None else to_sql(predicate))
         self._pruners.append(FilePruner.of(config, predicate, options))
 
     def as_read_set(self) -> ReadSet:
         may_match = self._may_match if self._pruners else None
-        return ReadSet(tuple(self._predicates), may_match, frozenset(self.paths), frozenset(self.app_ids), self.only_taken_rows)
+        paths, app_ids = frozenset(self.paths), frozenset(self.app_ids)
+        return ReadSet(tuple(self._predicates), may_match, paths, app_ids, self.only_taken_rows, self.all_rows)
 
     def _may_match(self, adds: Sequence[AddFile]) -> Sequence[bool]:
         return [any(answers) for answers in zip(*(pruner.may_match(adds) for pruner in self._pruners), strict=True)]

@@ -161,6 +161,7 @@ OURS = {
     "rewrite of a file": append(reads=_TAKEN, removes=(_REMOVE,)),
     "append that read": append(reads=_READ),
     "append that read, with new columns": append(reads=_READ, metadata=METADATA),
+    "append that read all rows": append(reads=ReadSet.whole_table(frozenset({"read"}))),
     "overwrite": append(reads=ReadSet.whole_table(frozenset({"read", "other"})), removes=(remove("read"), remove("other"))),
     "domain": append(adds=(), domains=(DomainMetadata("our.domain", "{}"),)),
     "create": PreparedCommit(0, NEW_TABLE, "ours", {}, Protocol(1, 2), METADATA),
@@ -226,6 +227,15 @@ CONFLICTS: dict[str, dict[str, Any]] = {
         "compaction of other files": dict.fromkeys((S, W, N), _BOTH),
         "delete of another file": dict.fromkeys((S, W, N), _BOTH),
         "rows out of another file": dict.fromkeys((S, W, N), _BOTH),
+    },
+    "append that read all rows": {
+        **_ROWS_READ,
+        "append in the partition, other ids": {S: _APPEND},
+        "append in another partition": {S: _APPEND},
+        "append elsewhere that depends on rows": {S: _APPEND, W: _APPEND},
+        **_FILES_READ,
+        "delete of another file": dict.fromkeys((S, W, N), _READ_LOST),
+        "rows out of another file": dict.fromkeys((S, W, N), _READ_LOST),
     },
     "domain": {"the same domain": dict.fromkeys((S, W, N), ConcurrentWriteException)},
 }
@@ -299,6 +309,14 @@ def test_isolation_level_that_is_none_is_refused() -> None:
 
 def test_rebase_over_several_winners_takes_the_version_after_the_last() -> None:
     assert rebase(append(), [winner(5), winner(6), winner(7)]).version == 8
+
+
+def test_rebase_over_a_file_that_came_and_went_meanwhile_follows() -> None:
+    ours = replace(OURS["append that read all rows"], isolation=W)
+    came = winner(5, data("theirs", "a", 1, 9), is_blind_append=True)
+    assert rebase(ours, [came, winner(6, remove("theirs"))]).version == 7
+    with pytest.raises(ConcurrentDeleteReadException, match="commit 6"):
+        rebase(ours, [came, winner(6, remove("theirs"), remove("other"))])
 
 
 def test_rebase_conflict_may_be_with_a_later_winner() -> None:
