@@ -107,7 +107,7 @@ def _is_repeatable(frame: DataFrame) -> bool:
 
 def _size(frame: DataFrame) -> int:
     """Bytes, as Spark estimates them; very many when it does not know."""
-    return int(frame._jdf.queryExecution().optimizedPlan().stats().sizeInBytes().toString())
+    return int(str(frame._jdf.queryExecution().optimizedPlan().stats().sizeInBytes()))
 
 
 def _nodes_repeat(plan: Any) -> bool:
