@@ -26,6 +26,16 @@ class PrunedScan extends PythonScan {
     this.columnar = columnar;
   }
 
+  /** PredicateJson each. */
+  java.util.List predicates() {
+    return request.predicates();
+  }
+
+  /** A read option; null if it was not given. */
+  String option(String name) {
+    return (String) request.options().get(name);
+  }
+
   public synchronized Batch toBatch() {
     if (batch == null) batch = new PrunedBatch(super.toBatch(), request, columnar);
     return batch;
@@ -37,16 +47,6 @@ class PrunedScan extends PythonScan {
 
   /** Whether the log may be asked in place of reading: never for rows that a limit picks. */
   boolean mayAsk() {
-  /** PredicateJson each. */
-  java.util.List predicates() {
-    return request.predicates();
-  }
-
-  /** A read option; null if it was not given. */
-  String option(String name) {
-    return (String) request.options().get(name);
-  }
-
     return request.limit() == null && request.options().getBoolean(LogAnswers.OPTION, true);
   }
 
