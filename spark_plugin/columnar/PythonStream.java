@@ -44,7 +44,7 @@ class PythonStream {
         UserDefinedPythonDataSource$.MODULE$.readInputSchema(), schema, metrics, artifacts, session);
     int[][] argument = new int[1][];
     argument[0] = new int[] {0};
-    ArrowPythonRunner runner = new ArrowPythonRunner(
+    ArrowPythonRunner runner = new WholeBatchRunner(
         (Seq) read(EVALUATOR, evaluator, "chainedFunc"),
         ((Integer) read(EVALUATOR, evaluator, "pythonEvalType")).intValue(),
         argument,
@@ -54,6 +54,26 @@ class PythonStream {
         (Map) read(EVALUATOR, evaluator, "pythonRunnerConf"),
         metrics, artifacts, session);
     this.batches = runner.compute(single(single(row(row(partition.pickedPartition())))), partition.index(), task);
+  }
+
+  /**
+   * Takes batches as the source makes them. Spark would cut them by the settings arrow.maxRecordsPerOutputBatch and
+   * arrow.maxBytesPerOutputBatch, and Spark 4.2.0 repeats rows there: its last cut is the whole batch.
+   */
+  private static class WholeBatchRunner extends ArrowPythonRunner {
+    WholeBatchRunner(
+        Seq functions, int evalType, int[][] arguments, StructType schema, String timeZone, boolean largeTypes, Map conf,
+        Map metrics, scala.Option artifacts, scala.Option session) {
+      super(functions, evalType, arguments, schema, timeZone, largeTypes, conf, metrics, artifacts, session);
+    }
+
+    public int arrowMaxRecordsPerOutputBatch() {
+      return -1;
+    }
+
+    public int arrowMaxBytesPerOutputBatch() {
+      return -1;
+    }
   }
 
   /** Fails on a Spark without a field that is read here. */

@@ -5,12 +5,16 @@ import java.util.function.Function;
 import org.apache.spark.JobArtifactSet$;
 import org.apache.spark.SparkContext;
 import org.apache.spark.SparkContext$;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.classic.SparkSession$;
 import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.StructType;
 
 /** Whether scans of a session are read in columns, and by what. */
 class BatchReads {
   static final String ENABLED_CONF = "spark.pydelta.columnarReader.enabled";
+
+  private static final String MAX_ROWS_CONF = "spark.sql.execution.arrow.maxRecordsPerOutputBatch";
 
   private final Tally tally;
   private volatile Map sources = null;
@@ -28,7 +32,7 @@ class BatchReads {
   Function readerFor(StructType schema) {
     if (!enabled() || sources == null) return null;
     try {
-      if (hasArtifacts()) return null;
+      if (isIsolated()) return null;
       ColumnarUnit unit = ColumnarUnit.of((SparkContext) SparkContext$.MODULE$.getActive().get(), sources);
       if (!unit.fits().test(schema)) return null;
       tally.columnar();
@@ -42,9 +46,26 @@ class BatchReads {
     }
   }
 
-  /** Executors give a session with artifacts of its own (SparkSession.addArtifact) a class loader that has not our jar. */
-  private static boolean hasArtifacts() {
-    return JobArtifactSet$.MODULE$.getCurrentJobArtifactState().isDefined();
+  /**
+   * Raises where Spark's own reader would give rows more than once: Spark 4.2, where it is told to cut batches of more than a
+   * number of rows, gives the whole batch as the last cut.
+   */
+  static void refuseRepeatedRows() {
+    String most = SQLConf.get().getConfString(MAX_ROWS_CONF, "-1").trim();
+    if (!org.apache.spark.package$.MODULE$.SPARK_VERSION().startsWith("4.2.") || Integer.parseInt(most) <= 0) return;
+    throw new UnsupportedOperationException(
+        "Spark 4.2 gives rows of a Python data source more than once where " + MAX_ROWS_CONF + " is set, and here it is " + most
+            + ". Set it to -1, which is Spark's default, or use Spark 4.3.");
+  }
+
+  /**
+   * Whether the session keeps its artifacts to itself (spark.sql.artifact.isolation.enabled, and every session of Spark Connect):
+   * executors give it a class loader that has not our jar.
+   */
+  private static boolean isIsolated() {
+    scala.Option session = SparkSession$.MODULE$.getActiveSession();
+    if (session.isEmpty()) return JobArtifactSet$.MODULE$.getCurrentJobArtifactState().isDefined();
+    return ((SparkSession) session.get()).artifactManager().state() != null;
   }
 
   private static boolean enabled() {

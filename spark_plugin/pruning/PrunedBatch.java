@@ -23,7 +23,9 @@ class PrunedBatch implements Batch {
 
   public PartitionReaderFactory createReaderFactory() {
     PartitionReaderFactory factory = batch.createReaderFactory();
-    return columnar == null ? factory : (PartitionReaderFactory) columnar.apply(factory);
+    if (columnar != null) return (PartitionReaderFactory) columnar.apply(factory);
+    BatchReads.refuseRepeatedRows();
+    return factory;
   }
 
   public boolean equals(Object object) {
