@@ -267,7 +267,7 @@ class Transaction:
 
     def _prepare(self, config: TableConfig, written: WrittenFiles, info: dict[str, Any]) -> PreparedCommit:
         """Check the rules on the whole action set, and bring it into the form in which it is tried."""
-        _check_actions(config, written)
+        _check_actions(config, written, config if self._snapshot is None else self._snapshot.config)
         if self._domains and not config.feature("domainMetadata"):
             raise UnsupportedOperationError(
                 f"The metadata domain {min(self._domains)} was to be set, and the table does not support domain metadata. "
@@ -454,8 +454,9 @@ class _Reads:
 # ---------------------------------------------------------------- rules on a commit's actions
 
 
-def _check_actions(config: TableConfig, written: WrittenFiles) -> None:
-    """Protocol: Add File and Remove File; Append-only Tables; Writer Requirement for Deletion Vectors."""
+def _check_actions(config: TableConfig, written: WrittenFiles, before: TableConfig) -> None:
+    """config: as it will be. before: as it is; a table that is append-only cannot be emptied by the commit that ends this.
+    Protocol: Add File and Remove File; Append-only Tables; Writer Requirement for Deletion Vectors."""
     paths = [add.path for add in written.adds]
     keys = [remove.key for remove in written.removes]
     if len(set(paths)) < len(paths) or len(set(keys)) < len(keys):
@@ -464,7 +465,8 @@ def _check_actions(config: TableConfig, written: WrittenFiles) -> None:
             error_class="DELTA_DUPLICATE_ACTIONS_FOUND",
             sql_state="2D521",
         )
-    if any(remove.data_change for remove in written.removes) and config.enabled("delta.appendOnly"):
+    append_only = before.enabled("delta.appendOnly") or config.enabled("delta.appendOnly")
+    if append_only and any(remove.data_change for remove in written.removes):
         raise UnsupportedOperationError(
             "The table is append-only (delta.appendOnly is true): no row may be deleted or changed. Nothing was committed.",
             error_class="DELTA_CANNOT_MODIFY_APPEND_ONLY",

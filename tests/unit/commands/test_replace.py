@@ -127,3 +127,12 @@ def test_build_table_that_stamps_commits_says_since_when(tmp_path: Path, before:
     times = DeltaTable(store.root).history()["timestamp"].to_pylist()
     assert times == sorted(times, reverse=True)
     assert DeltaTable(store.root, version=0).to_arrow().num_rows == 1
+
+
+def test_build_table_never_empties_a_table_that_is_append_only(tmp_path: Path) -> None:
+    write_delta(str(tmp_path), ROWS, configuration={"delta.appendOnly": "true"})
+    for mode in ("replace", "createOrReplace"):
+        with pytest.raises(DeltaError) as caught:
+            build_table(open_store(str(tmp_path)), mode, defined())
+        assert caught.value.error_class == "DELTA_CANNOT_MODIFY_APPEND_ONLY"
+    assert DeltaTable(str(tmp_path)).to_arrow().num_rows == 1
