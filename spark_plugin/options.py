@@ -20,6 +20,7 @@ from delta_py.errors import InvalidOptionError
 
 SESSION = "pydelta.session"
 VIEW = "pydelta.view"
+VIEW_LIMIT = "pydelta.viewLimit"
 FILES = "pydelta.files"
 MODE = "pydelta.mode"
 STREAM = "pydelta.stream"
@@ -103,7 +104,7 @@ def known(options: Mapping[str, str], names: tuple[str, ...], verb: str) -> dict
 
 
 def _unknown(key: str, names: tuple[str, ...], verb: str) -> InvalidOptionError:
-    private = (SESSION, VIEW, FILES, STREAM, MODE, PARTITION_BY, CLUSTER_BY, TASKS, "paths")
+    private = (SESSION, VIEW, VIEW_LIMIT, FILES, STREAM, MODE, PARTITION_BY, CLUSTER_BY, TASKS, "paths")
     public = [name for name in names if name not in private]
     near = difflib.get_close_matches(key.lower(), [name.lower() for name in public], n=1, cutoff=0.0)
     nearest = next(name for name in public if name.lower() == near[0])

@@ -111,7 +111,9 @@ class PinnedView:
         return VIEW_SCHEMAS[self.options.view]
 
     def rows(self) -> pa.Table:
-        return history_rows(self.snapshot.store) if self.options.view == "history" else detail_rows(self.snapshot)
+        if self.options.view == "history":
+            return history_rows(self.snapshot.store, self.options.view_limit)
+        return detail_rows(self.snapshot)
 
 
 Pinned = PinnedTable | PinnedChanges | PinnedView

@@ -13,6 +13,7 @@ from spark_plugin.options import (
     FILES,
     SESSION,
     VIEW,
+    VIEW_LIMIT,
     SessionSettings,
     flag,
     has_path,
@@ -43,6 +44,7 @@ _READ_NAMES = (
     "logAnswers",
     SESSION,
     VIEW,
+    VIEW_LIMIT,
     FILES,
 )
 # Options of streaming reads. In a batch read they mean nothing, there as here.
@@ -86,7 +88,8 @@ class ChangeRange:
 
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
-    """One batch read. version and timestamp_ms: at most one. view: `table`, `history` or `detail`.
+    """One batch read. version and timestamp_ms: at most one. view: `table`, `history` or `detail`; view_limit: rows of a
+    history at most, None for all.
 
     files: of a scan for DML, the file of this machine that lists the data files to read; `__pydelta` is a column then.
     log_answers: queries that the log answers exactly may be answered without reading files.
@@ -106,6 +109,7 @@ class ReadOptions:
     pruning: bool = True
     log_answers: bool = True
     view: str = "table"
+    view_limit: int | None = None
     files: str | None = None
     session: SessionSettings = field(default_factory=SessionSettings)
 
@@ -127,6 +131,7 @@ def read_options(options: Mapping[str, str]) -> ReadOptions:
         pruning=flag(given, "pruning", default=True),
         log_answers=flag(given, "logAnswers", default=True),
         view=given.get(VIEW, "table"),
+        view_limit=int(given[VIEW_LIMIT]) if VIEW_LIMIT in given else None,
         files=given.get(FILES),
         session=session,
     )

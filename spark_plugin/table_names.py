@@ -42,6 +42,13 @@ def find_table(spark: Any, name: str) -> Place:
     return Place(entry.writable_path(), name)
 
 
+def refresh_name(spark: Any, place: Place) -> None:
+    """Give the table's name, if it was found by one, the columns that the table has now."""
+    entry = None if place.name is None else catalog.find(spark, place.name)
+    if entry is not None:
+        catalog.refresh(spark, entry)
+
+
 # ---------------------------------------------------------------- clone
 
 

@@ -22,13 +22,13 @@ from spark_plugin.catalog import full_name, path_in_name
 from spark_plugin.exceptions import as_spark_raises
 from spark_plugin.merge_builder import DeltaMergeBuilder
 from spark_plugin.merge_clauses import Clause
-from spark_plugin.options import SESSION, VIEW
+from spark_plugin.options import SESSION, VIEW, VIEW_LIMIT
 from spark_plugin.retries import run_with_retries
 from spark_plugin.run_command import run_command
 from spark_plugin.session import register
 from spark_plugin.settings import conf, read_settings
 from spark_plugin.source import FORMAT
-from spark_plugin.table_names import build_table, clone_table, find_table
+from spark_plugin.table_names import Place, build_table, clone_table, find_table, refresh_name
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -163,8 +163,7 @@ class DeltaTable:
 
     def history(self, limit: int | None = None) -> DataFrame:
         """The commits that the log still has, newest first: the columns of DESCRIBE HISTORY."""
-        frame = self._view("history")
-        return frame if limit is None else frame.limit(limit)
+        return self._view("history") if limit is None else self._view("history", limit)
 
     def detail(self) -> DataFrame:
         """One row with the columns of DESCRIBE DETAIL. name: the table's in the catalog, when it was found by its name."""
@@ -175,9 +174,12 @@ class DeltaTable:
 
         return frame.withColumn("name", F.when(F.lit(True), F.lit(full_name(self._spark, self._name))))
 
-    def _view(self, name: str) -> DataFrame:
-        settings = read_settings(self._spark)
-        return self._spark.read.format(FORMAT).option(VIEW, name).option(SESSION, settings).load(self._path)
+    def _view(self, name: str, limit: int | None = None) -> DataFrame:
+        reader = self._spark.read.format(FORMAT).option(VIEW, name).option(SESSION, read_settings(self._spark))
+        if limit is not None:
+            check_number(limit, "limit")
+            reader = reader.option(VIEW_LIMIT, limit)
+        return reader.load(self._path)
 
     # ------------------------------------------------------------ rows
 
@@ -296,6 +298,8 @@ class DeltaTable:
     def _restore(self, version: int | None = None, timestamp: str | None = None) -> DataFrame:
         arguments = {"version": version, "timestamp": timestamp, "time_zone": self._time_zone()}
         done = run_command(self._spark, self._path, "restore", arguments)
+        with as_spark_raises():
+            refresh_name(self._spark, Place(self._path, self._name))
         if done is None:  # over Spark Connect the table's history has the numbers
             row = self.history().filter("operation = 'RESTORE'").select("operationMetrics").first()
             assert row is not None

@@ -41,9 +41,9 @@ DETAIL_SCHEMA = pa.schema(
 VIEW_SCHEMAS = {"history": from_arrow_schema(HISTORY_SCHEMA), "detail": from_arrow_schema(DETAIL_SCHEMA)}
 
 
-def history_rows(store: ObjectStore) -> pa.Table:
-    """One row a commit that the log still has, newest first."""
-    return history(store)
+def history_rows(store: ObjectStore, limit: int | None = None) -> pa.Table:
+    """One row a commit that the log still has, newest first, at most `limit`."""
+    return history(store, limit)
 
 
 def detail_rows(snapshot: Snapshot) -> pa.Table:

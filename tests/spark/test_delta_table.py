@@ -245,6 +245,14 @@ def test_restore_gives_the_metrics_of_the_reference(spark: SparkSession, tmp_pat
         table.restoreToTimestamp("05/04/1999")
 
 
+def test_restore_by_name_enters_the_columns_again(spark: SparkSession, database: Path) -> None:
+    spark.range(2).write.format("pydelta").saveAsTable("depot.made")
+    DeltaTable.replace(spark).tableName("depot.made").addColumn("x", "int").execute()
+    assert spark.table("depot.made").columns == ["x"]
+    DeltaTable.forName(spark, "depot.made").restoreToVersion(0)
+    assert (spark.table("depot.made").columns, spark.table("depot.made").count()) == (["id"], 2)
+
+
 def test_clone_by_path_and_by_name(spark: SparkSession, path: str, database: Path, tmp_path: Path) -> None:
     table = DeltaTable.forPath(spark, path)
     clone = table.clone(str(tmp_path / "c"), isShallow=True, properties={"team": "b"})
