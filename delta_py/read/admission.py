@@ -32,7 +32,7 @@ from delta_py.errors import (
     VersionNotFoundError,
 )
 from delta_py.expressions.tree import Expression, conjunction
-from delta_py.log.reader import CommitReader
+from delta_py.log.reader import FILE_SCHEMA, CommitReader
 from delta_py.log.segment import LogFile, list_log
 from delta_py.protocol.schema import StructType
 from delta_py.protocol.stats import parse_stats
@@ -40,7 +40,7 @@ from delta_py.protocol.table_config import TableConfig
 from delta_py.read.batch_limits import Budget, Limits
 from delta_py.read.changes import first_version_from
 from delta_py.read.event_time import EventTime
-from delta_py.read.file_lists import BY_AGE, sorted_by
+from delta_py.read.file_lists import sorted_by
 from delta_py.read.scan import FilePruner, Scan, ScanOptions, ScanReport, make_state
 from delta_py.read.scan_state import ScanFile, ScanState
 from delta_py.read.stream_changes import CHANGE_COLUMNS, ChangeReader
@@ -59,6 +59,8 @@ from delta_py.snapshot import Snapshot
 
 _log = logging.getLogger("delta_py")
 
+# Paths are compared as the log spells them, percent-encoded: so does the reference, whose streams may go on here.
+_SPELLING = "path_text"
 _COMMITS_KEPT = 4_096
 _FILES_KEPT = 200_000
 # A stream that finds nothing new for so many commits notes its place all the same, lest the log be cleaned up to there.
@@ -409,8 +411,9 @@ class StreamSource:
     def _ordered(self, snapshot: Snapshot) -> pa.Table:
         if self._event_time is not None:
             return self._event_time.files_of(snapshot, self._schema, with_stats=self._with_stats)
-        batches = (batch.files.select(self._schema.names) for batch in snapshot.file_batches(want_stats_json=self._with_stats))
-        return sorted_by(BY_AGE, batches, self._schema)
+        schema = self._schema.append(FILE_SCHEMA.field(_SPELLING))
+        batches = (batch.files.select(schema.names) for batch in snapshot.file_batches(want_stats_json=self._with_stats))
+        return sorted_by(("modification_time", _SPELLING), batches, schema).select(self._schema.names)
 
     def _state_at(self, version: int) -> Snapshot:
         if version == self._snapshot.version:

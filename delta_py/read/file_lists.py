@@ -21,7 +21,6 @@ import pyarrow as pa
 _ROWS_IN_MEMORY = 100_000
 _ROWS_AT_ONCE = 8_192
 _SAMPLES_OF_A_RUN = 64
-BY_AGE = ("modification_time", "path")
 _Key = tuple[Any, ...]
 
 

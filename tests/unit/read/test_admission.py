@@ -70,6 +70,12 @@ def test_stream_reads_the_rows_by_age_and_then_what_commits_add(builder: TableBu
     assert batches(stream, start, Limits(files=3)) == [["b", "c", "a"], ["d", "e"]]
 
 
+def test_stream_orders_paths_of_one_age_as_the_log_spells_them() -> None:
+    builder = TableBuilder(MemoryStore())
+    builder.create(add("a!b"), add("a%20b"), add("a$b"))
+    assert batches(source(builder), at(0, initial=True), EVERYTHING) == [["a!b", "a$b", "a b"]]
+
+
 def test_stream_offset_after_each_batch_says_version_and_index(builder: TableBuilder) -> None:
     stream = source(builder, 0)
     assert stream.admit(at(0, initial=True), Limits(files=2)) == at(0, 1, initial=True)

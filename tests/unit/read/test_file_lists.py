@@ -8,10 +8,11 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from delta_py.read.file_lists import BY_AGE, collected, sorted_by
+from delta_py.read.file_lists import collected, sorted_by
 from delta_py.read.stream_commits import stream_schema
 
 SCHEMA = stream_schema(with_stats=True)
+BY_AGE = ("modification_time", "path")
 
 
 def batch(keys: list[tuple[int, str]]) -> pa.RecordBatch:
