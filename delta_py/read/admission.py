@@ -99,7 +99,7 @@ class StreamStart:
 
 @dataclass(frozen=True, slots=True)
 class Lag:
-    """What a stream has still to read. versions: commits. at_least: there are more commits than were looked into."""
+    """What a stream has still to read. versions: commits. at_least: there are more commits than were looked for."""
 
     files: int
     bytes: int
@@ -307,7 +307,7 @@ class StreamSource:
         last = end.version if end.index > BEFORE_FIRST else end.version - 1
         if end.is_initial or last < version:
             return []
-        found = [commit for commit in self._commits_from(version) if commit.version <= last]
+        found = self._commits_from(version, last)
         if not found or found[-1].version < last:
             self._lost(found[-1].version + 1 if found else version, last + 1)
         return found
@@ -321,7 +321,7 @@ class StreamSource:
             rest = self._files_at(version).slice(first)
             files, size = rest.num_rows, pc.sum(rest["size"]).as_py() or 0
             version, first = version + 1, 0
-        commits = self._commits_from(version)
+        commits = self._commits_from(version, version + _LAG_COMMITS)
         for commit in commits[:_LAG_COMMITS]:
             added = self._read(commit).files.slice(first if commit.version == version else 0)
             files, size = files + added.num_rows, size + (pc.sum(added["size"]).as_py() or 0)
@@ -329,9 +329,9 @@ class StreamSource:
 
     # ------------------------------------------------------------ the log
 
-    def _commits_from(self, version: int) -> list[LogFile]:
-        """The commits from `version` on, without a gap (unless data loss is allowed)."""
-        listing = list_log(self._store, max(0, version - 1))
+    def _commits_from(self, version: int, last: int | None = None) -> list[LogFile]:
+        """The commits from `version` to `last` (None: the newest), without a gap (unless data loss is allowed)."""
+        listing = list_log(self._store, max(0, version - 1), last)
         self._check_same_log(listing.commits, version)
         found = [listing.commits[number] for number in sorted(listing.commits) if number >= version]
         expected = version
