@@ -6,7 +6,7 @@ import logging
 import random
 import time
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from delta_py.errors import DeltaConcurrentModificationException, InvalidOptionError
 
@@ -17,7 +17,7 @@ _FIRST_WAIT_SECONDS = 0.1
 _LONGEST_WAIT_SECONDS = 10.0
 
 
-def run_with_retries(operation: Callable[[], T], retries: int, *, sleep: Callable[[float], None] = time.sleep) -> T:
+def run_with_retries(operation: Callable[[], T], retries: Any, *, sleep: Callable[[float], None] = time.sleep) -> T:
     """What the operation returns; on a DeltaConcurrentModificationException it runs again, up to `retries` more times.
 
     operation: begins with the newest version of the table each time, and leaves nothing behind when it fails. Other errors
