@@ -1,0 +1,207 @@
+"""A table is streamed into others by a process that is killed at any moment and started again: each row comes once.
+
+The source is appended to and rewritten (dataChange=false, as OPTIMIZE does) meanwhile. One driver runs two queries, one of
+the rows and one of the change feed, by an engine of a few lines that notes offsets and commits as Spark does: it starts in a
+tenth of Spark's time. Eight times PYDELTA_FAULTS_N kills, 40 by default; PYDELTA_FAULTS_SEED chooses their moments.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from delta_py import DeltaTable, write_delta
+
+ROOT = Path(__file__).resolve().parents[2]
+KILLS = int(os.environ.get("PYDELTA_FAULTS_N") or 5)
+SEED = int(os.environ.get("PYDELTA_FAULTS_SEED") or random.randrange(10**6))
+READY, DONE = "both queries are running", "nothing is left"
+
+# What Spark does with a source and a sink, batch by batch: note the end of the batch, run it, note that it is done; after a
+# restart run the last batch again if it is not noted as done.
+ENGINE = """
+import json, os, pickle, sys
+from pyspark import TaskContext
+from spark_plugin.convert import to_spark_schema
+from spark_plugin.source import DeltaSource
+from spark_plugin.streaming_sink import DeltaStreamWriter
+from spark_plugin.streaming_source import pin_stream
+
+source, rows, changes, last = *sys.argv[1:4], sys.argv[4] == "last"
+
+class Query:
+    def __init__(self, target, **options):
+        self.target, self.notes = target, target + "-checkpoint"
+        os.makedirs(self.notes, exist_ok=True)
+        options = {"path": source, "maxFilesPerTrigger": "2", **options}
+        self.schema = to_spark_schema(pin_stream(options).schema)
+        self.reader = DeltaSource(options).streamReader(self.schema)
+        if last:
+            self.reader.prepareForTriggerAvailableNow()
+        self.number = max((int(name[7:]) for name in os.listdir(self.notes) if name.startswith("offset-")), default=None)
+
+    def note(self, name, value=""):
+        with open(f"{self.notes}/.{name}", "w") as file:
+            file.write(json.dumps(value))
+        os.rename(f"{self.notes}/.{name}", f"{self.notes}/{name}")
+
+    def noted(self, name):
+        with open(f"{self.notes}/{name}") as file:
+            return json.load(file)
+
+    def step(self):
+        \"\"\"Run a batch; False when there is nothing to read.\"\"\"
+        if self.number is None:
+            if not os.path.exists(self.notes + "/first"):
+                self.note("first", self.reader.initialOffset())
+            self.number = -1
+        if self.number >= 0 and not os.path.exists(f"{self.notes}/commit-{self.number}"):
+            self.run()
+            return True
+        start = self.noted("first" if self.number < 0 else f"offset-{self.number}")
+        end = self.reader.latestOffset(start, self.reader.getDefaultReadLimit())
+        if end == start:
+            return False
+        self.number += 1
+        self.note(f"offset-{self.number}", end)
+        self.run()
+        return True
+
+    def run(self):
+        start = self.noted("first" if self.number == 0 else f"offset-{self.number - 1}")
+        parts = self.reader.partitions(start, self.noted(f"offset-{self.number}"))
+        reader = pickle.loads(pickle.dumps(self.reader))
+        writer = DeltaSource({"path": self.target, "checkpointLocation": self.notes}).streamWriter(self.schema, False)
+        messages = []
+        for number, part in enumerate(parts or [None]):
+            context = TaskContext._getOrCreate()
+            context._partitionId, context._localProperties = number, {"sql.streaming.queryId": os.path.basename(self.target)}
+            messages.append(writer.write(iter([] if part is None else reader.read(part))))
+        DeltaStreamWriter(writer._options, None).commit(pickle.loads(pickle.dumps(messages)), self.number)
+        self.note(f"commit-{self.number}")
+
+queries = [Query(rows), Query(changes, readChangeFeed="true")]
+print(READY, flush=True)
+while any([query.step() for query in queries]) or not last:
+    pass
+print(DONE, flush=True)
+"""
+
+
+class Writer(threading.Thread):
+    """Appends rows to the source, and now and then writes a partition anew without changing a row."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(daemon=True)
+        self.path, self.count, self.failure = path, 0, None
+        self._ended = threading.Event()
+        self._append()
+
+    def _append(self) -> None:
+        ids = list(range(self.count, self.count + 10))
+        batch = pa.table({"id": pa.array(ids, pa.int64()), "part": [id % 3 for id in ids]})
+        feed = {"delta.enableChangeDataFeed": "true"} if self.count == 0 else None
+        write_delta(self.path, batch, mode="append", partition_by=["part"], configuration=feed)
+        self.count += 10
+
+    def _optimize(self, part: int) -> None:
+        rows = DeltaTable(self.path).to_arrow(filter=f"part = {part}")
+        write_delta(self.path, rows, mode="overwrite", replace_where=f"part = {part}", data_change=False)
+
+    def run(self) -> None:
+        try:
+            turn = 0
+            while not self._ended.wait(0.4):
+                turn += 1
+                self._append()
+                if turn % 4 == 0:
+                    self._optimize(turn // 4 % 3)
+        except BaseException as error:  # the test raises it
+            self.failure = error
+
+    def finish(self) -> int:
+        """The number of rows: ids 0 up to it."""
+        self._ended.set()
+        self.join()
+        if self.failure is not None:
+            raise self.failure
+        return self.count
+
+
+class Driver:
+    """A process with the two queries."""
+
+    def __init__(self, script: str, *arguments: str) -> None:
+        script = f"READY, DONE = {READY!r}, {DONE!r}\n{script}"
+        environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": sys.executable}
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", script, *arguments],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            env=environment,
+            start_new_session=True,
+        )
+
+    def wait_for(self, line: str) -> None:
+        assert self.process.stdout is not None
+        seen = []
+        for text in self.process.stdout:
+            seen.append(text)
+            if text.strip() == line:
+                return
+        raise AssertionError(f"the driver ended with {self.process.wait()}: {''.join(seen)[-3000:]}")
+
+    def kill(self) -> None:
+        with contextlib.suppress(ProcessLookupError):  # it ended by itself, which the test has seen
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+
+
+@pytest.mark.timeout(120 + 60 * KILLS)
+def test_stream_killed_at_any_moment_gives_each_row_once(tmp_path: Path) -> None:
+    run_with_kills(tmp_path, ENGINE, 8 * KILLS, lambda driver, chosen: time.sleep(chosen.uniform(0, 0.6)))
+
+
+def run_with_kills(root: Path, script: str, kills: int, disturb: Callable[[Driver, random.Random], None]) -> None:
+    print(f"PYDELTA_FAULTS_SEED={SEED} PYDELTA_FAULTS_N={KILLS}")
+    chosen = random.Random(SEED)
+    source, rows, changes = (str(root / name) for name in ("source", "rows", "changes"))
+    writer = Writer(source)
+    writer.start()
+    for _ in range(kills):
+        driver = Driver(script, source, rows, changes, "kill")
+        try:
+            driver.wait_for(READY)
+            disturb(driver, chosen)
+            if driver.process.poll() is not None:
+                driver.wait_for(READY)  # fails with what it wrote
+        finally:
+            driver.kill()
+    count = writer.finish()
+    Driver(script, source, rows, changes, "last").wait_for(DONE)
+    found = Counter(DeltaTable(rows).to_arrow(["id"])["id"].to_pylist())
+    assert found == Counter(range(count)), _differences(found, count)
+    feed = DeltaTable(changes).to_arrow(["id", "_change_type"]).to_pylist()
+    assert {row["_change_type"] for row in feed} == {"insert"}
+    found = Counter(row["id"] for row in feed)
+    assert found == Counter(range(count)), _differences(found, count)
+    print(f"{count} rows, {DeltaTable(rows).version + 1} and {DeltaTable(changes).version + 1} commits, {kills} kills")
+
+
+def _differences(found: Counter[int], count: int) -> str:
+    return (
+        f"lost: {sorted(set(range(count)) - set(found))[:20]}, doubled: {[id for id, times in found.items() if times > 1][:20]}"
+    )
