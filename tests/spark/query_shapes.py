@@ -49,9 +49,9 @@ class Table:
 Shape = Callable[[Table], list[Any]]
 
 
-def make_rows(spark: SparkSession) -> DataFrame:
+def make_rows(spark: SparkSession, count: int = ROW_COUNT) -> DataFrame:
     """The rows of all shapes: every type, nulls in most columns, NaN, negative zero, nested values, a partition key."""
-    return spark.range(0, ROW_COUNT, 1, 4).selectExpr(
+    return spark.range(0, count, 1, 4).selectExpr(
         "id",
         "cast(id % 1000 as int) a",
         "case when id % 7 = 0 then null when id % 1001 = 0 then double('NaN') when id % 50 = 0 then -0.0D else id * 0.5D end b",
