@@ -38,8 +38,9 @@ from spark_plugin.exceptions import as_spark_raises
 from spark_plugin.options import FILES, SESSION
 from spark_plugin.pruning import wanted_rows
 from spark_plugin.pruning.handover import Wanted
-from spark_plugin.settings import active, conf, is_connect, read_settings
+from spark_plugin.settings import active, conf, is_connect, read_settings, reset_transaction, write_settings
 from spark_plugin.source import FORMAT
+from spark_plugin.write_options import write_options
 
 _RESULT = "result"
 _ABANDON_ROUNDS, _ABANDON_WAIT_SECONDS = 8, 0.5
@@ -115,7 +116,8 @@ def open_target(
         time_zone = conf(spark, "spark.sql.session.timeZone") or "UTC"
         snapshot = Snapshot.load(open_store(path))
         dml = Dml.on(snapshot, operation, time_zone=time_zone, **({} if evolve is None else evolve(snapshot)))
-        yield Target(spark, dml, path, folder, alias)
+        session = write_options({"path": path, SESSION: write_settings(spark)}, overwrite=False)
+        yield Target(spark, dml.follow(session.request), path, folder, alias)
 
 
 def run_changes(
@@ -124,9 +126,11 @@ def run_changes(
     """Make the rows, take the old ones out of their files, and commit.
 
     changed: None when no row has to be read. named: as of Dml.commit. When anything fails, what was written is deleted and
-    nothing is committed.
+    nothing is committed. Nothing is done when the table has recorded the session's transaction (txnAppId, txnVersion) already.
     """
     dml, started = target.dml, time.monotonic()
+    if dml.transaction.is_recorded:
+        return DmlResult(dml.snapshot.version, {})
     changes: list[TaskChanges] = []
     try:
         if changed is not None:
@@ -141,6 +145,7 @@ def run_changes(
         version, done = dml.commit(parameters, changes, taken, times, named=named)
     finally:
         dml.close(changes)
+    reset_transaction(target.spark)
     return DmlResult(version, done)
 
 

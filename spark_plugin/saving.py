@@ -16,13 +16,12 @@ from delta_py.protocol.identity import identity_columns
 from delta_py.snapshot import Snapshot
 from delta_py.storage.store import open_store
 from spark_plugin.arrow_batches import unweighed
-from spark_plugin.options import CLUSTER_BY, MODE, PARTITION_BY, SESSION, TASKS, VIEW, WRITE_CONFS
-from spark_plugin.settings import active, conf, is_connect, write_settings
+from spark_plugin.options import CLUSTER_BY, MODE, PARTITION_BY, SESSION, TASKS, VIEW
+from spark_plugin.settings import active, conf, is_connect, reset_transaction, write_settings
 from spark_plugin.source import FORMAT
 
 _OPTIMIZE_CONF = "spark.databricks.delta.optimizeWrite.enabled"
 _OPTIMIZE_PROPERTY = "delta.autoOptimize.optimizeWrite"
-_AUTO_RESET_CONF = "spark.databricks.delta.write.txnVersion.autoReset.enabled"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +64,8 @@ class Save:
             writer = writer.option(TASKS, str(tasks))
         with active(self.spark), unweighed(self.spark, frame.schema):
             type(writer).save.__wrapped__(writer, path)
-        self._reset_transaction()
+        if "txnversion" not in self.options and "txnappid" not in self.options:
+            reset_transaction(self.spark)
 
     def _writer(self, frame: Any) -> Any:
         writer = self._fresh(frame).format(FORMAT).mode("overwrite" if self.mode == "overwrite" else "append")
@@ -83,13 +83,6 @@ class Save:
         from pyspark.sql.connect.readwriter import DataFrameWriter
 
         return DataFrameWriter(frame._plan, self.spark, self.callback)
-
-    def _reset_transaction(self) -> None:
-        """A version that the session's settings gave was for one write, if they say so."""
-        name = WRITE_CONFS["txnVersion"]
-        used = "txnversion" not in self.options and "txnappid" not in self.options and conf(self.spark, name) is not None
-        if used and (conf(self.spark, _AUTO_RESET_CONF) or "false").lower() == "true":
-            self.spark.conf.unset(name)
 
 
 # ---------------------------------------------------------------- optimizeWrite

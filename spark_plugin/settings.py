@@ -12,6 +12,8 @@ from pyspark.errors import PySparkException
 from delta_py.protocol.sizes import parse_size
 from spark_plugin.options import CONFS, PARTITIONS_PER_CORE, WRITE_CONFS
 
+_AUTO_RESET_CONF = "spark.databricks.delta.write.txnVersion.autoReset.enabled"
+
 
 def read_settings(spark: Any) -> str:
     """The option SESSION of a read. What a server does not tell is left out."""
@@ -30,6 +32,13 @@ def write_settings(spark: Any) -> str:
     confs = {name: conf(spark, name) for name in WRITE_CONFS.values()}
     said = {name: value for name, value in confs.items() if value is not None}
     return _as_option({"timeZone": conf(spark, "spark.sql.session.timeZone"), CONFS: said or None})
+
+
+def reset_transaction(spark: Any) -> None:
+    """After a write that took its transaction from the session: its version was for one write, if the settings say so."""
+    name = WRITE_CONFS["txnVersion"]
+    if conf(spark, name) is not None and (conf(spark, _AUTO_RESET_CONF) or "false").lower() == "true":
+        spark.conf.unset(name)
 
 
 def _as_option(told: dict[str, Any]) -> str:

@@ -25,6 +25,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from delta_py.commands.request import WriteRequest
 from delta_py.commit.prepared import IsolationLevel
 from delta_py.commit.transaction import Transaction
 from delta_py.errors import RowCountMismatchError, UnsupportedOperationError
@@ -75,11 +76,14 @@ class Candidates:
 
 
 class Dml:
-    """One DELETE, UPDATE or MERGE on the newest version of a table."""
+    """One DELETE, UPDATE or MERGE on the newest version of a table. only_inserts: no row goes, whatever happens: the change feed
+    reads the added files."""
 
     def __init__(self, snapshot: Snapshot, operation: str, state: WriteState, transaction: Transaction) -> None:
         self.snapshot, self.operation, self.state, self.transaction = snapshot, operation, state, transaction
         self.repeats = Repeats.FORBIDDEN
+        self.only_inserts = False
+        self._user_metadata: str | None = None
         self._store = snapshot.store
         self._candidates = Candidates.numbered(NUMBERED_FILE_SCHEMA.empty_table().drop_columns(["number"]))
         self._whole: tuple[ScanFile, ...] = ()
@@ -127,6 +131,15 @@ class Dml:
         if protocol is not None:
             transaction.set_protocol(protocol)
         return cls(snapshot, operation, replace(state, time_zone=time_zone, keeps_identities=True), transaction)
+
+    def follow(self, request: WriteRequest) -> Self:
+        """Take from what holds for all writes of a session: the user's text for the history, the transaction that the commit is
+        part of (see Transaction.set_transaction), and how many rows a file may have."""
+        self.state = replace(self.state, max_records_per_file=request.max_records_per_file)
+        self._user_metadata = request.user_metadata
+        if request.txn_app_id is not None and request.txn_version is not None:
+            self.transaction.set_transaction(request.txn_app_id, request.txn_version)
+        return self
 
     @property
     def config(self) -> TableConfig:
@@ -188,7 +201,7 @@ class Dml:
     @property
     def writes_change_data(self) -> bool:
         """Whether the table's change feed needs files of this operation: a deletion by vectors alone tells its rows itself."""
-        if not self.config.enabled("changeDataFeed"):
+        if not self.config.enabled("changeDataFeed") or self.only_inserts:
             return False
         return self.operation != "DELETE" or not self.config.enabled("deletionVectors")
 
@@ -260,7 +273,6 @@ class Dml:
         metrics: Mapping[str, int] | None = None,
         *,
         named: MetricNames | None = None,
-        user_metadata: str | None = None,
     ) -> tuple[int, dict[str, int]]:
         """Commit, unless nothing changes. Returns the version (that was read, when nothing changes) and the metrics.
 
@@ -283,7 +295,7 @@ class Dml:
             delete_files(self._store, everything.new_paths)
             return self.snapshot.version, done
         self.transaction.add(everything)
-        version = self.transaction.commit(self.operation, parameters, metrics=done, user_metadata=user_metadata)
+        version = self.transaction.commit(self.operation, parameters, metrics=done, user_metadata=self._user_metadata)
         return version, done
 
     def _changes_table(self) -> bool:

@@ -16,6 +16,7 @@ import pytest
 
 from delta_py import DeltaTable, write_delta
 from delta_py.commands.dml import Candidates, Dml
+from delta_py.commands.request import WriteRequest
 from delta_py.errors import RowCountMismatchError, UnsupportedOperationError
 from delta_py.expressions.parse import parse_predicate
 from delta_py.expressions.tree import Expression
@@ -383,3 +384,22 @@ def test_identities_of_fields_do_not_reach_the_row_id_columns(tmp_path: Path) ->
     schema = pq.read_schema(tmp_path / added.path)
     tracked = [f for f in schema if f.name.startswith("_row-")]
     assert len(tracked) == 2 and all(b"PARQUET:field_id" not in (f.metadata or {}) for f in tracked)
+
+
+def test_whole_files_of_no_candidates_are_none(tmp_path: Path) -> None:
+    dml = begin(make(tmp_path, {}), "DELETE")
+    wanted = predicate(dml, "id < 0")
+    assert len(dml.candidates(wanted)) == 0 and len(dml.take_whole_files(wanted)) == 0
+    assert dml.commit({}, [], TakenOut())[0] == 1
+
+
+def test_transaction_and_text_of_the_session_are_part_of_the_commit(tmp_path: Path) -> None:
+    store = make(tmp_path, VECTORS)
+    request = WriteRequest(txn_app_id="job", txn_version=4, user_metadata="why", max_records_per_file=2)
+    dml = begin(store, "UPDATE").follow(request)
+    assert not dml.transaction.is_recorded
+    rows = target_rows(dml, dml.candidates(None)).slice(0, 5)
+    _, metrics = run(dml, [[changed(rows, UPDATED)]])
+    assert metrics["numAddedFiles"] == 3
+    assert DeltaTable(str(tmp_path)).history(limit=1).to_pylist()[0]["userMetadata"] == "why"
+    assert begin(store, "UPDATE").follow(request).transaction.is_recorded
