@@ -158,7 +158,10 @@ class StreamSource:
     # ------------------------------------------------------------ where it begins
 
     def initial_offset(self, start: StreamStart) -> StreamOffset:
-        """Raises VersionNotFoundError, TimestampOutOfRangeError for a start that is not there."""
+        """Where a new stream begins now. Raises VersionNotFoundError, TimestampOutOfRangeError for a start that is not there."""
+        return replace(self._beginning(start), begins=True)
+
+    def _beginning(self, start: StreamStart) -> StreamOffset:
         table_id, version = self._config.metadata.id, start.version
         if start.latest:
             return StreamOffset(table_id, self.newest_version() + 1)
@@ -189,6 +192,10 @@ class StreamSource:
         last_version: commits after it do not count. At least one file is admitted, whatever its size. A commit that stops the
         stream ends the batch before it, and raises when the next one is asked for.
         """
+        end = self._admitted(start, limits, last_version)
+        return replace(end, began=(start.version, start.is_initial)) if start.begins and end != start else end
+
+    def _admitted(self, start: StreamOffset, limits: Limits, last_version: int | None) -> StreamOffset:
         self._check(start)
         budget, end = Budget(limits), start
         for version, commit, first in self._versions_after(start, last_version):
@@ -260,6 +267,7 @@ class StreamSource:
 
     def plan(self, start: StreamOffset, end: StreamOffset) -> Scan:
         """The files of the batch from `start` (not included) to `end` (included)."""
+        start = start.true_start(end)
         self._check(start)
         self._check(end)
         version, first = start.version, start.index + 1

@@ -9,7 +9,7 @@ ours goes on there. sourceVersion is the version of this form: a newer one is re
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from delta_py.errors import InvalidOptionError, UnsupportedOperationError
@@ -30,6 +30,8 @@ class StreamOffset:
     is_initial: the files are those of the table at `version`, in the order of (modification time, path); later versions
     follow. Otherwise they are those that the commit of `version` added, in its order, leaving out those that only arrange
     rows anew. index: BEFORE_FIRST when none of them is read; a version that is read to its end is left for the next one.
+    begins: it is the place where a new stream begins. Spark does not keep such a place: when the first batch is run again it
+    asks anew, and the table has gone on. So the end of that batch says in began, as (version, is_initial), where it began.
     order: the column by whose times the files of an initial snapshot are ordered instead, or None; then all rows before the
     least time of the files behind `index` are read.
     """
@@ -39,6 +41,18 @@ class StreamOffset:
     index: int = BEFORE_FIRST
     is_initial: bool = False
     order: str | None = None
+    begins: bool = field(default=False, compare=False)
+    began: tuple[int, bool] | None = field(default=None, compare=False)
+
+    def true_start(self, end: StreamOffset) -> StreamOffset:
+        """The start of the batch that ends at `end`, of which self is what Spark says."""
+        if not self.begins:
+            return self
+        if end.began is not None:
+            return replace(self, version=end.began[0], is_initial=end.began[1])
+        if self.is_initial:  # of another writer: what was there before the version in which the batch ends
+            return replace(self, version=end.version if end.is_initial else end.version - 1)
+        return self
 
     def to_json(self) -> dict[str, Any]:
         form, order = (_FORM, {}) if self.order is None else (_FORM_BY_TIME, {"eventTimeColumn": self.order})
@@ -49,6 +63,8 @@ class StreamOffset:
             "index": self.index,
             "isStartingVersion": self.is_initial,
             **order,
+            **({"begins": True} if self.begins else {}),
+            **({} if self.began is None else {"beganAtVersion": self.began[0], "beganWithSnapshot": self.began[1]}),
         }
 
     @classmethod
@@ -73,7 +89,9 @@ class StreamOffset:
                 error_class="DELTA_INVALID_SOURCE_OFFSET_FORMAT",
                 sql_state="XXKDS",
             )
-        offset = cls(*found, order=order)  # type: ignore[arg-type]
+        began = (value.get("beganAtVersion"), value.get("beganWithSnapshot"))
+        told = began if type(began[0]) is int and type(began[1]) is bool else None
+        offset = cls(*found, order=order, begins=value.get("begins") is True, began=told)  # type: ignore[arg-type]
         return _in_our_form(offset) if form == _FORM_WITH_SCHEMA_LOG else offset
 
 

@@ -50,7 +50,7 @@ class Query:
         self.reader = DeltaSource(options).streamReader(self.schema)
         if last:
             self.reader.prepareForTriggerAvailableNow()
-        self.number = max((int(name[7:]) for name in os.listdir(self.notes) if name.startswith("offset-")), default=None)
+        self.number = max((int(name[7:]) for name in os.listdir(self.notes) if name.startswith("offset-")), default=-1)
 
     def note(self, name, value=""):
         with open(f"{self.notes}/.{name}", "w") as file:
@@ -63,14 +63,10 @@ class Query:
 
     def step(self):
         \"\"\"Run a batch; False when there is nothing to read.\"\"\"
-        if self.number is None:
-            if not os.path.exists(self.notes + "/first"):
-                self.note("first", self.reader.initialOffset())
-            self.number = -1
         if self.number >= 0 and not os.path.exists(f"{self.notes}/commit-{self.number}"):
             self.run()
             return True
-        start = self.noted("first" if self.number < 0 else f"offset-{self.number}")
+        start = self.start_of(self.number + 1)
         end = self.reader.latestOffset(start, self.reader.getDefaultReadLimit())
         if end == start:
             return False
@@ -79,9 +75,11 @@ class Query:
         self.run()
         return True
 
+    def start_of(self, number):
+        return self.noted(f"offset-{number - 1}") if number else self.reader.initialOffset()  # which Spark does not note
+
     def run(self):
-        start = self.noted("first" if self.number == 0 else f"offset-{self.number - 1}")
-        parts = self.reader.partitions(start, self.noted(f"offset-{self.number}"))
+        parts = self.reader.partitions(self.start_of(self.number), self.noted(f"offset-{self.number}"))
         reader = pickle.loads(pickle.dumps(self.reader))
         writer = DeltaSource({"path": self.target, "checkpointLocation": self.notes}).streamWriter(self.schema, False)
         messages = []

@@ -129,6 +129,26 @@ def test_stream_batch_run_again_after_a_restart_has_the_same_files(builder: Tabl
     assert source(builder).plan(at(0, 0, initial=True), end).paths() == files == ["c", "a", "d"]
 
 
+@pytest.mark.parametrize("start", [StreamStart(), StreamStart(latest=True)], ids=["snapshot", "latest"])
+@pytest.mark.parametrize("limits", [Limits(files=1), Limits(files=4), EVERYTHING])
+def test_stream_first_batch_run_again_begins_where_it_began(builder: TableBuilder, start: StreamStart, limits: Limits) -> None:
+    """Spark notes the end of the first batch and not its start, for which it asks again."""
+    begin = source(builder).initial_offset(start)
+    builder.commit(add("f"), add("g"), add("h"))
+    first = source(builder)
+    end = first.admit(StreamOffset.from_json(begin.to_json()), limits)
+    files = first.plan(begin, end).paths()
+    builder.commit(remove("b", dataChange=False), add("b2", dataChange=False, modificationTime=0))
+    builder.commit(add("i"))
+    again = source(builder)
+    asked = StreamOffset.from_json(again.initial_offset(start).to_json())
+    assert asked != begin
+    assert again.plan(asked, StreamOffset.from_json(end.to_json())).paths() == files
+    rest = batches(again, StreamOffset.from_json(end.to_json()), limits)
+    whole = ["b", "a", "c", "d", "e"] if start == StreamStart() else []
+    assert sorted([*files, *(path for batch in rest for path in batch)]) == sorted([*whole, "f", "g", "h", "i"])
+
+
 def test_stream_plan_between_equal_offsets_is_empty(builder: TableBuilder) -> None:
     for offset in (at(0, initial=True), at(0, 1, initial=True), at(1), at(1, 0), at(2)):
         assert source(builder, 0).plan(offset, offset).paths() == []
