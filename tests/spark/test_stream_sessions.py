@@ -1,0 +1,96 @@
+"""Streams in other sessions than a registered classic one: over Spark Connect, and where nobody called register."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+
+from delta_py import DeltaTable
+from tests.support.small_table import make_table
+from tests.support.spark_script import run_script
+
+HEAD = """
+import json, sys
+from pyspark.sql import SparkSession, functions as F
+
+path, new, home = sys.argv[1:]
+found = {}
+
+def run(frame, target, start=None, mode="append", **options):
+    writer = frame.writeStream.format("pydelta").trigger(availableNow=True).outputMode(mode).options(**options)
+    query = (start or (lambda w: w.start(target)))(writer.option("checkpointLocation", target + "-checkpoint"))
+    query.awaitTermination()
+    return query
+
+def message(action):
+    try:
+        action()
+    except Exception as error:
+        return str(error)
+"""
+
+CONNECT = """
+from spark_plugin import register
+spark = (
+    SparkSession.builder.remote("local[2]").config("spark.sql.shuffle.partitions", "1").config("spark.ui.enabled", "false")
+    .config("spark.sql.warehouse.dir", home).getOrCreate()
+)
+register(spark)
+frame = spark.readStream.format("pydelta").option("maxFilesPerTrigger", 1).load(path)
+query = run(frame, new, lambda w: w.partitionBy("name").start(new))
+found["id"] = str(query.id)
+run(frame.groupBy("name").count(), new + "-complete", mode="complete")
+run(frame, "by name", lambda w: w.toTable("named", checkpointLocation=new + "-named-checkpoint"))
+found["named"] = spark.table("named").count()
+found["again"] = spark.readStream.table("named").isStreaming
+found["update"] = message(lambda: run(frame, new + "-update", mode="update"))
+found["option"] = message(lambda: run(frame, new, mergeShema=True))
+"""
+
+UNREGISTERED = """
+spark = (
+    SparkSession.builder.master("local[2]").config("spark.sql.shuffle.partitions", "1").config("spark.ui.enabled", "false")
+    .config("spark.driver.host", "127.0.0.1").getOrCreate()
+)
+spark.sparkContext.setLogLevel("OFF")
+query = run(spark.readStream.format("pydelta").option("startingVersion", 1).load(path), new)
+found["id"] = str(query.id)
+run(spark.readStream.format("pydelta").load(path).groupBy("name").count(), new + "-complete", mode="complete")
+"""
+TAIL = """
+spark.stop()
+print(json.dumps(found))
+"""
+
+
+def table(root: Path) -> str:
+    commits = [pa.table({"id": pa.array([n, n + 1], pa.int64()), "name": [f"n{n}", "x"]}) for n in (0, 2)]
+    return make_table(root / "t", commits)
+
+
+def rows(path: str) -> list[tuple[object, ...]]:
+    return sorted(tuple(row.values()) for row in DeltaTable(path).to_arrow().to_pylist())
+
+
+def transactions(path: str) -> set[str]:
+    return {str(row["operationParameters"]) for row in DeltaTable(path).history().to_pylist()}
+
+
+def test_connect_session_streams_as_a_classic_one(tmp_path: Path) -> None:
+    new = str(tmp_path / "new")
+    found = run_script(HEAD + CONNECT + TAIL, table(tmp_path), new, str(tmp_path / "warehouse"))
+    assert rows(new) == [(0, "n0"), (1, "x"), (2, "n2"), (3, "x")]
+    assert DeltaTable(new).metadata.partition_columns == ("name",)
+    assert all(found["id"] in parameters for parameters in transactions(new))
+    assert rows(new + "-complete") == [("n0", 1), ("n2", 1), ("x", 2)]
+    assert (found["named"], found["again"]) == (4, True)
+    assert "DELTA_UNSUPPORTED_OUTPUT_MODE" in found["update"] and "mergeSchema" in found["option"]
+
+
+def test_session_without_register_streams_with_a_checkpoint_location(tmp_path: Path) -> None:
+    new = str(tmp_path / "new")
+    found = run_script(HEAD + UNREGISTERED + TAIL, table(tmp_path), new, str(tmp_path / "warehouse"))
+    assert rows(new) == [(2, "n2"), (3, "x")]
+    assert all(found["id"] in parameters for parameters in transactions(new))
+    assert rows(new + "-complete") == [("n0", 1), ("n2", 1), ("x", 2)]
