@@ -68,8 +68,8 @@ def path_of(expression: Any, name: str) -> Path:
         raise UnsupportedOperationError(
             f"{name} cannot be assigned: nested updates are only supported for fields of structs, not for elements of arrays and "
             "maps. Assign the whole column.",
-            error_class="DELTA_UNSUPPORTED_NESTED_FIELD_IN_OPERATION",
-            sql_state="0AKDC",
+            error_class="DELTA_UNSUPPORTED_NESTED_FIELD_IN_UPDATE",
+            sql_state="0A000",
             column=name,
         )
     return (str(expression.name()), *reversed(names))

@@ -79,7 +79,7 @@ class DeltaMergeBuilder:
         )
         with as_spark_raises():
             metrics = run_with_retries(run, retries).metrics
-        updated, deleted, inserted = (metrics[f"numTargetRows{name}"] for name in ("Updated", "Deleted", "Inserted"))
+        updated, deleted, inserted = (metrics.get(f"numTargetRows{name}", 0) for name in ("Updated", "Deleted", "Inserted"))
         return self.spark.createDataFrame([(updated + deleted + inserted, updated, deleted, inserted)], _RESULT)
 
     def _with(

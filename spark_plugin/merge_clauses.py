@@ -15,7 +15,7 @@ from typing import Literal, TypeAlias
 from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructField, StructType
+from pyspark.sql.types import BooleanType, StructField, StructType
 
 from delta_py.errors import SchemaMismatchError, UnsupportedOperationError
 from spark_plugin.assignments import path_of, quoted
@@ -116,6 +116,8 @@ class ResolvedMerge:
         """
         both = target.crossJoin(source)
         (on,) = resolve(both, [condition], "search condition")
+        if not isinstance(on.data_type, BooleanType):
+            target.join(source, on.column)  # Spark has an error of its own for joins
         check_condition(both, on, "search condition of MERGE operation")
         reader = _ClauseReader(target, tuple(columns), source, both, evolves)
         return cls(target, source, on, tuple(reader.read(clause) for clause in clauses))

@@ -149,10 +149,11 @@ def unresolved(name: str, where: str, known: Sequence[str]) -> SchemaMismatchErr
 
 
 def _aggregates(where: str) -> UnsupportedOperationError:
+    condition = where.endswith("condition")
     return UnsupportedOperationError(
         f"Aggregate functions are not supported in the {where}. Aggregate the source before the MERGE.",
-        error_class="DELTA_AGGREGATION_NOT_SUPPORTED",
-        sql_state="42903",
+        error_class="DELTA_AGGREGATION_NOT_SUPPORTED" if condition else "UNSUPPORTED_EXPR_FOR_OPERATOR",
+        sql_state="42903" if condition else "42K0E",
     )
 
 
