@@ -59,7 +59,7 @@ from delta_py.snapshot import Snapshot
 
 _log = logging.getLogger("delta_py")
 
-# Paths are compared as the log spells them, percent-encoded: so does the reference, whose streams may go on here.
+# Paths are compared as the log spells them, percent-encoded, as the reference's streams do.
 _SPELLING = "path_text"
 _COMMITS_KEPT = 4_096
 _FILES_KEPT = 200_000

@@ -2,8 +2,8 @@
 
     {"sourceVersion": 1, "reservoirId": table id, "reservoirVersion": version, "index": index, "isStartingVersion": bool}
 
-It is the form in which the reference's streams keep their offsets, so that a checkpoint of theirs goes on here and one of
-ours goes on there. sourceVersion is the version of this form: a newer one is refused, as what it means is unknown.
+It is the form in which the reference's streams keep their offsets, with fields of our own beside theirs. sourceVersion is the
+version of this form: a newer one is refused, as what it means is unknown.
 """
 
 from __future__ import annotations
