@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import pickle
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,7 +16,17 @@ from pyspark.sql.types import IntegerType, LongType, StringType, StructField, St
 
 from delta_py.expressions.tree import FALSE, TRUE, Column, Comparison, In, IsNull, Literal, Not, Or, StringMatch
 from delta_py.protocol.schema import INTEGER, STRING
-from spark_plugin.pruning import is_pruned, limited, pushed_limit, pushed_predicate, strip_marker
+from delta_py.read.from_log import Question
+from spark_plugin.pruning import (
+    answer_text,
+    is_only_question,
+    is_pruned,
+    limited,
+    log_question,
+    pushed_limit,
+    pushed_predicate,
+    strip_marker,
+)
 from spark_plugin.pruning.handover import MARKER_KEY
 
 PLAIN = StructType([StructField("a", IntegerType(), False, {"comment": "kept"}), StructField("s", StringType())])
@@ -141,3 +154,32 @@ def test_limited_without_a_limit_is_the_reader_itself() -> None:
     numbers = Numbers([1])
     assert limited(numbers, marked([])) is numbers
     assert limited(numbers, StructType([StructField("n", LongType())])) is numbers
+
+
+# ---------------------------------------------------------------- questions for the log, and what goes back
+
+
+def asking(only: bool) -> StructType:
+    asked = {"by": ["a"], "valued": ["s", "b"], "minima": [], "maxima": ["s"], "only": only}
+    marker = json.dumps({"predicates": [], "limit": None, "question": asked})
+    return StructType([StructField("a", IntegerType(), True, {MARKER_KEY: marker})])
+
+
+@pytest.mark.parametrize("only", [True, False])
+def test_question_comes_out_as_it_was_asked(only: bool) -> None:
+    assert log_question(asking(only)) == Question(("a",), ("s", "b"), (), ("s",))
+    assert is_only_question(asking(only)) is only
+
+
+@pytest.mark.parametrize("schema", [PLAIN, StructType([]), marked([])])
+def test_schema_without_a_question_asks_none(schema: StructType) -> None:
+    assert log_question(schema) is None
+    assert not is_only_question(schema)
+
+
+def test_answer_is_an_arrow_stream_between_signs_that_pickle_leaves_alone() -> None:
+    answer = pa.table({"p": ["ä;", None], "rows": [1, 2]})
+    pickled = pickle.dumps({"note": answer_text(answer)})
+    found = re.search(rb"pydelta-answer:([A-Za-z0-9+/=]*);", pickled)
+    assert found is not None
+    assert pa.ipc.open_stream(base64.b64decode(found[1])).read_all() == answer
