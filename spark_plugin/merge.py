@@ -15,7 +15,7 @@ from functools import partial, reduce
 from operator import or_
 from typing import Any
 
-from py4j.protocol import Py4JError
+from py4j.protocol import Py4JJavaError
 from pyspark import StorageLevel
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -23,21 +23,24 @@ from pyspark.sql import functions as F
 
 from delta_py.commands.evolve import changed_metadata
 from delta_py.commands.request import WriteRequest
-from delta_py.errors import DeltaError, UnsupportedOperationError
+from delta_py.errors import DeltaError, SchemaMismatchError, UnsupportedOperationError
 from delta_py.read.scan import ROW_ADDRESS
 from delta_py.snapshot import Snapshot
 from delta_py.write.rewrite import Repeats, multiple_matches
 from delta_py.write.row_changes import CHANGE, CLAUSE, DELETED, FILE, INSERTED, NEW, ROW, ROW_ID, UPDATED
+from spark_plugin.assignments import quoted
 from spark_plugin.convert import from_spark_schema, to_spark_schema
 from spark_plugin.jobs import DmlResult, Target, open_target, run_changes
 from spark_plugin.merge_clauses import Clause, Kind, ResolvedMerge, check_clauses
-from spark_plugin.merge_join import FROM_SOURCE, join
+from spark_plugin.merge_join import FROM_SOURCE, broadcast_limit, join
 from spark_plugin.merge_rows import MergeRows
 from spark_plugin.merge_source import Source, SourceFacts, held_source, source_facts
 from spark_plugin.row_values import Assigning
 from spark_plugin.settings import conf
 
 AUTO_MERGE_CONF = "spark.databricks.delta.schema.autoMerge.enabled"
+_OVERFLOW = "CAST_OVERFLOW_IN_TABLE_INSERT"
+_REPARTITION_CONF = "spark.databricks.delta.merge.repartitionBeforeWrite.enabled"
 
 _CODES = {"delete": DELETED, "update": UPDATED, "insert": INSERTED}
 # Where the rows of the source are kept; a second copy when the first was lost.
@@ -71,7 +74,9 @@ def merge(
     for level in _LEVELS:
         try:
             return asked.run(level)
-        except (PySparkException, Py4JError) as error:
+        except (PySparkException, Py4JJavaError) as error:
+            if isinstance(error, PySparkException) and error.getCondition() == _OVERFLOW:
+                raise _too_large(error) from error
             if isinstance(error, DeltaError) or not _LOST.search(str(error)):
                 raise
             lost = error
@@ -81,6 +86,15 @@ def merge(
         error_class="DELTA_MERGE_MATERIALIZE_SOURCE_FAILED_REPEATEDLY",
         sql_state="25000",
     ) from lost
+
+
+def _too_large(error: PySparkException) -> SchemaMismatchError:
+    """As the gate says it of values that it casts itself."""
+    return SchemaMismatchError(
+        f"A value is too large for the column's type: {str(error).partition(chr(10))[0]} Nothing was written.",
+        error_class="DELTA_CAST_OVERFLOW_IN_TABLE_WRITE",
+        sql_state="22003",
+    )
 
 
 @dataclass(frozen=True)
@@ -142,7 +156,7 @@ class _Run:
             dml.transaction.only_taken_rows_matter()  # otherwise a row that stays may be the reason why another is not inserted
         dml.repeats = Repeats.IGNORED if self.merge.deletes_all_matches else Repeats.AMBIGUOUS
         joined = self._unmatched() if near is None else join(self.merge, self.source, near, facts)
-        changed = None if joined is None else self.rows.with_generated(self._changed(joined))
+        changed = None if joined is None else self._arranged(self.rows.with_generated(self._changed(joined)), facts)
         return run_changes(self.target, changed, self._parameters(), partial(self._named, facts))
 
     def _near(self, facts: SourceFacts) -> DataFrame | None:
@@ -182,6 +196,15 @@ class _Run:
         columns = [*self._places(matched), F.col(CLAUSE), F.coalesce(*codes).cast("tinyint").alias(CHANGE)]
         made = [F.when(F.col(CLAUSE) == n, self.rows.new_row(clause)) for n, clause in numbered if clause.action != "delete"]
         return decided.select(*columns, *([F.coalesce(*made).alias(NEW)] if made else []))
+
+    def _arranged(self, changed: DataFrame, facts: SourceFacts) -> DataFrame:
+        """The new rows of a partition in one task, unless they are many: after a join every task has some of each. Few rows
+        make few files as they are."""
+        names = self.target.dml.config.partition_columns
+        asked = (conf(self.target.spark, _REPARTITION_CONF) or "true").lower() == "true"
+        if not names or not asked or NEW not in changed.columns or facts.source_bytes <= broadcast_limit(changed):
+            return changed
+        return changed.hint("rebalance", *(F.col(f"{NEW}.{quoted(name)}") for name in names))
 
     def _places(self, matched: bool) -> list[Column]:
         kinds = {FILE: ("file_number", "int"), ROW: ("row_index", "bigint")}

@@ -35,7 +35,7 @@ def join(merge: ResolvedMerge, source: Source, near: DataFrame, facts: SourceFac
     own = source.frame.select("*", F.lit(True).alias(FROM_SOURCE))
     condition = merge.condition.column
     inserts, lone = bool(merge.of_kind("not matched")), bool(merge.of_kind("not matched by source"))
-    limit = _broadcast_limit(near) if facts.equal else sys.maxsize
+    limit = broadcast_limit(near) if facts.equal else sys.maxsize
     if lone or (not inserts and facts.source_bytes <= limit):
         send = facts.source_bytes <= limit and not (inserts and facts.equal)
         sent = F.broadcast(own) if send else own
@@ -63,7 +63,7 @@ def _columns(frame: DataFrame) -> list[Column]:
     return [as_column(frame, found.apply(number)) for number in range(found.length())]
 
 
-def _broadcast_limit(frame: DataFrame) -> int:
+def broadcast_limit(frame: DataFrame) -> int:
     """Bytes, as the session's setting says; -1 for never."""
     text = conf(frame.sparkSession, "spark.sql.autoBroadcastJoinThreshold")
     size = None if text is None else parse_size(text)

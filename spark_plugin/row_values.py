@@ -173,7 +173,8 @@ class Assigning:
         """A cast by the policy, whatever spark.sql.ansi.enabled is: Catalyst's own, which knows its mode."""
         expressions = self.jvm.org.apache.spark.sql.catalyst.expressions
         to_type = self.jvm.org.apache.spark.sql.types.DataType.fromJson
-        if self.policy == "STRICT" and not expressions.Cast.canUpCast(to_type(value.data_type.json()), to_type(wanted.json())):
+        up_casts = expressions.Cast.canUpCast(to_type(value.data_type.json()), to_type(wanted.json()))
+        if self.policy == "STRICT" and not up_casts:
             raise SchemaMismatchError(
                 f"Cannot up cast {name} from {value.data_type.simpleString()} to {wanted.simpleString()}, and "
                 "spark.sql.storeAssignmentPolicy is STRICT. Cast it, or set the policy to ANSI.",
@@ -184,6 +185,8 @@ class Assigning:
         mode = expressions.EvalMode.LEGACY() if self.policy == "LEGACY" else expressions.EvalMode.ANSI()
         utils = self.jvm.org.apache.spark.sql.classic.ExpressionUtils
         cast = expressions.Cast(utils.expression(value.column._jc), to_type(wanted.json()), self.jvm.scala.Option.empty(), mode)
+        if self.policy == "ANSI" and not up_casts:
+            cast = expressions.CheckOverflowInTableInsert(cast, name)
         return Column(utils.column(cast))
 
 
