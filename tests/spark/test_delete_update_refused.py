@@ -1,0 +1,244 @@
+"""DELETE and UPDATE that cannot be, that are stopped midway, and that meet others: what is raised, and what stays."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+import threading
+import time
+from collections.abc import Mapping
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import AnalysisException, PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from delta_py import DeltaTable as PlainTable
+from delta_py import write_delta
+from spark_plugin import DeltaTable
+from spark_plugin.exceptions import (
+    ConcurrentAppendException,
+    SchemaMismatchError,
+    UnsupportedOperationError,
+)
+
+VECTORS = {"delta.enableDeletionVectors": "true"}
+FEED = {"delta.enableChangeDataFeed": "true"}
+SCHEMA = (
+    "id bigint, part string, x double, amount decimal(9,2), day date, at timestamp, flag boolean, "
+    "`odd.name` int, st struct<a: int, b: struct<c: string, d: array<int>>>, m map<string, int>"
+)
+
+
+def rows(count: int = 60) -> list[tuple[Any, ...]]:
+    parts = ["a", "with space", "sl/ash%20=", "ü", None]
+    found: list[tuple[Any, ...]] = []
+    for n in range(count):
+        x = math.nan if n % 11 == 3 else None if n % 11 == 4 else -0.0 if n % 11 == 5 else n / 4
+        found.append(
+            (
+                n,
+                parts[n % 5],
+                x,
+                None if n % 9 == 2 else Decimal(n) / 4,
+                None if n % 7 == 0 else dt.date(2024, 1, 1) + dt.timedelta(days=n),
+                dt.datetime(2024, 3, 31, 0, 0) + dt.timedelta(minutes=20 * n),
+                None if n % 4 == 0 else n % 4 == 1,
+                n * 10 if n % 3 else None,
+                None if n % 13 == 0 else (n, None if n % 6 == 0 else (f"c{n}", [n, None])),
+                {"k": n},
+            )
+        )
+    return found
+
+
+@pytest.fixture(scope="module")
+def plain(spark: SparkSession) -> DataFrame:
+    """The rows, as Spark keeps them."""
+    frame = spark.createDataFrame(rows(), SCHEMA).coalesce(2).cache()
+    frame.createOrReplaceTempView("plain_rows")
+    spark.createDataFrame([(1,), (5,), (None,), (200,)], "k bigint").createOrReplaceTempView("keys_with_null")
+    spark.createDataFrame([(1,), (5,), (200,)], "k bigint").createOrReplaceTempView("keys")
+    return frame
+
+
+def make(frame: DataFrame, path: Path, configuration: Mapping[str, str], partition_by: str = "part") -> DeltaTable:
+    writer = frame.write.format("pydelta").partitionBy(partition_by) if partition_by else frame.write.format("pydelta")
+    for name, value in {"delta.columnMapping.mode": "name", **configuration}.items():
+        writer = writer.option(name, value)
+    writer.save(str(path))
+    return DeltaTable.forPath(frame.sparkSession, str(path))
+
+
+def content(frame: DataFrame) -> list[str]:
+    return sorted(str(row) for row in frame.collect())
+
+
+def same(one: DataFrame, other: DataFrame) -> None:
+    assert content(one) == content(other)
+
+
+def path_of(table: DeltaTable) -> str:
+    return str(table._path)
+
+
+def last(table: DeltaTable) -> dict[str, Any]:
+    found = dict(PlainTable(path_of(table)).history(limit=1).to_pylist()[0])
+    for name in ("operationParameters", "operationMetrics"):
+        found[name] = dict(found[name])
+    return found
+
+
+def metrics(table: DeltaTable) -> dict[str, int]:
+    return {name: int(value) for name, value in last(table)["operationMetrics"].items()}
+
+
+def files_on_disk(table: DeltaTable) -> set[str]:
+    root = Path(path_of(table))
+    return {str(file.relative_to(root)) for file in root.rglob("*") if file.is_file() and not file.name.endswith(".crc")}
+
+
+def test_update_carries_columns_of_every_type(spark: SparkSession, tmp_path: Path) -> None:
+    made = spark.range(6).selectExpr(
+        "id",
+        "parse_json(concat('{\"a\": ', id, '}')) as doc",
+        "null as nothing",
+        "cast(timestamp'2024-03-31 02:30:00' as timestamp_ntz) as ntz",
+        "cast(cast(id as string) as binary) as raw",
+        "cast(id as tinyint) as tiny",
+        "cast('ab' as char(4)) as fixed",
+        "cast(id as decimal(38,10)) as wide",
+        "cast(id as float) as real",
+        "array(named_struct('p', id), null) as list",
+        "map(id, array(date'0001-01-01')) as nested",
+    )
+    table = make(made.coalesce(1), tmp_path / "t", VECTORS, partition_by="")
+    before = {row["id"]: row.asDict() for row in table.toDF().selectExpr("* except (doc)", "to_json(doc) doc").collect()}
+    table.update("id % 2 = 0", {"tiny": "tiny + 50"})
+    after = {row["id"]: row.asDict() for row in table.toDF().selectExpr("* except (doc)", "to_json(doc) doc").collect()}
+    assert after == {n: {**row, "tiny": row["tiny"] + 50 * (n % 2 == 0)} for n, row in before.items()}
+    assert before[3]["doc"] == '{"a":3}' and metrics(table)["numUpdatedRows"] == 3
+
+
+def test_bad_input_is_refused_and_leaves_nothing_behind(plain: DataFrame, tmp_path: Path) -> None:
+    table = make(plain, tmp_path / "t", {**VECTORS, **FEED})
+    before = files_on_disk(table)
+    bad: list[tuple[type[Exception], str, Any]] = [
+        (AnalysisException, "UNRESOLVED_COLUMN", lambda: table.delete("nothere = 1")),
+        (AnalysisException, "FILTER_NOT_BOOLEAN", lambda: table.delete("id + 1")),
+        (AnalysisException, "PARSE_SYNTAX_ERROR", lambda: table.delete("id >")),
+        (AnalysisException, "UNRESOLVED_COLUMN", lambda: table.alias("t").delete("u.id = 1")),
+        (UnsupportedOperationError, "DELTA_NON_DETERMINISTIC", lambda: table.delete("rand() < 0.5")),
+        (AnalysisException, "DELTA_NON_DETERMINISTIC", lambda: table.update(F.rand() < 0.5, {"x": "1"})),
+        (AnalysisException, "UNRESOLVED_COLUMN", lambda: table.update("id = 1", {"nothere": "1"})),
+        (AnalysisException, "UNRESOLVED_COLUMN", lambda: table.update("id = 1", {"x": "nothere"})),
+        (AnalysisException, "FIELD_NOT_FOUND", lambda: table.update("id = 1", {"st.nothere": "1"})),
+        (AnalysisException, "DELTA_CONFLICT_SET_COLUMN", lambda: table.update("id = 1", {"st": "null", "st.a": "1"})),
+        (AnalysisException, "DELTA_CONFLICT_SET_COLUMN", lambda: table.update("id = 1", {"x": "1", "X": "2"})),
+        (AnalysisException, "DELTA_UNSUPPORTED_NESTED", lambda: table.update("id = 1", {"m.k": "1"})),
+        (SchemaMismatchError, "DELTA_COLUMN_NOT_FOUND", lambda: table.update("id = 1", {"__pydelta.row_index": "1"})),
+        (SchemaMismatchError, "DELTA_METADATA_MISMATCH", lambda: table.update("id = 1", {"st": "named_struct('z', 1)"})),
+        (PySparkException, "CAST_INVALID_INPUT", lambda: table.update("id = 1", {"x": "'no number'"})),
+        (TypeError, "condition", lambda: table.delete(5)),
+        (ValueError, "set", lambda: table.update("id = 1")),
+    ]
+    for kind, text, call in bad:
+        with pytest.raises(kind, match=text):
+            call()
+    assert files_on_disk(table) == before
+    table.setProperties({"delta.appendOnly": "true"})
+    for call in (lambda: table.delete("id = 1"), lambda: table.update("id = 1", {"x": "1"}), lambda: table.delete()):
+        with pytest.raises(UnsupportedOperationError, match="DELTA_CANNOT_MODIFY_APPEND_ONLY"):
+            call()
+
+
+def test_a_data_file_that_is_gone_fails_the_rewrite_and_leaves_nothing(plain: DataFrame, tmp_path: Path) -> None:
+    table = make(plain.coalesce(1), tmp_path / "t", FEED, partition_by="")
+    (data,) = Path(path_of(table)).glob("*.parquet")
+    kept = data.read_bytes()
+    before = files_on_disk(table)
+
+    def matches(n):  # type: ignore[no-untyped-def]  # Spark would take hints for those of a pandas function
+        data.unlink(missing_ok=True)
+        return n % 2 == 0
+
+    with pytest.raises(PySparkException, match=r"missing|No such file|FAILED_READ_FILE"):
+        table.delete(F.udf(matches, "boolean")(F.col("id")))
+    data.write_bytes(kept)
+    assert files_on_disk(table) == before
+
+
+def test_a_job_that_is_cancelled_leaves_nothing_behind(plain: DataFrame, tmp_path: Path) -> None:
+    table = make(plain.repartitionByRange(4, "id"), tmp_path / "t", {**VECTORS, **FEED})
+    before = files_on_disk(table)
+    began = tmp_path / "began"
+
+    def slowly(n):  # type: ignore[no-untyped-def]  # as above
+        began.touch()
+        time.sleep(0.5)
+        return float(n)
+
+    def cancel() -> None:
+        wait_for(began)
+        plain.sparkSession.sparkContext.cancelAllJobs()
+
+    thread = threading.Thread(target=cancel)
+    thread.start()
+    with pytest.raises((PySparkException, Py4JJavaError), match=r"cancel"):
+        table.update(F.lit(True), {"x": F.udf(slowly, "double")(F.col("id"))})
+    thread.join()
+    assert files_on_disk(table) == before and PlainTable(path_of(table)).version == 0
+
+
+def test_delete_with_a_subquery_conflicts_with_any_rows_that_come_meanwhile(plain: DataFrame, tmp_path: Path) -> None:
+    table = make(plain, tmp_path / "t", VECTORS)
+    table.toDF().createOrReplaceTempView("the_table")
+    began, appended = tmp_path / "began", tmp_path / "appended"
+
+    def append() -> None:
+        wait_for(began)
+        write_delta(path_of(table), PlainTable(path_of(table)).to_arrow().slice(0, 1), mode="append")
+        appended.touch()
+
+    def when_appended(n):  # type: ignore[no-untyped-def]  # as above
+        began.touch()
+        wait_for(appended)
+        return True
+
+    thread = threading.Thread(target=append)
+    thread.start()
+    with pytest.raises(ConcurrentAppendException):
+        table.delete(F.expr("id = (select min(id) from the_table)") & F.udf(when_appended, "boolean")(F.col("id")))
+    thread.join()
+    assert table.toDF().count() == 61
+
+
+def wait_for(file: Path) -> None:
+    for _ in range(600):
+        if file.exists():
+            return
+        time.sleep(0.1)
+    raise AssertionError(f"{file} did not appear")
+
+
+def test_the_sessions_transaction_is_done_once(plain: DataFrame, tmp_path: Path) -> None:
+    spark, table = plain.sparkSession, make(plain, tmp_path / "t", VECTORS)
+    confs = {"write.txnAppId": "job", "write.txnVersion": "1", "commitInfo.userMetadata": "why"}
+    try:
+        for name, value in confs.items():
+            spark.conf.set(f"spark.databricks.delta.{name}", value)
+        table.delete("part = 'a'")
+        table.delete("part = 'with space'")
+        assert last(table)["version"] == 1 and last(table)["userMetadata"] == "why"
+        spark.conf.set("spark.databricks.delta.write.txnVersion.autoReset.enabled", "true")
+        spark.conf.set("spark.databricks.delta.write.txnVersion", "2")
+        table.delete("part = 'with space'")
+        assert spark.conf.get("spark.databricks.delta.write.txnVersion", None) is None
+    finally:
+        for name in (*confs, "write.txnVersion.autoReset.enabled"):
+            spark.conf.unset(f"spark.databricks.delta.{name}")
+    same(table.toDF(), plain.where("not (part <=> 'a' or part <=> 'with space')"))
