@@ -196,7 +196,7 @@ def read_schema(df: DataFrame) -> str:
         ("select id from t where s1 = 'x'", "struct<id:bigint,s1:string>"),
         ("select sum(st.x), max(st.deep.q) from t", "struct<st:struct<x:int,deep:struct<q:bigint>>>"),
         ("select items.k from t", "struct<items:array<struct<k:int>>>"),
-        ("select count(*) from t", "struct<>"),
+        ("select 1 from t", "struct<>"),
         ("select a + 1 from t where exists (select 1)", "struct<a:int>"),
     ],
 )
@@ -448,7 +448,7 @@ def test_plan_in_an_unknown_state_is_left_alone_counted_and_logged_once(
 
 
 def test_planned_scan_logs_how_many_files_it_keeps(delta: Table, java_log: Callable[[], str]) -> None:
-    assert delta.load().filter("part = 1").count() == 20_000
+    assert len(delta.load().filter("part = 1").select("id").collect()) == 20_000
     (line,) = java_log().splitlines()
     assert line.startswith(f"INFO Scan of {delta.path} keeps 4 of 16 files, ")
 
