@@ -125,10 +125,11 @@ class StreamReadOptions:
 
 
 def is_stream_read(options: Mapping[str, str]) -> bool:
-    """Whether a read is a stream. The seam says it; without it, what has no meaning in a batch does."""
+    """Whether a read is a stream. The seam says it, and gives the session to batches too; without the seam, what has no
+    meaning in a batch does."""
     given = {key.lower(): value for key, value in options.items()}
-    if STREAM.lower() in given:
-        return True
+    if STREAM.lower() in given or SESSION.lower() in given:
+        return STREAM.lower() in given
     feed = any(given.get(name.lower(), "false").lower() == "true" for name in _FEED)
     starts = any(name.lower() in given for name in _STARTS)
     return starts != feed or given.get("startingversion", "").lower() == "latest"
