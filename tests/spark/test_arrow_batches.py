@@ -40,7 +40,9 @@ def inside(schema: str, settings: Settings | None = None) -> dict[str, str]:
     return found
 
 
-@pytest.mark.parametrize("schema", ["id long, x double, d date, t timestamp, n timestamp_ntz, p decimal(38,2), f boolean"])
+@pytest.mark.parametrize(
+    "schema", ["id long, x double, d date, t timestamp, n timestamp_ntz, p decimal(38,2), f boolean", "s struct<x: int>"]
+)
 def test_rows_of_a_fixed_width_are_not_weighed(schema: str) -> None:
     assert inside(schema) == {BYTES: "2147483647"}
 
@@ -50,7 +52,7 @@ def test_rows_with_texts_are_not_weighed_but_come_in_small_batches() -> None:
     assert found[BYTES] == "2147483647" and int(found[RECORDS]) <= 2048
 
 
-@pytest.mark.parametrize("schema", ["b binary", "a array<int>", "m map<string, int>", "s struct<x: int>", "v variant"])
+@pytest.mark.parametrize("schema", ["b binary", "a array<int>", "m map<string, int>", "s struct<x: array<int>>", "v variant"])
 def test_rows_that_may_be_large_are_weighed(schema: str) -> None:
     assert inside(f"id long, {schema}") == {}
 

@@ -22,7 +22,6 @@ from spark_plugin.exceptions import (
     InvalidOptionError,
     InvariantViolationError,
     SchemaMismatchError,
-    UnsupportedOperationError,
 )
 
 COLUMNS = "id bigint, day string"
@@ -261,11 +260,3 @@ def test_frame_without_columns_is_refused_and_without_rows_makes_an_empty_table(
     spark.createDataFrame([], COLUMNS).write.format("pydelta").save(path)
     assert (PlainTable(path).version, stored(path)) == (0, [])
     assert not list(Path(path).glob("*.parquet"))
-
-
-def test_stream_into_a_table_is_refused_with_what_to_do(spark: SparkSession, tmp_path: Path) -> None:
-    stream = spark.readStream.format("rate").load().writeStream.format("pydelta")
-    query = stream.option("checkpointLocation", str(tmp_path / "c")).start(str(tmp_path / "t"))
-    with pytest.raises(UnsupportedOperationError, match=r"df\.write"):
-        query.awaitTermination(60)
-    assert not (tmp_path / "t").exists()
