@@ -209,7 +209,7 @@ def state_text(files: int, medians: dict[str, dict[str, float]]) -> str:
 
 def scan_part(directory: Path, sizes: Sizes, peer: Path) -> Part:
     table, rows_left = scan_table(directory, sizes.scan_rows)
-    return Part([scan_section(table, sizes, rows_left, python, formats, peer) for python, formats in environments(peer)])
+    return Part([scan_section(table, sizes, rows_left, python, peer) for python, _ in environments(peer)])
 
 
 def scan_table(directory: Path, rows: int) -> tuple[Path, int]:
@@ -220,9 +220,9 @@ def scan_table(directory: Path, rows: int) -> tuple[Path, int]:
     return table, make_table(str(table), rows=rows)
 
 
-def scan_section(table: Path, sizes: Sizes, rows_left: int, python: Path, readers: str, peer: Path) -> str:
+def scan_section(table: Path, sizes: Sizes, rows_left: int, python: Path, peer: Path) -> str:
     command = [str(python), str(HERE / "scan_run.py"), str(table), "--rows", str(sizes.scan_rows)]
-    result = run_json([*command, "--readers", readers, "--rounds", str(sizes.runs)], spark_environment(python, peer))
+    result = run_json([*command, "--rounds", str(sizes.runs)], spark_environment(python, peer))
     check_counts(result["counts"], sizes.scan_rows, rows_left)
     medians = {name: statistics.median(seconds) for name, seconds in result["seconds"].items()}
     native = medians["parquet: whole rows"]

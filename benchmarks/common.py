@@ -51,6 +51,14 @@ def environments(peer: Path) -> list[tuple[Path, str]]:
     return [(python, formats) for python, formats in found if python.exists()]
 
 
+def peer_python(peer: Path) -> Path:
+    """Raises SystemExit where there is no delta-spark to measure beside."""
+    python = peer / "bin" / "python"
+    if not python.exists():
+        raise SystemExit(f"There is no environment with delta-spark at {peer}: `make bench` makes one.")
+    return python
+
+
 def spark_environment(python: Path, peer: Path) -> dict[str, str]:
     return {
         "PATH": f"{python.parent}:{os.environ['PATH']}",
@@ -68,6 +76,16 @@ def log_table(directory: Path, files: int, *, commits: int = 20) -> Path:
     if not table.exists():
         make_table(str(table), files=files, columns=10, commits=commits)
     return table
+
+
+def query_tables(directory: Path, sizes: Sizes) -> Path:
+    """The directory of make_query_tables' tables, made where it is not there yet."""
+    from benchmarks.make_query_tables import make_tables
+
+    tables = directory / "queries"
+    if not tables.exists():
+        make_tables(tables, sizes.scan_rows, sizes.warehouse_scale)
+    return tables
 
 
 def run_json(command: Sequence[str], environment: dict[str, str] | None = None) -> Any:

@@ -6,8 +6,7 @@ import statistics
 from pathlib import Path
 from typing import Any
 
-from benchmarks.common import HERE, Part, Sizes, run_json, spark_environment, table_text
-from benchmarks.make_query_tables import make_tables
+from benchmarks.common import HERE, Part, Sizes, peer_python, query_tables, run_json, spark_environment, table_text
 
 # Of pydelta's time over delta-spark's. The names are dml_run's.
 TARGETS = {
@@ -20,12 +19,8 @@ TARGETS = {
 
 
 def dml_part(directory: Path, sizes: Sizes, peer: Path) -> Part:
-    python = peer / "bin" / "python"
-    if not python.exists():
-        return Part(["## DML: not measured, there is no environment with delta-spark", ""])
-    tables = directory / "queries"
-    if not tables.exists():
-        make_tables(tables, sizes.scan_rows, sizes.warehouse_scale)
+    python = peer_python(peer)
+    tables = query_tables(directory, sizes)
     rows, ratios = [], {}
     for operation, target in TARGETS.items():
         found = {writer: _run(operation, writer, tables, sizes, python, peer) for writer in ("delta", "pydelta")}

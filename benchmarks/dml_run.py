@@ -24,7 +24,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from pyspark.sql import DataFrame, SparkSession
 
-from benchmarks.scan_run import session, timed
+from benchmarks.session import session, timed
 
 SOURCE_ROWS = 200_000
 
@@ -100,8 +100,8 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     arguments = parser.parse_args()
     operation = OPERATIONS[arguments.operation]
-    spark = session(with_delta=arguments.writer == "delta")
-    delta_table = table_class(arguments.writer, spark)
+    spark = session([arguments.writer])
+    delta_table = table_class(arguments.writer)
     seconds: list[float] = []
     with MemoryWatch() as watch:
         for round_number in range(arguments.rounds + 1):
@@ -120,13 +120,11 @@ def main() -> None:
     spark.stop()
 
 
-def table_class(writer: str, spark: SparkSession) -> Any:
+def table_class(writer: str) -> Any:
     if writer == "delta":
         from delta.tables import DeltaTable
     else:
-        from spark_plugin import DeltaTable, register  # type: ignore[assignment]
-
-        register(spark)
+        from spark_plugin import DeltaTable  # type: ignore[assignment]
     return DeltaTable
 
 

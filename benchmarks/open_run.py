@@ -17,8 +17,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from pyspark.sql import SparkSession
 
-from benchmarks.scan_run import session, timed
-from spark_plugin import register
+from benchmarks.session import session, timed
 
 
 def main() -> None:
@@ -27,8 +26,7 @@ def main() -> None:
     parser.add_argument("--id", type=int, required=True)
     parser.add_argument("--rounds", type=int, default=3)
     arguments = parser.parse_args()
-    spark = session(with_delta=True)
-    register(spark)
+    spark = session(("delta", "pydelta"))
     seconds: dict[str, dict[str, list[float]]] = {kind: {"delta": [], "pydelta": []} for kind in ("cold", "warm")}
     for round_number in range(arguments.rounds + 1):
         for reader in ("delta", "pydelta"):

@@ -6,9 +6,19 @@ import statistics
 from collections.abc import Mapping
 from pathlib import Path
 
-from benchmarks.common import HERE, Part, Sizes, environments, log_table, run_json, spark_environment, table_text
+from benchmarks.common import (
+    HERE,
+    Part,
+    Sizes,
+    environments,
+    log_table,
+    peer_python,
+    query_tables,
+    run_json,
+    spark_environment,
+    table_text,
+)
 from benchmarks.make_log_table import REMOVES_PER_COMMIT, ROWS_PER_FILE
-from benchmarks.make_query_tables import make_tables
 
 # Of pydelta's time over delta-spark's.
 TARGETS = {
@@ -23,9 +33,7 @@ TARGETS = {
 
 
 def query_part(directory: Path, sizes: Sizes, peer: Path) -> Part:
-    tables = directory / "queries"
-    if not tables.exists():
-        make_tables(tables, sizes.scan_rows, sizes.warehouse_scale)
+    tables = query_tables(directory, sizes)
     parts = [_queries(tables, sizes, python, readers, peer) for python, readers in environments(peer)]
     return Part.of_all(parts)
 
@@ -70,9 +78,7 @@ def _row(query: str, found: Mapping[str, float]) -> list[str]:
 
 def open_part(directory: Path, sizes: Sizes, peer: Path) -> Part:
     """Only where delta-spark is there: the times of one reader alone are the part `state`."""
-    python = peer / "bin" / "python"
-    if not python.exists():
-        return Part(["## Opening: not measured, there is no environment with delta-spark", ""])
+    python = peer_python(peer)
     many = sizes.commits_without_checkpoint
     tables = {f"{files:,} files": (files, 20) for files in (10, 10_000, *sizes.state_files)} | {f"{many:,} commits": (10, many)}
     rows, ratios = [], {}

@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from pyspark.sql import DataFrame, SparkSession
 
-from benchmarks.scan_run import session, timed
+from benchmarks.session import session, timed
 
 WAREHOUSE = ("region", "nation", "customer", "supplier", "part", "orders", "lineitem")
 
@@ -100,11 +100,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     arguments = parser.parse_args()
     readers = arguments.readers.split(",")
-    spark = session(with_delta="delta" in readers)
-    if "pydelta" in readers:
-        from spark_plugin import register
-
-        register(spark)
+    spark = session(readers)
     seconds = {
         query.name: measured(spark, query, arguments.directory, readers, arguments.rounds) for query in queries(arguments.rows)
     }

@@ -22,7 +22,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
-from benchmarks.scan_run import session, timed
+from benchmarks.session import session, timed
 from delta_py import write_delta
 
 
@@ -34,12 +34,8 @@ def main() -> None:
     parser.add_argument("--small-batches", type=int, default=1000)
     parser.add_argument("--rounds", type=int, default=3)
     arguments = parser.parse_args()
-    spark = session(with_delta=arguments.format == "delta")
+    spark = session([arguments.format])
     spark.conf.set("spark.sql.streaming.numRecentProgressUpdates", str(arguments.small_batches + 100))
-    if arguments.format == "pydelta":
-        from spark_plugin import register
-
-        register(spark)
     directory = Path(tempfile.mkdtemp(prefix="pydelta-bench-", dir=arguments.table.parent))
     try:
         whole = []

@@ -19,7 +19,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from benchmarks.scan_run import session, timed
+from benchmarks.session import session, timed
 
 
 def main() -> None:
@@ -30,11 +30,7 @@ def main() -> None:
     parser.add_argument("--appends", type=int, default=25)
     arguments = parser.parse_args()
     writers = arguments.writers.split(",")
-    spark = session(with_delta="delta" in writers)
-    if "pydelta" in writers:
-        from spark_plugin import register
-
-        register(spark)
+    spark = session(writers)
     rows, one_row = spark.read.parquet(f"{arguments.source}/*.parquet"), spark.range(1)
     directory = Path(tempfile.mkdtemp(prefix="pydelta-bench-", dir=Path(arguments.source).parent))
     seconds: dict[str, list[float]] = {}
