@@ -33,6 +33,7 @@ os.environ["PYSPARK_PYTHON"] = sys.executable
 os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
 os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
 os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+os.environ["PYDELTA_CACHE_DIR"] = ""  # each test of the cache has its own
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -3,14 +3,17 @@
     python benchmarks/open_run.py TABLE --id 105500 --rounds 3
 
 TABLE is made by make_log_table.py; one file of it holds the id. It has no data files: the query is planned, to its list of
-files, and not run. Before each cold run delta-spark's cache of tables is emptied; pydelta's processes keep nothing of a table.
+files, and not run. Before each cold run delta-spark's cache of tables is emptied, and pydelta's cache of statistics on disk.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
+import shutil
 import sys
+import tempfile
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
@@ -26,11 +29,14 @@ def main() -> None:
     parser.add_argument("--id", type=int, required=True)
     parser.add_argument("--rounds", type=int, default=3)
     arguments = parser.parse_args()
+    cache = tempfile.mkdtemp(prefix="pydelta-bench-")
+    os.environ["PYDELTA_CACHE_DIR"] = cache
     spark = session(("delta", "pydelta"))
     seconds: dict[str, dict[str, list[float]]] = {kind: {"delta": [], "pydelta": []} for kind in ("cold", "warm")}
     for round_number in range(arguments.rounds + 1):
         for reader in ("delta", "pydelta"):
             spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()  # type: ignore[union-attr]
+            shutil.rmtree(cache, ignore_errors=True)
             for kind in ("cold", "warm"):
                 taken = timed(lambda reader=reader: plan(spark, arguments.table, reader, arguments.id))
                 print(f"round {round_number}, {reader}, {kind}: {taken:.2f} s", file=sys.stderr)
@@ -38,6 +44,7 @@ def main() -> None:
                     seconds[kind][reader].append(taken)
     print(json.dumps(seconds))
     spark.stop()
+    shutil.rmtree(cache, ignore_errors=True)
 
 
 def plan(spark: SparkSession, table: str, reader: str, wanted: int) -> None:

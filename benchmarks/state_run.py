@@ -2,7 +2,8 @@
 
     python benchmarks/state_run.py READER TABLE VALUE
 
-READER: pydelta; deltalake-actions (its add actions as Arrow, compared by pyarrow); deltalake-query (its query planner).
+READER: pydelta (pydelta-again is the same: bench.py gives it a cache); deltalake-actions (its add actions as Arrow, compared by
+pyarrow); deltalake-query (its query planner).
 The predicate is `id = VALUE`. Seconds leave out the import of the library, which is given beside; peak memory is the
 whole process's.
 """
@@ -46,7 +47,12 @@ def deltalake_query(path: str, value: int) -> Callable[[], int]:
     return run
 
 
-READERS = {"pydelta": pydelta, "deltalake-actions": deltalake_actions, "deltalake-query": deltalake_query}
+READERS = {
+    "pydelta": pydelta,
+    "pydelta-again": pydelta,
+    "deltalake-actions": deltalake_actions,
+    "deltalake-query": deltalake_query,
+}
 
 
 def main() -> None:

@@ -8,10 +8,11 @@ Protocol: Checkpoints; Checkpoint Schema; V2 Spec; Sidecar File Information.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias, TypeVar
 
 import orjson
@@ -22,8 +23,10 @@ import pyarrow.parquet as pq
 from delta_py.errors import CorruptTableError
 from delta_py.log.reader import DELETION_VECTOR_TYPE, FILE_SCHEMA, PARTITION_VALUES_TYPE, CommitReader, FileRows
 from delta_py.log.segment import Checkpoint, LogFile
+from delta_py.log.stats_cache import LEAST_ROWS, KeptStats, StatsCache
 from delta_py.protocol.paths import SIDECAR_DIRECTORY, decode_path, decode_paths
 from delta_py.protocol.schema import DataType, Path
+from delta_py.protocol.stats import FileStats
 from delta_py.protocol.stats_text import struct_to_json
 from delta_py.storage.store import ObjectStore
 
@@ -71,7 +74,8 @@ class RawFiles:
     """Files as a checkpoint holds them, before reconciliation.
 
     files: FILE_SCHEMA; stats null unless the JSON was wanted. json, parsed: statistics aligned with files, each with the
-    leaves that are to be taken from it; None where nothing is.
+    leaves that are to be taken from it; None where nothing is. known: statistics that were parsed before. kept: takes those
+    that are parsed from the JSON now, in order; is_last: there are no more files in the same file of the checkpoint.
     """
 
     files: pa.RecordBatch
@@ -79,6 +83,9 @@ class RawFiles:
     json_leaves: Mapping[Path, DataType] = field(default_factory=dict)
     parsed: pa.StructArray | None = None
     parsed_leaves: Mapping[Path, DataType] = field(default_factory=dict)
+    known: FileStats | None = None
+    kept: KeptStats | None = None
+    is_last: bool = False
 
 
 class CheckpointReader:
@@ -208,7 +215,7 @@ class ParquetPart:
     """A Parquet file of a checkpoint: classic, one of several parts, a UUID-named top level, or a sidecar."""
 
     def __init__(self, store: ObjectStore, path: str) -> None:
-        self.path = path
+        self.path, self._store = path, store
         with decoding(path):
             source = store.open_input(path)
             self.size_bytes: int = source.size()
@@ -244,11 +251,34 @@ class ParquetPart:
         if "add" not in self.schema.names:
             return
         plan = _plan(self, self.schema.field("add").type, wanted)
+        kept = self._kept_stats(plan)
+        if kept is not None:
+            plan = plan.without_known(kept)
         size = _BATCH_ROWS_WITH_TEXT if "stats" in plan.columns else _BATCH_ROWS
+        rows_read = files_read = 0
         for batch in self._batches([f"add.{leaf}" for leaf in plan.columns], self._groups(), size):
             with decoding(self.path):
                 raw = _raw_files(self.path, batch.column(0), plan)
+            rows_read += batch.num_rows
+            if kept is not None:
+                known = kept.known(files_read, raw.files.num_rows)
+                raw = replace(raw, known=known, kept=kept, is_last=rows_read == self.row_count)
+            files_read += raw.files.num_rows
             yield raw
+
+    def _kept_stats(self, plan: _Plan) -> KeptStats | None:
+        """What the disk keeps of the statistics that would have to be parsed; None where that is not asked."""
+        if not plan.from_json or plan.keep_json or self.row_count < LEAST_ROWS:
+            return None
+        cache = StatsCache.of_environment()
+        return None if cache is None else cache.of(self._identity(), plan.json_leaves)
+
+    def _identity(self) -> bytes:
+        """The file's footer, which tells places, sizes and bounds of all that it holds, as a hash."""
+        length = int.from_bytes(self._store.read_range(self.path, self.size_bytes - 8, 4), "little")
+        footer = self._store.read_range(self.path, self.size_bytes - 8 - length, length)
+        name = f"{self._store.root}\n{self.path}\n{self.size_bytes}\n".encode()
+        return hashlib.sha256(name + footer).digest()
 
     def has_leaf(self, action: str, leaf: str) -> bool:
         return action in self.schema.names and self.schema.field(action).type.get_field_index(leaf) >= 0
@@ -312,6 +342,13 @@ class _Plan:
     from_struct: bool
     json_leaves: Mapping[Path, DataType]
     parsed_leaves: Mapping[Path, DataType]
+
+    def without_known(self, kept: KeptStats) -> _Plan:
+        """The same, less the statistics that were parsed before."""
+        if kept.is_complete:
+            columns = [name for name in self.columns if name != "stats"]
+            return replace(self, columns=columns, from_json=False, json_leaves={})
+        return replace(self, json_leaves=kept.missing)
 
 
 _OTHER_COLUMNS = ("partitionValues", "size", "modificationTime", "deletionVector", "baseRowId", "defaultRowCommitVersion")

@@ -21,6 +21,7 @@ from delta_py.errors import CorruptTableError
 from delta_py.log.checkpoint_reader import CheckpointReader, CheckpointUnreadableError, RawFiles, StatsWanted, raw_from_json
 from delta_py.log.reader import KEY_SEPARATOR, CommitReader
 from delta_py.log.segment import LogFile, LogSegment
+from delta_py.log.stats_cache import KeptStats
 from delta_py.protocol.actions import DomainMetadata, Metadata, Protocol, SetTransaction
 from delta_py.protocol.stats import FileStats, parse_stats, stats_from_struct
 
@@ -65,7 +66,7 @@ def commit_files(segment: LogSegment, commits: CommitReader, wanted: StatsWanted
     seen: keys of newer actions; the keys of all actions read here are added to it.
     """
     for adds in _joined(_fresh_adds(segment, commits, seen)):
-        yield _with_stats(raw_from_json(adds, wanted), None)
+        yield _with_stats(raw_from_json(adds, wanted), None).batch
 
 
 def _fresh_adds(segment: LogSegment, commits: CommitReader, seen: set[str]) -> Iterator[pa.RecordBatch]:
@@ -98,24 +99,39 @@ class CheckpointFiles:
     def __init__(self, checkpoint: CheckpointReader, wanted: StatsWanted, seen: Set[str]) -> None:
         self._checkpoint, self._wanted, self._seen = checkpoint, wanted, seen
         self._rows_given = 0
+        self._keeping: KeptStats | None = None
 
     def __iter__(self) -> Iterator[FileBatch]:
         masks = SeenKeys(self._seen).masks(self._checkpoint)
         with ThreadPoolExecutor(_PARSERS, "delta_py-stats") as pool:
-            parsing: deque[tuple[int, Future[FileBatch]]] = deque()
-            for raw in self._checkpoint.files(self._wanted):
-                parsing.append((raw.files.num_rows, pool.submit(_with_stats, raw, masks(raw.files))))
-                if len(parsing) > _PARSERS:
+            parsing: deque[tuple[RawFiles, Future[_Parsed]]] = deque()
+            try:
+                for raw in self._checkpoint.files(self._wanted):
+                    parsing.append((raw, pool.submit(_with_stats, raw, masks(raw.files))))
+                    if len(parsing) > _PARSERS:
+                        yield from self._next(parsing)
+                while parsing:
                     yield from self._next(parsing)
-            while parsing:
-                yield from self._next(parsing)
+            finally:
+                if self._keeping is not None:
+                    self._keeping.abandon()
 
-    def _next(self, parsing: deque[tuple[int, Future[FileBatch]]]) -> Iterator[FileBatch]:
-        rows, future = parsing.popleft()
-        batch = future.result()
-        self._rows_given += rows
-        if batch.files.num_rows:
-            yield batch
+    def _next(self, parsing: deque[tuple[RawFiles, Future[_Parsed]]]) -> Iterator[FileBatch]:
+        raw, future = parsing.popleft()
+        parsed = future.result()
+        if parsed.of_json is not None:
+            self._keep(raw, parsed.of_json)
+        self._rows_given += raw.files.num_rows
+        if parsed.batch.files.num_rows:
+            yield parsed.batch
+
+    def _keep(self, raw: RawFiles, parsed: FileStats) -> None:
+        if raw.kept is None:
+            return
+        raw.kept.remember(parsed)
+        if raw.is_last:
+            raw.kept.finish()
+        self._keeping = None if raw.is_last else raw.kept
 
     def keys_given(self, error: CheckpointUnreadableError) -> set[str]:
         """The keys of all files up to where the checkpoint broke off with `error`, which is raised if they cannot be read
@@ -216,16 +232,21 @@ def file_keys(files: pa.Table) -> pa.Array:
     return pc.coalesce(pc.binary_join_element_wise(paths, identity, separator), paths)
 
 
-def _with_stats(raw: RawFiles, keep: pa.BooleanArray | None) -> FileBatch:
+@dataclass(frozen=True, slots=True)
+class _Parsed:
+    """batch: live files. of_json: of all files, live or not, what their JSON said."""
+
+    batch: FileBatch
+    of_json: FileStats | None
+
+
+def _with_stats(raw: RawFiles, keep: pa.BooleanArray | None) -> _Parsed:
     """Parse first, filter then: the numbers are much shorter than the text they come from."""
-    parts = []
-    if raw.parsed is not None:
-        parts.append(stats_from_struct(raw.parsed, raw.parsed_leaves))
-    if raw.json is not None:
-        parts.append(parse_stats(raw.json, raw.json_leaves))
-    stats = _merged(parts) if parts else None
-    batch = FileBatch(raw.files, stats)
-    return batch if keep is None else batch.filter(keep)
+    of_json = None if raw.json is None else parse_stats(raw.json, raw.json_leaves)
+    of_struct = None if raw.parsed is None else stats_from_struct(raw.parsed, raw.parsed_leaves)
+    parts = [part for part in (raw.known, of_struct, of_json) if part is not None]
+    batch = FileBatch(raw.files, _merged(parts) if parts else None)
+    return _Parsed(batch if keep is None else batch.filter(keep), of_json)
 
 
 def _merged(parts: list[FileStats]) -> FileStats:

@@ -22,6 +22,9 @@ import pyarrow.compute as pc
 from delta_py.protocol.bounds import widen
 from delta_py.protocol.schema import DataType, DecimalType, Path, PrimitiveType, to_arrow_type
 
+RULES = 1
+"""Of what comes out for a file's statistics: to be raised when it changes, because parsed statistics are kept on disks."""
+
 _PIECE_BYTES = 64 * 1024 * 1024
 _INTEGERS = frozenset({"long", "integer", "short", "byte"})
 _FLOATS = frozenset({"float", "double"})

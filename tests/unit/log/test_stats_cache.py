@@ -1,0 +1,212 @@
+"""Parsed statistics on the disk: the same answers with and without, and nothing that a damaged or a strange entry could spoil."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import shutil
+import time
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+
+from benchmarks.make_log_table import make_table
+from delta_py import DeltaTable
+from delta_py.log import checkpoint_reader, stats_cache
+from delta_py.log.stats_cache import StatsCache
+from delta_py.protocol import stats
+from delta_py.snapshot import Snapshot
+from delta_py.storage.store import open_store
+
+FILES = 600
+LIMIT = 50_000
+PREDICATES = ("id = 300500", "id < 2000", "column_1 > 0.5", "id >= 0 AND column_1 < 0.25", "column_2 IS NULL")
+
+
+@pytest.fixture
+def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Statistics as JSON alone, and a checkpoint that is large enough."""
+    monkeypatch.setattr(checkpoint_reader, "LEAST_ROWS", 100)
+    make_table(str(tmp_path / "t"), files=FILES, columns=4, commits=3)
+    return str(tmp_path / "t")
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("PYDELTA_CACHE_DIR", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+@pytest.fixture
+def parsed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Numbers of texts of the checkpoint that are parsed."""
+    from delta_py.log import reconciliation
+
+    counts: list[int] = []
+    parse = reconciliation.parse_stats
+
+    def counted(json: Any, leaves: Any) -> Any:
+        counts.append(len(json))
+        return parse(json, leaves)
+
+    monkeypatch.setattr(reconciliation, "parse_stats", counted)
+    return counts
+
+
+def kept(table: str, predicate: str) -> list[str]:
+    return sorted(DeltaTable(table).scan(filter=predicate).paths())
+
+
+def texts(parsed: list[int]) -> int:
+    """Of the checkpoint: commits add few files."""
+    found = sum(count for count in parsed if count >= 100)
+    parsed.clear()
+    return found
+
+
+def entries(cache: Path) -> list[Path]:
+    return sorted(cache.iterdir())
+
+
+def test_a_second_reader_parses_nothing_and_finds_the_same(
+    table: str, cache: Path, parsed: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYDELTA_CACHE_DIR", "")
+    expected = {predicate: kept(table, predicate) for predicate in PREDICATES}
+    assert texts(parsed) >= FILES * len(PREDICATES)
+    assert len(expected["id = 300500"]) == 1 and len(expected["id < 2000"]) < FILES
+    monkeypatch.setenv("PYDELTA_CACHE_DIR", str(cache))
+    assert {predicate: kept(table, predicate) for predicate in PREDICATES} == expected
+    assert texts(parsed) > 0
+    assert {predicate: kept(table, predicate) for predicate in PREDICATES} == expected
+    assert texts(parsed) == 0
+
+
+def test_only_the_leaves_that_are_missing_are_parsed(table: str, cache: Path, parsed: list[int]) -> None:
+    expected = kept(table, "id < 2000 AND column_1 >= 0")
+    shutil.rmtree(cache)
+    kept(table, "id < 2000")
+    assert len(entries(cache)) == 2  # id, and the numbers of records
+    texts(parsed)
+    assert kept(table, "id < 2000 AND column_1 >= 0") == expected
+    assert texts(parsed) > 0
+    assert len(entries(cache)) == 3
+
+
+def test_numbers_of_records_come_from_the_cache(table: str, cache: Path, parsed: list[int]) -> None:
+    def rows() -> int:
+        batches = Snapshot.load(open_store(table)).file_batches(want_records=True)
+        return sum(pc.sum(batch.live_rows()).as_py() for batch in batches)
+
+    first = rows()
+    assert first > 0 and texts(parsed) > 0
+    assert rows() == first and texts(parsed) == 0
+
+
+@pytest.mark.parametrize("damage", ["cut", "flipped", "empty"])
+def test_a_damaged_entry_is_parsed_again(table: str, cache: Path, parsed: list[int], damage: str) -> None:
+    expected = kept(table, "id < 2000")
+    for entry in entries(cache):
+        content = bytearray(entry.read_bytes())
+        content[len(content) // 2] ^= 0xFF
+        entry.write_bytes({"cut": content[: len(content) // 2], "flipped": content, "empty": b""}[damage])
+    texts(parsed)
+    assert kept(table, "id < 2000") == expected
+    assert texts(parsed) > 0
+    assert kept(table, "id < 2000") == expected
+    assert texts(parsed) == 0, "a whole entry takes the place of the damaged one"
+
+
+def test_another_checkpoint_of_the_same_name_has_entries_of_its_own(table: str, cache: Path) -> None:
+    path = next(Path(table, "_delta_log").glob("*.checkpoint*.parquet"))
+    before = kept(table, "id < 2000")
+    whole = pq.read_table(path)
+    position = whole.schema.get_field_index("add")
+    add = whole["add"].combine_chunks()
+    swapped = pc.replace_substring(add.field("stats"), '"minValues":{"id":', '"minValues":{"id":-')
+    fields = [swapped if f.name == "stats" else child for f, child in zip(add.type, add.flatten(), strict=True)]
+    changed = pa.StructArray.from_arrays(fields, fields=list(add.type), mask=add.is_null())
+    pq.write_table(whole.set_column(position, "add", changed), path)
+    after = kept(table, "id < 2000")
+    assert len(after) > len(before)
+
+
+def test_other_rules_have_entries_of_their_own(
+    table: str, cache: Path, parsed: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept(table, "id < 2000")
+    texts(parsed)
+    monkeypatch.setattr(stats_cache, "RULES", stats.RULES + 1)
+    kept(table, "id < 2000")
+    assert texts(parsed) > 0
+
+
+def test_the_longest_unused_go_first_and_half_written_ones_of_the_dead(tmp_path: Path) -> None:
+    cache = StatsCache(tmp_path, 250)
+    now = time.time()
+    for name, age in (("old.stats", 300), ("newer.stats", 200), ("newest.stats", 100), ("1-dead.new", 7200), ("2-alive.new", 1)):
+        (tmp_path / name).write_bytes(b"x" * 100)
+        os.utime(tmp_path / name, (now - age, now - age))
+    cache.trim()
+    assert {path.name for path in tmp_path.iterdir()} == {"newest.stats", "2-alive.new"}
+
+
+def test_a_reader_that_stops_early_leaves_nothing(table: str, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checkpoint_reader, "_BATCH_ROWS_WITH_TEXT", 100)
+    snapshot = Snapshot.load(open_store(table))
+    batches = snapshot.file_batches(want_records=True)
+    for _ in range(3):
+        next(batches)
+    assert entries(cache), "nothing was begun: the test is of no use"
+    batches.close()  # type: ignore[attr-defined]
+    assert entries(cache) == []
+
+
+def test_a_directory_that_takes_nothing_is_passed_over(
+    table: str, cache: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    expected = kept(table, "id < 2000")
+    shutil.rmtree(cache)
+    monkeypatch.setattr(stats_cache._Entry, "write", full)
+    assert kept(table, "id < 2000") == expected
+    assert "No space left" in caplog.text
+    assert entries(cache) == []
+
+
+def test_the_cache_can_be_switched_off(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.delenv("PYDELTA_CACHE_DIR")
+    found = StatsCache.of_environment()
+    assert found is not None and found.directory == tmp_path / "pydelta" and found.limit_bytes == 1 << 30
+    assert found.directory.stat().st_mode & 0o777 == 0o700
+    monkeypatch.setenv("PYDELTA_CACHE_MB", "0")
+    assert StatsCache.of_environment() is None
+    monkeypatch.setenv("PYDELTA_CACHE_MB", "16")
+    monkeypatch.setenv("PYDELTA_CACHE_DIR", "")
+    assert StatsCache.of_environment() is None
+
+
+def _read_many(table: str, cache: Path, rounds: int) -> list[int]:
+    checkpoint_reader.LEAST_ROWS = 100
+    StatsCache.of_environment = lambda: StatsCache(cache, LIMIT)  # type: ignore[method-assign, assignment]
+    return [len(kept(table, predicate)) for _ in range(rounds) for predicate in PREDICATES]
+
+
+def test_many_processes_share_a_small_cache(table: str, tmp_path: Path) -> None:
+    """Entries come and go under the readers: the limit holds less than what they make."""
+    expected = [len(kept(table, predicate)) for predicate in PREDICATES]
+    cache = tmp_path / "small"
+    cache.mkdir()
+    with multiprocessing.get_context("spawn").Pool(3) as pool:
+        found = pool.starmap(_read_many, [(table, cache, 5)] * 3)
+    assert found == [expected * 5] * 3
+    assert {path.suffix for path in entries(cache)} == {".stats"}
+    StatsCache(cache, LIMIT).trim()  # the last one's may have come before another's entry
+    assert 0 < sum(path.stat().st_size for path in entries(cache)) <= LIMIT
