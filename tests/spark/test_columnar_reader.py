@@ -7,13 +7,16 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyspark
 import pytest
+from pyspark import TaskContext
 from pyspark.errors import PySparkException, UnsupportedOperationException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -238,6 +241,30 @@ def test_table_of_120_columns_gives_the_row_readers_rows(
     assert columnar() == 1
 
 
+def test_table_of_120_numbers_without_code_for_a_stage_gives_the_row_readers_rows(
+    spark: SparkSession, tmp_path: Path, columnar: Callable[[], int], conf: Any
+) -> None:
+    conf(SETTINGS["without_whole_stage"])
+    wide = pa.table(
+        {f"c{i}": pa.array([None if r % (i + 2) == 0 else i * r for r in range(300)], pa.int64()) for i in range(120)}
+    )
+    path = make_table(tmp_path / "t", [wide, wide])
+    assert same_both_ways(spark, lambda: spark.read.format("pydelta").load(path).filter("c7 % 2 = 0 or c119 is null")) > 0
+    assert columnar() == 1
+
+
+@pytest.mark.parametrize("setting", ["as_usual", "without_whole_stage"])
+def test_batches_of_one_row_each_give_the_row_readers_rows(
+    setting: str, spark: SparkSession, tmp_path: Path, columnar: Callable[[], int], conf: Any
+) -> None:
+    """No batch spans two files."""
+    conf(SETTINGS[setting])
+    path = make_table(tmp_path / "t", [edge_rows(0).slice(start, 1) for start in range(40)])
+    assert same_both_ways(spark, lambda: spark.read.format("pydelta").load(path)) == 40
+    assert same_both_ways(spark, lambda: with_text_udf(spark.read.format("pydelta").load(path))) == 40
+    assert columnar() == 2
+
+
 def test_table_without_rows_and_filters_that_keep_none_give_none(
     spark: SparkSession, tmp_path: Path, edges: str, columnar: Callable[[], int]
 ) -> None:
@@ -281,6 +308,45 @@ def with_pandas_udf(df: DataFrame) -> DataFrame:
     return df.select(F.pandas_udf(next_one, "long")("full"), "text", "bin")  # type: ignore[call-overload]
 
 
+def with_pickled_udf(df: DataFrame) -> DataFrame:
+    size = F.udf(lambda content: None if content is None else len(content), "int", useArrow=False)
+    return df.select(size("bin"), "id")
+
+
+def with_arrow_udf(df: DataFrame) -> DataFrame:
+    def longer(texts: pa.Array) -> pa.Array:
+        return pc.binary_join_element_wise(texts, "!", "+")
+
+    return df.select(F.arrow_udf(longer, "string")("text"), "id")  # type: ignore[call-overload]
+
+
+def with_pandas_aggregate(df: DataFrame) -> DataFrame:
+    def total(numbers: pd.Series) -> int:
+        return int(numbers.sum())
+
+    return df.groupBy("tiny").agg(F.pandas_udf(total, "long")("id"))  # type: ignore[call-overload]
+
+
+def with_apply_in_pandas(df: DataFrame) -> DataFrame:
+    def first_and_last(group: pd.DataFrame) -> pd.DataFrame:
+        return group.sort_values("id").iloc[[0, -1]]
+
+    return df.select("id", "text").groupBy("text").applyInPandas(first_and_last, "id long, text string")
+
+
+def with_map_in_pandas(df: DataFrame) -> DataFrame:
+    def same_frames(frames: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
+        yield from frames
+
+    return df.select("id", "text", "bin").mapInPandas(same_frames, "id long, text string, bin binary")
+
+
+def with_udfs_in_a_row(df: DataFrame) -> DataFrame:
+    """Two evaluations with a filter between them: the second reads what the first made, beside columns of the scan."""
+    double = F.udf(lambda number: number * 2, "long")
+    return with_pandas_udf(with_text_udf(df).join(df.select(double("id").alias("id"), "full", "bin"), "id"))
+
+
 def with_map_in_arrow(df: DataFrame) -> DataFrame:
     def same_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield from batches
@@ -293,6 +359,12 @@ FRAMES: dict[str, Callable[[DataFrame], DataFrame]] = {
     "pandas_udf_without_filter": with_pandas_udf,
     "pandas_udf_after_filter": lambda df: with_pandas_udf(df.filter("text is not null")),
     "map_in_arrow": with_map_in_arrow,
+    "pickled_udf": with_pickled_udf,
+    "arrow_udf": with_arrow_udf,
+    "pandas_aggregate": with_pandas_aggregate,
+    "apply_in_pandas": with_apply_in_pandas,
+    "map_in_pandas": with_map_in_pandas,
+    "udfs_in_a_row": with_udfs_in_a_row,
     "cached": lambda df: df.select("id", "text", "ts").cache().filter("id % 3 = 0"),
     "union": lambda df: df.select("id", "text").union(df.filter("flag").select("int", "text")),
     "self_join": lambda df: df.select("id", "text").join(df.select("id", "bin").filter("id % 5 = 0"), "id"),
@@ -305,7 +377,7 @@ FRAMES: dict[str, Callable[[DataFrame], DataFrame]] = {
 
 @pytest.mark.parametrize(
     ("name", "setting"),
-    [*((name, "as_usual") for name in FRAMES), *((name, "tiny_batches") for name in sampled(FRAMES, 3))],
+    [*((name, "as_usual") for name in FRAMES), *sampled(product(FRAMES, [name for name in SETTINGS if name != "as_usual"]), 9)],
 )
 def test_query_in_columns_gives_the_row_readers_rows(
     name: str, setting: str, spark: SparkSession, edges: str, columnar: Callable[[], int], conf: Any
@@ -323,6 +395,21 @@ def test_query_in_columns_gives_the_row_readers_rows(
     conf({COLUMNAR_CONF: "false", OUTPUT_ROWS: "-1"})
     assert found == rows(asked())
     spark.catalog.clearCache()
+
+
+def test_frames_of_pandas_and_arrow_are_those_of_the_row_reader(
+    spark: SparkSession, edges: str, columnar: Callable[[], int], conf: Any
+) -> None:
+    df = spark.read.format("pydelta").load(edges)
+    narrow = df.select("id", "text", "date", "dec_38_10", "flag")
+    frame, table = narrow.toPandas(), narrow.toArrow()
+    assert columnar() == 2
+    conf({COLUMNAR_CONF: "false"})
+    by_rows = spark.read.format("pydelta").load(edges).select(*narrow.columns)
+    pd.testing.assert_frame_equal(
+        frame.sort_values("id", ignore_index=True), by_rows.toPandas().sort_values("id", ignore_index=True)
+    )
+    assert table.sort_by("id") == by_rows.toArrow().sort_by("id")
 
 
 def test_queries_of_many_threads_each_get_their_own_rows(spark: SparkSession, edges: str, columnar: Callable[[], int]) -> None:
@@ -398,6 +485,45 @@ def test_query_that_is_cancelled_gives_arrows_memory_back(spark: SparkSession, e
         context.cancelJobsWithTag("columnar-test")
         with pytest.raises(Exception, match="cancel"):  # Py4J passes this one on as it is
             running.result(timeout=60)
+    assert columnar() == 1
+    assert arrow_memory_bytes(spark) == 0
+
+
+def running_tasks(spark: SparkSession) -> list[int]:
+    store: Any = spark.sparkContext._jsc.sc().statusStore()
+    stages = store.activeStages()
+    found = []
+    for stage in map(stages.apply, range(stages.length())):
+        tasks = store.taskList(stage.stageId(), stage.attemptId(), 100)
+        found += [task.taskId() for task in map(tasks.apply, range(tasks.length())) if task.status() == "RUNNING"]
+    return found
+
+
+@pytest.mark.parametrize("interrupt", [True, False])
+def test_task_that_is_killed_midway_is_run_again_and_its_rows_are_there_once(
+    interrupt: bool, spark: SparkSession, edges: str, tmp_path: Path, columnar: Callable[[], int]
+) -> None:
+    """interrupt: whether Spark may stop the thread that runs the task; otherwise it stops the workers that it waits for."""
+    reached = tmp_path / "reached"
+
+    def stops_first(number: int) -> int:
+        if number == 5000 and TaskContext.get().attemptNumber() == 0:  # type: ignore[union-attr]
+            reached.touch()
+            time.sleep(120)
+        return number
+
+    df = spark.read.format("pydelta").load(edges).select(F.udf(stops_first, "long")("id").alias("id"), "text")
+    with ThreadPoolExecutor(1) as thread:
+        running = thread.submit(df.collect)
+        deadline = time.monotonic() + 60
+        while not reached.exists() and time.monotonic() < deadline:
+            time.sleep(0.1)
+        killed = running_tasks(spark)
+        for task in killed:
+            spark.sparkContext._jsc.sc().killTaskAttempt(task, interrupt, "a test")
+        found = running.result(timeout=90)
+    assert killed
+    assert sorted(row["id"] for row in found) == list(range(2 * ROWS + 1))
     assert columnar() == 1
     assert arrow_memory_bytes(spark) == 0
 

@@ -1,0 +1,136 @@
+"""The columnar reader under settings that hold for a whole application: the rows of Spark's own reader, and no memory kept."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pyspark
+import pytest
+
+from tests.support.sampling import sampled
+from tests.support.small_table import make_table
+from tests.support.spark_script import run_script
+
+ROWS = 30_000
+
+SETTINGS: dict[str, dict[str, str]] = {
+    "pipelined": {"spark.python.udf.pipelined.enabled": "true"},
+    "arrow_cache": {"spark.sql.cache.serializer": "org.apache.spark.sql.execution.columnar.ArrowCachedBatchSerializer"},
+    "unix_sockets": {"spark.python.unix.domain.socket.enabled": "true"},
+    "new_workers": {"spark.python.worker.reuse": "false"},
+    "kryo": {"spark.serializer": "org.apache.spark.serializer.KryoSerializer", "spark.rdd.compress": "true"},
+}
+SINCE_SPARK_4_3 = {"pipelined", "arrow_cache"}
+
+APPLICATION = """
+import json, os, sys, time
+import pandas as pd
+from pyspark.sql import SparkSession, functions as F
+from spark_plugin import pruning, register
+
+builder = SparkSession.builder.master("local[2]")
+for name, value in json.loads(sys.argv[2]).items():
+    builder = builder.config(name, value)
+spark = (
+    builder.config("spark.ui.enabled", "false")
+    .config("spark.driver.host", "127.0.0.1")
+    .config("spark.sql.shuffle.partitions", "2")
+    .config("spark.sql.execution.arrow.pythonUDF.columnarInput.enabled", str(not pyspark_4_2).lower())
+    .getOrCreate()
+)
+spark.sparkContext.setLogLevel("OFF")
+register(spark)
+
+@F.udf("string", useArrow=True)
+def shout(text):
+    return None if text is None else text.upper()
+
+@F.udf("string", useArrow=False)
+def pickled_shout(text):
+    return None if text is None else text.upper()
+
+@F.udf("string", useArrow=True)
+def pipelined(number):
+    return os.environ.get("SPARK_PIPELINED_UDF", "0")
+
+@F.pandas_udf("long")
+def next_one(numbers: pd.Series) -> pd.Series:
+    return numbers + 1
+
+def unchanged(batches):
+    yield from batches
+
+def cached(df):
+    kept = df.filter("id % 3 = 0").cache()
+    try:
+        return [kept.agg(F.sum("id"), F.count("text")).collect(), kept.select(shout("text")).distinct().collect(), kept.collect()]
+    finally:
+        kept.unpersist(True)
+
+QUERIES = {
+    "plain": lambda df: df.collect(),
+    "udf": lambda df: df.select(shout("text"), "id").collect(),
+    "pickled_udf": lambda df: df.select(pickled_shout("text"), "id").collect(),
+    "pandas_udf": lambda df: df.filter("text is not null").select(next_one("id"), "amount").collect(),
+    "map_in_arrow": lambda df: df.mapInArrow(unchanged, df.schema).collect(),
+    "map_in_pandas": lambda df: df.select("id").mapInPandas(unchanged, "id long").collect(),
+    "udf_above_aggregate": lambda df: df.groupBy("text").agg(F.sum("id").alias("n")).select(shout("text"), "n").collect(),
+    "join": lambda df: df.select("id", "text").join(df.select("id", "amount").filter("amount is null"), "id").collect(),
+    "limit": lambda df: [len(df.filter("id > 5").limit(7).collect())],
+    "limit_above_udf": lambda df: [len(df.select(shout("text")).limit(7).collect())],
+    "cached": cached,
+}
+
+def answers(columnar):
+    spark.conf.set("spark.pydelta.columnarReader.enabled", str(columnar).lower())
+    found = {}
+    for name, query in QUERIES.items():
+        answer = query(spark.read.format("pydelta").load(sys.argv[1]))
+        found[name] = sorted(map(repr, answer)) if name != "cached" else [sorted(map(repr, part)) for part in answer]
+    return found
+
+by_rows = answers(False)
+before = pruning.status(spark).columnar
+by_columns = answers(True)
+root = spark._jvm.org.apache.spark.sql.util.ArrowUtils.rootAllocator()
+deadline = time.monotonic() + 10
+while root.getAllocatedMemory() > 0 and time.monotonic() < deadline:
+    time.sleep(0.05)
+print(json.dumps({
+    "different": [name for name in QUERIES if by_rows[name] != by_columns[name]],
+    "rows": len(by_columns["plain"]),
+    "scans": [before, pruning.status(spark).columnar],
+    "error": pruning.status(spark).columnar_error,
+    "pipelined": sorted({row[0] for row in spark.range(2).select(pipelined("id")).collect()}),
+    "arrow_bytes": root.getAllocatedMemory(),
+}))
+spark.stop()
+"""
+
+
+@pytest.mark.parametrize("name", sampled(SETTINGS, 2))
+def test_application_with_settings_of_its_own_gets_the_row_readers_rows(name: str, tmp_path: Path) -> None:
+    old = pyspark.__version__.startswith("4.2.")
+    if old and name in SINCE_SPARK_4_3:
+        pytest.skip("Spark has this since 4.3")
+    texts = [None, "", "é", "long " * 20]
+    files = [
+        pa.table(
+            {
+                "id": pa.array(range(start, start + ROWS), pa.int64()),
+                "text": pa.array([texts[i % 4] for i in range(ROWS)], pa.string()),
+                "amount": pa.array([None if i % 5 == 0 else i for i in range(ROWS)], pa.int64()),
+            }
+        )
+        for start in (0, ROWS)
+    ]
+    script = f"pyspark_4_2 = {old}\n{APPLICATION}"
+    found = run_script(script, make_table(tmp_path / "t", files), json.dumps(SETTINGS[name]))
+    assert found["different"] == []
+    assert found["rows"] == 2 * ROWS
+    before, after = found["scans"]
+    assert (before, found["error"], found["arrow_bytes"]) == (0, None, 0)
+    assert after >= 11
+    assert found["pipelined"] == ["1" if name == "pipelined" else "0"]
