@@ -17,7 +17,6 @@ import org.apache.spark.sql.types.StructType;
  */
 public class ColumnarReads implements Predicate, Function {
   private static final String LARGE_TYPES_CONF = "spark.sql.execution.arrow.useLargeVarTypes";
-  private static final String UDF_INPUT_CONF = "spark.sql.execution.arrow.pythonUDF.columnarInput.enabled";
 
   /** Raises if this Spark has not the fields that the reader looks into on the executors. */
   public ColumnarReads() {
@@ -28,25 +27,12 @@ public class ColumnarReads implements Predicate, Function {
   }
 
   public boolean test(Object schema) {
-    if (isSet(LARGE_TYPES_CONF, "false")) return false;
-    if (hangsOnColumns() && isSet(UDF_INPUT_CONF, "true")) return false;
+    if ("true".equalsIgnoreCase(SQLConf.get().getConfString(LARGE_TYPES_CONF, "false").trim())) return false;
     StructField[] fields = ((StructType) schema).fields();
     for (int i = 0; i < fields.length; i++) {
       if (!HeapVector.covers(fields[i].dataType())) return false;
     }
     return true;
-  }
-
-  /**
-   * With that setting, which is on unless a session turns it off, Spark 4.2 never ends a query whose Python UDF takes a column
-   * of a columnar scan that is not Arrow's: one of Spark's Parquet reader neither.
-   */
-  private static boolean hangsOnColumns() {
-    return org.apache.spark.package$.MODULE$.SPARK_VERSION().startsWith("4.2.");
-  }
-
-  private static boolean isSet(String conf, String otherwise) {
-    return "true".equalsIgnoreCase(SQLConf.get().getConfString(conf, otherwise).trim());
   }
 
   public Object apply(Object factory) {

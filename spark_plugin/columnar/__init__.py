@@ -12,8 +12,8 @@ sent to the executors. If that fails the reason is logged once and told by `prun
 
 Used for columns of BOOLEAN, TINYINT, SMALLINT, INT, BIGINT, FLOAT, DOUBLE, DECIMAL, DATE, TIMESTAMP, TIMESTAMP_NTZ, BINARY and
 STRING without a collation, or none at all (a count). A scan with a column of another type goes to Spark's own reader as a whole,
-and so do sessions that keep artifacts to themselves, those with Arrow's large types, and those of Spark 4.2 that let Python UDFs
-take columns (`spark.sql.execution.arrow.pythonUDF.columnarInput.enabled`, which is on by default): there such a query never ends.
+and so do sessions that keep artifacts to themselves, those with Arrow's large types, and on Spark 4.2 queries with a Python UDF
+unless `spark.sql.execution.arrow.pythonUDF.columnarInput.enabled`, which is on by default, is false: there they would never end.
 
 Memory: the columns are arrays on Java's heap that belong to one batch. Nothing that Spark may keep points into Arrow's
 memory, which the stream from Python uses again for the next batch and frees when the task ends, however it ends.

@@ -10,7 +10,7 @@ import org.apache.spark.sql.classic.SparkSession$;
 import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.StructType;
 
-/** Whether scans of a session are read in columns, and by what. */
+/** Whether scans are read in columns, and by what. Without an offer they are read by rows. */
 class BatchReads {
   static final String ENABLED_CONF = "spark.pydelta.columnarReader.enabled";
 

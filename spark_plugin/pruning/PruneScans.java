@@ -54,7 +54,9 @@ public class PruneScans extends Rule {
   public TreeNode apply(TreeNode plan) {
     if (!enabled()) return plan;
     try {
-      return prune((LogicalPlan) plan);
+      boolean inRows = ColumnsUnderUdfs.hang((LogicalPlan) plan);
+      if (inRows) plan = ColumnsUnderUdfs.inRows((LogicalPlan) plan);
+      return prune((LogicalPlan) plan, inRows ? new BatchReads(tally) : batches);
     } catch (VirtualMachineError error) {
       throw error;
     } catch (Throwable error) {
@@ -68,8 +70,8 @@ public class PruneScans extends Rule {
     return !"false".equalsIgnoreCase(SQLConf.get().getConfString(ENABLED_CONF, "true").trim());
   }
 
-  private LogicalPlan prune(LogicalPlan plan) {
-    ReopenScans reopen = new ReopenScans(formats, tally, batches);
+  private LogicalPlan prune(LogicalPlan plan, BatchReads reads) {
+    ReopenScans reopen = new ReopenScans(formats, tally, reads);
     TreeNode reopened = plan.transformDown(reopen);
     if (reopen.count() == 0) return plan;
 

@@ -42,7 +42,16 @@ class PrunedScan extends PythonScan {
   }
 
   public Scan.ColumnarSupportMode columnarSupportMode() {
-    return columnar == null ? Scan.ColumnarSupportMode.UNSUPPORTED : Scan.ColumnarSupportMode.SUPPORTED;
+    return isColumnar() ? Scan.ColumnarSupportMode.SUPPORTED : Scan.ColumnarSupportMode.UNSUPPORTED;
+  }
+
+  boolean isColumnar() {
+    return columnar != null;
+  }
+
+  /** The same rows by Spark's own reader. */
+  PrunedScan inRows() {
+    return new PrunedScan(request, source, null);
   }
 
   /** Whether the log may be asked in place of reading: never for rows that a limit picks. */

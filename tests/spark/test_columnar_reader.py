@@ -533,7 +533,6 @@ def test_task_that_is_killed_midway_is_run_again_and_its_rows_are_there_once(
 
 def test_reader_is_off_unless_it_is_asked_for(spark: SparkSession, edges: str, conf: Any) -> None:
     before = pruning.status(spark).columnar
-    conf({UDF_COLUMNAR_INPUT: "false"})
     df = spark.read.format("pydelta").load(edges)
     assert not in_columns(df.select("id"))
     conf({COLUMNAR_CONF: "true"})
@@ -568,7 +567,6 @@ def test_session_that_keeps_its_artifacts_to_itself_is_read_by_rows(
     session = spark.newSession()
     session.conf.set("spark.sql.artifact.isolation.enabled", str(isolated).lower())
     session.conf.set(COLUMNAR_CONF, "true")
-    session.conf.set(UDF_COLUMNAR_INPUT, "false")
     register(session)
     early = session.read.format("pydelta").load(edges).select("id")
     assert in_columns(early) == (not isolated)
@@ -579,14 +577,39 @@ def test_session_that_keeps_its_artifacts_to_itself_is_read_by_rows(
     assert pruning.status(session).columnar_error is None
 
 
+def where_a_udf_finds_one(df: DataFrame) -> DataFrame:
+    """The subquery is planned by itself, without the UDF, which comes to lie over its scan when it becomes a join."""
+    spark = df.sparkSession
+    spark.udf.register("columnar_test_next", lambda number: number + 1, "long")
+    df.createOrReplaceTempView("columnar_test")
+    return spark.sql(
+        "select id from columnar_test t where exists"
+        " (select 1 from columnar_test x where columnar_test_next(x.id) = t.id and x.flag)"
+    )
+
+
+WITH_UDFS: dict[str, Callable[[DataFrame], DataFrame]] = {
+    "above_the_scan": with_text_udf,
+    "above_a_filter": lambda df: with_pandas_udf(df.filter("flag")),
+    "above_a_join": lambda df: with_pandas_udf(df.join(df.select("id"), "id")),
+    "in_a_filter": lambda df: df.filter(F.udf(lambda number: number % 2 == 0, "boolean")("id")),
+    "in_a_subquery": where_a_udf_finds_one,
+}
+
+
 @pytest.mark.skipif(not pyspark.__version__.startswith("4.2."), reason="what Spark 4.2 does")
-def test_spark_that_hangs_on_columns_of_a_udf_gets_rows(spark: SparkSession, edges: str, conf: Any) -> None:
-    conf({COLUMNAR_CONF: "true", UDF_COLUMNAR_INPUT: "true"})
-    df = with_text_udf(spark.read.format("pydelta").load(edges))
-    assert not in_columns(df)
-    assert len(df.collect()) == 2 * ROWS + 1
-    conf({UDF_COLUMNAR_INPUT: "false"})
-    assert in_columns(spark.read.format("pydelta").load(edges))
+@pytest.mark.parametrize("name", WITH_UDFS)
+def test_query_with_a_udf_on_a_spark_that_hangs_on_its_columns_gets_rows(
+    name: str, spark: SparkSession, edges: str, columnar: Callable[[], int], conf: Any
+) -> None:
+    df = spark.read.format("pydelta").load(edges)
+    expected = rows(WITH_UDFS[name](df))
+    assert columnar() > 0
+    conf({UDF_COLUMNAR_INPUT: "true"})
+    asked = WITH_UDFS[name](df)
+    assert not in_columns(asked)
+    assert rows(asked) == expected
+    assert in_columns(df.filter("flag"))
 
 
 @pytest.mark.skipif(not pyspark.__version__.startswith("4.2."), reason="what Spark 4.2 does")
