@@ -14,6 +14,7 @@ import java.util.function.Predicate;
 import java.util.zip.ZipEntry;
 import java.util.zip.ZipOutputStream;
 import org.apache.spark.SparkContext;
+import org.apache.spark.SparkFiles;
 import org.codehaus.commons.compiler.util.resource.MapResourceCreator;
 import org.codehaus.commons.compiler.util.resource.MapResourceFinder;
 import org.codehaus.commons.compiler.util.resource.Resource;
@@ -99,10 +100,14 @@ class ColumnarUnit {
     return classes;
   }
 
-  /** A name of its own each time: Spark's file server knows jars by their names alone. */
+  /**
+   * In a directory that Spark keeps as long as the application: executors that start late fetch the jar before their first task,
+   * whatever the task is. A name of its own each time: Spark's file server knows jars by their names alone.
+   */
   private static File jarOf(Map classes) throws Exception {
-    File jar = File.createTempFile("pydelta-columnar-", ".jar");
-    jar.deleteOnExit();
+    File directory = new File(SparkFiles.getRootDirectory(), "pydelta");
+    directory.mkdirs();
+    File jar = File.createTempFile("pydelta-columnar-", ".jar", directory);
     ZipOutputStream zip = new ZipOutputStream(new FileOutputStream(jar));
     try {
       Iterator entries = classes.entrySet().iterator();
