@@ -112,7 +112,10 @@ _Portions = list[tuple[LogFile, int, int | None]]
 
 
 class _Files(Protocol):
-    """The numbered files of one version."""
+    """The numbered files of one version. is_whole: they belong into one batch."""
+
+    @property
+    def is_whole(self) -> bool: ...
 
     def places(self, first: int) -> Iterator[tuple[Any, Any]]:
         """(places, sizes in bytes) of those that are to be read, from the place `first` on, in pieces, ascending."""
@@ -207,7 +210,7 @@ class StreamSource:
                 if budget.has_taken:
                     return end
                 raise
-            place = budget.take(files.places(first))
+            place = budget.take(files.places(first), whole=files.is_whole)
             if by_time:
                 place = self._end_of_ties(version, place)
             if place is not None:

@@ -9,11 +9,13 @@ from typing import Any
 import numpy as np
 
 from delta_py.errors import InvalidOptionError
+from delta_py.read.stream_offset import BEFORE_FIRST
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How much a batch may hold; None for no limit. A batch is ended by the file with which it reaches one."""
+    """How much a batch may hold; None for no limit. A batch is ended by the file with which it reaches one, and before files that
+    are not to be divided and would pass it, unless they are the first."""
 
     files: int | None = None
     bytes: int | None = None
@@ -31,10 +33,14 @@ class Budget:
 
     @property
     def is_spent(self) -> bool:
-        return self._files == 0 or (self._bytes is not None and self._bytes <= 0)
+        return (self._files is not None and self._files <= 0) or (self._bytes is not None and self._bytes <= 0)
 
-    def take(self, pieces: Iterator[tuple[Any, Any]]) -> int | None:
-        """Take files while there is something left. The place of the last one if more follow, None if all were taken."""
+    def take(self, pieces: Iterator[tuple[Any, Any]], *, whole: bool = False) -> int | None:
+        """Take files while there is something left. The place of the last one if more follow, None if all were taken.
+
+        whole: take all or none; BEFORE_FIRST for none, which can only be after others were taken."""
+        if whole:
+            return self._take_whole([sizes for _, sizes in pieces])
         last: int | None = None
         for places, sizes in pieces:
             if len(places) == 0:
@@ -46,6 +52,16 @@ class Budget:
                 self._bytes = None if self._bytes is None else self._bytes - int(sizes[:count].sum())
             if count < len(places):
                 return last
+        return None
+
+    def _take_whole(self, sizes: list[Any]) -> int | None:
+        count, size = sum(map(len, sizes)), sum(int(part.sum()) for part in sizes)
+        fits = (self._files is None or count <= self._files) and (self._bytes is None or size <= self._bytes)
+        if count and self.has_taken and not fits:
+            return BEFORE_FIRST
+        self.has_taken = self.has_taken or count > 0
+        self._files = None if self._files is None else self._files - count
+        self._bytes = None if self._bytes is None else self._bytes - size
         return None
 
     def _affordable(self, sizes: Any) -> int:

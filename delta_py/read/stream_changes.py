@@ -1,7 +1,9 @@
 """The change feed as a stream: the changes of one commit as numbered files.
 
-The rules are those of the feed in a batch (changes.py); here they are asked for one commit at a time. The order of a
-commit's changes follows from its actions alone, so that a place in it means the same after a restart.
+The rules are those of the feed in a batch (changes.py); here they are asked for one commit at a time. A change's place is the
+number of its action among the commit's change files, or, where there are none, among all adds and removes that change data:
+so a place means the same after a restart, and to the reference's streams. A commit with change files or deletion vectors is
+not divided: the rows before and after an update stay together.
 Protocol: Change Data Files; Add CDC File.
 """
 
@@ -20,9 +22,11 @@ from delta_py.expressions.tree import Expression
 from delta_py.log.history import commit_times
 from delta_py.log.reader import CommitReader
 from delta_py.log.segment import LogFile
+from delta_py.protocol.actions import Action, AddCDCFile, AddFile, RemoveFile
 from delta_py.protocol.table_config import TableConfig
 from delta_py.read.changes import (
     CHANGE_FIELDS,
+    CHANGE_TYPE,
     UNORDERED_COMMITS,
     Change,
     ChangePruner,
@@ -54,7 +58,7 @@ class ChangeReader:
         """Raises ChangeDataFeedError, DeletionVectorError, CorruptTableError."""
         known = self._known.pop(file.version, None)
         if known is None or known[0] != file:
-            known = file, CommitFiles(tuple(self._changes(file)), self._config)
+            known = file, self._read(file)
         self._known[file.version] = known
         while len(self._known) > 1 and self._is_too_much():
             del self._known[next(iter(self._known))]
@@ -69,11 +73,18 @@ class ChangeReader:
     def _is_too_much(self) -> bool:
         return len(self._known) > _COMMITS_KEPT or sum(len(files.changes) for _, files in self._known.values()) > _CHANGES_KEPT
 
-    def _changes(self, file: LogFile) -> Iterator[Change]:
+    def _read(self, file: LogFile) -> CommitFiles:
         actions = list(CommitReader(self._store).actions(file))
         with ThreadPoolExecutor(_THREADS, "delta_py-changes") as pool:
             partitions = physical_partitions(self._config)
-            yield from CommitChanges(self._store, pool, file.version, self._time(file.version), partitions).changes(actions)
+            commit = CommitChanges(self._store, pool, file.version, self._time(file.version), partitions)
+            changes = list(commit.changes(actions))
+        numbered = _numbered(actions)
+        places = {(_kind(action), action.path): place for place, action in enumerate(numbered)}
+        by_place = {places[_kind(change), change.file.path]: change for change in changes}
+        order = sorted(by_place)
+        is_whole = any(isinstance(action, AddCDCFile) or action.deletion_vector is not None for action in numbered)
+        return CommitFiles(np.array(order, np.int64), tuple(by_place[place] for place in order), is_whole, self._config)
 
     def _time(self, version: int) -> int:
         """When a version was committed, as the feed says in a batch."""
@@ -83,23 +94,45 @@ class ChangeReader:
         return self._times[version]
 
 
+def _numbered(actions: Sequence[Action]) -> list[AddCDCFile] | list[AddFile | RemoveFile]:
+    recorded = [action for action in actions if isinstance(action, AddCDCFile)]
+    return recorded or [action for action in actions if isinstance(action, AddFile | RemoveFile) and action.data_change]
+
+
+def _kind(of: Change | AddCDCFile | AddFile | RemoveFile) -> str | None:
+    """The change type of all rows; None where rows say it themselves."""
+    match of:
+        case Change(recorded=False):
+            kind: str = of.file.constants[CHANGE_TYPE][0]
+            return kind
+        case Change() | AddCDCFile():
+            return None
+        case AddFile():
+            return "insert"
+        case RemoveFile():
+            return "delete"
+
+
 @dataclass(frozen=True, slots=True)
 class CommitFiles:
-    """The changes of one commit, numbered."""
+    """The changes of one commit. numbers: their places, ascending. is_whole: they belong into one batch."""
 
+    numbers: Any
     changes: tuple[Change, ...]
+    is_whole: bool
     config: TableConfig
 
     def places(self, first: int) -> Iterator[tuple[Any, Any]]:
         """(places, sizes in bytes) from the place `first` on."""
-        sizes = np.array([change.file.size_bytes for change in self.changes[first:]], np.int64)
-        yield np.arange(first, first + len(sizes)), sizes
+        skipped = int(np.searchsorted(self.numbers, first))
+        yield self.numbers[skipped:], np.array([change.file.size_bytes for change in self.changes[skipped:]], np.int64)
 
     def scan_files(
         self, first: int, stop: int | None, predicate: Expression | None, exclude: str | None, options: ScanOptions
     ) -> Iterator[ScanFile]:
         """The files to read from the place `first` up to `stop`, not included. exclude: an RE2 pattern of paths to leave out."""
-        chosen: Sequence[Change] = self.changes[first:stop]
+        bounds = (first, np.iinfo(np.int64).max if stop is None else stop)
+        chosen: Sequence[Change] = self.changes[slice(*np.searchsorted(self.numbers, bounds))]
         if exclude is not None and chosen:
             paths = pa.array([change.file.path for change in chosen], pa.string())
             left_out = pc.match_substring_regex(paths, exclude).to_pylist()

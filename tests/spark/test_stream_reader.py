@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pickle
 from collections import Counter
@@ -245,6 +246,39 @@ def test_feed_stream_of_any_batches_is_the_feed_of_a_batch(table: str, files: st
     scan = plan_changes(open_store(table), starting_version=0)
     expected = [tuple(row.values()) for batch in read_files(scan.state, scan.scan_files()) for row in batch.to_pylist()]
     assert Counter(found) == Counter(expected) and len(found) > 8
+
+
+@pytest.mark.parametrize("limit", [{"maxFilesPerTrigger": "1"}, {"maxBytesPerTrigger": "1"}], ids=str)
+def test_feed_stream_gives_the_changes_of_an_update_in_one_batch(table: str, limit: dict[str, str]) -> None:
+    write_delta(table, rows(8, 9), mode="append")
+    for id in (1, 9):
+        write_delta(table, rows(id, 3), mode="overwrite", replace_where=f"id IN ({id}, 3)")
+    assert all(len(change_files(table, version)) > 1 for version in (4, 5))
+    stream = Stream(table, readChangeFeed="true", startingVersion="2", **limit)
+    batches = []
+    while batch := stream.next():
+        batches.append(sorted((row[0], row[2], row[3]) for row in batch))
+    assert [{row[2] for row in batch} for batch in batches] == [{2}, {3}, {4}, {5}]
+    assert batches[2] == [(1, "delete", 4), (1, "insert", 4), (3, "delete", 4), (3, "insert", 4)]
+
+
+def change_files(table: str, version: int) -> list[Any]:
+    return [action["cdc"] for action in actions(table, version) if "cdc" in action]
+
+
+def actions(table: str, version: int) -> list[Any]:
+    return [json.loads(line) for line in Path(table, f"_delta_log/{version:020}.json").read_text().splitlines()]
+
+
+def test_feed_stream_divides_a_commit_by_the_order_of_its_actions(table: str) -> None:
+    """As the reference's streams do, which may go on from any place."""
+    write_delta(table, pa.concat_tables([rows(7), rows(8, day="tue")]), mode="overwrite")
+    files = [(kind, action[kind]["path"]) for action in actions(table, 3) for kind in action if kind in ("add", "remove")]
+    assert len(files) == 5 and len({kind for kind, _ in files}) == 2
+    stream = Stream(table, readChangeFeed="true", startingVersion="3", maxFilesPerTrigger="1")
+    for place, (kind, _) in enumerate(files):
+        assert {row[2] for row in stream.next()} == {{"add": "insert", "remove": "delete"}[kind]}
+        assert (stream.place["reservoirVersion"], stream.place["index"]) == ((3, place) if place < 4 else (4, -1))
 
 
 def test_feed_stream_filter_takes_partitions_and_change_types(table: str) -> None:
