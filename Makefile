@@ -10,6 +10,7 @@ PEER := .venv-peer
 K ?=
 SEED ?=
 N ?=
+KILLS ?=
 BENCH ?=
 ALL ?=
 
@@ -53,8 +54,8 @@ interop: $(PEER)/.ready $(PEER)/jars/.ready java ## delta-spark and deltalake re
 storage: $(VENV)/.ready ## the contract of object stores
 	$(RUN) $(PYTEST) tests/storage
 
-faults: $(VENV)/.ready ## failures injected into storage; SEED= and N= choose the schedules
-	PYDELTA_FAULTS_SEED="$(SEED)" PYDELTA_FAULTS_N="$(N)" $(RUN) $(PYTEST) tests/faults
+faults: $(VENV)/.ready java ## failures injected into storage; SEED= and N= choose the schedules, KILLS= how often a Spark driver dies
+	PYDELTA_FAULTS_SEED="$(SEED)" PYDELTA_FAULTS_N="$(N)" PYDELTA_FAULTS_KILLS="$(KILLS)" $(RUN) $(PYTEST) tests/faults
 
 bench: $(VENV)/.ready $(PEER)/.ready $(PEER)/jars/.ready java ## measure against deltalake and Spark's Parquet reader; BENCH="--quick"
 	$(RUN) benchmarks/bench.py --peer $(PEER) $(BENCH)
