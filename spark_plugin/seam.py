@@ -23,6 +23,7 @@ from spark_plugin.options import SESSION, STREAM
 from spark_plugin.saving import Save
 from spark_plugin.settings import active, is_connect, read_settings
 from spark_plugin.source import FORMAT
+from spark_plugin.streaming_options import tracks_schema
 from spark_plugin.streaming_start import StreamSave
 
 _CALLS = "_pydelta_calls"
@@ -157,7 +158,8 @@ def _loading(original: _Method, *, is_stream: bool) -> _Method:
         spark = getattr(self, "_spark", None) or self._client
         if not _is_ours(spark, format or _calls(self).format):
             return original(self, path, format, schema, **options)
-        options.setdefault(SESSION, read_settings(spark))
+        tracks = is_stream and tracks_schema({**_calls(self).options, **options})
+        options.setdefault(SESSION, read_settings(spark, tracks_schema=tracks))
         if is_stream:
             options[STREAM] = "true"
         with active(spark):
@@ -317,6 +319,8 @@ _OTHER_SINK = "a function of the user's"
 
 def _install_stream_reader(cls: type[Any]) -> None:
     _wrap(cls, "format", _noting(lambda calls, source: setattr(calls, "format", source)))
+    _wrap(cls, "option", _noting(_Calls.add_option))
+    _wrap(cls, "options", _noting(_note_options))
     _wrap(cls, "load", _load_stream)
     _wrap(cls, "table", _table_stream)
 

@@ -10,15 +10,19 @@ from typing import Any
 from pyspark.errors import PySparkException
 
 from delta_py.protocol.sizes import parse_size
+from delta_py.read.schema_evolution import ALLOW_CONFS
 from spark_plugin.options import CONFS, PARTITIONS_PER_CORE, WRITE_CONFS
 
 _AUTO_RESET_CONF = "spark.databricks.delta.write.txnVersion.autoReset.enabled"
 
 
-def read_settings(spark: Any) -> str:
-    """The option SESSION of a read. What a server does not tell is left out."""
+def read_settings(spark: Any, *, tracks_schema: bool = False) -> str:
+    """The option SESSION of a read. What a server does not tell is left out. tracks_schema: the read is a stream with a log of
+    schemas, whose settings have names that end in a number of the stream's own."""
+    allowed = {name: value for name, value in _all_confs(spark).items() if name.startswith(ALLOW_CONFS)} if tracks_schema else {}
     return _as_option(
         {
+            CONFS: allowed or None,
             "timeZone": conf(spark, "spark.sql.session.timeZone"),
             "maxPartitionBytes": _size(conf(spark, "spark.sql.files.maxPartitionBytes")),
             "openCostInBytes": _size(conf(spark, "spark.sql.files.openCostInBytes")),
@@ -87,6 +91,11 @@ def conf(spark: Any, name: str) -> str | None:
     except PySparkException:  # a server may keep a setting to itself
         return None
     return None if value in (None, "<undefined>") else str(value)
+
+
+def _all_confs(spark: Any) -> dict[str, str]:
+    found: dict[str, str] = spark.conf.getAll
+    return found
 
 
 def _size(text: str | None) -> int | None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from delta_py.errors import InvalidOptionError, UnsupportedOperationError
 from delta_py.protocol.sizes import parse_size
 from delta_py.read.admission import StreamStart
 from delta_py.read.batch_limits import Limits
+from delta_py.read.schema_evolution import Allowed
 from delta_py.read.stream_commits import ChangeRules
 from delta_py.read.time_travel import named_version, parse_timestamp_ms
 from spark_plugin.options import CONFS, SESSION, STREAM, WRITE_CONFS, flag, known, session_of, version
@@ -73,10 +75,16 @@ def _without_confs(given: Mapping[str, str]) -> dict[str, str]:
 _DEFAULT_MAX_FILES = 1000
 _FEED = ("readChangeFeed", "readChangeData")
 _STARTS = ("startingVersion", "startingTimestamp")
+_SCHEMA_LOCATIONS = ("schemaTrackingLocation", "schemaLocation")
+_TRACKING_ID = "streamingSourceTrackingId"
+_ALLOW = {kind: f"allowSourceColumn{kind}" for kind in ("Rename", "Drop", "TypeChange")}
 # Options of streams alone, and how the batch's options that a stream takes are spelled.
 _OWN_NAMES = (
     *_STARTS,
     *_FEED,
+    *_SCHEMA_LOCATIONS,
+    _TRACKING_ID,
+    *_ALLOW.values(),
     "maxFilesPerTrigger",
     "maxBytesPerTrigger",
     "ignoreDeletes",
@@ -90,10 +98,6 @@ _OWN_NAMES = (
     STREAM,
 )
 _AS_IN_BATCHES = ("path", "paths", "filter", "columns", "metadataColumn", "ignoreMissingFiles", "timeZone", "pruning", SESSION)
-_SCHEMA_LOG = (
-    "Where columns are renamed, dropped or retyped, the stream stops and says so; start it anew with a new checkpoint, with "
-    "startingVersion set to the version from which the schema is the new one."
-)
 _REFUSED = {
     "versionAsOf": "A stream begins with the newest version, or with startingVersion.",
     "timestampAsOf": "A stream begins with the newest version, or with startingTimestamp.",
@@ -101,18 +105,22 @@ _REFUSED = {
     "endingTimestamp": "A stream has no end. Trigger(availableNow=True) stops it at the newest version.",
     "followLatest": "A stream follows the table by itself.",
     "logAnswers": "A stream reads rows.",
-    "schemaTrackingLocation": _SCHEMA_LOG,
-    "schemaLocation": _SCHEMA_LOG,
-    "streamingSourceTrackingId": _SCHEMA_LOG,
-    "allowSourceColumnDrop": _SCHEMA_LOG,
-    "allowSourceColumnRename": _SCHEMA_LOG,
-    "allowSourceColumnTypeChange": _SCHEMA_LOG,
 }
 
 
 @dataclass(frozen=True, slots=True)
+class SchemaTracking:
+    """A log of schemas below `location`, the checkpoint or a directory in it. tracking_id: tells sources of one query apart."""
+
+    location: str
+    tracking_id: str | None
+    allowed: Allowed
+
+
+@dataclass(frozen=True, slots=True)
 class StreamReadOptions:
-    """One streaming read. batch: the options that it has in common with batches. exclude: a regular expression of Java's."""
+    """One streaming read. batch: the options that it has in common with batches. exclude: a regular expression of Java's.
+    tracking: None to read all with one schema."""
 
     batch: ReadOptions
     start: StreamStart = field(default_factory=StreamStart)
@@ -122,6 +130,12 @@ class StreamReadOptions:
     fail_on_data_loss: bool = True
     change_feed: bool = False
     event_time: str | None = None
+    tracking: SchemaTracking | None = None
+
+
+def tracks_schema(options: Mapping[str, Any]) -> bool:
+    """Whether a log of schemas is named, so that settings of the session say what changes it may follow."""
+    return any(name.lower() in (key.lower() for key in options) for name in _SCHEMA_LOCATIONS)
 
 
 def is_stream_read(options: Mapping[str, str]) -> bool:
@@ -162,6 +176,7 @@ def stream_read_options(options: Mapping[str, str]) -> StreamReadOptions:
         fail_on_data_loss=flag(given, "failOnDataLoss", default=True),
         change_feed=any(flag(given, name) for name in _FEED),
         event_time=_event_time(given),
+        tracking=_tracking(given),
     )
 
 
@@ -199,6 +214,40 @@ def _event_time(given: Mapping[str, str]) -> str | None:
             option="eventTimeColumn",
         )
     return column
+
+
+def _tracking(given: Mapping[str, str]) -> SchemaTracking | None:
+    named = [name for name in _SCHEMA_LOCATIONS if name in given]
+    if len({given[name] for name in named}) > 1:
+        raise InvalidOptionError(
+            "Both schemaTrackingLocation and schemaLocation are given, and differ. They mean the same: give one of them.",
+            option="schemaLocation",
+        )
+    options = {kind: given[name] for kind, name in _ALLOW.items() if name in given}
+    for kind, text in options.items():
+        if text.lower() != "always" and not (text.isascii() and text.isdigit()):
+            raise InvalidOptionError(
+                f"Invalid value {text!r} for option {_ALLOW[kind]!r}: it must be 'always', or the version of the change.",
+                option=_ALLOW[kind],
+                value=text,
+            )
+    if not named:
+        alone = next((name for name in (*_ALLOW.values(), _TRACKING_ID) if name in given), None)
+        if alone is not None:
+            raise InvalidOptionError(
+                f"The option {alone} is of streams with a log of schemas: name its directory, below the query's checkpoint, in "
+                "schemaTrackingLocation.",
+                option=alone,
+            )
+        return None
+    if not flag(given, "failOnDataLoss", default=True):
+        raise UnsupportedOperationError(
+            "A stream with schemaTrackingLocation cannot go on after commits that are gone, which may have changed the schema. "
+            "Leave out failOnDataLoss=false, or schemaTrackingLocation.",
+            option="failOnDataLoss",
+        )
+    confs = json.loads(given.get(SESSION, "{}")).get(CONFS) or {}
+    return SchemaTracking(given[named[0]], given.get(_TRACKING_ID), Allowed(options, confs))
 
 
 def _limits(given: Mapping[str, str]) -> Limits:

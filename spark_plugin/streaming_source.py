@@ -20,15 +20,18 @@ from delta_py.errors import UnsupportedOperationError
 from delta_py.protocol.schema import StructType as DeltaSchema
 from delta_py.protocol.schema import find_path
 from delta_py.protocol.schema import to_arrow_schema as delta_arrow_schema
+from delta_py.protocol.table_config import TableConfig
 from delta_py.read.admission import StreamOptions, StreamSource
 from delta_py.read.batch_limits import Limits
 from delta_py.read.reader import read_files
 from delta_py.read.scan import ScanOptions, metadata_scan_column
+from delta_py.read.schema_log import TrackedSchema
 from delta_py.read.stream_changes import CHANGE_COLUMNS
 from delta_py.read.stream_offset import StreamOffset
 from delta_py.snapshot import Snapshot
 from delta_py.storage.store import open_store
 from spark_plugin.convert import check_requested, from_spark_schema
+from spark_plugin.schema_tracking import look_up, open_tracker
 from spark_plugin.streaming_options import StreamReadOptions, stream_read_options
 from spark_plugin.task_batches import DeltaPartition, check_layout, partitions_of, relabelled
 
@@ -49,10 +52,16 @@ except ImportError as error:
 
 @dataclass(frozen=True, slots=True)
 class PinnedStream:
-    """A stream whose columns are fixed. snapshot: the version whose schema they are; none of its list of files."""
+    """A stream whose columns are fixed. snapshot: the version whose schema they are; none of its list of files. tracked: the
+    schema that they are instead, of the stream's log of schemas."""
 
     options: StreamReadOptions
     snapshot: Snapshot
+    tracked: TrackedSchema | None = None
+
+    @property
+    def config(self) -> TableConfig:
+        return self.snapshot.config if self.tracked is None else self.tracked.config(self.snapshot.config)
 
     @property
     def schema(self) -> DeltaSchema:
@@ -61,7 +70,7 @@ class PinnedStream:
 
     @property
     def offered(self) -> DeltaSchema:
-        own = list(self.snapshot.schema.fields)
+        own = list(self.config.schema.fields)
         if self.options.change_feed:
             own.extend(column.logical for column in CHANGE_COLUMNS)
         if self.options.batch.metadata_column:
@@ -81,8 +90,9 @@ class PinnedStream:
             ignore_missing_files=options.batch.ignore_missing_files,
             timezone=options.batch.session.time_zone,
         )
+        tracking = options.tracking
         return StreamSource(
-            self._newest_alike(),
+            self._newest_alike() if tracking is None else Snapshot.load(self.snapshot.store),
             StreamOptions(
                 rules=options.rules,
                 exclude=options.exclude,
@@ -93,6 +103,7 @@ class PinnedStream:
                 predicate=predicate,
                 scan=scan,
             ),
+            None if tracking is None else open_tracker(tracking, self.snapshot, self.config),
         )
 
     def _newest_alike(self) -> Snapshot:
@@ -106,7 +117,8 @@ class PinnedStream:
 def pin_stream(options: Mapping[str, str]) -> PinnedStream:
     """Raises what stream_read_options and Snapshot.load raise."""
     parsed = stream_read_options(options)
-    return PinnedStream(parsed, Snapshot.load(open_store(parsed.batch.path)))
+    snapshot = Snapshot.load(open_store(parsed.batch.path))
+    return PinnedStream(parsed, snapshot, None if parsed.tracking is None else look_up(parsed.tracking, snapshot))
 
 
 def make_stream_reader(pinned: PinnedStream, schema: StructType) -> DeltaStreamReader:
@@ -159,6 +171,9 @@ class DeltaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         end = StreamOffset(self._place.table_id, self._place.version + lag.versions + self._place.is_initial)
         told = {"numFilesOutstanding": lag.files, "numBytesOutstanding": lag.bytes, "numVersionsOutstanding": lag.versions}
         return {**end.to_json(), **told, "outstandingIsAtLeast": lag.at_least}
+
+    def commit(self, end: dict[str, Any]) -> None:
+        self._driver.commit(StreamOffset.from_json(end))
 
     # ------------------------------------------------------------ batches
 

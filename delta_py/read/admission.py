@@ -29,6 +29,7 @@ from delta_py.errors import (
     InvalidOptionError,
     LogFileNotFoundError,
     TableNotFoundError,
+    UnsupportedOperationError,
     VersionNotFoundError,
 )
 from delta_py.expressions.tree import Expression, conjunction
@@ -43,6 +44,7 @@ from delta_py.read.event_time import EventTime
 from delta_py.read.file_lists import sorted_by
 from delta_py.read.scan import FilePruner, Scan, ScanOptions, ScanReport, make_state
 from delta_py.read.scan_state import ScanFile, ScanState
+from delta_py.read.schema_tracking import SchemaTracker
 from delta_py.read.stream_changes import CHANGE_COLUMNS, ChangeReader
 from delta_py.read.stream_commits import (
     ChangeRules,
@@ -50,11 +52,12 @@ from delta_py.read.stream_commits import (
     StreamCommit,
     check_rows_only_added,
     check_state,
+    check_table,
     check_table_id,
     read_commit,
     stream_schema,
 )
-from delta_py.read.stream_offset import BEFORE_FIRST, StreamOffset
+from delta_py.read.stream_offset import AFTER_SCHEMA_CHANGE, BEFORE_FIRST, SCHEMA_CHANGE, StreamOffset
 from delta_py.snapshot import Snapshot
 
 _log = logging.getLogger("delta_py")
@@ -124,14 +127,15 @@ class _Files(Protocol):
 class StreamSource:
     """One table as a stream. snapshot: its version gives the schema in which all rows come.
 
+    tracker: reads with the schemas of its log, and stops where the schema changes; None: with the snapshot's.
     Methods raise what stops a stream: SchemaMismatchError, UnsupportedOperationError (stream_commits.py),
     LogFileNotFoundError (DELTA_MISSING_FILES_UNEXPECTED_VERSION, DELTA_LOG_FILE_NOT_FOUND_FOR_STREAMING_SOURCE), and
     CorruptTableError. Not for sharing between threads.
     """
 
-    def __init__(self, snapshot: Snapshot, options: StreamOptions | None = None) -> None:
-        self._snapshot, self._options = snapshot, options or StreamOptions()
-        self._store, self._config = snapshot.store, snapshot.config
+    def __init__(self, snapshot: Snapshot, options: StreamOptions | None = None, tracker: SchemaTracker | None = None) -> None:
+        self._snapshot, self._options, self._tracker = snapshot, options or StreamOptions(), tracker
+        self._store, self._config = snapshot.store, snapshot.config if tracker is None else tracker.config
         self._pruner = FilePruner.of(self._config, self._options.predicate, self._options.scan)
         self._with_stats = bool(self._pruner.stats_leaves)
         self._schema = stream_schema(with_stats=self._with_stats)
@@ -195,6 +199,8 @@ class StreamSource:
         last_version: commits after it do not count. At least one file is admitted, whatever its size. A commit that stops the
         stream ends the batch before it, and raises when the next one is asked for.
         """
+        if self._tracker is not None and (waits := self._at_schema_change(self._tracker, start)) is not None:
+            return waits
         end = self._admitted(start, limits, last_version)
         return replace(end, began=(start.version, start.is_initial)) if start.begins and end != start else end
 
@@ -203,6 +209,8 @@ class StreamSource:
         budget, end = Budget(limits), start
         for version, commit, first in self._versions_after(start, last_version):
             is_initial = commit is None
+            if commit is not None and self._stops_before(commit, start):
+                return StreamOffset(start.table_id, version, SCHEMA_CHANGE)
             by_time = is_initial and self._event_time is not None
             try:
                 files = self._initial(version) if commit is None else self._added(commit)
@@ -233,7 +241,7 @@ class StreamSource:
 
     def _versions_after(self, start: StreamOffset, last: int | None) -> Iterator[tuple[int, LogFile | None, int]]:
         """(version, its commit or None for the initial snapshot, the first place) of all that has something after `start`."""
-        version, first = start.version, start.index + 1
+        version, first = start.version, start.next_index
         if self._idle is not None and self._idle[0] == start:
             version, first = self._idle[1], 0
         elif start.is_initial:
@@ -273,12 +281,14 @@ class StreamSource:
         start = start.true_start(end)
         self._check(start)
         self._check(end)
-        version, first = start.version, start.index + 1
+        if self._tracker is not None and not self._tracker.is_on:
+            self._begin_within(self._tracker, start, end)
+        version, first = start.version, start.next_index
         initial, rows = self._initial_batches(start, end) if start.is_initial else ([], None)
         if start.is_initial:
             version, first = version + 1, 0
         commits = [
-            (commit, first if commit.version == version else 0, end.index + 1 if commit.version == end.version else None)
+            (commit, first if commit.version == version else 0, end.next_index if commit.version == end.version else None)
             for commit in self._commits_of(version, end)
         ]
         if self._changes is not None:
@@ -292,8 +302,8 @@ class StreamSource:
 
     def _initial_batches(self, start: StreamOffset, end: StreamOffset) -> tuple[list[pa.RecordBatch], Expression | None]:
         """The files of the first snapshot that a batch reads, and which of their rows are of it; None: all."""
-        files, first = self._files_at(start.version), start.index + 1
-        stop = end.index + 1 if end.is_initial else files.num_rows
+        files, first = self._files_at(start.version), start.next_index
+        stop = end.next_index if end.is_initial else files.num_rows
         if self._event_time is None:
             return list(NumberedFiles(files, self._kept).batches(first, stop)), None
         chosen, rows = self._event_time.files_between(files, start.index, stop - 1)
@@ -323,11 +333,58 @@ class StreamSource:
             self._lost(found[-1].version + 1 if found else version, last + 1)
         return found
 
+    # ------------------------------------------------------------ changes of the schema
+
+    def commit(self, end: StreamOffset) -> None:
+        """The batch that ended there is done. Raises SchemaMismatchError (DELTA_STREAMING_METADATA_EVOLUTION) when it ended
+        before a change of the schema, which is noted then."""
+        if self._tracker is not None and end.is_schema_change:
+            commit = self._commit_at(end.version)
+            if self._tracker.is_change(commit):
+                self._tracker.evolve(commit)
+
+    def _at_schema_change(self, tracker: SchemaTracker, start: StreamOffset) -> StreamOffset | None:
+        """Where the batch after `start` ends, if that follows from a change of the schema alone; first see to the log."""
+        self._check(start)
+        if not tracker.is_on:
+            version = start.version - (start.index == BEFORE_FIRST and not start.is_initial and not start.begins)
+            version = max(0, min(version, self.newest_version()))
+            tracker.begin(self._state_at(version).config, version)
+        elif start.begins and start.is_initial:
+            tracker.begin_anew(self._state_at(start.version).config, start.version)
+        if start.index == SCHEMA_CHANGE:
+            return replace(start, index=AFTER_SCHEMA_CHANGE)
+        if start.index == AFTER_SCHEMA_CHANGE and tracker.is_change(self._commit_at(start.version)):
+            return start
+        return None
+
+    def _stops_before(self, file: LogFile, start: StreamOffset) -> bool:
+        passed = start.version == file.version and start.index >= SCHEMA_CHANGE and start.index != BEFORE_FIRST
+        return self._tracker is not None and not passed and self._tracker.is_change(self._checked(file))
+
+    def _begin_within(self, tracker: SchemaTracker, start: StreamOffset, end: StreamOffset) -> None:
+        last = end.version if end.index > BEFORE_FIRST else max(0, end.version - 1)
+        first = min(last, start.version)
+        config = self._state_at(first).config
+        states = [(first, config)]
+        for file in [] if start.is_initial and end.is_initial else self._commits_from(first + 1, last):
+            commit = self._read(file)
+            if commit.protocol is not None or commit.metadata is not None:
+                config = TableConfig(commit.protocol or config.protocol, commit.metadata or config.metadata)
+                states.append((commit.version, config))
+        tracker.begin_within(states, last)
+
+    def _commit_at(self, version: int) -> StreamCommit:
+        found = self._commits_from(version, version)
+        if not found:
+            self._lost(version, version + 1)
+        return self._read(found[0])
+
     # ------------------------------------------------------------ lag
 
     def lag(self, after: StreamOffset) -> Lag:
         """What is there beyond an offset. Files that the options leave out are counted too."""
-        files, size, version, first = 0, 0, after.version, after.index + 1
+        files, size, version, first = 0, 0, after.version, after.next_index
         if after.is_initial:
             rest = self._files_at(version).slice(first)
             files, size = rest.num_rows, pc.sum(rest["size"]).as_py() or 0
@@ -387,7 +444,10 @@ class StreamSource:
     def _checked(self, file: LogFile) -> StreamCommit:
         """A commit whose rows can be given as the stream reads them."""
         commit = self._read(file)
-        check_state(self._config, commit.protocol, commit.metadata, commit.version, self._snapshot.version, self._store.root)
+        if self._tracker is not None:
+            check_table(self._config, commit.protocol, commit.metadata, commit.version, self._store.root)
+        else:
+            check_state(self._config, commit.protocol, commit.metadata, commit.version, self._snapshot.version, self._store.root)
         if self._changes is not None and commit.metadata is not None:
             self._check_feed(TableConfig(commit.protocol or self._config.protocol, commit.metadata), commit.version)
         return commit
@@ -447,11 +507,18 @@ class StreamSource:
         """That an offset is of this table and order; and once that rows of the state there fit the schema."""
         check_table_id(start.table_id, self._config.metadata.id, self._store.root)
         self._check_order(start)
+        if start.is_schema_change and self._tracker is None:
+            raise UnsupportedOperationError(
+                f"The stream's checkpoint stands at a change of the schema in version {start.version}, as only streams with a "
+                "log of schemas do. Name the log again in the option schemaTrackingLocation.",
+                option="schemaTrackingLocation",
+                version=start.version,
+            )
         if not start.is_initial:
             self._first_files = None
         if self._known_start is not None and start.version >= self._known_start:
             return
-        if start.version <= self._snapshot.version:
+        if start.version <= self._snapshot.version and self._tracker is None:
             self._check_state_before(start)
         if self._changes is not None:
             version = min(start.version, self._snapshot.version)

@@ -105,12 +105,12 @@ def _type(old: DataType, new: DataType, path: Path, widening: bool) -> str | Non
             tightened = _tightened(old.value_contains_null, new.value_contains_null, (*path, "value"))
             keys = _type(old.key_type, new.key_type, (*path, "key"), widening)
             return tightened or keys or _type(old.value_type, new.value_type, (*path, "value"), widening)
-    if old == new or (widening and _is_wider(old, new)):
+    if old == new or (widening and is_wider(old, new)):
         return None
     return f"column {'.'.join(path)} was {type_name(old)} and became {type_name(new)}"
 
 
-def _is_wider(old: DataType, new: DataType) -> bool:
+def is_wider(old: DataType, new: DataType) -> bool:
     """Whether a column may go from the old type to the new one. Protocol: Type Widening."""
     digits = _DIGITS.get(old)
     if isinstance(new, DecimalType):

@@ -187,13 +187,9 @@ def check_state(
     DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE, DELTA_SCHEMA_CHANGED_WITH_VERSION,
     DELTA_STREAMING_INCOMPATIBLE_SCHEMA_CHANGE_USE_SCHEMA_LOG.
     """
-    if protocol is None and metadata is None:
-        return
-    theirs = TableConfig(protocol or config.protocol, metadata or config.metadata)
-    theirs.require(Operation.READ)
+    theirs = check_table(config, protocol, metadata, version, root)
     if metadata is None:
         return
-    check_table_id(config.metadata.id, metadata.id, root, version)
     reason = why_incompatible(metadata, config.metadata, widening=True)
     if reason is None:
         return
@@ -202,8 +198,9 @@ def check_state(
         raise SchemaMismatchError(
             f"Version {version} of the table at {root} has another schema than version {read_version}, for which the stream was "
             f"made, and more differs than that columns were added or widened: {reason}. Rows from before and after cannot be "
-            "read with one schema. Start anew with a new checkpoint, with startingVersion set to the version from which the "
-            "schema is the new one.",
+            "read with one schema. Name a directory below the checkpoint in the option schemaTrackingLocation, and the stream "
+            "reads each version with its own; or start anew with a new checkpoint, with startingVersion set to the version from "
+            "which the schema is the new one.",
             error_class="DELTA_STREAMING_INCOMPATIBLE_SCHEMA_CHANGE_USE_SCHEMA_LOG",
             sql_state="42KD4",
             version=version,
@@ -220,6 +217,19 @@ def check_state(
         read_version=read_version,
         reason=reason,
     )
+
+
+def check_table(
+    config: TableConfig, protocol: Protocol | None, metadata: Metadata | None, version: int, root: str
+) -> TableConfig:
+    """That the state which `version` brings is readable and of the same table; the state. Raises UnsupportedTableFeatureError,
+    SchemaMismatchError (DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE)."""
+    if protocol is None and metadata is None:
+        return config
+    theirs = TableConfig(protocol or config.protocol, metadata or config.metadata)
+    theirs.require(Operation.READ)
+    check_table_id(config.metadata.id, theirs.metadata.id, root, version)
+    return theirs
 
 
 def check_table_id(expected: str, found: str, root: str, version: int | None = None) -> None:

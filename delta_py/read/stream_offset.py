@@ -12,12 +12,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from delta_py.errors import InvalidOptionError, UnsupportedOperationError
+from delta_py.errors import InvalidOptionError
 
 BEFORE_FIRST = -1
+# Of streams with a log of schemas (schema_tracking.py): before all files of a commit that changes the schema. Spark tells that a
+# batch is done when the next one has begun; therefore there are two such places.
+SCHEMA_CHANGE, AFTER_SCHEMA_CHANGE = -20, -19
 _FORM = 1
-# The reference also writes form 3, for streams with a log of schemas; in it the place before the first file is -100, and
-# -20 and -19 are places before and after a change of the schema.
+# With one of these places; in it the place before the first file is -100.
 _FORM_WITH_SCHEMA_LOG, _BEFORE_FIRST_OF_IT = 3, -100
 # With the field eventTimeColumn. The reference has no such order, and refuses the number.
 _FORM_BY_TIME = 100
@@ -44,6 +46,15 @@ class StreamOffset:
     begins: bool = field(default=False, compare=False)
     began: tuple[int, bool] | None = field(default=None, compare=False)
 
+    @property
+    def is_schema_change(self) -> bool:
+        return self.index in (SCHEMA_CHANGE, AFTER_SCHEMA_CHANGE)
+
+    @property
+    def next_index(self) -> int:
+        """Of the first file that is not read."""
+        return max(0, self.index + 1)
+
     def true_start(self, end: StreamOffset) -> StreamOffset:
         """The start of the batch that ends at `end`, of which self is what Spark says."""
         if not self.begins:
@@ -56,6 +67,7 @@ class StreamOffset:
 
     def to_json(self) -> dict[str, Any]:
         form, order = (_FORM, {}) if self.order is None else (_FORM_BY_TIME, {"eventTimeColumn": self.order})
+        form = _FORM_WITH_SCHEMA_LOG if self.is_schema_change else form
         return {
             "sourceVersion": form,
             "reservoirId": self.table_id,
@@ -70,7 +82,7 @@ class StreamOffset:
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> StreamOffset:
         """Fields that are not known are left out. Raises InvalidOptionError (DELTA_INVALID_SOURCE_OFFSET_FORMAT,
-        DELTA_INVALID_SOURCE_VERSION), UnsupportedOperationError for the place of a change of the schema."""
+        DELTA_INVALID_SOURCE_VERSION)."""
         form = value.get("sourceVersion")
         if form not in (_FORM, _FORM_WITH_SCHEMA_LOG, _FORM_BY_TIME):
             raise InvalidOptionError(
@@ -92,18 +104,5 @@ class StreamOffset:
         began = (value.get("beganAtVersion"), value.get("beganWithSnapshot"))
         told = began if type(began[0]) is int and type(began[1]) is bool else None
         offset = cls(*found, order=order, begins=value.get("begins") is True, began=told)  # type: ignore[arg-type]
-        return _in_our_form(offset) if form == _FORM_WITH_SCHEMA_LOG else offset
-
-
-def _in_our_form(offset: StreamOffset) -> StreamOffset:
-    if offset.index >= 0:
-        return offset
-    if offset.index == _BEFORE_FIRST_OF_IT:
-        return replace(offset, index=BEFORE_FIRST)
-    raise UnsupportedOperationError(
-        f"The stream's checkpoint stands at a change of the schema in version {offset.version}, in a log of schemas "
-        "(schemaTrackingLocation), which this version does not have. Go on with the writer of the checkpoint until it has passed "
-        "the change.",
-        option="schemaTrackingLocation",
-        version=offset.version,
-    )
+        is_before = form == _FORM_WITH_SCHEMA_LOG and offset.index == _BEFORE_FIRST_OF_IT
+        return replace(offset, index=BEFORE_FIRST) if is_before else offset

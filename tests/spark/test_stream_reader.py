@@ -317,8 +317,9 @@ def test_feed_stream_of_a_table_without_feed_is_refused(tmp_path: Path) -> None:
         ({"versionAsOf": "1"}, UnsupportedOperationError, "DELTA_OPERATION_NOT_SUPPORTED"),
         ({"endingVersion": "1"}, UnsupportedOperationError, "DELTA_OPERATION_NOT_SUPPORTED"),
         ({"withEventTimeOrder": "true"}, InvalidOptionError, "DELTA_ILLEGAL_OPTION"),
-        ({"schemaTrackingLocation": "/x"}, UnsupportedOperationError, "DELTA_OPERATION_NOT_SUPPORTED"),
-        ({"allowSourceColumnDrop": "always"}, UnsupportedOperationError, "DELTA_OPERATION_NOT_SUPPORTED"),
+        ({"schemaTrackingLocation": "/x"}, InvalidOptionError, "DELTA_STREAMING_SCHEMA_LOCATION_NOT_UNDER_CHECKPOINT"),
+        ({"allowSourceColumnDrop": "always"}, InvalidOptionError, "DELTA_ILLEGAL_OPTION"),
+        ({"streamingSourceTrackingId": "left"}, InvalidOptionError, "DELTA_ILLEGAL_OPTION"),
     ],
 )
 def test_stream_option_that_cannot_be_is_refused_by_name(

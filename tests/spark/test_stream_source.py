@@ -110,8 +110,6 @@ def test_stream_of_changes_and_its_errors_reach_the_user(copy: Copy, spark: Spar
     ]
     with pytest.raises(InvalidOptionError, match="maxFilesPerTrigger"):
         copy.run(maxFilesPerTriger=1)
-    with pytest.raises(UnsupportedOperationError, match="schemaTrackingLocation"):
-        copy.run(schemaTrackingLocation="/anywhere")
 
 
 def test_stream_whose_schema_grows_is_loaded_anew_and_goes_on(copy: Copy, spark: SparkSession, table: str) -> None:

@@ -1,0 +1,206 @@
+"""The schemas in which a stream reads a table, one after the other: entries 0, 1, 2, ... in a directory of the stream's own.
+
+    log = SchemaLog.of(store, "_schema_log_<table id>", table_root)
+    log.newest                                  # TrackedSchema, or None
+    log.append(entry)
+
+An entry is a file, named by its number, of two lines: `v1`, and JSON. It is the form in which the reference keeps
+schemaTrackingLocation, and either may go on with the other's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import orjson
+
+from delta_py.errors import CorruptTableError, InvalidOptionError, SchemaMismatchError
+from delta_py.protocol.actions import Metadata, Protocol
+from delta_py.protocol.schema import StructType, find_path, parse_schema, schema_to_json
+from delta_py.protocol.table_config import TableConfig
+from delta_py.storage.store import ObjectStore
+
+_FORM = b"v1"
+
+
+@dataclass(frozen=True, slots=True)
+class TrackedSchema:
+    """A schema that a stream reads with. version: of the table, with which it begins or at which it was first noted.
+
+    source_path: names the stream, as Spark does: <checkpoint>/sources/<number>. previous: the number of the entry whose schema
+    the stream has read with before, where it is not the one before this; -1 for none.
+    """
+
+    table_id: str
+    version: int
+    schema_string: str
+    partition_columns: tuple[str, ...]
+    source_path: str
+    configuration: Mapping[str, str] | None
+    protocol: Protocol | None
+    previous: int | None = None
+
+    @classmethod
+    def of(cls, config: TableConfig, version: int, source_path: str) -> Self:
+        entry = cls(config.metadata.id, version, "", (), source_path, None, config.protocol)
+        return entry.with_metadata(config.metadata)
+
+    def with_metadata(self, metadata: Metadata) -> Self:
+        return replace(
+            self,
+            schema_string=metadata.schema_string,
+            partition_columns=metadata.partition_columns,
+            configuration=dict(metadata.configuration),
+        )
+
+    def config(self, table: TableConfig) -> TableConfig:
+        """The table, as it is read with this schema."""
+        configuration = table.metadata.configuration if self.configuration is None else self.configuration
+        metadata = replace(
+            table.metadata,
+            schema_string=self.schema_string,
+            partition_columns=self.partition_columns,
+            configuration=configuration,
+        )
+        return TableConfig(self.protocol or table.protocol, metadata)
+
+    @property
+    def metadata(self) -> Metadata:
+        return Metadata(self.table_id, self.schema_string, self.partition_columns, self.configuration or {})
+
+    def to_bytes(self) -> bytes:
+        schema = parse_schema(self.schema_string)
+        partitions = StructType(tuple(find_path(schema, (name,))[0] for name in self.partition_columns))
+        value = {
+            "tableId": self.table_id,
+            "deltaCommitVersion": self.version,
+            "dataSchemaJson": self.schema_string,
+            "partitionSchemaJson": schema_to_json(partitions),
+            "sourceMetadataPath": self.source_path,
+            "tableConfigurations": self.configuration,
+            "protocolJson": None if self.protocol is None else _text({"protocol": self.protocol.to_json()}),
+            "previousMetadataSeqNum": self.previous,
+        }
+        return _FORM + b"\n" + _text({name: item for name, item in value.items() if item is not None}).encode()
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Self:
+        """Raises ValueError, KeyError, TypeError, CorruptTableError for what is no entry."""
+        form, _, text = data.partition(b"\n")
+        if form != _FORM:
+            raise ValueError(f"its form is {form!r}, and only {_FORM!r} is known")
+        value = orjson.loads(text)
+        protocol, previous = value.get("protocolJson"), value.get("previousMetadataSeqNum")
+        return cls(
+            _checked(value["tableId"], str),
+            _checked(value["deltaCommitVersion"], int),
+            _checked(value["dataSchemaJson"], str),
+            tuple(f.name for f in parse_schema(value["partitionSchemaJson"]).fields),
+            _checked(value["sourceMetadataPath"], str),
+            value.get("tableConfigurations"),
+            None if protocol is None else Protocol.from_json(orjson.loads(protocol)["protocol"]),
+            None if previous is None else _checked(previous, int),
+        )
+
+
+def _text(value: Any) -> str:
+    return orjson.dumps(value).decode()
+
+
+def _checked(value: Any, kind: type) -> Any:
+    if type(value) is not kind:
+        raise TypeError(f"{value!r} is no {kind.__name__}")
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaLog:
+    """The log as it was when it was opened. number: of the newest entry, -1 while there is none."""
+
+    store: ObjectStore
+    directory: str
+    table_root: str
+    number: int
+    newest: TrackedSchema | None
+
+    @classmethod
+    def of(cls, store: ObjectStore, directory: str, table_root: str) -> Self:
+        """Raises CorruptTableError (DELTA_STREAMING_SCHEMA_LOG_DESERIALIZE_FAILED)."""
+        names = (info.path.rpartition("/")[2] for info in store.list_from(directory))
+        number = max((int(name) for name in names if name.isascii() and name.isdigit()), default=-1)
+        log = cls(store, directory, table_root, number, None)
+        return log if number < 0 else replace(log, newest=log.entry(number))
+
+    @property
+    def location(self) -> str:
+        return f"{self.store.root.rstrip('/')}/{self.directory}"
+
+    @property
+    def previous(self) -> TrackedSchema | None:
+        """What the stream has read with before the newest entry."""
+        number = self._number_before
+        return None if number < 0 else self.entry(number)
+
+    @property
+    def _number_before(self) -> int:
+        told = None if self.newest is None else self.newest.previous
+        return self.number - 1 if told is None else told
+
+    def entry(self, number: int) -> TrackedSchema:
+        try:
+            return TrackedSchema.from_bytes(self.store.read(f"{self.directory}/{number}"))
+        except (ValueError, KeyError, TypeError, CorruptTableError, FileNotFoundError) as error:
+            raise CorruptTableError(
+                f"Entry {number} of the stream's log of schemas at {self.location} cannot be read: {error}. It was changed or is "
+                "damaged: restore it, or start anew with another schemaTrackingLocation and a new checkpoint.",
+                error_class="DELTA_STREAMING_SCHEMA_LOG_DESERIALIZE_FAILED",
+                sql_state="22000",
+                location=self.location,
+                number=number,
+            ) from error
+
+    def append(self, entry: TrackedSchema, *, instead: bool = False) -> SchemaLog:
+        """The log with one more entry. instead: nothing was read with the newest one, and this takes its place.
+
+        Raises InvalidOptionError (DELTA_STREAMING_SCHEMA_LOCATION_CONFLICT) when another stream was faster.
+        """
+        if instead and self.newest is not None:
+            entry = replace(entry, previous=self._number_before)
+        number = self.number + 1
+        try:
+            self.store.put_if_absent(f"{self.directory}/{number}", entry.to_bytes())
+        except FileExistsError as error:
+            raise self.conflict("another stream has written to it meanwhile") from error
+        return replace(self, number=number, newest=entry)
+
+    def check_owner(self, table_id: str, source_path: str | None) -> None:
+        """That the entries are of this table and stream. source_path: None where it is not known yet.
+
+        Raises SchemaMismatchError (DELTA_STREAMING_SCHEMA_LOG_INCOMPATIBLE_DELTA_TABLE_ID), InvalidOptionError
+        (DELTA_STREAMING_SCHEMA_LOCATION_CONFLICT).
+        """
+        if self.newest is None:
+            return
+        if self.newest.table_id != table_id:
+            raise SchemaMismatchError(
+                f"The log of schemas at {self.location} is of the table with id {self.newest.table_id}, and the table at "
+                f"{self.table_root} has {table_id}. Name another schemaTrackingLocation.",
+                error_class="DELTA_STREAMING_SCHEMA_LOG_INCOMPATIBLE_DELTA_TABLE_ID",
+                sql_state="22000",
+                expected=self.newest.table_id,
+                found=table_id,
+            )
+        if source_path is not None and self.newest.source_path != source_path:
+            raise self.conflict(f"its entries are of the stream {self.newest.source_path}, and this is {source_path}")
+
+    def conflict(self, reason: str) -> InvalidOptionError:
+        return InvalidOptionError(
+            f"The log of schemas at {self.location}, of a stream of the table at {self.table_root}, is not this stream's alone: "
+            f"{reason}. Give each stream a schemaTrackingLocation of its own, or tell them apart by streamingSourceTrackingId.",
+            error_class="DELTA_STREAMING_SCHEMA_LOCATION_CONFLICT",
+            sql_state="22000",
+            option="schemaTrackingLocation",
+            location=self.location,
+        )
