@@ -315,14 +315,15 @@ class Dml:
             )
 
     def _metrics(self, written: WrittenFiles, taken: TakenOut) -> dict[str, int]:
-        """Under the reference's names. What is not known of files that went as a whole is left out."""
+        """Under the reference's names, counted as it counts: an UPDATE "removes" each file of which it takes rows, though the
+        file stays with a larger vector. What is not known of files that went as a whole is left out."""
         kept = {add.path for add in taken.written.adds}
         gone = [remove for remove in taken.written.removes if remove.path not in kept]
         vectors = {add.path for add in taken.written.adds if add.deletion_vector is not None}
         added = [*written.adds, *(add for add in taken.written.adds if add.path not in vectors)]
         known = _row_count(self._whole)
         metrics = {
-            "numRemovedFiles": len(gone) + len(self._whole),
+            "numRemovedFiles": len(taken.written.removes if self.operation == "UPDATE" else gone) + len(self._whole),
             "numRemovedBytes": sum(r.size_bytes or 0 for r in gone) + sum(file.size_bytes for file in self._whole),
             "numAddedFiles": len(added),
             "numAddedBytes": sum(add.size_bytes for add in added),

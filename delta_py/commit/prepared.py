@@ -312,6 +312,8 @@ def _with_metrics_of(
         change["FilesRemoved"] += last
         change["BytesRemoved"] += file.theirs.size_bytes * last
     known = dict(commit_info.get("operationMetrics") or {})
+    if commit_info.get("operation") == "UPDATE":
+        del change["FilesRemoved"]  # it counts each file of which it takes rows
     for what, difference in change.items():
         for name in _METRICS[what]:
             if name in known:

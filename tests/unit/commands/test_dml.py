@@ -163,8 +163,9 @@ def test_update_moves_rows_between_partitions_and_keeps_their_ids(tmp_path: Path
     dml = begin(store, "UPDATE")
     rows = target_rows(dml, dml.candidates(predicate(dml, "id < 30")))
     chosen = rows.filter(pa.array([n < 30 and n % 2 == 0 for n in rows["id"].to_pylist()]))
+    touched = len(set(chosen[ROW_ADDRESS].combine_chunks().field("file_number").to_pylist()))
     _, metrics = run(dml, [[changed(chosen, UPDATED, lambda row: {**row, "part": "new=1/2", "value": -1.0})]])
-    assert metrics["numUpdatedRows"] == 15
+    assert (metrics["numUpdatedRows"], metrics["numRemovedFiles"]) == (15, touched)
     after = by_id(store)
     assert after.keys() == before.keys()
     for n, row in after.items():

@@ -418,6 +418,12 @@ def test_rebase_that_leaves_no_row_removes_the_file() -> None:
     }
 
 
+def test_rebase_of_an_update_counts_a_file_that_goes_once() -> None:
+    info = {"operation": "UPDATE", "operationMetrics": {"numRemovedFiles": "1", "numRemovedBytes": "0"}}
+    later = settle(taking(3, 4, rows_in_file=4, commit_info=info), [winner(5, *without("read", 1, 2))])
+    assert later.adds == () and later.commit_info["operationMetrics"] == {"numRemovedFiles": "1", "numRemovedBytes": "10"}
+
+
 def test_rebase_counts_a_first_vector_as_an_update_of_theirs() -> None:
     metrics = {"numTargetDeletionVectorsAdded": "5", "numTargetDeletionVectorsUpdated": "2", "numTargetFilesRemoved": "1"}
     ours = taking(3, commit_info={"operationMetrics": metrics})
