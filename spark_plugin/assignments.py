@@ -16,6 +16,7 @@ from pyspark.sql.types import DataType as SparkType
 from delta_py.errors import SchemaMismatchError, UnsupportedOperationError
 from delta_py.expressions.coercion import is_atomic
 from delta_py.protocol.identity import identity_of
+from delta_py.protocol.names import quoted
 from delta_py.protocol.schema import DataType, Path, StructField, StructType
 from delta_py.read.scan import ROW_ADDRESS
 from delta_py.write.casts import may_assign
@@ -107,11 +108,6 @@ def new_row(schema: StructType, frame: DataFrame, values: Assignments) -> Column
         if inside or GENERATION not in own.metadata:
             fields.append(_value(own, frame[quoted(own.name)], inside).alias(own.name))
     return F.struct(*fields).alias(NEW)
-
-
-def quoted(name: str) -> str:
-    """A column's name as Spark takes it, whatever characters are in it."""
-    return "`" + name.replace("`", "``") + "`"
 
 
 def _value(own: StructField, old: Column, inside: Mapping[Path, Column]) -> Column:

@@ -24,11 +24,11 @@ from pyspark.sql import functions as F
 from delta_py.commands.evolve import changed_metadata
 from delta_py.commands.request import WriteRequest
 from delta_py.errors import DeltaError, SchemaMismatchError, UnsupportedOperationError
+from delta_py.protocol.names import quoted
 from delta_py.read.scan import ROW_ADDRESS
 from delta_py.snapshot import Snapshot
 from delta_py.write.rewrite import Repeats, multiple_matches
 from delta_py.write.row_changes import CHANGE, CLAUSE, DELETED, FILE, INSERTED, NEW, ROW, ROW_ID, UPDATED
-from spark_plugin.assignments import quoted
 from spark_plugin.convert import from_spark_schema, to_spark_schema
 from spark_plugin.jobs import DmlResult, Target, open_target, run_changes
 from spark_plugin.merge_clauses import Clause, Kind, ResolvedMerge, check_clauses

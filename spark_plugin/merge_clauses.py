@@ -18,7 +18,8 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import BooleanType, StructField, StructType
 
 from delta_py.errors import SchemaMismatchError, UnsupportedOperationError
-from spark_plugin.assignments import path_of, quoted
+from delta_py.protocol.names import quoted
+from spark_plugin.assignments import path_of
 from spark_plugin.resolving import Resolved, check_condition, resolve, unresolved
 from spark_plugin.row_values import Given, Path, Typed
 

@@ -16,10 +16,10 @@ from pyspark.sql.types import StructType
 
 from delta_py.errors import SchemaMismatchError, UnsupportedOperationError
 from delta_py.protocol.identity import identity_columns
+from delta_py.protocol.names import quoted
 from delta_py.protocol.schema import VOID
 from delta_py.write.constraints import DEFAULT, GENERATION
 from delta_py.write.row_changes import CHANGE, CLAUSE, DELETED, NEW
-from spark_plugin.assignments import quoted
 from spark_plugin.convert import to_spark_schema
 from spark_plugin.jobs import Target
 from spark_plugin.merge_clauses import ResolvedClause, ResolvedMerge

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 
 from delta_py.errors import ChangeDataFeedError, InvalidOptionError, UnsupportedOperationError
+from delta_py.protocol.names import split_list, unquoted
 from delta_py.read.time_travel import parse_timestamp_ms
 from spark_plugin.options import (
     FILES,
@@ -241,28 +242,12 @@ def _column_list(given: Mapping[str, str]) -> tuple[str, ...] | None:
     text = given.get("columns")
     if text is None:
         return None
-    names = [name for name in _split_outside_backticks(text) if name]
+    names = [unquoted(name) for name in split_list(text)]
     if not names:
         raise InvalidOptionError(
             "The option columns is empty. Name the columns with commas between them: 'id, day'.", option="columns"
         )
     return tuple(names)
-
-
-def _split_outside_backticks(text: str) -> list[str]:
-    pieces, quoted = [""], False
-    for character in text:
-        if character == "`":
-            quoted = not quoted
-        if character == "," and not quoted:
-            pieces.append("")
-        else:
-            pieces[-1] += character
-    return [_unquote(piece.strip()) for piece in pieces]
-
-
-def _unquote(name: str) -> str:
-    return name[1:-1].replace("``", "`") if len(name) > 1 and name[0] == name[-1] == "`" else name
 
 
 def _timestamp(given: Mapping[str, str], name: str, time_zone: str) -> int | None:

@@ -17,6 +17,7 @@ from functools import wraps
 from typing import Any
 
 from delta_py.errors import InvalidOptionError, UnsupportedOperationError
+from delta_py.protocol.names import unquoted
 from spark_plugin import catalog, named_tables
 from spark_plugin.exceptions import as_spark_raises
 from spark_plugin.options import SESSION, STREAM
@@ -301,7 +302,7 @@ def _as_table_save(writer: Any, calls: _Calls) -> Save:
 def _column_name(frame: Any, column: Any) -> str:
     """The name of a column of the frame, given as a name or as a Column."""
     text = column if isinstance(column, str) else str(column).removeprefix("Column<'").removesuffix("'>")
-    bare = text[1:-1].replace("``", "`") if len(text) > 1 and text[0] == text[-1] == "`" else text
+    bare = unquoted(text)
     found = next((name for name in frame.columns if name.lower() == bare.lower()), None)
     if found is None:
         raise UnsupportedOperationError(

@@ -22,6 +22,7 @@ from delta_py.expressions.tree import (
     Or,
     StringMatch,
 )
+from delta_py.protocol.names import quoted
 from delta_py.protocol.schema import (
     BYTE,
     DATE,
@@ -151,7 +152,7 @@ def _call(name: str, arguments: tuple[Expression, ...]) -> str:
 def _name(name: str) -> str:
     if _PLAIN_NAME.fullmatch(name) and name.lower() not in _WORDS:
         return name
-    return "`" + name.replace("`", "``") + "`"
+    return quoted(name)
 
 
 # ---------------------------------------------------------------- literals

@@ -6,6 +6,7 @@ Protocol: Per-file Statistics.
 from __future__ import annotations
 
 from delta_py.protocol.column_mapping import physical_path
+from delta_py.protocol.names import split_list, split_name
 from delta_py.protocol.schema import VOID, Path, leaves
 from delta_py.protocol.table_config import TableConfig
 
@@ -18,7 +19,7 @@ def stats_columns(config: TableConfig) -> tuple[Path, ...]:
     data = [path for path, leaf in leaves(config.schema) if path[0] not in partitions and leaf.data_type != VOID]
     named = config.properties.get("delta.dataSkippingStatsColumns")
     if named is not None:
-        wanted = [_parse_name(text) for text in _split_names(named)]
+        wanted = [split_name(text) for text in split_list(named)]
         chosen = [path for path in data if any(_starts_with(path, prefix) for prefix in wanted)]
     else:
         count = config.properties.integer("delta.dataSkippingNumIndexedCols", _STATS_COLUMNS)
@@ -28,31 +29,3 @@ def stats_columns(config: TableConfig) -> tuple[Path, ...]:
 
 def _starts_with(path: Path, prefix: Path) -> bool:
     return [name.lower() for name in path[: len(prefix)]] == [name.lower() for name in prefix]
-
-
-def _split_names(text: str) -> list[str]:
-    """`a, b.c, `x,y`` -> the names, backticks kept."""
-    names, current, quoted = [], "", False
-    for character in text:
-        if character == "`":
-            quoted = not quoted
-        if character == "," and not quoted:
-            names.append(current)
-            current = ""
-        else:
-            current += character
-    return [name.strip() for name in (*names, current) if name.strip()]
-
-
-def _parse_name(text: str) -> Path:
-    """`a.`b.c`` -> ("a", "b.c")."""
-    parts, current, quoted = [], "", False
-    for character in text:
-        if character == "`":
-            quoted = not quoted
-        elif character == "." and not quoted:
-            parts.append(current)
-            current = ""
-        else:
-            current += character
-    return (*parts, current)

@@ -28,6 +28,7 @@ from delta_py.expressions.parse import parse_expression, parse_predicate
 from delta_py.expressions.resolve import resolve, resolve_condition
 from delta_py.expressions.tree import Cast, Column, Comparison, Expression, columns_of
 from delta_py.protocol.char_types import DECLARED_TYPE, CharType, CharTypes
+from delta_py.protocol.names import quoted
 from delta_py.protocol.schema import (
     Path,
     StructField,
@@ -200,7 +201,7 @@ def _shown(batch: pa.RecordBatch, path: Path, row: int) -> str:
 
 
 def _quoted(name: str) -> str:
-    return name if name.isidentifier() else "`" + name.replace("`", "``") + "`"
+    return name if name.isidentifier() else quoted(name)
 
 
 # ---------------------------------------------------------------- generated columns and defaults

@@ -1,0 +1,36 @@
+"""Names of columns as text: quoted with backticks where they stand in SQL, and taken apart again."""
+
+from __future__ import annotations
+
+
+def quoted(name: str) -> str:
+    """A name as SQL takes it, whatever characters are in it."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def unquoted(name: str) -> str:
+    """A name without the backticks around it, if there are some."""
+    return name[1:-1].replace("``", "`") if len(name) > 1 and name[0] == name[-1] == "`" else name
+
+
+def split_name(text: str) -> tuple[str, ...]:
+    """`a.`b.c`` -> ("a", "b.c"): the names on the way to a column or field."""
+    return tuple(unquoted(part) for part in _split(text, "."))
+
+
+def split_list(text: str) -> list[str]:
+    """`a, b.c, `x,y`` -> the names, with their backticks; empty ones are left out."""
+    return [name for name in (part.strip() for part in _split(text, ",")) if name]
+
+
+def _split(text: str, separator: str) -> list[str]:
+    """Where the separator stands outside of backticks."""
+    parts, inside = [""], False
+    for character in text:
+        if character == "`":
+            inside = not inside
+        if character == separator and not inside:
+            parts.append("")
+        else:
+            parts[-1] += character
+    return parts
