@@ -13,8 +13,6 @@ Protocol: Add File and Remove File.
 
 from __future__ import annotations
 
-import logging
-from collections import OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
@@ -24,16 +22,13 @@ import pyarrow.compute as pc
 
 from delta_py.errors import (
     ChangeDataFeedError,
-    CorruptTableError,
     DeltaError,
     InvalidOptionError,
-    LogFileNotFoundError,
-    TableNotFoundError,
     UnsupportedOperationError,
     VersionNotFoundError,
 )
 from delta_py.expressions.tree import Expression, conjunction
-from delta_py.log.reader import FILE_SCHEMA, CommitReader
+from delta_py.log.reader import FILE_SCHEMA
 from delta_py.log.segment import LogFile, list_log
 from delta_py.protocol.schema import StructType
 from delta_py.protocol.stats import parse_stats
@@ -54,18 +49,14 @@ from delta_py.read.stream_commits import (
     check_state,
     check_table,
     check_table_id,
-    read_commit,
     stream_schema,
 )
+from delta_py.read.stream_log import StreamLog
 from delta_py.read.stream_offset import AFTER_SCHEMA_CHANGE, BEFORE_FIRST, SCHEMA_CHANGE, StreamOffset
 from delta_py.snapshot import Snapshot
 
-_log = logging.getLogger("delta_py")
-
 # Paths are compared as the log spells them, percent-encoded, as the reference's streams do.
 _SPELLING = "path_text"
-_COMMITS_KEPT = 4_096
-_FILES_KEPT = 200_000
 # A stream that finds nothing new for so many commits notes its place all the same, lest the log be cleaned up to there.
 _IDLE_COMMITS = 100
 # Commits read ahead to tell how far a stream lags behind.
@@ -139,11 +130,9 @@ class StreamSource:
         self._pruner = FilePruner.of(self._config, self._options.predicate, self._options.scan)
         self._with_stats = bool(self._pruner.stats_leaves)
         self._schema = stream_schema(with_stats=self._with_stats)
-        self._commits: OrderedDict[int, StreamCommit] = OrderedDict()
-        self._kept_files = 0
+        self._log = StreamLog(snapshot, with_stats=self._with_stats, fail_on_data_loss=self._options.fail_on_data_loss)
         self._first_files: tuple[int, pa.Table] | None = None
         self._known_start: int | None = None
-        self._newest: LogFile | None = None
         self._idle: tuple[StreamOffset, int] | None = None
         self._changes = ChangeReader(self._store, self._config) if self._options.change_feed else None
         self._event_time = None if self._options.event_time is None else EventTime.of(self._config, self._options.event_time)
@@ -189,7 +178,7 @@ class StreamSource:
         return StreamOffset(table_id, version)
 
     def newest_version(self) -> int:
-        return max([commit.version for commit in self._commits_from(self._snapshot.version)], default=self._snapshot.version)
+        return max([commit.version for commit in self._log.commits_from(self._snapshot.version)], default=self._snapshot.version)
 
     # ------------------------------------------------------------ admission
 
@@ -247,7 +236,7 @@ class StreamSource:
         elif start.is_initial:
             yield version, None, first
             version, first = version + 1, 0
-        for commit in self._commits_from(version):
+        for commit in self._log.commits_from(version):
             if last is not None and commit.version > last:
                 return
             yield commit.version, commit, first if commit.version == version else 0
@@ -328,9 +317,9 @@ class StreamSource:
         last = end.version if end.index > BEFORE_FIRST else end.version - 1
         if end.is_initial or last < version:
             return []
-        found = self._commits_from(version, last)
+        found = self._log.commits_from(version, last)
         if not found or found[-1].version < last:
-            self._lost(found[-1].version + 1 if found else version, last + 1)
+            self._log.lost(found[-1].version + 1 if found else version, last + 1)
         return found
 
     # ------------------------------------------------------------ changes of the schema
@@ -339,7 +328,7 @@ class StreamSource:
         """The batch that ended there is done. Raises SchemaMismatchError (DELTA_STREAMING_METADATA_EVOLUTION) when it ended
         before a change of the schema, which is noted then."""
         if self._tracker is not None and end.is_schema_change:
-            commit = self._commit_at(end.version)
+            commit = self._log.commit_at(end.version)
             if self._tracker.is_change(commit):
                 self._tracker.evolve(commit)
 
@@ -349,12 +338,12 @@ class StreamSource:
         if not tracker.is_on:
             version = start.version - (start.index == BEFORE_FIRST and not start.is_initial and not start.begins)
             version = max(0, min(version, self.newest_version()))
-            tracker.begin(self._state_at(version).config, version)
+            tracker.begin(self._log.state_at(version).config, version)
         elif start.begins and start.is_initial:
-            tracker.begin_anew(self._state_at(start.version).config, start.version)
+            tracker.begin_anew(self._log.state_at(start.version).config, start.version)
         if start.index == SCHEMA_CHANGE:
             return replace(start, index=AFTER_SCHEMA_CHANGE)
-        if start.index == AFTER_SCHEMA_CHANGE and tracker.is_change(self._commit_at(start.version)):
+        if start.index == AFTER_SCHEMA_CHANGE and tracker.is_change(self._log.commit_at(start.version)):
             return start
         return None
 
@@ -365,20 +354,14 @@ class StreamSource:
     def _begin_within(self, tracker: SchemaTracker, start: StreamOffset, end: StreamOffset) -> None:
         last = end.version if end.index > BEFORE_FIRST else max(0, end.version - 1)
         first = min(last, start.version)
-        config = self._state_at(first).config
+        config = self._log.state_at(first).config
         states = [(first, config)]
-        for file in [] if start.is_initial and end.is_initial else self._commits_from(first + 1, last):
-            commit = self._read(file)
+        for file in [] if start.is_initial and end.is_initial else self._log.commits_from(first + 1, last):
+            commit = self._log.read(file)
             if commit.protocol is not None or commit.metadata is not None:
                 config = TableConfig(commit.protocol or config.protocol, commit.metadata or config.metadata)
                 states.append((commit.version, config))
         tracker.begin_within(states, last)
-
-    def _commit_at(self, version: int) -> StreamCommit:
-        found = self._commits_from(version, version)
-        if not found:
-            self._lost(version, version + 1)
-        return self._read(found[0])
 
     # ------------------------------------------------------------ lag
 
@@ -389,61 +372,17 @@ class StreamSource:
             rest = self._files_at(version).slice(first)
             files, size = rest.num_rows, pc.sum(rest["size"]).as_py() or 0
             version, first = version + 1, 0
-        commits = self._commits_from(version, version + _LAG_COMMITS)
+        commits = self._log.commits_from(version, version + _LAG_COMMITS)
         for commit in commits[:_LAG_COMMITS]:
-            added = self._read(commit).files.slice(first if commit.version == version else 0)
+            added = self._log.read(commit).files.slice(first if commit.version == version else 0)
             files, size = files + added.num_rows, size + (pc.sum(added["size"]).as_py() or 0)
         return Lag(files, size, len(commits), len(commits) > _LAG_COMMITS)
 
     # ------------------------------------------------------------ the log
 
-    def _commits_from(self, version: int, last: int | None = None) -> list[LogFile]:
-        """The commits from `version` to `last` (None: the newest), without a gap (unless data loss is allowed)."""
-        listing = list_log(self._store, max(0, version - 1), last)
-        self._check_same_log(listing.commits, version)
-        found = [listing.commits[number] for number in sorted(listing.commits) if number >= version]
-        expected = version
-        for commit in found:
-            if commit.version != expected:
-                self._lost(expected, commit.version)
-            expected = commit.version + 1
-        return found
-
-    def _check_same_log(self, commits: dict[int, LogFile], version: int) -> None:
-        """That the log is still the one that the stream reads: a table that was deleted and made anew has other commits."""
-        before = self._newest
-        if commits:
-            self._newest = commits[max(commits)]
-        elif version > 0 or before is not None:
-            self._look_again(version - 1)
-        if before is not None and (again := commits.get(before.version)) is not None and again != before:
-            self._look_again(version - 1)
-
-    def _look_again(self, version: int) -> None:
-        """Raises unless the table is the same and has the version."""
-        newest = Snapshot.load(self._store)
-        check_table_id(self._config.metadata.id, newest.metadata.id, self._store.root)
-        if newest.version < version:
-            self._lost(version, newest.version)
-
-    def _lost(self, expected: int, found: int) -> None:
-        if self._options.fail_on_data_loss:
-            raise LogFileNotFoundError(
-                f"The stream should go on with version {expected} of the table at {self._store.root}, and the log goes on with "
-                f"version {found}: the commits between were cleaned up (delta.logRetentionDuration) or lost, and their rows "
-                "cannot be told. Set failOnDataLoss=false to go on without them, or start anew with a new checkpoint.",
-                error_class="DELTA_MISSING_FILES_UNEXPECTED_VERSION",
-                sql_state="42K03",
-                expected=expected,
-                found=found,
-            )
-        _log.warning(
-            "%s: versions %d to %d are gone and left out, as failOnDataLoss=false asks", self._store.root, expected, found
-        )
-
     def _checked(self, file: LogFile) -> StreamCommit:
         """A commit whose rows can be given as the stream reads them."""
-        commit = self._read(file)
+        commit = self._log.read(file)
         if self._tracker is not None:
             check_table(self._config, commit.protocol, commit.metadata, commit.version, self._store.root)
         else:
@@ -452,31 +391,10 @@ class StreamSource:
             self._check_feed(TableConfig(commit.protocol or self._config.protocol, commit.metadata), commit.version)
         return commit
 
-    def _read(self, file: LogFile) -> StreamCommit:
-        commit = self._commits.get(file.version)
-        if commit is not None and commit.file == file:
-            self._commits.move_to_end(file.version)
-            return commit
-        commit = read_commit(CommitReader(self._store), file, with_stats=self._with_stats)
-        self._keep(commit)
-        return commit
-
-    def _keep(self, commit: StreamCommit) -> None:
-        """For the next trigger, within bounds."""
-        self._forget(commit.version)
-        self._commits[commit.version] = commit
-        self._kept_files += commit.files.num_rows
-        while len(self._commits) > 1 and (len(self._commits) > _COMMITS_KEPT or self._kept_files > _FILES_KEPT):
-            self._forget(next(iter(self._commits)))
-
-    def _forget(self, version: int) -> None:
-        commit = self._commits.pop(version, None)
-        self._kept_files -= 0 if commit is None else commit.files.num_rows
-
     def _files_at(self, version: int) -> pa.Table:
         """The files of the table at a version, ordered."""
         if self._first_files is None or self._first_files[0] != version:
-            self._first_files = version, self._ordered(self._state_at(version))
+            self._first_files = version, self._ordered(self._log.state_at(version))
         return self._first_files[1]
 
     def _ordered(self, snapshot: Snapshot) -> pa.Table:
@@ -485,21 +403,6 @@ class StreamSource:
         schema = self._schema.append(FILE_SCHEMA.field(_SPELLING))
         batches = (batch.files.select(schema.names) for batch in snapshot.file_batches(want_stats_json=self._with_stats))
         return sorted_by(("modification_time", _SPELLING), batches, schema).select(self._schema.names)
-
-    def _state_at(self, version: int) -> Snapshot:
-        if version == self._snapshot.version:
-            return self._snapshot
-        try:
-            return Snapshot.load(self._store, version)
-        except (VersionNotFoundError, CorruptTableError, TableNotFoundError) as error:
-            raise LogFileNotFoundError(
-                f"The stream began with version {version} of the table at {self._store.root} and has not read all of it, and "
-                f"its state cannot be rebuilt any more: {error.message} Start anew with a new checkpoint; a longer "
-                "delta.logRetentionDuration leaves more time.",
-                error_class="DELTA_LOG_FILE_NOT_FOUND_FOR_STREAMING_SOURCE",
-                sql_state="42K03",
-                version=version,
-            ) from error
 
     # ------------------------------------------------------------ the start of a run
 
@@ -522,7 +425,7 @@ class StreamSource:
             self._check_state_before(start)
         if self._changes is not None:
             version = min(start.version, self._snapshot.version)
-            self._check_feed((self._state_if_kept(version) or self._snapshot).config, version)
+            self._check_feed((self._log.state_if_kept(version) or self._snapshot).config, version)
         self._known_start = start.version
 
     def _check_order(self, place: StreamOffset) -> None:
@@ -539,15 +442,9 @@ class StreamSource:
     def _check_state_before(self, start: StreamOffset) -> None:
         version = start.version if start.is_initial else max(0, start.version - 1)
         must_be = start.is_initial or self._config.column_mapping_mode != "none"
-        state = self._state_at(version) if must_be else self._state_if_kept(version)
+        state = self._log.state_at(version) if must_be else self._log.state_if_kept(version)
         if state is not None:  # without column mapping no column can have been renamed, or dropped without its rows
             check_state(self._config, state.protocol, state.metadata, version, self._snapshot.version, self._store.root)
-
-    def _state_if_kept(self, version: int) -> Snapshot | None:
-        try:
-            return self._state_at(version)
-        except LogFileNotFoundError:
-            return None
 
     def _check_feed(self, config: TableConfig, version: int) -> None:
         if not any(config.enabled(name) for name in _FEED_PROPERTIES):
