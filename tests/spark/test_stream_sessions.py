@@ -46,6 +46,13 @@ found["named"] = spark.table("named").count()
 found["again"] = spark.readStream.table("named").isStreaming
 found["update"] = message(lambda: run(frame, new + "-update", mode="update"))
 found["option"] = message(lambda: run(frame, new, mergeShema=True))
+live = frame.writeStream.format("pydelta").option("checkpointLocation", new + "-live-checkpoint").start(new + "-live")
+live.processAllAvailable()
+found["live"] = [live.isActive, len(spark.streams.active)]
+live.stop()
+found["stopped"] = [live.isActive, len(spark.streams.active)]
+spark.createDataFrame([(4, "late")], "id bigint, name string").write.format("pydelta").mode("append").save(path)
+run(frame, new + "-live")
 """
 
 UNREGISTERED = """
@@ -85,6 +92,8 @@ def test_connect_session_streams_as_a_classic_one(tmp_path: Path) -> None:
     assert all(found["id"] in parameters for parameters in transactions(new))
     assert rows(new + "-complete") == [("n0", 1), ("n2", 1), ("x", 2)]
     assert (found["named"], found["again"]) == (4, True)
+    assert (found["live"], found["stopped"]) == ([True, 1], [False, 0])
+    assert rows(new + "-live") == [(0, "n0"), (1, "x"), (2, "n2"), (3, "x"), (4, "late")]
     assert "DELTA_UNSUPPORTED_OUTPUT_MODE" in found["update"] and "mergeSchema" in found["option"]
 
 
