@@ -2,9 +2,10 @@
 
     python -m tests.support.stream_kills DIRECTORY --kills 50 --seed 7
 
-goes on from what the directory holds, so that many kills may be divided over several runs. One stream copies a table to which
-rows are added and whose files are rewritten without a change of rows; the other copies the change feed of a table whose rows
-are also deleted and replaced. Another process changes the tables and notes what the streams must give.
+goes on from what the directory holds, so that many kills may be divided over several runs; --minutes ends one earlier.
+One stream copies a table to which rows are added and whose files are rewritten without a change of rows; the other copies the
+change feed of a table whose rows are also deleted and replaced. Another process changes the tables and notes what the streams
+must give.
 
 Killed are, by chance: the driver with all its processes; the driver and its JVM alone, so that Python workers live on for a
 while beside their successors; one Python worker, while the driver goes on and starts the query again if it failed.
@@ -245,22 +246,26 @@ def _environment() -> dict[str, str]:
 # ---------------------------------------------------------------- kills
 
 
-def run_with_kills(root: Path, kills: int, seed: int) -> str:
-    """What was seen, in a line. Raises AssertionError for a row that is lost or doubled, and for queries that fail without a
-    kill of their workers."""
+def run_with_kills(root: Path, kills: int, seed: int, minutes: float = 1e6) -> str:
+    """What was seen, in a line. minutes: no kill after them.
+
+    Raises AssertionError for a row that is lost or doubled, and for queries that fail without a kill of their workers.
+    """
     root.mkdir(parents=True, exist_ok=True)
     chosen = random.Random(seed)
     with tables_changing(root, seed):
-        seen = _kill_again_and_again(root, kills, chosen)
+        seen = _kill_again_and_again(root, kills, chosen, time.monotonic() + 60 * minutes)
     _read_all_that_is_left(root)
     return f"{seen}; {check(root)}"
 
 
-def _kill_again_and_again(root: Path, kills: int, chosen: random.Random) -> str:
+def _kill_again_and_again(root: Path, kills: int, chosen: random.Random, until: float) -> str:
     counts: Counter[str] = Counter()
     drivers: list[Driver] = []
     try:
         for _ in range(kills):
+            if time.monotonic() > until:
+                break
             if not drivers or drivers[-1].process.poll() is not None:
                 drivers.append(Driver(root, "kill"))
                 drivers[-1].wait_for(READY)
@@ -328,13 +333,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("directory", type=Path)
     parser.add_argument("--kills", type=int, default=50)
+    parser.add_argument("--minutes", type=float, default=1e6)
     parser.add_argument("--seed", type=int, default=random.randrange(10**6))
     parser.add_argument("--change-tables", action="store_true", help=argparse.SUPPRESS)
     chosen = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended from outside"))  # so that what was started is ended too
     if chosen.change_tables:
         change_tables(chosen.directory, chosen.seed)
     else:
-        print(f"seed {chosen.seed}: {run_with_kills(chosen.directory, chosen.kills, chosen.seed)}")
+        print(f"seed {chosen.seed}: {run_with_kills(chosen.directory, chosen.kills, chosen.seed, chosen.minutes)}")
 
 
 if __name__ == "__main__":
