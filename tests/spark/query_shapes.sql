@@ -332,3 +332,30 @@ from (select s1, c, row_number() over (partition by s1 order by c) n from t wher
 
 --@ window_over_partition_key
 select max(r) from (select rank() over (partition by part order by id) r from t where flag)
+
+---------------------------------------------------------------- joins that choose files
+
+--@ join_on_partition_key
+select count(*), sum(l.c), max(r.x) from t l
+join (select part, max(id) x from t where a < 5 and part in (1, 3) group by part) r on l.part = r.part
+
+--@ join_on_partition_key_semi
+select count(*), sum(c) from t where part in (select part + 1 from t where id in (5, 6) and a < 900)
+
+--@ join_on_partition_key_of_the_same_rows
+with q as (select id, part, a, c from t where a < 30)
+select count(*), sum(x.c), sum(y.a) from q x join q y on x.part = y.part and x.id = y.id + 4 where y.a in (3, 4)
+
+--@ join_on_partition_key_outer
+select count(*), count(r.part), sum(l.id) from t l left join (select part from t where id = 7) r on l.part = r.part where l.a < 90
+
+--@ join_of_parts_with_other_keys
+select count(*), sum(l.id) from t l join (select part, id from t where id in (1, 2)) r on l.part = r.part
+join (select part, id from t where id in (2, 3, 7)) s on l.part = s.part
+
+--@ filter_partition_key_by_subquery
+select count(*), sum(id) from t where part = (select min(part) from t where id > 5 and a = 6)
+
+--@ union_of_joins_on_partition_key
+select x, count(*) from (select 1 x from t join (select part from t where id = 1) r using (part)
+union all select 2 from t join (select part from t where id = 2) r using (part) union all select 3 from t) group by x
