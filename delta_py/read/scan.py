@@ -148,7 +148,8 @@ class ScanOptions:
     timezone: in which partition values of timestamps without an offset are read. keep_all: the files carry their statistics
     and the log's spelling of their paths, for a commit that speaks of them. row_address: offer ROW_ADDRESS.
     limit: so many rows are enough, whichever they are: planning stops at the files that surely have them, and the report
-    speaks of the files up to there. Without effect where rows may be dropped, or files may be missing."""
+    speaks of the files up to there. Without effect where rows may be dropped, or files may be missing. count_rows: the report
+    says how many rows there are, where the log knows it."""
 
     metadata_column: bool = False
     row_address: bool = False
@@ -157,6 +158,7 @@ class ScanOptions:
     ignore_missing_files: bool = False
     timezone: str = "UTC"
     keep_all: bool = False
+    count_rows: bool = False
 
 
 def plan_scan(
@@ -177,8 +179,8 @@ def plan_scan(
     dropped = set() if options.keep_all else {"stats", "path_text"}
     wanted = options.limit if state.predicate is None and not options.ignore_missing_files else None
     kept = _Kept(pa.schema([f for f in FILE_SCHEMA if f.name not in dropped]), wanted)
-    leaves, limited = pruner.stats_leaves, wanted is not None
-    for batch in snapshot.file_batches(stats_leaves=leaves, want_stats_json=options.keep_all, want_records=limited):
+    leaves, counted = pruner.stats_leaves, options.count_rows or wanted is not None
+    for batch in snapshot.file_batches(stats_leaves=leaves, want_stats_json=options.keep_all, want_records=counted):
         kept.add(batch, pruner.pruned(batch))
         if kept.are_enough:
             break
