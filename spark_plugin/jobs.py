@@ -67,7 +67,8 @@ class Target:
     def frame(self) -> DataFrame:
         """The table's columns, and the struct ROW_ADDRESS. It may be read once choose_files has said of which files."""
         reader = self.spark.read.format(FORMAT).option("versionAsOf", self.dml.snapshot.version)
-        reader = reader.option(FILES, self._listed).option(SESSION, read_settings(self.spark)).option("logAnswers", "false")
+        reader = reader.option(FILES, self._listed).option(SESSION, read_settings(self.spark))
+        reader = reader.option("logAnswers", "false").option("joinPlanning", "false")
         loaded = reader.load(self.path)
         return loaded if self.alias is None else loaded.alias(self.alias)
 

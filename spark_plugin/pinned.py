@@ -37,14 +37,16 @@ class PinnedTable:
     snapshot: Snapshot
     schema: StructType
 
-    def plan(self, columns: StructType, predicate: Expression | None, limit: int | None = None) -> Scan:
-        """limit: so many rows are enough, whichever they are."""
+    def plan(
+        self, columns: StructType, predicate: Expression | None, limit: int | None = None, *, count_rows: bool = False
+    ) -> Scan:
+        """limit: so many rows are enough, whichever they are. count_rows: the report shall say how many there are."""
         snapshot = self._newest() if self.options.follow_latest else self.snapshot
         wanted = _with_filter(self.options, _offered(self.options, snapshot), predicate)
         if self.options.files is not None:
             return self._plan_files(self.options.files, columns, wanted)
         settings = replace(_scan_options(self.options), metadata_column=self.options.metadata_column, limit=limit)
-        return plan_scan(snapshot, columns, wanted, settings)
+        return plan_scan(snapshot, columns, wanted, replace(settings, count_rows=count_rows))
 
     def answer(self, question: Question, predicate: Expression | None) -> pa.Table | None:
         """What the log says of the rows that `plan` would give, as answer_from_log does; None if it does not say it."""
@@ -86,8 +88,10 @@ class PinnedChanges:
     all_columns: StructType
     schema: StructType
 
-    def plan(self, columns: StructType, predicate: Expression | None, limit: int | None = None) -> Scan:
-        """limit: of no use here, as changes have no statistics."""
+    def plan(
+        self, columns: StructType, predicate: Expression | None, limit: int | None = None, *, count_rows: bool = False
+    ) -> Scan:
+        """limit, count_rows: of no use here, as changes have no statistics."""
         from delta_py.read.changes import plan_changes  # few reads are of changes
 
         return plan_changes(

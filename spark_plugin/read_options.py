@@ -43,6 +43,7 @@ _READ_NAMES = (
     "timeZone",
     "pruning",
     "logAnswers",
+    "joinPlanning",
     SESSION,
     VIEW,
     VIEW_LIMIT,
@@ -94,6 +95,7 @@ class ReadOptions:
 
     files: of a scan for DML, the file of this machine that lists the data files to read; `__pydelta` is a column then.
     log_answers: queries that the log answers exactly may be answered without reading files.
+    join_planning: Spark is told sizes and partition columns when it plans joins.
     follow_latest: read the newest version in each planning. Spark plans a DataFrame once without the pruning rule, and so
     reads that version in all its queries; with the rule it plans each query.
     """
@@ -109,6 +111,7 @@ class ReadOptions:
     follow_latest: bool = False
     pruning: bool = True
     log_answers: bool = True
+    join_planning: bool = True
     view: str = "table"
     view_limit: int | None = None
     files: str | None = None
@@ -131,6 +134,7 @@ def read_options(options: Mapping[str, str]) -> ReadOptions:
         follow_latest=flag(given, "followLatest"),
         pruning=flag(given, "pruning", default=True),
         log_answers=flag(given, "logAnswers", default=True),
+        join_planning=flag(given, "joinPlanning", default=True),
         view=given.get(VIEW, "table"),
         view_limit=int(given[VIEW_LIMIT]) if VIEW_LIMIT in given else None,
         files=given.get(FILES),

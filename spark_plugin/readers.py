@@ -16,7 +16,7 @@ from delta_py.protocol.schema import to_arrow_schema as delta_arrow_schema
 from delta_py.read.file_groups import FileGroup
 from delta_py.read.reader import read_files
 from delta_py.read.scan_state import ScanState
-from spark_plugin.task_batches import DeltaPartition, check_layout, partitions_of, relabelled, report_of
+from spark_plugin.task_batches import DeltaPartition, check_layout, partitions_of, relabelled
 
 if TYPE_CHECKING:
     from delta_py.read.scan import Scan
@@ -35,22 +35,30 @@ class TaskSource(DataSource):
 
 class DeltaReader(DataSourceReader):
     """A planned scan. It defines no pushFilters: Spark would hand over the filters of one query and use what came of them
-    for others; filters come with the schema instead (spark_plugin/pruning)."""
+    for others; filters come with the schema instead (spark_plugin/pruning). note: what the rule is told of the scan. again: the
+    partitions go to the reader of an earlier planning, perhaps of another version, and say themselves how they are read."""
 
-    def __init__(self, scan: Scan, columns: StructType, settings: SessionSettings) -> None:
+    def __init__(
+        self, scan: Scan, columns: StructType, settings: SessionSettings, *, note: str = "", again: bool = False
+    ) -> None:
         self._scan: Scan | None = scan
         self._settings = settings
+        self._note = note
+        self._again = again
         self._state: ScanState = scan.state
         self._schema: pa.Schema = to_arrow_schema(columns, timezone="UTC")
         check_layout(delta_arrow_schema(scan.output_schema), self._schema)
 
     def partitions(self) -> list[InputPartition]:
         assert self._scan is not None, "planned on the driver only"
-        return [*partitions_of(self._scan, self._settings)] or [DeltaPartition(FileGroup(), report_of(self._scan))]
+        parts = partitions_of(self._scan, self._settings, self._note) or [DeltaPartition(FileGroup(), self._note)]
+        if not self._again:
+            return [*parts]
+        return [DeltaPartition(part.files, part.note, self._state) for part in parts]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, DeltaPartition)
-        for batch in read_files(self._state, partition.files.scan_files()):
+        for batch in read_files(partition.state or self._state, partition.files.scan_files()):
             yield relabelled(batch, self._schema)
 
     def __getstate__(self) -> dict[str, Any]:

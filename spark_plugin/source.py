@@ -27,6 +27,7 @@ from pyspark.sql.types import StructType
 
 from delta_py.errors import SchemaMismatchError
 from delta_py.protocol.schema import StructType as DeltaSchema
+from delta_py.read.scan_state import ColumnSource
 from spark_plugin.convert import (
     check_requested,
     from_spark_schema,
@@ -39,18 +40,23 @@ from spark_plugin.options import COMMAND, has_path, single_path
 from spark_plugin.pinned import Pinned, PinnedTable, PinnedView, pin
 from spark_plugin.pruning import (
     answer_text,
+    explain_text,
+    facts_text,
     is_only_question,
+    is_planned_again,
     limited,
     log_question,
     pushed_limit,
     pushed_predicate,
     strip_marker,
+    wants_statistics,
 )
 from spark_plugin.read_options import CATALOG_KEY, catalog_entry, read_options, with_catalog_entry
 from spark_plugin.readers import FORMAT as FORMAT
 from spark_plugin.readers import DeltaReader, TaskSource
 
 if TYPE_CHECKING:
+    from delta_py.read.scan import Scan
     from spark_plugin.streaming_source import PinnedStream
 
 _CREATE_WORKER = "pyspark.sql.worker.create_data_source"
@@ -93,13 +99,15 @@ class DeltaSource(DataSource):
         requested = from_spark_schema(columns)
         try:
             predicate = pushed_predicate(schema) if pinned.options.pruning else None
-            scan = pinned.plan(requested, predicate, pushed_limit(schema))
+            scan = pinned.plan(requested, predicate, pushed_limit(schema), count_rows=wants_statistics(schema))
             check_requested(scan.output_schema, requested)
         except SchemaMismatchError as error:
             if entry is None:
                 raise
             raise _stale_entry(error, pinned.options.path) from error
-        return limited(DeltaReader(scan, columns, pinned.options.session), schema)
+        note = explain_text(scan.report) + _facts(pinned, scan, schema)
+        reader = DeltaReader(scan, columns, pinned.options.session, note=note, again=is_planned_again(schema))
+        return limited(reader, schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         if COMMAND in self.options:
@@ -158,6 +166,23 @@ def _answer_from_log(pinned: Pinned, schema: StructType) -> pa.Table | None:
         return None
     allowed = pinned.options.pruning and pinned.options.log_answers
     return pinned.answer(question, pushed_predicate(schema)) if allowed else None
+
+
+def _facts(pinned: Pinned, scan: Scan, schema: StructType) -> str:
+    """What Spark may know of the scan when it plans joins. schema: of the scan, as Spark names its columns."""
+    if not (pinned.options.pruning and pinned.options.join_planning):
+        return ""
+    partitions = {
+        name: column
+        for name, column in zip(schema.names, scan.state.columns, strict=True)
+        if column.source is ColumnSource.PARTITION
+    }
+    numbers = {}
+    if wants_statistics(schema) and isinstance(scan.files, pa.Table):
+        from delta_py.read.partition_numbers import partition_numbers  # few sessions want them
+
+        numbers = partition_numbers(scan.files, partitions, pinned.options.session.time_zone)
+    return facts_text({"rows": scan.report.rows_kept, "partition_columns": [*partitions], "columns": numbers})
 
 
 def _stale_entry(error: SchemaMismatchError, path: str) -> SchemaMismatchError:

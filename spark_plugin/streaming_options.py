@@ -105,6 +105,7 @@ _REFUSED = {
     "endingTimestamp": "A stream has no end. Trigger(availableNow=True) stops it at the newest version.",
     "followLatest": "A stream follows the table by itself.",
     "logAnswers": "A stream reads rows.",
+    "joinPlanning": "Joins of streams are planned before their rows are known.",
 }
 
 

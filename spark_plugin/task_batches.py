@@ -26,22 +26,15 @@ class DeltaPartition(InputPartition):
         self.state = state
 
 
-def partitions_of(scan: Scan, settings: SessionSettings) -> list[DeltaPartition]:
-    """The tasks of a scan; none when there is no file."""
+def partitions_of(scan: Scan, settings: SessionSettings, note: str = "") -> list[DeltaPartition]:
+    """The tasks of a scan; none when there is no file. note: of the first one."""
     groups = scan.pack(
         max_group_bytes=settings.max_partition_bytes,
         open_cost_bytes=settings.open_cost_bytes,
         wanted_groups=settings.wanted_partitions,
     )
-    notes = [report_of(scan), *([""] * len(groups))]
+    notes = [note, *([""] * len(groups))]
     return [DeltaPartition(group, note) for group, note in zip(groups, notes, strict=False)]
-
-
-def report_of(scan: Scan) -> str:
-    """What pruning kept, as the note of a partition."""
-    from spark_plugin.pruning.handover import explain_text  # tasks import this module and not that one
-
-    return explain_text(scan.report)
 
 
 # ---------------------------------------------------------------- Arrow types

@@ -29,6 +29,11 @@ class KeptFiles {
     return report.find() ? new KeptFiles(report) : null;
   }
 
+  /** Of the files that are kept. */
+  long bytes() {
+    return Long.parseLong(bytes);
+  }
+
   String toJson() {
     return "{\"files_total\": " + filesTotal + ", \"bytes_total\": " + bytesTotal
         + ", \"files_kept\": " + files + ", \"bytes_kept\": " + bytes + "}";

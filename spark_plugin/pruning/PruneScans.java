@@ -91,7 +91,9 @@ public class PruneScans extends Rule {
     }
     tally.applied(reopen.count());
     LogicalPlan answered = LogAnswers.in(pruned, tally);
-    return sameOutput(pruned, answered) ? answered : pruned;
+    if (!sameOutput(pruned, answered)) answered = pruned;
+    LogicalPlan joined = JoinRules.in(answered, tally);
+    return sameOutput(answered, joined) ? joined : answered;
   }
 
   private static boolean sameOutput(LogicalPlan one, LogicalPlan other) {

@@ -19,11 +19,15 @@ class PrunedScan extends PythonScan {
     this(request, new PrunedSource(request, tally), columnar);
   }
 
-  private PrunedScan(ScanRequest request, PrunedSource source, Function columnar) {
+  PrunedScan(ScanRequest request, PrunedSource source, Function columnar) {
     super(source, request.shortName(), request.schema(), request.options(), new Filter[0]);
     this.request = request;
     this.source = source;
     this.columnar = columnar;
+  }
+
+  PrunedSource source() {
+    return source;
   }
 
   /** PredicateJson each. */

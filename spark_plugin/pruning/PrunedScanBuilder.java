@@ -2,6 +2,7 @@ package pydelta.pruning;
 
 import java.util.ArrayList;
 import java.util.List;
+import java.util.function.Function;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
 import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.connector.read.SupportsPushDownLimit;
@@ -77,7 +78,9 @@ class PrunedScanBuilder implements SupportsPushDownV2Filters, SupportsPushDownLi
     boolean told = limit != NO_LIMIT || tellsItsTable(everything.schema());
     if (columns.fields().length == 0 && told) columns = cheapestColumn(everything.schema());
     Integer rows = limit == NO_LIMIT ? null : Integer.valueOf(limit);
-    return new PrunedScan(everything.narrowed(columns, predicates, rows), tally, batches.readerFor(columns));
+    ScanRequest request = everything.narrowed(columns, predicates, rows);
+    Function columnar = batches.readerFor(columns);
+    return JoinedScan.wanted(request) ? new JoinedScan(request, tally, columnar) : new PrunedScan(request, tally, columnar);
   }
 
   private static boolean tellsItsTable(StructType schema) {

@@ -20,6 +20,7 @@ class PrunedSource extends PythonDataSourceV2 {
   private final Tally tally;
   private PythonDataSourceReadInfo readInfo = null;
   private KeptFiles kept = null;
+  private ScanFacts facts = null;
 
   PrunedSource(ScanRequest request, Tally tally) {
     this.request = request;
@@ -46,6 +47,12 @@ class PrunedSource extends PythonDataSourceV2 {
     return kept;
   }
 
+  /** What the source tells of the scan for joins, null if nothing. Plans the scan if that has not been done. */
+  ScanFacts facts() {
+    readInfo();
+    return facts;
+  }
+
   private synchronized PythonDataSourceReadInfo readInfo() {
     if (readInfo == null) use(request.plan());
     return readInfo;
@@ -63,6 +70,7 @@ class PrunedSource extends PythonDataSourceV2 {
 
   private void use(PythonDataSourceReadInfo planned) {
     kept = KeptFiles.in(planned.partitions());
+    facts = ScanFacts.in(planned.partitions());
     if (kept != null) {
       tally.planned(kept);
       LOG.info("Scan of " + request.path() + " keeps " + kept);

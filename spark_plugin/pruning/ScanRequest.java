@@ -28,15 +28,16 @@ class ScanRequest {
   private final StructType schema;
   private final List predicates;
   private final Integer limit;
+  private final boolean again;
 
   /** Asks for every column and row. */
   ScanRequest(PythonDataSourceV2 source, String shortName, CaseInsensitiveStringMap options, StructType fullSchema) {
-    this(source, shortName, options, fullSchema, fullSchema, Collections.EMPTY_LIST, null);
+    this(source, shortName, options, fullSchema, fullSchema, Collections.EMPTY_LIST, null, false);
   }
 
   private ScanRequest(
       PythonDataSourceV2 source, String shortName, CaseInsensitiveStringMap options, StructType fullSchema,
-      StructType schema, List predicates, Integer limit) {
+      StructType schema, List predicates, Integer limit, boolean again) {
     this.source = source;
     this.shortName = shortName;
     this.options = options;
@@ -44,11 +45,19 @@ class ScanRequest {
     this.schema = schema;
     this.predicates = predicates;
     this.limit = limit;
+    this.again = again;
   }
 
   /** predicates: PredicateJson. limit: null for all rows. */
   ScanRequest narrowed(StructType columns, List predicates, Integer limit) {
-    return new ScanRequest(source, shortName, options, fullSchema, columns, new ArrayList(predicates), limit);
+    return new ScanRequest(source, shortName, options, fullSchema, columns, new ArrayList(predicates), limit, false);
+  }
+
+  /** The same rows but for those that further predicates leave out, to be read by the read function of this request. */
+  ScanRequest again(List further) {
+    List all = new ArrayList(predicates);
+    all.addAll(further);
+    return new ScanRequest(source, shortName, options, fullSchema, schema, all, limit, true);
   }
 
   PythonDataSourceV2 source() {
@@ -65,6 +74,11 @@ class ScanRequest {
 
   StructType schema() {
     return schema;
+  }
+
+  /** All columns on offer. */
+  StructType fullSchema() {
+    return fullSchema;
   }
 
   List predicates() {
@@ -86,13 +100,14 @@ class ScanRequest {
 
   /** One call of a Python worker, which gives the read function and the partitions. */
   PythonDataSourceReadInfo plan() {
-    return source.source().createReadInfoInPython(pythonSource(), marked(schema, marker("")), false);
+    return source.source().createReadInfoInPython(pythonSource(), marked(schema, marker(ScanStatistics.wish())), false);
   }
 
   /** The same, with a question for the log. A scan without columns asks with some column, and cannot be read with that plan. */
   PythonDataSourceReadInfo ask(String question) {
     StructType carrier = schema.fields().length > 0 ? schema : new StructType(new StructField[] {fullSchema.fields()[0]});
-    return source.source().createReadInfoInPython(pythonSource(), marked(carrier, marker(", \"question\": " + question)), false);
+    String asked = ", \"question\": " + question + ScanStatistics.wish();
+    return source.source().createReadInfoInPython(pythonSource(), marked(carrier, marker(asked)), false);
   }
 
   /**
@@ -122,7 +137,9 @@ class ScanRequest {
       if (i > 0) text.append(", ");
       text.append(((PredicateJson) predicates.get(i)).json());
     }
-    return text.append("], \"limit\": ").append(limit).append(further).append("}").toString();
+    text.append("], \"limit\": ").append(limit);
+    if (again) text.append(", \"again\": true");
+    return text.append(further).append("}").toString();
   }
 
   public boolean equals(Object object) {

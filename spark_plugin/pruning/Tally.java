@@ -16,6 +16,8 @@ class Tally {
   private String columnarError = null;
   private long answered = 0;
   private String answerError = null;
+  private long filtered = 0;
+  private String joinError = null;
 
   synchronized void applied(int scans) {
     applied += scans;
@@ -53,6 +55,15 @@ class Tally {
     LOG.debug("The log was not asked, or its answer was not understood", error);
   }
 
+  synchronized void filtered() {
+    filtered++;
+  }
+
+  synchronized void withoutJoins(Throwable error) {
+    joinError = error.toString();
+    LOG.debug("The planning of a join goes without what the log knows of a table", error);
+  }
+
   synchronized void planned(KeptFiles kept) {
     lastScan = kept;
   }
@@ -65,6 +76,8 @@ class Tally {
         + ", \"columnar_error\": " + quoted(columnarError)
         + ", \"answered\": " + answered
         + ", \"answer_error\": " + quoted(answerError)
+        + ", \"filtered\": " + filtered
+        + ", \"join_error\": " + quoted(joinError)
         + ", \"last_scan\": " + (lastScan == null ? "null" : lastScan.toJson()) + "}";
   }
 

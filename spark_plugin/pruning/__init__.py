@@ -25,17 +25,24 @@ the rule then puts the answer into the plan, and nothing is read. One that does 
 
 The first partition of `partitions()` may carry `explain_text(report)` in any str attribute; then `explain()`, the
 driver's log and `status(spark).last_scan` say how many files and bytes were kept.
+
+It may carry `facts_text(facts)` in the same attribute; then Spark is told the size of the scan when it plans joins, and files are
+chosen once more by what the other side of a join has found in a partition column: `reader(schema)` is called again with a
+predicate more (`is_planned_again(schema)`), and the read function of the first call gets the partitions of the second.
 """
 
 from spark_plugin.pruning.handover import (
     answer_text,
     explain_text,
+    facts_text,
     is_only_question,
+    is_planned_again,
     is_pruned,
     log_question,
     pushed_limit,
     pushed_predicate,
     strip_marker,
+    wants_statistics,
 )
 from spark_plugin.pruning.limited import limited
 from spark_plugin.pruning.rule import PruningStatus, install, status, wanted_rows
@@ -44,8 +51,10 @@ __all__ = [
     "PruningStatus",
     "answer_text",
     "explain_text",
+    "facts_text",
     "install",
     "is_only_question",
+    "is_planned_again",
     "is_pruned",
     "limited",
     "log_question",
@@ -54,4 +63,5 @@ __all__ = [
     "status",
     "strip_marker",
     "wanted_rows",
+    "wants_statistics",
 ]

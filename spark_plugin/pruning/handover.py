@@ -1,6 +1,8 @@
 """What the rule hands to the source with a scan's schema, and the report that goes back.
 
-The rule writes JSON text into the metadata of the first field, under MARKER_KEY: `{"predicates": [...], "limit": n}`. Where
+The rule writes JSON text into the metadata of the first field, under MARKER_KEY: `{"predicates": [...], "limit": n}`. With
+`"again": true` the scan has been planned before, and the predicates are more now than they were then (JoinedScan.java); with
+`"statistics": true` the numbers that `facts_text` may tell are worth some time. Where
 the log may answer a query it asks too, with a `question` (delta_py.read.from_log.Question); `"only": true` in it says that
 the scan will not be read in any case.
 A predicate is `{"name": "<", "children": [...]}`, a column `{"column": ["st", "x"]}`, a constant
@@ -14,6 +16,7 @@ import base64
 import datetime as dt
 import decimal
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -86,6 +89,16 @@ def pushed_limit(schema: StructType) -> int | None:
     return None if limit is None else int(limit)
 
 
+def is_planned_again(schema: StructType) -> bool:
+    """Whether the partitions go to the read function of an earlier planning of this scan, perhaps of another version."""
+    return bool(_handed_over(schema).get("again", False))
+
+
+def wants_statistics(schema: StructType) -> bool:
+    """Whether the session uses numbers of rows and of values where it plans joins."""
+    return bool(_handed_over(schema).get("statistics", False))
+
+
 def log_question(schema: StructType) -> Question | None:
     """What the rule asks of the log, so that nothing need be read; None if it does not ask."""
     asked = _handed_over(schema).get("question")
@@ -113,6 +126,15 @@ def answer_text(answer: pa.Table) -> str:
 def explain_text(report: ScanReport) -> str:
     """The report in the form that KeptFiles.java finds inside a pickled partition."""
     return f"pydelta-kept:{report.files_kept}/{report.files_total} files,{report.bytes_kept}/{report.bytes_total} bytes;"
+
+
+def facts_text(facts: Mapping[str, Any]) -> str:
+    """What JoinedScan.java may tell Spark of a scan, in the form that ScanFacts.java finds inside a pickled partition.
+
+    facts: `rows`, how many there are, absent or None if that is not known; `partition_columns`, the names, as Spark has them,
+    of the columns by whose values files can be left out; `columns`, by name what ColumnNumbers.java tells of a column.
+    """
+    return f"pydelta-facts:{base64.b64encode(json.dumps(facts).encode()).decode()};"
 
 
 # ---------------------------------------------------------------- the marker

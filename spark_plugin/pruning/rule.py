@@ -50,7 +50,9 @@ class PruningStatus:
     is not installed. last_scan: files and bytes kept by the scan that was planned last, None if none said. columnar: scans
     planned to be read in columns; columnar_error: why the columnar reader could not be had the last time it was wanted.
     answered: aggregates that the log answered, so that nothing was read; answer_error: why one was read after all although the
-    log was asked, where that was an error.
+    log was asked, where that was an error. filtered: scans whose files were chosen once more by what the other side of a join,
+    or a subquery, had found; join_error: why a join was planned without a table's size or without choosing files, where that was
+    an error.
     """
 
     installed: bool
@@ -62,6 +64,8 @@ class PruningStatus:
     columnar_error: str | None = None
     answered: int = 0
     answer_error: str | None = None
+    filtered: int = 0
+    join_error: str | None = None
 
 
 def install(spark: SparkSession, *formats: str) -> bool:

@@ -19,13 +19,16 @@ from delta_py.protocol.schema import INTEGER, STRING
 from delta_py.read.from_log import Question
 from spark_plugin.pruning import (
     answer_text,
+    facts_text,
     is_only_question,
+    is_planned_again,
     is_pruned,
     limited,
     log_question,
     pushed_limit,
     pushed_predicate,
     strip_marker,
+    wants_statistics,
 )
 from spark_plugin.pruning.handover import MARKER_KEY
 
@@ -183,3 +186,33 @@ def test_answer_is_an_arrow_stream_between_signs_that_pickle_leaves_alone() -> N
     found = re.search(rb"pydelta-answer:([A-Za-z0-9+/=]*);", pickled)
     assert found is not None
     assert pa.ipc.open_stream(base64.b64decode(found[1])).read_all() == answer
+
+
+# ---------------------------------------------------------------- joins
+
+
+@pytest.mark.parametrize("again", [True, False])
+@pytest.mark.parametrize("statistics", [True, False])
+def test_what_a_join_needs_is_in_the_marker(again: bool, statistics: bool) -> None:
+    marker = {
+        "predicates": [],
+        "limit": None,
+        **({"again": True} if again else {}),
+        **({"statistics": True} if statistics else {}),
+    }
+    schema = StructType([StructField("a", IntegerType(), True, {MARKER_KEY: json.dumps(marker)})])
+    assert is_planned_again(schema) is again
+    assert wants_statistics(schema) is statistics
+
+
+@pytest.mark.parametrize("schema", [PLAIN, StructType([]), marked([])])
+def test_schema_of_an_only_planning_asks_for_nothing_more(schema: StructType) -> None:
+    assert not is_planned_again(schema)
+    assert not wants_statistics(schema)
+
+
+def test_facts_are_json_between_signs_that_pickle_leaves_alone() -> None:
+    facts = {"rows": None, "partition_columns": ["ä;", "b"], "columns": {"b": {"distinct": 3}}}
+    found = re.search(rb"pydelta-facts:([A-Za-z0-9+/=]*);", pickle.dumps({"note": facts_text(facts)}))
+    assert found is not None
+    assert json.loads(base64.b64decode(found[1])) == facts

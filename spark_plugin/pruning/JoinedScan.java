@@ -1,0 +1,93 @@
+package pydelta.pruning;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.function.Function;
+import org.apache.spark.sql.connector.expressions.NamedReference;
+import org.apache.spark.sql.connector.expressions.filter.Predicate;
+import org.apache.spark.sql.connector.read.Batch;
+import org.apache.spark.sql.connector.read.Statistics;
+import org.apache.spark.sql.connector.read.SupportsReportStatistics;
+import org.apache.spark.sql.connector.read.SupportsRuntimeV2Filtering;
+import org.apache.spark.sql.internal.SQLConf;
+
+/**
+ * A pruned scan that helps Spark with joins: it tells its size, and leaves out files by what the other side of a join, or a
+ * subquery, has found while the query runs.
+ *
+ * Spark asks for both before anything runs, so that the scan is planned then; the query runs with that plan.
+ */
+class JoinedScan extends PrunedScan implements SupportsReportStatistics, SupportsRuntimeV2Filtering {
+  static final String OPTION = "joinPlanning";
+  private static final String ENABLED_CONF = "spark.pydelta.joinPlanning.enabled";
+
+  private final ScanRequest request;
+  private final Tally tally;
+  private final Function columnar;
+
+  /**
+   * The scan with some files left out, for the next toBatch of this thread only. Spark asks for it at once after filter, and
+   * the scan itself must stay as it was: other places of a plan may hold the same object, and read all of it.
+   */
+  private final ThreadLocal filtered = new ThreadLocal();
+
+  JoinedScan(ScanRequest request, Tally tally, Function columnar) {
+    this(request, new PrunedSource(request, tally), tally, columnar);
+  }
+
+  private JoinedScan(ScanRequest request, PrunedSource source, Tally tally, Function columnar) {
+    super(request, source, columnar);
+    this.request = request;
+    this.tally = tally;
+    this.columnar = columnar;
+  }
+
+  PrunedScan inRows() {
+    return new JoinedScan(request, source(), tally, null);
+  }
+
+  static boolean wanted(ScanRequest request) {
+    return request.options().getBoolean(OPTION, true)
+        && !"false".equalsIgnoreCase(SQLConf.get().getConfString(ENABLED_CONF, "true").trim());
+  }
+
+  /** Must not fail: the query itself meets the same error and raises it. */
+  public Statistics estimateStatistics() {
+    try {
+      return ScanStatistics.of(request, source().kept(), source().facts());
+    } catch (Exception error) {
+      tally.withoutJoins(error);
+      return ScanStatistics.unknown();
+    }
+  }
+
+  /** Must not fail, as estimateStatistics. */
+  public NamedReference[] filterAttributes() {
+    try {
+      ScanFacts facts = request.limit() == null ? source().facts() : null;
+      return facts == null ? new NamedReference[0] : facts.partitionColumns();
+    } catch (Exception error) {
+      tally.withoutJoins(error);
+      return new NamedReference[0];
+    }
+  }
+
+  /** Spark keeps in its plan what these say of rows, so that those which cannot be handed over cost only time. */
+  public void filter(Predicate[] found) {
+    List further = new ArrayList();
+    for (int i = 0; i < found.length; i++) {
+      PredicateJson json = PredicateJson.of(found[i], request.schema());
+      if (json != null) further.add(json);
+    }
+    if (further.isEmpty()) return;
+    tally.filtered();
+    filtered.set(new PrunedScan(request.again(further), tally, columnar));
+  }
+
+  public Batch toBatch() {
+    PrunedScan narrower = (PrunedScan) filtered.get();
+    if (narrower == null) return super.toBatch();
+    filtered.remove();
+    return narrower.toBatch();
+  }
+}

@@ -1,0 +1,468 @@
+"""Joins: Spark knows how large tables are, and the files of partitions that the other side does not ask for stay unread.
+
+That files stay unread is seen by taking them away: a query that reads one of them fails. Rows are compared with those that
+come without all this, and with those of Spark's own Parquet reader.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from spark_plugin import pruning
+from tests.support.sampling import sampled
+
+ENABLED = "spark.pydelta.joinPlanning.enabled"
+ADAPTIVE = "spark.sql.adaptive.enabled"
+ROW_COUNT = 1_200
+
+# Partition columns of every type that a join may be on: from the number of a group, one of them null.
+KEYS = {
+    "n": "case when id % 6 = 5 then null else cast(id % 6 as int) end",
+    "d": "date_add(date'1969-12-30', cast(id % 6 as int))",
+    "s": "concat('k ü/', id % 6)",
+    "ts": "timestamp_micros(id % 6 * 3600000001 - 7200000000)",
+    "price": "cast(id % 6 - 2.5 as decimal(9, 3))",
+    "flag": "id % 2 = 0",
+}
+
+
+def rows(df: DataFrame) -> list[str]:
+    return sorted(repr(row) for row in df.collect())
+
+
+def optimized(df: DataFrame) -> Any:
+    return df._jdf.queryExecution().optimizedPlan()
+
+
+def planned(df: DataFrame) -> str:
+    """The plan as it is before anything has run."""
+    return str(df._jdf.queryExecution().executedPlan().toString())
+
+
+def scan_of(df: DataFrame) -> Any:
+    """The one scan of a frame, as Spark's logical plan has it."""
+    return optimized(df).collectLeaves().head()
+
+
+@pytest.fixture
+def conf(spark: SparkSession) -> Iterator[Callable[[str, str], None]]:
+    before: dict[str, str | None] = {}
+
+    def put(name: str, value: str) -> None:
+        before.setdefault(name, spark.conf.get(name, None))
+        spark.conf.set(name, value)
+
+    yield put
+    for name, value in before.items():
+        if value is None:
+            spark.conf.unset(name)
+        else:
+            spark.conf.set(name, value)
+
+
+@pytest.fixture(params=[True, False], ids=["adaptive", "planned"])
+def adaptive(request: pytest.FixtureRequest, conf: Any) -> None:
+    conf(ADAPTIVE, str(request.param).lower())
+
+
+def with_and_without_adaptive(names: Mapping[str, str]) -> Any:
+    """Each name with the one or the other by turns; with both where all cases are run."""
+    cases = [(name, (place + turn) % 2 == 0) for place, name in enumerate(names) for turn in (0, 1)]
+    return pytest.mark.parametrize(("name", "adaptive"), sampled(cases, 2), indirect=["adaptive"])
+
+
+@pytest.fixture
+def filtered(spark: SparkSession) -> Iterator[Callable[[], int]]:
+    """How many scans have had their files chosen again since the test began. Nothing may have failed."""
+    before = pruning.status(spark)
+    yield lambda: pruning.status(spark).filtered - before.filtered
+    after = pruning.status(spark)
+    assert (after.backed_off, after.join_error) == (before.backed_off, before.join_error), (after.last_error, after.join_error)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("joins")
+
+
+@pytest.fixture(scope="module")
+def fact(spark: SparkSession, folder: Path) -> str:
+    """Partitions by n: 0 to 4 and null, a file each."""
+    path = str(folder / "fact")
+    frame = spark.range(0, ROW_COUNT, 1, 1).selectExpr("id", f"{KEYS['n']} n", "concat('text ', id % 7) s", "id * 2 m")
+    frame.write.format("pydelta").partitionBy("n").save(path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def dim(spark: SparkSession, folder: Path) -> str:
+    path = str(folder / "dim")
+    frame = spark.range(0, 8, 1, 1).selectExpr(
+        "nullif(cast(id as int), 5) k", "concat('name ', id) name", "cast(id % 2 as int) kind"
+    )
+    frame.write.format("pydelta").save(path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def halved(fact: str, folder: Path) -> str:
+    """The fact table with only the files of the partitions 1 and 3."""
+    path = folder / "halved"
+    shutil.copytree(fact, path)
+    for directory in path.glob("n=*"):
+        if directory.name not in ("n=1", "n=3"):
+            shutil.rmtree(directory)
+    assert sorted(directory.name for directory in path.glob("n=*")) == ["n=1", "n=3"]
+    return str(path)
+
+
+@pytest.fixture
+def load(spark: SparkSession) -> Callable[..., DataFrame]:
+    return lambda path, **options: spark.read.format("pydelta").options(**options).load(path)
+
+
+def without(spark: SparkSession, make: Callable[[], DataFrame]) -> list[str]:
+    """The rows of a frame when Spark knows nothing of the tables."""
+    spark.conf.set(ENABLED, "false")
+    try:
+        return rows(make())
+    finally:
+        spark.conf.unset(ENABLED)
+
+
+# ---------------------------------------------------------------- sizes
+
+
+def test_small_table_is_broadcast(load: Any, fact: str, dim: str, spark: SparkSession, adaptive: None, conf: Any) -> None:
+    def joined() -> DataFrame:
+        return load(fact).join(load(dim), F.col("id") == F.col("k")).select("id", "name")
+
+    df = joined()
+    assert "BroadcastHashJoin" in planned(df)
+    assert "SortMergeJoin" not in planned(df)
+    found = rows(df)
+    assert len(found) == 7
+    conf(ENABLED, "false")
+    assert "SortMergeJoin" in planned(joined())
+    assert rows(joined()) == found
+
+
+def test_table_beyond_the_threshold_is_not_broadcast(load: Any, fact: str, dim: str, conf: Any) -> None:
+    conf("spark.sql.autoBroadcastJoinThreshold", "300")
+    df = load(fact).join(load(dim), F.col("id") == F.col("k"))
+    assert "SortMergeJoin" in planned(df)
+    assert len(rows(df)) == 7
+
+
+def test_size_is_of_the_files_kept_and_the_columns_read(load: Any, fact: str, conf: Any) -> None:
+    def size(df: DataFrame) -> int:
+        return int(str(scan_of(df).stats().sizeInBytes()))
+
+    whole = size(load(fact))
+    bytes_total = sum(file.stat().st_size for file in Path(fact).rglob("*.parquet"))
+    assert whole == bytes_total
+    assert 0 < size(load(fact).select("id")) < whole / 2
+    assert 0 < size(load(fact).filter("n = 1")) < whole / 2
+    assert size(load(fact).filter("n > 100")) == 0
+    assert 0 < size(load(fact).limit(3)) < 3 * 100
+    conf("spark.sql.sources.fileCompressionFactor", "2.5")
+    assert size(load(fact)) == -(-bytes_total * 5 // 2)
+    conf(ENABLED, "false")
+    assert size(load(fact)) > 2**60
+
+
+@pytest.fixture(scope="module")
+def bare(dim: str, folder: Path) -> str:
+    """The dimension table without statistics."""
+    bare = folder / "bare"
+    shutil.copytree(dim, bare)
+    for crc in bare.rglob("*.crc"):
+        crc.unlink()
+    commit = bare / "_delta_log" / f"{0:020}.json"
+    actions = [json.loads(line) for line in commit.read_text().splitlines()]
+    for action in actions:
+        action.get("add", {}).pop("stats", None)
+    commit.write_text("\n".join(map(json.dumps, actions)))
+    return str(bare)
+
+
+def test_table_without_statistics_has_a_size(load: Any, dim: str, bare: str) -> None:
+    df = load(bare).alias("a").join(load(dim).alias("b"), "k")
+    assert "BroadcastHashJoin" in planned(df)
+    assert len(rows(df)) == 7
+
+
+def test_damaged_log_is_the_error_of_the_query_and_not_of_its_planning(
+    load: Any, dim: str, tmp_path: Path, spark: SparkSession
+) -> None:
+    broken = tmp_path / "broken"
+    shutil.copytree(dim, broken)
+    left = load(str(broken))
+    for file in (broken / "_delta_log").iterdir():
+        file.unlink()
+    before = pruning.status(spark)
+    df = left.join(load(dim), "k")
+    assert "Join" in planned(df)
+    assert pruning.status(spark).join_error not in (None, before.join_error)
+    assert pruning.status(spark).backed_off == before.backed_off
+    with pytest.raises(PySparkException, match=f"{0:020}.json"):
+        df.collect()
+
+
+# ---------------------------------------------------------------- files chosen by a join
+
+FEW = "(select * from dim where name in ('name 1', 'name 3'))"
+MATCHING = {
+    "inner": "select f.*, d.name from fact f join {few} d on f.n = d.k",
+    "dimension first": "select f.*, d.name from {few} d join fact f on f.n = d.k",
+    "semi": "select * from fact where n in (select k from {few})",
+    "exists": "select * from fact where exists (select 1 from {few} where k = n and kind = 1)",
+    "two columns": "select f.id, d.name from fact f join {few} d on f.n = d.k and f.id > d.kind",
+    "aggregate": "select d.name, count(*), sum(f.m) from fact f join {few} d on f.n = d.k group by d.name",
+    "under a projection": "select x, s from (select n x, concat(s, id) s, m from fact where m > 10) join {few} on x = k",
+    "under an aggregate": "select g.n, c from (select n, sum(m) c from fact group by n) g join {few} on g.n = k",
+    "scalar subquery": "select count(*), sum(m) from fact where n = (select max(k) from {few})",
+}
+
+
+def views(spark: SparkSession, fact: str, dim: str, source: str = "pydelta") -> None:
+    spark.read.format(source).load(fact).createOrReplaceTempView("fact")
+    spark.read.format(source).load(dim).createOrReplaceTempView("dim")
+
+
+@with_and_without_adaptive(MATCHING)
+def test_join_reads_only_the_partitions_that_it_may_match(
+    name: str, fact: str, dim: str, halved: str, spark: SparkSession, adaptive: None, filtered: Any
+) -> None:
+    views(spark, fact, dim)
+    query = MATCHING[name].format(few=FEW)
+    expected = without(spark, lambda: spark.sql(query))
+    assert len(expected) > 0
+    assert filtered() == 0
+    views(spark, halved, dim)
+    assert rows(spark.sql(query)) == expected
+    assert filtered() > 0
+    with pytest.raises(PySparkException, match="n="):
+        without(spark, lambda: spark.sql(query))
+
+
+def test_files_kept_are_those_of_the_join(load: Any, fact: str, dim: str, spark: SparkSession, filtered: Any) -> None:
+    load(fact).join(load(dim).filter("name in ('name 1', 'name 3')"), F.expr("n = k")).collect()
+    report = pruning.status(spark).last_scan
+    assert report is not None
+    assert (report.files_kept, report.files_total) == (2, 6)
+    assert filtered() == 1
+
+
+WHOLE = {
+    "left outer": "select count(*), count(k), sum(m) from fact left join (select * from dim where name = 'name 1') on n = k",
+    "right outer": "select count(*), count(n), sum(m) from fact right join (select * from dim where kind = 1) on n = k",
+    "full outer": "select count(*), count(k), count(n) from fact full join (select * from dim where kind = 1) on n = k",
+    "anti": "select count(*), sum(m) from fact left anti join (select * from dim where kind = 1) on n = k",
+    "not in": "select count(*) from fact where n not in (select k from dim where kind = 1 and k is not null)",
+    "null safe": "select count(*), sum(m), count(name) from fact join (select * from dim where kind = 1) on n <=> k",
+    "expression of the key": "select count(*), sum(m) from fact join {few} on n + 1 = k",
+    "wider key": "select count(*), sum(m) from fact join (select cast(k as bigint) k, name from {few}) on n = k",
+    "other column": "select count(*), sum(m) from fact join dim on id = k where kind = 1",
+    "no dimension rows": "select count(*), sum(m) from fact join dim on n = k where name = 'nobody ' || kind and kind < 5",
+    "union": "select count(*), sum(f.id) from (select n, id from fact where m < 100 union all select n, m from fact) f "
+    "join {few} on n = k",
+    "shared scan": "with f as (select * from fact) select count(*), sum(a.m), max(b.id) from f a join f b on a.n = b.n "
+    "where b.s = 'text 3' and a.id % 50 = 1 and b.id % 3 = 1",
+    "two places": "select count(*), sum(id) from (select f.id from fact f join dim on n = k where name = 'name 1' "
+    "union all select f.id from fact f join dim on n = k where name = 'name 2' union all select id from fact)",
+    "three tables": "select count(*), sum(f.m) from fact f join dim d on f.n = d.k join fact g on g.n = d.k and g.id = f.id "
+    "where d.kind = 0",
+    "limit": "select count(*) from (select * from fact limit 2000) join {few} on n = k",
+    "join in a subquery": "select count(*) from fact where id in (select id from fact join dim on n = k where name = 'name 1') "
+    "and n in (select k from {few})",
+    "window": "select count(*), sum(r) from (select n, rank() over (partition by n order by id) r from fact) join {few} on n = k",
+    "correlated": "select count(*), sum(m) from fact where m > (select avg(k) from dim where kind = n and name <> 'name 1')",
+}
+
+
+@with_and_without_adaptive(WHOLE)
+def test_join_gives_the_rows_that_it_gives_without(
+    name: str, fact: str, dim: str, spark: SparkSession, adaptive: None, filtered: Any
+) -> None:
+    for path in (fact, dim):
+        if not Path(f"{path}.parquet").exists():
+            spark.read.format("pydelta").load(path).write.parquet(f"{path}.parquet")
+    query = WHOLE[name].format(few=FEW)
+    views(spark, f"{fact}.parquet", f"{dim}.parquet", "parquet")
+    expected = rows(spark.sql(query))
+    views(spark, fact, dim)
+    assert without(spark, lambda: spark.sql(query)) == expected
+    assert rows(spark.sql(query)) == expected
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_key_of_every_type_finds_its_partitions(key: str, load: Any, tmp_path: Path, spark: SparkSession, filtered: Any) -> None:
+    source = spark.range(0, 60, 1, 1).selectExpr("id", f"{KEYS[key]} p")
+    source.write.format("pydelta").partitionBy("p").save(str(tmp_path / "fact"))
+    few = source.filter("id in (2, 4, 5)").selectExpr("p k", "concat('name ', id) name")
+    few.write.format("pydelta").save(str(tmp_path / "dim"))
+
+    def joined() -> DataFrame:
+        wanted = load(str(tmp_path / "dim")).filter("name in ('name 2', 'name 4')")
+        return load(str(tmp_path / "fact")).join(wanted, F.expr("p = k")).select("id", "p", "name")
+
+    expected = rows(source.join(few.filter("name in ('name 2', 'name 4')"), F.expr("p = k")).select("id", "p", "name"))
+    assert len(expected) >= 20
+    assert without(spark, joined) == expected
+    assert filtered() == 0
+    assert rows(joined()) == expected
+    assert filtered() == 1
+    report = pruning.status(spark).last_scan
+    assert report is not None
+    assert report.files_kept == (1 if key == "flag" else 2)
+
+
+def test_renamed_columns_with_deletion_vectors_in_columns(
+    load: Any, tmp_path: Path, spark: SparkSession, conf: Any, filtered: Any
+) -> None:
+    path = str(tmp_path / "fact")
+    source = spark.range(0, 600, 1, 1).selectExpr("id", "cast(id % 6 as int) `the key`")
+    writer = source.write.format("pydelta").partitionBy("the key").option("delta.columnMapping.mode", "name")
+    writer.option("delta.enableDeletionVectors", "true").save(path)
+    source.limit(0).write.format("pydelta").mode("overwrite").option("replaceWhere", "id % 5 = 0").save(path)
+    conf("spark.pydelta.columnarReader.enabled", "true")
+    few = spark.range(0, 9).selectExpr("cast(id as int) k", "id % 2 kind").filter("kind = 1 and k in (1, 3, 8)")
+    df = load(path).join(F.broadcast(few), F.expr("`the key` = k"))
+    assert df.count() == 160
+    assert sorted({row["the key"] for row in df.collect()}) == [1, 3]
+    assert filtered() == 2
+
+
+def test_frame_is_used_again_and_cached(load: Any, fact: str, dim: str, spark: SparkSession, adaptive: None) -> None:
+    whole, names = load(fact), load(dim)
+    one = whole.join(names.filter("name = 'name 1'"), F.expr("n = k"))
+    assert (one.count(), len(one.collect()), len(one.collect())) == (200, 200, 200)
+    two = whole.join(names.filter("name = 'name 2' and kind < 5"), F.expr("n = k")).cache()
+    try:
+        assert (two.count(), two.selectExpr("min(n)", "max(n)").first()) == (200, (2, 2))
+        assert one.union(two).count() == 400
+        assert len(whole.collect()) == ROW_COUNT
+        assert len(whole.join(two.select("id"), "id").collect()) == 200
+    finally:
+        two.unpersist()
+
+
+def test_newest_version_is_read_whole(load: Any, dim: str, tmp_path: Path, spark: SparkSession, conf: Any, filtered: Any) -> None:
+    """The file list that a join asks for may be of a later version than the reader was planned for."""
+    conf(ADAPTIVE, "false")
+    path = str(tmp_path / "fact")
+    first = spark.range(0, 20, 1, 1).selectExpr("id", "cast(id % 4 as int) n")
+    first.write.format("pydelta").partitionBy("n").save(path)
+    df = load(path, followLatest="true").join(load(dim).filter("name = 'name 3'"), F.expr("n = k")).select("id")
+    assert "dynamicpruning" in planned(df)
+    again = first.withColumn("id", F.col("id") + 100)
+    again.write.format("pydelta").option("delta.enableDeletionVectors", "true").mode("append").save(path)
+    first.limit(0).write.format("pydelta").mode("overwrite").option("replaceWhere", "id in (3, 103)").save(path)
+    assert sorted(row.id for row in df.collect()) == [7, 11, 15, 19, 107, 111, 115, 119]
+    assert filtered() == 1
+
+
+# ---------------------------------------------------------------- switches
+
+
+@pytest.mark.parametrize("switch", ["option", "conf", "pruning", "spark"])
+def test_switched_off_nothing_is_known(
+    switch: str, load: Any, fact: str, dim: str, halved: str, conf: Any, adaptive: None, filtered: Any
+) -> None:
+    option = {"option": {"joinPlanning": "false"}, "pruning": {"pruning": "false"}}.get(switch, {})
+    if switch == "conf":
+        conf(ENABLED, "false")
+    if switch == "spark":
+        conf("spark.sql.optimizer.dynamicPartitionPruning.enabled", "false")
+
+    def joined(path: str) -> DataFrame:
+        return load(path, **option).join(load(dim, **option).filter("name in ('name 1', 'name 3')"), F.expr("n = k"))
+
+    df = joined(fact)
+    assert ("BroadcastHashJoin" in planned(df)) == (switch == "spark")
+    assert "dynamicpruning" not in planned(df)
+    assert len(rows(df)) == 400
+    with pytest.raises(PySparkException, match="n="):
+        joined(halved).collect()
+    assert filtered() == 0
+
+
+def test_stream_joins_a_partitioned_table(
+    load: Any, fact: str, dim: str, spark: SparkSession, tmp_path: Path, filtered: Any
+) -> None:
+    """In each batch the static side is planned as any table; the stream itself is never filtered."""
+    names = spark.readStream.format("pydelta").load(dim).filter("kind = 1")
+    joined = load(fact).join(names, F.expr("n = k")).select("id", "n", "name")
+    query = joined.writeStream.format("memory").queryName("joined").trigger(availableNow=True)
+    query.option("checkpointLocation", str(tmp_path / "checkpoint")).start().awaitTermination()
+    expected = load(fact).join(load(dim).filter("kind = 1"), F.expr("n = k")).select("id", "n", "name")
+    assert rows(spark.table("joined")) == rows(expected)
+    assert len(spark.table("joined").collect()) == 400
+
+
+# ---------------------------------------------------------------- estimates by cost
+
+CBO = "spark.sql.cbo.enabled"
+
+
+def test_rows_and_partition_values_are_told_where_they_are_used(load: Any, fact: str, conf: Any) -> None:
+    assert scan_of(load(fact)).stats().rowCount().isEmpty()
+    conf(CBO, "true")
+    assert str(scan_of(load(fact)).stats().rowCount().get()) == str(ROW_COUNT)
+    assert str(scan_of(load(fact).filter("n in (1, 2) and n > 0")).stats().rowCount().get()) == "400"
+    assert str(scan_of(load(fact).limit(3)).stats().rowCount().get()) == "3"
+    told = scan_of(load(fact).filter("n is not null").select("n")).stats().attributeStats().values().head()
+    assert [str(told.distinctCount().get()), str(told.nullCount().get())] == ["5", "0"]
+    assert [told.min().get(), told.max().get()] == [0, 4]
+    with_nulls = scan_of(load(fact).select("n")).stats().attributeStats().values().head()
+    assert str(with_nulls.distinctCount().get()) == "5"
+    assert with_nulls.nullCount().isEmpty()
+    conf(ENABLED, "false")
+    assert scan_of(load(fact)).stats().rowCount().isEmpty()
+
+
+def test_rows_are_unknown_where_a_file_does_not_say(load: Any, bare: str, conf: Any) -> None:
+    conf(CBO, "true")
+    stats = scan_of(load(bare)).stats()
+    assert stats.rowCount().isEmpty()
+    assert int(str(stats.sizeInBytes())) > 0
+
+
+def test_joins_are_ordered_by_cost(load: Any, fact: str, dim: str, spark: SparkSession, conf: Any, filtered: Any) -> None:
+    query = (
+        "select count(*), sum(a.m + b.m) from fact a join fact b on a.s = b.s join dim on a.n = dim.k and b.n = dim.kind "
+        "where dim.name = 'name 1'"
+    )
+    views(spark, fact, dim)
+    expected = rows(spark.sql(query))
+
+    def first_joined() -> set[str]:
+        """Names of the columns of the joins that have two scans below them."""
+        found: set[str] = set()
+        todo = [optimized(spark.sql(query))]
+        while todo:
+            node = todo.pop()
+            children = [node.children().apply(i) for i in range(node.children().length())]
+            leaves = node.collectLeaves()
+            if node.nodeName() == "Join" and leaves.length() == 2:
+                found |= {str(name) for i in range(2) for name in leaves.apply(i).schema().fieldNames()}
+            todo += children
+        return found
+
+    assert "k" not in first_joined()
+    conf(CBO, "true")
+    conf("spark.sql.cbo.joinReorder.enabled", "true")
+    assert "k" in first_joined()
+    assert rows(spark.sql(query)) == expected
+    conf(ENABLED, "false")
+    assert "k" not in first_joined()
