@@ -11,18 +11,18 @@ from typing import Any, TypeAlias
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import DataType as SparkType
 
 from delta_py.errors import SchemaMismatchError, UnsupportedOperationError
 from delta_py.expressions.coercion import is_atomic
 from delta_py.protocol.identity import identity_of
 from delta_py.protocol.names import quoted
-from delta_py.protocol.schema import DataType, Path, StructField, StructType
+from delta_py.protocol.schema import DataType, Path, StructField, StructType, find_path
 from delta_py.read.scan import ROW_ADDRESS
 from delta_py.write.casts import may_assign
 from delta_py.write.constraints import GENERATION
 from delta_py.write.row_changes import NEW
-from spark_plugin.convert import from_spark_schema, to_spark_schema
+from spark_plugin.convert import delta_type, spark_type
+from spark_plugin.row_values import Assigning, Typed
 
 Assignments: TypeAlias = dict[Path, Column]
 
@@ -134,32 +134,15 @@ def _in_assignable_types(schema: StructType, frame: DataFrame, values: Assignmen
     if not values:
         return values
     named = [value.alias(f"v{number}") for number, value in enumerate(values.values())]
-    given = from_spark_schema(frame.select(*named).schema).fields
+    rule = Assigning.of(frame.sparkSession, evolves=False)
     return {
-        path: _cast(value, found.data_type, _type_at(schema, path), ".".join(path))
-        for (path, value), found in zip(values.items(), given, strict=True)
+        path: _cast(rule, Typed(value, found.dataType), find_path(schema, path)[-1].data_type, ".".join(path))
+        for (path, value), found in zip(values.items(), frame.select(*named).schema.fields, strict=True)
     }
 
 
-def _type_at(schema: StructType, path: Path) -> DataType:
-    kind: DataType = schema
-    for name in path:
-        assert isinstance(kind, StructType)
-        own = kind.find(name)
-        assert own is not None
-        kind = own.data_type
-    return kind
-
-
-def _cast(value: Column, found: DataType, wanted: DataType, name: str) -> Column:
+def _cast(rule: Assigning, value: Typed, wanted: DataType, name: str) -> Column:
+    found = delta_type(value.data_type)
     if not (is_atomic(found) and is_atomic(wanted)) or may_assign(found, wanted):
-        return value
-    cast = value.cast(_spark_type(wanted))
-    lost = F.raise_error(
-        F.concat(F.lit(f"[CAST_INVALID_INPUT] A value for column {name} cannot be cast: "), value.cast("string"))
-    )
-    return F.when(value.isNotNull() & cast.isNull(), lost).otherwise(cast)
-
-
-def _spark_type(kind: DataType) -> SparkType:
-    return to_spark_schema(StructType((StructField("c", kind),))).fields[0].dataType
+        return value.column
+    return rule.cast(value, spark_type(wanted), name)

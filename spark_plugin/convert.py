@@ -67,6 +67,14 @@ def from_spark_schema(schema: spark.StructType) -> StructType:
         raise UnsupportedOperationError(f"The schema {schema.simpleString()} has no Delta form: {error.message}") from error
 
 
+def spark_type(kind: DataType) -> spark.DataType:
+    return to_spark_schema(StructType((StructField("c", kind),))).fields[0].dataType
+
+
+def delta_type(kind: spark.DataType) -> DataType:
+    return from_spark_schema(spark.StructType([spark.StructField("c", kind)])).fields[0].data_type
+
+
 _UNKNOWN_TYPE = (PySparkException, ValueError, KeyError)
 
 
