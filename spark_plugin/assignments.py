@@ -6,23 +6,26 @@ row = new_row(schema, frame, values)                       # the struct column N
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.types import DataType as SparkType
+from pyspark.sql.types import StructType as SparkStruct
 
 from delta_py.errors import SchemaMismatchError, UnsupportedOperationError
 from delta_py.expressions.coercion import is_atomic
 from delta_py.protocol.identity import identity_of
-from delta_py.protocol.names import quoted
+from delta_py.protocol.names import quoted, split_name
 from delta_py.protocol.schema import DataType, Path, StructField, StructType, find_path
 from delta_py.read.scan import ROW_ADDRESS
 from delta_py.write.casts import may_assign
 from delta_py.write.constraints import GENERATION
 from delta_py.write.row_changes import NEW
-from spark_plugin.convert import delta_type, spark_type
+from spark_plugin.convert import delta_type, find_field, spark_type
 from spark_plugin.row_values import Assigning, Typed
+from spark_plugin.settings import is_connect
 
 Assignments: TypeAlias = dict[Path, Column]
 
@@ -30,20 +33,19 @@ _GET_FIELD = "GetStructField"
 _ATTRIBUTE = "AttributeReference"
 
 
-def assigned_paths(frame: DataFrame, schema: StructType, given: Mapping[str, Column]) -> Assignments:
+def assigned_paths(frame: DataFrame, schema: StructType, given: Mapping[str, Column], *, alias: str | None = None) -> Assignments:
     """What SET names, by the path of the column in the table, in the order given.
 
     frame: over the target alone; Spark resolves the names in it, so that aliases, backticks and the session's rule on case
-    mean what they mean everywhere. Raises Spark's AnalysisException for a name that is not there;
+    mean what they mean everywhere. alias: the frame's. Raises Spark's AnalysisException for a name that is not there;
     UnsupportedOperationError for what is no column or field of a struct, for an identity column, and for columns that
     are assigned twice, or a field and its struct.
     """
     found: Assignments = {}
     if not given:
         return found
-    resolved = frame.select(*(F.col(name) for name in given))._jdf.queryExecution().analyzed().projectList()
-    for number, (name, value) in enumerate(given.items()):
-        path = _path_in(schema, path_of(resolved.apply(number), name), name)
+    for (name, value), named in zip(given.items(), _named_paths(frame, list(given), alias), strict=True):
+        path = _path_in(schema, named, name)
         clash = next((other for other in found if other[: len(path)] == path or path[: len(other)] == other), None)
         if clash is not None:
             raise UnsupportedOperationError(
@@ -57,6 +59,31 @@ def assigned_paths(frame: DataFrame, schema: StructType, given: Mapping[str, Col
     return found
 
 
+def _named_paths(frame: DataFrame, names: Sequence[str], alias: str | None) -> list[Path]:
+    found = frame.select(*(F.col(name).alias(f"c{number}") for number, name in enumerate(names)))
+    if is_connect(frame.sparkSession):
+        found.schema  # noqa: B018 - the server says by its own errors which names are none
+        return [path_by_name(frame.schema, name, alias) for name in names]
+    resolved = found._jdf.queryExecution().analyzed().projectList()
+    return [path_of(resolved.apply(number), name) for number, name in enumerate(names)]
+
+
+def path_by_name(schema: SparkStruct, name: str, alias: str | None) -> Path:
+    """The names on the way to a column or field, for a name that Spark has resolved: alias first, whatever the case."""
+    path = split_name(name)
+    if alias is not None and len(path) > 1 and path[0].lower() == alias.lower():
+        path = path[1:]
+    kind: SparkType = schema
+    found = []
+    for part in path:
+        own = find_field(kind, part) if isinstance(kind, SparkStruct) else None
+        if own is None:
+            raise _no_field(name)
+        found.append(own.name)
+        kind = own.dataType
+    return tuple(found)
+
+
 def path_of(expression: Any, name: str) -> Path:
     """The names on the way to what an analysed expression takes: an attribute, or a field of a struct."""
     names: list[str] = []
@@ -66,14 +93,18 @@ def path_of(expression: Any, name: str) -> Path:
         names.append(expression.childSchema().fieldNames()[expression.ordinal()])
         expression = expression.child()
     if expression.getClass().getSimpleName() != _ATTRIBUTE:
-        raise UnsupportedOperationError(
-            f"{name} cannot be assigned: nested updates are only supported for fields of structs, not for elements of arrays and "
-            "maps. Assign the whole column.",
-            error_class="DELTA_UNSUPPORTED_NESTED_FIELD_IN_UPDATE",
-            sql_state="0A000",
-            column=name,
-        )
+        raise _no_field(name)
     return (str(expression.name()), *reversed(names))
+
+
+def _no_field(name: str) -> UnsupportedOperationError:
+    return UnsupportedOperationError(
+        f"{name} cannot be assigned: nested updates are only supported for fields of structs, not for elements of arrays and "
+        "maps. Assign the whole column.",
+        error_class="DELTA_UNSUPPORTED_NESTED_FIELD_IN_UPDATE",
+        sql_state="0A000",
+        column=name,
+    )
 
 
 def _path_in(schema: StructType, path: Path, name: str) -> Path:

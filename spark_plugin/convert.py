@@ -47,6 +47,12 @@ def without_metadata(schema: spark.StructType, key: str) -> spark.StructType:
     return spark.StructType([spark.StructField(f.name, f.dataType, f.nullable, metadata) for f, metadata in fields])
 
 
+def find_field(schema: spark.StructType, name: str) -> spark.StructField | None:
+    """By name: exactly, else whatever the case; None when there is none."""
+    near = [own for own in schema.fields if own.name.lower() == name.lower()]
+    return next((own for own in near if own.name == name), near[0] if near else None)
+
+
 def to_spark_schema(schema: StructType) -> spark.StructType:
     """Raises UnsupportedOperationError for a column whose type Spark does not have, by its name."""
     try:

@@ -6,14 +6,14 @@ the condition is true of it, not null.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, SparkSession
 
-from delta_py.errors import UnsupportedOperationError
 from delta_py.write.row_changes import DELETED, UPDATED
 from spark_plugin.assignments import assigned_paths, new_row
+from spark_plugin.conditions import analysed_text, reads_tables
 from spark_plugin.jobs import DmlResult, Target, open_target, run_changes
 
 
@@ -29,10 +29,10 @@ def delete(spark: SparkSession, path: str, condition: Column | None = None, *, a
             target.dml.transaction.only_taken_rows_matter()
             target.choose_files(None, whole=True)
             return run_changes(target, None, _parameters(None))
+        asked = analysed_text(target.shape, condition, "DELETE")
+        _note_what_is_read(target, [condition])
         matched = target.frame.where(condition)
-        asked = _analysed(target, matched)
-        _note_what_is_read(target, matched)
-        wanted = target.wanted(matched)
+        wanted = target.wanted(matched, condition)
         count = 0 if wanted.none else target.choose_files(wanted.predicate, whole=wanted.exact)
         return run_changes(target, matched.select(*target.address(DELETED)) if count else None, _parameters(asked))
 
@@ -47,38 +47,24 @@ def update(
     """
     with open_target(spark, path, "UPDATE", alias=alias) as target:
         schema = target.dml.config.schema
+        asked = None if condition is None else analysed_text(target.shape, condition, "UPDATE")
         matched = target.frame if condition is None else target.frame.where(condition)
-        asked = None if condition is None else _analysed(target, matched)
-        row = new_row(schema, matched, assigned_paths(target.frame, schema, assignments))
-        changed = matched.select(*target.address(UPDATED), row)
-        _note_what_is_read(target, changed)
-        wanted = target.wanted(matched)
+        row = new_row(schema, matched, assigned_paths(target.shape, schema, assignments, alias=alias))
+        _note_what_is_read(target, [*assignments.values(), *([] if condition is None else [condition])])
+        wanted = target.wanted(matched, condition)
         count = 0 if wanted.none or not assignments else target.choose_files(wanted.predicate)
+        changed = matched.select(*target.address(UPDATED), row)
         return run_changes(target, changed if count else None, _parameters(asked))
 
 
-def _analysed(target: Target, matched: DataFrame) -> Any:
-    """The condition of a filter as Spark has understood it."""
-    condition = matched._jdf.queryExecution().analyzed().condition()
-    if not condition.deterministic():
-        raise UnsupportedOperationError(
-            f"Non-deterministic functions are not supported in the {target.dml.operation} (condition = {condition.sql()}): a "
-            "task that Spark repeats would find other rows. Write the values of the function into a column first.",
-            error_class="DELTA_NON_DETERMINISTIC_FUNCTION_NOT_SUPPORTED",
-            sql_state="0AKDC",
-            condition=condition.sql(),
-        )
-    return condition
-
-
-def _note_what_is_read(target: Target, frame: DataFrame) -> None:
+def _note_what_is_read(target: Target, columns: Sequence[Column]) -> None:
     """What the commit depends on beside the rows that it changes: all rows of the table where there is a subquery, which may
     have read any of them."""
-    if frame._jdf.queryExecution().analyzed().subqueriesAll().isEmpty():
-        target.dml.transaction.only_taken_rows_matter()
-    else:
+    if reads_tables(target.shape, columns):
         target.dml.transaction.read_rows(None)
+    else:
+        target.dml.transaction.only_taken_rows_matter()
 
 
-def _parameters(condition: Any | None) -> dict[str, Any]:
-    return {"predicate": [] if condition is None else [condition.sql()]}
+def _parameters(condition: str | None) -> dict[str, Any]:
+    return {"predicate": [] if condition is None else [condition]}

@@ -10,6 +10,7 @@ lists the log nor looks for protocol and metadata again.
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -61,7 +62,9 @@ class PinnedTable:
     def _plan_files(self, listed: str, columns: StructType, predicate: Expression | None) -> Scan:
         """Of the files that a DML has chosen."""
         settings = replace(_scan_options(self.options), row_address=True)
-        with pa.OSFile(listed, "rb") as source, pa.ipc.open_stream(source) as files:
+        here = os.path.isabs(listed)
+        with pa.OSFile(listed, "rb") if here else self.snapshot.store.open_input(listed) as source:
+            files = pa.ipc.open_stream(source)
             return plan_given(self.snapshot.config, self.snapshot.table_root, files, columns, predicate, settings)
 
     def _newest(self) -> Snapshot:

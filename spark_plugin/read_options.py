@@ -93,7 +93,8 @@ class ReadOptions:
     """One batch read. version and timestamp_ms: at most one. view: `table`, `history` or `detail`; view_limit: rows of a
     history at most, None for all.
 
-    files: of a scan for DML, the file of this machine that lists the data files to read; `__pydelta` is a column then.
+    files: of a scan for DML, the file that lists the data files to read, of this machine or, by a relative path, of the table;
+    `__pydelta` is a column then.
     log_answers: queries that the log answers exactly may be answered without reading files.
     join_planning: Spark is told sizes and partition columns when it plans joins.
     follow_latest: read the newest version in each planning. Spark plans a DataFrame once without the pruning rule, and so

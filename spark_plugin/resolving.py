@@ -16,6 +16,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql.types import BooleanType, DataType, _parse_datatype_json_string
 
 from delta_py.errors import DeltaError, SchemaMismatchError, UnsupportedOperationError
+from spark_plugin.conditions import refuse_non_deterministic
 
 _UNRESOLVED = "UNRESOLVED_COLUMN"
 _OF_ANOTHER_FRAME = ("MISSING_ATTRIBUTES", "CANNOT_RESOLVE_DATAFRAME_COLUMN")
@@ -87,13 +88,7 @@ def check_condition(frame: DataFrame, condition: Resolved, where: str) -> None:
             f"The {where} ({condition.sql}) is a {condition.data_type.simpleString()}, not a boolean."
         )
     if not condition.expression.deterministic():
-        raise UnsupportedOperationError(
-            f"Non-deterministic functions are not supported in the {where} (condition = {condition.sql}): each row must give one "
-            "answer however often it is asked. Write the values of the function into a column of the source first.",
-            error_class="DELTA_NON_DETERMINISTIC_FUNCTION_NOT_SUPPORTED",
-            sql_state="0AKDC",
-            condition=condition.sql,
-        )
+        refuse_non_deterministic(where, condition.sql)
     if has_subquery(frame, condition):
         raise UnsupportedOperationError(
             f"Subqueries are not supported in the {where} (condition = {condition.sql}). Join what the subquery reads to the "

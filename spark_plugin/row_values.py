@@ -18,7 +18,8 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, MapType, NullType, StructField, StructType
 
 from delta_py.errors import SchemaMismatchError, UnsupportedOperationError
-from spark_plugin.settings import conf
+from spark_plugin.convert import find_field
+from spark_plugin.settings import conf, is_connect
 
 Path: TypeAlias = tuple[str, ...]
 
@@ -51,7 +52,8 @@ class Given:
 
 @dataclass(frozen=True, slots=True)
 class Assigning:
-    """How values become those of a column. evolves: structs may lack fields that the column has."""
+    """How values become those of a column. jvm: None over Spark Connect. evolves: structs may lack fields that the column
+    has."""
 
     jvm: Any
     policy: str
@@ -59,7 +61,8 @@ class Assigning:
 
     @classmethod
     def of(cls, spark: SparkSession, *, evolves: bool) -> Assigning:
-        return cls(spark._jvm, (conf(spark, "spark.sql.storeAssignmentPolicy") or "ANSI").upper(), evolves)
+        jvm = None if is_connect(spark) else spark._jvm
+        return cls(jvm, (conf(spark, "spark.sql.storeAssignmentPolicy") or "ANSI").upper(), evolves)
 
     # ------------------------------------------------------------ rows
 
@@ -171,6 +174,8 @@ class Assigning:
 
     def _plain(self, value: Typed, wanted: DataType, name: str) -> Column:
         """A cast by the policy, whatever spark.sql.ansi.enabled is: Catalyst's own, which knows its mode."""
+        if self.jvm is None:
+            return self._asked(value.column, wanted, name)
         expressions = self.jvm.org.apache.spark.sql.catalyst.expressions
         to_type = self.jvm.org.apache.spark.sql.types.DataType.fromJson
         up_casts = expressions.Cast.canUpCast(to_type(value.data_type.json()), to_type(wanted.json()))
@@ -189,11 +194,17 @@ class Assigning:
             cast = expressions.CheckOverflowInTableInsert(cast, name)
         return Column(utils.column(cast))
 
+    def _asked(self, column: Any, wanted: DataType, name: str) -> Column:
+        """The same cast, as a client of Spark Connect asks for it."""
+        if self.policy == "STRICT":
+            raise UnsupportedOperationError(
+                f"{name} needs a cast to {wanted.simpleString()}. spark.sql.storeAssignmentPolicy is STRICT, which cannot be "
+                "followed over Spark Connect. Cast the value, or set the policy to ANSI."
+            )
+        from pyspark.sql.connect.column import Column as ConnectColumn
+        from pyspark.sql.connect.expressions import CastExpression
 
-def find_field(schema: StructType, name: str) -> StructField | None:
-    """By name: exactly, else whatever the case; None when there is none."""
-    near = [own for own in schema.fields if own.name.lower() == name.lower()]
-    return next((own for own in near if own.name == name), near[0] if near else None)
+        return ConnectColumn(CastExpression(column._expr, wanted, self.policy.lower()))
 
 
 def _inside(given: Mapping[Path, Given], name: str) -> dict[Path, Given]:

@@ -68,10 +68,10 @@ class Candidates:
         for batch in self.files.take(pa.array(numbers, pa.int64())).to_batches(max_chunksize=4096):
             yield from scan_files(batch)
 
-    def spool(self, path: str) -> None:
-        """Write the list to a file of this machine, for the process that plans the scan."""
+    def spool(self, sink: pa.NativeFile) -> None:
+        """Write the list, for the process that plans the scan."""
         options = pa.ipc.IpcWriteOptions(compression="lz4")
-        with pa.OSFile(path, "wb") as sink, pa.ipc.new_stream(sink, self.files.schema, options=options) as writer:
+        with pa.ipc.new_stream(sink, self.files.schema, options=options) as writer:
             writer.write_table(self.files, max_chunksize=65_536)
 
 
@@ -87,7 +87,7 @@ class Dml:
         self._store = snapshot.store
         self._candidates = Candidates.numbered(NUMBERED_FILE_SCHEMA.empty_table().drop_columns(["number"]))
         self._whole: tuple[ScanFile, ...] = ()
-        self._started = time.monotonic()
+        self._started = time.time()  # not monotonic: the commit may be carried out on another machine
 
     @classmethod
     def begin(
@@ -287,7 +287,7 @@ class Dml:
             self.abort()
             raise
         done = {**self._metrics(written, taken), **(metrics or {})}
-        done["executionTimeMs"] = round((time.monotonic() - self._started) * 1000)
+        done["executionTimeMs"] = round((time.time() - self._started) * 1000)
         if named is not None:
             done = named(done, _by_clause(changes))
         everything = WrittenFiles.of_all([written, taken.written, whole])

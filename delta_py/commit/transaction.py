@@ -183,6 +183,11 @@ class Transaction:
         return self
 
     @property
+    def is_named(self) -> bool:
+        """Whether this commit is part of an application's transaction."""
+        return bool(self._transactions)
+
+    @property
     def is_recorded(self) -> bool:
         """Whether one of the transactions that this commit would record is in the table at the version read."""
         recorded = {app_id: self.read_transaction(app_id) for app_id in self._transactions}

@@ -1,0 +1,173 @@
+"""DELETE and UPDATE over Spark Connect: the client asks, the server's tasks do all that touches the table."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from delta_py import DeltaTable, write_delta
+from delta_py.log.history import history
+from delta_py.storage.local import LocalStore
+from tests.support.spark_script import run_script
+
+PRELUDE = """
+import json, os, sys
+from pyspark.errors import AnalysisException
+from pyspark.sql import SparkSession, functions as F
+from spark_plugin import DeltaTable
+from spark_plugin import exceptions as errors
+
+home = sys.argv[1]
+spark = (
+    SparkSession.builder.remote("local[2]").config("spark.sql.shuffle.partitions", "2").config("spark.ui.enabled", "false")
+    .getOrCreate()
+)
+found = {}
+
+def caught(action):
+    try:
+        action()
+    except Exception as error:
+        named = [name for name in errors.__all__ if isinstance(getattr(errors, name), type) and type(error).__name__ == name]
+        return [named, error.getCondition(), isinstance(error, AnalysisException), str(error)]
+    return None
+
+def table(name):
+    return DeltaTable.forPath(spark, f"{home}/{name}")
+"""
+
+DELETES = """
+t = table("t")
+t.delete("id = 3")
+t.delete((F.col("part") == "b") & F.col("name").isNull())
+t.alias("x").delete("x.id IN (SELECT max(id) FROM range(10))")
+t.delete(F.col("upper") == F.upper(F.lit("k19")))
+t.delete("id > 100")
+table("parts").delete("part = 'a'")
+table("all").delete()
+found["random"] = caught(lambda: t.delete("id > rand()"))
+found["random_column"] = caught(lambda: t.delete(F.col("id") > F.rand()))
+found["unknown"] = caught(lambda: t.delete("nothing = 1"))
+found["number"] = caught(lambda: t.delete("id + 1"))
+found["parse"] = caught(lambda: t.delete("id ="))
+found["aggregate"] = caught(lambda: t.delete("sum(id) > 1"))
+found["append_only"] = caught(lambda: table("append").delete("id = 1"))
+found["transaction"] = spark.conf.set("spark.databricks.delta.write.txnAppId", "app")
+spark.conf.set("spark.databricks.delta.write.txnVersion", "5")
+table("once").delete("id = 1")
+table("once").delete("id = 2")
+print(json.dumps(found))
+"""
+
+VECTORS = {"delta.enableDeletionVectors": "true"}
+
+
+def make(path: Path, count: int = 20, configuration: dict[str, str] | None = None, files: int = 4, **more: Any) -> None:
+    ids = range(count)
+    data = pa.table(
+        {
+            "id": pa.array(ids, pa.int64()),
+            "part": [("a", "b")[n % 2] for n in ids],
+            "name": [None if n % 4 == 3 else f"n{n}" for n in ids],
+            "upper": [f"K{n}" for n in ids],
+        }
+    )
+    write_delta(str(path), data, configuration=configuration or {}, max_records_per_file=-(-count // files), **more)
+
+
+def ids(path: Path) -> list[int]:
+    return sorted(DeltaTable(str(path)).to_arrow()["id"].to_pylist())
+
+
+def newest(path: Path, index: int = 0) -> dict[str, Any]:
+    row: dict[str, Any] = history(LocalStore(str(path))).to_pylist()[index]
+    return {**row, "operationMetrics": dict(row["operationMetrics"]), "operationParameters": dict(row["operationParameters"])}
+
+
+def check_no_file_is_left(path: Path) -> None:
+    """Every file in the folder is named by a commit."""
+    log = "".join(commit.read_text() for commit in (path / "_delta_log").glob("*.json"))
+    left = [file.name for file in path.rglob("*") if file.is_file() and "_delta_log" not in file.parts and file.name not in log]
+    assert not [name for name in left if not name.startswith((".", "deletion_vector"))], left
+
+
+@pytest.mark.parametrize("configuration", [{}, VECTORS], ids=["files", "vectors"])
+def test_delete_over_connect_takes_the_rows_and_nothing_else(tmp_path: Path, configuration: dict[str, str]) -> None:
+    for name in ("t", "all", "once"):
+        make(tmp_path / name, configuration=configuration)
+    make(tmp_path / "parts", configuration=configuration, partition_by=["part"])
+    make(tmp_path / "append", configuration={"delta.appendOnly": "true"})
+    found = run_script(PRELUDE + DELETES, str(tmp_path))
+    gone = {3, *range(3, 20, 4), 9, 19}
+    assert ids(tmp_path / "t") == [n for n in range(20) if n not in gone]
+    assert ids(tmp_path / "parts") == list(range(1, 20, 2)) and ids(tmp_path / "all") == []
+    assert newest(tmp_path / "parts")["operationMetrics"]["numRemovedFiles"] == "4"
+    assert "numAddedFiles" not in newest(tmp_path / "parts")["operationMetrics"] or (
+        newest(tmp_path / "parts")["operationMetrics"]["numAddedFiles"] == "0"
+    )
+    first = newest(tmp_path / "t", -2)
+    assert first["operationParameters"] == {"predicate": json.dumps(["id = 3"], separators=(",", ":"))}
+    assert (first["operation"], first["operationMetrics"]["numDeletedRows"]) == ("DELETE", "1")
+    assert first["operationMetrics"]["numRemovedFiles"] == ("0" if configuration else "1")
+    assert ids(tmp_path / "once") == [0, *range(2, 20)] and DeltaTable(str(tmp_path / "once")).version == 1
+    for name in ("random", "random_column"):
+        assert found[name][:3] == [["UnsupportedOperationError"], "DELTA_NON_DETERMINISTIC_FUNCTION_NOT_SUPPORTED", True]
+    assert found["unknown"][:2] == [[], "UNRESOLVED_COLUMN.WITH_SUGGESTION"]
+    assert found["number"][1] == "DATATYPE_MISMATCH.FILTER_NOT_BOOLEAN" and found["parse"][1] == "PARSE_SYNTAX_ERROR"
+    assert found["aggregate"][1] == "INVALID_WHERE_CONDITION"
+    assert found["append_only"][:2] == [["UnsupportedOperationError"], "DELTA_CANNOT_MODIFY_APPEND_ONLY"]
+    for name in ("t", "parts", "all", "once", "append"):
+        check_no_file_is_left(tmp_path / name)
+
+
+UPDATES = """
+t = table("t")
+t.update("id = 3", {"name": "upper(name) || 'x'"})
+t.update(F.col("part") == "b", {"part": F.lit("c"), "n": F.col("n") + 1})
+t.alias("x").update("x.id = 4", {"x.st.a": "x.st.a + 10", "n": "'12'"})
+t.update("id = (SELECT max(id) FROM range(6))", {"name": F.lit(None).cast("string")})
+t.update(set={"s": F.lit("all")})
+found["twice"] = caught(lambda: t.update("id = 1", {"st": "st", "st.a": "1"}))
+found["nothing"] = caught(lambda: t.update("id = 1", {"no": "1"}))
+found["element"] = caught(lambda: t.update("id = 1", {"m.k": "1"}))
+found["cast"] = caught(lambda: t.update("id = 1", {"n": "'twelve'"}))
+found["check"] = caught(lambda: table("checked").update("id = 1", {"id": "id - 100"}))
+found["random"] = caught(lambda: t.update("id = rand()", {"n": "1"}))
+print(json.dumps(found))
+"""
+
+
+def test_update_over_connect_gives_columns_and_fields_their_new_values(tmp_path: Path) -> None:
+    rows = [
+        {"id": n, "part": "ab"[n % 2], "name": f"n{n}", "n": n, "s": "", "st": {"a": n, "b": "x"}, "m": [("k", n)]}
+        for n in range(8)
+    ]
+    kinds = pa.schema(
+        [
+            *(("id", pa.int64()), ("part", pa.string()), ("name", pa.string()), ("n", pa.int32()), ("s", pa.string())),
+            *(("st", pa.struct([("a", pa.int32()), ("b", pa.string())])), ("m", pa.map_(pa.string(), pa.int32()))),
+        ]
+    )
+    data = pa.Table.from_pylist(rows, schema=kinds)
+    write_delta(str(tmp_path / "t"), data, partition_by=["part"], configuration=VECTORS)
+    write_delta(str(tmp_path / "checked"), data, configuration={"delta.constraints.positive": "id >= 0"})
+    found = run_script(PRELUDE + UPDATES, str(tmp_path))
+    after = {row["id"]: row for row in DeltaTable(str(tmp_path / "t")).to_arrow().to_pylist()}
+    assert [after[n]["part"] for n in range(8)] == ["a", "c"] * 4
+    assert [after[n]["n"] for n in range(8)] == [0, 2, 2, 4, 12, 6, 6, 8]
+    assert [after[n]["name"] for n in range(8)] == ["n0", "n1", "n2", "N3x", "n4", None, "n6", "n7"]
+    assert (after[4]["st"], {row["s"] for row in after.values()}) == ({"a": 14, "b": "x"}, {"all"})
+    assert newest(tmp_path / "t")["operationMetrics"]["numUpdatedRows"] == "8"
+    assert newest(tmp_path / "t", 3)["operationParameters"] == {"predicate": "[\"part = 'b'\"]"}
+    assert found["twice"][1] == "DELTA_CONFLICT_SET_COLUMN" and found["nothing"][1] == "UNRESOLVED_COLUMN.WITH_SUGGESTION"
+    assert found["element"][1] == "DELTA_UNSUPPORTED_NESTED_FIELD_IN_UPDATE"
+    assert "CAST_INVALID_INPUT" in found["cast"][3]
+    assert found["check"][:2] == [["InvariantViolationError"], "DELTA_VIOLATE_CONSTRAINT_WITH_VALUES"]
+    assert found["random"][1] == "DELTA_NON_DETERMINISTIC_FUNCTION_NOT_SUPPORTED"
+    assert DeltaTable(str(tmp_path / "t")).version == 5 and DeltaTable(str(tmp_path / "checked")).version == 0
+    for name in ("t", "checked"):
+        check_no_file_is_left(tmp_path / name)
