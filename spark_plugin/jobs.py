@@ -31,7 +31,6 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from delta_py.commands.dml import Dml, MetricNames
-from delta_py.errors import UnsupportedOperationError
 from delta_py.expressions.tree import Expression
 from delta_py.read.scan import ROW_ADDRESS
 from delta_py.snapshot import Snapshot
@@ -138,8 +137,6 @@ def open_target(
     Errors of delta_py inside leave as errors that are Spark's too.
     """
     with as_spark_raises(), active(spark):
-        if is_connect(spark) and operation == "MERGE":
-            raise UnsupportedOperationError("MERGE over Spark Connect is not supported yet: use a classic session.")
         time_zone = conf(spark, "spark.sql.session.timeZone") or "UTC"
         snapshot = at_table(spark, lambda: Snapshot.load(open_store(path)))
         dml = Dml.on(snapshot, operation, time_zone=time_zone, **({} if evolve is None else evolve(snapshot)))

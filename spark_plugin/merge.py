@@ -31,15 +31,16 @@ from delta_py.write.rewrite import Repeats, multiple_matches
 from delta_py.write.row_changes import CHANGE, CLAUSE, DELETED, FILE, INSERTED, NEW, ROW, ROW_ID, UPDATED
 from spark_plugin.convert import from_spark_schema, to_spark_schema
 from spark_plugin.jobs import DmlResult, Target, open_target, run_changes
-from spark_plugin.merge_clauses import Clause, Kind, ResolvedMerge, check_clauses
+from spark_plugin.merge_clauses import Action, Clause, Kind, ResolvedMerge, check_clauses
 from spark_plugin.merge_join import FROM_SOURCE, broadcast_limit, join
 from spark_plugin.merge_rows import MergeRows
+from spark_plugin.merge_scopes import MergeScopes, first_clause
 from spark_plugin.merge_source import Source, SourceFacts, held_source, source_facts
 from spark_plugin.row_values import Assigning
-from spark_plugin.settings import conf
+from spark_plugin.settings import conf, is_connect
 
 AUTO_MERGE_CONF = "spark.databricks.delta.schema.autoMerge.enabled"
-_OVERFLOW = "CAST_OVERFLOW_IN_TABLE_INSERT"
+_OVERFLOWS = ("CAST_OVERFLOW_IN_TABLE_INSERT", "CAST_OVERFLOW")
 _REPARTITION_CONF = "spark.databricks.delta.merge.repartitionBeforeWrite.enabled"
 
 _CODES = {"delete": DELETED, "update": UPDATED, "insert": INSERTED}
@@ -75,7 +76,7 @@ def merge(
         try:
             return asked.run(level)
         except (PySparkException, Py4JJavaError) as error:
-            if isinstance(error, PySparkException) and error.getCondition() == _OVERFLOW:
+            if isinstance(error, PySparkException) and error.getCondition() in _OVERFLOWS:
                 raise _too_large(error) from error
             if isinstance(error, DeltaError) or not _LOST.search(str(error)):
                 raise
@@ -111,14 +112,14 @@ class _Asked:
 
     def run(self, level: StorageLevel) -> DmlResult:
         with open_target(self.spark, self.path, "MERGE", alias=self.alias, evolve=self._evolved) as target:
-            resolved = self._resolve(target.frame, target.dml.snapshot.schema.names)
+            resolved = self._resolve(target.shape, target.dml.snapshot.schema.names)
             rows = MergeRows(target, resolved, Assigning.of(self.spark, evolves=self.evolves))
             rows.check()
             with held_source(resolved, level) as source:
                 return _Run(target, resolved, rows, source).run()
 
     def _resolve(self, frame: DataFrame, columns: Sequence[str]) -> ResolvedMerge:
-        return ResolvedMerge.of(frame, columns, self.source, self.condition, self.clauses, evolves=self.evolves)
+        return ResolvedMerge.of(frame, columns, self.source, self.condition, self.clauses, evolves=self.evolves, alias=self.alias)
 
     def _evolved(self, snapshot: Snapshot) -> Mapping[str, Any]:
         """Metadata and protocol with the columns that the clauses add."""
@@ -155,9 +156,25 @@ class _Run:
         if self.merge.changes_every_match or not self.merge.of_kind("not matched"):
             dml.transaction.only_taken_rows_matter()  # otherwise a row that stays may be the reason why another is not inserted
         dml.repeats = Repeats.IGNORED if self.merge.deletes_all_matches else Repeats.AMBIGUOUS
+        decided = self._decided(near, facts)
+        changed = None if decided is None else self._arranged(self.rows.with_generated(self._changed(decided)), facts)
+        named = partial(_named, tuple((clause.kind, clause.action) for clause in self.merge.clauses), facts.rows)
+        return run_changes(self.target, changed, self._parameters(), partial(named, self.source.elapsed_ms))
+
+    def _decided(self, near: DataFrame | None, facts: SourceFacts) -> DataFrame | None:
+        """ROW_ADDRESS (unless `near` is None), the number of the clause that applies, and NEW where clauses make rows; None when
+        no row can change."""
+        if near is None and not self.merge.of_kind("not matched"):
+            return None
+        if is_connect(self.target.spark):
+            return MergeScopes(self.target, self.merge, self.rows, self.source).changed(near)
         joined = self._unmatched() if near is None else join(self.merge, self.source, near, facts)
-        changed = None if joined is None else self._arranged(self.rows.with_generated(self._changed(joined)), facts)
-        return run_changes(self.target, changed, self._parameters(), partial(self._named, facts))
+        matched = joined.columns.count(ROW_ADDRESS) > 0
+        decided = joined.select("*", self._first_clause(matched).alias(CLAUSE)).where(F.col(CLAUSE).isNotNull())
+        clauses = [(number, clause) for number, clause in enumerate(self.merge.clauses) if clause.action != "delete"]
+        made = [F.when(F.col(CLAUSE) == number, self.rows.new_row(clause)) for number, clause in clauses]
+        places = [F.col(ROW_ADDRESS)] if matched else []
+        return decided.select(*places, F.col(CLAUSE), *([F.coalesce(*made).alias(NEW)] if made else []))
 
     def _near(self, facts: SourceFacts) -> DataFrame | None:
         """The target's rows that matter, of the files that may have some; None when there are none. Settles which files are
@@ -168,15 +185,13 @@ class _Run:
             known = [condition.column for condition in clauses if condition is not None]
             limits = reduce(or_, known, limits) if len(known) == len(clauses) else None
         frame = self.target.frame if limits is None else self.target.frame.where(limits)
-        wanted = self.target.wanted(frame)
+        wanted = self.target.wanted(frame, limits)
         if wanted.none or not self.target.choose_files(wanted.predicate):
             return None
         return frame
 
-    def _unmatched(self) -> DataFrame | None:
-        """All rows of the source, when no row of the target can matter; None when there is nothing to insert."""
-        if not self.merge.of_kind("not matched"):
-            return None
+    def _unmatched(self) -> DataFrame:
+        """All rows of the source, when no row of the target can matter."""
         return self.source.frame.select("*", F.lit(True).alias(FROM_SOURCE))
 
     def _check_matches(self, near: DataFrame) -> None:
@@ -187,15 +202,11 @@ class _Run:
         if pairs.groupBy(*place).count().where("count > 1").limit(1).count():
             raise multiple_matches("a row of the target matches more than one row of the source")
 
-    def _changed(self, joined: DataFrame) -> DataFrame:
+    def _changed(self, decided: DataFrame) -> DataFrame:
         """The rows of row_changes.py, and the number of the clause that made each."""
-        matched = joined.columns.count(ROW_ADDRESS) > 0
-        decided = joined.select("*", self._first_clause(matched).alias(CLAUSE)).where(F.col(CLAUSE).isNotNull())
-        numbered = list(enumerate(self.merge.clauses))
-        codes = [F.when(F.col(CLAUSE) == number, _CODES[clause.action]) for number, clause in numbered]
-        columns = [*self._places(matched), F.col(CLAUSE), F.coalesce(*codes).cast("tinyint").alias(CHANGE)]
-        made = [F.when(F.col(CLAUSE) == n, self.rows.new_row(clause)) for n, clause in numbered if clause.action != "delete"]
-        return decided.select(*columns, *([F.coalesce(*made).alias(NEW)] if made else []))
+        codes = [F.when(F.col(CLAUSE) == number, _CODES[clause.action]) for number, clause in enumerate(self.merge.clauses)]
+        columns = [*self._places(ROW_ADDRESS in decided.columns), F.col(CLAUSE), F.coalesce(*codes).cast("tinyint").alias(CHANGE)]
+        return decided.select(*columns, *([F.col(NEW)] if NEW in decided.columns else []))
 
     def _arranged(self, changed: DataFrame, facts: SourceFacts) -> DataFrame:
         """The new rows of a partition in one task, unless they are many: after a join every task has some of each. Few rows
@@ -217,18 +228,13 @@ class _Run:
     def _first_clause(self, matched: bool) -> Column:
         """The number of the clause that applies to a row of the join: the first of its kind whose condition is true."""
         if not matched:
-            return self._first_of("not matched")
+            return first_clause(self.merge, "not matched")
         of_target = F.col(ROW_ADDRESS).getField("file_number").isNotNull()
         of_source = F.col(FROM_SOURCE).isNotNull()
-        found = F.when(of_target & of_source, self._first_of("matched")).when(of_source, self._first_of("not matched"))
-        return found.otherwise(self._first_of("not matched by source"))
-
-    def _first_of(self, kind: Kind) -> Column:
-        tests = [
-            F.lit(number) if clause.condition is None else F.when(clause.condition.column, number)
-            for number, clause in self.merge.of_kind(kind)
-        ]
-        return F.coalesce(*tests) if tests else F.lit(None).cast("int")
+        found = F.when(of_target & of_source, first_clause(self.merge, "matched"))
+        return found.when(of_source, first_clause(self.merge, "not matched")).otherwise(
+            first_clause(self.merge, "not matched by source")
+        )
 
     # ------------------------------------------------------------ for the history
 
@@ -241,28 +247,36 @@ class _Run:
         described = {name: [clause.described() for _, clause in self.merge.of_kind(kind)] for name, kind in kinds.items()}
         return {"predicate": [self.merge.condition.sql], **described}
 
-    def _named(self, facts: SourceFacts, done: Mapping[str, int], by_clause: Mapping[int, int]) -> dict[str, int]:
-        """What was done, under the reference's names."""
-        inserted = sum(by_clause.get(number, 0) for number, _ in self.merge.of_kind("not matched"))
-        lone = {"delete": 0, "update": 0}
-        for number, clause in self.merge.of_kind("not matched by source"):
-            lone[clause.action] += by_clause.get(number, 0)
-        deleted, updated, copied = (done.get(f"num{name}Rows", 0) for name in ("Deleted", "Updated", "Copied"))
-        return {
-            "numSourceRows": facts.rows,
-            "materializeSourceTimeMs": self.source.elapsed_ms,
-            "numTargetRowsInserted": inserted,
-            "numTargetRowsUpdated": updated,
-            "numTargetRowsMatchedUpdated": updated - lone["update"],
-            "numTargetRowsNotMatchedBySourceUpdated": lone["update"],
-            "numTargetRowsDeleted": deleted,
-            "numTargetRowsMatchedDeleted": deleted - lone["delete"],
-            "numTargetRowsNotMatchedBySourceDeleted": lone["delete"],
-            "numTargetRowsCopied": copied,
-            "numOutputRows": copied + updated + inserted,
-            **{ours: done.get(theirs, 0) for ours, theirs in _RENAMED.items()},
-            **{name: value for name, value in done.items() if name.endswith("Ms")},
-        }
+
+def _named(
+    clauses: Sequence[tuple[Kind, Action]],
+    source_rows: int,
+    materialized_ms: int,
+    done: Mapping[str, int],
+    by_clause: Mapping[int, int],
+) -> dict[str, int]:
+    """What was done, under the reference's names. by_clause: how many rows each of the clauses made."""
+    inserted = sum(by_clause.get(number, 0) for number, (kind, _) in enumerate(clauses) if kind == "not matched")
+    lone = {"delete": 0, "update": 0}
+    for number, (kind, action) in enumerate(clauses):
+        if kind == "not matched by source":
+            lone[action] += by_clause.get(number, 0)
+    deleted, updated, copied = (done.get(f"num{name}Rows", 0) for name in ("Deleted", "Updated", "Copied"))
+    return {
+        "numSourceRows": source_rows,
+        "materializeSourceTimeMs": materialized_ms,
+        "numTargetRowsInserted": inserted,
+        "numTargetRowsUpdated": updated,
+        "numTargetRowsMatchedUpdated": updated - lone["update"],
+        "numTargetRowsNotMatchedBySourceUpdated": lone["update"],
+        "numTargetRowsDeleted": deleted,
+        "numTargetRowsMatchedDeleted": deleted - lone["delete"],
+        "numTargetRowsNotMatchedBySourceDeleted": lone["delete"],
+        "numTargetRowsCopied": copied,
+        "numOutputRows": copied + updated + inserted,
+        **{ours: done.get(theirs, 0) for ours, theirs in _RENAMED.items()},
+        **{name: value for name, value in done.items() if name.endswith("Ms")},
+    }
 
 
 _RENAMED = {

@@ -63,7 +63,7 @@ class DeltaMergeBuilder:
 
         retries: how often the whole of it may run again when another writer's commit forbids ours.
 
-        Raises what spark_plugin.merge.merge raises. Over Spark Connect it raises UnsupportedOperationError.
+        Raises what spark_plugin.merge.merge raises.
         """
         from spark_plugin.merge import merge
 

@@ -18,9 +18,8 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import BooleanType, StructField, StructType
 
 from delta_py.errors import SchemaMismatchError, UnsupportedOperationError
-from delta_py.protocol.names import quoted
-from spark_plugin.assignments import path_of
-from spark_plugin.resolving import Resolved, check_condition, resolve, unresolved
+from spark_plugin.assignments import path_by_name, path_of
+from spark_plugin.resolving import Resolved, by_names, check_condition, resolve, unresolved
 from spark_plugin.row_values import Given, Path, Typed
 
 Kind: TypeAlias = Literal["matched", "not matched", "not matched by source"]
@@ -109,8 +108,9 @@ class ResolvedMerge:
         clauses: Sequence[Clause],
         *,
         evolves: bool,
+        alias: str | None = None,
     ) -> ResolvedMerge:
-        """columns: of the table. evolves: columns that only the source has may be assigned.
+        """columns: of the table. alias: the target's. evolves: columns that only the source has may be assigned.
 
         Raises what `resolve` and `check_condition` raise; SchemaMismatchError and UnsupportedOperationError for assignments
         that contradict each other, or name what cannot be assigned.
@@ -118,9 +118,9 @@ class ResolvedMerge:
         both = target.crossJoin(source)
         (on,) = resolve(both, [condition], "search condition")
         if not isinstance(on.data_type, BooleanType):
-            target.join(source, on.column)  # Spark has an error of its own for joins
+            target.join(source, on.column).schema  # noqa: B018 - Spark has an error of its own for joins
         check_condition(both, on, "search condition of MERGE operation")
-        reader = _ClauseReader(target, tuple(columns), source, both, evolves)
+        reader = _ClauseReader(target, tuple(columns), source, both, evolves, alias)
         return cls(target, source, on, tuple(reader.read(clause) for clause in clauses))
 
     def of_kind(self, kind: Kind) -> list[tuple[int, ResolvedClause]]:
@@ -172,6 +172,7 @@ class _ClauseReader:
     source: DataFrame
     both: DataFrame
     evolves: bool
+    alias: str | None
 
     def read(self, clause: Clause) -> ResolvedClause:
         scope = {"matched": self.both, "not matched": self.source, "not matched by source": self.target}[clause.kind]
@@ -188,7 +189,7 @@ class _ClauseReader:
     def _all_columns(self, clause: Clause) -> dict[Path, Given]:
         """With schema evolution the columns that the source has, otherwise all that the table has."""
         names = self.source.columns if self.evolves else list(self.columns)
-        values = resolve(self.source, [F.col(quoted(name)) for name in names], clause.where)
+        values = by_names(self.source, names, clause.where)
         own = {name.lower(): name for name in self.columns}
         keeps = self.evolves and clause.action == "update"
         return {
@@ -208,16 +209,18 @@ class _ClauseReader:
 
     def _path(self, name: str, clause: Clause) -> Path:
         """The column or field that a name means: of the table, or, where it may get new ones, of the source."""
+        frame, alias = self.target, self.alias
         try:
-            (found,) = resolve(self.target, [F.col(name)], clause.where)
+            (found,) = resolve(frame, [F.col(name)], clause.where)
         except (SchemaMismatchError, AnalysisException) as error:
             if not self.evolves or clause.kind == "not matched by source":
                 raise
+            frame, alias = self.source, None
             try:
-                (found,) = resolve(self.source, [F.col(name)], clause.where)
+                (found,) = resolve(frame, [F.col(name)], clause.where)
             except (SchemaMismatchError, AnalysisException):
                 raise error from None
-        path = path_of(found.expression, name)
+        path = path_by_name(frame.schema, name, alias) if found.expression is None else path_of(found.expression, name)
         own = {column.lower(): column for column in self.columns}
         if path[0].lower() not in own and not self.evolves:
             raise unresolved(name, clause.where, self.columns)

@@ -23,8 +23,9 @@ from delta_py.write.row_changes import CHANGE, CLAUSE, DELETED, NEW
 from spark_plugin.convert import to_spark_schema
 from spark_plugin.jobs import Target
 from spark_plugin.merge_clauses import ResolvedClause, ResolvedMerge
-from spark_plugin.resolving import resolve
+from spark_plugin.resolving import by_names, resolve
 from spark_plugin.row_values import Assigning, Given, Path, Typed
+from spark_plugin.settings import is_connect
 
 
 class MergeRows:
@@ -35,13 +36,18 @@ class MergeRows:
         self._delta = target.dml.config.schema
         self.schema: StructType = to_spark_schema(self._delta)
         self._generated = {f.name: str(f.metadata[GENERATION]) for f in self._delta.fields if GENERATION in f.metadata}
-        self._own = {name: value for name, value in zip(target.dml.snapshot.schema.names, self._values_of_target(), strict=True)}
+        names = target.dml.snapshot.schema.names
+        self._own = {
+            name: Typed(value.column, value.data_type)
+            for name, value in zip(names, by_names(target.frame, names, "target"), strict=True)
+        }
 
-    def _values_of_target(self) -> list[Typed]:
-        names = self._target.dml.snapshot.schema.names
-        frame = self._target.frame
-        found = resolve(frame, [F.col(quoted(name)) for name in names], "target")
-        return [Typed(value.column, value.data_type) for value in found]
+    def _current(self, clause: ResolvedClause) -> Mapping[str, Typed]:
+        """The target's values as they are called where the clause applies: over Spark Connect, where there is no row of the
+        source beside them, by their names (merge_scopes.py)."""
+        if clause.kind == "matched" or not is_connect(self._target.spark):
+            return self._own
+        return {name: Typed(F.col(quoted(name)), value.data_type) for name, value in self._own.items()}
 
     def check(self) -> None:
         """Raises for what may not be assigned: numbers of identity columns, columns of no type."""
@@ -76,7 +82,7 @@ class MergeRows:
         if clause.action == "update":
             for name in self.assigned_generated:
                 given.setdefault((name,), Given(Typed(F.lit(None).cast(self.schema[name].dataType), self.schema[name].dataType)))
-            return F.struct(*self._rule.updated(self.schema, self._own.get, given, self._absent))
+            return F.struct(*self._rule.updated(self.schema, self._current(clause).get, given, self._absent))
         given.update(self._defaults(given))
         return F.struct(*self._rule.updated(self.schema, lambda _: None, given, self._absent))
 

@@ -16,6 +16,7 @@ from operator import and_
 from typing import Any
 
 from pyspark import StorageLevel
+from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import (
@@ -33,8 +34,10 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from spark_plugin.asked_columns import key_parts
 from spark_plugin.merge_clauses import ResolvedMerge
 from spark_plugin.resolving import as_column, outputs, resolve
+from spark_plugin.settings import is_connect
 from spark_plugin.source import FORMAT
 
 SOURCE_ROW = "__pydelta_source_row"
@@ -43,6 +46,7 @@ SOURCE_ROW = "__pydelta_source_row"
 _FEW_KEYS = 1000
 _HELD_BYTES = 64 * 1024 * 1024
 _ROW_BYTES = 32
+_MANY_BYTES = 2**62
 _REPEATABLE = frozenset({"Project", "Filter", "SubqueryAlias", "Union", "LocalRelation", "Range", "OneRowRelation"})
 _COMPARISONS = {
     "EqualTo": "=",
@@ -73,6 +77,10 @@ def held_source(merge: ResolvedMerge, level: StorageLevel) -> Iterator[Source]:
     back to where it came from: rows that are lost are an error, never made anew. Only a large source that is known to repeat
     itself, unlike files that may change, functions of users and rows in no order, is made anew each time.
     """
+    if is_connect(merge.source.sparkSession):
+        with _held_by_server(merge.source, level) as source:
+            yield source
+        return
     frame = _needed_columns(merge)
     if has_equal_keys(merge) and _is_repeatable(frame) and _size(frame) > _HELD_BYTES:
         yield Source(frame, False)
@@ -84,6 +92,17 @@ def held_source(merge: ResolvedMerge, level: StorageLevel) -> Iterator[Source]:
         yield Source(kept, True, round((time.monotonic() - started) * 1000))
     finally:
         kept._jdf.queryExecution().analyzed().rdd().unpersist(False)
+
+
+@contextmanager
+def _held_by_server(source: DataFrame, level: StorageLevel) -> Iterator[Source]:
+    """All of its columns, as the client does not know which are used. The columns that callers took from the source are those of
+    what is held: it takes over the number by which they know their frame. The server lets go when the client does."""
+    started = time.monotonic()
+    kept = source.select("*", F.monotonically_increasing_id().alias(SOURCE_ROW)).localCheckpoint(True, level).select("*")
+    plans: Any = (kept, source)
+    plans[0]._plan._root_plan_id = plans[1]._plan._plan_id
+    yield Source(kept, True, round((time.monotonic() - started) * 1000))
 
 
 def _needed_columns(merge: ResolvedMerge) -> DataFrame:
@@ -173,11 +192,15 @@ def source_facts(merge: ResolvedMerge, source: Source, *, ask_unique: bool) -> S
 
 def has_equal_keys(merge: ResolvedMerge) -> bool:
     """Whether some part of the condition asks for equal values of target and source."""
+    if merge.condition.expression is None:
+        return any(bound.comparison in ("=", "<=>") for bound in _parts_by_name(merge)[1])
     return any(comparison in ("=", "<=>") for _, comparison, _ in _comparisons(merge))
 
 
 def _parts(merge: ResolvedMerge) -> tuple[list[Column], list[_Bound]]:
     """The condition's parts that speak of the target alone, and those that bound it by the source."""
+    if merge.condition.expression is None:
+        return _parts_by_name(merge)
     frame = merge.target
     of_target = frame._jdf.queryExecution().analyzed().outputSet()
     parts = [part for part in _conjuncts(merge.condition.expression) if part.references().subsetOf(of_target)]
@@ -187,6 +210,33 @@ def _parts(merge: ResolvedMerge) -> tuple[list[Column], list[_Bound]]:
         if _has_bounds(value.data_type):
             bounds.append(_Bound(as_column(frame, ours), comparison, value.column, value.data_type))
     return [as_column(frame, part) for part in parts], bounds
+
+
+def _parts_by_name(merge: ResolvedMerge) -> tuple[list[Column], list[_Bound]]:
+    """The same over Spark Connect, of what can be read: a name that one of the frames alone knows is that one's."""
+    parts, bounds = [], []
+    for part in key_parts(merge.condition.column):
+        if part.comparison is None:
+            if _type_in(merge.target, part.text) is not None and _type_in(merge.source, part.text) is None:
+                parts.append(F.expr(part.text))
+            continue
+        for ours, theirs, comparison in (
+            (part.left, part.right, part.comparison),
+            (part.right, part.left, _TURNED[part.comparison]),
+        ):
+            kinds = [_type_in(frame, text) for text in (ours, theirs) for frame in (merge.target, merge.source)]
+            match kinds:
+                case [DataType(), None, None, DataType() as kind] if _has_bounds(kind):
+                    bounds.append(_Bound(F.expr(ours), comparison, F.expr(theirs), kind))
+    return parts, bounds
+
+
+def _type_in(frame: DataFrame, text: str) -> DataType | None:
+    """None for what is no value of the frame's."""
+    try:
+        return frame.select(F.expr(text)).schema.fields[0].dataType
+    except AnalysisException:
+        return None
 
 
 def _comparisons(merge: ResolvedMerge) -> Iterator[tuple[Any, str, Any]]:
@@ -211,7 +261,10 @@ def _conjuncts(expression: Any) -> Iterator[Any]:
 
 
 def _widths(merge: ResolvedMerge, frame: DataFrame) -> list[Column]:
-    """About the bytes of the columns that the condition needs, and of all, when they are sent to every executor."""
+    """About the bytes of the columns that the condition needs, and of all, when they are sent to every executor. Very many over
+    Spark Connect, where it is left to Spark what to send."""
+    if merge.condition.expression is None:
+        return [F.lit(_MANY_BYTES).alias(name) for name in ("key_bytes", "source_bytes")]
     used = merge.condition.expression.references()
     found = outputs(frame)
     keys = everything = F.lit(_ROW_BYTES)

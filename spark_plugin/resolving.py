@@ -2,30 +2,38 @@
 
     (condition,) = resolve(frame, [F.expr("t.a = s.b")], "UPDATE condition")
 
-What is resolved in one frame may be used in every other that carries the same columns, such as a join of it.
+What is resolved in one frame may be used in every other that carries the same columns, such as a join of it. Over Spark Connect
+it stays a name, and means what it means in the frame where it is used.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Any
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
 from pyspark.sql.types import BooleanType, DataType, _parse_datatype_json_string
 
 from delta_py.errors import DeltaError, SchemaMismatchError, UnsupportedOperationError
-from spark_plugin.conditions import refuse_non_deterministic
+from delta_py.protocol.names import quoted
+from spark_plugin.asked_columns import condition_text, is_plain
+from spark_plugin.conditions import is_deterministic, reads_tables, refuse_non_deterministic
+from spark_plugin.settings import is_connect
 
 _UNRESOLVED = "UNRESOLVED_COLUMN"
 _OF_ANOTHER_FRAME = ("MISSING_ATTRIBUTES", "CANNOT_RESOLVE_DATAFRAME_COLUMN")
+_NO_AGGREGATES, _NOT_IN_FILTERS = "INVALID_WHERE_CONDITION", ("WINDOW_FUNCTION_NOT_ALLOWED", "UNSUPPORTED_GENERATOR")
 _AGGREGATES = ("MISSING_GROUP_BY", "MISSING_AGGREGATION", "GROUP_BY_AGGREGATE")
 
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """One value a row. column: usable in every frame that carries the columns that it names. expression: Catalyst's."""
+    """One value a row. column: usable in every frame that carries the columns that it names. expression: Catalyst's; None over
+    Spark Connect."""
 
     column: Column
     data_type: DataType
@@ -33,7 +41,7 @@ class Resolved:
 
     @property
     def sql(self) -> str:
-        return str(self.expression.sql())
+        return condition_text(self.column) if self.expression is None else str(self.expression.sql())
 
 
 def resolve(frame: DataFrame, columns: Sequence[Column], where: str) -> list[Resolved]:
@@ -48,11 +56,15 @@ def resolve(frame: DataFrame, columns: Sequence[Column], where: str) -> list[Res
         return []
     try:
         made = frame.select(*(column.alias(f"__pydelta_value_{number}") for number, column in enumerate(columns)))
+        types = [own.dataType for own in made.schema.fields]
     except AnalysisException as error:
         known = _explained(error, frame, where)
         if known is None:
             raise
         raise known from error
+    if is_connect(frame.sparkSession):
+        _check_values(frame, columns, where)
+        return [Resolved(column, kind, None) for column, kind in zip(columns, types, strict=True)]
     plan = made._jdf.queryExecution().analyzed()
     _check_row_by_row(plan, frame, where)
     found = plan.projectList()
@@ -69,12 +81,23 @@ def as_column(frame: DataFrame, expression: Any) -> Column:
     return Column(jvm.org.apache.spark.sql.classic.ExpressionUtils.column(expression))
 
 
+def by_names(frame: DataFrame, names: Sequence[str], where: str) -> list[Resolved]:
+    """Columns of the frame, as `resolve`. Over Spark Connect they are bound to the frame: names alone might be those of others
+    in a join."""
+    found = resolve(frame, [F.col(quoted(name)) for name in names], where)
+    if not is_connect(frame.sparkSession):
+        return found
+    return [replace(value, column=frame[quoted(name)]) for value, name in zip(found, names, strict=True)]
+
+
 def outputs(frame: DataFrame) -> Any:
     """The attributes that a frame has: a Seq of Catalyst's."""
     return frame._jdf.queryExecution().analyzed().output()
 
 
 def has_subquery(frame: DataFrame, value: Resolved) -> bool:
+    if value.expression is None:
+        return reads_tables(frame, [value.column])
     jvm: Any = frame.sparkSession._jvm
     return bool(jvm.org.apache.spark.sql.catalyst.expressions.SubqueryExpression.hasSubquery(value.expression))
 
@@ -83,12 +106,10 @@ def check_condition(frame: DataFrame, condition: Resolved, where: str) -> None:
     """Raises UnsupportedOperationError for a condition that is not deterministic, or has a subquery;
     Spark's AnalysisException for one that is not boolean."""
     if not isinstance(condition.data_type, BooleanType):
-        frame.where(condition.column)  # Spark's own error says it best
+        frame.where(condition.column).schema  # noqa: B018 - Spark's own error says it best
         raise UnsupportedOperationError(
             f"The {where} ({condition.sql}) is a {condition.data_type.simpleString()}, not a boolean."
         )
-    if not condition.expression.deterministic():
-        refuse_non_deterministic(where, condition.sql)
     if has_subquery(frame, condition):
         raise UnsupportedOperationError(
             f"Subqueries are not supported in the {where} (condition = {condition.sql}). Join what the subquery reads to the "
@@ -97,9 +118,29 @@ def check_condition(frame: DataFrame, condition: Resolved, where: str) -> None:
             sql_state="0AKDC",
             condition=condition.sql,
         )
+    if not _is_deterministic(frame, condition):
+        refuse_non_deterministic(where, condition.sql)
+
+
+def _is_deterministic(frame: DataFrame, condition: Resolved) -> bool:
+    found = condition.expression
+    return is_deterministic(frame, condition.column) if found is None else bool(found.deterministic())
 
 
 # ---------------------------------------------------------------- what cannot be used
+
+
+def _check_values(frame: DataFrame, columns: Sequence[Column], where: str) -> None:
+    """Over Spark Connect: what a filter does not take is not one value a row."""
+    asked = [column for column in columns if not is_plain(column)]
+    try:
+        reduce(lambda found, column: found.where(column.isNull()), asked, frame).schema  # noqa: B018 - makes the server analyse it
+    except AnalysisException as error:
+        if error.getCondition() == _NO_AGGREGATES:
+            raise _aggregates(where) from error
+        if (error.getCondition() or "").startswith(_NOT_IN_FILTERS):
+            raise _not_row_by_row(where) from error
+        raise
 
 
 def _check_row_by_row(plan: Any, frame: DataFrame, where: str) -> None:
@@ -109,7 +150,11 @@ def _check_row_by_row(plan: Any, frame: DataFrame, where: str) -> None:
         return
     if name == "Aggregate":
         raise _aggregates(where)
-    raise UnsupportedOperationError(
+    raise _not_row_by_row(where)
+
+
+def _not_row_by_row(where: str) -> UnsupportedOperationError:
+    return UnsupportedOperationError(
         f"The {where} uses a window or a function that makes rows. A MERGE decides row by row. Add the value to the source as a "
         "column before the MERGE.",
         error_class="UNSUPPORTED_EXPR_FOR_OPERATOR",
@@ -153,6 +198,8 @@ def _aggregates(where: str) -> UnsupportedOperationError:
 
 
 def _sql_names(frame: DataFrame) -> list[str]:
+    if is_connect(frame.sparkSession):
+        return list(frame.columns)
     found = outputs(frame)
     return [str(found.apply(number).sql()) for number in range(found.length())]
 

@@ -1,4 +1,4 @@
-"""DELETE and UPDATE over Spark Connect: the client asks, the server's tasks do all that touches the table."""
+"""DELETE, UPDATE and MERGE over Spark Connect: the client asks, the server's tasks do all that touches the table."""
 
 from __future__ import annotations
 
@@ -171,3 +171,146 @@ def test_update_over_connect_gives_columns_and_fields_their_new_values(tmp_path:
     assert DeltaTable(str(tmp_path / "t")).version == 5 and DeltaTable(str(tmp_path / "checked")).version == 0
     for name in ("t", "checked"):
         check_no_file_is_left(tmp_path / name)
+
+
+MEETINGS = """
+def meddling(name, where):
+    path, marker = f"{home}/{name}", f"{home}/{name}.met"
+
+    def meddle(number):
+        import os
+        import pyarrow as pa
+        from delta_py import write_delta
+        try:
+            os.close(os.open(marker, os.O_CREAT | os.O_EXCL))
+        except FileExistsError:
+            return True
+        nothing = pa.table({"id": pa.array([], pa.int64()), "n": pa.array([], pa.int64())})
+        write_delta(path, nothing, mode="overwrite", replace_where=where)
+        return True
+
+    return F.udf(meddle, "boolean")
+
+once, again = meddling("once", "id = 1"), meddling("again", "id = 2")
+found["met"] = caught(lambda: table("once").delete((F.col("id") < 2) & once("id")))
+table("again").update((F.col("id") < 3) & again("id"), {"n": "7"}, retries=2)
+other = meddling("merged", "id = 0")
+source = spark.createDataFrame([(0, 1), (50, 5)], "id long, n long")
+done = table("merged").alias("t").merge(source.alias("s"), (F.col("t.id") == F.col("s.id")) & other("t.id"))
+found["merge"] = done.whenMatchedUpdateAll().whenNotMatchedInsertAll().execute(retries=1).collect()[0].asDict()
+print(json.dumps(found))
+"""
+
+
+def test_conflicts_over_connect_are_raised_by_their_classes_and_retried(tmp_path: Path) -> None:
+    for name in ("once", "again", "merged"):
+        data = pa.table({"id": pa.array(range(10), pa.int64()), "n": pa.array([0] * 10, pa.int64())})
+        write_delta(str(tmp_path / name), data)
+    found = run_script(PRELUDE + MEETINGS, str(tmp_path))
+    assert found["met"][:3] == [["ConcurrentDeleteReadException"], "DELTA_CONCURRENT_DELETE_READ", True]
+    assert ids(tmp_path / "once") == [0, *range(2, 10)], "only the other writer's delete"
+    rows = {row["id"]: row["n"] for row in DeltaTable(str(tmp_path / "again")).to_arrow().to_pylist()}
+    assert rows == {0: 7, 1: 7, **{n: 0 for n in range(3, 10)}}
+    expected = {"num_affected_rows": 2, "num_updated_rows": 0, "num_deleted_rows": 0, "num_inserted_rows": 2}
+    assert found["merge"] == expected
+    assert ids(tmp_path / "merged") == [*range(10), 50]
+    for name in ("once", "again", "merged"):
+        check_no_file_is_left(tmp_path / name)
+
+
+MERGES = """
+def rows(*values):
+    return spark.createDataFrame(list(values), "id long, part string, name string, upper string")
+
+def counts(frame):
+    return list(frame.collect()[0])
+
+many = rows((3, "b", "three", None), (8, "a", None, "E"), (40, "a", "new", "N"), (41, "z", "drop", "N"), (42, None, "x", "N"))
+found["many"] = counts(
+    table("many").alias("t").merge(many.alias("s"), "t.id = s.id")
+    .whenMatchedDelete("s.name IS NULL AND t.part = 'a'")
+    .whenMatchedUpdate(None, {"name": "concat(s.name, '-', t.name)", "t.upper": F.col("t.part")})
+    .whenNotMatchedInsert("name = 'drop'", {"id": "id * 2", "name": "upper(name)", "part": F.col("s.part")})
+    .whenNotMatchedInsertAll("upper = 'N'")
+    .whenNotMatchedBySourceUpdate("id < 2", {"name": "concat(part, upper)"})
+    .whenNotMatchedBySourceDelete("t.id > 17").execute()
+)
+bound = rows((0, "q", "bound", "U"), (60, "q", "bound", "V"))
+found["bound"] = counts(
+    table("bound").alias("t").merge(bound, F.col("t.id") == bound["id"]).whenMatchedUpdate(set={"name": bound["name"]})
+    .whenNotMatchedInsert(values={"id": bound.id, "part": bound["part"]}).execute()
+)
+found["inserts"] = counts(
+    table("inserts").alias("t").merge(rows((1, "a", "x", "X"), (70, "b", "y", "Y")).alias("s"), "t.id = s.id")
+    .whenNotMatchedInsertAll().execute()
+)
+found["far"] = counts(
+    table("far").alias("t").merge(rows((100, "a", "x", "X")).alias("s"), "s.id = t.id AND t.part = s.part")
+    .whenMatchedUpdateAll().whenNotMatchedInsertAll().execute()
+)
+wider = spark.createDataFrame([(5, "w", 1), (80, "w", 2)], "id int, name string, extra int")
+found["evolved"] = counts(
+    table("evolved").alias("t").merge(wider.alias("s"), "t.id = s.id").withSchemaEvolution()
+    .whenMatchedUpdateAll().whenNotMatchedInsertAll().execute()
+)
+numbers = spark.createDataFrame([(1, 10**12, "7")], "id long, big long, text string")
+def narrow(value):
+    return lambda: (
+        table("numbers").alias("t").merge(numbers.alias("s"), "t.id = s.id").whenMatchedUpdate(set={"n": value}).execute()
+    )
+found["text"] = counts(narrow("s.text")())
+found["overflow"] = caught(narrow("s.big"))
+twice = rows((1, "a", "x", "X"), (1, "a", "y", "Y")).alias("s")
+t = table("errors").alias("t")
+found["twice"] = caught(lambda: t.merge(twice, "t.id = s.id").whenMatchedUpdateAll().execute())
+found["sometimes"] = caught(lambda: t.merge(twice, "t.id = s.id").whenMatchedUpdateAll("s.name = 'x'").execute())
+one = rows((1, "a", "x", "X")).alias("s")
+found["unknown"] = caught(lambda: t.merge(one, "t.id = s.nothing").whenMatchedDelete().execute())
+found["clause"] = caught(lambda: t.merge(one, "t.id = s.id").whenNotMatchedInsert(values={"id": "t.id"}).execute())
+found["random"] = caught(lambda: t.merge(one, "t.id = s.id AND rand() > 0.5").whenMatchedDelete().execute())
+found["aggregate"] = caught(lambda: t.merge(one, "t.id = s.id").whenMatchedUpdate(set={"name": "max(s.name)"}).execute())
+found["window"] = caught(
+    lambda: t.merge(one, "t.id = s.id").whenMatchedUpdate(set={"id": "row_number() over (order by s.id)"}).execute()
+)
+found["subquery"] = caught(lambda: t.merge(one, "t.id = s.id AND t.id IN (SELECT 1)").whenMatchedDelete().execute())
+found["another"] = caught(lambda: t.merge(one, F.col("t.id") == many["id"]).whenMatchedDelete().execute())
+found["ambiguous"] = caught(lambda: t.merge(one, "id = 1").whenMatchedDelete().execute())
+print(json.dumps(found))
+"""
+
+
+def test_merge_over_connect_applies_clauses_in_their_own_scopes(tmp_path: Path) -> None:
+    for name in ("many", "bound", "inserts", "far", "evolved", "errors"):
+        partitioned = {"partition_by": ["part"]} if name in ("many", "far") else {}
+        make(tmp_path / name, configuration=VECTORS if name != "bound" else {}, **partitioned)
+    write_delta(str(tmp_path / "numbers"), pa.table({"id": pa.array([1], pa.int64()), "n": pa.array([0], pa.int32())}))
+    found = run_script(PRELUDE + MERGES, str(tmp_path))
+    before = {n: ("ab"[n % 2], None if n % 4 == 3 else f"n{n}", f"K{n}") for n in range(20)}
+
+    def after(name: str) -> dict[int, tuple[Any, ...]]:
+        return {row.pop("id"): tuple(row.values()) for row in DeltaTable(str(tmp_path / name)).to_arrow().to_pylist()}
+
+    expected = {**before, 3: ("b", None, "b"), 0: ("a", "aK0", "K0"), 1: ("b", "bK1", "K1"), 40: ("a", "new", "N")}
+    expected |= {82: ("z", "DROP", None), 42: (None, "x", "N")}
+    assert after("many") == {n: row for n, row in expected.items() if n not in (8, 18, 19)}
+    assert found["many"] == [9, 3, 3, 3]
+    metrics = newest(tmp_path / "many")["operationMetrics"]
+    assert (metrics["numSourceRows"], metrics["numTargetRowsNotMatchedBySourceDeleted"]) == ("5", "2")
+    assert after("bound") == {**before, 0: ("a", "bound", "K0"), 60: ("q", None, None)} and found["bound"] == [2, 1, 0, 1]
+    assert after("inserts") == {**before, 70: ("b", "y", "Y")} and found["inserts"] == [1, 0, 0, 1]
+    assert after("far") == {**before, 100: ("a", "x", "X")} and found["far"] == [1, 0, 0, 1]
+    evolved = after("evolved")
+    assert (evolved[5], evolved[80], evolved[1]) == (("b", "w", "K5", 1), (None, "w", None, 2), ("b", "n1", "K1", None))
+    assert after("numbers") == {1: (7,)} and found["text"] == [1, 1, 0, 0]
+    assert found["overflow"][:2] == [["SchemaMismatchError"], "DELTA_CAST_OVERFLOW_IN_TABLE_WRITE"]
+    for name in ("twice", "sometimes"):
+        assert found[name][1] == "DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE"
+    assert found["unknown"][1] == found["clause"][1] == "DELTA_MERGE_UNRESOLVED_EXPRESSION"
+    assert found["random"][1] == "DELTA_NON_DETERMINISTIC_FUNCTION_NOT_SUPPORTED"
+    assert found["aggregate"][1] == found["window"][1] == "UNSUPPORTED_EXPR_FOR_OPERATOR"
+    assert found["subquery"][1] == "DELTA_UNSUPPORTED_SUBQUERY"
+    assert found["another"][1] == "DELTA_MERGE_RESOLVED_ATTRIBUTE_MISSING_FROM_INPUT"
+    assert found["ambiguous"][1] == "AMBIGUOUS_REFERENCE"
+    for name in ("many", "bound", "inserts", "far", "evolved", "errors", "numbers"):
+        check_no_file_is_left(tmp_path / name)
+    assert DeltaTable(str(tmp_path / "errors")).version == 0
