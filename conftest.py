@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -78,6 +78,37 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     register(session)
     yield session
     session.stop()
+
+
+@pytest.fixture
+def conf(spark: SparkSession) -> Iterator[Callable[[Mapping[str, str]], None]]:
+    """Sets the session's settings for one test."""
+    before: dict[str, str | None] = {}
+
+    def put(settings: Mapping[str, str]) -> None:
+        for name, value in settings.items():
+            before.setdefault(name, spark.conf.get(name, None))
+            spark.conf.set(name, value)
+
+    yield put
+    restore(spark, before)
+
+
+def restore(spark: SparkSession, before: Mapping[str, str | None]) -> None:
+    """Give settings the values that they had; None for one that was not set."""
+    for name, value in before.items():
+        if value is None:
+            spark.conf.unset(name)
+        else:
+            spark.conf.set(name, value)
+
+
+@pytest.fixture
+def no_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commits that lose a race try the next version at once."""
+    from delta_py.commit.transaction import RetryPolicy
+
+    monkeypatch.setattr(RetryPolicy, "wait_seconds", lambda self, attempt: 0.0)
 
 
 def _peer_settings() -> dict[str, str]:

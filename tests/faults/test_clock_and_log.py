@@ -12,13 +12,15 @@ import pytest
 from delta_py import DeltaTable
 from delta_py.commands.request import WriteRequest
 from delta_py.commands.write import WritePlan, commit_write, plan_write, write_delta
-from delta_py.commit.transaction import RetryPolicy, Transaction
+from delta_py.commit.transaction import Transaction
 from delta_py.errors import ConcurrentAppendException, CorruptTableError, DeltaError, MetadataChangedException, StorageError
 from delta_py.log.history import history
 from delta_py.protocol.schema import from_arrow_schema
 from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore
 from delta_py.write.files import WrittenFiles, write_files
+
+pytestmark = pytest.mark.usefixtures("no_waits")
 
 START_MS = 1_700_000_000_000
 CLOCKS = {
@@ -76,11 +78,6 @@ def test_clock_that_jumps_keeps_versions_in_order(clock: str, in_commit: bool, t
 
 
 # ---------------------------------------------------------------- what appears between plan and commit
-
-
-@pytest.fixture(autouse=True)
-def no_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(RetryPolicy, "wait_seconds", lambda self, attempt: 0.0)
 
 
 def data_files(path: Path) -> set[str]:

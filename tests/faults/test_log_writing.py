@@ -13,25 +13,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from delta_py.commands.write import write_delta
-from delta_py.commit.transaction import RetryPolicy
 from delta_py.errors import CommitOutcomeUnknownError, DeltaError
 from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore
-from tests.support.faulty_store import Fault, FaultyStore, Killed
+from tests.support.faulty_store import KINDS, Fault, FaultyStore, Killed
+
+pytestmark = pytest.mark.usefixtures("no_waits")
 
 DAY_SECONDS = 86_400
-KINDS = {
-    "fails before it": {"after": False},
-    "reply lost": {"after": True},
-    "store is down from it on": {"after": False, "lasting": True},
-    "killed before it": {"after": False, "killed": True},
-    "killed after it": {"after": True, "killed": True},
-}
-
-
-@pytest.fixture(autouse=True)
-def no_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(RetryPolicy, "wait_seconds", lambda self, attempt: 0.0)
 
 
 def append(store: Any, number: int, policy: str = "classic") -> int:

@@ -15,29 +15,17 @@ import pytest
 
 from delta_py import DeltaTable
 from delta_py.commands.write import write_delta
-from delta_py.commit.transaction import RetryPolicy
 from delta_py.errors import CommitOutcomeUnknownError, DeltaError
 from delta_py.protocol.actions import AddFile, parse_action
 from delta_py.protocol.paths import commit_file_name
 from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore
 from delta_py.storage.store import ObjectStore
-from tests.support.faulty_store import Fault, FaultyStore, Killed
+from tests.support.faulty_store import KINDS, Fault, FaultyStore, Killed
+
+pytestmark = pytest.mark.usefixtures("no_waits")
 
 PROPERTIES = {"delta.enableDeletionVectors": "true", "delta.enableChangeDataFeed": "true"}
-KINDS = {
-    "fails before it": {"after": False},
-    "reply lost": {"after": True},
-    "store is down from it on": {"after": False, "lasting": True},
-    "reply lost and then down": {"after": True, "lasting": True},
-    "killed before it": {"after": False, "killed": True},
-    "killed after it": {"after": True, "killed": True},
-}
-
-
-@pytest.fixture(autouse=True)
-def no_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(RetryPolicy, "wait_seconds", lambda self, attempt: 0.0)
 
 
 class RacedStore(FaultyStore):

@@ -21,7 +21,6 @@ import pytest
 
 from delta_py import DeltaTable
 from delta_py.commands.write import write_delta
-from delta_py.commit.transaction import RetryPolicy
 from delta_py.errors import (
     CommitOutcomeUnknownError,
     DeltaError,
@@ -31,15 +30,12 @@ from delta_py.errors import (
 from delta_py.log.history import history
 from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore
-from tests.support.faulty_store import Fault, FaultyStore, Killed
+from tests.support.faulty_store import KINDS, Fault, FaultyStore, Killed
+
+pytestmark = pytest.mark.usefixtures("no_waits")
 
 SEED = int(os.environ.get("PYDELTA_FAULTS_SEED") or 20240607)
 SCHEDULES = int(os.environ.get("PYDELTA_FAULTS_N") or 24)
-
-
-@pytest.fixture(autouse=True)
-def no_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(RetryPolicy, "wait_seconds", lambda self, attempt: 0.0)
 
 
 def rows(writer: str, count: int = 6) -> pa.Table:
@@ -139,16 +135,6 @@ def calls_of(tmp_path: Path, workload: str) -> list[str]:
     assert load.run(store) == load.version
     assert read(root) == load.new
     return store.calls
-
-
-KINDS = {
-    "fails before it": {"after": False},
-    "reply lost": {"after": True},
-    "store is down from it on": {"after": False, "lasting": True},
-    "reply lost and then down": {"after": True, "lasting": True},
-    "killed before it": {"after": False, "killed": True},
-    "killed after it": {"after": True, "killed": True},
-}
 
 
 @pytest.mark.parametrize("workload", WORKLOADS)

@@ -35,6 +35,17 @@ class Fault:
         return Killed() if self.killed else OSError(5, "injected failure")
 
 
+KINDS = {
+    "fails before it": {"after": False},
+    "reply lost": {"after": True},
+    "store is down from it on": {"after": False, "lasting": True},
+    "reply lost and then down": {"after": True, "lasting": True},
+    "killed before it": {"after": False, "killed": True},
+    "killed after it": {"after": True, "killed": True},
+}
+"""What can happen to one call, by name, as arguments of a Fault."""
+
+
 @dataclass
 class FaultyStore:
     inner: ObjectStore
