@@ -341,3 +341,15 @@ def stream_joined_with_the_table(table: Table) -> list[Any]:
         query = stream.writeStream.foreachBatch(batch).trigger(availableNow=True).start()
         query.awaitTermination()
     return found
+
+
+def remembered(table: Table) -> Callable[[str], str]:
+    """What each query gives on the table, by its name; each is run once."""
+    found: dict[str, str] = {}
+
+    def rows_of(name: str) -> str:
+        if name not in found:
+            found[name] = repr(SHAPES[name](table))
+        return found[name]
+
+    return rows_of

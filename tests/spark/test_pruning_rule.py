@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 from pathlib import Path
@@ -79,32 +79,7 @@ def exact(parquet: Table) -> Table:
 
 @pytest.fixture(scope="module")
 def expected(parquet: Table) -> Callable[[str], str]:
-    found: dict[str, str] = {}
-
-    def rows_of(name: str) -> str:
-        if name not in found:
-            found[name] = repr(SHAPES[name](parquet))
-        return found[name]
-
-    return rows_of
-
-
-@pytest.fixture
-def conf(spark: SparkSession) -> Iterator[Callable[[Mapping[str, str]], None]]:
-    """Sets the session's settings for one test."""
-    before: dict[str, str | None] = {}
-
-    def put(settings: Mapping[str, str]) -> None:
-        for name, value in settings.items():
-            before.setdefault(name, spark.conf.get(name, None))
-            spark.conf.set(name, value)
-
-    yield put
-    for name, value in before.items():
-        if value is None:
-            spark.conf.unset(name)
-        else:
-            spark.conf.set(name, value)
+    return query_shapes.remembered(parquet)
 
 
 @pytest.fixture

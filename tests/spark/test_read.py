@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pickle
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -52,23 +51,6 @@ def table(tmp_path: Path) -> str:
     return make_table(tmp_path / "t", commits, partition_by=["day"])
 
 
-@pytest.fixture
-def conf(spark: SparkSession) -> Iterator[Any]:
-    """Sets session settings for one test."""
-    before: dict[str, str | None] = {}
-
-    def put(name: str, value: str) -> None:
-        before.setdefault(name, spark.conf.get(name, None))
-        spark.conf.set(name, value)
-
-    yield put
-    for name, value in before.items():
-        if value is None:
-            spark.conf.unset(name)
-        else:
-            spark.conf.set(name, value)
-
-
 def load(spark: SparkSession, path: str, **options: Any) -> DataFrame:
     return spark.read.format("pydelta").options(**options).load(path)
 
@@ -95,7 +77,7 @@ def test_read_of_an_empty_table_gives_its_columns_and_no_rows(spark: SparkSessio
 
 @pytest.mark.parametrize("pruning", ["true", "false"])
 def test_read_of_a_part_of_the_columns_gives_them(spark: SparkSession, table: str, conf: Any, pruning: str) -> None:
-    conf(PRUNING, pruning)
+    conf({PRUNING: pruning})
     frame = load(spark, table)
     assert frame.selectExpr("sum(st.x)", "max(day)").collect() == [(435, "wed")]
     assert frame.filter("name is null").select("st.y").count() == 6
@@ -121,8 +103,7 @@ def test_read_schema_has_nullability_and_comments(spark: SparkSession, tmp_path:
 def test_frame_queried_with_different_filters_gives_the_rows_of_each(
     spark: SparkSession, table: str, conf: Any, pushdown: str, pruning: str
 ) -> None:
-    conf(PUSHDOWN, pushdown)
-    conf(PRUNING, pruning)
+    conf({PUSHDOWN: pushdown, PRUNING: pruning})
     frame = load(spark, table)
     assert ids(frame.filter("id = 3")) == [3]
     assert ids(frame.filter("id = 17")) == [17]
@@ -243,7 +224,7 @@ def test_schema_of_the_users_that_the_table_cannot_give_is_refused(
 
 
 def test_options_filter_and_columns_do_by_hand_what_pruning_does(spark: SparkSession, table: str, conf: Any) -> None:
-    conf(PRUNING, "false")
+    conf({PRUNING: "false"})
     frame = load(spark, table, columns="name, id", filter="day = 'tue' and st.x in (11, 12, 25)")
     assert frame.columns == ["name", "id"]
     assert sorted(frame.collect()) == [("n11", 11), ("n12", 12)]
