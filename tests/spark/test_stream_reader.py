@@ -29,23 +29,14 @@ from spark_plugin.convert import to_spark_schema
 from spark_plugin.source import DeltaSource
 from spark_plugin.streaming_options import is_stream_read
 from spark_plugin.streaming_source import DeltaStreamReader, pin_stream
+from tests.spark.support.streamed_tables import FEED, daily_table, rows
 
-FEED = {"delta.enableChangeDataFeed": "true"}
 Row = tuple[Any, ...]
-
-
-def rows(*ids: int, day: str = "mon") -> pa.Table:
-    return pa.table({"id": pa.array(ids, pa.int64()), "day": [day] * len(ids)})
 
 
 @pytest.fixture
 def table(tmp_path: Path) -> str:
-    """Versions 0 to 2 append 1, 2 (mon), 3 (tue), 4 (wed); partitioned by day; with a change feed."""
-    path = str(tmp_path / "t")
-    write_delta(path, rows(1, 2), partition_by=["day"], configuration=FEED)
-    write_delta(path, rows(3, day="tue"), mode="append")
-    write_delta(path, rows(4, day="wed"), mode="append")
-    return path
+    return daily_table(tmp_path / "t")
 
 
 class Stream:

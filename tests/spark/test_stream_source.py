@@ -14,22 +14,12 @@ from pyspark.sql import functions as F
 from delta_py import DeltaTable as PlainTable
 from delta_py import write_delta
 from spark_plugin.exceptions import InvalidOptionError, SchemaMismatchError, UnsupportedOperationError
-
-FEED = {"delta.enableChangeDataFeed": "true"}
-
-
-def rows(*ids: int, day: str = "mon") -> pa.Table:
-    return pa.table({"id": pa.array(ids, pa.int64()), "day": [day] * len(ids)})
+from tests.spark.support.streamed_tables import daily_table, rows
 
 
 @pytest.fixture
 def table(tmp_path: Path) -> str:
-    """Versions 0 to 2 append 1, 2 (mon), 3 (tue), 4 (wed); with a change feed."""
-    path = str(tmp_path / "t")
-    write_delta(path, rows(1, 2), partition_by=["day"], configuration=FEED)
-    write_delta(path, rows(3, day="tue"), mode="append")
-    write_delta(path, rows(4, day="wed"), mode="append")
-    return path
+    return daily_table(tmp_path / "t")
 
 
 class Copy:
