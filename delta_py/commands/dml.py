@@ -27,8 +27,8 @@ import pyarrow.compute as pc
 
 from delta_py.commands.request import WriteRequest
 from delta_py.commit.prepared import IsolationLevel
-from delta_py.commit.transaction import Transaction
-from delta_py.errors import RowCountMismatchError, UnsupportedOperationError
+from delta_py.commit.transaction import Transaction, append_only
+from delta_py.errors import RowCountMismatchError
 from delta_py.expressions.skipping import is_exact_on_partitions
 from delta_py.expressions.tree import Column, Expression, In, IsNull, Literal, Not, Or, children, columns_of, conjuncts
 from delta_py.protocol.actions import Metadata, Protocol
@@ -124,7 +124,7 @@ class Dml:
         config = TableConfig(protocol or snapshot.protocol, metadata or snapshot.metadata)
         state = write_state(config, snapshot.table_root, snapshot.version, new_rows=operation != "DELETE")
         if config.enabled("delta.appendOnly") and operation != "MERGE":
-            raise _append_only(operation, snapshot.table_root)
+            raise append_only(snapshot.table_root)
         transaction = Transaction(snapshot, isolation=isolation)
         if metadata is not None:
             transaction.set_metadata(metadata)
@@ -359,15 +359,6 @@ def _by_clause(changes: Sequence[TaskChanges]) -> dict[int, int]:
 
 
 _LIGHT_FILES, _LIGHT_BYTES = 200, 4 * 1024 * 1024
-
-
-def _append_only(operation: str, root: str) -> UnsupportedOperationError:
-    return UnsupportedOperationError(
-        f"The table at {root} is append-only (delta.appendOnly is true): no row may be deleted or changed. The {operation} "
-        "changed nothing. Set delta.appendOnly to false to allow it.",
-        error_class="DELTA_CANNOT_MODIFY_APPEND_ONLY",
-        sql_state="42809",
-    )
 
 
 def _not_true(parts: Sequence[Expression]) -> Expression:

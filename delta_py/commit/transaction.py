@@ -272,7 +272,7 @@ class Transaction:
 
     def _prepare(self, config: TableConfig, written: WrittenFiles, info: dict[str, Any]) -> PreparedCommit:
         """Check the rules on the whole action set, and bring it into the form in which it is tried."""
-        _check_actions(config, written, config if self._snapshot is None else self._snapshot.config)
+        _check_actions(self._store.root, config, written, config if self._snapshot is None else self._snapshot.config)
         if self._domains and not config.feature("domainMetadata"):
             raise UnsupportedOperationError(
                 f"The metadata domain {min(self._domains)} was to be set, and the table does not support domain metadata. "
@@ -459,7 +459,16 @@ class _Reads:
 # ---------------------------------------------------------------- rules on a commit's actions
 
 
-def _check_actions(config: TableConfig, written: WrittenFiles, before: TableConfig) -> None:
+def append_only(root: str) -> UnsupportedOperationError:
+    return UnsupportedOperationError(
+        f"The table at {root} is append-only (delta.appendOnly is true): no row may be deleted or changed. Nothing was "
+        "committed. Set delta.appendOnly to false to allow it.",
+        error_class="DELTA_CANNOT_MODIFY_APPEND_ONLY",
+        sql_state="42809",
+    )
+
+
+def _check_actions(root: str, config: TableConfig, written: WrittenFiles, before: TableConfig) -> None:
     """config: as it will be. before: as it is; a table that is append-only cannot be emptied by the commit that ends this.
     Protocol: Add File and Remove File; Append-only Tables; Writer Requirement for Deletion Vectors."""
     paths = [add.path for add in written.adds]
@@ -470,13 +479,9 @@ def _check_actions(config: TableConfig, written: WrittenFiles, before: TableConf
             error_class="DELTA_DUPLICATE_ACTIONS_FOUND",
             sql_state="2D521",
         )
-    append_only = before.enabled("delta.appendOnly") or config.enabled("delta.appendOnly")
-    if append_only and any(remove.data_change for remove in written.removes):
-        raise UnsupportedOperationError(
-            "The table is append-only (delta.appendOnly is true): no row may be deleted or changed. Nothing was committed.",
-            error_class="DELTA_CANNOT_MODIFY_APPEND_ONLY",
-            sql_state="42809",
-        )
+    keeps_rows = before.enabled("delta.appendOnly") or config.enabled("delta.appendOnly")
+    if keeps_rows and any(remove.data_change for remove in written.removes):
+        raise append_only(root)
     counted = config.feature("rowTracking")
     for add in written.adds:
         assert (counted or add.deletion_vector is not None) <= (num_records(add) is not None), f"{add.path} lacks numRecords"
