@@ -13,6 +13,7 @@ import hypothesis
 import pytest
 
 from tests.support.corpus import unpack
+from tests.support.settings import restore
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -92,15 +93,6 @@ def conf(spark: SparkSession) -> Iterator[Callable[[Mapping[str, str]], None]]:
 
     yield put
     restore(spark, before)
-
-
-def restore(spark: SparkSession, before: Mapping[str, str | None]) -> None:
-    """Give settings the values that they had; None for one that was not set."""
-    for name, value in before.items():
-        if value is None:
-            spark.conf.unset(name)
-        else:
-            spark.conf.set(name, value)
 
 
 @pytest.fixture

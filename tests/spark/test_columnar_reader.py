@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 from itertools import product
@@ -26,6 +26,7 @@ from spark_plugin.pruning import rule
 from spark_plugin.pruning.rule import COLUMNAR_CONF
 from tests.support.corpus import load_case
 from tests.support.sampling import sampled
+from tests.support.settings import restore
 from tests.support.small_table import make_table
 
 ADAPTIVE = "spark.sql.adaptive.enabled"
@@ -41,28 +42,6 @@ SETTINGS: dict[str, dict[str, str]] = {
     "tiny_batches": {OUTPUT_ROWS: "77"},
     "pushdown": {PUSHDOWN: "true"},
 }
-
-
-@pytest.fixture
-def conf(spark: SparkSession) -> Iterator[Callable[[dict[str, str]], None]]:
-    """Sets the session's settings for one test."""
-    before: dict[str, str | None] = {}
-
-    def put(settings: dict[str, str]) -> None:
-        for name, value in settings.items():
-            before.setdefault(name, spark.conf.get(name, None))
-            spark.conf.set(name, value)
-
-    yield put
-    restore(spark, before)
-
-
-def restore(spark: SparkSession, before: Mapping[str, str | None]) -> None:
-    for name, value in before.items():
-        if value is None:
-            spark.conf.unset(name)
-        else:
-            spark.conf.set(name, value)
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ taken part and may not have left a plan alone; where it or the columnar reader i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import product
 from pathlib import Path
@@ -25,6 +25,7 @@ from tests.spark import query_shapes
 from tests.spark.query_shapes import SHAPES, Shape, Table, rows
 from tests.spark.random_queries import queries
 from tests.support.sampling import sampled
+from tests.support.settings import restore
 
 ROW_COUNT = 6_000
 
@@ -75,36 +76,7 @@ def delta(parquet: Table, tmp_path_factory: pytest.TempPathFactory) -> Table:
 
 @pytest.fixture(scope="module")
 def expected(parquet: Table) -> Callable[[str], str]:
-    found: dict[str, str] = {}
-
-    def rows_of(name: str) -> str:
-        if name not in found:
-            found[name] = repr(SHAPES[name](parquet))
-        return found[name]
-
-    return rows_of
-
-
-@pytest.fixture
-def conf(spark: SparkSession) -> Iterator[Callable[[Mapping[str, str]], None]]:
-    """Sets the session's settings for one test."""
-    before: dict[str, str | None] = {}
-
-    def put(settings: Mapping[str, str]) -> None:
-        for name, value in settings.items():
-            before.setdefault(name, spark.conf.get(name, None))
-            spark.conf.set(name, value)
-
-    yield put
-    restore(spark, before)
-
-
-def restore(spark: SparkSession, before: Mapping[str, str | None]) -> None:
-    for name, value in before.items():
-        if value is None:
-            spark.conf.unset(name)
-        else:
-            spark.conf.set(name, value)
+    return query_shapes.remembered(parquet)
 
 
 def run(road: str, spark: SparkSession, query: Callable[[], Any], *, scans: bool = True) -> Any:
