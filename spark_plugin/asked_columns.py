@@ -75,9 +75,10 @@ def is_plain(column: Column) -> bool:
     return found is not None and _is_read(found)
 
 
-def key_parts(condition: Column) -> list[KeyPart]:
-    """The parts of a condition that compare two columns, or that are plain otherwise; nothing of one that cannot be read."""
-    found = _tree_of(condition)
+def key_parts(condition: Column, zone: str) -> list[KeyPart]:
+    """The parts of a condition that compare two columns, or that are plain otherwise; nothing of one that cannot be read. zone:
+    the session's, in which texts of timestamps are meant."""
+    found = _tree_of(condition, zone)
     parts = [] if found is None else [part for part in tree.conjuncts(found) if _is_read(part)]
     made = []
     for part in parts:
@@ -99,9 +100,9 @@ class KeyPart:
     right: str = ""
 
 
-def _tree_of(column: Column) -> tree.Expression | None:
+def _tree_of(column: Column, zone: str | None = None) -> tree.Expression | None:
     try:
-        return _Reader(StructType(()), None, "UTC").read(_expression_of(column))
+        return _Reader(StructType(()), None, zone).read(_expression_of(column))
     except (_NotRead, DeltaError):
         return None
 
@@ -124,14 +125,17 @@ class _NotRead(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _Reader:
+    """zone: None where it is not known; then constants that depend on it are not read."""
+
     schema: StructType
     alias: str | None
-    zone: str
+    zone: str | None
 
     def resolved(self, asked: Any) -> tree.Expression:
         from delta_py.expressions.resolve import resolve_condition  # few sessions are of Spark Connect
 
         named = tree.transform_columns(self.read(asked), lambda path: tree.Column(self._without_alias(path)))
+        assert self.zone is not None
         return resolve_condition(named, self.schema, self.zone).expression
 
     def _without_alias(self, path: tuple[str, ...]) -> tuple[str, ...]:
@@ -156,7 +160,12 @@ class _Reader:
         from delta_py.expressions.from_sql import tree_of
         from delta_py.expressions.resolve import resolve
 
-        return tree_of(text, self.schema, lambda part: resolve(part, self.schema, self.zone).expression)
+        def folded(part: tree.Expression) -> tree.Expression:
+            if self.zone is None:
+                raise _NotRead
+            return resolve(part, self.schema, self.zone).expression
+
+        return tree_of(text, self.schema, folded)
 
     def _function(self, name: str, operands: list[tree.Expression]) -> tree.Expression:
         match name, operands:

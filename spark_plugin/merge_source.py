@@ -37,7 +37,7 @@ from pyspark.sql.types import (
 from spark_plugin.asked_columns import key_parts
 from spark_plugin.merge_clauses import ResolvedMerge
 from spark_plugin.resolving import as_column, outputs, resolve
-from spark_plugin.settings import is_connect
+from spark_plugin.settings import conf, is_connect
 from spark_plugin.source import FORMAT
 
 SOURCE_ROW = "__pydelta_source_row"
@@ -215,7 +215,8 @@ def _parts(merge: ResolvedMerge) -> tuple[list[Column], list[_Bound]]:
 def _parts_by_name(merge: ResolvedMerge) -> tuple[list[Column], list[_Bound]]:
     """The same over Spark Connect, of what can be read: a name that one of the frames alone knows is that one's."""
     parts, bounds = [], []
-    for part in key_parts(merge.condition.column):
+    zone = conf(merge.source.sparkSession, "spark.sql.session.timeZone") or "UTC"
+    for part in key_parts(merge.condition.column, zone):
         if part.comparison is None:
             if _type_in(merge.target, part.text) is not None and _type_in(merge.source, part.text) is None:
                 parts.append(F.expr(part.text))
@@ -226,9 +227,14 @@ def _parts_by_name(merge: ResolvedMerge) -> tuple[list[Column], list[_Bound]]:
         ):
             kinds = [_type_in(frame, text) for text in (ours, theirs) for frame in (merge.target, merge.source)]
             match kinds:
-                case [DataType(), None, None, DataType() as kind] if _has_bounds(kind):
+                case [DataType() as own, None, None, DataType() as kind] if _has_bounds(kind) and _same_order(own, kind):
                     bounds.append(_Bound(F.expr(ours), comparison, F.expr(theirs), kind))
     return parts, bounds
+
+
+def _same_order(own: DataType, other: DataType) -> bool:
+    """Whether Spark compares their values as they are: texts beside numbers have another order than among themselves."""
+    return own == other or (isinstance(own, IntegralType) and isinstance(other, IntegralType))
 
 
 def _type_in(frame: DataFrame, text: str) -> DataType | None:

@@ -110,14 +110,17 @@ def test_text_for_the_history_is_sql_where_it_can_be() -> None:
 def test_plain_conditions_have_neither_functions_nor_subqueries() -> None:
     assert is_plain(F.expr("t.id = s.id AND t.day > '2024-01-01'"))
     assert not is_plain(F.expr("t.id = rand()")) and not is_plain(F.expr("t.id IN (SELECT 1)"))
+    assert "2024" in condition_text(F.expr("a < timestamp'2024-01-01 00:00:00'") & F.col("b"))
     assert not is_plain(F.expr("t.id = current_user()")) and not is_plain(F.expr("f(t.id)"))
 
 
 def test_parts_of_a_merges_condition_are_told_by_what_they_compare() -> None:
-    found = key_parts(F.expr("t.id = s.id AND s.`a b` < t.n AND t.part = 'x' AND upper(s.x) = t.x"))
+    found = key_parts(F.expr("t.id = s.id AND s.`a b` < t.n AND t.part = 'x' AND upper(s.x) = t.x"), "UTC")
     assert found == [
         KeyPart("t.id = s.id", "=", "t.id", "s.id"),
         KeyPart("s.`a b` < t.n", "<", "s.`a b`", "t.n"),
         KeyPart("t.part = 'x'"),
     ]
-    assert key_parts(F.expr("t.id IN (SELECT 1)")) == []
+    assert key_parts(F.expr("t.id IN (SELECT 1)"), "UTC") == []
+    (early,) = key_parts(F.expr("t.at > timestamp'2024-02-01 00:00:00'"), "Asia/Tokyo")
+    assert early == KeyPart("t.at > timestamp'2024-01-31 15:00:00+00:00'")
