@@ -60,6 +60,7 @@ found["transaction"] = spark.conf.set("spark.databricks.delta.write.txnAppId", "
 spark.conf.set("spark.databricks.delta.write.txnVersion", "5")
 table("once").delete("id = 1")
 table("once").delete("id = 2")
+spark.stop()
 print(json.dumps(found))
 """
 
@@ -135,6 +136,7 @@ found["element"] = caught(lambda: t.update("id = 1", {"m.k": "1"}))
 found["cast"] = caught(lambda: t.update("id = 1", {"n": "'twelve'"}))
 found["check"] = caught(lambda: table("checked").update("id = 1", {"id": "id - 100"}))
 found["random"] = caught(lambda: t.update("id = rand()", {"n": "1"}))
+spark.stop()
 print(json.dumps(found))
 """
 
@@ -196,6 +198,7 @@ other = meddling("merged", "id = 0")
 source = spark.createDataFrame([(0, 1), (50, 5)], "id long, n long")
 done = table("merged").alias("t").merge(source.alias("s"), (F.col("t.id") == F.col("s.id")) & other("t.id"))
 found["merge"] = done.whenMatchedUpdateAll().whenNotMatchedInsertAll().execute(retries=1).collect()[0].asDict()
+spark.stop()
 print(json.dumps(found))
 """
 
@@ -263,6 +266,7 @@ def narrow(value):
     )
 found["text"] = counts(narrow("s.text")())
 found["overflow"] = caught(narrow("s.big"))
+spark.stop()
 print(json.dumps(found))
 """
 
@@ -285,6 +289,7 @@ found["window"] = caught(
 found["subquery"] = caught(lambda: t.merge(one, "t.id = s.id AND t.id IN (SELECT 1)").whenMatchedDelete().execute())
 found["another"] = caught(lambda: t.merge(one, F.col("t.id") == rows((1, "a", "x", "X"))["id"]).whenMatchedDelete().execute())
 found["ambiguous"] = caught(lambda: t.merge(one, "id = 1").whenMatchedDelete().execute())
+spark.stop()
 print(json.dumps(found))
 """
 
