@@ -110,7 +110,7 @@ spark.stop()
 """
 
 
-@pytest.mark.parametrize("name", sampled(SETTINGS, 1))
+@pytest.mark.parametrize("name", sampled(SETTINGS, 5))
 def test_application_with_settings_of_its_own_gets_the_row_readers_rows(name: str, tmp_path: Path) -> None:
     old = pyspark.__version__.startswith("4.2.")
     if old and name in SINCE_SPARK_4_3:
