@@ -362,11 +362,11 @@ def test_newest_version_is_read_whole(load: Any, dim: str, tmp_path: Path, spark
     conf(ADAPTIVE, "false")
     path = str(tmp_path / "fact")
     first = spark.range(0, 20, 1, 1).selectExpr("id", "cast(id % 4 as int) n")
-    first.write.format("pydelta").partitionBy("n").save(path)
+    first.write.format("pydelta").partitionBy("n").option("delta.enableDeletionVectors", "true").save(path)
     df = load(path, followLatest="true").join(load(dim).filter("name = 'name 3'"), F.expr("n = k")).select("id")
     assert "dynamicpruning" in planned(df)
     again = first.withColumn("id", F.col("id") + 100)
-    again.write.format("pydelta").option("delta.enableDeletionVectors", "true").mode("append").save(path)
+    again.write.format("pydelta").mode("append").save(path)
     first.limit(0).write.format("pydelta").mode("overwrite").option("replaceWhere", "id in (3, 103)").save(path)
     assert sorted(row.id for row in df.collect()) == [7, 11, 15, 19, 107, 111, 115, 119]
     assert filtered() == 1
