@@ -383,10 +383,8 @@ class Transaction:
 
 
 def _outdated_vectors(written: WrittenFiles, new_paths: Sequence[str], actions: Iterable[Action]) -> set[str]:
-    """Files of vectors that were made for an attempt that lost, and that the commit no longer names. new_paths: all that
-    was made, the written first."""
-    if len(new_paths) == len(written.new_paths):
-        return set()
+    """Files of vectors that were made for an attempt that lost, and that the commit no longer names: also where no new one took
+    their place, because both commits together took every row of the file. new_paths: all that was made, the written first."""
     made = {*_vector_files(written.adds), *new_paths[len(written.new_paths) :]} & set(new_paths)
     return made - _vector_files(actions)
 

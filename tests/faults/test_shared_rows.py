@@ -97,6 +97,14 @@ def test_two_races_lost_take_the_rows_of_all_and_leave_no_vector_of_the_attempts
     assert all(f["stats"] is None or '"tightBounds":false' in f["stats"] for f in Snapshot.load(store.inner).files().to_pylist())
 
 
+def test_vector_of_a_file_whose_last_rows_both_take_is_not_left_behind(tmp_path: Path) -> None:
+    make(tmp_path)
+    store = RacedStore(LocalStore(str(tmp_path)), [lambda: take(LocalStore(str(tmp_path)), *range(9))])
+    assert take(store, 9) == 2 and not store.rivals
+    assert ids(tmp_path) == set(range(10, 20))
+    assert files(tmp_path) == named_files(tmp_path)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_commit_that_follows_other_vectors_with_one_call_failed_is_done_once_or_not_at_all(tmp_path: Path, kind: str) -> None:
     root = tmp_path / "count"
