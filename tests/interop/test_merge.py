@@ -16,12 +16,9 @@ from pyspark.sql import DataFrame, SparkSession
 from delta_py import DeltaTable as PlainTable
 from delta_py import write_delta
 from spark_plugin import DeltaTable
+from tests.support.merge_peers import COLUMNS, COUNTS, FEED, FLAT, SOURCE, TWICE, VECTORS, upsert
 from tests.support.rows import difference
 
-COLUMNS = "k bigint, v string, n int"
-FLAT = pa.table(
-    {"k": pa.array([1, 2, 3, None], pa.int64()), "v": ["a", "b", "c", "z"], "n": pa.array([10, 20, 30, 0], pa.int32())}
-)
 NESTED = pa.Table.from_pylist(
     [
         {"k": 1, "st": {"a": 1, "b": "one", "c": {"d": 10, "e": 11}}, "arr": [{"x": 1, "y": 2}]},
@@ -36,25 +33,7 @@ NESTED = pa.Table.from_pylist(
         ]
     ),
 )
-SOURCE = ([(2, "B", 200), (3, "C", 300), (4, "D", 400), (None, "N", 1)], COLUMNS)
 WIDER = ([(2, "B", 200, "e2"), (4, "D", 400, "e4")], COLUMNS + ", extra string")
-TWICE = ([(2, "B", 200), (2, "C", 300), (4, "D", 400)], COLUMNS)
-COUNTS = (
-    "numSourceRows",
-    "numTargetRowsInserted",
-    "numTargetRowsUpdated",
-    "numTargetRowsMatchedUpdated",
-    "numTargetRowsNotMatchedBySourceUpdated",
-    "numTargetRowsDeleted",
-    "numTargetRowsMatchedDeleted",
-    "numTargetRowsNotMatchedBySourceDeleted",
-    "numTargetRowsCopied",
-    "numTargetFilesRemoved",
-    "numTargetDeletionVectorsAdded",
-    "numTargetDeletionVectorsRemoved",
-    "numTargetDeletionVectorsUpdated",
-    "numOutputRows",
-)
 
 
 @dataclass(frozen=True)
@@ -68,18 +47,12 @@ class Case:
     properties: Mapping[str, str] = field(default_factory=dict)
 
 
-def upsert(builder: Any) -> Any:
-    return builder.whenMatchedUpdateAll().whenNotMatchedInsertAll()
-
-
 def everything(builder: Any) -> Any:
     builder = builder.whenMatchedDelete("s.n = 300").whenMatchedUpdate(set={"v": "s.v"})
     builder = builder.whenNotMatchedInsert("s.k = 4", {"k": "s.k", "v": "'i'"})
     return builder.whenNotMatchedBySourceUpdate("t.k = 1", {"n": "t.n * 2"}).whenNotMatchedBySourceDelete()
 
 
-VECTORS = {"delta.enableDeletionVectors": "true"}
-FEED = {"delta.enableChangeDataFeed": "true"}
 NESTED_SOURCE = (
     [(1, None), (2, ("TWO", 7, (210, "f"))), (3, None), (9, ("N", 1, None))],
     "k bigint, st struct<b:string,z:int,c:struct<e:int,f:string>>",
