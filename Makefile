@@ -22,11 +22,11 @@ with_env = PATH="$(CURDIR)/$(1)/bin:$$PATH" PYSPARK_PYTHON="$(CURDIR)/$(1)/bin/p
 RUN = $(call with_env,$(VENV))
 RUN_PEER = PYDELTA_PEER_JARS="$(CURDIR)/$(PEER)/jars" $(call with_env,$(PEER))
 
-.PHONY: help setup demo check test unit acceptance spark connect interop storage faults bench all clean java
+.PHONY: help setup demo check test unit acceptance spark applications interop storage faults bench all clean java
 
 help: ## this list
 	@echo "make TARGET [K=name]"
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: $(VENV)/.ready java ## make a Delta table of real data, read it, filter it, travel in its history
 	@$(RUN) examples/demo.py
@@ -51,8 +51,8 @@ spark: $(VENV)/.ready java ## Spark tests only; ALL=1 takes every table and ever
 interop: $(PEER)/.ready $(PEER)/jars/.ready java ## delta-spark and deltalake read our tables, we read theirs
 	$(RUN_PEER) $(PYTEST) tests/interop
 
-connect: $(VENV)/.ready java ## DELETE, UPDATE and MERGE over Spark Connect
-	$(RUN) $(PYTEST) tests/connect
+applications: $(VENV)/.ready java ## Spark applications of their own: Connect servers, two writers, settings of a whole application
+	PYDELTA_ALL="$(ALL)" $(RUN) $(PYTEST) tests/applications
 
 storage: $(VENV)/.ready ## the contract of object stores
 	$(RUN) $(PYTEST) tests/storage
@@ -63,7 +63,7 @@ faults: $(VENV)/.ready java ## failures injected into storage; SEED= and N= choo
 bench: $(VENV)/.ready $(PEER)/.ready $(PEER)/jars/.ready java ## measure against deltalake and Spark's Parquet reader; BENCH="--quick"
 	$(RUN) benchmarks/bench.py --peer $(PEER) $(BENCH)
 
-all: check test connect interop storage faults ## everything but the benchmarks
+all: check test applications interop storage faults ## everything but the benchmarks
 
 clean: ## remove the environments and what tools left behind
 	rm -rf $(VENV) $(PEER) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis spark-warehouse metastore_db derby.log
