@@ -1,0 +1,173 @@
+"""Many queries through the columnar reader for as long as PYDELTA_SOAK_MINUTES says (half a minute by default): each gives the row
+reader's rows, and at the end no memory of Arrow is held and the JVM's own has not grown."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import os
+from decimal import Decimal
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from tests.support.small_table import make_table
+from tests.support.spark_script import run_script
+
+MINUTES = float(os.environ.get("PYDELTA_SOAK_MINUTES", "0.5"))
+ROWS = 40_000
+
+SCRIPT = """
+import gc, json, random, sys, threading, time
+from concurrent.futures import ThreadPoolExecutor
+import pandas as pd
+from pyspark.sql import SparkSession, functions as F
+from spark_plugin import pruning, register
+
+path, minutes, seed = sys.argv[1], float(sys.argv[2]), int(sys.argv[3])
+spark = (
+    SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").config("spark.driver.host", "127.0.0.1")
+    .config("spark.sql.shuffle.partitions", "2").config("spark.driver.memory", "1g")
+    .config("spark.pydelta.columnarReader.enabled", "true")
+    .config("spark.sql.execution.arrow.pythonUDF.columnarInput.enabled", "false")
+    .getOrCreate()
+)
+spark.sparkContext.setLogLevel("OFF")
+register(spark)
+
+@F.udf("string", useArrow=True)
+def shout(text):
+    return None if text is None else text.upper()
+
+@F.pandas_udf("long")
+def next_one(numbers: pd.Series) -> pd.Series:
+    return numbers + 1
+
+@F.udf("long")
+def fails(number):
+    raise ValueError("as it should")
+
+def failing(df):
+    try:
+        df.select(fails("id")).collect()
+    except Exception as error:
+        return ["as it should" in str(error)]
+
+def cached(df):
+    kept = df.filter("id % 3 = 0").cache()
+    try:
+        return [kept.agg(F.sum("id"), F.count("text")).collect(), kept.filter("flag").count()]
+    finally:
+        kept.unpersist(True)
+
+def stopped(df):
+    tag = f"stop {threading.get_ident()} {random.random()}"
+    def run():
+        spark.addTag(tag)
+        try:
+            df.crossJoin(df.select(F.col("id").alias("other"))).agg(F.sum("other")).collect()
+        except Exception:
+            pass  # it was stopped
+        finally:
+            spark.removeTag(tag)
+    thread = threading.Thread(target=run)
+    thread.start()
+    time.sleep(random.uniform(0.1, 1.5))
+    while thread.is_alive():
+        spark.interruptTag(tag)
+        thread.join(0.2)
+    return []
+
+QUERIES = {
+    "rows": lambda df: df.filter("id % 100 = 7").collect(),
+    "sums": lambda df: df.agg(F.sum("id"), F.sum("amount"), F.max("day"), F.max("at"), F.count("text"), F.max("raw")).collect(),
+    "groups": lambda df: df.groupBy("text").agg(F.count("*"), F.sum("amount")).collect(),
+    "join": lambda df: df.join(df.filter("flag").select("id", F.col("text").alias("t")), "id").agg(F.count("*"), F.max("t")).collect(),
+    "sort": lambda df: df.orderBy(F.desc("amount"), "id").limit(50).collect(),
+    "limit": lambda df: [len(df.limit(7).collect())],
+    "arrow_udf": lambda df: df.select(shout("text").alias("s")).groupBy("s").count().collect(),
+    "pandas_udf": lambda df: df.select(next_one("id").alias("n")).agg(F.sum("n")).collect(),
+    "window": lambda df: df.selectExpr("id", "sum(id) OVER (PARTITION BY text ORDER BY id) AS s").agg(F.max("s")).collect(),
+    "arrow": lambda df: [df.select("id", "text").toArrow().num_rows],
+    "failing": failing,
+    "cached": cached,
+    "stopped": stopped,
+}
+
+def answer(name, columnar):
+    spark.conf.set("spark.pydelta.columnarReader.enabled", str(columnar).lower())
+    return sorted(map(repr, QUERIES[name](spark.read.format("pydelta").load(path))))
+
+spark.conf.set("spark.sql.autoBroadcastJoinThreshold", "-1")
+expected = {name: answer(name, False) for name in QUERIES}
+[answer(name, True) for name in QUERIES]
+jvm = spark._jvm
+root = jvm.org.apache.spark.sql.util.ArrowUtils.rootAllocator()
+pools = jvm.java.lang.management.ManagementFactory.getPlatformMXBeans(
+    jvm.java.lang.Class.forName("java.lang.management.BufferPoolMXBean"))
+memory = jvm.java.lang.management.ManagementFactory.getMemoryMXBean()
+
+def held():
+    deadline = time.monotonic() + 20
+    while root.getAllocatedMemory() > 0 and time.monotonic() < deadline:
+        time.sleep(0.1)
+    gc.collect()  # what Python still holds of the JVM
+    jvm.System.gc()
+    direct = [pool.getMemoryUsed() for pool in pools if pool.getName() == "direct"][0]
+    return {"arrow": root.getAllocatedMemory(), "direct": direct, "heap": memory.getHeapMemoryUsage().getUsed()}
+
+before, runs, different = held(), 0, []
+spark.conf.set("spark.pydelta.columnarReader.enabled", "true")
+at_start = pruning.status(spark)
+end = time.monotonic() + minutes * 60
+chosen = random.Random(seed)
+lock = threading.Lock()
+
+def work(_):
+    global runs
+    while time.monotonic() < end:
+        with lock:
+            name = chosen.choice(list(QUERIES))
+        found = sorted(map(repr, QUERIES[name](spark.read.format("pydelta").load(path))))
+        with lock:
+            runs += 1
+            if found != expected[name]:
+                different.append(name)
+
+with ThreadPoolExecutor(3) as pool:
+    list(pool.map(work, range(3)))
+status = pruning.status(spark)
+print(json.dumps({"runs": runs, "different": different, "before": before, "after": held(), "scans": status.columnar - at_start.columnar,
+    "error": status.columnar_error, "backed_off": status.backed_off - at_start.backed_off}))
+spark.stop()
+"""
+
+
+@pytest.mark.timeout(int(MINUTES * 60) + 400)
+def test_memory_does_not_grow_with_the_number_of_queries(tmp_path: Path) -> None:
+    texts = [None, "", "é", "long " * 50]
+    start = dt.datetime(2024, 1, 1, tzinfo=dt.UTC)
+    files = [
+        pa.table(
+            {
+                "id": pa.array(range(first, first + ROWS), pa.int64()),
+                "text": pa.array([texts[i % 4] for i in range(ROWS)], pa.string()),
+                "amount": pa.array([None if i % 5 == 0 else Decimal(i) / 100 for i in range(ROWS)], pa.decimal128(20, 2)),
+                "flag": pa.array([i % 50 == 0 for i in range(ROWS)], pa.bool_()),
+                "day": pa.array([start.date() + dt.timedelta(days=i % 1000) for i in range(ROWS)], pa.date32()),
+                "at": pa.array([start + dt.timedelta(seconds=i) for i in range(ROWS)], pa.timestamp("us", "UTC")),
+                "raw": pa.array([None if i % 7 == 0 else b"\0\1" * (i % 40) for i in range(ROWS)], pa.binary()),
+            }
+        )
+        for first in (0, ROWS, 2 * ROWS)
+    ]
+    table = make_table(tmp_path / "t", files)
+    found = run_script(SCRIPT, table, str(MINUTES), "7", timeout_seconds=int(MINUTES * 60) + 300)
+    print(json.dumps({name: value for name, value in found.items() if name != "stderr"}))
+    assert (found["different"], found["error"], found["backed_off"]) == ([], None, 0)
+    assert found["runs"] > 5 * MINUTES and found["scans"] > found["runs"] // 2
+    before, after = found["before"], found["after"]
+    assert (before["arrow"], after["arrow"]) == (0, 0)
+    assert after["direct"] < before["direct"] + 32 * 2**20, (before, after)
+    assert after["heap"] < before["heap"] + 200 * 2**20, (before, after)
