@@ -52,8 +52,8 @@ from benchmarks.stream_part import stream_part
 STATE_READERS = ("pydelta", "pydelta-again", "deltalake-actions", "deltalake-query")
 
 
-FULL = Sizes((300_000, 1_000_000), 8_000_000, 5, 200, 10, 0.5, 1_000, 1_000)
-QUICK = Sizes((5_000, 20_000), 160_000, 2, 20, 2, 0.01, 50, 20)
+FULL = Sizes((300_000, 1_000_000), 8_000_000, 5, 200, 10, 0.5, 1_000, 1_000, 10_000)
+QUICK = Sizes((5_000, 20_000), 160_000, 2, 20, 2, 0.01, 50, 20, 100)
 
 
 def main() -> None:

@@ -19,8 +19,7 @@ ROOT = HERE.parent
 @dataclass(frozen=True)
 class Sizes:
     """What is measured: numbers of files for state, rows for scans, runs of each, commits and seconds of races; the scale of
-    the TPC-H-like warehouse, commits of a log that nothing has summed up, batches
-    of a stream."""
+    the TPC-H-like warehouse, commits of a log that nothing has summed up, batches of a stream, commits behind which one waits."""
 
     state_files: tuple[int, ...]
     scan_rows: int
@@ -30,6 +29,7 @@ class Sizes:
     warehouse_scale: float
     commits_without_checkpoint: int
     small_batches: int
+    idle_commits: int
 
 
 @dataclass(frozen=True)

@@ -1,11 +1,11 @@
-"""The part `stream`: from table to table, beside delta-spark."""
+"""The part `stream`: from table to table, beside delta-spark; and what a trigger costs that finds nothing new."""
 
 from __future__ import annotations
 
 import statistics
 from pathlib import Path
 
-from benchmarks.common import HERE, Part, Sizes, peer_python, query_tables, run_json, spark_environment, table_text
+from benchmarks.common import HERE, Part, Sizes, log_table, peer_python, query_tables, run_json, spark_environment, table_text
 
 _PEER_BATCHES = 100  # they take delta-spark over a second each
 
@@ -27,6 +27,19 @@ def stream_part(directory: Path, sizes: Sizes, peer: Path) -> Part:
     head = ["format", f"{sizes.scan_rows:,} rows in 8 batches", "a small batch, second tenth", "a small batch, last tenth"]
     lines = [
         f"8 batches: {ratio:.2f}x of delta-spark's time (target: at most 1.1x). Small batches: {sizes.small_batches:,} "
-        f"({min(sizes.small_batches, _PEER_BATCHES)} for delta-spark), one file each; target: the time of a batch does not grow."
+        f"({min(sizes.small_batches, _PEER_BATCHES)} for delta-spark), one file each; target: the time of a batch does not grow.",
+        "",
+        _idle_text(directory, sizes, python),
     ]
     return Part(["## Streams from table to table, Spark 4.2.0", "", table_text(head, rows), "", *lines, ""], {"stream": ratio})
+
+
+def _idle_text(directory: Path, sizes: Sizes, python: Path) -> str:
+    files = sizes.state_files[0]
+    table = log_table(directory, files, commits=sizes.idle_commits)
+    seconds = run_json([str(python), str(HERE / "idle_run.py"), str(table)])["seconds"]
+    return (
+        f"A trigger that finds nothing new, behind {sizes.idle_commits:,} commits of a table of {files:,} files: "
+        f"{statistics.median(seconds) * 1000:.1f} ms of Python, at most {max(seconds) * 1000:.1f} (median and longest of "
+        f"{len(seconds)}; target: under 50 ms)."
+    )
