@@ -146,7 +146,17 @@ def available_versions(store: ObjectStore) -> tuple[int, int]:
 
 
 def list_log(store: ObjectStore, start: int, end: int | None = None) -> Listing:
-    """The files of the versions start to end (None: to the newest). checkpoints: the complete ones, best first."""
+    """The files of the versions start to end (None: to the newest). checkpoints: the complete ones, best first.
+
+    A directory that is listed while others write to it may show a commit and not the one before it, if both were made since the
+    listing began. So one with a gap is listed once more.
+    """
+    listing = _listed(store, start, end)
+    is_whole = not listing.commits or max(listing.commits) - min(listing.commits) + 1 == len(listing.commits)
+    return listing if is_whole else _listed(store, start, end)
+
+
+def _listed(store: ObjectStore, start: int, end: int | None) -> Listing:
     listing = Listing(first_listed=start)
     parts: dict[tuple[int, int], dict[int, LogFile]] = {}
     for info in store.list_from(LOG_DIRECTORY, version_prefix(start)):

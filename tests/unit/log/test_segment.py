@@ -251,6 +251,21 @@ def test_gap_in_the_commits_is_refused(table: TableBuilder, store: MemoryStore) 
     assert load_segment(store, 2).version == 2
 
 
+def test_gap_of_a_listing_that_others_write_into_is_none_when_listed_again(table: TableBuilder, store: MemoryStore) -> None:
+    commit = store.objects.pop(f"_delta_log/{4:020d}.json")
+    listings = 0
+
+    def appear(moment: str, call: str, path: str) -> None:
+        nonlocal listings
+        listings += (moment, call) == ("before", "list_from")
+        if listings == 2:
+            store.objects[f"_delta_log/{4:020d}.json"] = commit
+
+    store.hook = appear
+    assert versions(load_segment(store)) == (None, [0, 1, 2, 3, 4, 5])
+    assert listings == 2
+
+
 def test_gap_right_after_the_checkpoint_is_refused(table: TableBuilder, store: MemoryStore) -> None:
     table.checkpoint(2)
     table.delete(f"{3:020d}.json")

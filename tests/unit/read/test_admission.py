@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -25,6 +26,7 @@ from delta_py.read.batch_limits import Limits
 from delta_py.read.stream_commits import ChangeRules
 from delta_py.read.stream_offset import StreamOffset
 from delta_py.snapshot import Snapshot
+from delta_py.storage.store import ObjectInfo
 from tests.support.memory_store import MemoryStore
 from tests.support.table_builder import TableBuilder, add, remove, stats
 
@@ -355,6 +357,30 @@ def test_stream_whose_next_commits_were_cleaned_up(builder: TableBuilder) -> Non
     error = refusal(LogFileNotFoundError, "DELTA_MISSING_FILES_UNEXPECTED_VERSION", source(builder), at(2))
     assert (error.message_parameters["expected"], error.message_parameters["found"]) == (2, 4)
     assert batches(source(builder, fail_on_data_loss=False), at(2), EVERYTHING) == [["f4", "f5"]]
+
+
+def test_stream_does_not_take_a_commit_for_lost_that_a_listing_just_missed(builder: TableBuilder) -> None:
+    store = _MissingOnce(2)
+    store.objects, builder.store = builder.store.objects, store  # type: ignore[attr-defined]
+    stream = source(builder)
+    builder.commit(add("f"))
+    builder.commit(add("g"))
+    store.is_due = True
+    assert batches(stream, at(2), EVERYTHING) == [["f", "g"]]
+    assert not store.is_due
+
+
+class _MissingOnce(MemoryStore):
+    """Lists the log without the commit of a version, once: as a directory that is written to may be listed."""
+
+    def __init__(self, version: int) -> None:
+        super().__init__()
+        self._name, self.is_due = f"_delta_log/{version:020d}.json", False
+
+    def list_from(self, directory: str, start: str = "") -> Iterator[ObjectInfo]:
+        found = list(super().list_from(directory, start))
+        missing, self.is_due = self.is_due, False
+        return iter([info for info in found if not (missing and info.path == self._name)])
 
 
 def test_stream_batch_whose_commits_are_gone_is_not_planned_without_them(builder: TableBuilder) -> None:
