@@ -20,6 +20,7 @@ from delta_py.errors import CorruptTableError, SchemaMismatchError, UnsupportedO
 from delta_py.log.reader import FILE_SCHEMA, CommitReader, adds_batch, corrupt_line
 from delta_py.log.segment import LogFile
 from delta_py.protocol.actions import Metadata, Protocol
+from delta_py.protocol.features import check_readable
 from delta_py.protocol.paths import decode_path
 from delta_py.protocol.table_config import Operation, TableConfig
 from delta_py.read.file_lists import collected
@@ -224,10 +225,11 @@ def check_table(
 ) -> TableConfig:
     """That the state which `version` brings is readable and of the same table; the state. Raises UnsupportedTableFeatureError,
     SchemaMismatchError (DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE)."""
-    if protocol is None and metadata is None:
-        return config
     theirs = TableConfig(protocol or config.protocol, metadata or config.metadata)
-    theirs.require(Operation.READ)
+    if protocol is not None and metadata is not None:
+        theirs.require(Operation.READ)
+    elif protocol is not None:  # which need not fit the metadata of another version
+        check_readable(protocol)
     check_table_id(config.metadata.id, theirs.metadata.id, root, version)
     return theirs
 

@@ -18,6 +18,7 @@ from delta_py.errors import (
     SchemaMismatchError,
     TimestampOutOfRangeError,
     UnsupportedOperationError,
+    UnsupportedTableFeatureError,
     VersionNotFoundError,
 )
 from delta_py.expressions.parse import parse_predicate
@@ -325,6 +326,17 @@ def test_stream_renamed_column_is_refused_by_the_running_and_the_restarted_strea
     refusal(SchemaMismatchError, name, stream, at(1))
     refusal(SchemaMismatchError, name, source(builder), at(1))
     assert batches(source(builder), at(2), EVERYTHING) == []
+
+
+def test_stream_reads_on_from_before_the_protocols_that_its_columns_need() -> None:
+    builder = TableBuilder(MemoryStore())
+    builder.commit(builder.protocol(), builder.metadata(("c0", "long")), add("a"))
+    builder.commit(builder.protocol(1, 4))
+    builder.commit(builder.protocol(2, 5), mapped(builder, "c0"), add("b"))
+    assert batches(source(builder), at(0), EVERYTHING) == [["a", "b"]]
+    builder.commit(builder.protocol(features=["columnMapping", "fromTheFuture"]))
+    with pytest.raises(UnsupportedTableFeatureError):
+        source(builder, 2).admit(at(3), EVERYTHING)
 
 
 def test_stream_of_a_table_that_was_replaced_is_refused(builder: TableBuilder) -> None:
