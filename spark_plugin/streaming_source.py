@@ -21,7 +21,7 @@ from delta_py.protocol.schema import StructType as DeltaSchema
 from delta_py.protocol.schema import find_path
 from delta_py.protocol.schema import to_arrow_schema as delta_arrow_schema
 from delta_py.protocol.table_config import TableConfig
-from delta_py.read.admission import StreamOptions, StreamSource
+from delta_py.read.admission import StreamOptions, StreamSource, StreamStart
 from delta_py.read.batch_limits import Limits
 from delta_py.read.reader import read_files
 from delta_py.read.scan import ScanOptions, metadata_scan_column
@@ -98,6 +98,7 @@ class PinnedStream:
                 exclude=options.exclude,
                 fail_on_data_loss=options.fail_on_data_loss,
                 change_feed=options.change_feed,
+                has_start=options.start != StreamStart(),
                 event_time=options.event_time,
                 columns=columns,
                 predicate=predicate,

@@ -44,6 +44,7 @@ from delta_py.read.stream_changes import CHANGE_COLUMNS, ChangeReader
 from delta_py.read.stream_commits import (
     ChangeRules,
     NumberedFiles,
+    ReadState,
     StreamCommit,
     check_rows_only_added,
     check_state,
@@ -67,13 +68,15 @@ _FEED_PROPERTIES = ("delta.enableChangeDataFeed", "delta.enableChangeDataCapture
 @dataclass(frozen=True, slots=True)
 class StreamOptions:
     """exclude: an RE2 pattern; files whose path it finds are left out. fail_on_data_loss: False goes on after commits that are
-    gone. change_feed: the changes of rows, not the rows added. event_time: the column by whose times the rows that are there at
-    the start are read, None for by the age of their files. columns, predicate, scan: as in plan_scan."""
+    gone. change_feed: the changes of rows, not the rows added. has_start: it was said where a new stream begins. event_time: the
+    column by whose times the rows that are there at the start are read, None for by the age of their files. columns, predicate,
+    scan: as in plan_scan."""
 
     rules: ChangeRules = field(default_factory=ChangeRules)
     exclude: str | None = None
     fail_on_data_loss: bool = True
     change_feed: bool = False
+    has_start: bool = False
     event_time: str | None = None
     columns: StructType | None = None
     predicate: Expression | None = None
@@ -127,6 +130,7 @@ class StreamSource:
     def __init__(self, snapshot: Snapshot, options: StreamOptions | None = None, tracker: SchemaTracker | None = None) -> None:
         self._snapshot, self._options, self._tracker = snapshot, options or StreamOptions(), tracker
         self._store, self._config = snapshot.store, snapshot.config if tracker is None else tracker.config
+        self._read_state = ReadState(self._config, snapshot.version, self._store.root, self._options.has_start)
         self._pruner = FilePruner.of(self._config, self._options.predicate, self._options.scan)
         self._with_stats = bool(self._pruner.stats_leaves)
         self._schema = stream_schema(with_stats=self._with_stats)
@@ -386,7 +390,7 @@ class StreamSource:
         if self._tracker is not None:
             check_table(self._config, commit.protocol, commit.metadata, commit.version, self._store.root)
         else:
-            check_state(self._config, commit.protocol, commit.metadata, commit.version, self._snapshot.version, self._store.root)
+            check_state(self._read_state, commit.protocol, commit.metadata, commit.version)
         if self._changes is not None and commit.metadata is not None:
             self._check_feed(TableConfig(commit.protocol or self._config.protocol, commit.metadata), commit.version)
         return commit
@@ -444,7 +448,7 @@ class StreamSource:
         must_be = start.is_initial or self._config.column_mapping_mode != "none"
         state = self._log.state_at(version) if must_be else self._log.state_if_kept(version)
         if state is not None:  # without column mapping no column can have been renamed, or dropped without its rows
-            check_state(self._config, state.protocol, state.metadata, version, self._snapshot.version, self._store.root)
+            check_state(self._read_state, state.protocol, state.metadata, version)
 
     def _check_feed(self, config: TableConfig, version: int) -> None:
         if not any(config.enabled(name) for name in _FEED_PROPERTIES):

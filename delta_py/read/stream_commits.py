@@ -179,15 +179,25 @@ def check_rows_only_added(commit: StreamCommit, rules: ChangeRules, root: str) -
         )
 
 
-def check_state(
-    config: TableConfig, protocol: Protocol | None, metadata: Metadata | None, version: int, read_version: int, root: str
-) -> None:
+@dataclass(frozen=True, slots=True)
+class ReadState:
+    """What a stream was made for. config: of the table at `version`; root: where it is. has_start: the user said with which
+    version or time the stream begins."""
+
+    config: TableConfig
+    version: int
+    root: str
+    has_start: bool = False
+
+
+def check_state(ours: ReadState, protocol: Protocol | None, metadata: Metadata | None, version: int) -> None:
     """Whether rows of the state that `version` brings can be given as the stream reads them.
 
-    config: of read_version, for which the stream was made. Raises UnsupportedTableFeatureError; SchemaMismatchError:
-    DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE, DELTA_SCHEMA_CHANGED_WITH_VERSION,
+    Raises UnsupportedTableFeatureError; SchemaMismatchError: DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE,
+    DELTA_SCHEMA_CHANGED_WITH_VERSION, DELTA_SCHEMA_CHANGED_WITH_STARTING_OPTIONS,
     DELTA_STREAMING_INCOMPATIBLE_SCHEMA_CHANGE_USE_SCHEMA_LOG.
     """
+    config, root = ours.config, ours.root
     theirs = check_table(config, protocol, metadata, version, root)
     if metadata is None:
         return
@@ -197,7 +207,7 @@ def check_state(
     mapped = "none" not in (theirs.column_mapping_mode, config.column_mapping_mode)
     if mapped and why_incompatible(config.metadata, metadata, widening=True) is not None:
         raise SchemaMismatchError(
-            f"Version {version} of the table at {root} has another schema than version {read_version}, for which the stream was "
+            f"Version {version} of the table at {root} has another schema than version {ours.version}, for which the stream was "
             f"made, and more differs than that columns were added or widened: {reason}. Rows from before and after cannot be "
             "read with one schema. Name a directory below the checkpoint in the option schemaTrackingLocation, and the stream "
             "reads each version with its own; or start anew with a new checkpoint, with startingVersion set to the version from "
@@ -205,17 +215,18 @@ def check_state(
             error_class="DELTA_STREAMING_INCOMPATIBLE_SCHEMA_CHANGE_USE_SCHEMA_LOG",
             sql_state="42KD4",
             version=version,
-            read_version=read_version,
+            read_version=ours.version,
             reason=reason,
         )
+    later = f", and with a startingVersion or startingTimestamp after version {version}" if ours.has_start else ""
     raise SchemaMismatchError(
-        f"The schema of the table at {root} changed with version {version}, after version {read_version}, for which the stream "
-        f"was made: {reason}. Restart the query, and it reads on with the new schema. If the restarted query fails again, the "
-        "change cannot be followed: start anew with a new checkpoint.",
-        error_class="DELTA_SCHEMA_CHANGED_WITH_VERSION",
+        f"The schema of the table at {root} is another in version {version} than in version {ours.version}, for which the "
+        f"stream was made: {reason}. Restart the query, and it reads on with the new schema. If the restarted query fails "
+        f"again, the change cannot be followed: start anew with a new checkpoint{later}.",
+        error_class="DELTA_SCHEMA_CHANGED_WITH_STARTING_OPTIONS" if ours.has_start else "DELTA_SCHEMA_CHANGED_WITH_VERSION",
         sql_state="KD007",
         version=version,
-        read_version=read_version,
+        read_version=ours.version,
         reason=reason,
     )
 

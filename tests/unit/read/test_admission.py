@@ -291,6 +291,14 @@ def test_stream_new_column_asks_for_a_restart_which_reads_it(builder: TableBuild
     assert batches(source(builder), at(1), EVERYTHING) == [["d", "e", "f"]]
 
 
+def test_stream_whose_user_says_where_it_begins_is_told_to_begin_later(builder: TableBuilder) -> None:
+    stream = source(builder, has_start=True)
+    builder.commit(builder.metadata(("new", "string")), add("f"))
+    for made, place in ((stream, at(2)), (source(builder, has_start=True), at(1))):
+        error = refusal(SchemaMismatchError, "DELTA_SCHEMA_CHANGED_WITH_STARTING_OPTIONS", made, place)
+        assert "startingVersion" in error.message
+
+
 def test_stream_widened_column_asks_for_a_restart_which_reads_it() -> None:
     builder = TableBuilder(MemoryStore())
     protocol = builder.protocol(features=["typeWidening"])
