@@ -24,6 +24,7 @@ from delta_py.errors import (
     ChangeDataFeedError,
     DeltaError,
     InvalidOptionError,
+    LogFileNotFoundError,
     UnsupportedOperationError,
     VersionNotFoundError,
 )
@@ -425,8 +426,8 @@ class StreamSource:
             self._first_files = None
         if self._known_start is not None and start.version >= self._known_start:
             return
-        if start.version <= self._snapshot.version and self._tracker is None:
-            self._check_state_before(start)
+        if self._tracker is None:
+            self._check_state_of(start)
         if self._changes is not None:
             version = min(start.version, self._snapshot.version)
             self._check_feed((self._log.state_if_kept(version) or self._snapshot).config, version)
@@ -443,12 +444,31 @@ class StreamSource:
                 version=place.version,
             )
 
-    def _check_state_before(self, start: StreamOffset) -> None:
-        version = start.version if start.is_initial else max(0, start.version - 1)
-        must_be = start.is_initial or self._config.column_mapping_mode != "none"
-        state = self._log.state_at(version) if must_be else self._log.state_if_kept(version)
-        if state is not None:  # without column mapping no column can have been renamed, or dropped without its rows
+    def _check_state_of(self, start: StreamOffset) -> None:
+        """That the rows behind a place are those of a state that the stream can read."""
+        version = start.version if start.is_initial else self._version_of_state(start)
+        state = self._log.state_at(version) if start.is_initial else self._log.state_if_kept(version)
+        if state is not None:
             check_state(self._read_state, state.protocol, state.metadata, version)
+        elif self._config.column_mapping_mode != "none":  # without it none is renamed, and none dropped without its rows
+            raise LogFileNotFoundError(
+                f"The stream goes on with version {start.version} of the table at {self._store.root}, which has column mapping, "
+                f"and the state of version {version} cannot be rebuilt any more: whether columns were renamed or dropped since "
+                "then cannot be told. Start anew with a new checkpoint; a longer delta.logRetentionDuration leaves more time.",
+                error_class="DELTA_STREAMING_CHECK_COLUMN_MAPPING_NO_SNAPSHOT",
+                sql_state="KD002",
+                version=version,
+            )
+
+    def _version_of_state(self, start: StreamOffset) -> int:
+        """The version before the first commit to be read. Its own where nothing is read before it: a stream may begin with a
+        change of the schema, be in the middle of its commit, or go on with it where the log begins."""
+        commits = self._log.commits_from(start.version)
+        if not commits:
+            return max(0, start.version - 1)
+        first = commits[0].version
+        is_own = start.begins or start.index > BEFORE_FIRST or first > start.version
+        return first if is_own else max(0, first - 1)
 
     def _check_feed(self, config: TableConfig, version: int) -> None:
         if not any(config.enabled(name) for name in _FEED_PROPERTIES):

@@ -347,6 +347,31 @@ def test_stream_reads_on_from_before_the_protocols_that_its_columns_need() -> No
         source(builder, 2).admit(at(3), EVERYTHING)
 
 
+def test_stream_begins_with_a_rename_and_goes_on_after_restarts_within_its_commit() -> None:
+    builder = TableBuilder(MemoryStore())
+    builder.commit(builder.protocol(features=["columnMapping"]), mapped(builder, "one"), add("a"))
+    builder.commit(mapped(builder, "uno"), add("b"), add("c"))
+    builder.commit(add("d"))
+    place, found = source(builder).initial_offset(StreamStart(version=1)), []
+    while (end := source(builder).admit(place, Limits(files=1))) != place:
+        found.append(source(builder).plan(place, end).paths())
+        place = StreamOffset.from_json(end.to_json())
+    assert found == [["b"], ["c"], ["d"]]
+
+
+def test_stream_that_begins_behind_a_change_of_the_schema_it_was_made_for_is_refused(builder: TableBuilder) -> None:
+    """Its rows would come without the new column."""
+    made_before = Snapshot.load(builder.store)
+    builder.commit(builder.metadata(("id", "long"), ("new", "string")), add("f"))
+    begin = StreamSource(made_before).initial_offset(StreamStart(latest=True))
+    for start in (begin, at(3)):
+        refusal(SchemaMismatchError, "DELTA_SCHEMA_CHANGED_WITH_VERSION", StreamSource(made_before), start)
+    builder.commit(add("g"))
+    for start in (begin, at(3)):
+        refusal(SchemaMismatchError, "DELTA_SCHEMA_CHANGED_WITH_VERSION", StreamSource(made_before), start)
+        assert batches(source(builder), start, EVERYTHING) == [["g"]]
+
+
 def test_stream_of_a_table_that_was_replaced_is_refused(builder: TableBuilder) -> None:
     running = source(builder)
     running.admit(at(2), EVERYTHING)
@@ -377,6 +402,23 @@ def test_stream_whose_next_commits_were_cleaned_up(builder: TableBuilder) -> Non
     error = refusal(LogFileNotFoundError, "DELTA_MISSING_FILES_UNEXPECTED_VERSION", source(builder), at(2))
     assert (error.message_parameters["expected"], error.message_parameters["found"]) == (2, 4)
     assert batches(source(builder, fail_on_data_loss=False), at(2), EVERYTHING) == [["f4", "f5"]]
+
+
+def test_stream_of_mapped_columns_whose_next_commits_were_cleaned_up() -> None:
+    builder = TableBuilder(MemoryStore())
+    builder.commit(builder.protocol(features=["columnMapping"]), mapped(builder, "one"), add("a"))
+    for number in range(1, 6):
+        builder.commit(add(f"f{number}"))
+    builder.checkpoint(4)
+    for number in range(3):
+        builder.delete(f"{number:020d}.json")
+    refusal(LogFileNotFoundError, "DELTA_MISSING_FILES_UNEXPECTED_VERSION", source(builder), at(2))
+    refusal(LogFileNotFoundError, "DELTA_STREAMING_CHECK_COLUMN_MAPPING_NO_SNAPSHOT", source(builder), at(3))
+    builder.delete(f"{3:020d}.json")
+    assert batches(source(builder, fail_on_data_loss=False), at(2), EVERYTHING) == [["f4", "f5"]]
+    builder.commit(mapped(builder, "uno"), add("f6"))
+    name = "DELTA_STREAMING_INCOMPATIBLE_SCHEMA_CHANGE_USE_SCHEMA_LOG"
+    refusal(SchemaMismatchError, name, source(builder, fail_on_data_loss=False), at(2))
 
 
 def test_stream_does_not_take_a_commit_for_lost_that_a_listing_just_missed(builder: TableBuilder) -> None:
