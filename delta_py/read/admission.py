@@ -59,8 +59,9 @@ from delta_py.snapshot import Snapshot
 
 # Paths are compared as the log spells them, percent-encoded, as the reference's streams do.
 _SPELLING = "path_text"
-# A stream that finds nothing new for so many commits notes its place all the same, lest the log be cleaned up to there.
-_IDLE_COMMITS = 100
+# A stream that finds nothing new in so many commits, or in commits of so long a time, notes its place all the same, lest the log
+# be cleaned up to there.
+_IDLE_COMMITS, _IDLE_MS = 100, 3_600_000
 # Commits read ahead to tell how far a stream lags behind.
 _LAG_COMMITS = 1_000
 _FEED_PROPERTIES = ("delta.enableChangeDataFeed", "delta.enableChangeDataCapture")
@@ -105,6 +106,15 @@ class Lag:
     at_least: bool
 
 
+@dataclass(frozen=True, slots=True)
+class _Idle:
+    """From `start` on there is nothing to read before `version`. since_ms: when the first commit was made that brings nothing."""
+
+    start: StreamOffset
+    version: int
+    since_ms: int
+
+
 # (commit, first place, place behind the last or None for all)
 _Portions = list[tuple[LogFile, int, int | None]]
 
@@ -138,7 +148,7 @@ class StreamSource:
         self._log = StreamLog(snapshot, with_stats=self._with_stats, fail_on_data_loss=self._options.fail_on_data_loss)
         self._first_files: tuple[int, pa.Table] | None = None
         self._known_start: int | None = None
-        self._idle: tuple[StreamOffset, int] | None = None
+        self._idle: _Idle | None = None
         self._changes = ChangeReader(self._store, self._config) if self._options.change_feed else None
         self._event_time = None if self._options.event_time is None else EventTime.of(self._config, self._options.event_time)
 
@@ -200,7 +210,8 @@ class StreamSource:
 
     def _admitted(self, start: StreamOffset, limits: Limits, last_version: int | None) -> StreamOffset:
         self._check(start)
-        budget, end = Budget(limits), start
+        budget, end, idle = Budget(limits), start, self._idle_since(start)
+        times_ms = [] if idle is None else [idle.since_ms]
         for version, commit, first in self._versions_after(start, last_version):
             is_initial = commit is None
             if commit is not None and self._stops_before(commit, start):
@@ -218,13 +229,18 @@ class StreamSource:
             if place is not None:
                 return StreamOffset(start.table_id, version, place, is_initial, self._options.event_time if is_initial else None)
             end = StreamOffset(start.table_id, version + 1)
+            times_ms += [] if commit is None else [commit.modification_time_ms]
             if budget.is_spent or (by_time and budget.has_taken):  # a batch of rows by time has a predicate of its own
                 return end
-        if budget.has_taken or (end.version - start.version >= _IDLE_COMMITS and not start.is_initial):
+        if budget.has_taken or end == start:
             return end
-        if end != start:
-            self._idle = (start, end.version)
+        if end.version - start.version >= _IDLE_COMMITS or (times_ms and max(times_ms) - times_ms[0] >= _IDLE_MS):
+            return end
+        self._idle = _Idle(start, end.version, times_ms[0]) if times_ms else None
         return start
+
+    def _idle_since(self, start: StreamOffset) -> _Idle | None:
+        return self._idle if self._idle is not None and self._idle.start == start else None
 
     def _end_of_ties(self, version: int, place: int | None) -> int | None:
         """None if the batch takes all that is left."""
@@ -235,9 +251,9 @@ class StreamSource:
 
     def _versions_after(self, start: StreamOffset, last: int | None) -> Iterator[tuple[int, LogFile | None, int]]:
         """(version, its commit or None for the initial snapshot, the first place) of all that has something after `start`."""
-        version, first = start.version, start.next_index
-        if self._idle is not None and self._idle[0] == start:
-            version, first = self._idle[1], 0
+        version, first, idle = start.version, start.next_index, self._idle_since(start)
+        if idle is not None:
+            version, first = idle.version, 0
         elif start.is_initial:
             yield version, None, first
             version, first = version + 1, 0

@@ -224,6 +224,34 @@ def test_stream_that_finds_nothing_for_long_notes_its_place(builder: TableBuilde
     assert stream.admit(at(3), EVERYTHING) == at(3)
 
 
+def test_stream_that_finds_nothing_for_an_hour_notes_its_place(builder: TableBuilder) -> None:
+    """A table that is arranged anew each day, and hardly written to, would outlive the log from where the stream stands."""
+    stream, hour = source(builder, 1), 3_600_000
+    noon = builder.time_ms
+    for time_ms in (noon, noon + hour - 1):
+        builder.commit(add(f"x{time_ms}", dataChange=False), time_ms=time_ms)
+        assert stream.admit(at(2), EVERYTHING) == at(2)
+    builder.commit(add("y", dataChange=False), time_ms=noon + hour)
+    assert stream.admit(at(2), EVERYTHING) == at(5)
+    assert source(builder).admit(at(2), EVERYTHING) == at(5)
+    assert stream.plan(at(2), at(5)).paths() == []
+
+
+def test_stream_of_a_table_that_was_empty_does_not_need_its_first_state_for_ever() -> None:
+    builder = TableBuilder(MemoryStore())
+    builder.create()
+    begin = source(builder).initial_offset(StreamStart())
+    for number in range(100):
+        builder.commit(add(f"x{number}", dataChange=False))
+    end = source(builder).admit(begin, EVERYTHING)
+    assert end == at(101)
+    builder.checkpoint(100)
+    for version in range(100):
+        builder.delete(f"{version:020d}.json")
+    builder.commit(add("f"))
+    assert batches(source(builder), end, EVERYTHING) == [["f"]]
+
+
 @pytest.mark.parametrize(
     ("actions", "rules", "expected"),
     [
