@@ -62,8 +62,8 @@ _SPELLING = "path_text"
 # A stream that finds nothing new in so many commits, or in commits of so long a time, notes its place all the same, lest the log
 # be cleaned up to there.
 _IDLE_COMMITS, _IDLE_MS = 100, 3_600_000
-# Commits read ahead to tell how far a stream lags behind.
-_LAG_COMMITS = 1_000
+# Commits read ahead to tell how far a stream lags behind, and files in them: as many as the log keeps for the next trigger.
+_LAG_COMMITS, _LAG_FILES = 1_000, 100_000
 _FEED_PROPERTIES = ("delta.enableChangeDataFeed", "delta.enableChangeDataCapture")
 
 
@@ -98,7 +98,7 @@ class StreamStart:
 
 @dataclass(frozen=True, slots=True)
 class Lag:
-    """What a stream has still to read. versions: commits. at_least: there are more commits than were looked for."""
+    """What a stream has still to read. versions: commits. at_least: there is more than was looked for."""
 
     files: int
     bytes: int
@@ -394,10 +394,14 @@ class StreamSource:
             files, size = rest.num_rows, pc.sum(rest["size"]).as_py() or 0
             version, first = version + 1, 0
         commits = self._log.commits_from(version, version + _LAG_COMMITS)
+        counted, behind = 0, files + _LAG_FILES
         for commit in commits[:_LAG_COMMITS]:
+            if files >= behind:
+                break
             added = self._log.read(commit).files.slice(first if commit.version == version else 0)
             files, size = files + added.num_rows, size + (pc.sum(added["size"]).as_py() or 0)
-        return Lag(files, size, len(commits), len(commits) > _LAG_COMMITS)
+            counted += 1
+        return Lag(files, size, len(commits), counted < len(commits))
 
     # ------------------------------------------------------------ the log
 

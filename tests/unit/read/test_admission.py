@@ -22,6 +22,7 @@ from delta_py.errors import (
     VersionNotFoundError,
 )
 from delta_py.expressions.parse import parse_predicate
+from delta_py.read import admission
 from delta_py.read.admission import Lag, StreamOptions, StreamSource, StreamStart
 from delta_py.read.batch_limits import Limits
 from delta_py.read.stream_commits import ChangeRules
@@ -510,6 +511,20 @@ def test_stream_lag_counts_files_bytes_and_versions(builder: TableBuilder) -> No
     assert stream.lag(at(0, 1, initial=True)) == Lag(3, 300, 1, False)
     assert stream.lag(at(1, 0)) == Lag(1, 100, 1, False)
     assert stream.lag(at(2)) == Lag(0, 0, 0, False)
+
+
+def test_stream_lag_looks_no_further_than_what_is_kept_for_the_next_trigger(
+    builder: TableBuilder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(admission, "_LAG_FILES", 3)
+    for number in range(3):
+        builder.commit(add(f"f{number}"), add(f"g{number}"))
+    stream, store = source(builder, 0), builder.store
+    assert isinstance(store, MemoryStore)
+    assert stream.lag(at(2)) == Lag(4, 400, 3, True)
+    assert stream.lag(at(0, initial=True)) == Lag(7, 700, 4, True)
+    assert ("read", f"_delta_log/{4:020d}.json") not in store.calls
+    assert stream.lag(at(3)) == Lag(4, 400, 2, False)
 
 
 def test_stream_lag_counts_commits_that_will_stop_the_stream(builder: TableBuilder) -> None:
