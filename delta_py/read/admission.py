@@ -20,14 +20,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from delta_py.errors import (
-    ChangeDataFeedError,
-    DeltaError,
-    InvalidOptionError,
-    LogFileNotFoundError,
-    UnsupportedOperationError,
-    VersionNotFoundError,
-)
+from delta_py.errors import DeltaError, VersionNotFoundError
 from delta_py.expressions.tree import Expression, conjunction
 from delta_py.log.reader import FILE_SCHEMA
 from delta_py.log.segment import LogFile, list_log
@@ -50,11 +43,11 @@ from delta_py.read.stream_commits import (
     check_rows_only_added,
     check_state,
     check_table,
-    check_table_id,
     stream_schema,
 )
 from delta_py.read.stream_log import StreamLog
 from delta_py.read.stream_offset import AFTER_SCHEMA_CHANGE, BEFORE_FIRST, SCHEMA_CHANGE, StreamOffset
+from delta_py.read.stream_places import PlaceCheck, check_feed
 from delta_py.snapshot import Snapshot
 
 # Paths are compared as the log spells them, percent-encoded, as the reference's streams do.
@@ -64,7 +57,6 @@ _SPELLING = "path_text"
 _IDLE_COMMITS, _IDLE_MS = 100, 3_600_000
 # Commits read ahead to tell how far a stream lags behind, and files in them: as many as the log keeps for the next trigger.
 _LAG_COMMITS, _LAG_FILES = 1_000, 100_000
-_FEED_PROPERTIES = ("delta.enableChangeDataFeed", "delta.enableChangeDataCapture")
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,9 +139,15 @@ class StreamSource:
         self._schema = stream_schema(with_stats=self._with_stats)
         self._log = StreamLog(snapshot, with_stats=self._with_stats, fail_on_data_loss=self._options.fail_on_data_loss)
         self._first_files: tuple[int, pa.Table] | None = None
-        self._known_start: int | None = None
         self._idle: _Idle | None = None
         self._changes = ChangeReader(self._store, self._config) if self._options.change_feed else None
+        self._places = PlaceCheck(
+            self._log,
+            self._read_state,
+            order=self._options.event_time,
+            has_feed=self._options.change_feed,
+            tracks_schema=tracker is not None,
+        )
         self._event_time = None if self._options.event_time is None else EventTime.of(self._config, self._options.event_time)
 
     @property
@@ -209,7 +207,7 @@ class StreamSource:
         return replace(end, began=(start.version, start.is_initial)) if start.begins and end != start else end
 
     def _admitted(self, start: StreamOffset, limits: Limits, last_version: int | None) -> StreamOffset:
-        self._check(start)
+        self._go_on_from(start)
         budget, end, idle = Budget(limits), start, self._idle_since(start)
         times_ms = [] if idle is None else [idle.since_ms]
         for version, commit, first in self._versions_after(start, last_version):
@@ -289,8 +287,8 @@ class StreamSource:
     def plan(self, start: StreamOffset, end: StreamOffset) -> Scan:
         """The files of the batch from `start` (not included) to `end` (included)."""
         start = start.true_start(end)
-        self._check(start)
-        self._check(end)
+        self._go_on_from(start)
+        self._places.check(end)
         if self._tracker is not None and not self._tracker.is_on:
             self._begin_within(self._tracker, start, end)
         version, first = start.version, start.next_index
@@ -355,7 +353,7 @@ class StreamSource:
 
     def _at_schema_change(self, tracker: SchemaTracker, start: StreamOffset) -> StreamOffset | None:
         """Where the batch after `start` ends, if that follows from a change of the schema alone; first see to the log."""
-        self._check(start)
+        self._go_on_from(start)
         if not tracker.is_on:
             version = start.version - (start.index == BEFORE_FIRST and not start.is_initial and not start.begins)
             version = max(0, min(version, self.newest_version()))
@@ -413,8 +411,14 @@ class StreamSource:
         else:
             check_state(self._read_state, commit.protocol, commit.metadata, commit.version)
         if self._changes is not None and commit.metadata is not None:
-            self._check_feed(TableConfig(commit.protocol or self._config.protocol, commit.metadata), commit.version)
+            config = TableConfig(commit.protocol or self._config.protocol, commit.metadata)
+            check_feed(config, commit.version, self._store.root)
         return commit
+
+    def _go_on_from(self, start: StreamOffset) -> None:
+        self._places.check(start)
+        if not start.is_initial:
+            self._first_files = None
 
     def _files_at(self, version: int) -> pa.Table:
         """The files of the table at a version, ordered."""
@@ -428,77 +432,6 @@ class StreamSource:
         schema = self._schema.append(FILE_SCHEMA.field(_SPELLING))
         batches = (batch.files.select(schema.names) for batch in snapshot.file_batches(want_stats_json=self._with_stats))
         return sorted_by(("modification_time", _SPELLING), batches, schema).select(self._schema.names)
-
-    # ------------------------------------------------------------ the start of a run
-
-    def _check(self, start: StreamOffset) -> None:
-        """That an offset is of this table and order; and once that rows of the state there fit the schema."""
-        check_table_id(start.table_id, self._config.metadata.id, self._store.root)
-        self._check_order(start)
-        if start.is_schema_change and self._tracker is None:
-            raise UnsupportedOperationError(
-                f"The stream's checkpoint stands at a change of the schema in version {start.version}, as only streams with a "
-                "log of schemas do. Name the log again in the option schemaTrackingLocation.",
-                option="schemaTrackingLocation",
-                version=start.version,
-            )
-        if not start.is_initial:
-            self._first_files = None
-        if self._known_start is not None and start.version >= self._known_start:
-            return
-        if self._tracker is None:
-            self._check_state_of(start)
-        if self._changes is not None:
-            version = min(start.version, self._snapshot.version)
-            self._check_feed((self._log.state_if_kept(version) or self._snapshot).config, version)
-        self._known_start = start.version
-
-    def _check_order(self, place: StreamOffset) -> None:
-        ours = self._options.event_time
-        if place.is_initial and place.index > BEFORE_FIRST and place.order != ours:
-            names = [f"the times of {order}" if order else "the age of files" for order in (place.order, ours)]
-            raise InvalidOptionError(
-                f"The stream is reading the rows that the table had at version {place.version}, by {names[0]}, and the options "
-                f"now say by {names[1]}. Leave withEventTimeOrder and eventTimeColumn as they were until these rows are read.",
-                option="withEventTimeOrder",
-                version=place.version,
-            )
-
-    def _check_state_of(self, start: StreamOffset) -> None:
-        """That the rows behind a place are those of a state that the stream can read."""
-        version = start.version if start.is_initial else self._version_of_state(start)
-        state = self._log.state_at(version) if start.is_initial else self._log.state_if_kept(version)
-        if state is not None:
-            check_state(self._read_state, state.protocol, state.metadata, version)
-        elif self._config.column_mapping_mode != "none":  # without it none is renamed, and none dropped without its rows
-            raise LogFileNotFoundError(
-                f"The stream goes on with version {start.version} of the table at {self._store.root}, which has column mapping, "
-                f"and the state of version {version} cannot be rebuilt any more: whether columns were renamed or dropped since "
-                "then cannot be told. Start anew with a new checkpoint; a longer delta.logRetentionDuration leaves more time.",
-                error_class="DELTA_STREAMING_CHECK_COLUMN_MAPPING_NO_SNAPSHOT",
-                sql_state="KD002",
-                version=version,
-            )
-
-    def _version_of_state(self, start: StreamOffset) -> int:
-        """The version before the first commit to be read. Its own where nothing is read before it: a stream may begin with a
-        change of the schema, be in the middle of its commit, or go on with it where the log begins."""
-        commits = self._log.commits_from(start.version)
-        if not commits:
-            return max(0, start.version - 1)
-        first = commits[0].version
-        is_own = start.begins or start.index > BEFORE_FIRST or first > start.version
-        return first if is_own else max(0, first - 1)
-
-    def _check_feed(self, config: TableConfig, version: int) -> None:
-        if not any(config.enabled(name) for name in _FEED_PROPERTIES):
-            raise ChangeDataFeedError(
-                f"The stream reads the change feed of the table at {self._store.root}, and version {version} did not record "
-                "changes: delta.enableChangeDataFeed is not true there. Start with a version from which it is (startingVersion).",
-                error_class="DELTA_MISSING_CHANGE_DATA",
-                sql_state="KD002",
-                version=version,
-            )
 
 
 _PLANNED_SCHEMA = stream_schema(with_stats=False)
