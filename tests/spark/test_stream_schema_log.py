@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -422,6 +423,42 @@ def test_query_of_spark_stops_at_a_rename_and_goes_on_when_a_setting_allows_it(
         (3, "a 3", "b 3", None),
         (4, "a 4", None, "c 4"),
     ]
+
+
+@pytest.mark.parametrize("alike", [False, True], ids=["two tables", "one table"])
+def test_query_of_two_sources_follows_the_schema_of_each(spark: SparkSession, tmp_path: Path, alike: bool) -> None:
+    tables = [Table(tmp_path / "left")]
+    tables.append(tables[0] if alike else Table(tmp_path / "right"))
+    checkpoint, target = str(tmp_path / "checkpoint"), str(tmp_path / "copy")
+
+    def run(ids: tuple[str, str] = ("left", "right")) -> None:
+        frames = []
+        for table, id in zip(tables, ids, strict=True):
+            reader = spark.readStream.format("pydelta").option("schemaTrackingLocation", checkpoint)
+            reader = reader.option("streamingSourceTrackingId", id).option("allowSourceColumnRename", "always")
+            frames.append(reader.load(table.path).select("id"))
+        writer = frames[0].union(frames[1]).writeStream.format("pydelta").option("checkpointLocation", checkpoint)
+        writer.trigger(availableNow=True).start(target).awaitTermination()
+
+    if alike:
+        with pytest.raises(errors.InvalidOptionError) as caught:
+            run(("same", "same"))
+        assert caught.value.error_class == "DELTA_STREAMING_SCHEMA_LOCATION_CONFLICT"
+        shutil.rmtree(checkpoint)
+    run()
+    tables[1].rename("b", "c")
+    tables[1].add(3, a="a", c="c")
+    stops = 0
+    while True:
+        try:
+            run()
+            break
+        except errors.SchemaMismatchError as error:
+            assert error.error_class == EVOLUTION and stops < 3
+            stops += 1
+    assert stops >= 1
+    found = sorted(DeltaTable(target).to_arrow(["id"])["id"].to_pylist())
+    assert found == ([1, 1, 2, 2, 3, 3] if alike else [1, 1, 2, 2, 3])
 
 
 def test_entry_says_what_the_reference_says(table: Table, tmp_path: Path) -> None:

@@ -130,6 +130,56 @@ def test_stream_of_a_table_by_name_and_a_users_schema(copy: Copy, spark: SparkSe
     assert sorted(row["id"] for row in spark.table("narrow").collect()) == [1, 2, 3, 4]
 
 
+def test_stream_of_two_tables_has_each_row_of_both_once_over_restarts(
+    copy: Copy, spark: SparkSession, table: str, tmp_path: Path
+) -> None:
+    other = str(tmp_path / "other")
+    write_delta(other, rows(11, 12), mode="append")
+
+    def run() -> None:
+        """The second table has nothing new where only the first is written to, and the other way round."""
+        reader = spark.readStream.format("pydelta").option("maxFilesPerTrigger", 1)
+        copy.write(reader.load(table).union(reader.load(other)))
+
+    run()
+    assert copy.ids() == [1, 2, 3, 4, 11, 12]
+    for path, id in ((table, 5), (other, 13), (table, 6)):
+        write_delta(path, rows(id), mode="append")
+        run()
+    assert copy.ids() == [1, 2, 3, 4, 5, 6, 11, 12, 13]
+
+
+def test_stream_that_begins_with_the_next_commit_loses_none_that_comes_before_its_first_rows(
+    copy: Copy, spark: SparkSession, table: str
+) -> None:
+    """Spark asks for the place where a stream begins again and again until the first batch is noted."""
+    frame = spark.readStream.format("pydelta").option("startingVersion", "latest").load(table)
+    copy.write(frame)
+    for id in (5, 6):
+        write_delta(table, rows(id), mode="append")
+    copy.write(frame)
+    write_delta(table, rows(7), mode="append")
+    copy.run(startingVersion="latest")
+    assert copy.ids() == [5, 6, 7]
+
+
+def test_event_time_order_keeps_a_watermark_from_dropping_rows(spark: SparkSession, tmp_path: Path) -> None:
+    """The files come in the opposite order of their times; the second query shows that the watermark would drop rows."""
+    path = str(tmp_path / "late")
+    for minute in (40, 30, 20, 10, 0):
+        micros = [1_700_000_000_000_000 + minute * 60_000_000 + second * 1_000_000 for second in (0, 59)]
+        at = pa.array(micros, pa.timestamp("us", "UTC"))
+        write_delta(path, pa.table({"id": pa.array([minute, minute + 1], pa.int64()), "at": at}), mode="append")
+    found = {}
+    for name, options in (("ordered", {"withEventTimeOrder": True, "eventTimeColumn": "at"}), ("by_age", {})):
+        copy = Copy(spark, path, tmp_path / name)
+        frame = spark.readStream.format("pydelta").options(maxFilesPerTrigger=1, **options).load(path)
+        copy.write(frame.withWatermark("at", "0 seconds").dropDuplicates(["id", "at"]))
+        found[name] = copy.ids()
+    assert found["ordered"] == [0, 1, 10, 11, 20, 21, 30, 31, 40, 41]
+    assert set(found["by_age"]) < set(found["ordered"])
+
+
 def test_stream_joined_and_counted_gives_what_a_batch_gives(copy: Copy, spark: SparkSession, table: str) -> None:
     days = spark.createDataFrame([("mon", 1), ("tue", 2)], "day string, number int")
     stream = spark.readStream.format("pydelta").option("maxFilesPerTrigger", 1).load(table)
