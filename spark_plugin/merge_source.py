@@ -34,6 +34,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from delta_py.protocol.char_types import DECLARED_TYPE
 from spark_plugin.asked_columns import key_parts
 from spark_plugin.merge_clauses import ResolvedMerge
 from spark_plugin.resolving import as_column, outputs, resolve
@@ -116,11 +117,11 @@ def _needed_columns(merge: ResolvedMerge) -> DataFrame:
 
 def _is_repeatable(frame: DataFrame) -> bool:
     """Whether the frame gives the same rows whenever it is read: rows that the query holds itself, and tables of ours, which
-    are read at one version, by deterministic expressions without functions of users."""
+    are read at one version, by deterministic expressions without functions of users or of the time."""
     jvm: Any = frame.sparkSession._jvm
     plan = frame._jdf.queryExecution().analyzed()
     patterns = jvm.org.apache.spark.sql.catalyst.trees.TreePattern
-    odd = (patterns.PYTHON_UDF(), patterns.SCALA_UDF(), patterns.PLAN_EXPRESSION())
+    odd = (patterns.PYTHON_UDF(), patterns.SCALA_UDF(), patterns.PLAN_EXPRESSION(), patterns.CURRENT_LIKE())
     return bool(plan.deterministic()) and not any(plan.containsPattern(pattern) for pattern in odd) and _nodes_repeat(plan)
 
 
@@ -146,7 +147,8 @@ def _is_pinned(plan: Any) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Bound:
-    """A part of the condition that compares a value of the target with one of the source: target <comparison> source."""
+    """A part of the condition that compares a value of the target with one of the source: target <comparison> source. source:
+    null in rows that can match nothing by what else the condition asks of them."""
 
     target: Column
     comparison: str
@@ -203,13 +205,25 @@ def _parts(merge: ResolvedMerge) -> tuple[list[Column], list[_Bound]]:
         return _parts_by_name(merge)
     frame = merge.target
     of_target = frame._jdf.queryExecution().analyzed().outputSet()
-    parts = [part for part in _conjuncts(merge.condition.expression) if part.references().subsetOf(of_target)]
+    of_source = merge.source._jdf.queryExecution().analyzed().outputSet()
+    conjuncts = list(_conjuncts(merge.condition.expression))
+    alone = [as_column(frame, part) for part in conjuncts if part.references().subsetOf(of_target)]
+    asked = [as_column(frame, part) for part in conjuncts if part.references().subsetOf(of_source) and not part.foldable()]
     bounds = []
     for ours, comparison, theirs in _comparisons(merge):
         (value,) = resolve(merge.source, [as_column(frame, theirs)], "search condition")
-        if _has_bounds(value.data_type):
-            bounds.append(_Bound(as_column(frame, ours), comparison, value.column, value.data_type))
-    return [as_column(frame, part) for part in parts], bounds
+        if _has_bounds(value.data_type) and not (isinstance(value.data_type, StringType) and _has_char(ours)):
+            source = F.when(reduce(and_, asked), value.column) if asked else value.column
+            bounds.append(_Bound(as_column(frame, ours), comparison, source, value.data_type))
+    return alone, bounds
+
+
+def _has_char(expression: Any) -> bool:
+    """Whether it is of a CHAR: Spark pads a constant beside one, and does not pad the source's value beside which it stands in
+    the condition."""
+    used = expression.references().toSeq()
+    declared = [used.apply(number).metadata() for number in range(used.length())]
+    return any(own.contains(DECLARED_TYPE) and not own.getString(DECLARED_TYPE).lower().startswith("varchar") for own in declared)
 
 
 def _parts_by_name(merge: ResolvedMerge) -> tuple[list[Column], list[_Bound]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import math
 import shutil
 from collections.abc import Callable, Iterator
 from decimal import Decimal
@@ -18,7 +19,7 @@ from pyspark.sql import functions as F
 from delta_py import DeltaTable as PlainTable
 from delta_py import write_delta
 from delta_py.commands.dml import Candidates, Dml
-from spark_plugin import DeltaTable, merge
+from spark_plugin import DeltaTable, merge, merge_source
 from spark_plugin.jobs import DmlResult
 from spark_plugin.merge_clauses import Clause
 
@@ -193,3 +194,72 @@ def test_merge_nulls_that_are_to_match_are_found(spark: SparkSession, tmp_path: 
     rows = PlainTable(path).to_arrow().to_pylist()
     assert {row["k"]: row["v"] for row in rows} == {1: "old", None: "new", 3: "new"}
     assert asked == [2]
+
+
+def test_merge_rows_of_the_source_that_can_match_nothing_are_not_looked_for(
+    spark: SparkSession, table: str, asked: list[int]
+) -> None:
+    source = spark.createDataFrame([("3", "number"), ("57", "other"), ("x", "other")], "text string, kind string").alias("s")
+    builder = DeltaTable.forPath(spark, table).alias("t").merge(source, "s.kind = 'number' AND t.k = CAST(s.text AS INT)")
+    result = builder.whenMatchedUpdate(set={"v": "'new'"}).execute().first()
+    assert result is not None and result["num_updated_rows"] == 1
+    assert asked == [1]
+
+
+INSTANT = dt.datetime(2024, 1, 1, 0, 0, 0, 123456, tzinfo=dt.UTC)
+LONG = "a" * 40
+ODD_KEYS: dict[str, tuple[pa.DataType, str, list[Any], list[Any]]] = {
+    "doubles": (pa.float64(), "double", [math.nan, -0.0, 1.5, math.inf, -math.inf], [math.nan, 0.0, -math.inf]),
+    "floats": (pa.float32(), "float", [math.nan, 0.0, 1.1], [math.nan, -0.0]),
+    "long texts": (pa.string(), "string", [LONG + "a", LONG + "b", "a" * 32 + "\U0010ffff" + "c"], [LONG + "b"]),
+    "text at the end": (pa.string(), "string", ["", "\U0010ffff" * 40, "b"], ["\U0010ffff" * 40, ""]),
+    "microseconds": (
+        pa.timestamp("us", "UTC"),
+        "timestamp",
+        [INSTANT, INSTANT + dt.timedelta(microseconds=1), INSTANT + dt.timedelta(milliseconds=1)],
+        [INSTANT + dt.timedelta(microseconds=1)],
+    ),
+    "early days": (pa.date32(), "date", [dt.date(1, 1, 1), dt.date(1500, 2, 28), dt.date(9999, 12, 31)], [dt.date(1, 1, 1)]),
+    "wide decimals": (
+        pa.decimal128(38, 10),
+        "decimal(38,10)",
+        [Decimal("9999999999999999999999999999.9999999999"), Decimal("0E-10"), Decimal("-0.0000000001")],
+        [Decimal("9999999999999999999999999999.9999999999"), Decimal("-0.0000000001")],
+    ),
+    "booleans": (pa.bool_(), "boolean", [True, False, None], [False]),
+}
+
+
+@pytest.mark.parametrize("name", ODD_KEYS)
+def test_merge_finds_odd_keys(spark: SparkSession, tmp_path: Path, name: str) -> None:
+    kind, spark_kind, values, sought = ODD_KEYS[name]
+    path = str(tmp_path / "t")
+    for value in values:
+        write_delta(path, pa.table({"k": pa.array([value], kind), "v": ["old"]}), mode="append")
+    source = spark.createDataFrame([(value,) for value in [*sought, None]], f"k {spark_kind}").alias("s")
+    builder = DeltaTable.forPath(spark, path).alias("t").merge(source, "t.k = s.k")
+    builder.whenMatchedUpdate(set={"v": "'new'"}).whenNotMatchedInsert(values={"v": "'inserted'"}).execute()
+    rows = [(row["k"], row["v"]) for row in PlainTable(path).to_arrow().to_pylist()]
+    as_keys = {repr(value + 0) if isinstance(value, float) else value for value in sought}
+    assert sorted(value for _, value in rows) == sorted(
+        ["inserted", *("new" for _ in sought), *("old" for _ in values[len(sought) :])]
+    )
+    assert {repr(k + 0) if isinstance(k, float) else k for k, v in rows if v == "new"} == as_keys
+
+
+@pytest.mark.parametrize("condition", ["t.c > s.c", "t.c = rpad(s.c, 3, ' ')", "t.c >= s.c"])
+def test_merge_keys_of_fixed_length_match_as_they_are_read(spark: SparkSession, tmp_path: Path, condition: str) -> None:
+    path = str(tmp_path / "t")
+    DeltaTable.create(spark).location(path).addColumn("c", "char(3)").addColumn("v", "string").execute()
+    write_delta(path, pa.table({"c": ["a"], "v": ["old"]}), mode="append")
+    source = spark.createDataFrame([("a",)], "c string").alias("s")
+    builder = DeltaTable.forPath(spark, path).alias("t").merge(source, condition)
+    builder.whenMatchedUpdate(set={"v": "'new'"}).execute()
+    assert [(row["c"], row["v"]) for row in PlainTable(path).to_arrow().to_pylist()] == [("a  ", "new")]
+
+
+def test_a_source_that_asks_for_the_time_is_made_once(spark: SparkSession) -> None:
+    numbers = spark.range(3)
+    assert merge_source._is_repeatable(numbers)
+    for made in ("current_timestamp()", "current_date()", "now()", "localtimestamp()"):
+        assert not merge_source._is_repeatable(numbers.selectExpr("id", made)), made
