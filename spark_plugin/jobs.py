@@ -169,6 +169,7 @@ def run_changes(
     """
     dml, started = target.dml, time.monotonic()
     if dml.transaction.is_named and at_table(target.spark, lambda: dml.transaction.is_recorded):
+        reset_transaction(target.spark)
         return DmlResult(dml.snapshot.version, {})
     changes: list[TaskChanges] = []
     try:

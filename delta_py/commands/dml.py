@@ -274,7 +274,8 @@ class Dml:
         *,
         named: MetricNames | None = None,
     ) -> tuple[int, dict[str, int]]:
-        """Commit, unless nothing changes. Returns the version (that was read, when nothing changes) and the metrics.
+        """Commit, unless nothing changes; a transaction of an application is recorded in any case, so that its repetition does
+        nothing either. Returns the version (that was read, when nothing was committed) and the metrics.
 
         metrics: further ones, which go before those that are worked out here. named: makes the operation's own metrics of
         all of them and of how many rows each clause of a MERGE made. Raises as Transaction.commit, and RowCountMismatchError.
@@ -291,7 +292,7 @@ class Dml:
         if named is not None:
             done = named(done, _by_clause(changes))
         everything = WrittenFiles.of_all([written, taken.written, whole])
-        if not everything.adds and not everything.removes and not self._changes_table():
+        if not (everything.adds or everything.removes or self._changes_table() or self.transaction.is_named):
             delete_files(self._store, everything.new_paths)
             return self.snapshot.version, done
         self.transaction.add(everything)

@@ -167,6 +167,9 @@ def test_the_sessions_transaction_is_done_once(plain: DataFrame, tmp_path: Path)
         spark.conf.set("spark.databricks.delta.write.txnVersion", "2")
         table.delete("part = 'with space'")
         assert spark.conf.get("spark.databricks.delta.write.txnVersion", None) is None
+        spark.conf.set("spark.databricks.delta.write.txnVersion", "2")
+        table.delete("part = 'ü'")
+        assert spark.conf.get("spark.databricks.delta.write.txnVersion", None) is None
     finally:
         for name in (*confs, "write.txnVersion.autoReset.enabled"):
             spark.conf.unset(f"spark.databricks.delta.{name}")

@@ -404,3 +404,12 @@ def test_transaction_and_text_of_the_session_are_part_of_the_commit(tmp_path: Pa
     assert metrics["numAddedFiles"] == 3
     assert DeltaTable(str(tmp_path)).history(limit=1).to_pylist()[0]["userMetadata"] == "why"
     assert begin(store, "UPDATE").follow(request).transaction.is_recorded
+
+
+def test_transaction_that_changes_nothing_is_recorded(tmp_path: Path) -> None:
+    store = make(tmp_path, {})
+    request = WriteRequest(txn_app_id="job", txn_version=4)
+    dml = begin(store, "DELETE").follow(request)
+    assert len(dml.candidates(predicate(dml, "id < 0"))) == 0
+    assert dml.commit({}, [], TakenOut())[0] == 2
+    assert begin(store, "DELETE").follow(request).transaction.is_recorded
