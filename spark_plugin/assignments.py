@@ -161,7 +161,9 @@ def _value(own: StructField, old: Column, inside: Mapping[Path, Column]) -> Colu
 
 def _in_assignable_types(schema: StructType, frame: DataFrame, values: Assignments) -> Assignments:
     """The values, those cast by Spark that the gate would not take: SET converts more than storing rows does (text to
-    numbers), and fails for values that cannot be."""
+    numbers), and fails for values that cannot be; and it takes no structs that lack fields.
+
+    Raises SchemaMismatchError (DELTA_UPDATE_SCHEMA_MISMATCH_EXPRESSION) for these."""
     if not values:
         return values
     named = [value.alias(f"v{number}") for number, value in enumerate(values.values())]
@@ -174,6 +176,6 @@ def _in_assignable_types(schema: StructType, frame: DataFrame, values: Assignmen
 
 def _cast(rule: Assigning, value: Typed, wanted: DataType, name: str) -> Column:
     found = delta_type(value.data_type)
-    if not (is_atomic(found) and is_atomic(wanted)) or may_assign(found, wanted):
+    if is_atomic(found) and is_atomic(wanted) and may_assign(found, wanted):
         return value.column
     return rule.cast(value, spark_type(wanted), name)

@@ -15,6 +15,7 @@ from delta_py.write.row_changes import DELETED, UPDATED
 from spark_plugin.assignments import assigned_paths, new_row
 from spark_plugin.conditions import analysed_text, reads_tables
 from spark_plugin.jobs import DmlResult, Target, open_target, run_changes
+from spark_plugin.resolving import check_values
 
 
 def delete(spark: SparkSession, path: str, condition: Column | None = None, *, alias: str | None = None) -> DmlResult:
@@ -43,13 +44,16 @@ def update(
     """Give columns of the rows for which the condition is true (None: of all rows) new values.
 
     assignments: by column name; fields of structs by their path. Values may use the row's old ones. Raises as `delete`, and
-    what assigned_paths and the gate (write/conform.py) raise.
+    what assigned_paths, check_values, new_row and the gate (write/conform.py) raise.
     """
     with open_target(spark, path, "UPDATE", alias=alias) as target:
         schema = target.dml.config.schema
         asked = None if condition is None else analysed_text(target.shape, condition, "UPDATE")
+        paths = assigned_paths(target.shape, schema, assignments, alias=alias)
+        if assignments:
+            check_values(target.shape, list(assignments.values()), "UPDATE")
         matched = target.frame if condition is None else target.frame.where(condition)
-        row = new_row(schema, matched, assigned_paths(target.shape, schema, assignments, alias=alias))
+        row = new_row(schema, matched, paths)
         _note_what_is_read(target, [*assignments.values(), *([] if condition is None else [condition])])
         wanted = target.wanted(matched, condition)
         count = 0 if wanted.none or not assignments else target.choose_files(wanted.predicate)

@@ -31,6 +31,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from delta_py.commands.dml import Dml, MetricNames
+from delta_py.errors import SchemaMismatchError
 from delta_py.expressions.tree import Expression
 from delta_py.read.scan import ROW_ADDRESS
 from delta_py.snapshot import Snapshot
@@ -51,6 +52,7 @@ from spark_plugin.source import FORMAT
 from spark_plugin.write_options import write_options
 
 _RESULT = "result"
+_OVERFLOWS = ("CAST_OVERFLOW_IN_TABLE_INSERT", "CAST_OVERFLOW")
 _ABANDON_ROUNDS, _ABANDON_WAIT_SECONDS = 8, 0.5
 _BLIND_ROUNDS = 3
 
@@ -195,9 +197,23 @@ def run_changes(
 
 
 def _make_rows(spark: SparkSession, changed: DataFrame, state: ChangeState) -> list[TaskChanges]:
-    with unweighed(spark, changed.schema):
-        rows = changed.mapInArrow(_row_writer(state), f"{_RESULT} binary").collect()
+    try:
+        with unweighed(spark, changed.schema):
+            rows = changed.mapInArrow(_row_writer(state), f"{_RESULT} binary").collect()
+    except PySparkException as error:
+        if error.getCondition() in _OVERFLOWS:
+            raise _too_large(error) from error
+        raise
     return [pickle.loads(row[_RESULT]) for row in rows]
+
+
+def _too_large(error: PySparkException) -> SchemaMismatchError:
+    """As the gate says it of values that it casts itself."""
+    return SchemaMismatchError(
+        f"A value is too large for the column's type: {str(error).partition(chr(10))[0]} Nothing was written.",
+        error_class="DELTA_CAST_OVERFLOW_IN_TABLE_WRITE",
+        sql_state="22003",
+    )
 
 
 def _row_writer(state: ChangeState) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:

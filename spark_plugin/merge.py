@@ -23,7 +23,7 @@ from pyspark.sql import functions as F
 
 from delta_py.commands.evolve import changed_metadata
 from delta_py.commands.request import WriteRequest
-from delta_py.errors import DeltaError, SchemaMismatchError, UnsupportedOperationError
+from delta_py.errors import DeltaError, UnsupportedOperationError
 from delta_py.protocol.names import quoted
 from delta_py.read.scan import ROW_ADDRESS
 from delta_py.snapshot import Snapshot
@@ -43,7 +43,6 @@ CONNECT_CONF = "spark.pydelta.mergeOverConnect.enabled"
 """MERGE over Spark Connect has not been tested enough to be there for everybody: a session has to ask for it."""
 
 AUTO_MERGE_CONF = "spark.databricks.delta.schema.autoMerge.enabled"
-_OVERFLOWS = ("CAST_OVERFLOW_IN_TABLE_INSERT", "CAST_OVERFLOW")
 _REPARTITION_CONF = "spark.databricks.delta.merge.repartitionBeforeWrite.enabled"
 
 _CODES = {"delete": DELETED, "update": UPDATED, "insert": INSERTED}
@@ -84,8 +83,6 @@ def merge(
         try:
             return asked.run(level)
         except (PySparkException, Py4JJavaError) as error:
-            if isinstance(error, PySparkException) and error.getCondition() in _OVERFLOWS:
-                raise _too_large(error) from error
             if isinstance(error, DeltaError) or not _LOST.search(str(error)):
                 raise
             lost = error
@@ -95,15 +92,6 @@ def merge(
         error_class="DELTA_MERGE_MATERIALIZE_SOURCE_FAILED_REPEATEDLY",
         sql_state="25000",
     ) from lost
-
-
-def _too_large(error: PySparkException) -> SchemaMismatchError:
-    """As the gate says it of values that it casts itself."""
-    return SchemaMismatchError(
-        f"A value is too large for the column's type: {str(error).partition(chr(10))[0]} Nothing was written.",
-        error_class="DELTA_CAST_OVERFLOW_IN_TABLE_WRITE",
-        sql_state="22003",
-    )
 
 
 @dataclass(frozen=True)

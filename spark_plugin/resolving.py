@@ -71,6 +71,22 @@ def resolve(frame: DataFrame, columns: Sequence[Column], where: str) -> list[Res
     return [_resolved(frame, found.apply(number).child()) for number in range(len(columns))]
 
 
+def check_values(frame: DataFrame, columns: Sequence[Column], where: str) -> None:
+    """Raises UnsupportedOperationError (UNSUPPORTED_EXPR_FOR_OPERATOR) for values that are not one a row: aggregates, windows,
+    generators; Spark's AnalysisException for all else."""
+    try:
+        made = frame.select(*(column.alias(f"__pydelta_value_{number}") for number, column in enumerate(columns)))
+        made.schema  # noqa: B018 - over Spark Connect the server analyses it when it is asked
+    except AnalysisException as error:
+        if (error.getCondition() or "").startswith(_AGGREGATES):
+            raise _aggregates(where) from error
+        raise
+    if is_connect(frame.sparkSession):
+        _check_values(frame, columns, where)
+    else:
+        _check_row_by_row(made._jdf.queryExecution().analyzed(), frame, where)
+
+
 def _resolved(frame: DataFrame, expression: Any) -> Resolved:
     return Resolved(as_column(frame, expression), _parse_datatype_json_string(expression.dataType().json()), expression)
 
@@ -155,8 +171,8 @@ def _check_row_by_row(plan: Any, frame: DataFrame, where: str) -> None:
 
 def _not_row_by_row(where: str) -> UnsupportedOperationError:
     return UnsupportedOperationError(
-        f"The {where} uses a window or a function that makes rows. A MERGE decides row by row. Add the value to the source as a "
-        "column before the MERGE.",
+        f"The {where} uses a window or a function that makes rows, and sees one row at a time. Make the value before, as a "
+        "column of the source of a MERGE.",
         error_class="UNSUPPORTED_EXPR_FOR_OPERATOR",
         sql_state="42K0E",
     )
@@ -191,7 +207,8 @@ def unresolved(name: str, where: str, known: Sequence[str]) -> SchemaMismatchErr
 def _aggregates(where: str) -> UnsupportedOperationError:
     condition = where.endswith("condition")
     return UnsupportedOperationError(
-        f"Aggregate functions are not supported in the {where}. Aggregate the source before the MERGE.",
+        f"Aggregate functions are not supported in the {where}, which sees one row at a time. Aggregate before, as a column of "
+        "the source of a MERGE.",
         error_class="DELTA_AGGREGATION_NOT_SUPPORTED" if condition else "UNSUPPORTED_EXPR_FOR_OPERATOR",
         sql_state="42903" if condition else "42K0E",
     )
