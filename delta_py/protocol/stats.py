@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -22,7 +23,7 @@ import pyarrow.compute as pc
 from delta_py.protocol.bounds import widen
 from delta_py.protocol.schema import DataType, DecimalType, Path, PrimitiveType, to_arrow_type
 
-RULES = 1
+RULES = 2
 """Of what comes out for a file's statistics: to be raised when it changes, because parsed statistics are kept on disks."""
 
 _PIECE_BYTES = 64 * 1024 * 1024
@@ -195,6 +196,7 @@ def _read_documents(texts: pa.Array, schema: pa.Schema) -> pa.StructArray | None
     return table.to_struct_array().combine_chunks() if table.num_rows == count else None
 
 
+_HALF_CHARACTER = re.compile("[\ud800-\udfff]")  # of a pair that was cut apart
 _ALONE = 64  # texts, from which on each is decoded by itself
 
 
@@ -244,7 +246,9 @@ def _fitting(value: Any, kind: pa.DataType) -> Any:
     if pa.types.is_decimal(kind):
         exact = Decimal(value) if number and not isinstance(value, float) else None
         return exact if exact is not None and _decimal_fits(exact, kind.precision, kind.scale) else None
-    return value if isinstance(value, bool if pa.types.is_boolean(kind) else str) else None
+    if pa.types.is_boolean(kind):
+        return value if isinstance(value, bool) else None
+    return value if isinstance(value, str) and _HALF_CHARACTER.search(value) is None else None
 
 
 def _decimal_fits(value: Decimal, precision: int, scale: int) -> bool:
@@ -476,8 +480,7 @@ def _footer_bound(statistics: Any, data_type: DataType, side: str) -> Any:
         case PrimitiveType("boolean"):
             return raw if type(raw) is bool else None
         case PrimitiveType("string"):
-            value = getattr(statistics, side) if statistics.logical_type.type == "STRING" else None
-            return value if type(value) is str else None
+            return _text(raw) if statistics.logical_type.type == "STRING" else None
         case PrimitiveType("date"):
             return raw if statistics.logical_type.type == "DATE" and raw >= _FIRST_SAFE_DAY else None
         case PrimitiveType(name) if name in _TIMESTAMPS:
@@ -486,6 +489,14 @@ def _footer_bound(statistics: Any, data_type: DataType, side: str) -> Any:
             value = getattr(statistics, side) if statistics.logical_type.type == "DECIMAL" else None
             return value if isinstance(value, Decimal) and _decimal_fits(value, precision, scale) else None
     return None
+
+
+def _text(raw: bytes) -> str | None:
+    """None for bytes that are no UTF-8: Spark keeps them in texts as they are."""
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        return None
 
 
 def _is_plain_integer(statistics: Any) -> bool:

@@ -88,7 +88,7 @@ def test_decimals_are_read_digit_by_digit() -> None:
         ("2024-01-02 03:04:05 +0530", datetime(2024, 1, 1, 21, 34, 5)),
         ("2024-01-02T03:04:05.123456789Z", datetime(2024, 1, 2, 3, 4, 5, 123456)),
         ("2024-01-02T03:04:05", datetime(2024, 1, 2, 3, 4, 5)),
-        ("0002-01-01T00:00:00.000Z", datetime(2, 1, 1)),
+        ("1972-01-08T02:00:00.000+01:00", datetime(1972, 1, 8, 1)),
     ],
 )
 def test_timestamps_are_read_in_any_spelling_and_widened_by_a_millisecond(text: str, moment: datetime) -> None:
@@ -257,8 +257,31 @@ def test_float_text_bounds_the_double_that_the_float_is() -> None:
     assert bounds([stats_text({"x": -1e300}, {"x": 1e300})], DOUBLE) == [(-1e300, 1e300)]
 
 
-def test_maximum_cut_with_a_replacement_character_is_raised_to_the_last_one() -> None:
-    assert bounds([stats_text({"x": "a\ufffd"}, {"x": "a\ufffd"})], STRING) == [("a\ufffd", "a\U0010ffff")]
+@pytest.mark.parametrize("text", ["a\ufffd", "a\ufffdb", "a\ufffd\n\ufffd"])
+def test_bound_with_a_replacement_character_is_that_of_the_text_before_it(text: str) -> None:
+    """It stands for bytes that are no UTF-8, whose place among texts is another, or ends a maximum that was cut."""
+    assert bounds([stats_text({"x": text}, {"x": text})], STRING) == [("a", "a\U0010ffff")]
+
+
+def test_half_a_pair_of_surrogates_makes_one_bound_unknown_and_no_other() -> None:
+    half = '{"numRecords":4,"minValues":{"x":"a"},"maxValues":{"x":"b\\ud83d"}}'
+    texts = [stats_text({"x": "a"}, {"x": "b"})] * 200
+    assert bounds([*texts, half, *texts], STRING) == [("a", "b")] * 200 + [("a", None)] + [("a", "b")] * 200
+
+
+@pytest.mark.parametrize(
+    ("text", "moment"),
+    [
+        ("0002-01-01T12:00:00.000-00:01", datetime(2, 1, 1, 12, 1, 15)),  # London: -00:01:15
+        ("1850-01-01T00:00:00.000-07:52", datetime(1850, 1, 1, 7, 52, 58)),  # Los Angeles: -07:52:58
+        ("1930-07-01T12:00:00.000+01:19", datetime(1930, 7, 1, 10, 40, 28)),  # Amsterdam: +01:19:32
+        ("1971-12-31T12:00:00.000-00:44", datetime(1971, 12, 31, 12, 44, 30)),  # Monrovia: -00:44:30
+    ],
+)
+def test_time_whose_offset_lost_its_seconds_is_between_its_bounds(text: str, moment: datetime) -> None:
+    ((low, high),) = bounds([stats_text({"x": text}, {"x": text})], TIMESTAMP)
+    assert low <= moment.replace(tzinfo=UTC) <= high
+    assert high - low < timedelta(minutes=3)
 
 
 @pytest.mark.parametrize("sign", [1, -1])
@@ -377,6 +400,7 @@ def footer_of(array: pa.Array, row_group_size: int | None = None, **options: Any
         (pa.array([True, False]), BOOLEAN, (False, True)),
         (pa.array(["a", "é"]), STRING, ("a", "é")),
         (pa.array([b"a", b"b"]), STRING, (None, None)),
+        (pa.array([b"a", b"b\xff"]).view(pa.string()), STRING, ("a", None)),
         (pa.array([date(1600, 1, 1), date(2024, 1, 1)]), DATE, (date(1600, 1, 1), date(2024, 1, 1))),
         (pa.array([date(1500, 1, 1), date(2024, 1, 1)]), DATE, (None, date(2024, 1, 1))),
         (pa.array([1, 2], pa.int32()), DATE, (None, None)),
