@@ -20,6 +20,7 @@ import contextlib
 import hashlib
 import logging
 import os
+import re
 import secrets
 import time
 import zlib
@@ -41,6 +42,7 @@ LEAST_ROWS = 10_000
 _DEFAULT_MB = 1024
 _RECORDS: Path = ()
 _SUFFIX = ".stats"
+_OWN_NAME = re.compile(r"[0-9a-f]{64}\.stats|[0-9]+-[0-9a-f]{16}\.new")
 _ABANDONED_SECONDS = 3600.0
 
 
@@ -93,7 +95,8 @@ class StatsCache:
         return pa.ipc.open_stream(content).read_all()
 
     def trim(self) -> None:
-        """Remove what was used longest ago, until the rest may stay, and what processes that died left half-written."""
+        """Remove what was used longest ago, until the rest may stay, and what processes that died left half-written. What others
+        keep in the directory is not touched."""
         found = sorted(self._entries())
         total = sum(size for _, size, _ in found)
         for used, size, path in found:
@@ -106,7 +109,7 @@ class StatsCache:
 
     def _entries(self) -> Iterator[tuple[float, int, DiskPath]]:
         with os.scandir(self.directory) as entries:
-            for entry in entries:
+            for entry in filter(lambda found: _OWN_NAME.fullmatch(found.name), entries):
                 with contextlib.suppress(FileNotFoundError):
                     status = entry.stat()
                     yield status.st_mtime, status.st_size, DiskPath(entry.path)

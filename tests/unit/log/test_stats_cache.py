@@ -147,12 +147,27 @@ def test_other_rules_have_entries_of_their_own(
 
 def test_the_longest_unused_go_first_and_half_written_ones_of_the_dead(tmp_path: Path) -> None:
     cache = StatsCache(tmp_path, 250)
-    now = time.time()
-    for name, age in (("old.stats", 300), ("newer.stats", 200), ("newest.stats", 100), ("1-dead.new", 7200), ("2-alive.new", 1)):
-        (tmp_path / name).write_bytes(b"x" * 100)
-        os.utime(tmp_path / name, (now - age, now - age))
+    oldest, newer, newest = (f"{digit * 64}.stats" for digit in "abc")
+    dead, alive = (f"{process}-{'0' * 16}.new" for process in (1, 2))
+    put(tmp_path, {oldest: 300, newer: 200, newest: 100, dead: 7200, alive: 1})
     cache.trim()
-    assert {path.name for path in tmp_path.iterdir()} == {"newest.stats", "2-alive.new"}
+    assert {path.name for path in tmp_path.iterdir()} == {newest, alive}
+
+
+def test_what_others_keep_in_the_directory_stays(tmp_path: Path) -> None:
+    strange = {"notes.txt": 9000, "old.stats": 9000, "1-draft.new": 9000, "f" * 64: 9000, f"{'a' * 64}.stats.bak": 9000}
+    put(tmp_path, {**strange, f"{'a' * 64}.stats": 10})
+    (tmp_path / "directory").mkdir()
+    StatsCache(tmp_path, 50).trim()
+    assert {path.name for path in tmp_path.iterdir()} == {*strange, "directory"}
+
+
+def put(directory: Path, ages: dict[str, int]) -> None:
+    """Files of 100 bytes, last used so many seconds ago."""
+    now = time.time()
+    for name, age in ages.items():
+        (directory / name).write_bytes(b"x" * 100)
+        os.utime(directory / name, (now - age, now - age))
 
 
 def test_a_reader_that_stops_early_leaves_nothing(table: str, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
