@@ -23,8 +23,8 @@ import org.apache.spark.unsafe.types.UTF8String;
  * A predicate as JSON text for Python. Constants are Spark's internal values, so no time zone or format comes into it:
  * days, microseconds, decimal digits, base64 for binary; floats as text (NaN, Infinity).
  *
- * Only what means the same on the other side is written: comparisons, IN, null and string tests of columns and constants
- * of plain types, and AND, OR, NOT over them. Strings of another collation than bytes are left out.
+ * Only what means the same on the other side is written: comparisons, IN, and null tests of columns and constants of plain
+ * types, string tests with a constant, and AND, OR, NOT over them. Strings of another collation than bytes are left out.
  */
 class PredicateJson {
   /** Beyond these a predicate costs more to carry than it can save. */
@@ -32,7 +32,8 @@ class PredicateJson {
   private static final int MAX_DEPTH = 100;
 
   private static final Set PAIRS = new HashSet(Arrays.asList(
-      new String[] {"=", "<>", "<=>", "<", "<=", ">", ">=", "STARTS_WITH", "ENDS_WITH", "CONTAINS"}));
+      new String[] {"=", "<>", "<=>", "<", "<=", ">", ">="}));
+  private static final Set MATCHES = new HashSet(Arrays.asList(new String[] {"STARTS_WITH", "ENDS_WITH", "CONTAINS"}));
   private static final Set NULL_TESTS = new HashSet(Arrays.asList(new String[] {"IS_NULL", "IS_NOT_NULL"}));
   private static final Set TYPES = new HashSet(Arrays.asList(new DataType[] {
       DataTypes.BooleanType, DataTypes.ByteType, DataTypes.ShortType, DataTypes.IntegerType, DataTypes.LongType,
@@ -41,17 +42,17 @@ class PredicateJson {
 
   private final StructType schema;
   private final StringBuilder out = new StringBuilder();
-  private final String shown;
+  private final Predicate predicate;
   private int nodes = 0;
 
-  private PredicateJson(StructType schema, String shown) {
+  private PredicateJson(StructType schema, Predicate predicate) {
     this.schema = schema;
-    this.shown = shown;
+    this.predicate = predicate;
   }
 
   /** Null if some part of the predicate is not understood. */
   static PredicateJson of(Predicate predicate, StructType schema) {
-    PredicateJson json = new PredicateJson(schema, predicate.toString());
+    PredicateJson json = new PredicateJson(schema, predicate);
     return json.condition(predicate, 0) ? json : null;
   }
 
@@ -61,7 +62,7 @@ class PredicateJson {
 
   /** As explain() shows it. */
   public String toString() {
-    return shown;
+    return predicate.toString();
   }
 
   private boolean condition(Expression expression, int depth) {
@@ -76,6 +77,7 @@ class PredicateJson {
       return condition(children[0], depth + 1) && close();
     }
     boolean known = (PAIRS.contains(name) && children.length == 2)
+        || (MATCHES.contains(name) && children.length == 2 && isText(children[1]))
         || (NULL_TESTS.contains(name) && children.length == 1)
         || (name.equals("IN") && onlyConstantsAfterFirst(children));
     return known && write(name, children);
@@ -118,6 +120,10 @@ class PredicateJson {
   private boolean close() {
     out.append("]}");
     return ++nodes <= MAX_NODES;
+  }
+
+  private static boolean isText(Expression expression) {
+    return expression instanceof Literal && ((Literal) expression).value() instanceof UTF8String;
   }
 
   private static boolean onlyConstantsAfterFirst(Expression[] children) {

@@ -152,6 +152,9 @@ select count(*) from t where s1 like 'city_00%' and s2 like '%2' and s1 like '%_
 --@ filter_string_prefix
 select count(*) from t where startswith(s1, 'city_001') or endswith(s2, 'é') or contains(s2, '11')
 
+--@ filter_string_match_of_columns
+select count(*), sum(id) from t where startswith('x12é', s2) or contains(s1, s2) or endswith(s2, `dotted.name`)
+
 --@ filter_string_accents
 select count(*) from t where s2 > 'x9'
 
@@ -250,6 +253,9 @@ select count(*) <= 10 from (select * from t limit 10) where a < 5000
 --@ limit_with_offset
 select count(*) from (select id from t limit 20 offset 30)
 
+--@ limit_with_offset_near_the_end
+select count(*) from (select id from t limit 10 offset 5995)
+
 --@ limit_large
 select count(*) from (select id from t limit 70000)
 
@@ -320,6 +326,10 @@ and exists (select 1 from t where t.s1 = q.s1 and t.a = 3)
 with q as (select id, a, s1 from t where a < 40)
 select count(*), sum(x.a) from q x join q y on x.id = y.id and x.s1 = y.s1
 
+--@ cte_of_random_numbers_used_twice
+with q as (select id, a, rand() r from t where a < 20)
+select count(*), sum(x.id) from q x join q y on x.id = y.id and x.r = y.r where y.a > 10
+
 --@ cte_of_different_columns
 with q as (select * from t where a < 9) select (select max(s1) from q where flag), (select sum(c) from q)
 
@@ -352,6 +362,12 @@ select count(*), count(r.part), sum(l.id) from t l left join (select part from t
 --@ join_of_parts_with_other_keys
 select count(*), sum(l.id) from t l join (select part, id from t where id in (1, 2)) r on l.part = r.part
 join (select part, id from t where id in (2, 3, 7)) s on l.part = s.part
+
+--@ join_on_partition_key_anti
+select count(*), sum(id) from t where a < 90 and not exists (select 1 from t r where r.part = t.part and r.id in (1, 2))
+
+--@ join_on_partition_key_null_safe
+select count(*), sum(l.id) from t l join (select part from t where id in (1, 6)) r on l.part <=> r.part where l.a < 90
 
 --@ filter_partition_key_by_subquery
 select count(*), sum(id) from t where part = (select min(part) from t where id > 5 and a = 6)
