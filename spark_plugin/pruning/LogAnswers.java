@@ -6,6 +6,7 @@ import java.util.Set;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression;
+import org.apache.spark.sql.catalyst.expressions.SubqueryExpression$;
 import org.apache.spark.sql.catalyst.optimizer.ConvertToLocalRelation$;
 import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
@@ -104,7 +105,7 @@ class LogAnswers extends scala.runtime.AbstractPartialFunction {
     known = folded(known);
     Seq expressions = Lists.toScala(results);
     boolean once = aggregate.groupingExpressions().isEmpty() && question.isPlain() && known instanceof LocalRelation;
-    return once ? computed(aggregate, expressions, (LocalRelation) known)
+    return once && areComputable(results) ? computed(aggregate, expressions, (LocalRelation) known)
         : new Aggregate(aggregate.groupingExpressions(), expressions, known, aggregate.hint());
   }
 
@@ -133,6 +134,15 @@ class LogAnswers extends scala.runtime.AbstractPartialFunction {
       return new Project(Lists.toScala(kept), child);
     }
     return LogAnswer.relation(question, question.by(needed), scan);
+  }
+
+  /** Whether Spark need not run first: a subquery has no value before. */
+  private static boolean areComputable(List results) {
+    for (int i = 0; i < results.size(); i++) {
+      Expression result = (Expression) results.get(i);
+      if (!result.deterministic() || SubqueryExpression$.MODULE$.hasSubquery(result)) return false;
+    }
+    return true;
   }
 
   /** The aggregate's one row. */

@@ -37,6 +37,9 @@ ANSWERED = [
     "select min(x) from (select id x, p from {t}) where p > 1",
     "select a.c, b.m from (select count(*) c from {t}) a join (select max(p) m from {t}) b on a.c > b.m",
     "select count(*) from {t} union all select max(id) from {t}",
+    "select count(*) + (select max(p) from {t}) c, max(id) from {t}",
+    "select p, count(*) + (select count(*) from {t} where p = 1) c from {t} group by p",
+    "select count(*) n, rand() < 2 r from {t}",
 ]
 READ = [
     "select count(*) from {t} where id > 10",
