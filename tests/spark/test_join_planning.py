@@ -286,6 +286,12 @@ WHOLE = {
     "join in a subquery": "select count(*) from fact where id in (select id from fact join dim on n = k where name = 'name 1') "
     "and n in (select k from {few})",
     "window": "select count(*), sum(r) from (select n, rank() over (partition by n order by id) r from fact) join {few} on n = k",
+    "scalar that is null": "select count(*), sum(m) from fact where n = (select max(k) from dim where name = 'nobody')",
+    "null safe scalar": "select count(*), sum(m) from fact where n <=> (select max(k) from dim where name = 'nobody')",
+    "scalar or another": "select count(*), sum(m) from fact where n = (select max(k) from {few}) or id < 50",
+    "not the scalar": "select count(*), sum(m) from fact where not (n >= (select max(k) from {few})) "
+    "and n <> (select min(k) from dim)",
+    "scalar of the limited": "select count(*) from (select * from fact limit 1200) where n = (select max(k) from {few})",
     "correlated": "select count(*), sum(m) from fact where m > (select avg(k) from dim where kind = n and name <> 'name 1')",
 }
 
