@@ -55,19 +55,16 @@ def resolve(frame: DataFrame, columns: Sequence[Column], where: str) -> list[Res
     if not columns:
         return []
     try:
-        made = frame.select(*(column.alias(f"__pydelta_value_{number}") for number, column in enumerate(columns)))
-        types = [own.dataType for own in made.schema.fields]
+        made = _selected(frame, columns)
     except AnalysisException as error:
         known = _explained(error, frame, where)
         if known is None:
             raise
         raise known from error
+    _check_one_a_row(made, frame, columns, where)
     if is_connect(frame.sparkSession):
-        _check_values(frame, columns, where)
-        return [Resolved(column, kind, None) for column, kind in zip(columns, types, strict=True)]
-    plan = made._jdf.queryExecution().analyzed()
-    _check_row_by_row(plan, frame, where)
-    found = plan.projectList()
+        return [Resolved(column, own.dataType, None) for column, own in zip(columns, made.schema.fields, strict=True)]
+    found = made._jdf.queryExecution().analyzed().projectList()
     return [_resolved(frame, found.apply(number).child()) for number in range(len(columns))]
 
 
@@ -75,16 +72,19 @@ def check_values(frame: DataFrame, columns: Sequence[Column], where: str) -> Non
     """Raises UnsupportedOperationError (UNSUPPORTED_EXPR_FOR_OPERATOR) for values that are not one a row: aggregates, windows,
     generators; Spark's AnalysisException for all else."""
     try:
-        made = frame.select(*(column.alias(f"__pydelta_value_{number}") for number, column in enumerate(columns)))
-        made.schema  # noqa: B018 - over Spark Connect the server analyses it when it is asked
+        made = _selected(frame, columns)
     except AnalysisException as error:
         if (error.getCondition() or "").startswith(_AGGREGATES):
             raise _aggregates(where) from error
         raise
-    if is_connect(frame.sparkSession):
-        _check_values(frame, columns, where)
-    else:
-        _check_row_by_row(made._jdf.queryExecution().analyzed(), frame, where)
+    _check_one_a_row(made, frame, columns, where)
+
+
+def _selected(frame: DataFrame, columns: Sequence[Column]) -> DataFrame:
+    """The columns alone. Raises AnalysisException."""
+    made = frame.select(*(column.alias(f"__pydelta_value_{number}") for number, column in enumerate(columns)))
+    made.schema  # noqa: B018 - over Spark Connect the server analyses it when it is asked
+    return made
 
 
 def _resolved(frame: DataFrame, expression: Any) -> Resolved:
@@ -146,7 +146,15 @@ def _is_deterministic(frame: DataFrame, condition: Resolved) -> bool:
 # ---------------------------------------------------------------- what cannot be used
 
 
-def _check_values(frame: DataFrame, columns: Sequence[Column], where: str) -> None:
+def _check_one_a_row(made: DataFrame, frame: DataFrame, columns: Sequence[Column], where: str) -> None:
+    """made: the columns, selected from the frame."""
+    if is_connect(frame.sparkSession):
+        _check_filters(frame, columns, where)
+    else:
+        _check_row_by_row(made._jdf.queryExecution().analyzed(), frame, where)
+
+
+def _check_filters(frame: DataFrame, columns: Sequence[Column], where: str) -> None:
     """Over Spark Connect: what a filter does not take is not one value a row."""
     asked = [column for column in columns if not is_plain(column)]
     try:
