@@ -45,7 +45,7 @@ from delta_py.read.stream_commits import (
     check_table,
     stream_schema,
 )
-from delta_py.read.stream_log import StreamLog
+from delta_py.read.stream_log import FILES_KEPT, StreamLog
 from delta_py.read.stream_offset import AFTER_SCHEMA_CHANGE, BEFORE_FIRST, SCHEMA_CHANGE, StreamOffset
 from delta_py.read.stream_places import PlaceCheck, check_feed
 from delta_py.snapshot import Snapshot
@@ -55,8 +55,8 @@ _SPELLING = "path_text"
 # A stream that finds nothing new in so many commits, or in commits of so long a time, notes its place all the same, lest the log
 # be cleaned up to there.
 _IDLE_COMMITS, _IDLE_MS = 100, 3_600_000
-# Commits read ahead to tell how far a stream lags behind, and files in them: as many as the log keeps for the next trigger.
-_LAG_COMMITS, _LAG_FILES = 1_000, 100_000
+# Commits read ahead to tell how far a stream lags behind, and files in them: few enough that the log keeps them all.
+_LAG_COMMITS, _LAG_FILES = 1_000, FILES_KEPT // 2
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,8 +18,9 @@ from delta_py.snapshot import Snapshot
 
 _log = logging.getLogger("delta_py")
 
+# What is kept for the next trigger.
 _COMMITS_KEPT = 4_096
-_FILES_KEPT = 200_000
+FILES_KEPT = 200_000
 
 
 class StreamLog:
@@ -101,7 +102,7 @@ class StreamLog:
         self._forget(commit.version)
         self._commits[commit.version] = commit
         self._kept_files += commit.files.num_rows
-        while len(self._commits) > 1 and (len(self._commits) > _COMMITS_KEPT or self._kept_files > _FILES_KEPT):
+        while len(self._commits) > 1 and (len(self._commits) > _COMMITS_KEPT or self._kept_files > FILES_KEPT):
             self._forget(next(iter(self._commits)))
 
     def _forget(self, version: int) -> None:
