@@ -26,7 +26,6 @@ SINCE_SPARK_4_3 = {"pipelined", "arrow_cache"}
 
 APPLICATION = """
 import json, os, sys, time
-import pandas as pd
 from pyspark.sql import SparkSession, functions as F
 from spark_plugin import pruning, register
 
@@ -42,10 +41,7 @@ spark = (
 )
 spark.sparkContext.setLogLevel("OFF")
 register(spark)
-
-@F.udf("string", useArrow=True)
-def shout(text):
-    return None if text is None else text.upper()
+from tests.applications.columnar_udfs import next_one, shout
 
 @F.udf("string", useArrow=False)
 def pickled_shout(text):
@@ -54,10 +50,6 @@ def pickled_shout(text):
 @F.udf("string", useArrow=True)
 def pipelined(number):
     return os.environ.get("SPARK_PIPELINED_UDF", "0")
-
-@F.pandas_udf("long")
-def next_one(numbers: pd.Series) -> pd.Series:
-    return numbers + 1
 
 def unchanged(batches):
     yield from batches

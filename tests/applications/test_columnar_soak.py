@@ -21,7 +21,6 @@ ROWS = 10_000
 SCRIPT = """
 import gc, json, random, sys, threading, time
 from concurrent.futures import ThreadPoolExecutor
-import pandas as pd
 from pyspark.sql import SparkSession, functions as F
 from spark_plugin import pruning, register
 
@@ -35,14 +34,7 @@ spark = (
 )
 spark.sparkContext.setLogLevel("OFF")
 register(spark)
-
-@F.udf("string", useArrow=True)
-def shout(text):
-    return None if text is None else text.upper()
-
-@F.pandas_udf("long")
-def next_one(numbers: pd.Series) -> pd.Series:
-    return numbers + 1
+from tests.applications.columnar_udfs import next_one, shout
 
 @F.udf("long")
 def slowly(number):
