@@ -27,7 +27,7 @@ def main() -> None:
     parser.add_argument("--triggers", type=int, default=200)
     arguments = parser.parse_args()
     version = DeltaTable(arguments.table).version
-    pinned = pin_stream({"path": arguments.table, "startingVersion": str(version + 1)})
+    pinned = pin_stream({"path": arguments.table, "startingVersion": "latest"})
     reader = make_stream_reader(pinned, to_spark_schema(pinned.schema))
     place = reader.initialOffset()
 
