@@ -144,16 +144,16 @@ class Snapshot:
     def file_batches(
         self,
         stats_leaves: Mapping[Path, DataType] | None = None,
-        want_stats_json: bool = False,
+        want_whole: bool = False,
         want_records: bool = False,
     ) -> Iterator[FileBatch]:
         """The live files in batches, newest commits first; nothing is kept of a batch once it is consumed.
 
-        stats_leaves: physical paths (and types) whose statistics each batch shall carry. want_stats_json: fill the
-        column stats. want_records: carry the numbers of records, even without leaves. A warning is logged at the end if
-        the files are not those that the version checksum speaks of (check_integrity raises).
+        stats_leaves: physical paths (and types) whose statistics each batch shall carry. want_whole: fill the
+        columns stats, tags and clustering_provider. want_records: carry the numbers of records, even without leaves. A
+        warning is logged at the end if the files are not those that the version checksum speaks of (check_integrity raises).
         """
-        wanted = StatsWanted(dict(stats_leaves or {}), want_stats_json, want_records)
+        wanted = StatsWanted(dict(stats_leaves or {}), want_whole, want_records)
         file_count = size_bytes = 0
         for batch in self._log.files(wanted):
             file_count += batch.files.num_rows
@@ -175,8 +175,8 @@ class Snapshot:
             )
 
     def files(self) -> pa.Table:
-        """All live files, with their statistics as JSON: FILE_SCHEMA."""
-        return pa.Table.from_batches((batch.files for batch in self.file_batches(want_stats_json=True)), schema=FILE_SCHEMA)
+        """All live files: FILE_SCHEMA, with all its columns filled."""
+        return pa.Table.from_batches((batch.files for batch in self.file_batches(want_whole=True)), schema=FILE_SCHEMA)
 
     @property
     def num_files(self) -> int:

@@ -61,11 +61,12 @@ class CheckpointUnreadableError(CorruptTableError):
 
 @dataclass(frozen=True, slots=True)
 class StatsWanted:
-    """leaves: physical paths whose statistics are wanted, with their types. json: whether the JSON text itself is.
-    records: whether the numbers of records are, even if no leaf is."""
+    """leaves: physical paths whose statistics are wanted, with their types. whole: whether statistics as JSON, tags and the
+    clustering provider are, for a commit that names the file again. records: whether the numbers of records are, even if no
+    leaf is."""
 
     leaves: Mapping[Path, DataType] = field(default_factory=dict)
-    json: bool = False
+    whole: bool = False
     records: bool = False
 
 
@@ -73,9 +74,10 @@ class StatsWanted:
 class RawFiles:
     """Files as a checkpoint holds them, before reconciliation.
 
-    files: FILE_SCHEMA; stats null unless the JSON was wanted. json, parsed: statistics aligned with files, each with the
-    leaves that are to be taken from it; None where nothing is. known: statistics that were parsed before. kept: takes those
-    that are parsed from the JSON now, in order; is_last: there are no more files in the same file of the checkpoint.
+    files: FILE_SCHEMA; stats, tags and clustering_provider null unless they were wanted whole. json, parsed: statistics aligned
+    with files, each with the leaves that are to be taken from it; None where nothing is. known: statistics that were parsed
+    before. kept: takes those that are parsed from the JSON now, in order; is_last: there are no more files in the same file of
+    the checkpoint.
     """
 
     files: pa.RecordBatch
@@ -203,8 +205,10 @@ class JsonPart:
 def raw_from_json(adds: pa.RecordBatch, wanted: StatsWanted) -> RawFiles:
     """Adds that carry their statistics as JSON (FILE_SCHEMA with stats) in the form of a checkpoint's."""
     json = adds["stats"] if wanted.leaves or wanted.records else None
-    if not wanted.json:
-        adds = adds.set_column(adds.schema.get_field_index("stats"), "stats", pa.nulls(adds.num_rows, pa.string()))
+    if not wanted.whole:
+        for name in _WHOLE_COLUMNS:
+            place, kind = adds.schema.get_field_index(name), FILE_SCHEMA.field(name).type
+            adds = adds.set_column(place, name, pa.nulls(adds.num_rows, kind))
     return RawFiles(adds, json, wanted.leaves)
 
 
@@ -268,7 +272,7 @@ class ParquetPart:
 
     def _kept_stats(self, plan: _Plan) -> KeptStats | None:
         """What the disk keeps of the statistics that would have to be parsed; None where that is not asked."""
-        if not plan.from_json or plan.keep_json or self.row_count < LEAST_ROWS:
+        if not plan.from_json or plan.whole or self.row_count < LEAST_ROWS:
             return None
         cache = StatsCache.of_environment()
         return None if cache is None else cache.of(self._identity(), plan.json_leaves)
@@ -337,7 +341,7 @@ class _Plan:
     from_struct say whether any do."""
 
     columns: list[str]
-    keep_json: bool
+    whole: bool
     from_json: bool
     from_struct: bool
     json_leaves: Mapping[Path, DataType]
@@ -352,6 +356,7 @@ class _Plan:
 
 
 _OTHER_COLUMNS = ("partitionValues", "size", "modificationTime", "deletionVector", "baseRowId", "defaultRowCommitVersion")
+_WHOLE_COLUMNS = ("stats", "tags", "clustering_provider")  # of FILE_SCHEMA
 _BOUNDS = ("minValues", "maxValues", "nullCount")
 
 
@@ -362,11 +367,13 @@ def _plan(part: ParquetPart, add: pa.StructType, wanted: StatsWanted) -> _Plan:
     json_leaves = {path: kind for path, kind in wanted.leaves.items() if path not in parsed_leaves}
     from_struct = bool(parsed_columns)
     from_json = bool(json_leaves) or (wanted.records and not from_struct)
-    if "stats" in names and (wanted.json or from_json):
+    if "stats" in names and (wanted.whole or from_json):
         columns.append("stats")
-    if wanted.json and "stats_parsed" in names and part.null_count("stats") != part.null_count("path"):
+    if wanted.whole:
+        columns += [name for name in ("tags", "clusteringProvider") if name in names]
+    if wanted.whole and "stats_parsed" in names and part.null_count("stats") != part.null_count("path"):
         parsed_columns = ["stats_parsed"]  # the text is made from it where there is none
-    return _Plan(columns + parsed_columns, wanted.json, from_json, from_struct, json_leaves, parsed_leaves)
+    return _Plan(columns + parsed_columns, wanted.whole, from_json, from_struct, json_leaves, parsed_leaves)
 
 
 def _parsed_columns(part: ParquetPart, add: pa.StructType, wanted: StatsWanted) -> tuple[list[str], dict[Path, DataType]]:
@@ -412,7 +419,7 @@ def _raw_files(path: str, add: pa.StructArray, plan: _Plan) -> RawFiles:
         columns = {name: array.filter(chosen) for name, array in columns.items()}
     count = len(columns["path"])
     json = as_text(columns["stats"]) if "stats" in columns else None
-    kept_json = all_json(json, columns.get("stats_parsed"), count) if plan.keep_json else pa.nulls(count, pa.string())
+    kept_json = all_json(json, columns.get("stats_parsed"), count) if plan.whole else pa.nulls(count, pa.string())
     spelled = as_text(columns["path"])
     files = pa.record_batch(
         [
@@ -425,6 +432,8 @@ def _raw_files(path: str, add: pa.StructArray, plan: _Plan) -> RawFiles:
             as_type(columns.get("defaultRowCommitVersion"), pa.int64(), count),
             kept_json,
             spelled,
+            as_type(columns.get("tags"), PARTITION_VALUES_TYPE, count),
+            as_type(columns.get("clusteringProvider"), pa.string(), count),
         ],
         schema=FILE_SCHEMA,
     )

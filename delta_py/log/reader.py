@@ -34,7 +34,7 @@ DELETION_VECTOR_TYPE = pa.struct(
     ]
 )
 # The table's files. path: decoded, canonical. partition_values: physical column name -> text, null for a null value.
-# modification_time: ms since 1970. stats: JSON text, null unless asked for.
+# modification_time: ms since 1970. stats (JSON text), tags and clustering_provider: null unless asked for.
 FILE_SCHEMA = pa.schema(
     [
         ("path", pa.string()),
@@ -46,8 +46,12 @@ FILE_SCHEMA = pa.schema(
         ("default_row_commit_version", pa.int64()),
         ("stats", pa.string()),
         ("path_text", pa.string()),  # as the log spells it
+        ("tags", PARTITION_VALUES_TYPE),
+        ("clustering_provider", pa.string()),
     ]
 )
+# What a commit needs that names the file again, and a scan does not.
+ONLY_FOR_COMMITS = frozenset({"stats", "path_text", "tags", "clustering_provider"})
 
 _log = logging.getLogger("delta_py")
 
@@ -337,7 +341,6 @@ def adds_batch(adds: list[dict[str, Any]], paths: list[str]) -> pa.RecordBatch:
     sizes, times = _longs([add["size"] for add in adds]), _longs([add["modificationTime"] for add in adds])
     if sizes.null_count or times.null_count or any(add["size"] < 0 for add in adds):
         raise ValueError("a size or time is missing or negative")
-    stats = [add.get("stats") for add in adds]
     return pa.record_batch(
         [
             pa.array(paths, pa.string()),
@@ -347,8 +350,10 @@ def adds_batch(adds: list[dict[str, Any]], paths: list[str]) -> pa.RecordBatch:
             pa.array([add.get("deletionVector") for add in adds], DELETION_VECTOR_TYPE),
             _longs([add.get("baseRowId") for add in adds]),
             _longs([add.get("defaultRowCommitVersion") for add in adds]),
-            pa.array([text if isinstance(text, str) else None for text in stats], pa.string()),
+            _texts([add.get("stats") for add in adds]),
             pa.array([add["path"] for add in adds], pa.string()),
+            _tags([add.get("tags") for add in adds]),
+            _texts([add.get("clusteringProvider") for add in adds]),
         ],
         schema=FILE_SCHEMA,
     )
@@ -363,6 +368,22 @@ def _longs(values: list[Any]) -> pa.Array:
     if not {type(value) for value in values} <= {int, type(None)}:  # Arrow would cut fractions off
         raise TypeError("a number has another type than it should")
     return pa.array(values, pa.int64())
+
+
+def _texts(values: list[Any]) -> pa.Array:
+    """What is no text is taken for null."""
+    return pa.array([text if isinstance(text, str) else None for text in values], pa.string())
+
+
+def _tags(values: list[Any]) -> pa.Array:
+    """What is no map of texts is taken for null: no reader needs tags."""
+    if not any(values):
+        return pa.nulls(len(values), PARTITION_VALUES_TYPE)
+    return pa.array([list(tags.items()) if _is_text_map(tags) else None for tags in values], PARTITION_VALUES_TYPE)
+
+
+def _is_text_map(value: Any) -> bool:
+    return isinstance(value, dict) and {type(item) for item in value.values()} <= {str, type(None)}
 
 
 def text_map(values: Sequence[dict[str, str | None]]) -> pa.MapArray:

@@ -430,7 +430,7 @@ class StreamSource:
         if self._event_time is not None:
             return self._event_time.files_of(snapshot, self._schema, with_stats=self._with_stats)
         schema = self._schema.append(FILE_SCHEMA.field(_SPELLING))
-        batches = (batch.files.select(schema.names) for batch in snapshot.file_batches(want_stats_json=self._with_stats))
+        batches = (batch.files.select(schema.names) for batch in snapshot.file_batches(want_whole=self._with_stats))
         return sorted_by(("modification_time", _SPELLING), batches, schema).select(self._schema.names)
 
 

@@ -64,7 +64,7 @@ class EventTime:
         return sorted_by((LEAST, "path"), self._batches(snapshot, keyed, with_stats), keyed)
 
     def _batches(self, snapshot: Snapshot, schema: pa.Schema, with_stats: bool) -> Iterator[pa.RecordBatch]:
-        for batch in snapshot.file_batches({self.path: self.data_type}, want_stats_json=with_stats):
+        for batch in snapshot.file_batches({self.path: self.data_type}, want_whole=with_stats):
             assert batch.stats is not None, "statistics of the column were asked for"
             least = self._numbers(batch.stats.minimum.get(self.path), batch.files.num_rows, _BEFORE_ALL)
             most = self._numbers(batch.stats.maximum.get(self.path), batch.files.num_rows, _AFTER_ALL)

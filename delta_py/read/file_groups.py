@@ -42,14 +42,14 @@ class FileGroup:
 
 
 def scan_files(files: pa.RecordBatch) -> Iterator[ScanFile]:
-    """Rows of FILE_SCHEMA (with stats, path_text and a number, or without) as values, for the task that reads them."""
+    """Rows of FILE_SCHEMA (with a number and what only commits need, or without) as values, for the task that reads them."""
     vectors = files["deletion_vector"].to_pylist()
     pairs = files["partition_values"].to_pylist()
-    stats, texts, numbers = (
+    stats, texts, tags, providers, numbers = (
         files[name].to_pylist() if name in files.schema.names else repeat(None, files.num_rows)
-        for name in ("stats", "path_text", "number")
+        for name in ("stats", "path_text", "tags", "clustering_provider", "number")
     )
-    for path, size, modified, vector, partition, row_id, row_version, stats_json, path_text, number in zip(
+    for path, size, modified, vector, partition, row_id, row_version, stats_json, path_text, tagged, provider, number in zip(
         files["path"].to_pylist(),
         files["size"].to_pylist(),
         files["modification_time"].to_pylist(),
@@ -59,6 +59,8 @@ def scan_files(files: pa.RecordBatch) -> Iterator[ScanFile]:
         files["default_row_commit_version"].to_pylist(),
         stats,
         texts,
+        tags,
+        providers,
         numbers,
         strict=True,
     ):
@@ -72,5 +74,7 @@ def scan_files(files: pa.RecordBatch) -> Iterator[ScanFile]:
             default_row_commit_version=row_version,
             stats=stats_json,
             path_text=path_text,
+            tags=None if tagged is None else dict(tagged),
+            clustering_provider=provider,
             number=number,
         )

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from delta_py.errors import SchemaMismatchError
 from delta_py.expressions.tree import Column, Expression, columns_of, conjunction, conjuncts, transform_columns
-from delta_py.log.reader import FILE_SCHEMA, PARTITION_VALUES_TYPE
+from delta_py.log.reader import FILE_SCHEMA, ONLY_FOR_COMMITS, PARTITION_VALUES_TYPE
 from delta_py.protocol.actions import AddFile
 from delta_py.protocol.column_mapping import physical_path, to_physical
 from delta_py.protocol.partition_values import parse_partition_values
@@ -145,11 +145,11 @@ def _group_bounds(sizes: np.ndarray[Any, np.dtype[np.int64]], wanted: int, limit
 @dataclass(frozen=True, slots=True)
 class ScanOptions:
     """metadata_column: offer `_metadata`. drop_rows: the scan itself must drop rows for which the predicate is not true.
-    timezone: in which partition values of timestamps without an offset are read. keep_all: the files carry their statistics
-    and the log's spelling of their paths, for a commit that speaks of them. row_address: offer ROW_ADDRESS.
-    limit: so many rows are enough, whichever they are: planning stops at the files that surely have them, and the report
-    speaks of the files up to there. Without effect where rows may be dropped, or files may be missing. count_rows: the report
-    says how many rows there are, where the log knows it."""
+    timezone: in which partition values of timestamps without an offset are read. keep_all: the files carry their statistics,
+    tags, clustering provider and the log's spelling of their paths, for a commit that speaks of them. row_address: offer
+    ROW_ADDRESS. limit: so many rows are enough, whichever they are: planning stops at the files that surely have them, and the
+    report speaks of the files up to there. Without effect where rows may be dropped, or files may be missing. count_rows: the
+    report says how many rows there are, where the log knows it."""
 
     metadata_column: bool = False
     row_address: bool = False
@@ -176,11 +176,11 @@ def plan_scan(
     options = options or ScanOptions()
     state = make_state(snapshot.config, snapshot.table_root, columns, predicate, options)
     pruner = FilePruner.of(snapshot.config, predicate, options)
-    dropped = set() if options.keep_all else {"stats", "path_text"}
+    dropped = frozenset() if options.keep_all else ONLY_FOR_COMMITS
     wanted = options.limit if state.predicate is None and not options.ignore_missing_files else None
     kept = _Kept(pa.schema([f for f in FILE_SCHEMA if f.name not in dropped]), wanted)
     leaves, counted = pruner.stats_leaves, options.count_rows or wanted is not None
-    for batch in snapshot.file_batches(stats_leaves=leaves, want_stats_json=options.keep_all, want_records=counted):
+    for batch in snapshot.file_batches(stats_leaves=leaves, want_whole=options.keep_all, want_records=counted):
         kept.add(batch, pruner.pruned(batch))
         if kept.are_enough:
             break
@@ -201,7 +201,7 @@ def plan_given(
     """plan_scan of files that were chosen before. files: NUMBERED_FILE_SCHEMA."""
     state = make_state(config, table_root, columns, predicate, options)
     pruner = FilePruner.of(config, predicate, options)
-    kept = _Kept(pa.schema([f for f in NUMBERED_FILE_SCHEMA if f.name not in ("stats", "path_text")]), None)
+    kept = _Kept(pa.schema([f for f in NUMBERED_FILE_SCHEMA if f.name not in ONLY_FOR_COMMITS]), None)
     for batch in files:
         found = FileBatch(batch, parse_stats(batch["stats"], pruner.stats_leaves))
         kept.add(found, pruner.pruned(found))

@@ -85,8 +85,8 @@ class ScanFile:
     path: decoded; relative to the table's root, or an absolute path or URI.
     partition_values: physical column name -> text as in the log.
     deletion_vector: its rows are left out. selection: if given, only its rows are read (change data feed).
-    constants: values of CONSTANT columns for every row, by logical name. stats: as in the log, where the plan kept them.
-    path_text: the log's spelling of the path, where the plan kept it. number: of the file in a plan for DML.
+    constants: values of CONSTANT columns for every row, by logical name. stats, tags, clustering_provider: as in the log, and
+    path_text: the log's spelling of the path, where the plan kept them. number: of the file in a plan for DML.
     """
 
     path: str
@@ -100,4 +100,6 @@ class ScanFile:
     constants: Mapping[str, tuple[Any, DataType]] = field(default_factory=dict)
     stats: str | None = None
     path_text: str | None = None
+    tags: Mapping[str, str | None] | None = None
+    clustering_provider: str | None = None
     number: int | None = None

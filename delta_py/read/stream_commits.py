@@ -17,7 +17,7 @@ import orjson
 import pyarrow as pa
 
 from delta_py.errors import CorruptTableError, SchemaMismatchError, UnsupportedOperationError
-from delta_py.log.reader import FILE_SCHEMA, CommitReader, adds_batch, corrupt_line
+from delta_py.log.reader import FILE_SCHEMA, ONLY_FOR_COMMITS, CommitReader, adds_batch, corrupt_line
 from delta_py.log.segment import LogFile
 from delta_py.protocol.actions import Metadata, Protocol
 from delta_py.protocol.features import check_readable
@@ -33,7 +33,7 @@ _PLACE = "place"
 
 def stream_schema(*, with_stats: bool) -> pa.Schema:
     """FILE_SCHEMA as streams keep it."""
-    dropped = {"path_text"} if with_stats else {"path_text", "stats"}
+    dropped = ONLY_FOR_COMMITS - {"stats"} if with_stats else ONLY_FOR_COMMITS
     return pa.schema([f for f in FILE_SCHEMA if f.name not in dropped])
 
 

@@ -161,6 +161,7 @@ def removed(file: ScanFile, *, now_ms: int | None = None, data_change: bool = Tr
         extended_file_metadata=True,
         partition_values=dict(file.partition_values),
         size_bytes=file.size_bytes,
+        tags=file.tags,
         deletion_vector=file.deletion_vector,
         base_row_id=file.base_row_id,
         default_row_commit_version=file.default_row_commit_version,
@@ -333,7 +334,7 @@ def _union(store: ObjectStore, sets: tuple[DeletionVectorDescriptor, ...]) -> Bi
 
 
 def added(file: ScanFile, *, data_change: bool = True) -> AddFile:
-    """The action that names a file of a plan with its log's statistics (keep_all) again, as it is.
+    """The action that names a file of a plan with all that the log says of it (keep_all) again, as it is.
     Protocol: Add File and Remove File."""
     return AddFile(
         path=file.path,
@@ -343,9 +344,11 @@ def added(file: ScanFile, *, data_change: bool = True) -> AddFile:
         modification_time_ms=file.modification_time_ms,
         data_change=data_change,
         stats=file.stats,
+        tags=file.tags,
         deletion_vector=file.deletion_vector,
         base_row_id=file.base_row_id,
         default_row_commit_version=file.default_row_commit_version,
+        clustering_provider=file.clustering_provider,
     )
 
 

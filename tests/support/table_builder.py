@@ -45,6 +45,7 @@ _ADD = [
     ("baseRowId", pa.int64()),
     ("defaultRowCommitVersion", pa.int64()),
     ("tags", _TEXT_MAP),
+    ("clusteringProvider", pa.string()),
 ]
 _REMOVE = [("path", pa.string()), ("deletionTimestamp", pa.int64()), ("dataChange", pa.bool_()), ("deletionVector", _VECTOR)]
 _OTHER = {

@@ -196,6 +196,24 @@ def test_update_and_insert_in_one_commit_give_numbers_to_new_rows_only(tmp_path:
     assert feed_of(tmp_path, 2) == sorted([("insert", 1000), ("update_postimage", updated), ("update_preimage", updated)])
 
 
+@pytest.mark.parametrize("checkpointed", [False, True])
+def test_file_with_new_deleted_rows_keeps_its_tags_and_what_clustered_it(tmp_path: Path, checkpointed: bool) -> None:
+    store = make(tmp_path, VECTORS)
+    told = {"tags": {"ZCUBE_ID": "a", "nothing": None}, "clusteringProvider": "liquid"}
+    log = tmp_path / f"_delta_log/{1:020}.json"
+    actions = [orjson.loads(line) for line in log.read_bytes().splitlines()]
+    log.write_bytes(b"\n".join(orjson.dumps({"add": {**a["add"], **told}} if "add" in a else a) for a in actions))
+    if checkpointed:
+        DeltaTable(str(tmp_path)).checkpoint()
+    dml = begin(store, "DELETE")
+    rows = target_rows(dml, dml.candidates(None))
+    run(dml, [[changed(rows.filter(pa.array([n in (50, 55) for n in rows["id"].to_pylist()])), DELETED)]])
+    (gone,) = (action for action in actions_of(tmp_path, 2) if isinstance(action, RemoveFile))
+    (again,) = (action for action in actions_of(tmp_path, 2) if isinstance(action, AddFile))
+    assert again.deletion_vector is not None and again.path == gone.path
+    assert (again.tags, again.clustering_provider, gone.tags) == (told["tags"], "liquid", told["tags"])
+
+
 @pytest.mark.parametrize("configuration", [{}, VECTORS], ids=["rewriting", "vectors"])
 def test_delete_of_all_rows_of_a_file_only_removes_it(tmp_path: Path, configuration: dict[str, str]) -> None:
     store = make(tmp_path, configuration)

@@ -36,7 +36,7 @@ def table() -> TableBuilder:
     builder.create(
         add("a", stats=stats(1, 1, 10), partitionValues={"p": "x", "q": None}),
         add("b%20c", stats=stats(2, 11, 20), deletionVector=vector(), baseRowId=5, defaultRowCommitVersion=0),
-        add("d"),
+        add("d", tags={"t": "u"}, clusteringProvider="liquid"),
         remove("gone"),
         {"txn": {"appId": "app", "version": 3, "lastUpdated": 9}},
         {"domainMetadata": {"domain": "d", "configuration": "{}", "removed": False}},
@@ -68,7 +68,7 @@ def rows(batches: list[RawFiles]) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("kind", KINDS)
 def test_checkpoint_of_every_kind_gives_the_files_and_nothing_else(table: TableBuilder, kind: str, sidecars: int) -> None:
     table.checkpoint(kind=kind, sidecars=sidecars)
-    found = rows(read(table, StatsWanted(json=True)))
+    found = rows(read(table, StatsWanted(whole=True)))
     assert [row["path"] for row in found] == ["a", "b c", "d"]
     assert found[0] == {
         "path": "a",
@@ -79,7 +79,12 @@ def test_checkpoint_of_every_kind_gives_the_files_and_nothing_else(table: TableB
         "base_row_id": None,
         "default_row_commit_version": None,
         "stats": stats(1, 1, 10),
+        "tags": None,
+        "clustering_provider": None,
     }
+    assert (dict(found[2]["tags"]), found[2]["clustering_provider"]) == ({"t": "u"}, "liquid")
+    unasked = rows(read(table))
+    assert [(row["stats"], row["tags"], row["clustering_provider"]) for row in unasked] == [(None, None, None)] * 3
     assert found[1]["deletion_vector"] == vector()
     assert (found[1]["base_row_id"], found[1]["default_row_commit_version"], found[1]["partition_values"]) == (5, 0, [])
 
@@ -124,13 +129,11 @@ def write(table: TableBuilder, columns: dict[str, Any]) -> None:
 def test_checkpoint_that_lacks_optional_columns_has_nulls(table: TableBuilder) -> None:
     write(table, {"add": pa.array([{"path": "a", "size": 1}], pa.struct([("path", pa.string()), ("size", pa.int64())]))})
     reader = open_checkpoint(table)
-    (batch,) = reader.files(StatsWanted({ID: LONG}, json=True))
+    (batch,) = reader.files(StatsWanted({ID: LONG}, whole=True))
     assert batch.files.schema == FILE_SCHEMA
     assert {
         name: batch.files[name][0].as_py() for name in FILE_SCHEMA.names if name not in ("path", "path_text", "size")
-    } == dict.fromkeys(
-        ["partition_values", "modification_time", "deletion_vector", "base_row_id", "default_row_commit_version", "stats"]
-    )
+    } == dict.fromkeys(set(FILE_SCHEMA.names) - {"path", "path_text", "size"})
     assert batch.json is None and batch.parsed is None
     assert reader.rows("txn") == reader.rows("protocol") == []
 
@@ -147,7 +150,7 @@ def test_large_and_dictionary_strings_and_narrow_numbers_are_taken(table: TableB
     )
     row = {"path": "a%20b", "partitionValues": [("p", "x")], "size": 1, "modificationTime": 2, "stats": "{}"}
     write(table, {"add": pa.array([row], narrow)})
-    (found,) = rows(read(table, StatsWanted(json=True)))
+    (found,) = rows(read(table, StatsWanted(whole=True)))
     assert (found["path"], found["partition_values"], found["size"], found["stats"]) == ("a b", [("p", "x")], 1, "{}")
     encoded = pa.StructArray.from_arrays([pa.array(["a%20b"]).dictionary_encode(), pa.array([1])], ["path", "size"])
     write(table, {"add": encoded})

@@ -73,9 +73,18 @@ def test_add_becomes_a_row_of_the_file_schema(table: TableBuilder) -> None:
             "default_row_commit_version": 3,
             "stats": '{"numRecords":1}',
             "path_text": "d=a%20b/x%25.parquet",
+            "tags": [("k", "v")],
+            "clustering_provider": "liquid",
         }
     ]
     assert found.add_keys == ["d=a b/x%.parquet\0uab^-aqEH.-t@S}K{vb[*k^@4"]
+
+
+@pytest.mark.parametrize("tags", [{"k": 1}, ["k"], "k", {}])
+def test_tags_that_are_no_map_of_texts_hide_no_file(table: TableBuilder, tags: Any) -> None:
+    found = columns(table, commit(table, add("a", tags=tags, clusteringProvider=7), add("b", tags={"n": None})))
+    assert found.adds["tags"].to_pylist() == [[] if tags == {} else None, [("n", None)]]
+    assert found.adds["clustering_provider"].to_pylist() == [None, None]
 
 
 def test_key_of_an_action_is_the_same_as_that_of_its_row(table: TableBuilder) -> None:
