@@ -559,7 +559,7 @@ def test_session_that_keeps_its_artifacts_to_itself_is_read_by_rows(
 def where_a_udf_finds_one(df: DataFrame) -> DataFrame:
     """The subquery is planned by itself, without the UDF, which comes to lie over its scan when it becomes a join."""
     spark = df.sparkSession
-    spark.udf.register("columnar_test_next", lambda number: number + 1, "long")
+    spark.udf.register("columnar_test_next", F.udf(lambda number: number + 1, "long", useArrow=True))
     df.createOrReplaceTempView("columnar_test")
     return spark.sql(
         "select id from columnar_test t where exists"
