@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import reduce
 from typing import NoReturn
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
 
 from delta_py.errors import UnsupportedOperationError
 from spark_plugin.asked_columns import condition_text, is_plain
@@ -29,17 +31,23 @@ def analysed_text(frame: DataFrame, condition: Column, operation: str) -> str:
     Raises Spark's AnalysisException for what is no condition of its rows; UnsupportedOperationError
     (DELTA_NON_DETERMINISTIC_FUNCTION_NOT_SUPPORTED).
     """
-    matched = frame.where(condition)
     if is_connect(frame.sparkSession):
-        matched.schema  # noqa: B018 - the server analyses it when it is asked
+        check_filters(frame, [condition])
         text = condition_text(condition)
         if not is_deterministic(frame, condition):
             refuse_non_deterministic(operation, text)
         return text
-    found = matched._jdf.queryExecution().analyzed().condition()
+    found = frame.where(condition)._jdf.queryExecution().analyzed().condition()
     if not found.deterministic():
         refuse_non_deterministic(operation, found.sql())
     return str(found.sql())
+
+
+def check_filters(frame: DataFrame, conditions: Sequence[Column]) -> None:
+    """Raises Spark's AnalysisException for what is no condition of the frame's rows. No job runs."""
+    filtered = reduce(lambda found, condition: found.where(condition), conditions, frame)
+    # A client of Spark Connect takes a filter's schema for the frame's, which it may know; it asks the server for another one.
+    filtered.select(F.lit(1)).schema  # noqa: B018 - which analyses all of it
 
 
 def is_deterministic(frame: DataFrame, condition: Column) -> bool:

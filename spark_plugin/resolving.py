@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
 from typing import Any
 
 from pyspark.errors import AnalysisException
@@ -21,7 +20,7 @@ from pyspark.sql.types import BooleanType, DataType, _parse_datatype_json_string
 from delta_py.errors import DeltaError, SchemaMismatchError, UnsupportedOperationError
 from delta_py.protocol.names import quoted
 from spark_plugin.asked_columns import condition_text, is_plain
-from spark_plugin.conditions import is_deterministic, reads_tables, refuse_non_deterministic
+from spark_plugin.conditions import check_filters, is_deterministic, reads_tables, refuse_non_deterministic
 from spark_plugin.settings import is_connect
 
 _UNRESOLVED = "UNRESOLVED_COLUMN"
@@ -122,7 +121,7 @@ def check_condition(frame: DataFrame, condition: Resolved, where: str) -> None:
     """Raises UnsupportedOperationError for a condition that is not deterministic, or has a subquery;
     Spark's AnalysisException for one that is not boolean."""
     if not isinstance(condition.data_type, BooleanType):
-        frame.where(condition.column).schema  # noqa: B018 - Spark's own error says it best
+        check_filters(frame, [condition.column])  # Spark's own error says it best
         raise UnsupportedOperationError(
             f"The {where} ({condition.sql}) is a {condition.data_type.simpleString()}, not a boolean."
         )
@@ -158,7 +157,7 @@ def _check_filters(frame: DataFrame, columns: Sequence[Column], where: str) -> N
     """Over Spark Connect: what a filter does not take is not one value a row."""
     asked = [column for column in columns if not is_plain(column)]
     try:
-        reduce(lambda found, column: found.where(column.isNull()), asked, frame).schema  # noqa: B018 - makes the server analyse it
+        check_filters(frame, [column.isNull() for column in asked])
     except AnalysisException as error:
         if error.getCondition() == _NO_AGGREGATES:
             raise _aggregates(where) from error
