@@ -317,12 +317,14 @@ class Dml:
 
     def _metrics(self, written: WrittenFiles, taken: TakenOut) -> dict[str, int]:
         """Under the reference's names, counted as it counts: an UPDATE "removes" each file of which it takes rows, though the
-        file stays with a larger vector. What is not known of files that went as a whole is left out."""
+        file stays with a larger vector; a vector that is updated is one removed and one added too. What is not known of files
+        that went as a whole is left out."""
         kept = {add.path for add in taken.written.adds}
         gone = [remove for remove in taken.written.removes if remove.path not in kept]
         vectors = {add.path for add in taken.written.adds if add.deletion_vector is not None}
         added = [*written.adds, *(add for add in taken.written.adds if add.path not in vectors)]
         known = _row_count(self._whole)
+        vectors_of_whole = sum(file.deletion_vector is not None for file in self._whole)
         metrics = {
             "numRemovedFiles": len(taken.written.removes if self.operation == "UPDATE" else gone) + len(self._whole),
             "numRemovedBytes": sum(r.size_bytes or 0 for r in gone) + sum(file.size_bytes for file in self._whole),
@@ -330,8 +332,8 @@ class Dml:
             "numAddedBytes": sum(add.size_bytes for add in added),
             "numAddedChangeFiles": len(written.cdc) + len(taken.written.cdc),
             "numCopiedRows": taken.copied,
-            "numDeletionVectorsAdded": taken.vectors_added,
-            "numDeletionVectorsRemoved": taken.vectors_removed + sum(file.deletion_vector is not None for file in self._whole),
+            "numDeletionVectorsAdded": taken.vectors_added + taken.vectors_updated,
+            "numDeletionVectorsRemoved": taken.vectors_removed + taken.vectors_updated + vectors_of_whole,
             "numDeletionVectorsUpdated": taken.vectors_updated,
         }
         if self.operation != "DELETE":

@@ -306,9 +306,9 @@ def _with_metrics_of(
     change: Counter[str] = Counter()
     for file in files:
         first, last = file.before is None, vectors[file.path] is None
-        change["DeletionVectorsAdded"] -= first
+        change["DeletionVectorsAdded"] -= last
         change["DeletionVectorsUpdated"] += first - last
-        change["DeletionVectorsRemoved"] += last
+        change["DeletionVectorsRemoved"] += first  # one that is updated counts as added and as removed too
         change["FilesRemoved"] += last
         change["BytesRemoved"] += file.theirs.size_bytes * last
     known = dict(commit_info.get("operationMetrics") or {})

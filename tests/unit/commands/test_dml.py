@@ -227,6 +227,19 @@ def test_delete_of_all_rows_of_a_file_only_removes_it(tmp_path: Path, configurat
     assert (metrics["numRemovedFiles"], metrics["numCopiedRows"], metrics["numDeletedRows"]) == (1, 0, 10)
 
 
+def test_vector_that_is_updated_counts_as_removed_and_as_added(tmp_path: Path) -> None:
+    """As the reference counts it. A file that goes with its vector counts one removed."""
+    store = make(tmp_path, VECTORS)
+    found = []
+    for ids in ({0, 5}, {10, 1}, {n for n in range(50) if n % 5 == 0}):
+        dml = begin(store, "DELETE")
+        rows = target_rows(dml, dml.candidates(None))
+        chosen = rows.filter(pa.array([n in ids for n in rows["id"].to_pylist()]))
+        _, metrics = run(dml, [[changed(chosen, DELETED)]])
+        found.append(tuple(metrics[f"numDeletionVectors{what}"] for what in ("Added", "Updated", "Removed")))
+    assert found == [(1, 0, 0), (2, 1, 1), (0, 0, 1)]
+
+
 @pytest.mark.parametrize("configuration", [{}, VECTORS, FEED], ids=["rewriting", "vectors", "feed"])
 @pytest.mark.parametrize(
     ("condition", "whole", "left"),

@@ -425,18 +425,32 @@ def test_rebase_of_an_update_counts_a_file_that_goes_once() -> None:
 
 
 def test_rebase_counts_a_first_vector_as_an_update_of_theirs() -> None:
-    metrics = {"numTargetDeletionVectorsAdded": "5", "numTargetDeletionVectorsUpdated": "2", "numTargetFilesRemoved": "1"}
+    metrics = {
+        "numTargetDeletionVectorsAdded": "5",
+        "numTargetDeletionVectorsUpdated": "2",
+        "numTargetDeletionVectorsRemoved": "2",
+        "numTargetFilesRemoved": "1",
+    }
     ours = taking(3, commit_info={"operationMetrics": metrics})
     later = settle(ours, [winner(5, *without("read", 1))])
     assert later.commit_info["operationMetrics"] == {
-        "numTargetDeletionVectorsAdded": "4",
+        "numTargetDeletionVectorsAdded": "5",
         "numTargetDeletionVectorsUpdated": "3",
+        "numTargetDeletionVectorsRemoved": "3",
         "numTargetFilesRemoved": "1",
     }
     later = settle(
         later, [winner(6, remove("read", deletion_vector=vector(1)), data("read", "a", 1, 9, deletion_vector=vector(1, 2)))]
     )
     assert later.commit_info["operationMetrics"]["numTargetDeletionVectorsUpdated"] == "3"
+
+
+def test_rebase_that_leaves_no_row_takes_back_an_updated_vector() -> None:
+    names = ("numDeletionVectorsAdded", "numDeletionVectorsUpdated", "numDeletionVectorsRemoved")
+    ours = taking(3, 4, before=(0,), rows_in_file=5, commit_info={"operationMetrics": dict.fromkeys(names, "1")})
+    later = settle(ours, [winner(5, *without("read", 1, 2, before=(0,)))])
+    assert later.adds == ()
+    assert later.commit_info["operationMetrics"] == dict(zip(names, "001", strict=True))
 
 
 def test_rebase_over_a_vector_that_is_not_the_one_we_removed_conflicts() -> None:
