@@ -25,7 +25,8 @@ from spark_plugin.settings import is_connect
 
 _UNRESOLVED = "UNRESOLVED_COLUMN"
 _OF_ANOTHER_FRAME = ("MISSING_ATTRIBUTES", "CANNOT_RESOLVE_DATAFRAME_COLUMN")
-_NO_AGGREGATES, _NOT_IN_FILTERS = "INVALID_WHERE_CONDITION", ("WINDOW_FUNCTION_NOT_ALLOWED", "UNSUPPORTED_GENERATOR")
+_GENERATOR = "UNSUPPORTED_GENERATOR"
+_NO_AGGREGATES, _NOT_IN_FILTERS = "INVALID_WHERE_CONDITION", ("WINDOW_FUNCTION_NOT_ALLOWED", _GENERATOR)
 _AGGREGATES = ("MISSING_GROUP_BY", "MISSING_AGGREGATION", "GROUP_BY_AGGREGATE")
 
 
@@ -68,8 +69,8 @@ def resolve(frame: DataFrame, columns: Sequence[Column], where: str) -> list[Res
 
 
 def check_values(frame: DataFrame, columns: Sequence[Column], where: str) -> None:
-    """Raises UnsupportedOperationError (UNSUPPORTED_EXPR_FOR_OPERATOR) for values that are not one a row: aggregates, windows,
-    generators; Spark's AnalysisException for all else."""
+    """Raises UnsupportedOperationError for values that are not one a row: aggregates and windows (UNSUPPORTED_EXPR_FOR_OPERATOR),
+    generators (UNSUPPORTED_GENERATOR.OUTSIDE_SELECT); Spark's AnalysisException for all else."""
     try:
         made = _selected(frame, columns)
     except AnalysisException as error:
@@ -159,10 +160,11 @@ def _check_filters(frame: DataFrame, columns: Sequence[Column], where: str) -> N
     try:
         check_filters(frame, [column.isNull() for column in asked])
     except AnalysisException as error:
-        if error.getCondition() == _NO_AGGREGATES:
+        condition = error.getCondition() or ""
+        if condition == _NO_AGGREGATES:
             raise _aggregates(where) from error
-        if (error.getCondition() or "").startswith(_NOT_IN_FILTERS):
-            raise _not_row_by_row(where) from error
+        if condition.startswith(_NOT_IN_FILTERS):
+            raise _not_row_by_row(where, generator=condition.startswith(_GENERATOR)) from error
         raise
 
 
@@ -173,14 +175,14 @@ def _check_row_by_row(plan: Any, frame: DataFrame, where: str) -> None:
         return
     if name == "Aggregate":
         raise _aggregates(where)
-    raise _not_row_by_row(where)
+    raise _not_row_by_row(where, generator=name == "Project" and str(plan.child().nodeName()) == "Generate")
 
 
-def _not_row_by_row(where: str) -> UnsupportedOperationError:
+def _not_row_by_row(where: str, *, generator: bool) -> UnsupportedOperationError:
     return UnsupportedOperationError(
         f"The {where} uses a window or a function that makes rows, and sees one row at a time. Make the value before, as a "
         "column of the source of a MERGE.",
-        error_class="UNSUPPORTED_EXPR_FOR_OPERATOR",
+        error_class=f"{_GENERATOR}.OUTSIDE_SELECT" if generator else "UNSUPPORTED_EXPR_FOR_OPERATOR",
         sql_state="42K0E",
     )
 

@@ -74,7 +74,11 @@ def test_bad_input_is_refused_and_leaves_nothing_behind(plain: DataFrame, tmp_pa
         (SchemaMismatchError, "DELTA_UPDATE_SCHEMA_MISMATCH", lambda: table.update("id = 1", {"st": "named_struct('a', 1)"})),
         (UnsupportedOperationError, "row at a time", lambda: table.update("id = 1", {"x": "max(x)"})),
         (UnsupportedOperationError, "row at a time", lambda: table.update("id = 1", {"x": "max(x)", "day": "day"})),
-        (UnsupportedOperationError, "row at a time", lambda: table.update("id = 1", {"x": "explode(array(1))"})),
+        (
+            UnsupportedOperationError,
+            "UNSUPPORTED_GENERATOR.OUTSIDE_SELECT",
+            lambda: table.update("id = 1", {"x": "explode(array(1))"}),
+        ),
         (UnsupportedOperationError, "row at a time", lambda: table.update("id = 1", {"x": "row_number() OVER (ORDER BY id)"})),
         (PySparkException, "CAST_INVALID_INPUT", lambda: table.update("id = 1", {"x": "'no number'"})),
         (TypeError, "condition", lambda: table.delete(5)),
