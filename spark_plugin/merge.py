@@ -31,7 +31,7 @@ from delta_py.write.rewrite import Repeats, multiple_matches
 from delta_py.write.row_changes import CHANGE, CLAUSE, DELETED, FILE, INSERTED, NEW, ROW, ROW_ID, UPDATED
 from spark_plugin.convert import from_spark_schema, to_spark_schema
 from spark_plugin.jobs import DmlResult, Target, open_target, run_changes
-from spark_plugin.merge_clauses import Action, Clause, Kind, ResolvedMerge, check_clauses
+from spark_plugin.merge_clauses import Action, Clause, Kind, ResolvedMerge, checked_clauses
 from spark_plugin.merge_join import FROM_SOURCE, broadcast_limit, join
 from spark_plugin.merge_rows import MergeRows
 from spark_plugin.merge_scopes import MergeScopes, first_clause
@@ -66,19 +66,19 @@ def merge(
     alias: the target's name in conditions and values. evolves: columns that only the source has are added to the table; the
     session's setting AUTO_MERGE_CONF does the same.
 
-    Raises what check_clauses, ResolvedMerge.of and Assigning raise before anything runs; MultipleMatchesError
+    Raises what checked_clauses, ResolvedMerge.of and Assigning raise before anything runs; MultipleMatchesError
     (DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE) when several rows of the source match one of the target, unless
     all that happens to matched rows is that they go, or only inserts are asked for; conflicts as Transaction.commit. Nothing
     is committed then, and no file is left.
     """
-    check_clauses(clauses)
+    clauses = checked_clauses(clauses)
     if is_connect(spark) and (conf(spark, CONNECT_CONF) or "false").lower() != "true":
         raise UnsupportedOperationError(
             f"MERGE over Spark Connect is not supported yet. Use a classic session, or try it by setting {CONNECT_CONF} "
             "to true. Nothing was changed."
         )
     evolves = evolves or (conf(spark, AUTO_MERGE_CONF) or "false").lower() == "true"
-    asked = _Asked(spark, path, alias, source, condition, tuple(clauses), evolves)
+    asked = _Asked(spark, path, alias, source, condition, clauses, evolves)
     for level in _LEVELS:
         try:
             return asked.run(level)

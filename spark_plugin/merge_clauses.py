@@ -1,6 +1,6 @@
 """The clauses of a MERGE: what the caller said, what it means by the analyzer, and the rows that come of it.
 
-check_clauses(clauses)
+clauses = checked_clauses(clauses)
 merge = ResolvedMerge.of(frame of the target, source, condition, clauses, evolves=False)
 merge.evolved_columns()                             # columns of the source that the table is to get
 merge.new_row(clause, schema, ...)
@@ -48,9 +48,23 @@ class Clause:
         return f"{self.action.upper()} clause"
 
 
-def check_clauses(clauses: Sequence[Clause]) -> None:
-    """Raises UnsupportedOperationError for no clause (DELTA_MERGE_MISSING_WHEN), and for a clause without a condition that
-    others of its kind follow: they could never apply."""
+def checked_clauses(clauses: Sequence[Clause]) -> tuple[Clause, ...]:
+    """The clauses but for updates of nothing at the end of their kind, without a condition: delta-spark ignores these, so that
+    no row counts as changed.
+
+    Raises UnsupportedOperationError for no clause (DELTA_MERGE_MISSING_WHEN), and for a clause without a condition that others
+    of its kind follow: they could never apply. So it is for an update of nothing, where delta-spark goes on to the others.
+    """
+    kept: list[Clause] = []
+    for clause in reversed(clauses):
+        idle = clause.assignments == {} and clause.condition is None and clause.action == "update"
+        if not idle or any(other.kind == clause.kind for other in kept):
+            kept.insert(0, clause)
+    _check_order(kept)
+    return tuple(kept)
+
+
+def _check_order(clauses: Sequence[Clause]) -> None:
     if not clauses:
         raise UnsupportedOperationError(
             "There must be at least one WHEN clause in a MERGE. Add one, such as whenMatchedUpdateAll().",

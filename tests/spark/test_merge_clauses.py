@@ -17,7 +17,7 @@ from delta_py import write_delta
 from spark_plugin import DeltaTable
 from spark_plugin.exceptions import DeltaError, UnsupportedOperationError
 from spark_plugin.merge_builder import DeltaMergeBuilder
-from spark_plugin.merge_clauses import ResolvedMerge, check_clauses
+from spark_plugin.merge_clauses import ResolvedMerge, checked_clauses
 from spark_plugin.row_values import Assigning, Typed
 
 COLUMNS = "k bigint, v string, n int"
@@ -46,6 +46,12 @@ SET = {"v": "s.v"}
 
 REFUSED: dict[str, tuple[str, Build, str | None]] = {
     "no clause": ("t.k = s.k", lambda m: m, "DELTA_MERGE_MISSING_WHEN"),
+    "nothing assigned": ("t.k = s.k", lambda m: m.whenMatchedUpdate(set={}), "DELTA_MERGE_MISSING_WHEN"),
+    "matched, behind one that assigns nothing": (
+        "t.k = s.k",
+        lambda m: m.whenMatchedUpdate(set={}).whenMatchedDelete("s.n = 1"),
+        "DELTA_NON_LAST_MATCHED_CLAUSE_OMIT_CONDITION",
+    ),
     "matched, behind one without condition": (
         "t.k = s.k",
         lambda m: m.whenMatchedDelete().whenMatchedUpdate("s.n = 1", SET),
@@ -91,6 +97,11 @@ REFUSED: dict[str, tuple[str, Build, str | None]] = {
         "t.k = s.k",
         lambda m: m.whenMatchedUpdate(set={"n": "row_number() OVER (ORDER BY s.n)"}),
         "UNSUPPORTED_EXPR_FOR_OPERATOR",
+    ),
+    "generator as value": (
+        "t.k = s.k",
+        lambda m: m.whenMatchedUpdate(set={"n": "explode(array(1, 2))"}),
+        "UNSUPPORTED_GENERATOR.OUTSIDE_SELECT",
     ),
     "insert that names the target": ("t.k = s.k", lambda m: m.whenNotMatchedInsert(values={"k": "t.k"}), UNRESOLVED),
     "insert whose condition names the target": (
@@ -166,9 +177,8 @@ def test_clauses_that_make_no_sense_are_refused(spark: SparkSession, name: str) 
     target, source = spark.createDataFrame([], TABLE).alias("t"), source_of(spark)
     asked = build(DeltaMergeBuilder(spark, "unused", "t", source, F.expr(condition)))
     with pytest.raises((PySparkException, DeltaError)) as raised:
-        check_clauses(asked.clauses)
-        evolves = asked.schema_evolution
-        merge = ResolvedMerge.of(target, target.columns, source, asked.condition, asked.clauses, evolves=evolves)
+        clauses, evolves = checked_clauses(asked.clauses), asked.schema_evolution
+        merge = ResolvedMerge.of(target, target.columns, source, asked.condition, clauses, evolves=evolves)
         own = {f.name: Typed(target[f.name], f.dataType) for f in target.schema.fields}
         for clause in merge.clauses:
             row = Assigning.of(spark, evolves=evolves).updated(target.schema, own.get, clause.given)
@@ -195,6 +205,19 @@ def test_merge_that_makes_no_sense_leaves_the_table_as_it_was(spark: SparkSessio
     assert raised.value.getCondition() == error_class, str(raised.value)
     assert PlainTable(table).version == 0
     assert sorted(file.name for file in Path(table).rglob("*")) == files
+
+
+def test_update_of_nothing_at_the_end_is_no_clause(spark: SparkSession, tmp_path: Path) -> None:
+    """The rows are not written anew, and the merge only inserts, so that several rows of the source may match one."""
+    path = str(tmp_path / "t")
+    write_delta(path, pa.table({"k": pa.array([1, 2], pa.int64())}))
+    source = spark.createDataFrame([(1,), (1,), (3,)], "k bigint").alias("s")
+    builder = DeltaTable.forPath(spark, path).alias("t").merge(source, "t.k = s.k").whenMatchedUpdate(set={})
+    told = builder.whenNotMatchedInsertAll().whenNotMatchedBySourceUpdate(set={}).execute().first()
+    assert tuple(told) == (1, 0, 0, 1)
+    metrics = dict(PlainTable(path).history(limit=1).to_pylist()[0]["operationMetrics"])
+    assert (metrics["numTargetFilesRemoved"], metrics["numTargetRowsCopied"]) == ("0", "0")
+    assert sorted(PlainTable(path).to_arrow()["k"].to_pylist()) == [1, 2, 3]
 
 
 def test_merge_with_a_column_of_another_frame_is_refused(spark: SparkSession, table: str) -> None:
