@@ -3,21 +3,14 @@ and the names of errors."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
-from delta_py import DeltaTable as PlainTable
-from delta_py import write_delta
-from spark_plugin import DeltaTable
-from tests.support.merge_peers import COLUMNS, COUNTS, FEED, FLAT, SOURCE, TWICE, VECTORS, upsert
-from tests.support.rows import difference
+from tests.support.merge_peers import COLUMNS, FEED, FLAT, TWICE, VECTORS, Case, check, upsert
 
 NESTED = pa.Table.from_pylist(
     [
@@ -34,17 +27,6 @@ NESTED = pa.Table.from_pylist(
     ),
 )
 WIDER = ([(2, "B", 200, "e2"), (4, "D", 400, "e4")], COLUMNS + ", extra string")
-
-
-@dataclass(frozen=True)
-class Case:
-    """build: puts the clauses on a builder of either side."""
-
-    build: Callable[[Any], Any]
-    source: tuple[list[Any], str] = SOURCE
-    condition: str = "t.k = s.k"
-    table: pa.Table = field(default_factory=lambda: FLAT)
-    properties: Mapping[str, str] = field(default_factory=dict)
 
 
 def everything(builder: Any) -> Any:
@@ -114,37 +96,6 @@ CASES: dict[str, Case] = {
 }
 
 
-def outcome(of: Any, spark: SparkSession, path: str, case: Case) -> dict[str, Any]:
-    """What one side makes of it. of: its DeltaTable."""
-    source: DataFrame = spark.createDataFrame(*case.source)
-    try:
-        built = case.build(of.forPath(spark, path).alias("t").merge(source.alias("s"), case.condition))
-        result = built.execute().first().asDict()
-    except PySparkException as error:
-        return {"error": error.getCondition(), "version": PlainTable(path).version}
-    found = {"result": result, "version": PlainTable(path).version}
-    if found["version"]:
-        commit = PlainTable(path).history(limit=1).to_pylist()[0]
-        metrics = dict(commit["operationMetrics"])
-        found["metrics"] = {name: metrics.get(name) for name in COUNTS}
-        found["names"] = {*metrics} - {"numTargetChangeFileBytes"}
-        found["blind"] = commit["isBlindAppend"]
-    return found
-
-
 @pytest.mark.parametrize("name", CASES)
 def test_merge_is_what_delta_spark_makes_of_it(spark: SparkSession, tmp_path: Path, name: str) -> None:
-    theirs = pytest.importorskip("delta.tables").DeltaTable
-    case = CASES[name]
-    paths = {side: str(tmp_path / side) for side in ("ours", "theirs")}
-    for path in paths.values():
-        write_delta(path, case.table, configuration=case.properties)
-    expected = outcome(theirs, spark, paths["theirs"], case)
-    found = outcome(DeltaTable, spark, paths["ours"], case)
-    assert found == expected
-    tables = {side: PlainTable(path) for side, path in paths.items()}
-    assert tables["ours"].schema() == tables["theirs"].schema()
-    assert difference(tables["ours"].to_arrow(), tables["theirs"].to_arrow()) is None
-    if "delta.enableChangeDataFeed" in case.properties and found["version"]:
-        feeds = [table.changes(starting_version=1).read_all().drop_columns(["_commit_timestamp"]) for table in tables.values()]
-        assert difference(*feeds) is None
+    check(spark, tmp_path, CASES[name], pytest.importorskip("delta.tables").DeltaTable)
