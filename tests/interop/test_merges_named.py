@@ -82,10 +82,23 @@ CASES: dict[str, Case] = {
     ),
     "a condition that is no condition": Case(upsert, condition="t.k + s.k"),
     "a window": Case(lambda m: m.whenMatchedUpdate(set={"n": "row_number() OVER (ORDER BY s.n)"})),
+    "a generator": Case(lambda m: m.whenMatchedUpdate(set={"n": "explode(array(1, 2))"})),
     "an aggregate as value": Case(lambda m: m.whenMatchedUpdate(set={"n": "max(s.n)"})),
     "chance in the condition": Case(upsert, condition="t.k = s.k AND rand() < 2"),
     "chance in an insert's condition": Case(lambda m: m.whenNotMatchedInsertAll("rand() < 2")),
     "chance as value": Case(lambda m: m.whenMatchedUpdate(set={"n": "int(rand())"})),
+    "nothing assigned": Case(lambda m: m.whenMatchedUpdate(set={})),
+    "nothing assigned by a condition": Case(lambda m: m.whenMatchedUpdate("s.n > 200", {}), properties=FEED),
+    "nothing assigned at the end": Case(
+        lambda m: m.whenMatchedDelete("s.n > 200").whenMatchedUpdate(set={}).whenNotMatchedBySourceUpdate(set={})
+    ),
+    "nothing assigned by source, beside inserts": Case(
+        lambda m: m.whenNotMatchedInsertAll().whenNotMatchedBySourceUpdate(set={}).whenMatchedUpdate(set={}), TWICE
+    ),
+    "nothing assigned before others": Case(  # delta-spark leaves the first out, and deletes rows that are to stay
+        lambda m: m.whenMatchedUpdate(set={}).whenMatchedDelete("s.n > 200"),
+        differs={"error": ("DELTA_NON_LAST_MATCHED_CLAUSE_OMIT_CONDITION", None)},
+    ),
     "nothing inserted": Case(lambda m: m.whenNotMatchedInsert(values={})),
     "a column and its field": Case(lambda m: m.whenMatchedUpdate(set={"st": "s.st", "st.`ü`": "1"}), ODD_SOURCE, table=ODD),
     # keys
