@@ -18,6 +18,10 @@ ODD = (
     "INSERT INTO {table} VALUES (1, 'a', 10, struct(1, 2)), (2, 'b', 20, struct(3, 4)), (3, 'c', 30, NULL)",
 )
 ODD_SOURCE = "SELECT id AS k, 'new' AS `a.b`, 5 AS `c d,;`, named_struct('x.y', 7, 'ü', 8) AS st FROM range(2, 5)"
+# delta-spark reads the target though no row of it can match; ours appends blindly.
+READ_ANYWAY = {"blind": (True, False)}
+# delta-spark counts the one row of the source twice where no key is there to join by.
+COUNTED_TWICE = {"numSourceRows": ("1", "2")}
 SENSITIVE = {"spark.sql.caseSensitive": "true"}
 
 
@@ -66,6 +70,13 @@ CASES: dict[str, Case] = {
     "names in other case": Case(upsert, ([(2, "B", 5), (9, "I", 9)], "K bigint, V string, N int"), "T.k = S.K"),
     "names in other case that counts": Case(upsert, ([(2, "B", 5)], "k bigint, V string, n int"), settings=SENSITIVE),
     "names of the target in other case that counts": Case(lambda m: m.whenMatchedUpdate(set={"V": "s.v"}), settings=SENSITIVE),
+    "target column in an insert": Case(lambda m: m.whenNotMatchedInsert(values={"k": "s.k", "v": "t.v"})),
+    "target column in the condition of an insert": Case(lambda m: m.whenNotMatchedInsertAll("t.k IS NULL")),
+    "source column by source": Case(lambda m: m.whenNotMatchedBySourceUpdate(set={"v": "s.v"})),
+    "source column in a condition by source": Case(lambda m: m.whenNotMatchedBySourceDelete("s.n = 1")),
+    "unknown column in a value": Case(lambda m: m.whenMatchedUpdate(set={"v": "s.zz"})),
+    "unknown column in the condition": Case(upsert, condition="t.k = s.zz"),
+    "unknown alias": Case(upsert, condition="x.k = s.k"),
     "unknown field": Case(lambda m: m.whenMatchedUpdate(set={"st.zz": "1"}), ODD_SOURCE, table=ODD),
     # clauses
     "two updates without condition": Case(conditional(None, None)),
@@ -81,6 +92,19 @@ CASES: dict[str, Case] = {
         lambda m: m.whenNotMatchedBySourceDelete().whenNotMatchedBySourceUpdate("t.n > 1", {"v": "'x'"})
     ),
     "a condition that is no condition": Case(upsert, condition="t.k + s.k"),
+    "a clause's condition that is no condition": Case(
+        lambda m: m.whenMatchedDelete("s.n + 1"),
+        differs={"error": ("DATATYPE_MISMATCH.FILTER_NOT_BOOLEAN", "CANNOT_UP_CAST_DATATYPE")},
+    ),
+    "a subquery": Case(
+        lambda m: m.whenMatchedDelete("s.n IN (SELECT id FROM range(300))"),
+        differs={"error": ("DELTA_UNSUPPORTED_SUBQUERY", "UNRESOLVED_COLUMN.WITHOUT_SUGGESTION")},
+    ),
+    "a subquery in the condition": Case(
+        upsert,
+        condition="t.k = s.k AND s.k IN (SELECT id FROM range(3))",
+        differs={"error": ("DELTA_UNSUPPORTED_SUBQUERY", "UNRESOLVED_COLUMN.WITHOUT_SUGGESTION")},
+    ),
     "a window": Case(lambda m: m.whenMatchedUpdate(set={"n": "row_number() OVER (ORDER BY s.n)"})),
     "a generator": Case(lambda m: m.whenMatchedUpdate(set={"n": "explode(array(1, 2))"})),
     "an aggregate as value": Case(lambda m: m.whenMatchedUpdate(set={"n": "max(s.n)"})),
@@ -101,8 +125,19 @@ CASES: dict[str, Case] = {
     ),
     "nothing inserted": Case(lambda m: m.whenNotMatchedInsert(values={})),
     "a column and its field": Case(lambda m: m.whenMatchedUpdate(set={"st": "s.st", "st.`ü`": "1"}), ODD_SOURCE, table=ODD),
+    "column inserted twice": Case(  # delta-spark sees it only where the case of letters is the same
+        lambda m: m.whenNotMatchedInsert(values={"k": "s.k", "K": "s.k"}),
+        differs={"error": ("DELTA_DUPLICATE_COLUMNS_ON_INSERT", None)},
+    ),
     # keys
     "null keys that are equal": Case(upsert, condition="t.k <=> s.k", properties=FEED),
+    "a condition that is never true": Case(upsert, condition="false", differs=READ_ANYWAY),
+    "a condition that is null": Case(upsert, condition="CAST(NULL AS BOOLEAN)", differs=READ_ANYWAY),
+    "a condition that is always true": Case(
+        upsert, ([(7, "all", 7)], COLUMNS), condition="true", properties=FEED, differs=COUNTED_TWICE
+    ),
+    "a condition without the source": Case(upsert, ([(7, "all", 7)], COLUMNS), condition="t.k = 2", differs=COUNTED_TWICE),
+    "a condition without equal keys": Case(upsert, ([(2, "small", 7)], COLUMNS), condition="t.k < s.k", differs=COUNTED_TWICE),
     "keys of other types": Case(upsert, ([("2", "B", 5), ("9", "I", 9)], "k string, v string, n int")),
     "keys by an expression": Case(lambda m: m.whenMatchedUpdate(set={"v": "s.v"}), condition="t.k * 2 = s.k"),
     # sources
