@@ -182,3 +182,24 @@ def test_transactions_of_the_session_are_recorded_as_by_delta_spark(
             told.append((PlainTable(path).version, recorded and recorded.version, spark.conf.get(TXN_VERSION, None)))
         found[side] = told, sorted(map(tuple, spark.read.format("delta").load(path).collect()))
     assert found["ours"] == found["theirs"]
+
+
+def test_delete_of_nothing_is_recorded_where_the_session_has_a_transaction(
+    spark: SparkSession, tmp_path: Path, conf: Callable[[Mapping[str, str]], None]
+) -> None:
+    """delta-spark does not record it, and so takes rows that came later when the step is run again."""
+    found, tables = {}, {"ours": DeltaTable, "theirs": pytest.importorskip("delta.tables").DeltaTable}
+    for side, of in tables.items():
+        path, versions = str(tmp_path / side), []
+        write_delta(path, pa.table({"id": pa.array([1, 2], pa.int64())}))
+        for settings in ({}, IDEMPOTENT):
+            conf(settings)
+            of.forPath(spark, path).delete("id > 100")
+            versions.append(PlainTable(path).version)
+        write_delta(path, pa.table({"id": pa.array([700], pa.int64())}), mode="append")
+        conf(IDEMPOTENT)
+        of.forPath(spark, path).delete("id > 100")
+        found[side] = versions, sorted(PlainTable(path).to_arrow()["id"].to_pylist())
+        for name in IDEMPOTENT:
+            spark.conf.unset(name)
+    assert found == {"ours": ([0, 1], [1, 2, 700]), "theirs": ([0, 0], [1, 2])}
