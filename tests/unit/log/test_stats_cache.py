@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
-import os
 import shutil
-import time
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +18,7 @@ from delta_py.log import checkpoint_reader, stats_cache
 from delta_py.log.stats_cache import StatsCache
 from delta_py.protocol import stats
 from delta_py.snapshot import Snapshot
+from delta_py.storage.disk_cache import DiskCache
 from delta_py.storage.store import open_store
 
 FILES = 600
@@ -145,31 +144,6 @@ def test_other_rules_have_entries_of_their_own(
     assert texts(parsed) > 0
 
 
-def test_the_longest_unused_go_first_and_half_written_ones_of_the_dead(tmp_path: Path) -> None:
-    cache = StatsCache(tmp_path, 250)
-    oldest, newer, newest = (f"{digit * 64}.stats" for digit in "abc")
-    dead, alive = (f"{process}-{'0' * 16}.new" for process in (1, 2))
-    put(tmp_path, {oldest: 300, newer: 200, newest: 100, dead: 7200, alive: 1})
-    cache.trim()
-    assert {path.name for path in tmp_path.iterdir()} == {newest, alive}
-
-
-def test_what_others_keep_in_the_directory_stays(tmp_path: Path) -> None:
-    strange = {"notes.txt": 9000, "old.stats": 9000, "1-draft.new": 9000, "f" * 64: 9000, f"{'a' * 64}.stats.bak": 9000}
-    put(tmp_path, {**strange, f"{'a' * 64}.stats": 10})
-    (tmp_path / "directory").mkdir()
-    StatsCache(tmp_path, 50).trim()
-    assert {path.name for path in tmp_path.iterdir()} == {*strange, "directory"}
-
-
-def put(directory: Path, ages: dict[str, int]) -> None:
-    """Files of 100 bytes, last used so many seconds ago."""
-    now = time.time()
-    for name, age in ages.items():
-        (directory / name).write_bytes(b"x" * 100)
-        os.utime(directory / name, (now - age, now - age))
-
-
 def test_a_reader_that_stops_early_leaves_nothing(table: str, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(checkpoint_reader, "_BATCH_ROWS_WITH_TEXT", 100)
     snapshot = Snapshot.load(open_store(table))
@@ -195,22 +169,9 @@ def test_a_directory_that_takes_nothing_is_passed_over(
     assert entries(cache) == []
 
 
-def test_the_cache_can_be_switched_off(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.delenv("PYDELTA_CACHE_DIR")
-    found = StatsCache.of_environment()
-    assert found is not None and found.directory == tmp_path / "pydelta" and found.limit_bytes == 1 << 30
-    assert found.directory.stat().st_mode & 0o777 == 0o700
-    monkeypatch.setenv("PYDELTA_CACHE_MB", "0")
-    assert StatsCache.of_environment() is None
-    monkeypatch.setenv("PYDELTA_CACHE_MB", "16")
-    monkeypatch.setenv("PYDELTA_CACHE_DIR", "")
-    assert StatsCache.of_environment() is None
-
-
 def _read_many(table: str, cache: Path, rounds: int) -> list[int]:
     checkpoint_reader.LEAST_ROWS = 100
-    StatsCache.of_environment = lambda: StatsCache(cache, LIMIT)  # type: ignore[method-assign, assignment]
+    StatsCache.of_environment = lambda: StatsCache(DiskCache(cache, LIMIT))  # type: ignore[method-assign, assignment]
     return [len(kept(table, predicate)) for _ in range(rounds) for predicate in PREDICATES]
 
 
@@ -223,5 +184,5 @@ def test_many_processes_share_a_small_cache(table: str, tmp_path: Path) -> None:
         found = pool.starmap(_read_many, [(table, cache, 5)] * 3)
     assert found == [expected * 5] * 3
     assert {path.suffix for path in entries(cache)} == {".stats"}
-    StatsCache(cache, LIMIT).trim()  # the last one's may have come before another's entry
+    DiskCache(cache, LIMIT).trim()  # the last one's may have come before another's entry
     assert 0 < sum(path.stat().st_size for path in entries(cache)) <= LIMIT
