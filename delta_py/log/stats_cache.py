@@ -49,7 +49,7 @@ class StatsCache:
 
 
 def _name(identity: bytes, path: Path, kind: DataType | None) -> str:
-    return entry_name(identity + repr((RULES, pa.__version__, path, kind)).encode())
+    return entry_name(identity + repr((RULES, pa.__version__, path, kind)).encode(), "stats")
 
 
 @dataclass(slots=True)
@@ -104,8 +104,6 @@ class KeptStats:
         try:
             for path, entry in self._entries.items():
                 entry.finish(self._names[path])
-            if self._entries:
-                self._disk.trim()
             self._entries = {}
         except OSError as error:
             self._give_up(error)

@@ -1,13 +1,23 @@
 """The cache directory: on the local disk, copies of what can be had anew, shared by any number of processes.
 
     cache = DiskCache.of_environment()     # None: switched off
-    cache.mapped(name)                     # the content of an entry; None where there is none that is whole
-    entry = cache.begin()                  # entry.sink is written to; then entry.finish(name) or entry.remove()
+    name = entry_name(meaning, "object")   # a hash of all that the content depends on: entries never grow old
+    cache.read(name), cache.mapped(name)   # the content; None where there is no entry that is whole
+    cache.put(name, data)                  # or piece by piece: entry = cache.begin(); entry.sink; entry.finish(name)
 
-An entry never grows old: its name, from `entry_name`, is a hash of all that its content depends on. Entries are written beside
-their name and renamed, so that processes see whole ones; a checksum guards against a damaged disk, and an entry that does not
-keep it counts as missing. Those used longest ago go when all together are too large. What others keep in the directory is not
-touched. Entries hold data of tables: only the user may read them.
+Entries are written beside their name and renamed, so that processes see whole ones. A checksum over name and content guards
+against damaged disks and entries under a wrong name: one that does not keep it counts as missing, and is replaced. For the same
+reason nothing is flushed to the disk. What others keep in the directory is not touched. Entries hold data of tables: only the
+user may read them.
+
+Where the disk is full, read-only or broken, or the directory is gone, there is no cache. So every OSError of a call on the
+cache's own files, whatever its number, is a miss when reading and gives up the entry when writing: the content can be had
+without the disk. No other call stands where that is caught.
+
+Those used longest ago go when all together are too large, a file counted in whole blocks of the disk. Going through the directory
+takes a while where there are very many, so it is done by chance, as often as to make it once for every 64th part of the limit
+that processes, however short-lived, write; it leaves a quarter free. That more than the limit is there at any time takes 16 of
+these parts in a row without it, which has the probability e**-16.
 
 PYDELTA_CACHE_DIR is the directory (by default pydelta in the user's cache directory; empty switches the cache off), and
 PYDELTA_CACHE_MB what it may hold (by default 1024).
@@ -20,27 +30,28 @@ import hashlib
 import logging
 import os
 import re
-import secrets
 import time
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path as DiskPath
-from typing import Self
+from typing import Literal, Self
 
 import pyarrow as pa
 
 _log = logging.getLogger("delta_py")
 
+_FORM = b"2"
 _DEFAULT_MB = 1024
-_FINISHED = "stats"
-_OWN_NAME = re.compile(rf"[0-9a-f]{{64}}\.{_FINISHED}|[0-9]+-[0-9a-f]{{16}}\.new")
+_BLOCK_BYTES = 4096
+_SUM_BYTES = 4
+_OWN_NAME = re.compile(r"[0-9a-f]{64}\.(?:stats|object)|[0-9]+-[0-9a-f]{16}\.new")
 _ABANDONED_SECONDS = 3600.0
 
 
-def entry_name(meaning: bytes) -> str:
+def entry_name(meaning: bytes, kind: Literal["stats", "object"]) -> str:
     """The name of an entry. meaning: all that the content depends on."""
-    return f"{hashlib.sha256(meaning).hexdigest()}.{_FINISHED}"
+    return f"{hashlib.sha256(_FORM + meaning).hexdigest()}.{kind}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,44 +75,76 @@ class DiskCache:
             return None
         return cls(directory, limit << 20)
 
-    def mapped(self, name: str) -> pa.Buffer | None:
-        """The content of an entry, mapped into memory; None where there is none that is whole."""
-        path = self.directory / name
+    def read(self, name: str) -> bytes | None:
         try:
-            whole = pa.memory_map(str(path)).read_buffer()
-            os.utime(path)
+            whole = (self.directory / name).read_bytes()
         except OSError:
             return None
-        content, kept = whole.slice(0, max(0, whole.size - 4)), whole.slice(max(0, whole.size - 4))
-        if kept.to_pybytes() != _checksum(content):
+        content = self._checked(name, memoryview(whole))
+        return None if content is None else bytes(content)
+
+    def mapped(self, name: str) -> pa.Buffer | None:
+        """The content mapped into memory, for large entries."""
+        try:
+            whole = pa.memory_map(str(self.directory / name)).read_buffer()
+        except OSError:
+            return None
+        return None if self._checked(name, memoryview(whole)) is None else whole.slice(0, whole.size - _SUM_BYTES)
+
+    def _checked(self, name: str, whole: memoryview) -> memoryview | None:
+        """The content without its checksum. The entry counts as used now."""
+        path = self.directory / name
+        if len(whole) < _SUM_BYTES or whole[-_SUM_BYTES:].tobytes() != _checksum(name, whole[:-_SUM_BYTES]):
             _log.warning("%s is damaged and passed over", path)
             return None
-        return content
+        with contextlib.suppress(OSError):  # one that may only be read serves as well
+            os.utime(path)
+        return whole[:-_SUM_BYTES]
+
+    def put(self, name: str, data: bytes) -> bool:
+        """Whether the disk took it."""
+        entry = None
+        try:
+            entry = self.begin()
+            entry.sink.write(data)
+            entry.finish(name)
+        except OSError as error:
+            _log.warning("nothing can be kept in %s: %s", self.directory, error)
+            if entry is not None:
+                entry.remove()
+            return False
+        return True
 
     def begin(self) -> NewEntry:
         """Raises OSError when the disk takes nothing."""
-        path = self.directory / f"{os.getpid()}-{secrets.token_hex(8)}.new"
+        path = self.directory / f"{os.getpid()}-{os.urandom(8).hex()}.new"
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
         return NewEntry(self, path)
 
+    def trim_by_chance(self, written_bytes: int) -> None:
+        """After so much was written. Raises OSError."""
+        if int.from_bytes(os.urandom(8), "little") % (self.limit_bytes // 64 + 1) < _on_disk(written_bytes):
+            self.trim()
+
     def trim(self) -> None:
-        """Remove what was used longest ago, until the rest may stay, and what processes that died left half-written."""
+        """Remove what was used longest ago, until a quarter is free, and what processes that died left half-written. Raises
+        OSError."""
         found = sorted(self._entries())
         total = sum(size for _, size, _ in found)
         for used, size, path in found:
-            unfinished = path.suffix == ".new"
-            if (used > time.time() - _ABANDONED_SECONDS) if unfinished else (total <= self.limit_bytes):
+            unfinished = path.endswith(".new")
+            if (used > time.time() - _ABANDONED_SECONDS) if unfinished else (total <= self.limit_bytes * 3 // 4):
                 continue
             with contextlib.suppress(FileNotFoundError):  # another process was quicker
-                path.unlink()
+                os.unlink(path)
             total -= size
 
-    def _entries(self) -> Iterator[tuple[float, int, DiskPath]]:
+    def _entries(self) -> Iterator[tuple[float, int, str]]:
         with os.scandir(self.directory) as entries:
             for entry in filter(lambda found: _OWN_NAME.fullmatch(found.name), entries):
                 with contextlib.suppress(FileNotFoundError):
                     status = entry.stat()
-                    yield status.st_mtime, status.st_size, DiskPath(entry.path)
+                    yield status.st_mtime, _on_disk(status.st_size), entry.path
 
 
 class NewEntry:
@@ -114,14 +157,19 @@ class NewEntry:
     def finish(self, name: str) -> None:
         self.sink.close()
         with pa.memory_map(str(self._path)) as written:
-            kept = _checksum(written.read_buffer())
+            content = written.read_buffer()
+            kept = _checksum(name, memoryview(content))
         with open(self._path, "ab") as file:
             file.write(kept)
-        self._path.rename(self._cache.directory / name)
+        self._path.replace(self._cache.directory / name)
+        self._cache.trim_by_chance(content.size + _SUM_BYTES)
 
     def remove(self) -> None:
-        self.sink.close()
-        self._path.unlink(missing_ok=True)
+        """As far as the disk lets it: what stays goes when it is old."""
+        with contextlib.suppress(OSError):
+            self.sink.close()
+        with contextlib.suppress(OSError):
+            self._path.unlink(missing_ok=True)
 
 
 def _users_cache() -> DiskPath:
@@ -129,5 +177,9 @@ def _users_cache() -> DiskPath:
     return (DiskPath(given) if given else DiskPath.home() / ".cache") / "pydelta"
 
 
-def _checksum(content: pa.Buffer) -> bytes:
-    return zlib.crc32(content).to_bytes(4, "little")
+def _checksum(name: str, content: memoryview) -> bytes:
+    return zlib.crc32(content, zlib.crc32(name.encode())).to_bytes(_SUM_BYTES, "little")
+
+
+def _on_disk(size_bytes: int) -> int:
+    return -(-size_bytes // _BLOCK_BYTES) * _BLOCK_BYTES

@@ -1,18 +1,182 @@
-"""The rules of the cache directory: what goes, what stays, and how it is switched off."""
+"""The rules of the cache directory: entries are whole or missing, what goes, what stays, and how it is switched off."""
 
 from __future__ import annotations
 
+import errno
+import multiprocessing
 import os
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
 import pytest
 
-from delta_py.storage.disk_cache import DiskCache
+from delta_py.storage.disk_cache import DiskCache, NewEntry, entry_name
+
+NAME = entry_name(b"what it is", "object")
+MANY = 1 << 40
+
+
+@pytest.mark.parametrize("content", [b"", b"x", bytes(100), b"long" * 100_000], ids=["empty", "short", "zeros", "long"])
+def test_an_entry_is_read_as_it_was_put(tmp_path: Path, content: bytes) -> None:
+    cache = DiskCache(tmp_path, MANY)
+    assert cache.read(NAME) is None and cache.mapped(NAME) is None
+    assert cache.put(NAME, content)
+    mapped = cache.mapped(NAME)
+    assert cache.read(NAME) == content
+    assert mapped is not None and mapped.to_pybytes() == content
+    assert [path.name for path in tmp_path.iterdir()] == [NAME]
+    assert (tmp_path / NAME).stat().st_mode & 0o777 == 0o600
+
+
+def flipped(entry: bytes) -> bytes:
+    return bytes([entry[0] ^ 1]) + entry[1:]
+
+
+DAMAGES: dict[str, Callable[[bytes], bytes]] = {
+    "flipped": flipped,
+    "flipped checksum": lambda entry: entry[:-1] + bytes([entry[-1] ^ 1]),
+    "cut": lambda entry: entry[: len(entry) // 2],
+    "one byte less": lambda entry: entry[:-1],
+    "longer": lambda entry: entry + b"\0",
+    "shorter than a checksum": lambda entry: entry[:3],
+    "empty": lambda entry: b"",
+    "zeros": lambda entry: bytes(len(entry)),
+    "four zeros": lambda entry: bytes(4),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_entry_is_none_and_is_replaced(tmp_path: Path, damage: str, caplog: pytest.LogCaptureFixture) -> None:
+    cache = DiskCache(tmp_path, MANY)
+    cache.put(NAME, b"content of the entry")
+    (tmp_path / NAME).write_bytes(DAMAGES[damage]((tmp_path / NAME).read_bytes()))
+    assert cache.read(NAME) is None and cache.mapped(NAME) is None
+    assert "is damaged" in caplog.text
+    assert cache.put(NAME, b"new") and cache.read(NAME) == b"new"
+
+
+def test_an_entry_under_another_name_is_none(tmp_path: Path) -> None:
+    cache = DiskCache(tmp_path, MANY)
+    cache.put(entry_name(b"something else", "object"), b"of something else")
+    next(tmp_path.iterdir()).rename(tmp_path / NAME)
+    assert cache.read(NAME) is None and cache.mapped(NAME) is None
+
+
+def test_a_directory_in_the_place_of_an_entry_is_none_and_stays(tmp_path: Path) -> None:
+    cache = DiskCache(tmp_path, MANY)
+    (tmp_path / NAME).mkdir()
+    (tmp_path / NAME / "of somebody").write_bytes(b"x")
+    assert cache.read(NAME) is None and cache.mapped(NAME) is None
+    assert not cache.put(NAME, b"new")
+    assert [path.name for path in tmp_path.rglob("*")] == [NAME, "of somebody"]
+
+
+def refuse(number: int) -> Callable[..., Any]:
+    def call(*_: object, **__: object) -> Any:
+        raise OSError(number, os.strerror(number))
+
+    return call
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EIO, errno.EMFILE])
+@pytest.mark.parametrize("step", ["open", "finish", "replace", "scandir"])
+def test_a_disk_that_takes_nothing_is_no_error_and_keeps_no_rest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, number: int, step: str
+) -> None:
+    cache = DiskCache(tmp_path, 0)  # so that each entry makes it look for old ones
+    place: Any = {"finish": NewEntry, "replace": Path}.get(step, os)
+    monkeypatch.setattr(place, step, refuse(number))
+    assert not cache.put(NAME, b"content")
+    assert os.strerror(number) in caplog.text
+    monkeypatch.undo()
+    assert [path.name for path in tmp_path.iterdir()] == ([NAME] if step == "scandir" else [])
+
+
+def test_a_device_without_room_is_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    begin = DiskCache.begin
+
+    def on_a_full_device(cache: DiskCache) -> NewEntry:
+        entry = begin(cache)
+        entry.sink.close()
+        entry.sink = pa.OSFile("/dev/full", "wb")
+        return entry
+
+    monkeypatch.setattr(DiskCache, "begin", on_a_full_device)
+    assert not DiskCache(tmp_path, MANY).put(NAME, b"content")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_directory_that_may_only_be_read_serves_what_it_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cache = DiskCache(tmp_path, MANY)
+    cache.put(NAME, b"content")
+    monkeypatch.setattr(os, "utime", refuse(errno.EROFS))
+    assert cache.read(NAME) == b"content"
+    assert cache.mapped(NAME) is not None
+
+
+def test_a_directory_that_is_gone_is_an_empty_cache(tmp_path: Path) -> None:
+    cache = DiskCache(tmp_path / "gone", MANY)
+    assert cache.read(NAME) is None and not cache.put(NAME, b"content")
+
+
+def test_other_errors_are_not_swallowed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def killed(*_: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(NewEntry, "finish", killed)
+    with pytest.raises(MemoryError):
+        DiskCache(tmp_path, MANY).put(NAME, b"content")
+
+
+def _content(number: int) -> bytes:
+    return bytes([number]) * (number * 997)
+
+
+def _put_and_read(directory: Path, limit: int, rounds: int) -> int:
+    """How many of the entries that were found were whole: all, or it raises."""
+    cache, found = DiskCache(directory, limit), 0
+    for number in [*range(1, 40)] * rounds:
+        name = entry_name(bytes([number]), "object")
+        content = cache.read(name)
+        if content is None:
+            assert cache.put(name, _content(number))
+        else:
+            assert content == _content(number)
+            found += 1
+    return found
+
+
+def test_processes_that_write_the_same_entries_at_once_read_whole_ones(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with multiprocessing.get_context("spawn").Pool(3) as pool:
+        found = pool.starmap(_put_and_read, [(tmp_path, MANY, 10)] * 3)
+    assert sum(found) >= 3 * 9 * 39  # each process writes an entry at most once
+    cache = DiskCache(tmp_path, MANY)
+    assert all(cache.read(entry_name(bytes([number]), "object")) == _content(number) for number in range(1, 40))
+    assert len(list(tmp_path.iterdir())) == 39 and "damaged" not in caplog.text
+
+
+def test_processes_that_write_more_than_the_limit_keep_it(tmp_path: Path) -> None:
+    limit = 256 * 1024
+    with multiprocessing.get_context("spawn").Pool(3) as pool:
+        pool.starmap(_put_and_read, [(tmp_path, limit, 5)] * 3)
+    assert 0 < sum(path.stat().st_size for path in tmp_path.iterdir()) <= limit
+
+
+def test_small_entries_by_short_lived_processes_keep_the_limit(tmp_path: Path) -> None:
+    """No process writes enough to know that it is time. In blocks of the disk, twice the limit is written."""
+    limit, most = 4 << 20, 0
+    for number in range(2_000):
+        assert DiskCache(tmp_path, limit).put(entry_name(str(number).encode(), "object"), b"small")
+        if number % 100 == 99:
+            most = max(most, 4096 * sum(1 for _ in os.scandir(tmp_path)))
+    assert limit // 2 < most <= limit
 
 
 def test_the_longest_unused_go_first_and_half_written_ones_of_the_dead(tmp_path: Path) -> None:
-    cache = DiskCache(tmp_path, 250)
+    cache = DiskCache(tmp_path, 12_000)  # of blocks of 4096 bytes, a quarter to be free: two
     oldest, newer, newest = (f"{digit * 64}.stats" for digit in "abc")
     dead, alive = (f"{process}-{'0' * 16}.new" for process in (1, 2))
     put(tmp_path, {oldest: 300, newer: 200, newest: 100, dead: 7200, alive: 1})
