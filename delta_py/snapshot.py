@@ -287,7 +287,7 @@ class _Log:
         while segment.checkpoint is not None:
             if self._checkpoint is None or self._checkpoint.checkpoint != segment.checkpoint:
                 try:
-                    self._checkpoint = CheckpointReader(self._store, segment.checkpoint, self._commits)
+                    self._checkpoint = CheckpointReader(segment.checkpoint, self._commits)
                 except CheckpointUnreadableError as error:
                     segment = self._without(segment, error, segment.version)
                     continue

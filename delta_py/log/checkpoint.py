@@ -66,8 +66,8 @@ def _without(store: ObjectStore, segment: LogSegment, unusable: frozenset[str], 
 
 
 def _write(store: ObjectStore, writer: LogWriter, segment: LogSegment, now_ms: int) -> WrittenCheckpoint:
-    commits = CommitReader(store)
-    older = None if segment.checkpoint is None else CheckpointReader(store, segment.checkpoint, commits)
+    commits = CommitReader(store, kept=False)
+    older = None if segment.checkpoint is None else CheckpointReader(segment.checkpoint, commits)
     small = protocol_and_metadata(segment, commits, older)
     others = transactions_and_domains(segment, commits, older)
     if small.protocol is None or small.metadata is None:

@@ -28,7 +28,8 @@ from delta_py.protocol.paths import SIDECAR_DIRECTORY, decode_path, decode_paths
 from delta_py.protocol.schema import DataType, Path
 from delta_py.protocol.stats import FileStats
 from delta_py.protocol.stats_text import struct_to_json
-from delta_py.storage.store import ObjectStore
+from delta_py.storage.kept_objects import KeptObjects
+from delta_py.storage.store import ObjectInfo
 
 # Rows a batch: with statistics as text, which is long, so many that the text stays in few megabytes; without, so many that
 # calls cost nothing.
@@ -96,20 +97,21 @@ class CheckpointReader:
     Raises CheckpointUnreadableError, from the constructor where possible, naming the file.
     """
 
-    def __init__(self, store: ObjectStore, checkpoint: Checkpoint, commits: CommitReader) -> None:
+    def __init__(self, checkpoint: Checkpoint, commits: CommitReader) -> None:
         self.checkpoint = checkpoint
-        self.top: list[Part] = [_open_part(store, file, commits) for file in checkpoint.files]
-        self.sidecars = [ParquetPart(store, self._sidecar_path(row)) for row in self.rows("sidecar")]
+        self.top: list[Part] = [_open_part(file, commits) for file in checkpoint.files]
+        self.sidecars = [ParquetPart(commits.objects, self._sidecar(row)) for row in self.rows("sidecar")]
 
     def rows(self, action: str) -> list[dict[str, Any]]:
         """All actions of a kind other than add and remove, as the JSON objects they would be in a commit."""
         return [row for part in self.top for row in part.rows(action)]
 
-    def _sidecar_path(self, row: Mapping[str, Any]) -> str:
+    def _sidecar(self, row: Mapping[str, Any]) -> ObjectInfo:
         """Sidecars always lie in the table's own directory; some writers put a whole URI before the name."""
         path = row.get("path")
+        size, time = (found if isinstance(found := row.get(name), int) else 0 for name in ("sizeInBytes", "modificationTime"))
         try:
-            return f"{SIDECAR_DIRECTORY}/{decode_path(path).rpartition('/')[2]}"  # type: ignore[arg-type]
+            return ObjectInfo(f"{SIDECAR_DIRECTORY}/{decode_path(path).rpartition('/')[2]}", size, time)  # type: ignore[arg-type]
         except (CorruptTableError, TypeError) as error:
             raise CheckpointUnreadableError.of(self.checkpoint.files[0].path, f"a sidecar's path is {path!r}") from error
 
@@ -118,8 +120,8 @@ class CheckpointReader:
         return ahead(batch for part in [*self.top, *self.sidecars] for batch in part.files(wanted))
 
 
-def _open_part(store: ObjectStore, file: LogFile, commits: CommitReader) -> Part:
-    return JsonPart(file, commits) if file.path.endswith(".json") else ParquetPart(store, file.path)
+def _open_part(file: LogFile, commits: CommitReader) -> Part:
+    return JsonPart(file, commits) if file.path.endswith(".json") else ParquetPart(commits.objects, file.info)
 
 
 T = TypeVar("T")
@@ -218,12 +220,13 @@ def raw_from_json(adds: pa.RecordBatch, wanted: StatsWanted) -> RawFiles:
 class ParquetPart:
     """A Parquet file of a checkpoint: classic, one of several parts, a UUID-named top level, or a sidecar."""
 
-    def __init__(self, store: ObjectStore, path: str) -> None:
-        self.path, self._store = path, store
+    def __init__(self, objects: KeptObjects, info: ObjectInfo) -> None:
+        self.path = path = info.path
+        self._table_root = objects.store.root
         with decoding(path):
-            source = store.open_input(path)
-            self.size_bytes: int = source.size()
-            self._file = pq.ParquetFile(source, page_checksum_verification=True)
+            self._source = objects.open_input(info)
+            self.size_bytes: int = self._source.size()
+            self._file = pq.ParquetFile(self._source, page_checksum_verification=True)
             self.row_count: int = self._file.metadata.num_rows
             self.schema: pa.Schema = self._file.schema_arrow
             leaves = self._file.metadata.schema
@@ -279,9 +282,10 @@ class ParquetPart:
 
     def _identity(self) -> bytes:
         """The file's footer, which tells places, sizes and bounds of all that it holds, as a hash."""
-        length = int.from_bytes(self._store.read_range(self.path, self.size_bytes - 8, 4), "little")
-        footer = self._store.read_range(self.path, self.size_bytes - 8 - length, length)
-        name = f"{self._store.root}\n{self.path}\n{self.size_bytes}\n".encode()
+        with decoding(self.path):
+            length = int.from_bytes(self._source.read_at(4, self.size_bytes - 8), "little")
+            footer = self._source.read_at(length, self.size_bytes - 8 - length)
+        name = f"{self._table_root}\n{self.path}\n{self.size_bytes}\n".encode()
         return hashlib.sha256(name + footer).digest()
 
     def has_leaf(self, action: str, leaf: str) -> bool:

@@ -89,7 +89,7 @@ def _newest_commit_until(store: ObjectStore, config: TableConfig, cutoff_ms: int
         name = parse_log_name(info.path.rpartition("/")[2])
         if name is None or name.kind is not LogKind.COMMIT:
             continue
-        commit = LogFile(info.path, name.version, name.version, info.size_bytes, info.modification_time_ms)
+        commit = LogFile(info.path, name.version, name.version, info.size_bytes, info.modification_time_ms, info.etag)
         if commit_clock.time_of_next(commit) > cutoff_ms:
             break
         found = name.version
@@ -121,7 +121,7 @@ def _sound_checkpoint(store: ObjectStore, newest: int) -> Checkpoint | None:
 
 def _fault(store: ObjectStore, checkpoint: Checkpoint, checksum_file: LogFile | None) -> str | None:
     """What is wrong with a checkpoint: its files, or that it holds another state than the version checksum speaks of."""
-    reader = CheckpointReader(store, checkpoint, CommitReader(store))
+    reader = CheckpointReader(checkpoint, CommitReader(store, kept=False))
     file_count = size_bytes = 0
     for raw in reader.files(StatsWanted()):
         file_count += raw.files.num_rows
@@ -164,7 +164,7 @@ def _delete_free_sidecars(store: ObjectStore, writer: LogWriter, before_ms: int)
     used: set[str] = set()
     for checkpoint in list_log(store, 0).checkpoints:
         try:
-            used.update(sidecar.path for sidecar in CheckpointReader(store, checkpoint, CommitReader(store)).sidecars)
+            used.update(sidecar.path for sidecar in CheckpointReader(checkpoint, CommitReader(store, kept=False)).sidecars)
         except CorruptTableError as error:
             _log.warning(
                 "%s: no sidecar is deleted, as a checkpoint that may use it cannot be read: %s", store.root, error.message

@@ -21,7 +21,8 @@ from delta_py.errors import CorruptTableError, LogFileNotFoundError
 from delta_py.log.segment import LogFile
 from delta_py.protocol.actions import Action, AddFile, RemoveFile, parse_action
 from delta_py.protocol.paths import LOG_DIRECTORY, commit_file_name, decode_path
-from delta_py.storage.store import ObjectStore
+from delta_py.storage.kept_objects import KeptObjects
+from delta_py.storage.store import ObjectInfo, ObjectStore
 
 PARTITION_VALUES_TYPE = pa.map_(pa.string(), pa.string())
 DELETION_VECTOR_TYPE = pa.struct(
@@ -89,13 +90,14 @@ class FileRows:
 class CommitReader:
     """Reads JSON files of the log, and remembers small ones: state is read in more than one pass.
 
-    Not for sharing between threads.
+    kept: files of a remote store may come from the cache directory. What decides which files of the log may be deleted, or is
+    relied on by others, must see the store itself. Not for sharing between threads.
     """
 
-    __slots__ = ("_remembered", "_remembered_bytes", "_store")
+    __slots__ = ("_remembered", "_remembered_bytes", "objects")
 
-    def __init__(self, store: ObjectStore) -> None:
-        self._store = store
+    def __init__(self, store: ObjectStore, *, kept: bool = True) -> None:
+        self.objects = KeptObjects.of(store) if kept else KeptObjects(store)
         self._remembered: dict[str, bytes] = {}
         self._remembered_bytes = 0
 
@@ -172,7 +174,7 @@ class CommitReader:
     def _read(self, file: LogFile) -> bytes:
         data = self._remembered.get(file.path)
         if data is None:
-            data = _or_missing(file, self._store.read)
+            data = _or_missing(file, self.objects.read)
             if len(data) <= _REMEMBERED_FILE_BYTES and self._remembered_bytes + len(data) <= _REMEMBERED_BYTES:
                 self._remembered[file.path] = data
                 self._remembered_bytes += len(data)
@@ -180,7 +182,7 @@ class CommitReader:
 
     def _stream(self, file: LogFile) -> Iterator[tuple[int, list[bytes]]]:
         number, rest = 1, b""
-        with _or_missing(file, self._store.open_input) as source:
+        with _or_missing(file, self.objects.open_input) as source:
             while chunk := source.read(_PIECE_BYTES):
                 head, newline, tail = chunk.rpartition(b"\n")
                 if not newline:
@@ -202,9 +204,9 @@ def read_actions(store: ObjectStore, version: int) -> list[Action]:
 T = TypeVar("T")
 
 
-def _or_missing(file: LogFile, read: Callable[[str], T]) -> T:
+def _or_missing(file: LogFile, read: Callable[[ObjectInfo], T]) -> T:
     try:
-        return read(file.path)
+        return read(file.info)
     except FileNotFoundError as error:
         raise LogFileNotFoundError(
             f"{file.path} was listed but is not there any more. It was cleaned up meanwhile, or deleted by hand: read a newer "

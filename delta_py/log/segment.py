@@ -26,13 +26,19 @@ _log = logging.getLogger("delta_py")
 
 @dataclass(frozen=True, slots=True)
 class LogFile:
-    """One file of the log. path: relative to the table's root. end_version: of a compaction; else equal to version."""
+    """One file of the log. path: relative to the table's root. end_version: of a compaction; else equal to version. size, time
+    and etag: as listed; zeros for a file that was not listed."""
 
     path: str
     version: int
     end_version: int
     size_bytes: int
     modification_time_ms: int
+    etag: str | None = None
+
+    @property
+    def info(self) -> ObjectInfo:
+        return ObjectInfo(self.path, self.size_bytes, self.modification_time_ms, self.etag)
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +183,7 @@ def _listed(store: ObjectStore, start: int, end: int | None) -> Listing:
 
 def _log_file(info: ObjectInfo, name: LogName) -> LogFile:
     end = name.version if name.end_version is None else name.end_version
-    return LogFile(info.path, name.version, end, info.size_bytes, info.modification_time_ms)
+    return LogFile(info.path, name.version, end, info.size_bytes, info.modification_time_ms, info.etag)
 
 
 def _file_away(listing: Listing, parts: dict[tuple[int, int], dict[int, LogFile]], name: LogName, file: LogFile) -> None:

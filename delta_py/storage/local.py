@@ -39,6 +39,10 @@ class LocalStore:
     def root(self) -> str:
         return self._root
 
+    @property
+    def is_remote(self) -> bool:
+        return False  # mounted or not: the system keeps what was read in memory
+
     def __repr__(self) -> str:
         return f"LocalStore({self._root!r})"
 

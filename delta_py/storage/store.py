@@ -19,11 +19,13 @@ from delta_py.errors import InvalidOptionError, UnsupportedOperationError
 
 @dataclass(frozen=True, slots=True)
 class ObjectInfo:
-    """One listed object. path: relative to the table's root. modification_time_ms: since 1970, UTC."""
+    """One listed object. path: relative to the table's root. modification_time_ms: since 1970, UTC. etag: the store's own name
+    for this content of the object, if its listings tell one."""
 
     path: str
     size_bytes: int
     modification_time_ms: int
+    etag: str | None = None
 
 
 class ObjectStore(Protocol):
@@ -32,6 +34,10 @@ class ObjectStore(Protocol):
     @property
     def root(self) -> str:
         """The URL or directory that `open_store` was given, normalised: equal roots are the same table."""
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether reads go over a network, so that keeping what was read on this machine's disk is worth while."""
 
     def list_from(self, directory: str, start: str = "") -> Iterator[ObjectInfo]:
         """Objects directly in `directory` whose name is >= start, in byte order of names. Nothing if it is missing."""

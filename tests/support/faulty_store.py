@@ -56,6 +56,10 @@ class FaultyStore:
     def root(self) -> str:
         return self.inner.root
 
+    @property
+    def is_remote(self) -> bool:
+        return self.inner.is_remote
+
     def run(self, name: str, action: Callable[[], T]) -> T:
         number, fault = len(self.calls), self.fault
         self.calls.append(name)

@@ -6,6 +6,7 @@ and after each call of the store, with the moment, the call's name and its path;
 
 from __future__ import annotations
 
+import hashlib
 import io
 import threading
 from collections.abc import Callable, Iterator
@@ -22,6 +23,8 @@ T = TypeVar("T")
 @dataclass
 class MemoryStore:
     root: str = "/memory/table"
+    is_remote: bool = True
+    has_etags: bool = False
     objects: dict[str, tuple[bytes, int]] = field(default_factory=dict)
     now_ms: int = 1_700_000_000_000
     hook: Callable[[str, str, str], None] | None = None
@@ -71,7 +74,7 @@ class MemoryStore:
 
     def _info(self, key: str) -> ObjectInfo:
         data, time_ms = self.objects[key]
-        return ObjectInfo(key, len(data), time_ms)
+        return ObjectInfo(key, len(data), time_ms, hashlib.md5(data).hexdigest() if self.has_etags else None)
 
     def read(self, path: str) -> bytes:
         return self._run("read", path, lambda: self._data(path))

@@ -47,7 +47,7 @@ def table() -> TableBuilder:
 def open_checkpoint(table: TableBuilder) -> CheckpointReader:
     checkpoint = load_segment(table.store).checkpoint
     assert checkpoint is not None
-    return CheckpointReader(table.store, checkpoint, CommitReader(table.store))
+    return CheckpointReader(checkpoint, CommitReader(table.store))
 
 
 def read(table: TableBuilder, wanted: StatsWanted | None = None) -> list[RawFiles]:

@@ -1,0 +1,150 @@
+"""Objects of remote stores that never change, read over the network once: afterwards they come from the cache directory.
+
+    objects = KeptObjects.of(store)                # of a store that is not remote, or without a cache: all comes from the store
+    objects.read(info), objects.open_input(info)   # as of the store, of an object as it was listed
+
+For files of the log that are written once: commits, compactions, checkpoints and their sidecars. Listings, `_last_checkpoint` and
+version checksums are always asked of the store.
+
+An entry is bound to one content of an object: by the store's root, the path, and what was listed, which is size, time and, if the
+store tells one, etag. So a table that is deleted and made again at the same place, with the same names, is another one. Without
+an etag an object is kept only if it is a minute old: a later one of the same name then has a later time, however coarsely the
+store measures it. What was not listed is not kept. Nor is an object that has another size than was listed: it was replaced since.
+
+Objects up to 4 MB are kept whole: one request fetches them, and takes no longer than the three to ten that reading a checkpoint's
+footer and columns would take. Of larger ones only the blocks of 256 KB are fetched that are read from, neighbours by one request,
+so that a checkpoint's columns of statistics stay where they are if nobody asks for them. Beyond what is read that fetches up to
+two blocks a range, and has as many requests.
+"""
+
+from __future__ import annotations
+
+import io
+import time
+from typing import Self
+
+import pyarrow as pa
+
+from delta_py.storage.disk_cache import DiskCache, entry_name
+from delta_py.storage.store import ObjectInfo, ObjectStore
+
+_WHOLE_BYTES = 4 * 1024 * 1024
+_BLOCK_BYTES = 256 * 1024
+_SETTLED_MS = 60_000
+_FIRST_TIME_MS = 1_000_000_000_000  # in 2001: smaller numbers are no times
+
+
+class KeptObjects:
+    """After the disk has refused an entry, this object puts no more."""
+
+    def __init__(self, store: ObjectStore, disk: DiskCache | None = None) -> None:
+        self.store, self._disk = store, disk
+        self._takes_entries = True
+
+    @classmethod
+    def of(cls, store: ObjectStore) -> Self:
+        return cls(store, DiskCache.of_environment() if store.is_remote else None)
+
+    def read(self, info: ObjectInfo) -> bytes:
+        """The whole object."""
+        if not self._is_kept(info):
+            return self.store.read(info.path)
+        found = self.find(info, 0, info.size_bytes)
+        if found is None:
+            found = self.store.read(info.path)
+            if len(found) == info.size_bytes:
+                self.keep(info, 0, found)
+        return found
+
+    def open_input(self, info: ObjectInfo) -> pa.NativeFile:
+        """A seekable file for pyarrow."""
+        if not self._is_kept(info):
+            return self.store.open_input(info.path)
+        if info.size_bytes <= _WHOLE_BYTES:
+            return pa.BufferReader(self.read(info))
+        blocks = _Blocks(self, info)
+        return pa.PythonFile(blocks, mode="r") if blocks.has_end() else self.store.open_input(info.path)
+
+    def find(self, info: ObjectInfo, start: int, length: int) -> bytes | None:
+        """What the cache has of a part of an object."""
+        assert self._disk is not None
+        found = self._disk.read(self._name(info, start, length))
+        return found if found is not None and len(found) == length else None
+
+    def keep(self, info: ObjectInfo, start: int, data: bytes) -> None:
+        assert self._disk is not None
+        if self._takes_entries:
+            self._takes_entries = self._disk.put(self._name(info, start, len(data)), data)
+
+    def _is_kept(self, info: ObjectInfo) -> bool:
+        if self._disk is None or info.size_bytes <= 0:
+            return False
+        settled = _FIRST_TIME_MS <= info.modification_time_ms <= time.time() * 1000 - _SETTLED_MS
+        return settled or info.etag is not None
+
+    def _name(self, info: ObjectInfo, start: int, length: int) -> str:
+        listed = (info.path, info.size_bytes, info.modification_time_ms, info.etag)
+        return entry_name(repr((self.store.root, listed, start, length)).encode(), "object")
+
+
+class _Blocks(io.RawIOBase):
+    """A large object as a file. pyarrow does not use it from two threads at once."""
+
+    def __init__(self, objects: KeptObjects, info: ObjectInfo) -> None:
+        super().__init__()
+        self._objects, self._info, self._position = objects, info, 0
+
+    def has_end(self) -> bool:
+        """Whether the object ends where its size says; the last block, where a footer is, is at hand then."""
+        number = (self._info.size_bytes - 1) // _BLOCK_BYTES
+        return self._find(number) is not None or self._fetch(number, number + 1) is not None
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._position
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        self._position = offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._info.size_bytes}[whence]
+        return self._position
+
+    def read(self, size: int | None = -1) -> bytes:
+        left = max(0, self._info.size_bytes - self._position)
+        length = left if size is None or size < 0 else min(size, left)
+        first, end = self._position // _BLOCK_BYTES, -(-(self._position + length) // _BLOCK_BYTES)
+        start = self._position - first * _BLOCK_BYTES
+        self._position += length
+        return b"".join(self._blocks(first, end))[start : start + length] if length else b""
+
+    def _blocks(self, first: int, end: int) -> list[bytes]:
+        blocks = {number: block for number in range(first, end) if (block := self._find(number)) is not None}
+        missing = [number for number in range(first, end) if number not in blocks]
+        while missing:
+            run = [number for place, number in enumerate(missing) if number == missing[0] + place]
+            missing = missing[len(run) :]
+            fetched = self._fetch(run[0], run[-1] + 1)
+            if fetched is None:
+                raise OSError(f"{self._info.path} has not the {self._info.size_bytes} bytes that were listed: it was replaced.")
+            blocks.update(zip(run, fetched, strict=True))
+        return [blocks[number] for number in range(first, end)]
+
+    def _find(self, number: int) -> bytes | None:
+        start = number * _BLOCK_BYTES
+        return self._objects.find(self._info, start, min(_BLOCK_BYTES, self._info.size_bytes - start))
+
+    def _fetch(self, first: int, end: int) -> list[bytes] | None:
+        """Neighbouring blocks, in one request; None where the object is shorter or longer than listed. A byte after its end is
+        asked for, which must not be there."""
+        start, stop = first * _BLOCK_BYTES, min(end * _BLOCK_BYTES, self._info.size_bytes)
+        asked = stop - start + (1 if stop == self._info.size_bytes else 0)
+        data = self._objects.store.read_range(self._info.path, start, asked)
+        if len(data) != stop - start:
+            return None
+        blocks = [data[place : place + _BLOCK_BYTES] for place in range(0, len(data), _BLOCK_BYTES)]
+        for number, block in enumerate(blocks, first):
+            self._objects.keep(self._info, number * _BLOCK_BYTES, block)
+        return blocks
