@@ -26,7 +26,8 @@ from delta_py.read.row_filter import LookAhead, make_row_filter
 from delta_py.read.row_groups import FileSide, Run, find_runs, make_group_filter, split_run
 from delta_py.read.row_selection import RowPick, RowSelection, load_selection
 from delta_py.read.scan_state import ColumnSource, ScanColumn, ScanFile, ScanState
-from delta_py.storage.store import ObjectStore, open_store
+from delta_py.storage.kept_objects import KeptObjects
+from delta_py.storage.store import ObjectInfo, ObjectStore, open_store
 
 _log = logging.getLogger(__name__)
 
@@ -59,6 +60,7 @@ class _ScanReader:
 
     def __init__(self, state: ScanState, store: ObjectStore, use_threads: bool) -> None:
         self._state, self._store, self._use_threads = state, store, use_threads
+        self._objects = KeptObjects.of(store)
         self._tracking = _tracking_columns(state)
         self._columns = (*state.columns, *state.filter_columns, *self._tracking.values())
         self._schema = to_arrow_schema(StructType(tuple(column.logical for column in state.columns)))
@@ -91,12 +93,12 @@ class _ScanReader:
                 )
                 self._warned = True
             return None
+        footer = self._objects.footer(ObjectInfo(file.path, file.size_bytes, file.modification_time_ms))
         buffer_size = 0
         if file.size_bytes > _WHOLE_CHUNKS_BYTES:
             buffer_size = min(1024 * 1024, max(64 * 1024, _BUFFERS_BYTES // max(1, len(self._columns))))
-        return stack.enter_context(
-            pq.ParquetFile(source, pre_buffer=False, buffer_size=buffer_size, coerce_int96_timestamp_unit="us")
-        )
+        options = {"pre_buffer": False, "buffer_size": buffer_size, "coerce_int96_timestamp_unit": "us"}
+        return stack.enter_context(pq.ParquetFile(source, metadata=footer, **options))
 
     def _read_rows(self, file: ScanFile, parquet: pq.ParquetFile) -> Iterator[pa.RecordBatch]:
         footer = parquet.metadata

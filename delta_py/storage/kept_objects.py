@@ -2,6 +2,7 @@
 
     objects = KeptObjects.of(store)                # of a store that is not remote, or without a cache: all comes from the store
     objects.read(info), objects.open_input(info)   # as of the store, of an object as it was listed
+    objects.footer(info)                           # of a Parquet file: what pyarrow makes of its footer, or None
 
 For files of the log that are written once: commits, compactions, checkpoints and their sidecars. Listings, `_last_checkpoint` and
 version checksums are always asked of the store.
@@ -15,21 +16,26 @@ Objects up to 4 MB are kept whole: one request fetches them, and takes no longer
 footer and columns would take. Of larger ones only the blocks of 256 KB are fetched that are read from, neighbours by one request,
 so that a checkpoint's columns of statistics stay where they are if nobody asks for them. Beyond what is read that fetches up to
 two blocks a range, and has as many requests.
+
+Of data files footers alone are kept, bound to size and time of the add action: data is large, and read once by many.
 """
 
 from __future__ import annotations
 
 import io
 import time
-from typing import Self
+from typing import Any, Self
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from delta_py.storage.disk_cache import DiskCache, entry_name
 from delta_py.storage.store import ObjectInfo, ObjectStore
 
 _WHOLE_BYTES = 4 * 1024 * 1024
 _BLOCK_BYTES = 256 * 1024
+_FOOTER_BYTES = 64 * 1024  # as pyarrow begins
+_PARQUET = b"PAR1"
 _SETTLED_MS = 60_000
 _FIRST_TIME_MS = 1_000_000_000_000  # in 2001: smaller numbers are no times
 
@@ -65,6 +71,23 @@ class KeptObjects:
         blocks = _Blocks(self, info)
         return pa.PythonFile(blocks, mode="r") if blocks.has_end() else self.store.open_input(info.path)
 
+    def footer(self, info: ObjectInfo) -> Any:
+        """pyarrow.parquet.FileMetaData, for `ParquetFile(metadata=...)`; None where the file itself is to be asked: nothing is
+        kept of it, or it has no footer that can be read, or not the size that it should."""
+        if not self._is_kept(info):
+            return None
+        assert self._disk is not None
+        name = self._name(info, "footer")
+        kept = self._disk.read(name)
+        footer = _footer_of(self.store, info) if kept is None else kept
+        try:
+            found = None if footer is None else pq.read_metadata(pa.BufferReader(footer))
+        except (pa.ArrowException, OSError):  # what pyarrow has against it comes up again when the file is opened without it
+            return None
+        if kept is None and footer is not None and self._takes_entries:
+            self._takes_entries = self._disk.put(name, footer)
+        return found
+
     def find(self, info: ObjectInfo, start: int, length: int) -> bytes | None:
         """What the cache has of a part of an object."""
         assert self._disk is not None
@@ -82,9 +105,26 @@ class KeptObjects:
         settled = _FIRST_TIME_MS <= info.modification_time_ms <= time.time() * 1000 - _SETTLED_MS
         return settled or info.etag is not None
 
-    def _name(self, info: ObjectInfo, start: int, length: int) -> str:
+    def _name(self, info: ObjectInfo, *part: object) -> str:
         listed = (info.path, info.size_bytes, info.modification_time_ms, info.etag)
-        return entry_name(repr((self.store.root, listed, start, length)).encode(), "object")
+        return entry_name(repr((self.store.root, listed, part)).encode(), "object")
+
+
+def _footer_of(store: ObjectStore, info: ObjectInfo) -> bytes | None:
+    """From where the footer begins to the end of the file, mostly by one request."""
+    data = _end_of(store, info, _FOOTER_BYTES)
+    if data is None or data[-4:] != _PARQUET:
+        return None
+    length = int.from_bytes(data[-8:-4], "little") + 8
+    whole = data if length <= len(data) else _end_of(store, info, length)
+    return None if whole is None or length > len(whole) else whole[-length:]
+
+
+def _end_of(store: ObjectStore, info: ObjectInfo, length: int) -> bytes | None:
+    """So many bytes before the end, or all; None where that is not where it should be: a byte more is asked for."""
+    start = max(0, info.size_bytes - length)
+    data = store.read_range(info.path, start, info.size_bytes - start + 1)
+    return data if len(data) == info.size_bytes - start else None
 
 
 class _Blocks(io.RawIOBase):
