@@ -379,7 +379,7 @@ def _texts(values: list[Any]) -> pa.Array:
 
 def _tags(values: list[Any]) -> pa.Array:
     """What is no map of texts is taken for null: no reader needs tags."""
-    if not any(values):
+    if all(tags is None for tags in values):
         return pa.nulls(len(values), PARTITION_VALUES_TYPE)
     return pa.array([list(tags.items()) if _is_text_map(tags) else None for tags in values], PARTITION_VALUES_TYPE)
 
