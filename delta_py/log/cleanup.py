@@ -20,7 +20,7 @@ from delta_py.log.checkpoint_reader import CheckpointReader, CheckpointUnreadabl
 from delta_py.log.checksum import read_checksum
 from delta_py.log.history import CommitClock
 from delta_py.log.reader import CommitReader
-from delta_py.log.segment import Checkpoint, LogFile, list_log, load_segment
+from delta_py.log.segment import Checkpoint, LogFile, list_log, load_segment, log_file
 from delta_py.log.writer import LogWriter
 from delta_py.protocol.intervals import LOG_RETENTION, retention_ms
 from delta_py.protocol.paths import (
@@ -89,8 +89,7 @@ def _newest_commit_until(store: ObjectStore, config: TableConfig, cutoff_ms: int
         name = parse_log_name(info.path.rpartition("/")[2])
         if name is None or name.kind is not LogKind.COMMIT:
             continue
-        commit = LogFile(info.path, name.version, name.version, info.size_bytes, info.modification_time_ms, info.etag)
-        if commit_clock.time_of_next(commit) > cutoff_ms:
+        if commit_clock.time_of_next(log_file(info, name)) > cutoff_ms:
             break
         found = name.version
     return found

@@ -170,7 +170,7 @@ def _listed(store: ObjectStore, start: int, end: int | None) -> Listing:
         if name is not None and name.kind is not LogKind.LAST_CHECKPOINT:
             if end is not None and name.version > end:
                 break
-            _file_away(listing, parts, name, _log_file(info, name))
+            _file_away(listing, parts, name, log_file(info, name))
     for (version, count), files in parts.items():
         if len(files) == count:
             ordered = tuple(files[part] for part in sorted(files))
@@ -181,7 +181,8 @@ def _listed(store: ObjectStore, start: int, end: int | None) -> Listing:
     return listing
 
 
-def _log_file(info: ObjectInfo, name: LogName) -> LogFile:
+def log_file(info: ObjectInfo, name: LogName) -> LogFile:
+    """A listed file of the log."""
     end = name.version if name.end_version is None else name.end_version
     return LogFile(info.path, name.version, end, info.size_bytes, info.modification_time_ms, info.etag)
 
