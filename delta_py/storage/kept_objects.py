@@ -84,8 +84,8 @@ class KeptObjects:
             found = None if footer is None else pq.read_metadata(pa.BufferReader(footer))
         except (pa.ArrowException, OSError):  # what pyarrow has against it comes up again when the file is opened without it
             return None
-        if kept is None and footer is not None and self._takes_entries:
-            self._takes_entries = self._disk.put(name, footer)
+        if kept is None and footer is not None:
+            self._put(name, footer)
         return found
 
     def find(self, info: ObjectInfo, start: int, length: int) -> bytes | None:
@@ -95,9 +95,12 @@ class KeptObjects:
         return found if found is not None and len(found) == length else None
 
     def keep(self, info: ObjectInfo, start: int, data: bytes) -> None:
+        self._put(self._name(info, start, len(data)), data)
+
+    def _put(self, name: str, data: bytes) -> None:
         assert self._disk is not None
         if self._takes_entries:
-            self._takes_entries = self._disk.put(self._name(info, start, len(data)), data)
+            self._takes_entries = self._disk.put(name, data)
 
     def _is_kept(self, info: ObjectInfo) -> bool:
         if self._disk is None or info.size_bytes <= 0:
