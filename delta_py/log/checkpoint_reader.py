@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from delta_py.errors import CorruptTableError
-from delta_py.log.reader import DELETION_VECTOR_TYPE, FILE_SCHEMA, PARTITION_VALUES_TYPE, CommitReader, FileRows
+from delta_py.log.reader import DELETION_VECTOR_TYPE, FILE_SCHEMA, ONLY_FOR_COMMITS, PARTITION_VALUES_TYPE, CommitReader, FileRows
 from delta_py.log.segment import Checkpoint, LogFile
 from delta_py.log.stats_cache import LEAST_ROWS, KeptStats, StatsCache
 from delta_py.protocol.paths import SIDECAR_DIRECTORY, decode_path, decode_paths
@@ -360,7 +360,7 @@ class _Plan:
 
 
 _OTHER_COLUMNS = ("partitionValues", "size", "modificationTime", "deletionVector", "baseRowId", "defaultRowCommitVersion")
-_WHOLE_COLUMNS = ("stats", "tags", "clustering_provider")  # of FILE_SCHEMA
+_WHOLE_COLUMNS = ONLY_FOR_COMMITS - {"path_text"}  # which streams put files in order by
 _BOUNDS = ("minValues", "maxValues", "nullCount")
 
 

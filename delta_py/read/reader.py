@@ -97,8 +97,9 @@ class _ScanReader:
         buffer_size = 0
         if file.size_bytes > _WHOLE_CHUNKS_BYTES:
             buffer_size = min(1024 * 1024, max(64 * 1024, _BUFFERS_BYTES // max(1, len(self._columns))))
-        options = {"pre_buffer": False, "buffer_size": buffer_size, "coerce_int96_timestamp_unit": "us"}
-        return stack.enter_context(pq.ParquetFile(source, metadata=footer, **options))
+        return stack.enter_context(
+            pq.ParquetFile(source, metadata=footer, pre_buffer=False, buffer_size=buffer_size, coerce_int96_timestamp_unit="us")
+        )
 
     def _read_rows(self, file: ScanFile, parquet: pq.ParquetFile) -> Iterator[pa.RecordBatch]:
         footer = parquet.metadata
