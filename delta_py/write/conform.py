@@ -401,7 +401,8 @@ def _places(schema: StructType, data_schema: pa.Schema) -> list[int | None]:
 
 
 def _check_not_null(array: pa.Array, data_type: DataType, nullable: bool, name: str) -> None:
-    """Raise for a null where none may be. Inside a struct, list or map that is null itself nothing is asked for.
+    """Raise for a null where none may be. A struct that is null has null fields, as for delta-spark; of an element of a list or
+    map that is null itself nothing more is asked for.
     Protocol: Column Invariants."""
     if not nullable and array.null_count:
         raise InvariantViolationError(
@@ -411,18 +412,25 @@ def _check_not_null(array: pa.Array, data_type: DataType, nullable: bool, name: 
             sql_state="23502",
             column=name,
         )
+    if not _has_rule(data_type):
+        return
     match data_type:
-        case StructType(fields) if _has_rule(data_type):
-            held = array if array.null_count == 0 else array.drop_null()
+        case StructType(fields):
             for position, f in enumerate(fields):
-                _check_not_null(held.field(position), f.data_type, f.nullable, f"{name}.{f.name}")
-        case ArrayType(element, contains_null) if _has_rule(data_type):
-            _check_not_null(array.flatten(), element, contains_null, f"{name}.element")
-        case MapType(key, value, value_contains_null) if _has_rule(data_type):
+                _check_not_null(pc.struct_field(array, [position]), f.data_type, f.nullable, f"{name}.{f.name}")
+        case ArrayType(element, contains_null):
+            _check_not_null(_given(array.flatten(), contains_null), element, contains_null, f"{name}.element")
+        case MapType(key, value, contains_null):
             held = array if array.null_count == 0 else array.drop_null()
             _, first, count = runs(held)
             _check_not_null(held.keys.slice(first, count), key, True, f"{name}.key")
-            _check_not_null(held.items.slice(first, count), value, value_contains_null, f"{name}.value")
+            values = held.items.slice(first, count)
+            _check_not_null(_given(values, contains_null), value, contains_null, f"{name}.value")
+
+
+def _given(elements: pa.Array, contains_null: bool) -> pa.Array:
+    """Without the nulls that may be there."""
+    return elements.drop_null() if contains_null and elements.null_count else elements
 
 
 def _has_rule(data_type: DataType) -> bool:

@@ -99,7 +99,15 @@ INNER = StructType((StructField("x", LONG, nullable=False),))
 @pytest.mark.parametrize(
     ("kind", "arrow", "lawful", "unlawful", "named"),
     [
-        (INNER, pa.struct([("x", pa.int64())]), [None, {"x": 1}], [{"x": 1}, {"x": None}], "c.x"),
+        (INNER, pa.struct([("x", pa.int64())]), [{"x": 2}, {"x": 1}], [{"x": 1}, {"x": None}], "c.x"),
+        (INNER, pa.struct([("x", pa.int64())]), [{"x": 1}], [None], "c.x"),
+        (
+            StructType((StructField("y", INNER), StructField("z", LONG))),
+            pa.struct([("y", pa.struct([("x", pa.int64())])), ("z", pa.int64())]),
+            [{"y": {"x": 1}, "z": None}],
+            [{"y": None, "z": 1}],
+            "c.y.x",
+        ),
         (ArrayType(LONG, False), pa.list_(pa.int64()), [None, [1], []], [[1, None]], "c.element"),
         (MapType(STRING, LONG, False), pa.map_(pa.string(), pa.int64()), [None, [("a", 1)]], [[("a", None)]], "c.value"),
         (ArrayType(INNER), pa.list_(pa.struct([("x", pa.int64())])), [[None], [{"x": 1}]], [[{"x": None}]], "c.element.x"),
@@ -112,7 +120,7 @@ INNER = StructType((StructField("x", LONG, nullable=False),))
         ),
     ],
 )
-def test_conform_nested_not_null_holds_only_inside_values_that_are_there(
+def test_conform_nested_not_null_holds_in_structs_and_inside_elements_that_are_there(
     kind: DataType, arrow: pa.DataType, lawful: list[Any], unlawful: list[Any], named: str
 ) -> None:
     schema = StructType((StructField("c", kind),))

@@ -75,9 +75,7 @@ SCHEMA = StructType(
         StructField("dec", DecimalType(22, 2)),
         StructField(
             "st",
-            StructType(
-                (StructField("x", LONG, nullable=False), StructField("y", ArrayType(StructType((StructField("z", STRING),)))))
-            ),
+            StructType((StructField("x", LONG), StructField("y", ArrayType(StructType((StructField("z", STRING),)))))),
         ),
         StructField("m", MapType(STRING, ArrayType(LONG))),
     )
