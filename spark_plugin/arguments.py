@@ -31,8 +31,8 @@ def check_texts(value: Any, name: str) -> None:
     if not isinstance(value, dict):
         raise ValueError(f"{name} needs to be a dict but got '{type(value)}'.")
     for key, item in value.items():
-        check_text(key, f"The key {key!r} of {name}")
-        check_text(item, f"The value {item!r} of {name}")
+        check_text(key, f"All property keys including {key}")
+        check_text(item, f"All property values including {item}")
 
 
 def wrong_type(message: str, found: Iterable[Any]) -> NoReturn:
