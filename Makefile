@@ -15,6 +15,8 @@ BENCH ?=
 ALL ?=
 
 PYTEST = -m pytest --timeout=600 $(if $(K),-k "$(K)")
+# The tests of a file stay together, in one of two processes, each with a Spark session: two cores are busy.
+TOGETHER = $(PYTEST) -n 2 --dist loadfile
 
 # Spark starts its Python workers with `python3` from PATH unless told otherwise.
 with_env = PATH="$(CURDIR)/$(1)/bin:$$PATH" PYSPARK_PYTHON="$(CURDIR)/$(1)/bin/python" \
@@ -37,7 +39,7 @@ check: $(VENV)/.ready ## ruff, mypy --strict, the rules of the layers
 	$(RUN) $(PYTEST) -q tests/unit/test_layers.py tests/unit/test_protocol_headings.py
 
 test: $(VENV)/.ready java ## unit, property, acceptance and Spark tests
-	$(RUN) $(PYTEST) tests/unit tests/property tests/acceptance tests/spark
+	$(RUN) $(TOGETHER) tests/unit tests/property tests/acceptance tests/spark
 
 unit: $(VENV)/.ready ## unit and property tests only: no Spark; RANDOM=1 takes new random examples
 	PYDELTA_RANDOM="$(RANDOM)" $(RUN) $(PYTEST) tests/unit tests/property
