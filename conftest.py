@@ -64,7 +64,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     builder = SparkSession.builder.master("local[2]").appName("pydelta tests")
     settings = {
         "spark.driver.host": "127.0.0.1",
-        "spark.driver.extraJavaOptions": "-Duser.timezone=UTC",
+        # Tests run much code once: the compiler that takes its time would take it from them (an eighth of the Spark tests').
+        "spark.driver.extraJavaOptions": "-Duser.timezone=UTC -XX:TieredStopAtLevel=1",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": "2",
         "spark.ui.enabled": "false",
