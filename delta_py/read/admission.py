@@ -117,6 +117,10 @@ class _Files(Protocol):
     @property
     def is_whole(self) -> bool: ...
 
+    @property
+    def last_change(self) -> int | None:
+        """The place of a feed's last change, whether it is to be read or not; None for none, and for rows."""
+
     def places(self, first: int) -> Iterator[tuple[Any, Any]]:
         """(places, sizes in bytes) of those that are to be read, from the place `first` on, in pieces, ascending."""
 
@@ -208,7 +212,7 @@ class StreamSource:
 
     def _admitted(self, start: StreamOffset, limits: Limits, last_version: int | None) -> StreamOffset:
         self._go_on_from(start)
-        budget, end, idle = Budget(limits), start, self._idle_since(start)
+        budget, end, idle, last_change = Budget(limits), start, self._idle_since(start), start.last_change
         times_ms = [] if idle is None else [idle.since_ms]
         for version, commit, first in self._versions_after(start, last_version):
             is_initial = commit is None
@@ -225,8 +229,10 @@ class StreamSource:
             if by_time:
                 place = self._end_of_ties(version, place)
             if place is not None:
-                return StreamOffset(start.table_id, version, place, is_initial, self._options.event_time if is_initial else None)
-            end = StreamOffset(start.table_id, version + 1)
+                order = self._options.event_time if is_initial else None
+                return StreamOffset(start.table_id, version, place, is_initial, order, last_change=last_change)
+            last_change = last_change if files.last_change is None else (version, files.last_change)
+            end = StreamOffset(start.table_id, version + 1, last_change=last_change)
             times_ms += [] if commit is None else [commit.modification_time_ms]
             if budget.is_spent or (by_time and budget.has_taken):  # a batch of rows by time has a predicate of its own
                 return end

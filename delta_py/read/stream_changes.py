@@ -84,7 +84,8 @@ class ChangeReader:
         by_place = {places[_kind(change), change.file.path]: change for change in changes}
         order = sorted(by_place)
         is_whole = any(isinstance(action, AddCDCFile) or action.deletion_vector is not None for action in numbered)
-        return CommitFiles(np.array(order, np.int64), tuple(by_place[place] for place in order), is_whole, self._config)
+        ordered, last_change = tuple(by_place[place] for place in order), len(numbered) - 1 if numbered else None
+        return CommitFiles(np.array(order, np.int64), ordered, is_whole, last_change, self._config)
 
     def _time(self, version: int) -> int:
         """When a version was committed, as the feed says in a batch."""
@@ -115,11 +116,13 @@ def _kind(of: Change | AddCDCFile | AddFile | RemoveFile) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class CommitFiles:
-    """The changes of one commit. numbers: their places, ascending. is_whole: they belong into one batch."""
+    """The changes of one commit. numbers: their places, ascending. is_whole: they belong into one batch. last_change: the place
+    of the last action that was numbered; None for none."""
 
     numbers: Any
     changes: tuple[Change, ...]
     is_whole: bool
+    last_change: int | None
     config: TableConfig
 
     def places(self, first: int) -> Iterator[tuple[Any, Any]]:

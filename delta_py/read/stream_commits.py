@@ -123,6 +123,10 @@ class NumberedFiles:
     def is_whole(self) -> bool:
         return False
 
+    @property
+    def last_change(self) -> None:
+        return None
+
     def places(self, first: int) -> Iterator[tuple[Any, Any]]:
         """(places, sizes in bytes) of those that are to be read, from the place `first` on, in pieces, ascending."""
         for batch in self.files.slice(first).to_batches(max_chunksize=_FILES_AT_ONCE):

@@ -3,7 +3,9 @@
     {"sourceVersion": 1, "reservoirId": table id, "reservoirVersion": version, "index": index, "isStartingVersion": bool}
 
 It is the form in which the reference's streams keep their offsets, with fields of our own beside theirs. sourceVersion is the
-version of this form: a newer one is refused, as what it means is unknown.
+version of this form: a newer one is refused, as what it means is unknown. The reference's change feeds stay at the last change
+that they read and do not start from a version that is not there yet: so of such a place the change is told, and in
+goesOnWithVersion the version.
 """
 
 from __future__ import annotations
@@ -35,7 +37,8 @@ class StreamOffset:
     begins: it is the place where a new stream begins. Spark does not keep such a place: when the first batch is run again it
     asks anew, and the table has gone on. So the end of that batch says in began, as (version, is_initial), where it began.
     order: the column by whose times the files of an initial snapshot are ordered instead, or None; then all rows before the
-    least time of the files behind `index` are read.
+    least time of the files behind `index` are read. last_change: (version, index) of a feed's last change before a place that
+    is before all of its version; None where there is none or it is not known.
     """
 
     table_id: str
@@ -45,6 +48,7 @@ class StreamOffset:
     order: str | None = None
     begins: bool = field(default=False, compare=False)
     began: tuple[int, bool] | None = field(default=None, compare=False)
+    last_change: tuple[int, int] | None = field(default=None, compare=False)
 
     @property
     def is_schema_change(self) -> bool:
@@ -68,12 +72,16 @@ class StreamOffset:
     def to_json(self) -> dict[str, Any]:
         form, order = (_FORM, {}) if self.order is None else (_FORM_BY_TIME, {"eventTimeColumn": self.order})
         form = _FORM_WITH_SCHEMA_LOG if self.is_schema_change else form
+        place, goes_on = (self.version, self.index), {}
+        if self.last_change is not None and self.index == BEFORE_FIRST:
+            place, goes_on = self.last_change, {"goesOnWithVersion": self.version}
         return {
             "sourceVersion": form,
             "reservoirId": self.table_id,
-            "reservoirVersion": self.version,
-            "index": self.index,
+            "reservoirVersion": place[0],
+            "index": place[1],
             "isStartingVersion": self.is_initial,
+            **goes_on,
             **order,
             **({"begins": True} if self.begins else {}),
             **({} if self.began is None else {"beganAtVersion": self.began[0], "beganWithSnapshot": self.began[1]}),
@@ -104,5 +112,8 @@ class StreamOffset:
         began = (value.get("beganAtVersion"), value.get("beganWithSnapshot"))
         told = began if type(began[0]) is int and type(began[1]) is bool else None
         offset = cls(*found, order=order, begins=value.get("begins") is True, began=told)  # type: ignore[arg-type]
+        goes_on = value.get("goesOnWithVersion")
+        if type(goes_on) is int and goes_on > offset.version:
+            return replace(offset, version=goes_on, index=BEFORE_FIRST, last_change=(offset.version, offset.index))
         is_before = form == _FORM_WITH_SCHEMA_LOG and offset.index == _BEFORE_FIRST_OF_IT
         return replace(offset, index=BEFORE_FIRST) if is_before else offset

@@ -269,7 +269,23 @@ def test_feed_stream_divides_a_commit_by_the_order_of_its_actions(table: str) ->
     stream = Stream(table, readChangeFeed="true", startingVersion="3", maxFilesPerTrigger="1")
     for place, (kind, _) in enumerate(files):
         assert {row[2] for row in stream.next()} == {{"add": "insert", "remove": "delete"}[kind]}
-        assert (stream.place["reservoirVersion"], stream.place["index"]) == ((3, place) if place < 4 else (4, -1))
+        assert (stream.place["reservoirVersion"], stream.place["index"]) == (3, place)
+        assert stream.place.get("goesOnWithVersion") == (4 if place == 4 else None), "theirs cannot begin with what is not there"
+    assert stream.next() == []
+    write_delta(table, rows(9), mode="append")
+    assert [row[2:4] for row in stream.next()] == [("insert", 4)]
+    assert (stream.place["reservoirVersion"], stream.place["index"], stream.place["goesOnWithVersion"]) == (4, 0, 5)
+
+
+def test_feed_stream_passes_over_commits_without_changes_and_still_tells_its_last_one(table: str) -> None:
+    stream = Stream(table, readChangeFeed="true", startingVersion="2")
+    stream.next()
+    before = stream.place
+    for _ in range(100):
+        write_delta(table, rows(7).slice(0, 0), mode="append")
+    assert stream.next() == []
+    assert (stream.place["reservoirVersion"], stream.place["index"]) == (before["reservoirVersion"], before["index"]) == (2, 0)
+    assert (before["goesOnWithVersion"], stream.place["goesOnWithVersion"]) == (3, 103)
 
 
 def test_feed_stream_filter_takes_partitions_and_change_types(table: str) -> None:
