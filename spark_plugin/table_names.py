@@ -15,6 +15,8 @@ from spark_plugin.catalog import Entry
 from spark_plugin.read_options import local_path
 from spark_plugin.run_command import run_command
 
+_OF_DELTA_SPARK = "delta"
+
 
 @dataclass(frozen=True, slots=True)
 class Place:
@@ -25,8 +27,10 @@ class Place:
 
 
 def find_table(spark: Any, name: str) -> Place:
-    """The table behind a name. Raises TableNotFoundError (DELTA_MISSING_DELTA_TABLE), UnsupportedOperationError for a name
-    that stands for an older version."""
+    """The table behind a name: one of ours, or one that delta-spark entered, whose path is in the catalog as ours are.
+
+    Raises TableNotFoundError (DELTA_MISSING_DELTA_TABLE), UnsupportedOperationError for a name that stands for an older
+    version."""
     path = catalog.path_in_name(name)
     if path is not None:
         return Place(path)
@@ -36,6 +40,8 @@ def find_table(spark: Any, name: str) -> Place:
             f"{name} is not a Delta table: it cannot be found in the catalog. Create it, or name its path with forPath.",
             table=name,
         )
+    if entry.provider == _OF_DELTA_SPARK and entry.path is not None:
+        return Place(entry.path, name)
     if not entry.is_ours:
         kind = f"a table of format {entry.provider}" if entry.provider else "a view"
         raise TableNotFoundError(f"{name} is not a Delta table of pydelta: it is {kind}.", table=name)
@@ -43,9 +49,9 @@ def find_table(spark: Any, name: str) -> Place:
 
 
 def refresh_name(spark: Any, place: Place) -> None:
-    """Give the table's name, if it was found by one, the columns that the table has now."""
+    """Give the table's name, if it was found by one, the columns that the table has now; delta-spark takes them from the log."""
     entry = None if place.name is None else catalog.find(spark, place.name)
-    if entry is not None:
+    if entry is not None and entry.is_ours:
         catalog.refresh(spark, entry)
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
 from delta_py import DeltaTable as PlainTable
 from delta_py import write_delta
@@ -100,3 +101,27 @@ def test_replaced_table_is_theirs_to_write(spark: SparkSession, tmp_path: Path) 
     assert theirs(spark, path) == ours(path) == [(2, 4)]
     with pytest.raises(Exception, match="few"):
         spark.sql(f"insert into delta.`{path}` (id) values (5)")
+
+
+def test_names_that_delta_spark_entered_are_found_and_stay_theirs(spark: SparkSession, tmp_path: Path) -> None:
+    place = tmp_path / "elsewhere"
+    spark.sql(f"CREATE TABLE of_theirs_elsewhere USING delta LOCATION '{place}' AS SELECT id FROM range(4)")
+    spark.sql("CREATE TABLE of_theirs USING delta AS SELECT id FROM range(4)")
+    try:
+        for name in ("of_theirs", "default.of_theirs_elsewhere"):
+            table = DeltaTable.forName(spark, name)
+            table.delete("id = 1")
+            assert [
+                row["numDeletedRows"] for row in table.history(1).selectExpr("operationMetrics.numDeletedRows").collect()
+            ] == ["1"]
+            spark.range(4, 6).withColumn("more", F.lit("x")).write.format("delta").mode("append").option(
+                "mergeSchema", "true"
+            ).saveAsTable(name)
+            assert sorted(row["id"] for row in table.toDF().collect()) == [0, 2, 3, 4, 5]
+            table.restoreToVersion(0)
+            assert spark.table(name).columns == table.toDF().columns == ["id"]
+            assert sorted(row["id"] for row in spark.table(name).collect()) == [0, 1, 2, 3]
+            assert spark.sql(f"DESCRIBE DETAIL {name}").first()["format"] == "delta"
+    finally:
+        spark.sql("DROP TABLE of_theirs_elsewhere")
+        spark.sql("DROP TABLE of_theirs")
