@@ -24,6 +24,9 @@ NUMBERS = (
     "INSERT INTO {table} VALUES (1, 1, 1, 1.5, 1.25, date'2024-01-01', 'one'), (2, 2, 2, 2.5, 2.25, date'2024-01-02', 'two')",
 )
 AUTO = {"spark.databricks.delta.schema.autoMerge.enabled": "true"}
+# Theirs is found in the middle of a job, which is what their error names.
+TOO_LARGE = {"error": ("DELTA_CAST_OVERFLOW_IN_TABLE_WRITE", "TASK_WRITE_FAILED")}
+UNLIKE = {"error": ("CAST_INVALID_INPUT", "TASK_WRITE_FAILED")}
 WIDER = ([(2, "B", 200, "e2"), (4, "D", 400, "e4")], COLUMNS + ", extra string")
 
 CASES: dict[str, Case] = {
@@ -88,6 +91,12 @@ CASES: dict[str, Case] = {
     "new columns of an update, an insert names the others": Case(
         lambda m: m.withSchemaEvolution().whenMatchedUpdateAll().whenNotMatchedInsert(values={"k": "s.k"}), WIDER
     ),
+    "a new column of a source without rows": Case(  # for which ours reads nothing of the table
+        evolving, ([], COLUMNS + ", extra double"), differs={"blind": (True, False)}
+    ),
+    "a column of nothing but null": Case(  # which becomes one of type void in theirs
+        evolving, "SELECT 2L AS k, 'B' AS v, 5 AS n, NULL AS nothing", differs={"error": ("DELTA_MERGE_ADD_VOID_COLUMN", None)}
+    ),
     "a source that lacks columns": Case(evolving, ([(2, 7), (5, 8)], "k bigint, n int"), properties=FEED),
     "a source that lacks columns, inserted without evolution": Case(
         lambda m: m.whenNotMatchedInsertAll(), ([(5, 8)], "k bigint, n int")
@@ -108,6 +117,28 @@ CASES: dict[str, Case] = {
         "77 AS txt",
         table=NUMBERS,
     ),
+    "a number that is too large": Case(
+        lambda m: m.whenMatchedUpdate(set={"i": "s.i"}), "SELECT 1L AS k, 5000000000L AS i", table=NUMBERS, differs=TOO_LARGE
+    ),
+    "a decimal that is too large": Case(
+        lambda m: m.whenMatchedUpdate(set={"d": "s.d"}),
+        "SELECT 1L AS k, CAST(123456789 AS DECIMAL(12, 2)) AS d",
+        table=NUMBERS,
+        differs=TOO_LARGE,
+    ),
+    "a text that is no number": Case(
+        lambda m: m.whenMatchedUpdate(set={"i": "s.i"}), "SELECT 1L AS k, 'x' AS i", table=NUMBERS, differs=UNLIKE
+    ),
+    "a text that is no date": Case(
+        lambda m: m.whenMatchedUpdate(set={"day": "s.d"}), "SELECT 1L AS k, 'x' AS d", table=NUMBERS, differs=UNLIKE
+    ),
+    "a number for a date": Case(lambda m: m.whenMatchedUpdate(set={"day": "s.d"}), "SELECT 1L AS k, 5 AS d", table=NUMBERS),
+    "wider types where the table may widen": Case(
+        evolving,
+        "SELECT 1L AS k, 5000000000L AS i, 70000 AS s, 2.5D AS f",
+        table=(*NUMBERS, "ALTER TABLE {table} SET TBLPROPERTIES ('delta.enableTypeWidening' = 'true')"),
+    ),
+    "wider types where the table may not": Case(evolving, "SELECT 1L AS k, 70000 AS s", table=NUMBERS, differs=TOO_LARGE),
 }
 
 

@@ -52,6 +52,7 @@ CASES: dict[str, Case] = {
         table=NOT_NULL,
         differs={"error": ("DELTA_NOT_NULL_CONSTRAINT_VIOLATED", "DATATYPE_MISMATCH.CAST_WITHOUT_SUGGESTION")},
     ),
+    "a null struct whose field may not be null": Case(lambda m: m.whenMatchedUpdate(set={"st": "NULL"}), table=NOT_NULL),
     "texts that are padded": Case(
         lambda m: m.whenMatchedUpdate(set={"v": "'z'", "w": "'y'"}).whenNotMatchedInsert(values={"k": "s.k", "v": "s.v"}),
         table=LENGTHS,
@@ -90,6 +91,11 @@ CASES: dict[str, Case] = {
         ),
         SOURCE,
         table=PARTS,
+    ),
+    "partitions without a source": Case(  # ours leaves the three files of which no row changes
+        lambda m: m.whenNotMatchedBySourceDelete("t.p = 'x y'").whenNotMatchedBySourceUpdate(set={"p": "'rest'"}),
+        table=PARTS,
+        differs={"numTargetFilesRemoved": ("1", "4"), "numTargetRowsCopied": ("0", "3"), "numOutputRows": ("0", "3")},
     ),
     "partitions that the condition names": Case(
         upsert, "SELECT 1L AS k, 'q' AS v, 3 AS n, 'x y' AS p", "t.k = s.k AND t.p = 'x y'", table=PARTS
