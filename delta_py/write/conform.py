@@ -421,7 +421,7 @@ def _check_not_null(array: pa.Array, data_type: DataType, nullable: bool, name: 
         case ArrayType(element, contains_null):
             _check_not_null(_given(array.flatten(), contains_null), element, contains_null, f"{name}.element")
         case MapType(key, value, contains_null):
-            held = array if array.null_count == 0 else array.drop_null()
+            held = _given(array, True)
             _, first, count = runs(held)
             _check_not_null(held.keys.slice(first, count), key, True, f"{name}.key")
             values = held.items.slice(first, count)
