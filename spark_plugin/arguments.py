@@ -26,10 +26,10 @@ def check_number(value: Any, name: str, article: str = "an int") -> None:
         raise ValueError(f"{name} needs to be {article} but got '{type(value)}'.")
 
 
-def check_texts(value: Any, name: str) -> None:
+def check_properties(value: Any) -> None:
     """Raises for anything but a dict of text to text."""
     if not isinstance(value, dict):
-        raise ValueError(f"{name} needs to be a dict but got '{type(value)}'.")
+        raise ValueError(f"properties needs to be a dict but got '{type(value)}'.")
     for key, item in value.items():
         check_text(key, f"All property keys including {key}")
         check_text(item, f"All property values including {item}")

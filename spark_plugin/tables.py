@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from delta_py.errors import InvalidOptionError, TableNotFoundError, UnsupportedOperationError
-from spark_plugin.arguments import as_assignments, as_condition, check_flag, check_number, check_text, check_texts
+from spark_plugin.arguments import as_assignments, as_condition, check_flag, check_number, check_properties, check_text
 from spark_plugin.builders import (
     DeltaColumnBuilder,
     DeltaOptimizeBuilder,
@@ -229,7 +229,7 @@ class DeltaTable:
         Raises InvalidOptionError for a name or value that cannot be; UnsupportedOperationError and
         UnsupportedTableFeatureError for what this table cannot get.
         """
-        check_texts(properties, "properties")
+        check_properties(properties)
         run_command(self._spark, self._path, "setProperties", {"properties": dict(properties)})
 
     def unsetProperties(self, names: Sequence[str], ifExists: bool = False) -> None:
@@ -386,7 +386,7 @@ def _check_clone(target: Any, is_shallow: Any, replace: Any, properties: Any) ->
     check_flag(is_shallow, "isShallow")
     check_flag(replace, "replace")
     if properties is not None:
-        check_texts(properties, "properties")
+        check_properties(properties)
 
 
 def _refuse(method: str, what: str, instead: str, error_class: str | None = None) -> NoReturn:
