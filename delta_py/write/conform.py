@@ -45,7 +45,7 @@ from delta_py.protocol.schema import (
 )
 from delta_py.protocol.stats_columns import stats_columns
 from delta_py.protocol.table_config import Operation, TableConfig
-from delta_py.write.casts import Converter, check_may_be_absent, converter, extra_columns, runs, unenforceable
+from delta_py.write.casts import Converter, check_may_be_absent, converter, extra_columns, unenforceable
 from delta_py.write.constraints import (
     DEFAULT,
     GENERATION,
@@ -60,6 +60,7 @@ from delta_py.write.constraints import (
     table_rules,
 )
 from delta_py.write.identity import IdentityValues
+from delta_py.write.not_null import check_not_null
 
 _MIB = 1024 * 1024
 _CODECS = ("uncompressed", "none", "snappy", "gzip", "lz4", "lz4_raw", "zstd")
@@ -309,7 +310,7 @@ class Conformer:
             for number, generated in self._generated:
                 arrays[number] = generated.values(given)
         for column, array in zip(self._columns, arrays, strict=True):
-            _check_not_null(array, column.field.data_type, column.field.nullable, column.field.name)
+            check_not_null(array, column.field.data_type, column.field.nullable, column.field.name)
         for column, array in zip(self._columns, arrays, strict=True):
             if column.lengths is not None:
                 check_lengths(array, column.lengths, column.field.name)
@@ -395,54 +396,6 @@ def _places(schema: StructType, data_schema: pa.Schema) -> list[int | None]:
     if extra:
         raise extra_columns(extra, schema.names, "the table")
     return [places.get(f.name.lower()) for f in schema.fields]
-
-
-# ---------------------------------------------------------------- NOT NULL
-
-
-def _check_not_null(array: pa.Array, data_type: DataType, nullable: bool, name: str) -> None:
-    """Raise for a null where none may be. A struct that is null has null fields, as for delta-spark; of an element of a list or
-    map that is null itself nothing more is asked for.
-    Protocol: Column Invariants."""
-    if not nullable and array.null_count:
-        raise InvariantViolationError(
-            f"NOT NULL constraint violated for column: {name} ({array.null_count} of {len(array)} rows of a batch are null). "
-            "Nothing was written. Give the column values.",
-            error_class="DELTA_NOT_NULL_CONSTRAINT_VIOLATED",
-            sql_state="23502",
-            column=name,
-        )
-    if not _has_rule(data_type):
-        return
-    match data_type:
-        case StructType(fields):
-            for position, f in enumerate(fields):
-                _check_not_null(pc.struct_field(array, [position]), f.data_type, f.nullable, f"{name}.{f.name}")
-        case ArrayType(element, contains_null):
-            _check_not_null(_given(array.flatten(), contains_null), element, contains_null, f"{name}.element")
-        case MapType(key, value, contains_null):
-            held = _given(array, True)
-            _, first, count = runs(held)
-            _check_not_null(held.keys.slice(first, count), key, True, f"{name}.key")
-            values = held.items.slice(first, count)
-            _check_not_null(_given(values, contains_null), value, contains_null, f"{name}.value")
-
-
-def _given(elements: pa.Array, contains_null: bool) -> pa.Array:
-    """Without the nulls that may be there."""
-    return elements.drop_null() if contains_null and elements.null_count else elements
-
-
-def _has_rule(data_type: DataType) -> bool:
-    """Whether any part of the type forbids nulls."""
-    match data_type:
-        case StructType(fields):
-            return any(not f.nullable or _has_rule(f.data_type) for f in fields)
-        case ArrayType(element, contains_null):
-            return not contains_null or _has_rule(element)
-        case MapType(key, value, value_contains_null):
-            return not value_contains_null or _has_rule(key) or _has_rule(value)
-    return False
 
 
 # ---------------------------------------------------------------- names of new columns
