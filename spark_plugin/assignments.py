@@ -23,6 +23,7 @@ from delta_py.read.scan import ROW_ADDRESS
 from delta_py.write.casts import may_assign
 from delta_py.write.constraints import GENERATION
 from delta_py.write.row_changes import NEW
+from spark_plugin.column_defaults import asks_for_default, default_of
 from spark_plugin.convert import delta_type, find_field, spark_type
 from spark_plugin.row_values import Assigning, Typed
 from spark_plugin.settings import is_connect
@@ -124,6 +125,18 @@ def _path_in(schema: StructType, path: Path, name: str) -> Path:
             column=name,
         )
     return (own.name, *path[1:])
+
+
+def with_defaults(frame: DataFrame, schema: StructType, values: Assignments) -> Assignments:
+    """The values, with the column's default for DEFAULT. A generated column's is to be computed, so it is left out."""
+    found = {}
+    for path, value in values.items():
+        own = find_path(schema, path)[0]
+        if len(path) > 1 or not asks_for_default(frame, value):
+            found[path] = value
+        elif GENERATION not in own.metadata:
+            found[path] = default_of(own)
+    return found
 
 
 def new_row(schema: StructType, frame: DataFrame, values: Assignments) -> Column:

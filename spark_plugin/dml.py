@@ -12,7 +12,7 @@ from typing import Any
 from pyspark.sql import Column, SparkSession
 
 from delta_py.write.row_changes import DELETED, UPDATED
-from spark_plugin.assignments import assigned_paths, new_row
+from spark_plugin.assignments import assigned_paths, new_row, with_defaults
 from spark_plugin.conditions import analysed_text, reads_tables
 from spark_plugin.jobs import DmlResult, Target, open_target, run_changes
 from spark_plugin.resolving import check_values
@@ -43,18 +43,19 @@ def update(
 ) -> DmlResult:
     """Give columns of the rows for which the condition is true (None: of all rows) new values.
 
-    assignments: by column name; fields of structs by their path. Values may use the row's old ones. Raises as `delete`, and
+    assignments: by column name; fields of structs by their path. Values may use the row's old ones; DEFAULT is
+    the column's default. Raises as `delete`, and
     what assigned_paths, check_values, new_row and the gate (write/conform.py) raise.
     """
     with open_target(spark, path, "UPDATE", alias=alias) as target:
         schema = target.dml.config.schema
         asked = None if condition is None else analysed_text(target.shape, condition, "UPDATE")
-        paths = assigned_paths(target.shape, schema, assignments, alias=alias)
-        if assignments:
-            check_values(target.shape, list(assignments.values()), "UPDATE")
+        paths = with_defaults(target.shape, schema, assigned_paths(target.shape, schema, assignments, alias=alias))
+        if paths:
+            check_values(target.shape, list(paths.values()), "UPDATE")
         matched = target.frame if condition is None else target.frame.where(condition)
         row = new_row(schema, matched, paths)
-        _note_what_is_read(target, [*assignments.values(), *([] if condition is None else [condition])])
+        _note_what_is_read(target, [*paths.values(), *([] if condition is None else [condition])])
         wanted = target.wanted(matched, condition)
         count = 0 if wanted.none or not assignments else target.choose_files(wanted.predicate)
         changed = matched.select(*target.address(UPDATED), row)

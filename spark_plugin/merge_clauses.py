@@ -8,7 +8,7 @@ merge.new_row(clause, schema, ...)
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -19,6 +19,7 @@ from pyspark.sql.types import BooleanType, StructField, StructType
 
 from delta_py.errors import SchemaMismatchError, UnsupportedOperationError
 from spark_plugin.assignments import path_by_name, path_of
+from spark_plugin.column_defaults import asks_for_default
 from spark_plugin.resolving import Resolved, by_names, check_condition, resolve, unresolved
 from spark_plugin.row_values import Given, Path, Typed
 
@@ -89,13 +90,14 @@ def _check_order(clauses: Sequence[Clause]) -> None:
 @dataclass(frozen=True, slots=True)
 class ResolvedClause:
     """given: for an update or insert, the values by path; of an insert all paths are columns. stars: whether the clause took
-    the columns of the source by their names."""
+    the columns of the source by their names. defaults: columns that get their defaults because the clause says so."""
 
     kind: Kind
     action: Action
     condition: Resolved | None
     given: Mapping[Path, Given]
     stars: bool
+    defaults: tuple[str, ...] = ()
 
     def described(self) -> dict[str, str]:
         """For the history."""
@@ -196,9 +198,10 @@ class _ClauseReader:
             check_condition(scope, condition, f"{clause.action.upper()} condition of MERGE operation")
         if clause.action == "delete":
             return ResolvedClause(clause.kind, clause.action, condition, {}, False)
-        stars = clause.assignments is None
-        given = self._all_columns(clause) if stars else self._assigned(clause, scope)
-        return ResolvedClause(clause.kind, clause.action, condition, given, stars)
+        if clause.assignments is None:
+            return ResolvedClause(clause.kind, clause.action, condition, self._all_columns(clause), True)
+        given, defaults = self._assigned(clause, clause.assignments, scope)
+        return ResolvedClause(clause.kind, clause.action, condition, given, False, defaults)
 
     def _all_columns(self, clause: Clause) -> dict[Path, Given]:
         """With schema evolution the columns that the source has, otherwise all that the table has."""
@@ -211,15 +214,25 @@ class _ClauseReader:
             for name, value in zip(names, values, strict=True)
         }
 
-    def _assigned(self, clause: Clause, scope: DataFrame) -> dict[Path, Given]:
-        assert clause.assignments is not None
-        values = resolve(scope, list(clause.assignments.values()), clause.where)
+    def _assigned(
+        self, clause: Clause, assignments: Mapping[str, Column], scope: DataFrame
+    ) -> tuple[dict[Path, Given], tuple[str, ...]]:
+        """The values, by path, and the columns that are to have their defaults."""
+        by_default = [name for name, value in assignments.items() if asks_for_default(scope, value)]
+        told = {name: value for name, value in assignments.items() if name not in by_default}
+        values = dict(zip(told, resolve(scope, list(told.values()), clause.where), strict=True))
         given: dict[Path, Given] = {}
-        for name, value in zip(clause.assignments, values, strict=True):
+        defaults: list[Path] = []
+        for name in assignments:
             path = self._path(name, clause)
-            _check_path(path, given, clause)
-            given[path] = Given(Typed(value.column, value.data_type))
-        return given
+            _check_path(path, [*given, *defaults], clause)
+            if name in values:
+                given[path] = Given(Typed(values[name].column, values[name].data_type))
+            elif len(path) == 1 and path[0] in self.columns:
+                defaults.append(path)
+            else:
+                raise _no_default(name, clause)
+        return given, tuple(path[0] for path in defaults)
 
     def _path(self, name: str, clause: Clause) -> Path:
         """The column or field that a name means: of the table, or, where it may get new ones, of the source."""
@@ -241,7 +254,16 @@ class _ClauseReader:
         return (own.get(path[0].lower(), path[0]), *path[1:])
 
 
-def _check_path(path: Path, given: Mapping[Path, Given], clause: Clause) -> None:
+def _no_default(name: str, clause: Clause) -> SchemaMismatchError:
+    return SchemaMismatchError(
+        f"DEFAULT is for whole columns of the table, and {name} in the {clause.where} is none. Write the value out.",
+        error_class="DEFAULT_PLACEMENT_INVALID",
+        sql_state="42608",
+        column=name,
+    )
+
+
+def _check_path(path: Path, given: Collection[Path], clause: Clause) -> None:
     if clause.action == "insert" and len(path) > 1:
         raise UnsupportedOperationError(
             f"Nested field is not supported in the INSERT clause of MERGE operation (field = {'.'.join(path)}). Give the whole "

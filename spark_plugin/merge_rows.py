@@ -7,7 +7,7 @@ changed = rows.with_generated(changed)      # after a select of rows.new_row(cla
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 
 from pyspark.sql import Column, DataFrame
@@ -20,6 +20,7 @@ from delta_py.protocol.names import quoted
 from delta_py.protocol.schema import VOID
 from delta_py.write.constraints import DEFAULT, GENERATION
 from delta_py.write.row_changes import CHANGE, CLAUSE, DELETED, NEW
+from spark_plugin.column_defaults import default_of
 from spark_plugin.convert import to_spark_schema
 from spark_plugin.jobs import Target
 from spark_plugin.merge_clauses import ResolvedClause, ResolvedMerge
@@ -57,6 +58,8 @@ class MergeRows:
                 identity = identities.get(path[0])
                 if identity is not None and (clause.action == "update" or not identity.explicit):
                     raise _identity_assigned(identity.name, clause.action)
+            if clause.action == "update" and (named := [name for name in clause.defaults if name in identities]):
+                raise _identity_assigned(named[0], clause.action)
         for f in self._delta.fields:
             if f.data_type == VOID and f.name not in self._own:
                 raise SchemaMismatchError(
@@ -80,17 +83,19 @@ class MergeRows:
         """The struct of the new row. A generated column that other clauses give values, but not this, is null in it."""
         given = dict(clause.given)
         if clause.action == "update":
+            given.update(self._defaults(clause.defaults))
             for name in self.assigned_generated:
                 given.setdefault((name,), Given(Typed(F.lit(None).cast(self.schema[name].dataType), self.schema[name].dataType)))
             return F.struct(*self._rule.updated(self.schema, self._current(clause).get, given, self._absent))
-        given.update(self._defaults(given))
+        named = {path[0] for path in given}
+        given.update(self._defaults([f.name for f in self._delta.fields if DEFAULT in f.metadata and f.name not in named]))
         return F.struct(*self._rule.updated(self.schema, lambda _: None, given, self._absent))
 
-    def _defaults(self, given: Mapping[Path, Given]) -> dict[Path, Given]:
-        named = {path[0] for path in given}
-        texts = {f.name: str(f.metadata[DEFAULT]) for f in self._delta.fields if DEFAULT in f.metadata and f.name not in named}
-        found = resolve(self._merge.source, [F.expr(text) for text in texts.values()], "default")
-        return {(name,): Given(Typed(value.column, value.data_type)) for name, value in zip(texts, found, strict=True)}
+    def _defaults(self, names: Sequence[str]) -> dict[Path, Given]:
+        """The defaults of columns; generated ones are computed."""
+        asked = [f for f in self._delta.fields if f.name in names and f.name not in self._generated]
+        found = resolve(self._merge.source, [default_of(f) for f in asked], "default")
+        return {(f.name,): Given(Typed(value.column, value.data_type)) for f, value in zip(asked, found, strict=True)}
 
     def with_generated(self, changed: DataFrame) -> DataFrame:
         """Computes the generated columns that `new_row` left null, from the other columns of the new row."""

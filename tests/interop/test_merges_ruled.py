@@ -81,10 +81,6 @@ CASES: dict[str, Case] = {
         lambda m: m.whenMatchedUpdate(set={"n": "s.n"}).whenNotMatchedInsert("s.k = 4", {"k": "s.k", "n": "s.n"}), table=NUMBERED
     ),
     "defaults where an insert names no value": Case(lambda m: m.whenNotMatchedInsert(values={"k": "s.k"}), table=DEFAULTS),
-    "defaults that are asked for": Case(
-        lambda m: m.whenMatchedUpdate(set={"v": "DEFAULT"}).whenNotMatchedInsert(values={"k": "s.k", "n": "DEFAULT"}),
-        table=DEFAULTS,
-    ),
     "rows that go to other partitions": Case(
         lambda m: m.whenMatchedUpdate(set={"p": "concat(coalesce(t.p, ''), '+')"}).whenNotMatchedInsert(
             values={"k": "s.k", "p": "'x y'"}

@@ -1,0 +1,118 @@
+"""DEFAULT in SET and in the values of an insert: what a row gets that says nothing of the column."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from delta_py import DeltaTable as PlainTable
+from delta_py import write_delta
+from delta_py.commands.create import create_table, define_table
+from delta_py.protocol.schema import INTEGER, LONG, STRING, StructField, StructType
+from delta_py.storage.local import LocalStore
+from spark_plugin import DeltaTable
+
+COLUMNS = (
+    StructField("k", LONG),
+    StructField("v", STRING, True, {"CURRENT_DEFAULT": "concat('no', 'ne')"}),
+    StructField("n", INTEGER, True, {"CURRENT_DEFAULT": "6 * 7"}),
+    StructField("w", STRING),
+    StructField("twice", INTEGER, True, {"delta.generationExpression": "n * 2"}),
+    StructField("st", StructType((StructField("a", INTEGER),))),
+)
+ROW = {"k": [1, 2], "v": ["a", "b"], "n": pa.array([10, 20], pa.int32()), "w": ["x", "y"], "st": [{"a": 1}, None]}
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    """Rows 1 and 2."""
+    return made(tmp_path, COLUMNS)
+
+
+def made(folder: Path, columns: tuple[StructField, ...]) -> str:
+    root = str(folder / "t")
+    features = {"delta.feature.allowColumnDefaults": "supported"}
+    create_table(LocalStore(root), define_table(StructType(columns), configuration=features))
+    write_delta(root, pa.table({name: ROW[name] for name in ROW if name in {f.name for f in columns}}), mode="append")
+    return root
+
+
+def rows(path: str) -> dict[int, dict[str, Any]]:
+    return {row.pop("k"): row for row in PlainTable(path).to_arrow().to_pylist()}
+
+
+def test_update_to_defaults(spark: SparkSession, path: str) -> None:
+    DeltaTable.forPath(spark, path).update("k = 1", {"v": "DEFAULT", "n": F.expr("default"), "w": F.col("Default")})
+    assert rows(path) == {
+        1: {"v": "none", "n": 42, "w": None, "twice": 84, "st": {"a": 1}},
+        2: {"v": "b", "n": 20, "w": "y", "twice": 40, "st": None},
+    }
+
+
+def test_update_of_a_generated_column_to_its_default_computes_it(spark: SparkSession, path: str) -> None:
+    table = DeltaTable.forPath(spark, path)
+    table.update("k = 1", {"n": "5", "twice": "DEFAULT"})
+    assert (rows(path)[1]["n"], rows(path)[1]["twice"]) == (5, 10)
+    table.update("k = 2", {"twice": "DEFAULT"})
+    assert rows(path)[2]["twice"] == 40
+
+
+def test_text_and_column_of_that_name_are_no_default(spark: SparkSession, tmp_path: Path) -> None:
+    path = made(tmp_path, (*COLUMNS[:4], StructField("default", STRING)))
+    DeltaTable.forPath(spark, path).update("k = 1", {"default": F.lit("DEFAULT"), "v": "'DEFAULT'"})
+    DeltaTable.forPath(spark, path).update("k = 1", {"w": "default"})
+    assert rows(path)[1] == {"v": "DEFAULT", "n": 10, "w": "DEFAULT", "default": "DEFAULT"}
+
+
+def test_merge_to_defaults(spark: SparkSession, path: str) -> None:
+    source = spark.sql("SELECT 1L k, 'A' v, 11 n UNION ALL SELECT 3L, 'C', 33")
+    merge = DeltaTable.forPath(spark, path).alias("t").merge(source.alias("s"), "t.k = s.k")
+    merge = merge.whenMatchedUpdate(set={"v": "DEFAULT", "n": "s.n", "w": "DEFAULT"})
+    merge = merge.whenNotMatchedInsert(values={"k": "s.k", "v": "s.v", "n": "DEFAULT", "twice": "DEFAULT"})
+    merge.whenNotMatchedBySourceUpdate(set={"n": F.expr("DEFAULT")}).execute()
+    assert rows(path) == {
+        1: {"v": "none", "n": 11, "w": None, "twice": 22, "st": {"a": 1}},
+        2: {"v": "b", "n": 42, "w": "y", "twice": 84, "st": None},
+        3: {"v": "C", "n": 42, "w": None, "twice": 84, "st": None},
+    }
+
+
+def test_default_of_a_generated_column_beside_a_clause_that_gives_it(spark: SparkSession, path: str) -> None:
+    source = spark.sql("SELECT 1L k, 11 n UNION ALL SELECT 2L, 22")
+    merge = DeltaTable.forPath(spark, path).alias("t").merge(source.alias("s"), "t.k = s.k")
+    merge = merge.whenMatchedUpdate("t.k = 1", {"n": "s.n", "twice": "DEFAULT"})
+    merge.whenMatchedUpdate(set={"n": "s.n", "twice": "44"}).execute()
+    assert [(row["n"], row["twice"]) for row in rows(path).values()] == [(11, 22), (22, 44)]
+
+
+@pytest.mark.parametrize(
+    ("values", "condition"),
+    [
+        ({"v": "concat(DEFAULT, 'x')"}, "UNRESOLVED_COLUMN.WITH_SUGGESTION"),
+        ({"st.a": "DEFAULT"}, "UNRESOLVED_COLUMN.WITH_SUGGESTION"),
+    ],
+)
+def test_default_elsewhere_is_a_name_that_is_not_there(
+    spark: SparkSession, path: str, values: dict[str, str], condition: str
+) -> None:
+    before = rows(path)
+    with pytest.raises(PySparkException) as caught:
+        DeltaTable.forPath(spark, path).update("k = 1", values)
+    assert caught.value.getCondition() == condition
+    assert rows(path) == before
+
+
+@pytest.mark.parametrize("values", [{"st.a": "DEFAULT"}, {"extra": "DEFAULT"}])
+def test_default_of_what_is_no_column_of_the_table_is_refused(spark: SparkSession, path: str, values: dict[str, str]) -> None:
+    source = spark.sql("SELECT 1L k, 5 extra")
+    merge = DeltaTable.forPath(spark, path).alias("t").merge(source.alias("s"), "t.k = s.k").withSchemaEvolution()
+    with pytest.raises(PySparkException) as caught:
+        merge.whenMatchedUpdate(set=values).execute()
+    assert caught.value.getCondition() == "DEFAULT_PLACEMENT_INVALID"
+    assert PlainTable(path).version == 1
