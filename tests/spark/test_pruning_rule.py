@@ -12,6 +12,7 @@ import logging
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
+from itertools import product
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -115,11 +116,16 @@ def test_query_shape_on_a_source_that_drops_every_row_it_may_gives_the_same_rows
     assert applied() > 0 or name in WITHOUT_SCAN
 
 
-@pytest.mark.parametrize("switch", ["conf", "option"])
-@pytest.mark.parametrize("pushdown", ["true", "false"])
+SEVERAL_FILTERS = [
+    "frame_reused_with_other_filters",
+    "union_of_one_load_with_two_filters",
+    "join_of_one_load_with_itself",
+    "first_rows",
+]
+
+
 @pytest.mark.parametrize(
-    "name",
-    ["frame_reused_with_other_filters", "union_of_one_load_with_two_filters", "join_of_one_load_with_itself", "first_rows"],
+    ("name", "pushdown", "switch"), sampled(product(SEVERAL_FILTERS, ["true", "false"], ["conf", "option"]), 3)
 )
 def test_frame_used_for_several_filters_without_the_rule_gives_the_right_rows(
     name: str, pushdown: str, switch: str, delta: Table, expected: Callable[[str], str], conf: Any, applied: Callable[[], int]
