@@ -49,7 +49,7 @@ class TableNotFoundError(DeltaError):
 
 
 class TableAlreadyExistsError(DeltaError):
-    """A create found a table, or data, at the place (DELTA_PATH_EXISTS, DELTA_TABLE_ALREADY_EXISTS)."""
+    """A create found a table, or data, at the place (DELTA_PATH_EXISTS, TABLE_OR_VIEW_ALREADY_EXISTS)."""
 
     error_class = "DELTA_PATH_EXISTS"
     sql_state = "42K04"

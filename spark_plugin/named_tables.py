@@ -24,7 +24,7 @@ from spark_plugin.source import FORMAT
 def save_as_table(save: Save, name: str) -> None:
     """mode error: a name that is taken is an error; ignore: then nothing happens; append and overwrite: as save(path).
 
-    Columns go by their names. Raises as `save(path)`; TableAlreadyExistsError (DELTA_TABLE_ALREADY_EXISTS).
+    Columns go by their names. Raises as `save(path)`; TableAlreadyExistsError (TABLE_OR_VIEW_ALREADY_EXISTS).
     """
     entry = catalog.find(save.spark, name)
     if entry is None:
@@ -78,7 +78,7 @@ def _taken(name: str, entry: Entry) -> TableAlreadyExistsError:
     return TableAlreadyExistsError(
         f"{name} is in the catalog already{'' if entry.path is None else f' (at {entry.path})'}; nothing was written. Use mode "
         "append or overwrite, or another name.",
-        error_class="DELTA_TABLE_ALREADY_EXISTS",
+        error_class="TABLE_OR_VIEW_ALREADY_EXISTS",
         sql_state="42P07",
         table=name,
     )

@@ -40,12 +40,15 @@ def find_table(spark: Any, name: str) -> Place:
             f"{name} is not a Delta table: it cannot be found in the catalog. Create it, or name its path with forPath.",
             table=name,
         )
-    if entry.provider == _OF_DELTA_SPARK and entry.path is not None:
-        return Place(entry.path, name)
-    if not entry.is_ours:
+    if not entry.is_ours and entry.provider != _OF_DELTA_SPARK:
         kind = f"a table of format {entry.provider}" if entry.provider else "a view"
         raise TableNotFoundError(f"{name} is not a Delta table of pydelta: it is {kind}.", table=name)
-    return Place(entry.writable_path(), name)
+    return Place(_path_of(entry), name)
+
+
+def _path_of(entry: Entry) -> str:
+    """Raises UnsupportedOperationError for a name that stands for no table, or for an older version of one."""
+    return entry.path if entry.provider == _OF_DELTA_SPARK and entry.path is not None else entry.writable_path()
 
 
 def refresh_name(spark: Any, place: Place) -> None:
@@ -67,13 +70,13 @@ def clone_table(spark: Any, source: str, target: str, arguments: Mapping[str, An
     entry = catalog.find(spark, target)
     if entry is not None and not arguments["replace_table"]:
         raise _taken(entry)
-    path = catalog.new_table_path(spark, target, None) if entry is None else entry.writable_path()
-    run_command(spark, path, "clone", {"source": source, **arguments})
+    place = Place(catalog.new_table_path(spark, target, None) if entry is None else _path_of(entry), target)
+    run_command(spark, place.path, "clone", {"source": source, **arguments})
     if entry is None:
-        catalog.enter(spark, target, path)
+        catalog.enter(spark, target, place.path)
     else:
-        catalog.refresh(spark, entry)
-    return Place(path, target)
+        refresh_name(spark, place)
+    return place
 
 
 # ---------------------------------------------------------------- create and replace
@@ -118,7 +121,7 @@ def _build_new(spark: Any, request: TableRequest, name: str) -> Place:
         raise TableNotFoundError(
             f"The table {name} cannot be replaced: it cannot be found in the catalog. Create it with create() or "
             "createOrReplace().",
-            error_class="DELTA_CANNOT_REPLACE_MISSING_TABLE",
+            error_class="TABLE_OR_VIEW_NOT_FOUND",
             sql_state="42P01",
             table=name,
         )
@@ -139,7 +142,7 @@ def _build_over(spark: Any, request: TableRequest, entry: Entry) -> Place:
         raise _taken(entry)
     if request.mode == "createIfNotExists":
         return find_table(spark, entry.name)
-    path = entry.writable_path()
+    path = _path_of(entry)
     if request.location is not None and catalog.new_table_path(spark, entry.name, local_path(request.location)) != path:
         raise InvalidOptionError(
             f"Table {entry.name} is at {path} and not at {request.location}; nothing was changed. Leave the location out.",
@@ -148,8 +151,9 @@ def _build_over(spark: Any, request: TableRequest, entry: Entry) -> Place:
             table=entry.name,
         )
     _run(spark, request, path, join=False)
-    catalog.refresh(spark, entry)
-    return Place(path, entry.name)
+    place = Place(path, entry.name)
+    refresh_name(spark, place)
+    return place
 
 
 def _run(spark: Any, request: TableRequest, path: str, *, join: bool) -> None:
@@ -160,7 +164,7 @@ def _taken(entry: Entry) -> TableAlreadyExistsError:
     return TableAlreadyExistsError(
         f"The table {entry.name} already exists in the catalog{'' if entry.path is None else f' (at {entry.path})'}; "
         "nothing was changed. Replace it, or use another name.",
-        error_class="DELTA_TABLE_ALREADY_EXISTS",
+        error_class="TABLE_OR_VIEW_ALREADY_EXISTS",
         sql_state="42P07",
         table=entry.name,
     )

@@ -63,7 +63,7 @@ class DeltaTable:
 
     @classmethod
     def forPath(cls, sparkSession: SparkSession, path: str, hadoopConf: Mapping[str, str] | None = None) -> DeltaTable:
-        """Raises TableNotFoundError (DELTA_MISSING_DELTA_TABLE, DELTA_PATH_DOES_NOT_EXIST) when there is no table.
+        """Raises TableNotFoundError (DELTA_MISSING_DELTA_TABLE) when there is no table.
 
         hadoopConf: settings of Hadoop's file systems (`fs.`, `dfs.`), which the local files of this version have no use for;
         others are refused (DELTA_TABLE_FOR_PATH_UNSUPPORTED_HADOOP_CONF).
@@ -78,7 +78,11 @@ class DeltaTable:
             )
         register(sparkSession)
         table = cls(sparkSession, path)
-        table._view("detail").schema  # noqa: B018 - the source looks at the table when it is asked for the schema
+        try:
+            table._view("detail").schema  # noqa: B018 - the source looks at the table when it is asked for the schema
+        except TableNotFoundError as error:
+            with as_spark_raises():
+                raise TableNotFoundError(f"{path} is not a Delta table. {error.message}", path=path) from error
         return table
 
     @classmethod

@@ -107,15 +107,15 @@ def define_table(
     return definition
 
 
-def create_table(store: ObjectStore, definition: TableDefinition) -> int:
-    """Commit a table without data; returns its version, 0.
+def create_table(store: ObjectStore, definition: TableDefinition, operation: str = "CREATE TABLE") -> int:
+    """Commit a table without data; returns its version, 0. operation: for the history.
 
     Raises ProtocolChangedException when there is a table already.
     """
     transaction = Transaction(None, store=store).set_protocol(definition.protocol).set_metadata(definition.metadata)
     for domain in definition.domains:
         transaction.set_domain(domain)
-    return transaction.commit("CREATE TABLE", create_parameters(definition))
+    return transaction.commit(operation, create_parameters(definition))
 
 
 def check_empty(store: ObjectStore) -> None:

@@ -36,7 +36,12 @@ from delta_py.write.conform import write_state
 from delta_py.write.files import WrittenFiles
 from delta_py.write.rewrite import removed
 
-MODES = ("create", "createIfNotExists", "replace", "createOrReplace")
+_OPERATIONS = {
+    "create": "CREATE TABLE",
+    "createIfNotExists": "CREATE TABLE",
+    "replace": "REPLACE TABLE",
+    "createOrReplace": "CREATE OR REPLACE TABLE",
+}
 
 
 def build_table(store: ObjectStore, mode: str, definition: TableDefinition | None, *, join: bool = False) -> int:
@@ -44,12 +49,12 @@ def build_table(store: ObjectStore, mode: str, definition: TableDefinition | Non
 
     definition: None for a table without columns, which only createIfNotExists may name, of a table that is there.
     join: with mode create, a table that is there and is defined alike is taken as it is.
-    Raises TableAlreadyExistsError (DELTA_TABLE_ALREADY_EXISTS), TableNotFoundError (DELTA_CANNOT_REPLACE_MISSING_TABLE),
+    Raises TableAlreadyExistsError (TABLE_OR_VIEW_ALREADY_EXISTS), TableNotFoundError (TABLE_OR_VIEW_NOT_FOUND),
     InvalidOptionError (DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION), SchemaMismatchError for a table that is there and
     differs, UnsupportedTableFeatureError for rules that this version cannot keep.
     """
-    if mode not in MODES:
-        raise InvalidOptionError(f"There is no way to build a table named {mode!r}. Known are {', '.join(MODES)}.")
+    if mode not in _OPERATIONS:
+        raise InvalidOptionError(f"There is no way to build a table named {mode!r}. Known are {', '.join(_OPERATIONS)}.")
     try:
         snapshot = Snapshot.load(store)
     except TableNotFoundError:
@@ -62,7 +67,7 @@ def build_table(store: ObjectStore, mode: str, definition: TableDefinition | Non
         return snapshot.version
     if mode == "create":
         raise _exists(store, snapshot.version)
-    return replace_table(snapshot, _given(store, definition), "REPLACE TABLE" if mode == "replace" else "CREATE OR REPLACE TABLE")
+    return replace_table(snapshot, _given(store, definition), _OPERATIONS[mode])
 
 
 def _create(store: ObjectStore, mode: str, definition: TableDefinition | None) -> int:
@@ -70,7 +75,7 @@ def _create(store: ObjectStore, mode: str, definition: TableDefinition | None) -
         raise TableNotFoundError(
             f"The table at {store.root} cannot be replaced: it cannot be found, it did not exist. Create it with create() or "
             "createOrReplace().",
-            error_class="DELTA_CANNOT_REPLACE_MISSING_TABLE",
+            error_class="TABLE_OR_VIEW_NOT_FOUND",
             sql_state="42P01",
             path=store.root,
         )
@@ -79,7 +84,7 @@ def _create(store: ObjectStore, mode: str, definition: TableDefinition | None) -
     if mode != "createOrReplace":
         check_empty(store)
     try:
-        return create_table(store, definition)
+        return create_table(store, definition, _OPERATIONS[mode])
     except ProtocolChangedException:  # another writer was first
         if mode != "createIfNotExists":
             raise
@@ -100,7 +105,7 @@ def _exists(store: ObjectStore, version: int) -> TableAlreadyExistsError:
     return TableAlreadyExistsError(
         f"The table at {store.root} already exists (version {version}); nothing was changed. Use createIfNotExists, "
         "createOrReplace, or another location.",
-        error_class="DELTA_TABLE_ALREADY_EXISTS",
+        error_class="TABLE_OR_VIEW_ALREADY_EXISTS",
         sql_state="42P07",
         path=store.root,
     )

@@ -135,8 +135,8 @@ def test_connect_session_reads_writes_and_raises_our_errors(tmp_path: Path) -> N
     features = ["appendOnly", "deletionVectors", "identityColumns", "invariants", "typeWidening"]
     assert found["state"]["tableFeatures"] == features
     assert (found["restored"]["num_removed_files"], found["restored"]["num_of_files_after_restore"]) == (1, 0)
-    assert (found["clone"], found["again"][0]) == (6, "DELTA_TABLE_ALREADY_EXISTS")
-    assert (found["missing"][0], found["property"][0]) == ("DELTA_CANNOT_REPLACE_MISSING_TABLE", "DELTA_UNKNOWN_CONFIGURATION")
+    assert (found["clone"], found["again"][0]) == (6, "TABLE_OR_VIEW_ALREADY_EXISTS")
+    assert (found["missing"][0], found["property"][0]) == ("TABLE_OR_VIEW_NOT_FOUND", "DELTA_UNKNOWN_CONFIGURATION")
     written = DeltaTable(new)
     assert (written.version, written.to_arrow().num_rows) == (3, 6)
     assert found["stderr"].count("without column pruning") == 1, "said once, however often register is called"

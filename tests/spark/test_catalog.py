@@ -102,7 +102,7 @@ def test_save_as_table_creates_appends_and_overwrites(spark: SparkSession, name:
     assert [tuple(row) for row in spark.table(name).collect()] == [(1, "mon")]
     with pytest.raises(TableAlreadyExistsError) as caught:
         frame(spark, (2, "mon")).write.format("pydelta").saveAsTable(name)
-    assert caught.value.error_class == "DELTA_TABLE_ALREADY_EXISTS" and isinstance(caught.value, AnalysisException)
+    assert caught.value.error_class == "TABLE_OR_VIEW_ALREADY_EXISTS" and isinstance(caught.value, AnalysisException)
     frame(spark, (2, "mon")).write.saveAsTable(name, format="pydelta", mode="ignore")
     assert PlainTable(path).version == 0
     frame(spark, ("tue", 3), columns="day string, id bigint").write.mode("append").saveAsTable(name)

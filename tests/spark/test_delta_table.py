@@ -59,7 +59,7 @@ def test_for_name_of_something_else_is_an_error(spark: SparkSession, path: str, 
     for name, condition in (
         ("depot.nothing", "DELTA_MISSING_DELTA_TABLE"),
         ("depot.other", "DELTA_MISSING_DELTA_TABLE"),
-        ("delta.`/no/such/table`", "DELTA_PATH_DOES_NOT_EXIST"),
+        ("delta.`/no/such/table`", "DELTA_MISSING_DELTA_TABLE"),
     ):
         with pytest.raises(TableNotFoundError) as caught:
             DeltaTable.forName(spark, name)

@@ -9,7 +9,7 @@ import pytest
 
 from delta_py import DeltaTable, write_delta
 from delta_py.commands.create import TableDefinition, define_table
-from delta_py.commands.replace import MODES, build_table
+from delta_py.commands.replace import build_table
 from delta_py.errors import DeltaError
 from delta_py.protocol.schema import LONG, STRING, StructField, StructType
 from delta_py.snapshot import Snapshot
@@ -23,20 +23,24 @@ def defined(**options: object) -> TableDefinition:
     return define_table(SCHEMA, **options)  # type: ignore[arg-type]
 
 
+MODES = ("create", "createIfNotExists", "replace", "createOrReplace")
+
+
 @pytest.mark.parametrize("mode", MODES)
 def test_build_table_where_there_is_none(tmp_path: Path, mode: str) -> None:
     store = open_store(str(tmp_path / "t"))
     if mode == "replace":
         with pytest.raises(DeltaError) as caught:
             build_table(store, mode, defined())
-        assert caught.value.error_class == "DELTA_CANNOT_REPLACE_MISSING_TABLE"
+        assert caught.value.error_class == "TABLE_OR_VIEW_NOT_FOUND"
         assert not (tmp_path / "t").exists()
         return
     assert build_table(store, mode, defined(description="d", configuration={"team": "b"}, partition_by=["name"])) == 0
     table = DeltaTable(store.root)
     assert (table.metadata.description, dict(table.metadata.configuration)) == ("d", {"team": "b"})
     row = table.history().to_pylist()[0]
-    assert (row["operation"], dict(row["operationParameters"])["partitionBy"]) == ("CREATE TABLE", '["name"]')
+    operation = "CREATE OR REPLACE TABLE" if mode == "createOrReplace" else "CREATE TABLE"
+    assert (row["operation"], dict(row["operationParameters"])["partitionBy"]) == (operation, '["name"]')
     write_delta(store.root, ROWS, mode="append")
     assert table.version == 0 and DeltaTable(store.root).to_arrow().num_rows == 1
 
@@ -49,7 +53,7 @@ def test_build_table_where_there_is_one(tmp_path: Path, mode: str) -> None:
     if mode == "create":
         with pytest.raises(DeltaError, match="already exists") as caught:
             build_table(store, mode, other)
-        assert caught.value.error_class == "DELTA_TABLE_ALREADY_EXISTS"
+        assert caught.value.error_class == "TABLE_OR_VIEW_ALREADY_EXISTS"
     build = mode if mode != "create" else "createIfNotExists"
     version = build_table(store, build, other)
     table = DeltaTable(str(tmp_path))
