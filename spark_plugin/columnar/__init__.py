@@ -3,8 +3,9 @@
 Spark's own reader for Python sources makes a row of every row of an Arrow batch before the query sees it. This one copies
 each column of a batch out of Arrow's memory at once and hands Spark a ColumnarBatch, which whole-stage code reads in place.
 
-It is OFF unless the session's setting `spark.pydelta.columnarReader.enabled` is true. It is read when a query is planned and
-may change at any time. Off, or where the reader cannot be had or does not fit, Spark's own reader is used: the rows are the same.
+The session's setting `spark.pydelta.columnarReader.enabled` switches it off when it is false. It is read when a query is planned
+and may change at any time. Off, or where the reader cannot be had or does not fit, Spark's own reader is used: the rows are the
+same.
 
 The pruning rule (spark_plugin/pruning) puts it into the scans that it prunes. The .java files here are a compile unit of
 their own: the first query that wants them has them compiled by the compiler that Spark ships (Janino), put into a jar and

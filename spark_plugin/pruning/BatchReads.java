@@ -69,6 +69,6 @@ class BatchReads {
   }
 
   private static boolean enabled() {
-    return "true".equalsIgnoreCase(SQLConf.get().getConfString(ENABLED_CONF, "false").trim());
+    return !"false".equalsIgnoreCase(SQLConf.get().getConfString(ENABLED_CONF, "true").trim());
   }
 }

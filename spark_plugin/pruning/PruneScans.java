@@ -36,7 +36,7 @@ public class PruneScans extends Rule {
     formats.add(shortName.toLowerCase(Locale.ROOT));
   }
 
-  /** Gives the rule the sources of the columnar reader, name of a file -> its bytes; used where the session asks for it. */
+  /** Gives the rule the sources of the columnar reader, name of a file -> its bytes. */
   public void offerColumnar(Map sources) {
     batches.offer(sources);
   }

@@ -26,7 +26,7 @@ ENABLED_CONF = "spark.pydelta.pruning.enabled"
 """Set to false in a session to read everything; the read option `pruning` does it for one table."""
 
 COLUMNAR_CONF = "spark.pydelta.columnarReader.enabled"
-"""Set to true in a session to let Spark read columns instead of rows (spark_plugin/columnar). Off by default."""
+"""Set to false in a session to have Spark read rows instead of columns (spark_plugin/columnar)."""
 
 _RULE = "pydelta.pruning.PruneScans"
 _SPARK_VERSIONS = ("4.2.", "4.3.")

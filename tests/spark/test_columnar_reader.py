@@ -1,4 +1,4 @@
-"""The columnar reader: the rows of Spark's own reader, where it is asked for and fits; Spark's own reader everywhere else."""
+"""The columnar reader: the rows of Spark's own reader, where it fits; Spark's own reader everywhere else."""
 
 from __future__ import annotations
 
@@ -510,15 +510,16 @@ def test_task_that_is_killed_midway_is_run_again_and_its_rows_are_there_once(
 # ---------------------------------------------------------------- where it is not used
 
 
-def test_reader_is_off_unless_it_is_asked_for(spark: SparkSession, edges: str, conf: Any) -> None:
+def test_reader_is_on_unless_it_is_switched_off(spark: SparkSession, edges: str, conf: Any) -> None:
+    assert spark.conf.get(COLUMNAR_CONF, None) is None
     before = pruning.status(spark).columnar
     df = spark.read.format("pydelta").load(edges)
-    assert not in_columns(df.select("id"))
-    conf({COLUMNAR_CONF: "true"})
     assert in_columns(df.select("id"))
     conf({COLUMNAR_CONF: "false"})
     assert not in_columns(df.select("id"))
-    assert pruning.status(spark).columnar == before + 1
+    conf({COLUMNAR_CONF: "true"})
+    assert in_columns(df.select("id"))
+    assert pruning.status(spark).columnar == before + 2
 
 
 def test_scan_without_the_rule_is_read_by_rows(spark: SparkSession, edges: str, columnar: Callable[[], int]) -> None:
