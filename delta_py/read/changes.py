@@ -33,11 +33,10 @@ from delta_py.log.segment import LogFile, list_commits
 from delta_py.protocol.actions import Action, AddCDCFile, AddFile, CommitInfo, Metadata, Protocol, RemoveFile
 from delta_py.protocol.column_mapping import physical_name, physical_path
 from delta_py.protocol.deletion_vectors import DeletionVectorDescriptor, read_deletion_vector
-from delta_py.protocol.partition_values import parse_partition_values
 from delta_py.protocol.schema import LONG, STRING, TIMESTAMP, DataType, Path, StructField, StructType, find_path, to_arrow_type
 from delta_py.protocol.stats import parse_stats
 from delta_py.protocol.table_config import Operation, TableConfig
-from delta_py.read.scan import Scan, ScanOptions, ScanReport, make_state
+from delta_py.read.scan import Scan, ScanOptions, ScanReport, is_char_along, make_state, typed_partition_values
 from delta_py.read.scan_state import ColumnSource, ScanColumn, ScanFile
 from delta_py.read.schema_changes import why_incompatible
 from delta_py.snapshot import Snapshot
@@ -463,7 +462,9 @@ class ChangePruner:
         }
         helpful = columns_with_stats(predicate)
         leaves = {
-            physical: self._type(path) for path, physical in paths.items() if physical in helpful and physical not in values
+            physical: self._along(path)[-1].data_type
+            for path, physical in paths.items()
+            if physical in helpful and physical not in values and not is_char_along(self._along(path))
         }
         stats = parse_stats(pa.array([change.stats for change in changes], pa.string()), leaves)
         mask = keep_mask(predicate, stats, values).to_pylist()
@@ -481,8 +482,8 @@ class ChangePruner:
     def _is_whole_file(self, path: Path) -> bool:
         return path[0] in _CHANGE_TYPES or path[0] in self.config.partition_columns
 
-    def _type(self, path: Path) -> DataType:
-        return find_path(self.config.schema, path)[-1].data_type
+    def _along(self, path: Path) -> tuple[StructField, ...]:
+        return find_path(self.config.schema, path)
 
     def _values(self, changes: list[Change], path: Path, physical: Path) -> pa.Array:
         """The one value that each file has for all its rows."""
@@ -490,7 +491,7 @@ class ChangePruner:
         if kind is not None:
             return pa.array([change.file.constants[path[0]][0] for change in changes], to_arrow_type(kind))
         texts = pa.array([change.file.partition_values.get(physical[0]) for change in changes], pa.string())
-        return parse_partition_values(texts, self._type(path), timezone=self.options.timezone, errors="null")
+        return typed_partition_values(texts, self._along(path)[0], self.options.timezone)
 
 
 def _size(changes: list[Change]) -> int:

@@ -392,7 +392,7 @@ class FilePruner:
         pruning = conjunction(tuple(part for part in conjuncts(predicate) if _prunable(schema, part)))
         fields = {physical_path(schema, path, mode): find_path(schema, path) for path in columns_of(pruning)}
         partitions = {physical_path(schema, (name,), mode) for name in config.partition_columns}
-        telling = {path: along[-1].data_type for path, along in fields.items() if not _is_char(along)}
+        telling = {path: along[-1].data_type for path, along in fields.items() if not is_char_along(along)}
         physical = transform_columns(pruning, lambda path: Column(physical_path(schema, path, mode)))
         return cls(
             physical,
@@ -437,7 +437,8 @@ def typed_partition_values(texts: pa.Array, own: StructField, timezone: str) -> 
     return pad(parse_partition_values(texts, own.data_type, timezone=timezone, errors="null"), padded_chars(own))
 
 
-def _is_char(along: tuple[StructField, ...]) -> bool:
+def is_char_along(along: tuple[StructField, ...]) -> bool:
+    """Whether the last field of a path is CHAR: read padded, so that statistics, of what is stored, say nothing of it."""
     return is_char(along[0], tuple(inner.name for inner in along[1:]))
 
 

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from delta_py.commands.create import create_table, define_table
 from delta_py.commands.write import write_delta
 from delta_py.errors import (
     ChangeDataFeedError,
@@ -257,6 +258,19 @@ def test_changes_filter_gives_exactly_its_rows_from_the_files_that_may_hold_them
     assert sorted(row[0] for row in read(scan, table.store)) == ids
     assert (scan.report.files_total, scan.report.files_kept) == (4, files)
     assert sorted(table.changes(0, where=where, columns=["id"])) == [(n,) for n in ids]
+
+
+def test_changes_filter_on_char_columns_finds_texts_that_are_stored_without_blanks(tmp_path: Path) -> None:
+    """They are read padded, and statistics and partition values are of what is stored."""
+    declared = {"__CHAR_VARCHAR_TYPE_STRING": "char(4)"}
+    fields = (StructField("id", LONG), StructField("p", STRING, True, declared), StructField("c", STRING, True, declared))
+    store = LocalStore(str(tmp_path / "t"))
+    create_table(store, define_table(StructType(fields), partition_by=["p"], configuration=FEED_ON))
+    write_delta(store.root, pa.table({"id": [1], "p": ["a"], "c": ["b"]}), mode="append")
+    for where in ("c = 'b   '", "p = 'a   '", "c = 'b   ' and p = 'a   '"):
+        predicate = parse_predicate(where, changes_schema(store, starting_version=0))
+        found = read(plan_changes(store, starting_version=0, predicate=predicate), store)
+        assert [row[:3] for row in found] == [(1, "a   ", "b   ")], where
 
 
 def test_changes_filter_left_to_the_caller_keeps_at_least_its_rows(tmp_path: Path) -> None:
