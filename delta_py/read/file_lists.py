@@ -58,11 +58,13 @@ def sorted_by(
 def _pieces(batches: Iterable[pa.RecordBatch], schema: pa.Schema, rows: int) -> Iterator[pa.Table]:
     """Tables of at least `rows` rows, but for the last."""
     waiting: list[pa.RecordBatch] = []
+    count = 0
     for batch in batches:
         waiting.append(batch)
-        if sum(part.num_rows for part in waiting) >= rows:
+        count += batch.num_rows
+        if count >= rows:
             yield pa.Table.from_batches(waiting, schema)
-            waiting = []
+            waiting, count = [], 0
     if waiting:
         yield pa.Table.from_batches(waiting, schema)
 
