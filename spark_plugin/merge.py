@@ -167,8 +167,10 @@ class _Run:
         joined = self._unmatched() if near is None else join(self.merge, self.source, near, facts)
         matched = joined.columns.count(ROW_ADDRESS) > 0
         decided = joined.select("*", self._first_clause(matched).alias(CLAUSE)).where(F.col(CLAUSE).isNotNull())
-        clauses = [(number, clause) for number, clause in enumerate(self.merge.clauses) if clause.action != "delete"]
-        made = [F.when(F.col(CLAUSE) == number, self.rows.new_row(clause)) for number, clause in clauses]
+        # Without rows of the target there is nothing that the other clauses could take their values from.
+        clauses = list(enumerate(self.merge.clauses)) if matched else self.merge.of_kind("not matched")
+        makers = [(number, clause) for number, clause in clauses if clause.action != "delete"]
+        made = [F.when(F.col(CLAUSE) == number, self.rows.new_row(clause)) for number, clause in makers]
         places = [F.col(ROW_ADDRESS)] if matched else []
         return decided.select(*places, F.col(CLAUSE), *([F.coalesce(*made).alias(NEW)] if made else []))
 

@@ -329,6 +329,14 @@ def test_merge_source_that_is_not_deterministic_is_made_once(spark: SparkSession
     assert spark.sparkContext._jsc.getPersistentRDDs().size() == kept
 
 
+def test_merge_of_keys_beyond_all_files_inserts_them(spark: SparkSession, table: str) -> None:
+    """No row of the target is read, and the update takes values from one."""
+    source = spark.createDataFrame([(1000, "new", 1)], "k bigint, v string, n int").alias("s")
+    builder = DeltaTable.forPath(spark, table).alias("t").merge(source, "t.k = s.k")
+    builder.whenMatchedUpdate(set={"v": "concat(t.v, s.v)"}).whenNotMatchedInsertAll().execute()
+    assert (1000, "new", 1) in stored(table) and len(stored(table)) == 5
+
+
 def test_merge_condition_without_equal_keys(spark: SparkSession, table: str) -> None:
     source = spark.createDataFrame([(15, 25, "in"), (100, 200, "out")], "low int, high int, v string").alias("s")
     builder = DeltaTable.forPath(spark, table).alias("t").merge(source, F.expr("t.n BETWEEN s.low AND s.high"))
