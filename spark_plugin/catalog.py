@@ -79,14 +79,14 @@ def is_ours(spark: Any, name: str) -> bool:
 
 
 def find(spark: Any, name: str) -> Entry | None:
-    """The entry, None when there is none. Temporary views come first, as in Spark.
+    """The entry, None when there is none. Temporary views come first, as in Spark, where no database is named.
 
     Raises UnsupportedOperationError for a name outside of the session catalog.
     """
     namespace, table = _namespace_and_table(spark, name)
     inside = f" IN {_quoted(namespace)}" if namespace else ""
     rows = spark.sql(f"SHOW TABLE EXTENDED{inside} LIKE '{table}'").collect()
-    found = [row for row in rows if row["tableName"].lower() == table.lower()]
+    found = [row for row in rows if row["tableName"].lower() == table.lower() and not (namespace and row["isTemporary"])]
     if not found:
         return None
     if any(row["isTemporary"] for row in found):

@@ -54,6 +54,17 @@ def test_for_name_finds_tables_by_name_and_by_path(spark: SparkSession, path: st
     assert DeltaTable.isDeltaTable(spark, f"delta.`{path}`")
 
 
+def test_for_name_with_a_database_is_no_temporary_view(spark: SparkSession, path: str, database: Path) -> None:
+    spark.sql(f"create table depot.hidden using pydelta location '{path}'")
+    spark.range(1).createOrReplaceTempView("hidden")
+    try:
+        assert DeltaTable.forName(spark, "depot.hidden").toDF().count() == 3
+        with pytest.raises(TableNotFoundError):
+            DeltaTable.forName(spark, "hidden")
+    finally:
+        spark.catalog.dropTempView("hidden")
+
+
 def test_for_name_of_something_else_is_an_error(spark: SparkSession, path: str, database: Path) -> None:
     spark.range(1).write.saveAsTable("depot.other", format="parquet")
     for name, condition in (
@@ -107,7 +118,7 @@ def test_builder_by_location_heeds_what_is_there(spark: SparkSession, path: str,
     built(DeltaTable.createOrReplace(spark).location(new)).execute()
     replaced = DeltaTable.replace(spark).tableName(f"delta.`{new}`").addColumn("x", "double").execute()
     assert replaced.toDF().columns == ["x"]
-    assert [row["operation"] for row in replaced.history().collect()] == ["REPLACE TABLE", "CREATE TABLE"]
+    assert [row["operation"] for row in replaced.history().collect()] == ["REPLACE TABLE", "CREATE OR REPLACE TABLE"]
 
 
 def test_builder_by_name_enters_the_name(spark: SparkSession, database: Path) -> None:
