@@ -52,9 +52,15 @@ def _path_of(entry: Entry) -> str:
 
 
 def refresh_name(spark: Any, place: Place) -> None:
-    """Give the table's name, if it was found by one, the columns that the table has now; delta-spark takes them from the log."""
+    """Give the table's name, if it was found by one, the columns that the table has now."""
     entry = None if place.name is None else catalog.find(spark, place.name)
-    if entry is not None and entry.is_ours:
+    if entry is not None:
+        _refresh(spark, entry)
+
+
+def _refresh(spark: Any, entry: Entry) -> None:
+    """Not of a name that delta-spark entered, which takes the columns from the log."""
+    if entry.is_ours:
         catalog.refresh(spark, entry)
 
 
@@ -70,13 +76,13 @@ def clone_table(spark: Any, source: str, target: str, arguments: Mapping[str, An
     entry = catalog.find(spark, target)
     if entry is not None and not arguments["replace_table"]:
         raise _taken(entry)
-    place = Place(catalog.new_table_path(spark, target, None) if entry is None else _path_of(entry), target)
-    run_command(spark, place.path, "clone", {"source": source, **arguments})
+    path = catalog.new_table_path(spark, target, None) if entry is None else _path_of(entry)
+    run_command(spark, path, "clone", {"source": source, **arguments})
     if entry is None:
-        catalog.enter(spark, target, place.path)
+        catalog.enter(spark, target, path)
     else:
-        refresh_name(spark, place)
-    return place
+        _refresh(spark, entry)
+    return Place(path, target)
 
 
 # ---------------------------------------------------------------- create and replace
@@ -151,9 +157,8 @@ def _build_over(spark: Any, request: TableRequest, entry: Entry) -> Place:
             table=entry.name,
         )
     _run(spark, request, path, join=False)
-    place = Place(path, entry.name)
-    refresh_name(spark, place)
-    return place
+    _refresh(spark, entry)
+    return Place(path, entry.name)
 
 
 def _run(spark: Any, request: TableRequest, path: str, *, join: bool) -> None:
