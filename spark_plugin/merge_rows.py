@@ -54,12 +54,12 @@ class MergeRows:
         """Raises for what may not be assigned: numbers of identity columns, columns of no type."""
         identities = {column.name: column for column in identity_columns(self._delta)}
         for clause in self._merge.clauses:
-            for path in clause.given:
-                identity = identities.get(path[0])
+            # An insert by default gives the next number.
+            assigned = [*(path[0] for path in clause.given), *(clause.defaults if clause.action == "update" else ())]
+            for name in assigned:
+                identity = identities.get(name)
                 if identity is not None and (clause.action == "update" or not identity.explicit):
                     raise _identity_assigned(identity.name, clause.action)
-            if clause.action == "update" and (named := [name for name in clause.defaults if name in identities]):
-                raise _identity_assigned(named[0], clause.action)
         for f in self._delta.fields:
             if f.data_type == VOID and f.name not in self._own:
                 raise SchemaMismatchError(
