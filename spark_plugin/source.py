@@ -178,7 +178,7 @@ def _facts(pinned: Pinned, scan: Scan, schema: StructType) -> str:
         if column.source is ColumnSource.PARTITION
     }
     numbers = {}
-    if wants_statistics(schema) and isinstance(scan.files, pa.Table):
+    if wants_statistics(schema):
         from delta_py.read.partition_numbers import partition_numbers  # few sessions want them
 
         numbers = partition_numbers(scan.files, partitions, pinned.options.session.time_zone)

@@ -23,10 +23,10 @@ from delta_py.protocol.schema import to_arrow_schema as delta_arrow_schema
 from delta_py.protocol.table_config import TableConfig
 from delta_py.read.admission import StreamOptions, StreamSource, StreamStart
 from delta_py.read.batch_limits import Limits
+from delta_py.read.changes import CHANGE_COLUMNS
 from delta_py.read.reader import read_files
 from delta_py.read.scan import ScanOptions, metadata_scan_column
 from delta_py.read.schema_log import TrackedSchema
-from delta_py.read.stream_changes import CHANGE_COLUMNS
 from delta_py.read.stream_offset import StreamOffset
 from delta_py.snapshot import Snapshot
 from delta_py.storage.store import open_store

@@ -159,7 +159,6 @@ class Dml:
         """
         options = ScanOptions(timezone=self.state.time_zone, keep_all=True)
         scan = self.transaction.scan(predicate, options=options)
-        assert isinstance(scan.files, pa.Table)
         self._candidates = Candidates.numbered(scan.files)
         return self._candidates
 

@@ -340,7 +340,7 @@ def vector_id(vector: Any) -> str:
 
 def adds_batch(adds: list[dict[str, Any]], paths: list[str]) -> pa.RecordBatch:
     """FILE_SCHEMA from add objects. Raises what orjson's values and Arrow raise on values of the wrong kind."""
-    sizes, times = _longs([add["size"] for add in adds]), _longs([add["modificationTime"] for add in adds])
+    sizes, times = longs([add["size"] for add in adds]), longs([add["modificationTime"] for add in adds])
     if sizes.null_count or times.null_count or any(add["size"] < 0 for add in adds):
         raise ValueError("a size or time is missing or negative")
     return pa.record_batch(
@@ -350,29 +350,30 @@ def adds_batch(adds: list[dict[str, Any]], paths: list[str]) -> pa.RecordBatch:
             sizes,
             times,
             pa.array([add.get("deletionVector") for add in adds], DELETION_VECTOR_TYPE),
-            _longs([add.get("baseRowId") for add in adds]),
-            _longs([add.get("defaultRowCommitVersion") for add in adds]),
-            _texts([add.get("stats") for add in adds]),
+            longs([add.get("baseRowId") for add in adds]),
+            longs([add.get("defaultRowCommitVersion") for add in adds]),
+            texts([add.get("stats") for add in adds]),
             pa.array([add["path"] for add in adds], pa.string()),
             _tags([add.get("tags") for add in adds]),
-            _texts([add.get("clusteringProvider") for add in adds]),
+            texts([add.get("clusteringProvider") for add in adds]),
         ],
         schema=FILE_SCHEMA,
     )
 
 
 def _check_longs(values: list[Any], *, required: bool) -> None:
-    if _longs(values).null_count and required:
+    if longs(values).null_count and required:
         raise ValueError("a size or time is missing")
 
 
-def _longs(values: list[Any]) -> pa.Array:
+def longs(values: list[Any]) -> pa.Array:
+    """Raises for what is no whole number of 64 bits."""
     if not {type(value) for value in values} <= {int, type(None)}:  # Arrow would cut fractions off
         raise TypeError("a number has another type than it should")
     return pa.array(values, pa.int64())
 
 
-def _texts(values: list[Any]) -> pa.Array:
+def texts(values: list[Any]) -> pa.Array:
     """What is no text is taken for null."""
     return pa.array([text if isinstance(text, str) else None for text in values], pa.string())
 
@@ -388,12 +389,12 @@ def _is_text_map(value: Any) -> bool:
     return isinstance(value, dict) and {type(item) for item in value.values()} <= {str, type(None)}
 
 
-def text_map(values: Sequence[dict[str, str | None]]) -> pa.MapArray:
-    """Dicts of text -> map<string, string>."""
+def text_map(values: Sequence[dict[str, str | None]], nulls: pa.BooleanArray | None = None) -> pa.MapArray:
+    """Dicts of text -> map<string, string>. nulls: which are null instead."""
     offsets = pa.array([0, *accumulate(len(value) for value in values)], pa.int32())
     keys = pa.array([key for value in values for key in value], pa.string())
     items = pa.array([item for value in values for item in value.values()], pa.string())
-    return pa.MapArray.from_arrays(offsets, keys, items)
+    return pa.MapArray.from_arrays(offsets, keys, items, mask=nulls)
 
 
 def file_key(action: AddFile | RemoveFile) -> str:

@@ -13,7 +13,7 @@ Protocol: Add File and Remove File.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
@@ -28,13 +28,14 @@ from delta_py.protocol.schema import StructType
 from delta_py.protocol.stats import parse_stats
 from delta_py.protocol.table_config import TableConfig
 from delta_py.read.batch_limits import Budget, Limits
-from delta_py.read.changes import first_version_from
+from delta_py.read.changes import CHANGE_COLUMNS, first_version_from
+from delta_py.read.commit_changes import PLANNED_CHANGES
 from delta_py.read.event_time import EventTime
 from delta_py.read.file_lists import sorted_by
 from delta_py.read.scan import FilePruner, Scan, ScanOptions, ScanReport, make_state
-from delta_py.read.scan_state import ScanFile, ScanState
+from delta_py.read.scan_state import ScanState
 from delta_py.read.schema_tracking import SchemaTracker
-from delta_py.read.stream_changes import CHANGE_COLUMNS, ChangeReader
+from delta_py.read.stream_changes import ChangeReader
 from delta_py.read.stream_commits import (
     ChangeRules,
     NumberedFiles,
@@ -55,6 +56,8 @@ _SPELLING = "path_text"
 # A stream that finds nothing new in so many commits, or in commits of so long a time, notes its place all the same, lest the log
 # be cleaned up to there.
 _IDLE_COMMITS, _IDLE_MS = 100, 3_600_000
+# Commits whose changes are worked out together.
+_READ_AHEAD = 128
 # Commits read ahead to tell how far a stream lags behind, and files in them: few enough that the log keeps them all.
 _LAG_COMMITS, _LAG_FILES = 1_000, FILES_KEPT // 2
 
@@ -214,13 +217,13 @@ class StreamSource:
         self._go_on_from(start)
         budget, end, idle, last_change = Budget(limits), start, self._idle_since(start), start.last_change
         times_ms = [] if idle is None else [idle.since_ms]
-        for version, commit, first in self._versions_after(start, last_version):
+        for version, commit, first, ahead in self._versions_after(start, last_version):
             is_initial = commit is None
             if commit is not None and self._stops_before(commit, start):
                 return StreamOffset(start.table_id, version, SCHEMA_CHANGE)
             by_time = is_initial and self._event_time is not None
             try:
-                files = self._initial(version) if commit is None else self._added(commit)
+                files = self._initial(version) if commit is None else self._added(commit, ahead)
             except DeltaError:
                 if budget.has_taken:
                     return end
@@ -253,26 +256,31 @@ class StreamSource:
         last = None if place is None else self._event_time.end_of_ties(files, place)
         return None if last == files.num_rows - 1 else last
 
-    def _versions_after(self, start: StreamOffset, last: int | None) -> Iterator[tuple[int, LogFile | None, int]]:
-        """(version, its commit or None for the initial snapshot, the first place) of all that has something after `start`."""
+    def _versions_after(
+        self, start: StreamOffset, last: int | None
+    ) -> Iterator[tuple[int, LogFile | None, int, Sequence[LogFile]]]:
+        """(version, its commit or None for the initial snapshot, the first place, some commits behind it) of all that has
+        something after `start`."""
         version, first, idle = start.version, start.next_index, self._idle_since(start)
         if idle is not None:
             version, first = idle.version, 0
         elif start.is_initial:
-            yield version, None, first
+            yield version, None, first, ()
             version, first = version + 1, 0
-        for commit in self._log.commits_from(version):
+        commits = self._log.commits_from(version)
+        for number, commit in enumerate(commits):
             if last is not None and commit.version > last:
                 return
-            yield commit.version, commit, first if commit.version == version else 0
+            ahead = commits[number + 1 : number + 1 + _READ_AHEAD]
+            yield commit.version, commit, first if commit.version == version else 0, ahead
 
     def _initial(self, version: int) -> NumberedFiles:
         return NumberedFiles(self._files_at(version), self._kept)
 
-    def _added(self, commit: LogFile) -> _Files:
+    def _added(self, commit: LogFile, ahead: Sequence[LogFile]) -> _Files:
         if self._changes is None:
             return NumberedFiles(self._rows_of(commit), self._kept)
-        return self._changes.of(self._checked(commit).file)
+        return self._changes.of(self._checked(commit).file, ahead)
 
     def _rows_of(self, file: LogFile) -> pa.Table:
         """The files that a commit added, as far as the stream takes them. Their places do not depend on `filter` and the like."""
@@ -306,11 +314,10 @@ class StreamSource:
             for commit in self._commits_of(version, end)
         ]
         if self._changes is not None:
-            files = tuple(self._changed_files(self._changes, start.version, initial, commits))
-            size = sum(file.size_bytes for file in files)
-            return Scan(self._state(rows), files, ScanReport(len(files), size, len(files), size))
-        pieces = [*initial, *self._added_batches(commits)]
-        table = pa.Table.from_batches([batch.select(_PLANNED) for batch in pieces], _PLANNED_SCHEMA)
+            table = pa.Table.from_batches(self._changed_batches(self._changes, start.version, initial, commits), PLANNED_CHANGES)
+        else:
+            pieces = [*initial, *self._added_batches(commits)]
+            table = pa.Table.from_batches([batch.select(_PLANNED) for batch in pieces], _PLANNED_SCHEMA)
         size = pc.sum(table["size"]).as_py() or 0
         return Scan(self._state(rows), table, ScanReport(table.num_rows, size, table.num_rows, size))
 
@@ -327,15 +334,16 @@ class StreamSource:
         for commit, first, stop in commits:
             yield from NumberedFiles(self._rows_of(commit), self._kept).batches(first, stop)
 
-    def _changed_files(
+    def _changed_batches(
         self, changes: ChangeReader, version: int, initial: list[pa.RecordBatch], commits: _Portions
-    ) -> Iterator[ScanFile]:
+    ) -> Iterator[pa.RecordBatch]:
         for batch in initial:
-            yield from changes.as_inserts(batch, version)
+            yield changes.as_inserts(batch, version)
         options = self._options
-        for commit, first, stop in commits:
-            found = changes.of(self._checked(commit).file)
-            yield from found.scan_files(first, stop, options.predicate, options.exclude, options.scan)
+        for number, (commit, first, stop) in enumerate(commits):
+            ahead = [other for other, _, _ in commits[number + 1 : number + 1 + _READ_AHEAD]]
+            found = changes.of(self._checked(commit).file, ahead)
+            yield from found.batches(first, stop, options.predicate, options.exclude, options.scan)
 
     def _commits_of(self, version: int, end: StreamOffset) -> list[LogFile]:
         """The commits from `version` to the one in which a batch ends."""

@@ -9,7 +9,7 @@ Protocol: Per-file Statistics.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -76,11 +76,11 @@ class ScanReport:
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """A planned scan. files, in the log's order: FILE_SCHEMA, without stats and path_text unless they were asked for; or
-    ScanFiles (change data feed)."""
+    """A planned scan. files, in the log's order: FILE_SCHEMA, without what only commits need unless it was asked for; or
+    PLANNED_CHANGES (commit_changes.py)."""
 
     state: ScanState
-    files: pa.Table | tuple[ScanFile, ...]
+    files: pa.Table
     report: ScanReport
 
     @property
@@ -89,17 +89,12 @@ class Scan:
 
     def paths(self) -> list[str]:
         """The paths of the files, decoded."""
-        if isinstance(self.files, tuple):
-            return [file.path for file in self.files]
         paths: list[str] = self.files["path"].to_pylist()
         return paths
 
     def scan_files(self) -> Iterator[ScanFile]:
-        if isinstance(self.files, tuple):
-            yield from self.files
-        else:
-            for batch in self.files.to_batches(max_chunksize=4096):
-                yield from scan_files(batch)
+        for batch in self.files.to_batches(max_chunksize=4096):
+            yield from scan_files(batch)
 
     def pack(self, *, max_group_bytes: int, open_cost_bytes: int, wanted_groups: int) -> list[FileGroup]:
         """Split the files into groups of about equal bytes, in order, at least one file each.
@@ -112,14 +107,10 @@ class Scan:
         return [self._group(start, stop) for start, stop in bounds]
 
     def _sizes(self) -> np.ndarray[Any, np.dtype[np.int64]]:
-        if isinstance(self.files, tuple):
-            return np.array([f.size_bytes for f in self.files], np.int64)
         sizes: np.ndarray[Any, np.dtype[np.int64]] = self.files["size"].to_numpy()
         return sizes
 
     def _group(self, start: int, stop: int) -> FileGroup:
-        if isinstance(self.files, tuple):
-            return FileGroup(values=self.files[start:stop])
         return FileGroup.of(self.files.slice(start, stop - start))
 
 
@@ -375,30 +366,43 @@ def _only_paths(own: StructField, paths: frozenset[Path]) -> StructField:
 
 @dataclass(frozen=True, slots=True)
 class FilePruner:
-    """Decides which files may hold rows for which a predicate is true. Everything in it is by physical path."""
+    """Decides which files may hold rows for which a predicate is true. Everything in it is by physical path.
+
+    same_in_file: columns of the list of files that hold, under their names, the one value that all rows of a file have."""
 
     predicate: Expression | None
     partition_fields: Mapping[Path, StructField] = field(default_factory=dict)
     stats_leaves: Mapping[Path, DataType] = field(default_factory=dict)
     timezone: str = "UTC"
+    same_in_file: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, config: TableConfig, predicate: Expression | None, options: ScanOptions) -> FilePruner:
+    def of(
+        cls,
+        config: TableConfig,
+        predicate: Expression | None,
+        options: ScanOptions,
+        same_in_file: Mapping[str, StructField] | None = None,
+    ) -> FilePruner:
+        """same_in_file: columns that are none of the table's."""
         if predicate is None:
             return cls(None)
         from delta_py.expressions.skipping import columns_with_stats
 
-        mode, schema = config.column_mapping_mode, config.schema
-        pruning = conjunction(tuple(part for part in conjuncts(predicate) if _prunable(schema, part)))
-        fields = {physical_path(schema, path, mode): find_path(schema, path) for path in columns_of(pruning)}
+        mode, schema, same = config.column_mapping_mode, config.schema, dict(same_in_file or {})
+        pruning = conjunction(tuple(part for part in conjuncts(predicate) if _prunable(schema, part, same)))
+        named = [path for path in columns_of(pruning) if path[0] not in same]
+        fields = {physical_path(schema, path, mode): find_path(schema, path) for path in named}
         partitions = {physical_path(schema, (name,), mode) for name in config.partition_columns}
-        telling = {path: along[-1].data_type for path, along in fields.items() if not is_char_along(along)}
-        physical = transform_columns(pruning, lambda path: Column(physical_path(schema, path, mode)))
+        telling = {path: along[-1].data_type for path, along in fields.items() if not _is_char(along)}
+        paths = {path: physical_path(schema, path, mode) for path in named}
+        physical = transform_columns(pruning, lambda path: Column(paths.get(path, path)))
         return cls(
             physical,
             {path: along[0] for path, along in fields.items() if path in partitions},
             {path: telling[path] for path in columns_with_stats(physical) if path in telling and path not in partitions},
             options.timezone,
+            tuple(sorted({path[0] for path in columns_of(pruning)} & same.keys())),
         )
 
     def prune(self, files: pa.RecordBatch, stats: FileStats | None) -> pa.RecordBatch:
@@ -421,11 +425,12 @@ class FilePruner:
     def _mask(self, predicate: Expression, files: pa.RecordBatch, stats: FileStats | None) -> pa.BooleanArray:
         from delta_py.expressions.skipping import keep_mask
 
-        partitions = {
+        values = {
             path: typed_partition_values(partition_texts(files, path[0]), own, self.timezone)
             for path, own in self.partition_fields.items()
         }
-        return keep_mask(predicate, stats or unknown_stats(files.num_rows), partitions)
+        values |= {(name,): files[name] for name in self.same_in_file}
+        return keep_mask(predicate, stats or unknown_stats(files.num_rows), values)
 
 
 def partition_texts(files: pa.RecordBatch, physical_name: str) -> pa.Array:
@@ -437,11 +442,10 @@ def typed_partition_values(texts: pa.Array, own: StructField, timezone: str) -> 
     return pad(parse_partition_values(texts, own.data_type, timezone=timezone, errors="null"), padded_chars(own))
 
 
-def is_char_along(along: tuple[StructField, ...]) -> bool:
-    """Whether the last field of a path is CHAR: read padded, so that statistics, of what is stored, say nothing of it."""
+def _is_char(along: tuple[StructField, ...]) -> bool:
     return is_char(along[0], tuple(inner.name for inner in along[1:]))
 
 
-def _prunable(schema: StructType, part: Expression) -> bool:
-    """Whether every column of the conjunct is the table's (a file says nothing of `_metadata` or change columns)."""
-    return all(_has_path(schema, path) for path in columns_of(part))
+def _prunable(schema: StructType, part: Expression, same_in_file: Container[str]) -> bool:
+    """Whether a file can say something of every column of the conjunct; it says nothing of `_metadata`."""
+    return all(path[0] in same_in_file or _has_path(schema, path) for path in columns_of(part))

@@ -1,45 +1,31 @@
 """The change feed as a stream: the changes of one commit as numbered files.
 
-The rules are those of the feed in a batch (changes.py); here they are asked for one commit at a time. A change's place is the
-number of its action among the commit's change files, or, where there are none, among all adds and removes that change data:
-so a place means the same after a restart, and to the reference's streams. A commit with change files or deletion vectors is
-not divided: the rows before and after an update stay together.
-Protocol: Change Data Files; Add CDC File.
+The rules are those of the feed in a batch (commit_changes.py), asked for one commit at a time. A commit with change files or
+deletion vectors is not divided: the rows before and after an update stay together.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from delta_py.errors import DeltaError
 from delta_py.expressions.tree import Expression
 from delta_py.log.history import commit_times
 from delta_py.log.reader import CommitReader
 from delta_py.log.segment import LogFile
-from delta_py.protocol.actions import Action, AddCDCFile, AddFile, RemoveFile
 from delta_py.protocol.table_config import TableConfig
-from delta_py.read.changes import (
-    CHANGE_FIELDS,
-    CHANGE_TYPE,
-    UNORDERED_COMMITS,
-    Change,
-    ChangePruner,
-    CommitChanges,
-    change_constants,
-    physical_partitions,
-)
-from delta_py.read.file_groups import scan_files
+from delta_py.read.changes import UNORDERED_COMMITS, ChangePruner, physical_partitions
+from delta_py.read.commit_changes import PLACE, CommitChanges, inserts_of, read_actions
+from delta_py.read.file_groups import COMMIT_VERSION
 from delta_py.read.scan import ScanOptions
-from delta_py.read.scan_state import ColumnSource, ScanColumn, ScanFile
 from delta_py.storage.store import ObjectStore
-
-CHANGE_COLUMNS = tuple(ScanColumn(f, f, ColumnSource.CONSTANT) for f in CHANGE_FIELDS)
 
 _THREADS = 4
 _COMMITS_KEPT, _CHANGES_KEPT = 256, 50_000
@@ -54,38 +40,47 @@ class ChangeReader:
         self._known: dict[int, tuple[LogFile, CommitFiles]] = {}
         self._times: dict[int, int] = {}
 
-    def of(self, file: LogFile) -> CommitFiles:
-        """Raises ChangeDataFeedError, DeletionVectorError, CorruptTableError."""
-        known = self._known.pop(file.version, None)
+    def of(self, file: LogFile, ahead: Sequence[LogFile] = ()) -> CommitFiles:
+        """ahead: commits behind it, which may be asked for next. Raises ChangeDataFeedError, DeletionVectorError,
+        CorruptTableError."""
+        known = self._known.get(file.version)
         if known is None or known[0] != file:
-            known = file, self._read(file)
-        self._known[file.version] = known
-        while len(self._known) > 1 and self._is_too_much():
-            del self._known[next(iter(self._known))]
+            try:
+                found = self._read([file, *ahead])
+            except DeltaError:  # it may be of another commit, which nobody has asked for
+                found = self._read([file])
+            self._keep(found)
+            known = found[0]
         return known[1]
 
-    def as_inserts(self, files: pa.RecordBatch, version: int) -> Iterator[ScanFile]:
-        """The rows of a snapshot's files, as the inserts of its version."""
-        constants = change_constants("insert", version, self._time(version))
-        for file in scan_files(files):
-            yield replace(file, constants=constants)
+    def as_inserts(self, files: pa.RecordBatch, version: int) -> pa.RecordBatch:
+        """PLANNED_CHANGES: the rows of a snapshot's files, as the inserts of its version."""
+        return inserts_of(files, version, self._time(version))
 
-    def _is_too_much(self) -> bool:
-        return len(self._known) > _COMMITS_KEPT or sum(len(files.changes) for _, files in self._known.values()) > _CHANGES_KEPT
+    def _keep(self, found: Sequence[tuple[LogFile, CommitFiles]]) -> None:
+        """For the next trigger, within bounds."""
+        for file, files in found:
+            self._known.pop(file.version, None)
+            self._known[file.version] = file, files
+        kept = sum(files.changed.num_rows for _, files in self._known.values())
+        while len(self._known) > len(found) and (len(self._known) > _COMMITS_KEPT or kept > _CHANGES_KEPT):
+            kept -= self._known.pop(next(iter(self._known)))[1].changed.num_rows
 
-    def _read(self, file: LogFile) -> CommitFiles:
-        actions = list(CommitReader(self._store).actions(file))
+    def _read(self, files: Sequence[LogFile]) -> list[tuple[LogFile, CommitFiles]]:
+        """The first of the commits, and as many more as are worked out with it."""
+        actions = next(read_actions(CommitReader(self._store), files))
         with ThreadPoolExecutor(_THREADS, "delta_py-changes") as pool:
-            partitions = physical_partitions(self._config)
-            commit = CommitChanges(self._store, pool, file.version, self._time(file.version), partitions)
-            changes = list(commit.changes(actions))
-        numbered = _numbered(actions)
-        places = {(_kind(action), action.path): place for place, action in enumerate(numbered)}
-        by_place = {places[_kind(change), change.file.path]: change for change in changes}
-        order = sorted(by_place)
-        is_whole = any(isinstance(action, AddCDCFile) or action.deletion_vector is not None for action in numbered)
-        ordered, last_change = tuple(by_place[place] for place in order), len(numbered) - 1 if numbered else None
-        return CommitFiles(np.array(order, np.int64), ordered, is_whole, last_change, self._config)
+            times_ms = {commit.version: self._time(commit.version) for commit in actions.commits}
+            changed = CommitChanges(self._store, pool, times_ms, physical_partitions(self._config)).of(actions)
+        of_action, of_change = (table[COMMIT_VERSION].to_numpy() for table in (actions.files, changed))
+        found = []
+        for file, commit in zip(files, actions.commits, strict=False):
+            own = actions.files.slice(*_run(of_action, commit.version))
+            is_whole = commit.has_change_files or own["deletion_vector"].null_count < own.num_rows
+            last_change = own.num_rows - 1 if own.num_rows else None
+            part = changed.slice(*_run(of_change, commit.version))
+            found.append((file, CommitFiles(part, is_whole, last_change, self._config)))
+        return found
 
     def _time(self, version: int) -> int:
         """When a version was committed, as the feed says in a batch."""
@@ -95,50 +90,39 @@ class ChangeReader:
         return self._times[version]
 
 
-def _numbered(actions: Sequence[Action]) -> list[AddCDCFile] | list[AddFile | RemoveFile]:
-    recorded = [action for action in actions if isinstance(action, AddCDCFile)]
-    return recorded or [action for action in actions if isinstance(action, AddFile | RemoveFile) and action.data_change]
-
-
-def _kind(of: Change | AddCDCFile | AddFile | RemoveFile) -> str | None:
-    """The change type of all rows; None where rows say it themselves."""
-    match of:
-        case Change(recorded=False):
-            kind: str = of.file.constants[CHANGE_TYPE][0]
-            return kind
-        case Change() | AddCDCFile():
-            return None
-        case AddFile():
-            return "insert"
-        case RemoveFile():
-            return "delete"
+def _run(versions: Any, version: int) -> tuple[int, int]:
+    """Where the rows of a version are among versions, which ascend: (start, length)."""
+    start, stop = np.searchsorted(versions, [version, version + 1])
+    return int(start), int(stop - start)
 
 
 @dataclass(frozen=True, slots=True)
 class CommitFiles:
-    """The changes of one commit. numbers: their places, ascending. is_whole: they belong into one batch. last_change: the place
-    of the last action that was numbered; None for none."""
+    """The changes of one commit. changed: CHANGED_FILES. is_whole: they belong into one batch. last_change: the place of the last
+    action that was numbered; None for none."""
 
-    numbers: Any
-    changes: tuple[Change, ...]
+    changed: pa.Table
     is_whole: bool
     last_change: int | None
     config: TableConfig
 
     def places(self, first: int) -> Iterator[tuple[Any, Any]]:
         """(places, sizes in bytes) from the place `first` on."""
-        skipped = int(np.searchsorted(self.numbers, first))
-        yield self.numbers[skipped:], np.array([change.file.size_bytes for change in self.changes[skipped:]], np.int64)
+        files = self._between(first, None)
+        yield files[PLACE].to_numpy(), files["size"].to_numpy()
 
-    def scan_files(
+    def batches(
         self, first: int, stop: int | None, predicate: Expression | None, exclude: str | None, options: ScanOptions
-    ) -> Iterator[ScanFile]:
-        """The files to read from the place `first` up to `stop`, not included. exclude: an RE2 pattern of paths to leave out."""
-        bounds = (first, np.iinfo(np.int64).max if stop is None else stop)
-        chosen: Sequence[Change] = self.changes[slice(*np.searchsorted(self.numbers, bounds))]
-        if exclude is not None and chosen:
-            paths = pa.array([change.file.path for change in chosen], pa.string())
-            left_out = pc.match_substring_regex(paths, exclude).to_pylist()
-            chosen = [change for change, out in zip(chosen, left_out, strict=True) if not out]
-        for change in ChangePruner(self.config, predicate, options).prune(list(chosen)):
-            yield change.file
+    ) -> Iterator[pa.RecordBatch]:
+        """PLANNED_CHANGES to read from the place `first` up to `stop`, not included. exclude: an RE2 pattern of paths to leave
+        out."""
+        files = self._between(first, stop)
+        if exclude is not None:
+            files = files.filter(pc.invert(pc.match_substring_regex(files["path"], exclude)))
+        yield from ChangePruner.of(self.config, predicate, options).kept(files)
+
+    def _between(self, first: int, stop: int | None) -> pa.Table:
+        places = self.changed[PLACE].to_numpy()
+        start = int(np.searchsorted(places, first))
+        end = self.changed.num_rows if stop is None else int(np.searchsorted(places, stop))
+        return self.changed.slice(start, max(0, end - start))

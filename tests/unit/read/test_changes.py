@@ -16,6 +16,7 @@ from delta_py.commands.create import create_table, define_table
 from delta_py.commands.write import write_delta
 from delta_py.errors import (
     ChangeDataFeedError,
+    CorruptTableError,
     DeletionVectorError,
     DeltaError,
     InvalidOptionError,
@@ -271,6 +272,44 @@ def test_changes_filter_on_char_columns_finds_texts_that_are_stored_without_blan
         predicate = parse_predicate(where, changes_schema(store, starting_version=0))
         found = read(plan_changes(store, starting_version=0, predicate=predicate), store)
         assert [row[:3] for row in found] == [(1, "a   ", "b   ")], where
+
+
+def test_changes_of_actions_that_repeat_each_other_are_those_of_the_last(tmp_path: Path) -> None:
+    """The protocol has one of a file in a commit."""
+    table = Table(tmp_path)
+    size = table.file("x.parquet", id=[7, 8])
+    add = AddFile("x.parquet", {"p": "a"}, size, 0)
+    table.commit(add, replace(add, deletion_vector=vector(0)))
+    assert table.changes(1) == [(8, "a", "insert", 1, 1.0)]
+
+
+def test_changes_of_many_files_take_no_object_for_each(tmp_path: Path) -> None:
+    table = Table(tmp_path)
+    adds = [AddFile(f"f{n}.parquet", {"p": None if n % 3 == 0 else "a"}, n, 0) for n in range(5000)]
+    table.commit(*adds)
+    removed = [removal(add, partition_values={k: v for k, v in add.partition_values.items() if v is not None}) for add in adds]
+    table.commit(*removed)
+    scan = table.plan(1, where="_change_type = 'delete' and p is null")
+    assert (scan.report.files_total, scan.report.files_kept) == (10_000, 1667)
+    assert scan.files["partition_values"].to_pylist() == [[("p", None)]] * 1667
+    assert scan.paths() == [f"f{n}.parquet" for n in range(0, 5000, 3)]
+
+
+def test_changes_come_in_the_order_of_their_commits(tmp_path: Path) -> None:
+    table = changed(tmp_path)
+    for where in (None, "id > 0"):
+        versions = [row[-2] for row in read(table.plan(0, where=where), table.store)]
+        assert versions == sorted(versions) and set(versions) == {0, 1, 2, 3}
+
+
+def test_changes_of_a_damaged_commit_among_others_name_it(tmp_path: Path) -> None:
+    table = changed(tmp_path)
+    table.write(rows("b", 9))
+    path = tmp_path / "_delta_log/00000000000000000003.json"
+    path.write_bytes(path.read_bytes().replace(b'"size":', b'"size":"much",'))
+    with pytest.raises(CorruptTableError, match=r"0003\.json, line 2"):
+        table.plan(0)
+    assert len(table.changes(4)) == 1
 
 
 def test_changes_filter_left_to_the_caller_keeps_at_least_its_rows(tmp_path: Path) -> None:

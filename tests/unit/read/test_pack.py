@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from delta_py.log.reader import FILE_SCHEMA
 from delta_py.read.file_groups import FileGroup
 from delta_py.read.scan import Scan, ScanReport, plan_scan
-from delta_py.read.scan_state import ScanFile, ScanState
+from delta_py.read.scan_state import ScanState
 from delta_py.snapshot import Snapshot
 from tests.support.memory_store import MemoryStore
 from tests.support.table_builder import TableBuilder, add, vector
 
 
 def packed(sizes: list[int], wanted: int, limit: int = 10**9, cost: int = 0) -> list[list[int]]:
-    files = tuple(ScanFile(str(place), size) for place, size in enumerate(sizes))
+    told = {"path": [str(place) for place in range(len(sizes))], "size": sizes, "modification_time": [0] * len(sizes)}
+    files = pa.table([told.get(f.name, [None] * len(sizes)) for f in FILE_SCHEMA], schema=FILE_SCHEMA)
     scan = Scan(ScanState("/t", ()), files, ScanReport(0, 0, 0, 0))
     groups = scan.pack(max_group_bytes=limit, open_cost_bytes=cost, wanted_groups=wanted)
     return [[file.size_bytes for file in group.scan_files()] for group in groups]

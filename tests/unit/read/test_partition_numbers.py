@@ -44,7 +44,6 @@ def scan(builder: TableBuilder, condition: str | None = None, **options: Any) ->
 
 
 def numbers(planned: Scan) -> dict[str, dict[str, int]]:
-    assert not isinstance(planned.files, tuple)
     columns = {column.logical.name: column for column in planned.state.columns if column.logical.name != "id"}
     return partition_numbers(planned.files, columns, "UTC")
 
