@@ -35,6 +35,11 @@ KINDS: dict[str, tuple[dict[str, str], str | None]] = {
     "rewriting": ({}, None),
     "rewriting, feed, by part": (FEED, "part"),
     "vectors, by part": (VECTORS, "part"),
+    "vectors, feed": ({**VECTORS, **FEED}, None),
+    "vectors, feed, row ids, mapped by name, by part": (
+        {**VECTORS, **FEED, **TRACKED, "delta.columnMapping.mode": "name"},
+        "part",
+    ),
     "rewriting, feed, row ids, mapped by id": ({**FEED, **TRACKED, "delta.columnMapping.mode": "id"}, None),
 }
 # How long it took and how many bytes it is are each one's own. So is how many files new rows take: Spark writes one a task.
