@@ -27,6 +27,7 @@ _NAME_PART = re.compile(r"`(?P<quoted>(?:[^`]|``)+)`|(?P<plain>[^`.]+)")
 _TABLE_NAME = re.compile(r"\w+", re.ASCII)
 _FACT = re.compile(r"^(Type|Provider|Location|Storage Properties): (.*)$", re.MULTILINE)
 _OF_HIVE = frozenset({"path", "serialization.format"})
+_OF_DELTA_SPARK = "delta"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,13 +45,23 @@ class Entry:
     def is_ours(self) -> bool:
         return self.provider == FORMAT
 
+    @property
+    def is_delta(self) -> bool:
+        """Ours, or one that delta-spark entered: its path is in the catalog as ours are, and its columns are in the log alone."""
+        return self.is_ours or self.provider == _OF_DELTA_SPARK
+
+    @property
+    def kind(self) -> str:
+        return f"a table of format {self.provider}" if self.provider else "a view"
+
     def writable_path(self) -> str:
-        """Raises UnsupportedOperationError when the name does not stand for a table of ours at its newest version."""
-        if not self.is_ours or self.path is None:
-            kind = f"a table of format {self.provider}" if self.provider else "a view"
+        """Raises UnsupportedOperationError when the name does not stand for a Delta table at its newest version."""
+        if not self.is_delta or self.path is None:
             raise UnsupportedOperationError(
-                f"{self.name} is {kind}, not of pydelta; nothing was written. Write under another name.", table=self.name
+                f"{self.name} is {self.kind}, not of pydelta; nothing was written. Write under another name.", table=self.name
             )
+        if not self.is_ours:
+            return self.path
         if not self.external:
             raise UnsupportedOperationError(
                 f"{self.name} was entered into the catalog without a path, so that reads do not find its data; nothing was "
@@ -116,7 +127,7 @@ def path_in_name(name: str) -> str | None:
         parts = _parts(name)
     except InvalidOptionError:  # whoever looks the name up says what is wrong with it
         return None
-    by_path = len(parts) == 2 and parts[0].lower() in ("delta", FORMAT) and ("/" in parts[1] or urlsplit(parts[1]).scheme)
+    by_path = len(parts) == 2 and parts[0].lower() in (_OF_DELTA_SPARK, FORMAT) and ("/" in parts[1] or urlsplit(parts[1]).scheme)
     return parts[1] if by_path else None
 
 
@@ -124,6 +135,17 @@ def full_name(spark: Any, name: str) -> str:
     """The name with its catalog and database."""
     namespace, table = _namespace_and_table(spark, name)
     return ".".join([*(namespace or [_SESSION_CATALOG, spark.catalog.currentDatabase()]), table])
+
+
+def taken(entry: Entry) -> TableAlreadyExistsError:
+    """What to raise when a table was to be created under a name that is there."""
+    return TableAlreadyExistsError(
+        f"The table {entry.name} already exists in the catalog{'' if entry.path is None else f' (at {entry.path})'}; nothing was "
+        "changed. Replace it, append to it or overwrite it (mode), or use another name.",
+        error_class="TABLE_OR_VIEW_ALREADY_EXISTS",
+        sql_state="42P07",
+        table=entry.name,
+    )
 
 
 def left_behind(name: str, path: str) -> TableAlreadyExistsError:
@@ -165,7 +187,10 @@ def enter(spark: Any, name: str, path: str, *, again: bool = False) -> None:
 
 
 def refresh(spark: Any, entry: Entry) -> None:
-    """Give the entry the table's present columns. Spark cannot change them in place: the name is dropped and entered anew."""
+    """Give the entry the table's present columns. Spark cannot change them in place: the name is dropped and entered anew. Not of
+    one that delta-spark entered, which takes the columns from the log."""
+    if not entry.is_ours:
+        return
     path = entry.writable_path()
     present = spark.read.format(FORMAT).load(path).schema
     if without_metadata(spark.table(entry.name).schema, CATALOG_KEY) != present:

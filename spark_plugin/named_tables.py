@@ -34,7 +34,7 @@ def save_as_table(save: Save, name: str) -> None:
     elif save.mode in ("append", "overwrite"):
         write_to_entry(save, entry)
     else:
-        raise _taken(name, entry)
+        raise catalog.taken(entry)
 
 
 def create(save: Save, name: str) -> None:
@@ -72,16 +72,6 @@ def _may_change_columns(save: Save) -> bool:
         save.option("overwriteSchema"),
     )
     return any(value is not None and value.lower() == "true" for value in said)
-
-
-def _taken(name: str, entry: Entry) -> TableAlreadyExistsError:
-    return TableAlreadyExistsError(
-        f"{name} is in the catalog already{'' if entry.path is None else f' (at {entry.path})'}; nothing was written. Use mode "
-        "append or overwrite, or another name.",
-        error_class="TABLE_OR_VIEW_ALREADY_EXISTS",
-        sql_state="42P07",
-        table=name,
-    )
 
 
 # ---------------------------------------------------------------- insertInto

@@ -15,8 +15,6 @@ from spark_plugin.catalog import Entry
 from spark_plugin.read_options import local_path
 from spark_plugin.run_command import run_command
 
-_OF_DELTA_SPARK = "delta"
-
 
 @dataclass(frozen=True, slots=True)
 class Place:
@@ -27,7 +25,7 @@ class Place:
 
 
 def find_table(spark: Any, name: str) -> Place:
-    """The table behind a name: one of ours, or one that delta-spark entered, whose path is in the catalog as ours are.
+    """The table behind a name: one of ours, or one that delta-spark entered.
 
     Raises TableNotFoundError (DELTA_MISSING_DELTA_TABLE), UnsupportedOperationError for a name that stands for an older
     version."""
@@ -40,27 +38,15 @@ def find_table(spark: Any, name: str) -> Place:
             f"{name} is not a Delta table: it cannot be found in the catalog. Create it, or name its path with forPath.",
             table=name,
         )
-    if not entry.is_ours and entry.provider != _OF_DELTA_SPARK:
-        kind = f"a table of format {entry.provider}" if entry.provider else "a view"
-        raise TableNotFoundError(f"{name} is not a Delta table of pydelta: it is {kind}.", table=name)
-    return Place(_path_of(entry), name)
-
-
-def _path_of(entry: Entry) -> str:
-    """Raises UnsupportedOperationError for a name that stands for no table, or for an older version of one."""
-    return entry.path if entry.provider == _OF_DELTA_SPARK and entry.path is not None else entry.writable_path()
+    if not entry.is_delta:
+        raise TableNotFoundError(f"{name} is not a Delta table of pydelta: it is {entry.kind}.", table=name)
+    return Place(entry.writable_path(), name)
 
 
 def refresh_name(spark: Any, place: Place) -> None:
     """Give the table's name, if it was found by one, the columns that the table has now."""
     entry = None if place.name is None else catalog.find(spark, place.name)
     if entry is not None:
-        _refresh(spark, entry)
-
-
-def _refresh(spark: Any, entry: Entry) -> None:
-    """Not of a name that delta-spark entered, which takes the columns from the log."""
-    if entry.is_ours:
         catalog.refresh(spark, entry)
 
 
@@ -75,13 +61,13 @@ def clone_table(spark: Any, source: str, target: str, arguments: Mapping[str, An
         return Place(path)
     entry = catalog.find(spark, target)
     if entry is not None and not arguments["replace_table"]:
-        raise _taken(entry)
-    path = catalog.new_table_path(spark, target, None) if entry is None else _path_of(entry)
+        raise catalog.taken(entry)
+    path = catalog.new_table_path(spark, target, None) if entry is None else entry.writable_path()
     run_command(spark, path, "clone", {"source": source, **arguments})
     if entry is None:
         catalog.enter(spark, target, path)
     else:
-        _refresh(spark, entry)
+        catalog.refresh(spark, entry)
     return Place(path, target)
 
 
@@ -145,10 +131,10 @@ def _build_new(spark: Any, request: TableRequest, name: str) -> Place:
 
 def _build_over(spark: Any, request: TableRequest, entry: Entry) -> Place:
     if request.mode == "create":
-        raise _taken(entry)
+        raise catalog.taken(entry)
     if request.mode == "createIfNotExists":
         return find_table(spark, entry.name)
-    path = _path_of(entry)
+    path = entry.writable_path()
     if request.location is not None and catalog.new_table_path(spark, entry.name, local_path(request.location)) != path:
         raise InvalidOptionError(
             f"Table {entry.name} is at {path} and not at {request.location}; nothing was changed. Leave the location out.",
@@ -157,19 +143,9 @@ def _build_over(spark: Any, request: TableRequest, entry: Entry) -> Place:
             table=entry.name,
         )
     _run(spark, request, path, join=False)
-    _refresh(spark, entry)
+    catalog.refresh(spark, entry)
     return Place(path, entry.name)
 
 
 def _run(spark: Any, request: TableRequest, path: str, *, join: bool) -> None:
     run_command(spark, path, "buildTable", {**request.arguments(), "join": join})
-
-
-def _taken(entry: Entry) -> TableAlreadyExistsError:
-    return TableAlreadyExistsError(
-        f"The table {entry.name} already exists in the catalog{'' if entry.path is None else f' (at {entry.path})'}; "
-        "nothing was changed. Replace it, or use another name.",
-        error_class="TABLE_OR_VIEW_ALREADY_EXISTS",
-        sql_state="42P07",
-        table=entry.name,
-    )

@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 
 from delta_py import DeltaTable as PlainTable
 from delta_py import write_delta
+from delta_py.errors import TableAlreadyExistsError
 from spark_plugin import DeltaTable
 from spark_plugin.tables import IdentityGenerator
 
@@ -124,4 +125,25 @@ def test_names_that_delta_spark_entered_are_found_and_stay_theirs(spark: SparkSe
             assert spark.sql(f"DESCRIBE DETAIL {name}").first()["format"] == "delta"
     finally:
         spark.sql("DROP TABLE of_theirs_elsewhere")
+        spark.sql("DROP TABLE of_theirs")
+
+
+def test_writes_by_names_that_delta_spark_entered(spark: SparkSession, tmp_path: Path) -> None:
+    spark.sql("CREATE TABLE of_theirs USING delta AS SELECT id FROM range(2)")
+    try:
+        spark.range(2, 4).write.format("pydelta").mode("append").saveAsTable("of_theirs")
+        spark.range(4, 6).writeTo("of_theirs").using("pydelta").append()
+        spark.range(1).write.format("delta").save(str(tmp_path / "source"))
+        stream = spark.readStream.format("pydelta").load(str(tmp_path / "source")).selectExpr("id + 6 AS id")
+        writer = stream.writeStream.format("pydelta").option("checkpointLocation", str(tmp_path / "checkpoint"))
+        writer.trigger(availableNow=True).toTable("of_theirs").awaitTermination(120)
+        wider = spark.range(7, 8).withColumn("more", F.lit("x"))
+        wider.write.format("pydelta").mode("append").option("mergeSchema", "true").saveAsTable("of_theirs")
+        assert sorted(map(tuple, spark.table("of_theirs").collect())) == [*((n, None) for n in range(7)), (7, "x")]
+        spark.range(1).write.format("pydelta").mode("overwrite").option("overwriteSchema", "true").saveAsTable("of_theirs")
+        assert spark.table("of_theirs").collect() == [(0,)]
+        assert spark.sql("DESCRIBE DETAIL of_theirs").first()["format"] == "delta"
+        with pytest.raises(TableAlreadyExistsError, match="of_theirs"):
+            spark.range(1).write.format("pydelta").saveAsTable("of_theirs")
+    finally:
         spark.sql("DROP TABLE of_theirs")
