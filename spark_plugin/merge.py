@@ -39,9 +39,6 @@ from spark_plugin.merge_source import Source, SourceFacts, held_source, source_f
 from spark_plugin.row_values import Assigning
 from spark_plugin.settings import conf, is_connect
 
-CONNECT_CONF = "spark.pydelta.mergeOverConnect.enabled"
-"""MERGE over Spark Connect has not been tested enough to be there for everybody: a session has to ask for it."""
-
 AUTO_MERGE_CONF = "spark.databricks.delta.schema.autoMerge.enabled"
 _REPARTITION_CONF = "spark.databricks.delta.merge.repartitionBeforeWrite.enabled"
 
@@ -72,11 +69,6 @@ def merge(
     is committed then, and no file is left.
     """
     clauses = checked_clauses(clauses)
-    if is_connect(spark) and (conf(spark, CONNECT_CONF) or "false").lower() != "true":
-        raise UnsupportedOperationError(
-            f"MERGE over Spark Connect is not supported yet. Use a classic session, or try it by setting {CONNECT_CONF} "
-            "to true. Nothing was changed."
-        )
     evolves = evolves or (conf(spark, AUTO_MERGE_CONF) or "false").lower() == "true"
     asked = _Asked(spark, path, alias, source, condition, clauses, evolves)
     for level in _LEVELS:

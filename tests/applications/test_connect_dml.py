@@ -24,7 +24,7 @@ from spark_plugin import exceptions as errors
 home = sys.argv[1]
 spark = (
     SparkSession.builder.remote("local[2]").config("spark.sql.shuffle.partitions", "2").config("spark.ui.enabled", "false")
-    .config("spark.pydelta.mergeOverConnect.enabled", "true").getOrCreate()
+    .getOrCreate()
 )
 found = {}
 

@@ -29,6 +29,8 @@ SCHEMA = pa.schema(
         ("nested", pa.struct([("a", pa.int64()), ("b", pa.list_(pa.string()))])),
     ]
 )
+# Without it a client of Spark Connect takes no table without rows.
+SPARK_SCHEMA = "id long, part int, name string, n int, price decimal(10, 2), nested struct<a: long, b: array<string>>"
 
 
 def new_row(random: Random, id: int | None) -> Row:
@@ -267,7 +269,7 @@ class Merge:
         return next((clause for clause in self.clauses if clause.kind == kind and clause.applies(row)), None)
 
     def run(self, tables: Any, spark: Any, path: str) -> None:
-        source = spark.createDataFrame(as_table(self.source)).alias("s")
+        source = spark.createDataFrame(as_table(self.source), SPARK_SCHEMA).alias("s")
         builder = tables.forPath(spark, path).alias("t").merge(source, "t.id = s.id")
         for clause in self.clauses:
             builder = self._with(builder, clause)
