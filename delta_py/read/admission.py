@@ -28,7 +28,7 @@ from delta_py.protocol.schema import StructType
 from delta_py.protocol.stats import parse_stats
 from delta_py.protocol.table_config import TableConfig
 from delta_py.read.batch_limits import Budget, Limits
-from delta_py.read.changes import CHANGE_COLUMNS, first_version_from
+from delta_py.read.changes import CHANGE_COLUMNS, ChangePruner, first_version_from
 from delta_py.read.commit_changes import PLANNED_CHANGES
 from delta_py.read.event_time import EventTime
 from delta_py.read.file_lists import sorted_by
@@ -340,10 +340,11 @@ class StreamSource:
         for batch in initial:
             yield changes.as_inserts(batch, version)
         options = self._options
+        pruner = ChangePruner.of(self._config, options.predicate, options.scan)
         for number, (commit, first, stop) in enumerate(commits):
             ahead = [other for other, _, _ in commits[number + 1 : number + 1 + _READ_AHEAD]]
             found = changes.of(self._checked(commit).file, ahead)
-            yield from found.batches(first, stop, options.predicate, options.exclude, options.scan)
+            yield from found.batches(first, stop, pruner, options.exclude)
 
     def _commits_of(self, version: int, end: StreamOffset) -> list[LogFile]:
         """The commits from `version` to the one in which a batch ends."""

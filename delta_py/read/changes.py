@@ -308,6 +308,9 @@ class ChangePruner:
 
     def kept(self, changed: pa.Table) -> Iterator[pa.RecordBatch]:
         """PLANNED_CHANGES that are left of CHANGED_FILES, in their order."""
+        if self.others.predicate is None:
+            yield from changed.select(PLANNED_CHANGES.names).to_batches()
+            return
         is_change_file = pc.is_null(changed[CHANGE_TYPE])
         recorded = _pruned(self.of_change_files, changed.filter(is_change_file))
         others = _pruned(self.others, changed.filter(pc.invert(is_change_file)))

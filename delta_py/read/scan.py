@@ -443,6 +443,7 @@ def typed_partition_values(texts: pa.Array, own: StructField, timezone: str) -> 
 
 
 def _is_char(along: tuple[StructField, ...]) -> bool:
+    """Whether the last field of a path is CHAR: read padded, so that statistics, of what is stored, say nothing of it."""
     return is_char(along[0], tuple(inner.name for inner in along[1:]))
 
 

@@ -16,7 +16,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_py.errors import DeltaError
-from delta_py.expressions.tree import Expression
 from delta_py.log.history import commit_times
 from delta_py.log.reader import CommitReader
 from delta_py.log.segment import LogFile
@@ -24,7 +23,6 @@ from delta_py.protocol.table_config import TableConfig
 from delta_py.read.changes import UNORDERED_COMMITS, ChangePruner, physical_partitions
 from delta_py.read.commit_changes import PLACE, CommitChanges, inserts_of, read_actions
 from delta_py.read.file_groups import COMMIT_VERSION
-from delta_py.read.scan import ScanOptions
 from delta_py.storage.store import ObjectStore
 
 _THREADS = 4
@@ -79,7 +77,7 @@ class ChangeReader:
             is_whole = commit.has_change_files or own["deletion_vector"].null_count < own.num_rows
             last_change = own.num_rows - 1 if own.num_rows else None
             part = changed.slice(*_run(of_change, commit.version))
-            found.append((file, CommitFiles(part, is_whole, last_change, self._config)))
+            found.append((file, CommitFiles(part, is_whole, last_change)))
         return found
 
     def _time(self, version: int) -> int:
@@ -104,22 +102,19 @@ class CommitFiles:
     changed: pa.Table
     is_whole: bool
     last_change: int | None
-    config: TableConfig
 
     def places(self, first: int) -> Iterator[tuple[Any, Any]]:
         """(places, sizes in bytes) from the place `first` on."""
         files = self._between(first, None)
         yield files[PLACE].to_numpy(), files["size"].to_numpy()
 
-    def batches(
-        self, first: int, stop: int | None, predicate: Expression | None, exclude: str | None, options: ScanOptions
-    ) -> Iterator[pa.RecordBatch]:
+    def batches(self, first: int, stop: int | None, pruner: ChangePruner, exclude: str | None) -> Iterator[pa.RecordBatch]:
         """PLANNED_CHANGES to read from the place `first` up to `stop`, not included. exclude: an RE2 pattern of paths to leave
         out."""
         files = self._between(first, stop)
         if exclude is not None:
             files = files.filter(pc.invert(pc.match_substring_regex(files["path"], exclude)))
-        yield from ChangePruner.of(self.config, predicate, options).kept(files)
+        yield from pruner.kept(files)
 
     def _between(self, first: int, stop: int | None) -> pa.Table:
         places = self.changed[PLACE].to_numpy()

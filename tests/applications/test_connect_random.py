@@ -24,7 +24,6 @@ KINDS = {
 
 CHANGES = """
 import json, random, sys
-import pyarrow as pa
 from pyspark.sql import SparkSession
 from delta_py import DeltaTable as PlainTable, write_delta
 from spark_plugin import DeltaTable
@@ -49,8 +48,7 @@ for number in range(steps):
     table.snapshot.check_integrity()
     assert (found := difference(as_table(after.rows), table.to_arrow())) is None, f"{found} after {log}"
     if table.version > before:
-        kinds = pa.array([kind for kind, _ in after.feed], pa.string())
-        expected = as_table([row for _, row in after.feed]).append_column("_change_type", kinds)
+        expected = after.feed_table()
         feed = table.changes(starting_version=table.version).read_all().select(expected.column_names)
         assert (found := difference(expected, feed)) is None, f"{found} in the feed after {log}"
         committed.append(type(change).__name__)

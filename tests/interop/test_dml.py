@@ -115,8 +115,7 @@ class Both:
         """Both of both, by their readers."""
         if not FEED.items() <= self.properties.items():
             return
-        kinds = pa.array([kind for kind, _ in after.feed], pa.string())
-        expected = as_table([row for _, row in after.feed]).append_column("_change_type", kinds)
+        expected = after.feed_table()
         for side, path in paths.items():
             table = PlainTable(path)
             feed = table.changes(starting_version=table.version).read_all().select(expected.column_names)

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
 import pytest
 
 from delta_py import DeltaTable as Reader
@@ -117,8 +116,7 @@ class Machine:
         if "delta.enableChangeDataFeed" not in self.properties:
             return
         feed = Reader(str(self.root)).changes(starting_version=self.version).read_all()
-        kinds = pa.array([kind for kind, _ in after.feed], pa.string())
-        expected = as_table([row for _, row in after.feed]).append_column("_change_type", kinds)
+        expected = after.feed_table()
         found = difference(expected, feed.select(expected.column_names))
         assert found is None, f"{found} in the feed after {self.log}"
 

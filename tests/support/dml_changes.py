@@ -166,7 +166,7 @@ def texts(given: Sequence[Value], alias: str = "") -> dict[str, str]:
 
 @dataclass
 class After:
-    """rows: of the table. feed: (change type, row). counts: of rows deleted, updated and inserted."""
+    """rows: of the table. feed: (change type, row)."""
 
     rows: list[Row] = field(default_factory=list)
     feed: list[tuple[str, Row]] = field(default_factory=list)
@@ -184,6 +184,11 @@ class After:
     def insert(self, row: Row) -> None:
         self.rows.append(row)
         self.feed.append(("insert", row))
+
+    def feed_table(self) -> pa.Table:
+        """SCHEMA and _change_type."""
+        kinds = pa.array([kind for kind, _ in self.feed], pa.string())
+        return as_table([row for _, row in self.feed]).append_column("_change_type", kinds)
 
     def count(self, kind: str) -> int:
         return sum(change == kind for change, _ in self.feed)
