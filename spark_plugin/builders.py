@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from pyspark.sql import types as spark_types
 
@@ -258,15 +258,22 @@ class DeltaOptimizeBuilder:
         return DeltaOptimizeBuilder(self._spark, self._path, partitionFilter)
 
     def executeCompaction(self) -> DataFrame:
-        raise _no_optimize("executeCompaction()")
+        refuse("optimize().executeCompaction", "OPTIMIZE", _INSTEAD_OF_OPTIMIZE)
 
     def executeZOrderBy(self, *cols: str | list[str] | tuple[str, ...]) -> DataFrame:
-        raise _no_optimize(f"executeZOrderBy({json.dumps(names_of(cols, 'Z-order column'))})")
+        arguments = json.dumps(names_of(cols, "Z-order column"))
+        refuse("optimize().executeZOrderBy", "OPTIMIZE", _INSTEAD_OF_OPTIMIZE, arguments=arguments)
 
 
-def _no_optimize(what: str) -> UnsupportedOperationError:
-    return UnsupportedOperationError(
-        f"optimize().{what}: this version of pydelta cannot OPTIMIZE. Nothing was changed. Write larger files with the option "
-        "optimizeWrite, or run OPTIMIZE with another engine.",
-        operation="OPTIMIZE",
-    )
+_INSTEAD_OF_OPTIMIZE = "Write larger files with the option optimizeWrite, or run OPTIMIZE with another engine."
+
+
+def refuse(method: str, what: str, instead: str, error_class: str | None = None, *, arguments: str = "") -> NoReturn:
+    """For methods that have no engine yet."""
+    with as_spark_raises():
+        raise UnsupportedOperationError(
+            f"{method}({arguments}): this version of pydelta cannot {what}. Nothing was changed. {instead}",
+            error_class=error_class,
+            operation=method,
+        )
+    raise AssertionError("unreachable")

@@ -7,9 +7,9 @@ wherever `spark.read` does: over Spark Connect the table is on the server's side
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
-from delta_py.errors import InvalidOptionError, TableNotFoundError, UnsupportedOperationError
+from delta_py.errors import InvalidOptionError, TableNotFoundError
 from spark_plugin.arguments import as_assignments, as_condition, check_flag, check_number, check_properties, check_text
 from spark_plugin.builders import (
     DeltaColumnBuilder,
@@ -17,6 +17,7 @@ from spark_plugin.builders import (
     DeltaTableBuilder,
     IdentityGenerator,
     TableRequest,
+    refuse,
 )
 from spark_plugin.catalog import full_name, path_in_name
 from spark_plugin.exceptions import as_spark_raises
@@ -108,7 +109,7 @@ class DeltaTable:
     ) -> DeltaTable:
         """Raises UnsupportedOperationError: this version cannot convert tables."""
         check_text(identifier, "identifier")
-        _refuse("convertToDelta", "turn Parquet files into a table", "Read them with spark.read.parquet and write a new table.")
+        refuse("convertToDelta", "turn Parquet files into a table", "Read them with spark.read.parquet and write a new table.")
 
     @classmethod
     def create(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder:
@@ -260,7 +261,7 @@ class DeltaTable:
         check_text(featureName, "featureName")
         if truncateHistory is not None:
             check_flag(truncateHistory, "truncateHistory")
-        _refuse("dropFeatureSupport", "drop table features", "Drop it with the engine that added it.")
+        refuse("dropFeatureSupport", "drop table features", "Drop it with the engine that added it.")
 
     # ------------------------------------------------------------ upkeep
 
@@ -271,7 +272,7 @@ class DeltaTable:
         """Raises UnsupportedOperationError: this version has no VACUUM."""
         if retentionHours is not None:
             float(retentionHours)
-        _refuse("vacuum", "VACUUM", "Run it with another engine.")
+        refuse("vacuum", "VACUUM", "Run it with another engine.")
 
     def generate(self, mode: str) -> None:
         """Raises InvalidOptionError (DELTA_MODE_NOT_SUPPORTED) for anything but symlink_format_manifest, and
@@ -284,7 +285,7 @@ class DeltaTable:
                     error_class="DELTA_MODE_NOT_SUPPORTED",
                     sql_state="0AKDC",
                 )
-        _refuse("generate", "write symlink manifests", "Generate them with another engine.")
+        refuse("generate", "write symlink manifests", "Generate them with another engine.")
 
     def restoreToVersion(self, version: int) -> DataFrame:
         """Make the table what it was at a version, by a new version; returns one row of metrics.
@@ -357,7 +358,7 @@ class DeltaTable:
     ) -> DeltaTable:
         _check_clone(target, is_shallow, replace, properties)
         if not is_shallow:
-            _refuse("clone", "copy the files of a table (deep clone)", _SHALLOW, "DELTA_UNSUPPORTED_DEEP_CLONE")
+            refuse("clone", "copy the files of a table (deep clone)", _SHALLOW, "DELTA_UNSUPPORTED_DEEP_CLONE")
         arguments = {
             "version": version,
             "timestamp": timestamp,
@@ -391,13 +392,3 @@ def _check_clone(target: Any, is_shallow: Any, replace: Any, properties: Any) ->
     check_flag(replace, "replace")
     if properties is not None:
         check_properties(properties)
-
-
-def _refuse(method: str, what: str, instead: str, error_class: str | None = None) -> NoReturn:
-    with as_spark_raises():
-        raise UnsupportedOperationError(
-            f"{method}(): this version of pydelta cannot {what}. Nothing was changed. {instead}",
-            error_class=error_class,
-            operation=method,
-        )
-    raise AssertionError("unreachable")

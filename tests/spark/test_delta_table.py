@@ -332,8 +332,9 @@ NOT_YET: dict[str, Callable[[DeltaTable], Any]] = {
 
 @pytest.mark.parametrize("method", NOT_YET)
 def test_what_is_not_there_yet_is_refused_by_name(spark: SparkSession, path: str, method: str) -> None:
-    with pytest.raises(UnsupportedOperationError, match="this version"):
+    with pytest.raises(UnsupportedOperationError, match="this version") as refused:
         NOT_YET[method](DeltaTable.forPath(spark, path))
+    assert isinstance(refused.value, AnalysisException)
     assert PlainTable(path).version == 0
 
 
