@@ -31,7 +31,7 @@ from delta_py.protocol.deletion_vectors import (
 from delta_py.read.buffers import Ndarray
 from delta_py.storage.store import ObjectStore, open_store
 from delta_py.write.conform import WriteState
-from delta_py.write.files import FileSetWriter, Gate, WrittenFiles, delete_files, undone_on_failure
+from delta_py.write.files import FileSetWriter, Gate, WrittenFiles, delete_files, gathered, undone_on_failure
 from delta_py.write.row_ids import RowIdColumns
 
 FILE, ROW, CHANGE, NEW, ROW_ID = "__pydelta_file", "__pydelta_row", "__pydelta_change", "__pydelta_new", "__pydelta_row_id"
@@ -103,7 +103,7 @@ def write_changes(
     places, writer = _Places(), _NewRows(state, store, task)
     by_clause: Counter[int] = Counter()
     with undone_on_failure(state.table_root, writer.writers):
-        for batch in batches:
+        for batch in gathered(batches):
             changes = batch.column(CHANGE).to_numpy(zero_copy_only=False)
             places.add(batch, changes)
             writer.add(batch, changes)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -39,7 +40,7 @@ from delta_py.protocol.schema import (
 )
 from delta_py.storage.local import LocalStore
 from delta_py.write.conform import WriteState
-from delta_py.write.files import WrittenFiles, split_by_partition, write_files
+from delta_py.write.files import WrittenFiles, gathered, split_by_partition, write_files
 
 ROW: dict[str, Any] = {
     "l": 2**40,
@@ -263,6 +264,28 @@ def test_write_files_new_file_is_begun_at_the_target_size(tmp_path: Path) -> Non
     assert [read(tmp_path, add.path).num_rows for add in written.adds] == [2000, 2000, 2000]
     assert sorted(n for add in written.adds for n in read(tmp_path, add.path)["n"].to_pylist()) == list(range(6000))
     assert len({add.path for add in written.adds}) == 3
+
+
+def sizes(batches: Iterable[pa.RecordBatch], *most_bytes: int) -> list[int]:
+    return [batch.num_rows for batch in gathered(batches, *most_bytes)]
+
+
+def test_gathered_batches_are_of_many_rows_and_in_order() -> None:
+    small = [pa.record_batch({"n": range(i, i + 2048)}) for i in range(0, 204_800, 2048)]
+    assert sizes(small) == [65_536, 65_536, 65_536, 8_192]
+    assert pa.Table.from_batches(gathered(small))["n"].to_pylist() == list(range(204_800))
+    assert sizes([]) == [] and sizes([pa.record_batch({"n": range(70_000)})] * 2) == [70_000, 70_000]
+
+
+def test_gathered_batches_are_bounded_in_bytes() -> None:
+    wide = pa.record_batch({"s": ["x" * 1_000_000] * 9})
+    assert sizes([wide] * 5) == [18, 18, 9]
+    assert sizes([wide] * 5, 1) == [9] * 5
+
+
+def test_gathered_batches_have_one_schema_each() -> None:
+    n, m = pa.record_batch({"n": [1, 2]}), pa.record_batch({"n": [1], "m": ["x"]})
+    assert [(batch.num_rows, batch.schema) for batch in gathered([n, n, m, n])] == [(4, n.schema), (1, m.schema), (2, n.schema)]
 
 
 def test_write_files_many_small_batches_make_one_row_group(tmp_path: Path) -> None:
