@@ -22,6 +22,7 @@ SESSION = "pydelta.session"
 VIEW = "pydelta.view"
 VIEW_LIMIT = "pydelta.viewLimit"
 FILES = "pydelta.files"
+ASKED_SCHEMA = "pydelta.schema"
 MODE = "pydelta.mode"
 STREAM = "pydelta.stream"
 PARTITION_BY = "pydelta.partitionBy"
@@ -104,7 +105,7 @@ def known(options: Mapping[str, str], names: tuple[str, ...], verb: str) -> dict
 
 
 def _unknown(key: str, names: tuple[str, ...], verb: str) -> InvalidOptionError:
-    private = (SESSION, VIEW, VIEW_LIMIT, FILES, STREAM, MODE, PARTITION_BY, CLUSTER_BY, TASKS, "paths")
+    private = (SESSION, VIEW, VIEW_LIMIT, FILES, ASKED_SCHEMA, STREAM, MODE, PARTITION_BY, CLUSTER_BY, TASKS, "paths")
     public = [name for name in names if name not in private]
     near = difflib.get_close_matches(key.lower(), [name.lower() for name in public], n=1, cutoff=0.0)
     nearest = next(name for name in public if name.lower() == near[0])

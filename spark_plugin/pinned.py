@@ -38,6 +38,11 @@ class PinnedTable:
     snapshot: Snapshot
     schema: StructType
 
+    @property
+    def everything(self) -> StructType:
+        """The columns that can be asked for, whatever options.columns names."""
+        return _offered(self.options, self.snapshot)
+
     def plan(
         self, columns: StructType, predicate: Expression | None, limit: int | None = None, *, count_rows: bool = False
     ) -> Scan:
@@ -88,7 +93,7 @@ class PinnedChanges:
     options: ReadOptions
     table_root: str
     range: ChangeRange
-    all_columns: StructType
+    everything: StructType
     schema: StructType
 
     def plan(
@@ -101,7 +106,7 @@ class PinnedChanges:
             open_store(self.table_root),
             **self.range.bounds,
             columns=columns,
-            predicate=_with_filter(self.options, self.all_columns, predicate),
+            predicate=_with_filter(self.options, self.everything, predicate),
             options=_scan_options(self.options),
         )
 
@@ -116,6 +121,8 @@ class PinnedView:
     @property
     def schema(self) -> StructType:
         return VIEW_SCHEMAS[self.options.view]
+
+    everything = schema
 
     def rows(self) -> pa.Table:
         if self.options.view == "history":

@@ -11,6 +11,7 @@ from delta_py.errors import ChangeDataFeedError, InvalidOptionError, Unsupported
 from delta_py.protocol.names import split_list, unquoted
 from delta_py.read.time_travel import parse_timestamp_ms
 from spark_plugin.options import (
+    ASKED_SCHEMA,
     FILES,
     SESSION,
     VIEW,
@@ -48,6 +49,7 @@ _READ_NAMES = (
     VIEW,
     VIEW_LIMIT,
     FILES,
+    ASKED_SCHEMA,
 )
 # Options of streaming reads. In a batch read they mean nothing, there as here.
 _STREAM_NAMES = (
@@ -116,6 +118,7 @@ class ReadOptions:
     view: str = "table"
     view_limit: int | None = None
     files: str | None = None
+    asked_schema: str | None = None
     session: SessionSettings = field(default_factory=SessionSettings)
 
 
@@ -139,6 +142,7 @@ def read_options(options: Mapping[str, str]) -> ReadOptions:
         view=given.get(VIEW, "table"),
         view_limit=int(given[VIEW_LIMIT]) if VIEW_LIMIT in given else None,
         files=given.get(FILES),
+        asked_schema=given.get(ASKED_SCHEMA),
         session=session,
     )
     _refuse_contradictions(parsed)

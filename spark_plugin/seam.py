@@ -16,11 +16,13 @@ from dataclasses import dataclass, field
 from functools import wraps
 from typing import Any
 
+from pyspark.sql.types import StructType
+
 from delta_py.errors import InvalidOptionError, UnsupportedOperationError
 from delta_py.protocol.names import unquoted
 from spark_plugin import catalog, named_tables
 from spark_plugin.exceptions import as_spark_raises
-from spark_plugin.options import SESSION, STREAM
+from spark_plugin.options import ASKED_SCHEMA, SESSION, STREAM
 from spark_plugin.saving import Save
 from spark_plugin.settings import active, is_connect, read_settings
 from spark_plugin.source import FORMAT
@@ -33,9 +35,10 @@ _CALLS = "_pydelta_calls"
 @dataclass(slots=True)
 class _Calls:
     """What was called on one reader or writer, in whatever order. options: by lower-case name, as they were spelled.
-    table, properties: of writeTo. partition_by: names, with writeTo Columns too."""
+    schema: a StructType or SQL. table, properties: of writeTo. partition_by: names, with writeTo Columns too."""
 
     format: str | None = None
+    schema: Any = None
     table: str | None = None
     mode: str | None = None
     partition_by: list[Any] | None = None
@@ -72,6 +75,7 @@ def install(*, connect: bool) -> None:
 
 def _install_reader(cls: type[Any]) -> None:
     _wrap(cls, "format", _noting(lambda calls, source: setattr(calls, "format", source)))
+    _wrap(cls, "schema", _noting(lambda calls, schema: setattr(calls, "schema", schema)))
     _wrap(cls, "load", _load)
 
 
@@ -161,12 +165,20 @@ def _loading(original: _Method, *, is_stream: bool) -> _Method:
             return original(self, path, format, schema, **options)
         tracks = is_stream and tracks_schema({**_calls(self).options, **options})
         options.setdefault(SESSION, read_settings(spark, tracks_schema=tracks))
+        asked = _calls(self).schema if schema is None else schema
         if is_stream:
             options[STREAM] = "true"
+        elif asked is not None and not is_connect(spark):
+            options[ASKED_SCHEMA] = _schema_text(asked)
         with active(spark):
             return original(self, path, format, schema, **options)
 
     return load
+
+
+def _schema_text(asked: Any) -> str:
+    """asked: a StructType, or a schema in SQL."""
+    return str((StructType.fromDDL(asked) if isinstance(asked, str) else asked).json())
 
 
 # ---------------------------------------------------------------- save, saveAsTable, insertInto

@@ -9,6 +9,7 @@ read, make a writer, and commit; tasks run elsewhere. What they share travels in
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex
@@ -27,6 +28,7 @@ from pyspark.sql.types import StructType
 
 from delta_py.errors import SchemaMismatchError
 from delta_py.protocol.schema import StructType as DeltaSchema
+from delta_py.read.scan import cut_to
 from delta_py.read.scan_state import ColumnSource
 from spark_plugin.convert import (
     check_requested,
@@ -93,6 +95,7 @@ class DeltaSource(DataSource):
         pinned, columns = self._pin(), strip_marker(schema)
         if isinstance(pinned, PinnedView):
             return limited(RowsReader(pinned.rows(), columns), schema)
+        _check_asked(pinned)
         answer = _answer_from_log(pinned, schema)
         if answer is not None or is_only_question(schema):
             return AnswerReader(answer)
@@ -157,6 +160,16 @@ def _written_columns(schema: StructType) -> DeltaSchema:
     from, not of the one they go to. That rows happen to have no nulls (of a range, of a literal) makes no column NOT NULL,
     there as in the reference."""
     return from_spark_schema(without_metadata(schema, CATALOG_KEY).toNullable())
+
+
+def _check_asked(pinned: Pinned) -> None:
+    """A schema of the user's must be right in the columns too that the rule finds to be of no use to a query.
+
+    Raises SchemaMismatchError.
+    """
+    if pinned.options.asked_schema is not None:
+        asked = from_spark_schema(StructType.fromJson(json.loads(pinned.options.asked_schema)))
+        check_requested(cut_to(pinned.everything, asked), asked)
 
 
 def _answer_from_log(pinned: Pinned, schema: StructType) -> pa.Table | None:

@@ -288,8 +288,16 @@ def _wanted_fields(
     if columns is None:
         return list(everything.fields)
     if isinstance(columns, StructType):
-        return [_prune(find_path(everything, (f.name,))[0], f) for f in columns.fields]
+        return list(cut_to(everything, columns).fields)
     return [find_path(everything, (name,))[0] for name in columns]
+
+
+def cut_to(own: StructType, wanted: StructType) -> StructType:
+    """`own` with only the columns and struct fields that `wanted` has, at any depth, in `wanted`'s order.
+
+    Raises SchemaMismatchError (DELTA_COLUMN_NOT_FOUND_IN_SCHEMA) for one that is not there.
+    """
+    return StructType(tuple(_prune(find_path(own, (f.name,))[0], f) for f in wanted.fields))
 
 
 def _prune(own: StructField, wanted: StructField) -> StructField:
@@ -297,10 +305,9 @@ def _prune(own: StructField, wanted: StructField) -> StructField:
 
 
 def _prune_type(own: DataType, wanted: DataType) -> DataType:
-    """`own` with only the struct fields that `wanted` has, at any depth, in `wanted`'s order."""
     match own, wanted:
-        case StructType(), StructType(fields):
-            return StructType(tuple(_prune(find_path(own, (f.name,))[0], f) for f in fields))
+        case StructType(), StructType():
+            return cut_to(own, wanted)
         case ArrayType(), ArrayType():
             return replace(own, element_type=_prune_type(own.element_type, wanted.element_type))
         case MapType(), MapType():

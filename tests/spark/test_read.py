@@ -220,6 +220,22 @@ def test_schema_of_the_users_that_the_table_cannot_give_is_refused(
     assert caught.value.error_class == condition
 
 
+@pytest.mark.parametrize("prunes", ["true", "false"])
+@pytest.mark.parametrize(
+    "schema", ["id bigint, nope int", "id bigint, day int", "id bigint, st struct<nope: int>", "id bigint, day string not null"]
+)
+def test_schema_of_the_users_is_refused_by_queries_that_need_only_its_right_columns(
+    spark: SparkSession, table: str, conf: Any, schema: str, prunes: str
+) -> None:
+    conf({PRUNING: prunes})
+    frame = spark.read.format("pydelta").schema(schema).load(table)
+    for query in (frame.select("id"), frame.groupBy().count(), frame.selectExpr("min(id)"), frame.limit(1).select("id")):
+        with pytest.raises(SchemaMismatchError):
+            query.collect()
+    with pytest.raises(SchemaMismatchError):
+        spark.read.load(table, format="pydelta", schema=schema).count()
+
+
 # ---------------------------------------------------------------- options
 
 
