@@ -87,7 +87,7 @@ class Query:
             context = TaskContext._getOrCreate()
             context._partitionId, context._localProperties = number, {"sql.streaming.queryId": os.path.basename(self.target)}
             messages.append(writer.write(iter([] if part is None else reader.read(part))))
-        DeltaStreamWriter(writer._options, None).commit(pickle.loads(pickle.dumps(messages)), self.number)
+        DeltaStreamWriter(writer._options.open(), None).commit(pickle.loads(pickle.dumps(messages)), self.number)
         self.note(f"commit-{self.number}")
 
 queries = [Query(rows), Query(changes, readChangeFeed="true")]

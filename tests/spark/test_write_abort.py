@@ -23,9 +23,9 @@ def _writer(path: Path) -> DeltaWriter:
 
 def _write(writer: DeltaWriter, path: Path) -> TaskFiles:
     """As a task does it, in a process of its own."""
-    plan = pickle.loads(pickle.dumps(writer))._plan
+    state = pickle.loads(pickle.dumps(writer))._state
     batch = pa.record_batch({"id": pa.array([1, 2, 3], pa.int64())})
-    return TaskFiles(write_files(plan.state, [batch], LocalStore(str(path))))
+    return TaskFiles(write_files(state, [batch], LocalStore(str(path))))
 
 
 def _data_files(path: Path) -> int:

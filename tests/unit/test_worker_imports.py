@@ -16,6 +16,14 @@ PLANNING = (
     "spark_plugin.pinned",
 )
 WRITING = ("delta_py.write.conform", "delta_py.commit.transaction", "spark_plugin.writer")
+COMMITTING = (
+    "delta_py.commands.write",
+    "delta_py.commands.request",
+    "delta_py.commit.transaction",
+    "delta_py.snapshot",
+    "spark_plugin.write_options",
+    "spark_plugin.pinned",
+)
 OTHER_READS = ("delta_py.read.changes", "delta_py.read.admission", "delta_py.read.from_log", "delta_py.expressions.evaluate")
 DRIVER = ("spark_plugin.session", "spark_plugin.seam", "spark_plugin.tables")
 
@@ -31,7 +39,9 @@ def imported_by(module: str) -> set[str]:
     [
         ("spark_plugin.readers", (*COSTLY, *PLANNING, *WRITING, *DRIVER)),
         ("spark_plugin.source", (*COSTLY, *WRITING, *DRIVER, *OTHER_READS)),
+        ("spark_plugin.writer", (*COSTLY, *COMMITTING, *DRIVER)),
+        ("spark_plugin.streaming_sink", (*COSTLY, *COMMITTING, *DRIVER)),
     ],
 )
-def test_worker_of_a_read_imports_nothing_that_it_does_not_need(module: str, unwanted: tuple[str, ...]) -> None:
+def test_worker_imports_nothing_that_it_does_not_need(module: str, unwanted: tuple[str, ...]) -> None:
     assert sorted(imported_by(module) & set(unwanted)) == []
