@@ -120,7 +120,12 @@ WHERE_TIME_GOES = {
     "scan": (
         "Where the time goes: decoding in Python takes 2.0 s of CPU for 8 million whole rows, as pyarrow's own reader "
         "does. By columns (the default); by rows, on another machine, the same scan took 1.35x of Spark's reader, which turned "
-        "Arrow batches into rows one by one (jstack samples: UnsafeProjection and the accessors of ArrowColumnVector).",
+        "Arrow batches into rows one by one (jstack samples: UnsafeProjection and the accessors of ArrowColumnVector). "
+        "Tried and not taken (2026-11-22, Spark 4.3, medians of two sessions each): decoding a batch ahead in a thread while "
+        "one is sent. With a task on each core whole rows took 2.29 and 2.68 s with it, 2.47 and 2.53 without. With one task "
+        "and an idle core it was 2.87 and 2.99 s instead of 3.17 and 3.31, but by rows 6.65 and 6.99 instead of 5.94 and "
+        "6.31, and for one column 0.77 and 0.81 instead of 0.63 and 0.71. Columns decoded in parallel by pyarrow, with one "
+        "task: 3.08 and 3.50 s.",
     ),
     "query": (
         "By columns (spark.pydelta.columnarReader.enabled, the default); by rows group by took 1.16x, TPC-H 1 1.39x and TPC-H "
@@ -128,9 +133,12 @@ WHERE_TIME_GOES = {
         "Where delta-spark's time goes was not profiled.",
     ),
     "write": (
-        "Where the time goes: Spark turns rows into Arrow batches (4 s of the whole-row write), pyarrow encodes them (2 "
-        "s), statistics take 0.2 s. Before Spark's weighing of the batch after each row was avoided "
-        "(spark_plugin/arrow_batches.py) the same write took 12 s.",
+        "Where the time goes: of 23 s of CPU that both cores spend on whole rows, 14 are the JVM's (reading the source, "
+        "turning rows into Arrow batches: ArrowFieldWriter.write is what it was seen in most often) and 9 Python's, of which "
+        "pyarrow's encoding is 7 and gathering statistics and the rest 2. Spark weighs a batch after each row, unless told "
+        "otherwise (spark_plugin/arrow_batches.py). Partitioned, Python takes 14 s; 38 before Spark's batches of 2,048 rows "
+        "were gathered to 65,536 before they are split. Spark ends Python workers that were idle for a minute, as ours are "
+        "while the others have their turns: whole rows took Python 16 s of CPU then, 14 since tasks import less.",
     ),
     "dml": (PEER_DEFAULTS,),
     "stream": (PEER_DEFAULTS,),
