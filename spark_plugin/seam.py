@@ -11,6 +11,7 @@ way: `load` adds the session's settings, `save` and its kin become a `Save` (sav
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import wraps
@@ -30,6 +31,7 @@ from spark_plugin.streaming_options import tracks_schema
 from spark_plugin.streaming_start import StreamSave
 
 _CALLS = "_pydelta_calls"
+_LIMITED_TEXT = re.compile(r'(ype":)"(?:var)?char\(\d+\)"')  # as a type, elementType, keyType or valueType in JSON
 
 
 @dataclass(slots=True)
@@ -177,8 +179,9 @@ def _loading(original: _Method, *, is_stream: bool) -> _Method:
 
 
 def _schema_text(asked: Any) -> str:
-    """asked: a StructType, or a schema in SQL."""
-    return str((StructType.fromDDL(asked) if isinstance(asked, str) else asked).json())
+    """asked: a StructType, or a schema in SQL. Where Spark takes CHAR and VARCHAR at all, it takes them as STRING."""
+    text = (StructType.fromDDL(asked) if isinstance(asked, str) else asked).json()
+    return _LIMITED_TEXT.sub(r'\1"string"', text)
 
 
 # ---------------------------------------------------------------- save, saveAsTable, insertInto

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import LongType, StructType, VarcharType
 
 from spark_plugin import DeltaTable, register
 from spark_plugin.exceptions import (
@@ -234,6 +235,14 @@ def test_schema_of_the_users_is_refused_by_queries_that_need_only_its_right_colu
             query.collect()
     with pytest.raises(SchemaMismatchError):
         spark.read.load(table, format="pydelta", schema=schema).count()
+
+
+def test_schema_of_the_users_may_say_char_where_spark_takes_it_as_string(spark: SparkSession, table: str, conf: Any) -> None:
+    conf({"spark.sql.legacy.charVarcharAsString": "true"})
+    for schema in ("name varchar(9), id bigint", StructType().add("name", VarcharType(9)).add("id", LongType())):
+        frame = spark.read.format("pydelta").schema(schema).load(table)
+        assert frame.schema.simpleString() == "struct<name:string,id:bigint>"
+        assert (frame.count(), frame.filter("id = 12").collect()) == (30, [("n12", 12)])
 
 
 # ---------------------------------------------------------------- options
