@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -223,18 +224,25 @@ def test_schema_of_the_users_that_the_table_cannot_give_is_refused(
 
 @pytest.mark.parametrize("prunes", ["true", "false"])
 @pytest.mark.parametrize(
-    "schema", ["id bigint, nope int", "id bigint, day int", "id bigint, st struct<nope: int>", "id bigint, day string not null"]
+    ("schema", "query"),
+    [
+        ("id bigint, nope int", lambda frame: frame.select("id")),
+        ("id bigint, day int", lambda frame: frame.groupBy().count()),
+        ("id bigint, st struct<nope: int>", lambda frame: frame.selectExpr("min(id)")),
+        ("id bigint, day string not null", lambda frame: frame.limit(1).select("id")),
+    ],
 )
 def test_schema_of_the_users_is_refused_by_queries_that_need_only_its_right_columns(
-    spark: SparkSession, table: str, conf: Any, schema: str, prunes: str
+    spark: SparkSession, table: str, conf: Any, schema: str, query: Callable[[DataFrame], DataFrame], prunes: str
 ) -> None:
     conf({PRUNING: prunes})
-    frame = spark.read.format("pydelta").schema(schema).load(table)
-    for query in (frame.select("id"), frame.groupBy().count(), frame.selectExpr("min(id)"), frame.limit(1).select("id")):
-        with pytest.raises(SchemaMismatchError):
-            query.collect()
     with pytest.raises(SchemaMismatchError):
-        spark.read.load(table, format="pydelta", schema=schema).count()
+        query(spark.read.format("pydelta").schema(schema).load(table)).collect()
+
+
+def test_schema_of_the_users_given_to_load_is_checked_too(spark: SparkSession, table: str) -> None:
+    with pytest.raises(SchemaMismatchError):
+        spark.read.load(table, format="pydelta", schema="id bigint, nope int").count()
 
 
 def test_schema_of_the_users_may_say_char_where_spark_takes_it_as_string(spark: SparkSession, table: str, conf: Any) -> None:
