@@ -48,8 +48,8 @@ class DeltaStreamWriter(DataSourceStreamArrowWriter):
     """The writer of one batch. plan: None in the process that commits."""
 
     def __init__(self, options: WriteOptions, plan: WritePlan | None) -> None:
-        self._options = Sealed(options)
-        self._plan = None if plan is None else Sealed(plan)
+        self._options = Sealed.of(options)
+        self._plan = None if plan is None else Sealed.of(plan)
         self._state = None if plan is None else plan.state
 
     @classmethod

@@ -38,7 +38,7 @@ class DeltaWriter(DataSourceArrowWriter):
     """One save. plan: None when there is nothing to do: mode `ignore` found a table, or the table has the write already."""
 
     def __init__(self, options: WriteOptions, plan: WritePlan | None) -> None:
-        self._job = Sealed((options, plan))
+        self._job = Sealed.of((options, plan))
         self._state = None if plan is None else plan.state
 
     @classmethod
