@@ -122,8 +122,6 @@ class PinnedView:
     def schema(self) -> StructType:
         return VIEW_SCHEMAS[self.options.view]
 
-    everything = schema
-
     def rows(self) -> pa.Table:
         if self.options.view == "history":
             return history_rows(self.snapshot.store, self.options.view_limit)

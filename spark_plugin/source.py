@@ -39,7 +39,7 @@ from spark_plugin.convert import (
     without_metadata,
 )
 from spark_plugin.options import COMMAND, has_path, single_path
-from spark_plugin.pinned import Pinned, PinnedTable, PinnedView, pin
+from spark_plugin.pinned import Pinned, PinnedChanges, PinnedTable, PinnedView, pin
 from spark_plugin.pruning import (
     answer_text,
     explain_text,
@@ -162,7 +162,7 @@ def _written_columns(schema: StructType) -> DeltaSchema:
     return from_spark_schema(without_metadata(schema, CATALOG_KEY).toNullable())
 
 
-def _check_asked(pinned: Pinned) -> None:
+def _check_asked(pinned: PinnedTable | PinnedChanges) -> None:
     """A schema of the user's must be right in the columns too that the rule finds to be of no use to a query.
 
     Raises SchemaMismatchError.
