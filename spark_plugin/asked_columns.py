@@ -22,9 +22,9 @@ from pyspark.sql.types import DateType, DecimalType, TimestampType
 from delta_py.errors import DeltaError
 from delta_py.expressions import tree
 from delta_py.protocol.names import split_name
-from delta_py.protocol.schema import DataType, StructField, StructType, find_path, primitive_from_name
+from delta_py.protocol.schema import DataType, StructType, find_path, primitive_from_name
 from delta_py.protocol.schema import DecimalType as DeltaDecimal
-from delta_py.read.char_padding import is_char
+from delta_py.read.char_padding import ends_in_char
 from spark_plugin.convert import delta_type
 from spark_plugin.pruning.handover import Wanted
 from spark_plugin.settings import conf
@@ -234,8 +234,4 @@ def _is_read(part: tree.Expression) -> bool:
 
 def _has_char(part: tree.Expression, schema: StructType) -> bool:
     """Texts of CHAR columns are compared with their blanks."""
-    return any(_is_char(find_path(schema, path)) for path in tree.columns_of(part))
-
-
-def _is_char(along: tuple[StructField, ...]) -> bool:
-    return is_char(along[0], tuple(inner.name for inner in along[1:]))
+    return any(ends_in_char(find_path(schema, path)) for path in tree.columns_of(part))

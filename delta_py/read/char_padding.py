@@ -5,7 +5,7 @@ Padding does not keep the order of texts, so statistics of such leaves say nothi
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -23,6 +23,11 @@ def is_char(field: StructField, inner: Path = ()) -> bool:
     """Whether the leaf at `inner` below the field is a CHAR."""
     found = char_type_at(field, inner)
     return found is not None and found.kind == "char"
+
+
+def ends_in_char(along: Sequence[StructField]) -> bool:
+    """Whether the last field of a path is CHAR: read padded, so that statistics, of what is stored, say nothing of it."""
+    return is_char(along[0], tuple(inner.name for inner in along[1:]))
 
 
 def pad(array: pa.Array, chars: CharTypes) -> pa.Array:

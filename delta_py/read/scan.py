@@ -38,7 +38,7 @@ from delta_py.protocol.schema import (
 )
 from delta_py.protocol.stats import FileStats, parse_stats, unknown_stats
 from delta_py.protocol.table_config import TableConfig
-from delta_py.read.char_padding import is_char, pad, padded_chars
+from delta_py.read.char_padding import ends_in_char, pad, padded_chars
 from delta_py.read.file_groups import FileGroup, scan_files
 from delta_py.read.scan_state import METADATA_FIELDS, ColumnSource, ScanColumn, ScanFile, ScanState
 from delta_py.snapshot import FileBatch, Snapshot
@@ -401,7 +401,7 @@ class FilePruner:
         named = [path for path in columns_of(pruning) if path[0] not in same]
         fields = {physical_path(schema, path, mode): find_path(schema, path) for path in named}
         partitions = {physical_path(schema, (name,), mode) for name in config.partition_columns}
-        telling = {path: along[-1].data_type for path, along in fields.items() if not _is_char(along)}
+        telling = {path: along[-1].data_type for path, along in fields.items() if not ends_in_char(along)}
         paths = {path: physical_path(schema, path, mode) for path in named}
         physical = transform_columns(pruning, lambda path: Column(paths.get(path, path)))
         return cls(
@@ -447,11 +447,6 @@ def partition_texts(files: pa.RecordBatch, physical_name: str) -> pa.Array:
 def typed_partition_values(texts: pa.Array, own: StructField, timezone: str) -> pa.Array:
     """As rows have them."""
     return pad(parse_partition_values(texts, own.data_type, timezone=timezone, errors="null"), padded_chars(own))
-
-
-def _is_char(along: tuple[StructField, ...]) -> bool:
-    """Whether the last field of a path is CHAR: read padded, so that statistics, of what is stored, say nothing of it."""
-    return is_char(along[0], tuple(inner.name for inner in along[1:]))
 
 
 def _prunable(schema: StructType, part: Expression, same_in_file: Container[str]) -> bool:
