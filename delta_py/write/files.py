@@ -16,18 +16,14 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
-from typing import Any, TypeAlias
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from delta_py.errors import DeltaError, InvariantViolationError, SchemaMismatchError, StorageError
+from delta_py.errors import DeltaError, SchemaMismatchError, StorageError
 from delta_py.protocol.actions import AddCDCFile, AddFile, RemoveFile
 from delta_py.protocol.column_mapping import to_physical
 from delta_py.protocol.identity import identity_columns
-from delta_py.protocol.partition_values import format_partition_value
 from delta_py.protocol.paths import data_file_name, partition_directory
 from delta_py.protocol.schema import (
     VOID,
@@ -44,6 +40,7 @@ from delta_py.storage.store import ObjectStore, open_store
 from delta_py.write.casts import runs
 from delta_py.write.conform import MATERIALIZED, Conformer, LawfulBatch, WriteState, unchanged
 from delta_py.write.identity import IdentityValues
+from delta_py.write.partitions import PartitionKey, split_by_partition
 
 _log = logging.getLogger(__name__)
 
@@ -219,57 +216,6 @@ def delete_files_of(store: ObjectStore, write_id: str) -> int:
     return len(found)
 
 
-# ---------------------------------------------------------------- partitions
-
-
-_Key: TypeAlias = tuple[str | None, ...]
-_Codes: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
-
-
-def split_by_partition(batch: pa.RecordBatch, fields: tuple[StructField, ...]) -> Iterator[tuple[_Key, pa.RecordBatch]]:
-    """The rows of each partition, in the order of the batch, with the partition's values as protocol text.
-
-    fields: the partition columns. Each part owns its memory unless it is the whole batch.
-    Raises InvariantViolationError for an empty text in a NOT NULL column: in a partition it would become null.
-    Protocol: Partition Value Serialization.
-    """
-    if not fields or batch.num_rows == 0:
-        yield (), batch
-        return
-    indices, texts = zip(*(_distinct_texts(batch.column(f.name), f) for f in fields), strict=True)
-    codes = _combine(indices)
-    order = np.argsort(codes, kind="stable")
-    starts = np.concatenate(([0], np.flatnonzero(np.diff(codes[order])) + 1, [len(order)]))
-    for start, stop in pairwise(starts):
-        rows = order[start:stop]
-        key = tuple(values[index[rows[0]]] for values, index in zip(texts, indices, strict=True))
-        yield key, batch if len(starts) == 2 else batch.take(pa.array(rows))
-
-
-def _distinct_texts(values: pa.Array, partition: StructField) -> tuple[_Codes, list[str | None]]:
-    """For each row the number of its value, and for each number the value's text."""
-    encoded = values.dictionary_encode(null_encoding="encode")
-    texts = [format_partition_value(value, partition.data_type) or None for value in encoded.dictionary.to_pylist()]
-    if None in texts and not partition.nullable:
-        raise InvariantViolationError(
-            f"NOT NULL constraint violated for column: {partition.name}. An empty text in a partition column is null. "
-            "Nothing was written. Give the column values.",
-            error_class="DELTA_NOT_NULL_CONSTRAINT_VIOLATED",
-            sql_state="23502",
-            column=partition.name,
-        )
-    return encoded.indices.to_numpy(), texts
-
-
-def _combine(indices: tuple[_Codes, ...]) -> _Codes:
-    """One number for each row from one for each column: equal where all are equal. Stays below the row count squared."""
-    codes: _Codes = indices[0].astype(np.int64)
-    for more in indices[1:]:
-        dense: _Codes = np.unique(codes, return_inverse=True)[1]
-        codes = dense * (int(more.max()) + 1) + more
-    return codes
-
-
 # ---------------------------------------------------------------- files
 
 
@@ -287,7 +233,7 @@ class _OpenFile:
 class _Partition:
     """Rows that wait to be written to one partition, and its present file."""
 
-    key: _Key
+    key: PartitionKey
     waiting: list[pa.RecordBatch] = field(default_factory=list)
     waiting_bytes: int = 0
     waiting_rows: int = 0
@@ -309,8 +255,8 @@ class FileSetWriter:
         self._physical = StructType(tuple(_physical(f, state.column_mapping_mode) for f in self._file_fields))
         fields = [_parquet_field(f) for f in self._physical.fields]
         self._parquet_schema = pa.schema([*fields, _CHANGE_TYPE] if change_type is not None else fields)
-        self._partitions: dict[_Key, _Partition] = {}
-        self._open: OrderedDict[_Key, _Partition] = OrderedDict()  # those with an open file, longest unused first
+        self._partitions: dict[PartitionKey, _Partition] = {}
+        self._open: OrderedDict[PartitionKey, _Partition] = OrderedDict()  # those with an open file, longest unused first
         self._waiting_bytes = 0
         self._started: list[str] = []
         self._finished: list[AddFile] = []
@@ -341,7 +287,7 @@ class FileSetWriter:
                 break
             self._write(partition)
 
-    def _hold(self, key: _Key, rows: pa.RecordBatch) -> None:
+    def _hold(self, key: PartitionKey, rows: pa.RecordBatch) -> None:
         partition = self._partitions.setdefault(key, _Partition(key))
         partition.waiting.append(rows)
         partition.waiting_rows += rows.num_rows
@@ -425,7 +371,7 @@ class FileSetWriter:
             )
         )
 
-    def _physical_partition(self, key: _Key) -> dict[str, str | None]:
+    def _physical_partition(self, key: PartitionKey) -> dict[str, str | None]:
         mode = self._state.column_mapping_mode
         return {to_physical(f, mode).name: text for f, text in zip(self._partition_fields, key, strict=True)}
 

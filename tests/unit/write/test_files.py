@@ -40,7 +40,8 @@ from delta_py.protocol.schema import (
 )
 from delta_py.storage.local import LocalStore
 from delta_py.write.conform import WriteState
-from delta_py.write.files import WrittenFiles, gathered, split_by_partition, write_files
+from delta_py.write.files import WrittenFiles, gathered, write_files
+from delta_py.write.partitions import split_by_partition
 
 ROW: dict[str, Any] = {
     "l": 2**40,

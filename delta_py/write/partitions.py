@@ -1,0 +1,64 @@
+"""The rows of a batch, apart by partition.
+
+Protocol: Partition Value Serialization.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from delta_py.errors import InvariantViolationError
+from delta_py.protocol.partition_values import format_partition_value
+from delta_py.protocol.schema import StructField
+
+PartitionKey: TypeAlias = tuple[str | None, ...]
+_Codes: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
+
+
+def split_by_partition(batch: pa.RecordBatch, fields: tuple[StructField, ...]) -> Iterator[tuple[PartitionKey, pa.RecordBatch]]:
+    """The rows of each partition, in the order of the batch, with the partition's values as protocol text.
+
+    fields: the partition columns. Each part owns its memory unless it is the whole batch.
+    Raises InvariantViolationError for an empty text in a NOT NULL column: in a partition it would become null.
+    Protocol: Partition Value Serialization.
+    """
+    if not fields or batch.num_rows == 0:
+        yield (), batch
+        return
+    indices, texts = zip(*(_distinct_texts(batch.column(f.name), f) for f in fields), strict=True)
+    codes = _combine(indices)
+    order = np.argsort(codes, kind="stable")
+    starts = np.concatenate(([0], np.flatnonzero(np.diff(codes[order])) + 1, [len(order)]))
+    for start, stop in pairwise(starts):
+        rows = order[start:stop]
+        key = tuple(values[index[rows[0]]] for values, index in zip(texts, indices, strict=True))
+        yield key, batch if len(starts) == 2 else batch.take(pa.array(rows))
+
+
+def _distinct_texts(values: pa.Array, partition: StructField) -> tuple[_Codes, list[str | None]]:
+    """For each row the number of its value, and for each number the value's text."""
+    encoded = values.dictionary_encode(null_encoding="encode")
+    texts = [format_partition_value(value, partition.data_type) or None for value in encoded.dictionary.to_pylist()]
+    if None in texts and not partition.nullable:
+        raise InvariantViolationError(
+            f"NOT NULL constraint violated for column: {partition.name}. An empty text in a partition column is null. "
+            "Nothing was written. Give the column values.",
+            error_class="DELTA_NOT_NULL_CONSTRAINT_VIOLATED",
+            sql_state="23502",
+            column=partition.name,
+        )
+    return encoded.indices.to_numpy(), texts
+
+
+def _combine(indices: tuple[_Codes, ...]) -> _Codes:
+    """One number for each row from one for each column: equal where all are equal. Stays below the row count squared."""
+    codes: _Codes = indices[0].astype(np.int64)
+    for more in indices[1:]:
+        dense: _Codes = np.unique(codes, return_inverse=True)[1]
+        codes = dense * (int(more.max()) + 1) + more
+    return codes
