@@ -1,5 +1,5 @@
 """What Spark looks for by itself: with pydelta installed, `format("pydelta")` is known without a register() call."""
 
-from spark_plugin.source import DeltaSource as DefaultSource
+from spark_plugin.data_source import DeltaSource as DefaultSource
 
 __all__ = ["DefaultSource"]

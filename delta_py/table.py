@@ -15,16 +15,16 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from delta_py.changes.change_feed import changes_schema, plan_changes
 from delta_py.errors import InvalidOptionError
 from delta_py.expressions.parse import parse_predicate
 from delta_py.expressions.tree import Expression
 from delta_py.log.history import history
+from delta_py.parquet.reader import read_files
 from delta_py.protocol.actions import Metadata, Protocol
 from delta_py.protocol.schema import StructType, to_arrow_schema
-from delta_py.read.changes import changes_schema, plan_changes
-from delta_py.read.reader import read_files
-from delta_py.read.scan import Scan, ScanOptions, plan_scan
-from delta_py.read.time_travel import named_version, to_timestamp_ms
+from delta_py.scan.planning import Scan, ScanOptions, plan_scan
+from delta_py.scan.time_travel import named_version, to_timestamp_ms
 from delta_py.snapshot import Snapshot
 from delta_py.storage.store import ObjectStore, open_store
 

@@ -6,11 +6,11 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from spark_plugin.commands import carry_out
+from spark_plugin.data_source import FORMAT
 from spark_plugin.exceptions import as_spark_raises
-from spark_plugin.options import COMMAND
-from spark_plugin.settings import is_connect
-from spark_plugin.source import FORMAT
+from spark_plugin.options.common import COMMAND
+from spark_plugin.options.settings import is_connect
+from spark_plugin.source.commands import carry_out
 
 
 def run_command(spark: Any, path: str, name: str, arguments: Mapping[str, Any]) -> Any:

@@ -9,9 +9,10 @@ import sys
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
-from spark_plugin import exceptions, pruning, seam
-from spark_plugin.settings import is_connect
-from spark_plugin.source import DeltaSource
+from spark_plugin import exceptions, pruning
+from spark_plugin.data_source import DeltaSource
+from spark_plugin.dataframe_api import method_patches
+from spark_plugin.options.settings import is_connect
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -28,7 +29,7 @@ def register(spark: SparkSession) -> None:
     """
     connect = is_connect(spark)
     exceptions.install(connect=connect)
-    seam.install(connect=connect)
+    method_patches.install(connect=connect)
     if spark not in _registered:
         spark.dataSource.register(DeltaSource)
         _registered.add(spark)

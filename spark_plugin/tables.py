@@ -10,8 +10,17 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from delta_py.errors import InvalidOptionError, TableNotFoundError
-from spark_plugin.arguments import as_assignments, as_condition, check_flag, check_number, check_properties, check_text
-from spark_plugin.builders import (
+from spark_plugin.data_source import FORMAT
+from spark_plugin.dataframe_api.catalog import full_name, path_in_name
+from spark_plugin.dml.merge_clauses import Clause
+from spark_plugin.exceptions import as_spark_raises
+from spark_plugin.options.common import SESSION, VIEW, VIEW_LIMIT
+from spark_plugin.options.settings import conf, read_settings
+from spark_plugin.retries import run_with_retries
+from spark_plugin.run_command import run_command
+from spark_plugin.session import register
+from spark_plugin.table_api.arguments import as_assignments, as_condition, check_flag, check_number, check_properties, check_text
+from spark_plugin.table_api.builders import (
     DeltaColumnBuilder,
     DeltaOptimizeBuilder,
     DeltaTableBuilder,
@@ -19,17 +28,8 @@ from spark_plugin.builders import (
     TableRequest,
     refuse,
 )
-from spark_plugin.catalog import full_name, path_in_name
-from spark_plugin.exceptions import as_spark_raises
-from spark_plugin.merge_builder import DeltaMergeBuilder
-from spark_plugin.merge_clauses import Clause
-from spark_plugin.options import SESSION, VIEW, VIEW_LIMIT
-from spark_plugin.retries import run_with_retries
-from spark_plugin.run_command import run_command
-from spark_plugin.session import register
-from spark_plugin.settings import conf, read_settings
-from spark_plugin.source import FORMAT
-from spark_plugin.table_names import Place, build_table, clone_table, find_table, refresh_name
+from spark_plugin.table_api.merge_builder import DeltaMergeBuilder
+from spark_plugin.table_api.table_names import Place, build_table, clone_table, find_table, refresh_name
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -194,10 +194,10 @@ class DeltaTable:
         retries: how often to run again when another writer's commit is in the way.
         Raises TypeError for what is no condition, Spark's AnalysisException for one that does not fit the table.
         """
-        from spark_plugin import dml
+        from spark_plugin.dml import delete_update
 
         where = as_condition(condition)
-        run_with_retries(lambda: dml.delete(self._spark, self._path, where, alias=self._alias), retries)
+        run_with_retries(lambda: delete_update.delete(self._spark, self._path, where, alias=self._alias), retries)
 
     def update(self, condition: Any = None, set: Any = None, *, retries: int = 0) -> None:
         """Give columns new values in the rows for which the condition is true, in all without one.
@@ -205,10 +205,10 @@ class DeltaTable:
         condition: Column or SQL text. set: by column name, or path of a field, the new value as Column or SQL text.
         retries: as of delete. Raises TypeError and ValueError for what cannot be meant, else as delete.
         """
-        from spark_plugin import dml
+        from spark_plugin.dml import delete_update
 
         assignments, where = as_assignments(set, "'set'"), as_condition(condition)
-        run_with_retries(lambda: dml.update(self._spark, self._path, where, assignments, alias=self._alias), retries)
+        run_with_retries(lambda: delete_update.update(self._spark, self._path, where, assignments, alias=self._alias), retries)
 
     def merge(self, source: DataFrame, condition: Any) -> DeltaMergeBuilder:
         """source: rows to merge in. condition: Column or SQL text, which source rows match which of the table's.

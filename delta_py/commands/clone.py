@@ -28,8 +28,8 @@ from delta_py.protocol.actions import AddFile, DomainMetadata, Metadata, Protoco
 from delta_py.protocol.deletion_vectors import DeletionVectorDescriptor
 from delta_py.protocol.features import Properties
 from delta_py.protocol.paths import encode_path, is_absolute
-from delta_py.read.scan import ScanOptions, plan_scan
-from delta_py.read.scan_state import ScanFile
+from delta_py.scan.planning import ScanOptions, plan_scan
+from delta_py.scan.scan_state import ScanFile
 from delta_py.snapshot import Snapshot
 from delta_py.storage.store import ObjectStore
 from delta_py.write.files import WrittenFiles

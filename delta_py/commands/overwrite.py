@@ -19,7 +19,7 @@ from delta_py.protocol.column_mapping import to_physical
 from delta_py.protocol.partition_values import parse_partition_value
 from delta_py.protocol.schema import find_path
 from delta_py.protocol.table_config import TableConfig
-from delta_py.read.scan import ScanOptions
+from delta_py.scan.planning import ScanOptions
 from delta_py.storage.store import ObjectStore
 from delta_py.write.conform import WriteState
 from delta_py.write.files import WrittenFiles

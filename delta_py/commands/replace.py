@@ -29,7 +29,7 @@ from delta_py.protocol.actions import DomainMetadata, Metadata
 from delta_py.protocol.clustering import CLUSTERING_DOMAIN, clustering_columns, clustering_domain
 from delta_py.protocol.schema import StructField, StructType, map_fields, schema_to_json
 from delta_py.protocol.table_config import TableConfig
-from delta_py.read.scan import ScanOptions
+from delta_py.scan.planning import ScanOptions
 from delta_py.snapshot import Snapshot
 from delta_py.storage.store import ObjectStore
 from delta_py.write.conform import write_state

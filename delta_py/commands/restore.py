@@ -24,8 +24,8 @@ from delta_py.protocol import column_mapping
 from delta_py.protocol.actions import DomainMetadata, Metadata
 from delta_py.protocol.identity import identity_columns, with_marks
 from delta_py.protocol.schema import StructType, schema_to_json
-from delta_py.read.scan import ScanOptions, plan_scan
-from delta_py.read.scan_state import ScanFile
+from delta_py.scan.planning import ScanOptions, plan_scan
+from delta_py.scan.scan_state import ScanFile
 from delta_py.snapshot import Snapshot
 from delta_py.storage.store import ObjectStore
 from delta_py.write.files import WrittenFiles

@@ -16,7 +16,7 @@ from delta_py.commit.prepared import num_records
 from delta_py.commit.transaction import Transaction
 from delta_py.errors import DeltaConcurrentModificationException, UnsupportedOperationError
 from delta_py.protocol.actions import AddFile
-from delta_py.read.scan import ScanOptions, plan_scan
+from delta_py.scan.planning import ScanOptions, plan_scan
 from delta_py.snapshot import Snapshot
 from delta_py.storage.store import ObjectStore
 from delta_py.write.files import WrittenFiles

@@ -51,7 +51,7 @@ from delta_py.protocol.identity import with_marks
 from delta_py.protocol.paths import LOG_DIRECTORY, commit_file_name
 from delta_py.protocol.schema import StructType, schema_to_json
 from delta_py.protocol.table_config import TableConfig
-from delta_py.read.scan import FilePruner, Scan, ScanOptions, plan_scan
+from delta_py.scan.planning import FilePruner, Scan, ScanOptions, plan_scan
 from delta_py.snapshot import Snapshot
 from delta_py.storage.store import ObjectStore
 from delta_py.write.files import WrittenFiles, delete_files

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from delta_py.errors import ExpressionError
 from delta_py.expressions.casts import cast_values, kind
 from delta_py.expressions.coercion import is_fractional
-from delta_py.expressions.functions import FUNCTIONS, call_values
+from delta_py.expressions.functions.table import FUNCTIONS, call_values
 from delta_py.expressions.nodes import Node, literal_scalar
 from delta_py.expressions.tree import Call, Cast, Column, Literal
 from delta_py.protocol.schema import DataType, DecimalType, Path

@@ -25,7 +25,7 @@ from delta_py.errors import DeltaError, ExpressionError
 from delta_py.expressions.casts import cast_values, try_cast_values
 from delta_py.expressions.clock import at_time
 from delta_py.expressions.coercion import is_fractional
-from delta_py.expressions.functions import FUNCTIONS, call_values
+from delta_py.expressions.functions.table import FUNCTIONS, call_values
 from delta_py.expressions.nodes import Node, cases_of, literal_scalar
 from delta_py.expressions.resolve import resolve, resolve_condition
 from delta_py.expressions.tree import (

@@ -12,8 +12,8 @@ from delta_py.errors import ExpressionError
 from delta_py.expressions.casts import cast_can_fail, cast_values
 from delta_py.expressions.coercion import is_fractional
 from delta_py.expressions.failures import not_supported
-from delta_py.expressions.function_types import Operand
-from delta_py.expressions.functions import FUNCTIONS, call_values
+from delta_py.expressions.functions.function_types import Operand
+from delta_py.expressions.functions.table import FUNCTIONS, call_values
 from delta_py.expressions.tree import Call, Cast, Expression, IsNull, Literal, Not
 from delta_py.protocol.schema import BOOLEAN, DataType, to_arrow_type, type_name
 

@@ -18,10 +18,10 @@ from delta_py.expressions import coercion
 from delta_py.expressions.casts import cast_can_fail, cast_values, check_cast
 from delta_py.expressions.coercion import is_atomic, is_integral
 from delta_py.expressions.failures import mismatch, not_supported, wrong_argument_count
-from delta_py.expressions.function_types import same_type
-from delta_py.expressions.functions import ALIASES, FUNCTIONS
-from delta_py.expressions.functions_time import unit_of
-from delta_py.expressions.like import check_pattern
+from delta_py.expressions.functions.function_types import same_type
+from delta_py.expressions.functions.like import check_pattern
+from delta_py.expressions.functions.table import ALIASES, FUNCTIONS
+from delta_py.expressions.functions.times import unit_of
 from delta_py.expressions.narrow import narrow_all, narrowed
 from delta_py.expressions.nodes import (
     Node,

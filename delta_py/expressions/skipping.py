@@ -22,8 +22,8 @@ import pyarrow.compute as pc
 from delta_py.errors import DeltaError
 from delta_py.expressions.bounds import Bounds, FileBounds
 from delta_py.expressions.evaluate import evaluate
-from delta_py.expressions.functions import ALIASES, FUNCTIONS
-from delta_py.expressions.like import prefix_of
+from delta_py.expressions.functions.like import prefix_of
+from delta_py.expressions.functions.table import ALIASES, FUNCTIONS
 from delta_py.expressions.nodes import Node
 from delta_py.expressions.resolve import resolve_condition
 from delta_py.expressions.tree import (

@@ -1,4 +1,4 @@
-"""The one seam to storage: what a Delta log needs of an object store, and which store a URL means.
+"""The one door to storage: what a Delta log needs of an object store, and which store a URL means.
 
 Paths inside a store are text relative to the table's root, `/` between parts, not percent-encoded. A store also reads
 absolute paths and URIs of its own kind, which shallow clones put into `add.path`. Every method may be called from many

@@ -29,6 +29,8 @@ from delta_py.expressions.coercion import DATETIME, is_atomic, is_numeric
 from delta_py.expressions.evaluate import evaluate
 from delta_py.expressions.resolve import resolve
 from delta_py.expressions.tree import Cast, Column
+from delta_py.parquet.conform_values import CannotRead
+from delta_py.parquet.variant import variant_converter
 from delta_py.protocol.schema import (
     STRING,
     VARIANT,
@@ -44,8 +46,6 @@ from delta_py.protocol.schema import (
     to_arrow_type,
     type_name,
 )
-from delta_py.read.conform_values import CannotRead
-from delta_py.read.variant import variant_converter
 
 _INT32_MAX = 2**31 - 1
 _MAX_PRECISION = 38

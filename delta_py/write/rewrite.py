@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 from pyroaring import BitMap64
 
 from delta_py.errors import DeltaError, RowCountMismatchError, UnsupportedOperationError
+from delta_py.parquet.reader import read_files
 from delta_py.protocol.actions import AddFile, RemoveFile
 from delta_py.protocol.deletion_vectors import (
     DeletionVectorDescriptor,
@@ -32,9 +33,8 @@ from delta_py.protocol.deletion_vectors import (
 )
 from delta_py.protocol.schema import LONG, StructField, StructType
 from delta_py.protocol.table_config import TableConfig
-from delta_py.read.reader import read_files
-from delta_py.read.scan import ROW_ADDRESS, ScanOptions, make_state
-from delta_py.read.scan_state import ScanFile, ScanState
+from delta_py.scan.planning import ROW_ADDRESS, ScanOptions, make_state
+from delta_py.scan.scan_state import ScanFile, ScanState
 from delta_py.storage.store import ObjectStore
 from delta_py.write.conform import WriteState
 from delta_py.write.files import (

@@ -22,13 +22,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap64
 
+from delta_py.parquet.buffers import Ndarray
 from delta_py.protocol.deletion_vectors import (
     DeletionVectorDescriptor,
     dv_file_bytes,
     from_row_indexes,
     inline_descriptor,
 )
-from delta_py.read.buffers import Ndarray
 from delta_py.storage.store import ObjectStore, open_store
 from delta_py.write.conform import WriteState
 from delta_py.write.files import FileSetWriter, Gate, WrittenFiles, delete_files, gathered, undone_on_failure

@@ -14,7 +14,7 @@ import pyarrow as pa
 from delta_py.errors import CorruptTableError
 from delta_py.protocol.schema import LONG, StructField, StructType
 from delta_py.protocol.table_config import TableConfig
-from delta_py.read.scan import ROW_ADDRESS
+from delta_py.scan.planning import ROW_ADDRESS
 from delta_py.write.conform import MATERIALIZED, WriteState
 
 _METADATA_FIELDS = ("row_id", "row_commit_version")

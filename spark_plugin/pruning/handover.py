@@ -3,7 +3,7 @@
 The rule writes JSON text into the metadata of the first field, under MARKER_KEY: `{"predicates": [...], "limit": n}`. With
 `"again": true` the scan has been planned before, and the predicates are more now than they were then (JoinedScan.java); with
 `"statistics": true` the numbers that `facts_text` may tell are worth some time. Where
-the log may answer a query it asks too, with a `question` (delta_py.read.from_log.Question); `"only": true` in it says that
+the log may answer a query it asks too, with a `question` (delta_py.scan.log_answers.Question); `"only": true` in it says that
 the scan will not be read in any case.
 A predicate is `{"name": "<", "children": [...]}`, a column `{"column": ["st", "x"]}`, a constant
 `{"type": "integer", "value": 5}` as PredicateJson.java describes. A schema without fields carries no marker and needs
@@ -27,8 +27,8 @@ from delta_py.expressions import tree
 from delta_py.protocol.schema import primitive_from_name
 
 if TYPE_CHECKING:
-    from delta_py.read.from_log import Question
-    from delta_py.read.scan import ScanReport
+    from delta_py.scan.log_answers import Question
+    from delta_py.scan.planning import ScanReport
 
 MARKER_KEY = "pydelta.pruning"
 
@@ -104,7 +104,7 @@ def log_question(schema: StructType) -> Question | None:
     asked = _handed_over(schema).get("question")
     if asked is None:
         return None
-    from delta_py.read.from_log import Question  # few scans are asked
+    from delta_py.scan.log_answers import Question  # few scans are asked
 
     return Question(*(tuple(asked[name]) for name in ("by", "valued", "minima", "maxima")))
 

@@ -20,7 +20,7 @@ from spark_plugin.pruning.handover import Wanted
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from delta_py.read.scan import ScanReport
+    from delta_py.scan.planning import ScanReport
 
 ENABLED_CONF = "spark.pydelta.pruning.enabled"
 """Set to false in a session to read everything; the read option `pruning` does it for one table."""
@@ -111,7 +111,7 @@ def status(spark: SparkSession) -> PruningStatus:
 
 
 def _scan_report(told: dict[str, int] | None) -> ScanReport | None:
-    from delta_py.read.scan import ScanReport  # costs more to import than a session that never asks should pay
+    from delta_py.scan.planning import ScanReport  # costs more to import than a session that never asks should pay
 
     return None if told is None else ScanReport(**told)
 

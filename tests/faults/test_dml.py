@@ -12,9 +12,9 @@ import pytest
 from delta_py import DeltaTable, write_delta
 from delta_py.commands.dml import Dml
 from delta_py.errors import CommitOutcomeUnknownError, DeltaError
+from delta_py.parquet.reader import read_files
 from delta_py.protocol.schema import StructType
-from delta_py.read.reader import read_files
-from delta_py.read.scan import ROW_ADDRESS, ScanOptions, plan_given, row_address_column
+from delta_py.scan.planning import ROW_ADDRESS, ScanOptions, plan_given, row_address_column
 from delta_py.storage.local import LocalStore
 from delta_py.storage.store import ObjectStore
 from delta_py.write.rewrite import TakenOut, take_out
@@ -58,7 +58,7 @@ def rows_to_change(dml: Dml, kind: int) -> pa.RecordBatch:
 
 
 def change(store: ObjectStore, operation: str) -> None:
-    """As spark_plugin.jobs does it: two tasks, then two file tasks; what was written is deleted when one fails."""
+    """As spark_plugin.dml.jobs does it: two tasks, then two file tasks; what was written is deleted when one fails."""
     dml = Dml.begin(store, operation, time_zone="UTC")
     batch = rows_to_change(dml, DELETED if operation == "DELETE" else UPDATED)
     try:

@@ -35,9 +35,9 @@ ENGINE = """
 import json, os, pickle, sys
 from pyspark import TaskContext
 from spark_plugin.convert import to_spark_schema
-from spark_plugin.source import DeltaSource
-from spark_plugin.streaming_sink import DeltaStreamWriter
-from spark_plugin.streaming_source import pin_stream
+from spark_plugin.data_source import DeltaSource
+from spark_plugin.streaming.stream_writer import DeltaStreamWriter
+from spark_plugin.streaming.stream_reader import pin_stream
 
 source, rows, changes, last = *sys.argv[1:4], sys.argv[4] == "last"
 

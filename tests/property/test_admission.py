@@ -7,11 +7,11 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from delta_py.read.admission import StreamOptions, StreamSource
-from delta_py.read.batch_limits import Limits
-from delta_py.read.stream_commits import ChangeRules
-from delta_py.read.stream_offset import StreamOffset
 from delta_py.snapshot import Snapshot
+from delta_py.streaming.admission import StreamOptions, StreamSource
+from delta_py.streaming.batch_limits import Limits
+from delta_py.streaming.commits import ChangeRules
+from delta_py.streaming.offset import StreamOffset
 from tests.support.memory_store import MemoryStore
 from tests.support.table_builder import TableBuilder, add, remove
 

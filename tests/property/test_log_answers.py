@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from delta_py.expressions.tree import Column, Comparison, Literal, Not
 from delta_py.protocol.schema import INTEGER
-from delta_py.read.from_log import Question, answer_from_log
+from delta_py.scan.log_answers import Question, answer_from_log
 from delta_py.snapshot import Snapshot
 from tests.support.memory_store import MemoryStore
 from tests.support.table_builder import Json, TableBuilder, add

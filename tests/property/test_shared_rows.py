@@ -28,9 +28,9 @@ from delta_py.commit.prepared import IsolationLevel
 from delta_py.commit.transaction import RetryPolicy
 from delta_py.errors import ConcurrentDeleteDeleteException, DeltaConcurrentModificationException
 from delta_py.expressions.parse import parse_predicate
+from delta_py.parquet.reader import read_files
 from delta_py.protocol.schema import StructType, to_arrow_schema
-from delta_py.read.reader import read_files
-from delta_py.read.scan import ROW_ADDRESS, ScanOptions, plan_given, row_address_column
+from delta_py.scan.planning import ROW_ADDRESS, ScanOptions, plan_given, row_address_column
 from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore
 from delta_py.write.rewrite import take_out

@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
-from spark_plugin.arrow_batches import unweighed
+from spark_plugin.source.arrow_batches import unweighed
 
 BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
 RECORDS = "spark.sql.execution.arrow.maxRecordsPerBatch"

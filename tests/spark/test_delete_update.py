@@ -13,10 +13,10 @@ from pyspark.sql import functions as F
 
 from delta_py import DeltaTable as PlainTable
 from spark_plugin import DeltaTable
+from spark_plugin.dml.jobs import open_target, run_changes
 from spark_plugin.exceptions import (
     InvariantViolationError,
 )
-from spark_plugin.jobs import open_target, run_changes
 from tests.spark.support.dml_tables import files_on_disk, last, make, metrics, path_of, plain_rows, same
 
 VECTORS = {"delta.enableDeletionVectors": "true"}

@@ -15,10 +15,10 @@ from pyspark.sql import functions as F
 from delta_py import DeltaTable as PlainTable
 from delta_py import write_delta
 from spark_plugin import DeltaTable
+from spark_plugin.dml.merge_clauses import ResolvedMerge, checked_clauses
+from spark_plugin.dml.store_assignment import Assigning, Typed
 from spark_plugin.exceptions import DeltaError, UnsupportedOperationError
-from spark_plugin.merge_builder import DeltaMergeBuilder
-from spark_plugin.merge_clauses import ResolvedMerge, checked_clauses
-from spark_plugin.row_values import Assigning, Typed
+from spark_plugin.table_api.merge_builder import DeltaMergeBuilder
 
 COLUMNS = "k bigint, v string, n int"
 TABLE = COLUMNS + ", st struct<a:int,b:string>, arr array<struct<a:int,b:string>>"

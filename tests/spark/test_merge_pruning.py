@@ -19,9 +19,10 @@ from pyspark.sql import functions as F
 from delta_py import DeltaTable as PlainTable
 from delta_py import write_delta
 from delta_py.commands.dml import Candidates, Dml
-from spark_plugin import DeltaTable, merge, merge_source
-from spark_plugin.jobs import DmlResult
-from spark_plugin.merge_clauses import Clause
+from spark_plugin import DeltaTable
+from spark_plugin.dml.delete_update import merge, merge_source
+from spark_plugin.dml.jobs import DmlResult
+from spark_plugin.dml.merge_clauses import Clause
 
 FILES = 6
 

@@ -11,7 +11,7 @@ import pytest
 from delta_py.commands.request import WriteRequest
 from delta_py.errors import ChangeDataFeedError, DeltaError, InvalidOptionError, UnsupportedOperationError
 from delta_py.protocol.sizes import parse_size
-from spark_plugin.options import (
+from spark_plugin.options.common import (
     CLUSTER_BY,
     CONFS,
     MODE,
@@ -20,7 +20,7 @@ from spark_plugin.options import (
     WRITE_CONFS,
     local_time_zone,
 )
-from spark_plugin.read_options import (
+from spark_plugin.options.read_options import (
     ChangeRange,
     ReadOptions,
     catalog_entry,
@@ -28,7 +28,7 @@ from spark_plugin.read_options import (
     read_options,
     with_catalog_entry,
 )
-from spark_plugin.write_options import write_options
+from spark_plugin.options.write_options import write_options
 
 
 def read(**options: str) -> ReadOptions:

@@ -16,7 +16,7 @@ from pyspark.sql.types import IntegerType, LongType, StringType, StructField, St
 
 from delta_py.expressions.tree import FALSE, TRUE, Column, Comparison, In, IsNull, Literal, Not, Or, StringMatch
 from delta_py.protocol.schema import INTEGER, STRING
-from delta_py.read.from_log import Question
+from delta_py.scan.log_answers import Question
 from spark_plugin.pruning import (
     answer_text,
     facts_text,

@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import LongType, StructType, VarcharType
 
 from spark_plugin import DeltaTable, register
+from spark_plugin.data_source import DeltaSource
 from spark_plugin.exceptions import (
     ChangeDataFeedError,
     DataFileError,
@@ -23,11 +24,10 @@ from spark_plugin.exceptions import (
     SchemaMismatchError,
     TableNotFoundError,
 )
-from spark_plugin.pinned import pin
-from spark_plugin.read_options import read_options
-from spark_plugin.readers import DeltaReader
-from spark_plugin.source import DeltaSource
-from spark_plugin.task_batches import DeltaPartition
+from spark_plugin.options.read_options import read_options
+from spark_plugin.source.pinned import pin
+from spark_plugin.source.readers import DeltaReader
+from spark_plugin.source.task_batches import DeltaPartition
 from tests.support.small_table import append, make_table
 
 PUSHDOWN = "spark.sql.python.filterPushdown.enabled"

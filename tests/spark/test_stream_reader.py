@@ -14,6 +14,7 @@ import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes, ReadMaxFiles
 
 from delta_py import write_delta
+from delta_py.changes.change_feed import plan_changes
 from delta_py.errors import (
     ChangeDataFeedError,
     DeltaError,
@@ -22,13 +23,12 @@ from delta_py.errors import (
     SchemaMismatchError,
     UnsupportedOperationError,
 )
-from delta_py.read.changes import plan_changes
-from delta_py.read.reader import read_files
+from delta_py.parquet.reader import read_files
 from delta_py.storage.store import open_store
 from spark_plugin.convert import to_spark_schema
-from spark_plugin.source import DeltaSource
-from spark_plugin.streaming_options import is_stream_read
-from spark_plugin.streaming_source import DeltaStreamReader, pin_stream
+from spark_plugin.data_source import DeltaSource
+from spark_plugin.options.streaming_options import is_stream_read
+from spark_plugin.streaming.stream_reader import DeltaStreamReader, pin_stream
 from tests.spark.support.streamed_tables import FEED, daily_table, rows
 
 Row = tuple[Any, ...]

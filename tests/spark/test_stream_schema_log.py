@@ -15,11 +15,11 @@ from pyspark.sql import SparkSession
 from delta_py import DeltaTable, write_delta
 from delta_py.errors import CorruptTableError, DeltaError, InvalidOptionError, SchemaMismatchError, UnsupportedOperationError
 from delta_py.protocol.schema import StructType, find_path, parse_schema, schema_to_json
-from delta_py.read.schema_evolution import ALLOW_CONFS, java_hash
+from delta_py.streaming.schema_evolution import ALLOW_CONFS, java_hash
 from spark_plugin import exceptions as errors
 from spark_plugin.convert import to_spark_schema
-from spark_plugin.source import DeltaSource
-from spark_plugin.streaming_source import DeltaStreamReader, pin_stream
+from spark_plugin.data_source import DeltaSource
+from spark_plugin.streaming.stream_reader import DeltaStreamReader, pin_stream
 
 MAPPED = {"delta.columnMapping.mode": "name", "delta.enableChangeDataFeed": "true", "delta.enableTypeWidening": "true"}
 

@@ -17,7 +17,7 @@ from delta_py import DeltaTable as PlainTable
 from delta_py import write_delta
 from delta_py.snapshot import Snapshot
 from delta_py.storage.store import open_store
-from spark_plugin import catalog
+from spark_plugin.dataframe_api import catalog
 from spark_plugin.exceptions import (
     DeltaError,
     InvalidOptionError,

@@ -11,8 +11,8 @@ import pyarrow as pa
 from delta_py.protocol.schema import LONG, StructField, StructType
 from delta_py.storage.local import LocalStore
 from delta_py.write.files import write_files
-from spark_plugin.write_options import write_options
-from spark_plugin.writer import DeltaWriter, TaskFiles
+from spark_plugin.options.write_options import write_options
+from spark_plugin.source.writer import DeltaWriter, TaskFiles
 
 _SCHEMA = StructType((StructField("id", LONG, True),))
 

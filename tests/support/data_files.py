@@ -10,10 +10,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyroaring import BitMap64
 
+from delta_py.parquet.reader import read_files
 from delta_py.protocol.deletion_vectors import DeletionVectorDescriptor, inline_descriptor
 from delta_py.protocol.schema import DataType, StructField, StructType, to_arrow_schema
-from delta_py.read.reader import read_files
-from delta_py.read.scan_state import ColumnSource, ScanColumn, ScanFile, ScanState
+from delta_py.scan.scan_state import ColumnSource, ScanColumn, ScanFile, ScanState
 
 
 def write_file(root: Path, name: str, table: pa.Table | dict[str, Any], **options: Any) -> ScanFile:

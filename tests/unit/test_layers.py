@@ -47,6 +47,12 @@ def test_architecture_list_of_modules_is_the_modules_that_exist() -> None:
     assert sorted(set(listed) - set(MODULES)) == [], "ARCHITECTURE.md lists modules that do not exist"
 
 
+def test_rooms_stand_together_in_the_list_so_that_they_cannot_import_in_circles() -> None:
+    rooms = [tuple(Path(module).parts[:2]) for module in listed_modules()]
+    changes = [room for before, room in zip([None, *rooms], rooms, strict=False) if room != before]
+    assert len(changes) == len(set(changes)), "the modules of a folder are listed in two places in ARCHITECTURE.md"
+
+
 @pytest.mark.parametrize("name", MODULES)
 def test_module_imports_only_modules_listed_above_it(name: str) -> None:
     rank = {module: position for position, module in enumerate(listed_modules())}

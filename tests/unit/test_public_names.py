@@ -15,8 +15,8 @@ import spark_plugin
 import spark_plugin.exceptions
 import spark_plugin.pruning
 from delta_py.errors import DeltaError, InvalidOptionError
-from spark_plugin.read_options import read_options
-from spark_plugin.write_options import write_options
+from spark_plugin.options.read_options import read_options
+from spark_plugin.options.write_options import write_options
 
 README = (Path(__file__).parents[2] / "README.md").read_text()
 

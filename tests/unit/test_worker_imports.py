@@ -10,22 +10,27 @@ import pytest
 COSTLY = ("pandas", "pyarrow.dataset", "sqlglot", "hypothesis", "deltalake", "polars", "zoneinfo._czoneinfo")
 PLANNING = (
     "delta_py.snapshot",
-    "delta_py.read.scan",
+    "delta_py.scan.planning",
     "delta_py.log.reader",
     "delta_py.expressions.evaluate",
-    "spark_plugin.pinned",
+    "spark_plugin.source.pinned",
 )
-WRITING = ("delta_py.write.conform", "delta_py.commit.transaction", "spark_plugin.writer")
+WRITING = ("delta_py.write.conform", "delta_py.commit.transaction", "spark_plugin.source.writer")
 COMMITTING = (
     "delta_py.commands.write",
     "delta_py.commands.request",
     "delta_py.commit.transaction",
     "delta_py.snapshot",
-    "spark_plugin.write_options",
-    "spark_plugin.pinned",
+    "spark_plugin.options.write_options",
+    "spark_plugin.source.pinned",
 )
-OTHER_READS = ("delta_py.read.changes", "delta_py.read.admission", "delta_py.read.from_log", "delta_py.expressions.evaluate")
-DRIVER = ("spark_plugin.session", "spark_plugin.seam", "spark_plugin.tables")
+OTHER_READS = (
+    "delta_py.changes.change_feed",
+    "delta_py.streaming.admission",
+    "delta_py.scan.log_answers",
+    "delta_py.expressions.evaluate",
+)
+DRIVER = ("spark_plugin.session", "spark_plugin.dataframe_api.method_patches", "spark_plugin.tables")
 
 
 def imported_by(module: str) -> set[str]:
@@ -37,10 +42,10 @@ def imported_by(module: str) -> set[str]:
 @pytest.mark.parametrize(
     ("module", "unwanted"),
     [
-        ("spark_plugin.readers", (*COSTLY, *PLANNING, *WRITING, *DRIVER)),
-        ("spark_plugin.source", (*COSTLY, *WRITING, *DRIVER, *OTHER_READS)),
-        ("spark_plugin.writer", (*COSTLY, *COMMITTING, *DRIVER)),
-        ("spark_plugin.streaming_sink", (*COSTLY, *COMMITTING, *DRIVER)),
+        ("spark_plugin.source.readers", (*COSTLY, *PLANNING, *WRITING, *DRIVER)),
+        ("spark_plugin.data_source", (*COSTLY, *WRITING, *DRIVER, *OTHER_READS)),
+        ("spark_plugin.source.writer", (*COSTLY, *COMMITTING, *DRIVER)),
+        ("spark_plugin.streaming.stream_writer", (*COSTLY, *COMMITTING, *DRIVER)),
     ],
 )
 def test_worker_imports_nothing_that_it_does_not_need(module: str, unwanted: tuple[str, ...]) -> None:

@@ -20,10 +20,10 @@ from delta_py.commands.request import WriteRequest
 from delta_py.errors import RowCountMismatchError, UnsupportedOperationError
 from delta_py.expressions.parse import parse_predicate
 from delta_py.expressions.tree import Expression
+from delta_py.parquet.reader import read_files
 from delta_py.protocol.actions import AddFile, RemoveFile, parse_action
 from delta_py.protocol.schema import StructType
-from delta_py.read.reader import read_files
-from delta_py.read.scan import ROW_ADDRESS, ScanOptions, plan_given, row_address_column
+from delta_py.scan.planning import ROW_ADDRESS, ScanOptions, plan_given, row_address_column
 from delta_py.storage.local import LocalStore
 from delta_py.write.rewrite import Repeats, TakenOut, take_out
 from delta_py.write.row_changes import (

@@ -26,10 +26,10 @@ from delta_py.errors import (
     UnsupportedOperationError,
 )
 from delta_py.log.history import history
+from delta_py.parquet.reader import read_files
 from delta_py.protocol.actions import AddCDCFile, AddFile, RemoveFile, SetTransaction, parse_action
 from delta_py.protocol.schema import LONG, StructField, StructType
-from delta_py.read.reader import read_files
-from delta_py.read.scan import ROW_ADDRESS, ScanOptions, plan_scan
+from delta_py.scan.planning import ROW_ADDRESS, ScanOptions, plan_scan
 from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore
 

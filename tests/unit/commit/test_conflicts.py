@@ -51,7 +51,7 @@ from delta_py.protocol.deletion_vectors import (
     read_deletion_vector,
 )
 from delta_py.protocol.table_config import TableConfig
-from delta_py.read.scan import FilePruner, ScanOptions
+from delta_py.scan.planning import FilePruner, ScanOptions
 
 METADATA = Metadata("t", '{"type":"struct","fields":[]}')
 

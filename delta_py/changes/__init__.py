@@ -1,0 +1,1 @@
+"""What commits change, row by row."""

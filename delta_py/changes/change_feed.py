@@ -1,0 +1,328 @@
+"""Change data feed: which rows changed between two versions, planned as a scan of files.
+
+    scan = plan_changes(store, starting_version=3, ending_version=7)     # read like any other Scan
+
+Every row has the table's columns and _change_type (insert, delete, update_preimage, update_postimage), _commit_version,
+_commit_timestamp. What the changes of one commit are is in commit_changes.py.
+Protocol: Change Data Files; Reader Requirements for AddCDCFile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_py.changes.commit_changes import CHANGED_FILES, PLACE, PLANNED_CHANGES, CommitChanges, CommitFacts, read_actions
+from delta_py.changes.file_lists import collected
+from delta_py.changes.schema_changes import why_incompatible
+from delta_py.errors import ChangeDataFeedError, InvalidOptionError, LogFileNotFoundError, TimestampOutOfRangeError
+from delta_py.expressions.tree import Expression
+from delta_py.log.history import CommitTime, commit_at_timestamp, commit_times, time_text, version_at_timestamp
+from delta_py.log.reader import CommitReader
+from delta_py.log.segment import LogFile, list_commits
+from delta_py.protocol.actions import Metadata
+from delta_py.protocol.column_mapping import physical_name
+from delta_py.protocol.schema import StructType, find_path
+from delta_py.protocol.stats import parse_stats
+from delta_py.protocol.table_config import Operation, TableConfig
+from delta_py.scan.file_groups import CHANGE_FIELDS, CHANGE_TYPE, COMMIT_VERSION
+from delta_py.scan.planning import FilePruner, Scan, ScanOptions, ScanReport, make_state
+from delta_py.scan.scan_state import ColumnSource, ScanColumn
+from delta_py.snapshot import Snapshot
+from delta_py.storage.store import ObjectStore
+
+CHANGE_COLUMNS = tuple(ScanColumn(f, f, ColumnSource.CONSTANT) for f in CHANGE_FIELDS)
+# Files' times may run backwards over so many commits and still be put in order.
+UNORDERED_COMMITS = 100
+_THREADS = 8
+_PRUNED_AT_ONCE = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class _Bounds:
+    """first, last: versions, both included; `last` is asked_last cut to the newest version, below `first` for no change.
+    latest: the newest snapshot. read: the snapshot whose schema the changes have. start: the snapshot of `first`."""
+
+    first: int
+    last: int
+    asked_last: int
+    latest: Snapshot
+    read: Snapshot
+    start: Snapshot | None
+
+    @property
+    def is_empty(self) -> bool:
+        return self.start is None
+
+
+def changes_schema(
+    store: ObjectStore,
+    *,
+    starting_version: int | None = None,
+    ending_version: int | None = None,
+    starting_timestamp_ms: int | None = None,
+    ending_timestamp_ms: int | None = None,
+) -> StructType:
+    """The columns of the changes: the table's, then the three of the feed.
+
+    They are those of the newest version; of the last version of the range where the table has or had column mapping.
+    Raises as plan_changes does for bounds that make no range.
+    """
+    bounds = _resolve(store, starting_version, ending_version, starting_timestamp_ms, ending_timestamp_ms)
+    return StructType((*bounds.read.schema.fields, *CHANGE_FIELDS))
+
+
+def plan_changes(
+    store: ObjectStore,
+    *,
+    starting_version: int | None = None,
+    ending_version: int | None = None,
+    starting_timestamp_ms: int | None = None,
+    ending_timestamp_ms: int | None = None,
+    columns: Sequence[str] | StructType | None = None,
+    predicate: Expression | None = None,
+    options: ScanOptions | None = None,
+) -> Scan:
+    """The files that hold the changes of all versions from start to end, both included.
+
+    One starting bound is needed; a time means the first commit at or after it. Without an ending bound the newest version
+    ends the range, as does one beyond it; an ending time means the last commit at or before it. Times are ms since 1970.
+    columns, predicate: over changes_schema. options: rows are dropped by the predicate unless they say otherwise.
+    Raises ChangeDataFeedError: DELTA_NO_START_FOR_CDC_READ, DELTA_CDC_START_VERSION_AFTER_LATEST, DELTA_INVALID_CDC_RANGE,
+    DELTA_MISSING_CHANGE_DATA when the feed was off for a version of the range, and
+    DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_SCHEMA_CHANGE; TimestampOutOfRangeError; LogFileNotFoundError for commits that are
+    gone.
+    """
+    options = options or ScanOptions(drop_rows=True)
+    bounds = _resolve(store, starting_version, ending_version, starting_timestamp_ms, ending_timestamp_ms)
+    state = make_state(bounds.read.config, bounds.read.table_root, columns, predicate, options, CHANGE_COLUMNS)
+    pruner = ChangePruner.of(bounds.read.config, predicate, options)
+    count = size = 0
+
+    def kept() -> Iterator[pa.RecordBatch]:
+        nonlocal count, size
+        for changed in [] if bounds.is_empty else _changes(store, bounds):
+            count, size = count + changed.num_rows, size + _bytes(changed)
+            yield from pruner.kept(changed)
+
+    files = collected(kept(), PLANNED_CHANGES)
+    return Scan(state, files, ScanReport(count, size, files.num_rows, _bytes(files)))
+
+
+def _bytes(files: pa.Table) -> int:
+    return pc.sum(files["size"]).as_py() or 0
+
+
+# ---------------------------------------------------------------- the range
+
+
+def _resolve(store: ObjectStore, first: int | None, last: int | None, first_ms: int | None, last_ms: int | None) -> _Bounds:
+    _check_bounds(first, last, first_ms, last_ms)
+    latest = Snapshot.load(store)
+    if first is None:
+        assert first_ms is not None
+        first = first_version_from(store, first_ms, latest)
+    if first > latest.version:
+        raise ChangeDataFeedError(
+            f"Start version {first} for change data feed exceeds the latest table version {latest.version}. "
+            "Start at or before it.",
+            error_class="DELTA_CDC_START_VERSION_AFTER_LATEST",
+            sql_state="22003",
+            start_version=first,
+            latest_version=latest.version,
+        )
+    if last is None and last_ms is not None:
+        last = version_at_timestamp(store, last_ms, latest.config)
+        if first_ms is not None and first_ms <= last_ms and last == first - 1:
+            return _Bounds(first, last, last, latest, latest, None)  # both times lie between two commits
+    asked_last = latest.version if last is None else last
+    if asked_last < first:
+        raise ChangeDataFeedError(
+            f"The change data feed range from version {first} to version {asked_last} ends before it starts. Swap the bounds.",
+            error_class="DELTA_INVALID_CDC_RANGE",
+            sql_state="22003",
+            start_version=first,
+            end_version=asked_last,
+        )
+    return _with_schema(store, first, min(asked_last, latest.version), asked_last, latest)
+
+
+def _check_bounds(first: int | None, last: int | None, first_ms: int | None, last_ms: int | None) -> None:
+    if first is None and first_ms is None:
+        raise ChangeDataFeedError(
+            "A change data feed read needs a start: give startingVersion or startingTimestamp.",
+            error_class="DELTA_NO_START_FOR_CDC_READ",
+            sql_state="42601",
+        )
+    for version, timestamp_ms, side in ((first, first_ms, "starting"), (last, last_ms, "ending")):
+        if version is not None and timestamp_ms is not None:
+            raise InvalidOptionError(
+                f"Give {side}Version or {side}Timestamp, not both.",
+                error_class="DELTA_STARTING_VERSION_AND_TIMESTAMP_BOTH_SET",
+                sql_state="42613",
+            )
+        if version is not None and version < 0:
+            raise InvalidOptionError(f"{side}Version is {version}; versions start at 0.", option=f"{side}Version")
+
+
+def first_version_from(store: ObjectStore, timestamp_ms: int, latest: Snapshot) -> int:
+    """The first commit at or after a time."""
+    found = commit_at_timestamp(store, timestamp_ms, latest.config, recreatable=False)
+    if found.timestamp_ms >= timestamp_ms:
+        return found.version
+    if found.version < latest.version:
+        return found.version + 1
+    raise TimestampOutOfRangeError(
+        f"The time {time_text(timestamp_ms)} is after the latest version of the table at {store.root}: version "
+        f"{found.version} of {time_text(found.timestamp_ms)}. No change is that new: start at or before it.",
+        timestamp_ms=timestamp_ms,
+        latest_version=found.version,
+        latest_timestamp_ms=found.timestamp_ms,
+    )
+
+
+def _with_schema(store: ObjectStore, first: int, last: int, asked_last: int, latest: Snapshot) -> _Bounds:
+    def at(version: int) -> Snapshot:
+        return latest if version == latest.version else Snapshot.load(store, version)
+
+    start, end = at(first), at(last)
+    mapped = any(snapshot.config.column_mapping_mode != "none" for snapshot in (start, end, latest))
+    return _Bounds(first, last, asked_last, latest, end if mapped else latest, start)
+
+
+# ---------------------------------------------------------------- the changes of each commit
+
+
+def _changes(store: ObjectStore, bounds: _Bounds) -> Iterator[pa.Table]:
+    """CHANGED_FILES, some commits at a time."""
+    assert bounds.start is not None
+    config = bounds.start.config
+    _check_feed_is_on(config, bounds.first, bounds)
+    times = {time.version: time.timestamp_ms for time in _times(store, bounds)}
+    reader = CommitReader(store)
+    with ThreadPoolExecutor(_THREADS, "delta_py-changes") as pool:
+        for actions in read_actions(reader, _commits(store, bounds)):
+            for commit in actions.commits:
+                config = _config_after(config, commit, bounds)
+            yield CommitChanges(store, pool, times, physical_partitions(config)).of(actions)
+    _check_schema(bounds.start.metadata, bounds.first, bounds)
+
+
+def _commits(store: ObjectStore, bounds: _Bounds) -> list[LogFile]:
+    commits = list_commits(store, bounds.first, bounds.last)
+    found = {commit.version for commit in commits}
+    missing = next((version for version in range(bounds.first, bounds.last + 1) if version not in found), None)
+    if missing is not None:
+        raise LogFileNotFoundError(
+            f"The changes of version {missing} of the table at {store.root} are gone: its commit is no longer in the log. "
+            "Start at a later version.",
+            version=missing,
+        )
+    return commits
+
+
+def _times(store: ObjectStore, bounds: _Bounds) -> list[CommitTime]:
+    config = bounds.latest.config
+    always_stamped = config.enabled("inCommitTimestamp") and "delta.inCommitTimestampEnablementVersion" not in config.properties
+    start = bounds.first if always_stamped else max(0, bounds.first - UNORDERED_COMMITS)
+    return commit_times(store, config, start, bounds.last)
+
+
+def _config_after(config: TableConfig, commit: CommitFacts, bounds: _Bounds) -> TableConfig:
+    """The table's configuration after a commit, checked: readable, the feed on, the schema one that can be read as asked."""
+    protocol, metadata, version = commit.protocol, commit.metadata, commit.version
+    if protocol is None and metadata is None:
+        return config
+    config = TableConfig(protocol or config.protocol, metadata or config.metadata)
+    config.require(Operation.READ)
+    _check_feed_is_on(config, version, bounds)
+    if metadata is not None and version > bounds.first:
+        _check_schema(metadata, version, bounds)
+    return config
+
+
+def _check_feed_is_on(config: TableConfig, version: int, bounds: _Bounds) -> None:
+    if config.enabled("delta.enableChangeDataFeed") or config.enabled("delta.enableChangeDataCapture"):
+        return
+    raise ChangeDataFeedError(
+        f"Error getting change data for range [{bounds.first} , {bounds.asked_last}] as change data was not "
+        f"recorded for version [{version}]. The table property delta.enableChangeDataFeed has to be true from the first "
+        "version of the range to the last. Choose a range in which it was.",
+        error_class="DELTA_MISSING_CHANGE_DATA",
+        sql_state="KD002",
+        start_version=bounds.first,
+        end_version=bounds.asked_last,
+        version=version,
+    )
+
+
+def _check_schema(metadata: Metadata, version: int, bounds: _Bounds) -> None:
+    """Refuse a version whose rows cannot be given the columns of the read version."""
+    reason = why_incompatible(metadata, bounds.read.metadata)
+    if reason is None:
+        return
+    what = "SCHEMA_CHANGE" if version > bounds.first else "DATA_SCHEMA"
+    raise ChangeDataFeedError(
+        f"Changes of versions {bounds.first} to {bounds.asked_last} cannot be read with the schema of version "
+        f"{bounds.read.version}: since version {version} more happened than that columns were added ({reason}). Read the "
+        "versions before the change of the schema and those from it on apart.",
+        error_class=f"DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_{what}",
+        sql_state="0AKDC",
+        start_version=bounds.first,
+        end_version=bounds.asked_last,
+        read_version=bounds.read.version,
+        incompatible_version=version,
+        reason=reason,
+    )
+
+
+def physical_partitions(config: TableConfig) -> frozenset[str]:
+    fields = (find_path(config.schema, (name,))[0] for name in config.partition_columns)
+    return frozenset(physical_name(field, config.column_mapping_mode) for field in fields)
+
+
+# ---------------------------------------------------------------- pruning
+
+
+@dataclass(frozen=True, slots=True)
+class ChangePruner:
+    """Drops files in which no row can satisfy a predicate: by partition values, by the feed's own columns, by statistics.
+
+    Conjuncts that these values decide are decided here alone, so no file may pass by this. of_change_files: what is known of
+    change files, whose rows say themselves of which type they are.
+    """
+
+    others: FilePruner
+    of_change_files: FilePruner
+
+    @classmethod
+    def of(cls, config: TableConfig, predicate: Expression | None, options: ScanOptions) -> ChangePruner:
+        fields = {f.name: f for f in CHANGE_FIELDS}
+        others = FilePruner.of(config, predicate, options, fields)
+        del fields[CHANGE_TYPE]
+        return cls(others, FilePruner.of(config, predicate, options, fields))
+
+    def kept(self, changed: pa.Table) -> Iterator[pa.RecordBatch]:
+        """PLANNED_CHANGES that are left of CHANGED_FILES, in their order."""
+        if self.others.predicate is None:
+            yield from changed.select(PLANNED_CHANGES.names).to_batches()
+            return
+        is_change_file = pc.is_null(changed[CHANGE_TYPE])
+        recorded = _pruned(self.of_change_files, changed.filter(is_change_file))
+        others = _pruned(self.others, changed.filter(pc.invert(is_change_file)))
+        kept = pa.concat_tables([recorded, others])
+        if recorded.num_rows and others.num_rows:
+            kept = kept.sort_by([(COMMIT_VERSION, "ascending"), (PLACE, "ascending")])
+        yield from kept.select(PLANNED_CHANGES.names).to_batches()
+
+
+def _pruned(pruner: FilePruner, changed: pa.Table) -> pa.Table:
+    batches = []
+    for batch in changed.to_batches(max_chunksize=_PRUNED_AT_ONCE):
+        stats = parse_stats(batch["stats"], pruner.stats_leaves) if pruner.stats_leaves else None
+        batches.append(pruner.prune(batch, stats))
+    return pa.Table.from_batches(batches, CHANGED_FILES)

@@ -1,0 +1,427 @@
+"""The changes of commits, as a table of the files to read for them.
+
+    for actions in read_actions(reader, log_files):                           # of one commit or more
+        changed = CommitChanges(store, pool, times_ms, partitions).of(actions)     # CHANGED_FILES
+
+A commit's change files are read where it has any; else its changes follow from the data files that it added and removed: a
+file that was removed and added again in one commit changed the rows that its deletion vectors differ in.
+A change's place is the number of its action among the commit's change files, or, where there are none, among all adds and
+removes that change data: so a place means the same after a restart, and to the reference's streams.
+Small commits are worked out many at a time: what Arrow does with a few rows takes as long as with thousands.
+Protocol: Change Data Files; Add CDC File; Reader Requirements for AddCDCFile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import Any, NoReturn, TypeAlias, TypeVar
+
+import numpy as np
+import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyroaring import BitMap64
+
+from delta_py.changes.file_lists import collected
+from delta_py.errors import ChangeDataFeedError, CorruptTableError, DeletionVectorError
+from delta_py.log.reader import (
+    DELETION_VECTOR_TYPE,
+    FILE_SCHEMA,
+    ONLY_FOR_COMMITS,
+    CommitReader,
+    corrupt_line,
+    longs,
+    text_map,
+    texts,
+)
+from delta_py.log.segment import LogFile
+from delta_py.protocol.actions import Metadata, Protocol
+from delta_py.protocol.deletion_vectors import DeletionVectorDescriptor, read_deletion_vector
+from delta_py.protocol.paths import decode_path
+from delta_py.scan.file_groups import CHANGE_TYPE, COMMIT_TIMESTAMP, COMMIT_VERSION, SELECTION
+from delta_py.storage.store import ObjectStore
+
+# What is read of a changed file. _change_type: null for a change file, whose rows say it themselves. selection: if not null,
+# only its rows are read. stats: of the rows that are read. place: see above.
+PLACE = "place"
+_FILES = pa.schema([f for f in FILE_SCHEMA if f.name not in ONLY_FOR_COMMITS])
+_OF_CHANGES = (
+    pa.field(SELECTION, DELETION_VECTOR_TYPE),
+    pa.field(CHANGE_TYPE, pa.string()),
+    pa.field(COMMIT_VERSION, pa.int64()),
+    pa.field(COMMIT_TIMESTAMP, pa.timestamp("us", "UTC")),
+)
+PLANNED_CHANGES = pa.schema([*_FILES, *_OF_CHANGES])
+CHANGED_FILES = pa.schema([*PLANNED_CHANGES, FILE_SCHEMA.field("stats"), pa.field(PLACE, pa.int64())])
+
+Files = TypeVar("Files", pa.Table, pa.RecordBatch)
+
+_KIND = "kind"
+_ADD, _REMOVE, _CHANGE_FILE = 0, 1, 2
+_ACTIONS = pa.schema([*_FILES, FILE_SCHEMA.field("stats"), pa.field(COMMIT_VERSION, pa.int64()), pa.field(_KIND, pa.int8())])
+_LINES_AT_ONCE = 10_000
+
+
+@dataclass(slots=True)
+class CommitFacts:
+    """What a commit says beside its files. info: of commitInfo."""
+
+    version: int
+    protocol: Protocol | None = None
+    metadata: Metadata | None = None
+    info: Mapping[str, Any] = field(default_factory=dict)
+    has_change_files: bool = False
+
+    @property
+    def is_idle_merge(self) -> bool:
+        """A MERGE that rewrote files without changing a row: it counts none, and its adds and removes are no changes."""
+        metrics = self.info.get("operationMetrics")
+        if self.info.get("operation") != "MERGE" or not isinstance(metrics, dict):
+            return False
+        return all(str(metrics.get(f"numTargetRows{what}")) == "0" for what in ("Inserted", "Updated", "Deleted"))
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeActions:
+    """Commits in a row; one that has a protocol or metadata is alone. files: of each its change files, or, where there are none,
+    its adds and removes that change data, in order: _ACTIONS and PLACE."""
+
+    commits: tuple[CommitFacts, ...]
+    files: pa.Table
+
+    @classmethod
+    def of(cls, commits: Sequence[CommitFacts], files: pa.Table) -> ChangeActions:
+        """files: _ACTIONS of all that the commits have."""
+        with_change_files = [commit.version for commit in commits if commit.has_change_files]
+        if with_change_files:
+            told_otherwise = pc.is_in(files[COMMIT_VERSION], value_set=pa.array(with_change_files, pa.int64()))
+            files = files.filter(pc.or_(pc.equal(files[_KIND], _CHANGE_FILE), pc.invert(told_otherwise)))
+        _, first, place = np.unique(files[COMMIT_VERSION].to_numpy(), return_index=True, return_inverse=True)
+        places = np.arange(files.num_rows) - first[place] if files.num_rows else np.array([], np.int64)
+        return cls(tuple(commits), files.append_column(PLACE, pa.array(places)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Parsed:
+    file: LogFile
+    facts: CommitFacts
+    lines: list[_Line]
+
+
+def read_actions(reader: CommitReader, files: Iterable[LogFile]) -> Iterator[ChangeActions]:
+    """The files in their order. Raises CorruptTableError, LogFileNotFoundError."""
+    waiting: list[_Parsed] = []
+    count = 0
+    for file in files:
+        facts = CommitFacts(file.version)
+        pieces = _pieces(reader, file, facts)
+        first = next(pieces, [])
+        is_alone = len(first) == _LINES_AT_ONCE or facts.protocol is not None or facts.metadata is not None
+        if waiting and (is_alone or count + len(first) > _LINES_AT_ONCE):
+            yield _together(reader, waiting)
+            waiting, count = [], 0
+        if is_alone:
+            batches = (_batch(reader, [_Parsed(file, facts, lines)]) for lines in chain([first], pieces))
+            found = collected(batches, _ACTIONS)
+            yield ChangeActions.of([facts], found)
+        else:
+            waiting.append(_Parsed(file, facts, first))
+            count += len(first)
+    if waiting:
+        yield _together(reader, waiting)
+
+
+def _together(reader: CommitReader, commits: Sequence[_Parsed]) -> ChangeActions:
+    return ChangeActions.of([parsed.facts for parsed in commits], pa.Table.from_batches([_batch(reader, commits)], _ACTIONS))
+
+
+_Line: TypeAlias = tuple[int, dict[str, Any]]  # kind, action
+
+
+def _pieces(reader: CommitReader, file: LogFile, facts: CommitFacts) -> Iterator[list[_Line]]:
+    """The actions on files in pieces of _LINES_AT_ONCE, the last one smaller; all else goes into the facts."""
+    found: list[_Line] = []
+    try:
+        for _, lines in reader.pieces(file):
+            for line in lines:
+                _take(line, found, facts)
+                if len(found) == _LINES_AT_ONCE:
+                    yield found
+                    found = []
+    except _MALFORMED as error:
+        raise _explained(reader, file) from error
+    if found:
+        yield found
+
+
+_MALFORMED = (CorruptTableError, pa.ArrowException, AttributeError, KeyError, TypeError, ValueError, OverflowError)
+
+
+def _take(line: bytes, found: list[_Line], facts: CommitFacts) -> None:
+    if not line.strip():
+        return
+    action = orjson.loads(line)
+    for kind, name in ((_ADD, "add"), (_REMOVE, "remove"), (_CHANGE_FILE, "cdc")):
+        body = action.get(name)
+        if body is not None:
+            facts.has_change_files |= kind == _CHANGE_FILE
+            if kind == _CHANGE_FILE or body.get("dataChange", True):
+                found.append((kind, body))
+            return
+    if "protocol" in action:
+        facts.protocol = Protocol.from_json(action["protocol"])
+    elif "metaData" in action:
+        facts.metadata = Metadata.from_json(action["metaData"])
+    elif isinstance(info := action.get("commitInfo"), dict):
+        facts.info = info
+
+
+def _explained(reader: CommitReader, file: LogFile) -> CorruptTableError:
+    """The error of a commit that did not fit, in words: the parser of single actions knows what is wrong."""
+    try:
+        for _ in reader.actions(file):
+            pass
+    except CorruptTableError as error:
+        return error
+    return corrupt_line(file, 1, "an action of the commit has another form than the protocol gives it.")
+
+
+def _batch(reader: CommitReader, commits: Sequence[_Parsed]) -> pa.RecordBatch:
+    try:
+        return _columns([line for parsed in commits for line in parsed.lines], commits)
+    except _MALFORMED as error:
+        if len(commits) == 1:
+            raise _explained(reader, commits[0].file) from error
+    for parsed in commits:  # to name the one
+        _batch(reader, [parsed])
+    raise AssertionError("what fails together fails alone")
+
+
+def _columns(lines: Sequence[_Line], commits: Sequence[_Parsed]) -> pa.RecordBatch:
+    kinds, bodies = pa.array([kind for kind, _ in lines], pa.int8()), [body for _, body in lines]
+    sizes, times = (longs([body.get(name) for body in bodies]) for name in ("size", "modificationTime"))
+    of_add, of_remove = pc.equal(kinds, _ADD), pc.equal(kinds, _REMOVE)
+    values = [body.get("partitionValues") for body in bodies]
+    without_values = pa.array([value is None for value in values], pa.bool_())
+    lacking = (
+        pc.and_(sizes.is_null(), pc.invert(of_remove)),
+        pc.and_(times.is_null(), of_add),
+        pc.and_(without_values, pc.invert(of_remove)),
+        pc.less(sizes, 0),
+    )
+    if any(pc.any(lacks).as_py() for lacks in lacking):
+        raise ValueError("a size, time or partition is missing, or a size is negative")
+    columns = {
+        "path": pa.array([decode_path(body["path"]) for body in bodies], pa.string()),
+        "partition_values": text_map([{} if value is None else value for value in values], without_values),
+        "size": sizes.fill_null(0),
+        "modification_time": pc.if_else(of_add, times, 0),
+        "deletion_vector": pa.array([body.get("deletionVector") for body in bodies], _FILES.field("deletion_vector").type),
+        "base_row_id": longs([body.get("baseRowId") for body in bodies]),
+        "default_row_commit_version": longs([body.get("defaultRowCommitVersion") for body in bodies]),
+        "stats": texts([body.get("stats") for body in bodies]),
+        COMMIT_VERSION: pa.array([parsed.facts.version for parsed in commits for _ in parsed.lines], pa.int64()),
+        _KIND: kinds,
+    }
+    return pa.record_batch([columns[name] for name in _ACTIONS.names], schema=_ACTIONS)
+
+
+# ---------------------------------------------------------------- the files to read
+
+
+@dataclass(frozen=True, slots=True)
+class CommitChanges:
+    """Works out the changes of commits. times_ms: of their versions. partitions: physical names of the table's partition columns
+    after them."""
+
+    store: ObjectStore
+    pool: ThreadPoolExecutor
+    times_ms: Mapping[int, int]
+    partitions: frozenset[str]
+
+    def of(self, actions: ChangeActions) -> pa.Table:
+        """CHANGED_FILES, by version and place.
+
+        Raises ChangeDataFeedError (DELTA_REMOVE_FILE_CDC_MISSING_EXTENDED_METADATA,
+        DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_DATA_SCHEMA), DeletionVectorError.
+        """
+        files = _last_of_each(_without(actions.files, [facts.version for facts in actions.commits if facts.is_idle_merge]))
+        kinds = files[_KIND].to_numpy()
+        recorded = files.filter(pa.array(kinds == _CHANGE_FILE))
+        adds, removes = (files.filter(pa.array(kinds == kind)) for kind in (_ADD, _REMOVE))
+        if all(facts.metadata is None for facts in actions.commits):
+            removes = self._with_nulls(removes)
+        pieces = [(recorded, None, None), *self._moved(adds, removes)]
+        changed = [self._changed(some, kind, only) for some, kind, only in pieces if some.num_rows]
+        if len(changed) == 1:
+            return changed[0]
+        order = [(COMMIT_VERSION, "ascending"), (PLACE, "ascending")]
+        return pa.concat_tables([CHANGED_FILES.empty_table(), *changed]).sort_by(order)
+
+    def _moved(self, adds: pa.Table, removes: pa.Table) -> Iterator[tuple[pa.Table, str, pa.ChunkedArray | None]]:
+        """(files, the type of their changes, the deletion vector whose rows alone these are)."""
+        if removes.num_rows and adds.num_rows:
+            keys = _keys(pa.concat_tables([adds, removes]))
+            added, removed = pa.array(keys[: adds.num_rows]), pa.array(keys[adds.num_rows :])
+            again = pc.index_in(added, value_set=removed)
+            old, new = removes.take(again.drop_null()), adds.filter(again.is_valid())
+            adds, removes = adds.filter(again.is_null()), removes.filter(pc.invert(pc.is_in(removed, value_set=added)))
+            if new.num_rows:
+                went, came_back = self._differences(old, new)
+                yield self._checked(old.filter(went)), "delete", new["deletion_vector"].filter(went)
+                yield new.filter(came_back), "insert", old["deletion_vector"].filter(came_back)
+        yield self._checked(removes), "delete", None
+        yield adds, "insert", None
+
+    def _changed(self, files: pa.Table, kind: str | None, only: pa.ChunkedArray | None) -> pa.Table:
+        versions, of_row = np.unique(files[COMMIT_VERSION].to_numpy(), return_inverse=True)
+        times_us = np.array([self.times_ms[version] * 1000 for version in versions.tolist()], np.int64)[of_row]
+        typed = _typed(files.drop_columns([COMMIT_VERSION]), kind, files[COMMIT_VERSION], pa.array(times_us), only)
+        return typed.select(CHANGED_FILES.names)
+
+    # ------------------------------------------------------------ partition values of removes
+
+    def _with_nulls(self, removes: pa.Table) -> pa.Table:
+        """delta-spark leaves partition values that are null out of removes. Not of a commit that changes the columns."""
+        values, names = _one(removes["partition_values"]), sorted(self.partitions)
+        some = pc.and_(values.is_valid(), pa.array(self._foreign(values) == 0))
+        if not names or not pc.any(some).as_py():
+            return removes
+        columns = pa.concat_arrays([pc.map_lookup(values, pa.scalar(name), "first") for name in names])
+        by_row = np.arange(len(columns)).reshape(len(names), len(values)).T.ravel()
+        offsets = pa.array(np.arange(len(values) + 1) * len(names), pa.int32())
+        whole = pa.MapArray.from_arrays(offsets, pa.array(names * len(values), pa.string()), columns.take(by_row))
+        place = removes.schema.get_field_index("partition_values")
+        return removes.set_column(place, removes.schema.field(place), pc.if_else(some, whole, values))
+
+    def _checked(self, deleted: pa.Table) -> pa.Table:
+        """Raises for removes whose rows cannot be given the table's partition columns."""
+        if not deleted.num_rows:
+            return deleted
+        values = _one(deleted["partition_values"])
+        known = values.is_valid().to_numpy(zero_copy_only=False)
+        bad = np.where(known, (_lengths(values) != len(self.partitions)) | (self._foreign(values) > 0), bool(self.partitions))
+        if bad.any():
+            first = int(np.argmax(bad))
+            self._refuse(deleted["path"][first].as_py(), values[first].as_py(), deleted[COMMIT_VERSION][first].as_py())
+        return deleted
+
+    def _refuse(self, path: str, values: list[tuple[str, str | None]] | None, version: int) -> NoReturn:
+        if values is None:
+            raise ChangeDataFeedError(
+                f"The remove of {path} in version {version} does not say the file's partition values, so the rows that it "
+                "deleted cannot be given back. Leave the version out of the range.",
+                error_class="DELTA_REMOVE_FILE_CDC_MISSING_EXTENDED_METADATA",
+                sql_state="XXKDS",
+                path=path,
+                version=version,
+            )
+        raise ChangeDataFeedError(
+            f"Version {version} replaced rows and changed the partition columns: {path}, which it removed, is partitioned by "
+            f"({', '.join(name for name, _ in values)}), the table by ({', '.join(sorted(self.partitions))}). The rows that it "
+            "deleted cannot be given back with the new columns. Leave the version out of the range.",
+            error_class="DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_DATA_SCHEMA",
+            sql_state="0AKDC",
+            path=path,
+            version=version,
+        )
+
+    def _foreign(self, values: pa.MapArray) -> Any:
+        """How many names of each map are of no partition column."""
+        known = pc.is_in(values.keys, value_set=pa.array(sorted(self.partitions), pa.string())).to_numpy(zero_copy_only=False)
+        before = np.concatenate([[0], np.cumsum(~known)])
+        offsets = values.offsets.to_numpy()
+        return before[offsets[1:]] - before[offsets[:-1]]
+
+    # ------------------------------------------------------------ files that stay
+
+    def _differences(self, old: pa.Table, new: pa.Table) -> tuple[pa.Array, pa.Array]:
+        """For each file that stays whether rows went (only the new deletion vector has them), and whether some came back (only
+        the old one has them)."""
+
+        def compare(one: dict[str, Any] | None, other: dict[str, Any] | None, path: str, version: int) -> tuple[bool, bool]:
+            before, after = self._deleted_rows(one, path, version), self._deleted_rows(other, path, version)
+            return len(after - before) > 0, len(before - after) > 0
+
+        told = (old["deletion_vector"], new["deletion_vector"], new["path"], new[COMMIT_VERSION])
+        found = list(self.pool.map(compare, *(column.to_pylist() for column in told)))
+        return pa.array([went for went, _ in found], pa.bool_()), pa.array([came for _, came in found], pa.bool_())
+
+    def _deleted_rows(self, vector: dict[str, Any] | None, path: str, version: int) -> BitMap64:
+        try:
+            return BitMap64() if vector is None else read_deletion_vector(self.store, DeletionVectorDescriptor.from_json(vector))
+        except FileNotFoundError as error:
+            raise DeletionVectorError(
+                f"A deletion vector of data file {path}, which version {version} changed, is missing, so the rows that "
+                "changed cannot be told. VACUUM may have removed it: leave the version out of the range.",
+                error_class="DELTA_DELETION_VECTOR_FILE_NOT_FOUND",
+                path=path,
+                version=version,
+            ) from error
+
+
+# ---------------------------------------------------------------- the feed's own columns
+
+
+def inserts_of(files: pa.RecordBatch, version: int, timestamp_ms: int) -> pa.RecordBatch:
+    """PLANNED_CHANGES: all rows of files, as the inserts of a version."""
+    count = files.num_rows
+    typed = _typed(files, "insert", pa.repeat(version, count), pa.repeat(timestamp_ms * 1000, count), None)
+    return typed.select(PLANNED_CHANGES.names)
+
+
+def _typed(files: Files, kind: str | None, versions: Any, times_us: Any, only: pa.ChunkedArray | None) -> Files:
+    """The files with the columns of changes. kind: None where the rows say it themselves. only: see SELECTION."""
+    values = {
+        SELECTION: pa.nulls(files.num_rows, DELETION_VECTOR_TYPE) if only is None else only,
+        CHANGE_TYPE: pa.repeat(pa.scalar(kind, pa.string()), files.num_rows),
+        COMMIT_VERSION: versions,
+        COMMIT_TIMESTAMP: times_us,
+    }
+    for f in _OF_CHANGES:
+        files = files.append_column(f, values[f.name].cast(f.type))
+    return files
+
+
+# ---------------------------------------------------------------- actions on one file
+
+
+def _without(files: pa.Table, versions: Sequence[int]) -> pa.Table:
+    """Without the adds and removes of some commits."""
+    if not versions:
+        return files
+    idle = pc.is_in(files[COMMIT_VERSION], value_set=pa.array(versions, pa.int64()))
+    return files.filter(pc.or_(pc.equal(files[_KIND], _CHANGE_FILE), pc.invert(idle)))
+
+
+def _keys(files: pa.Table) -> Any:
+    """Numbers that are the same for the same file in the same commit."""
+    if not files.num_rows:
+        return np.array([], np.int64)
+    path = _one(files["path"]).dictionary_encode()
+    _, version = np.unique(files[COMMIT_VERSION].to_numpy(), return_inverse=True)
+    return version.astype(np.int64) * len(path.dictionary) + path.indices.to_numpy()
+
+
+def _last_of_each(files: pa.Table) -> pa.Table:
+    """Of actions of one kind on one file in one commit the last; all change files."""
+    kinds = files[_KIND].to_numpy()
+    keys = _keys(files) * 2 + (kinds == _REMOVE)
+    distinct, from_the_end = np.unique(keys[::-1], return_index=True)
+    if len(distinct) == len(keys):
+        return files
+    is_last = np.zeros(len(keys), bool)
+    is_last[len(keys) - 1 - from_the_end] = True
+    return files.filter(pa.array(is_last | (kinds == _CHANGE_FILE)))
+
+
+def _lengths(values: pa.MapArray) -> Any:
+    return np.diff(values.offsets.to_numpy())
+
+
+def _one(column: pa.ChunkedArray) -> pa.Array:
+    """In one piece, whose children begin where it begins."""
+    return column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)

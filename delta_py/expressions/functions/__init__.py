@@ -1,0 +1,1 @@
+"""Functions of expressions, as Spark has them."""

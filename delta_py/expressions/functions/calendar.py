@@ -1,0 +1,229 @@
+"""Functions that reckon with months and days, and between times and numbers. Wall clocks travel as in functions_time.py."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_py.errors import ExpressionError
+from delta_py.expressions.casts import raise_first, with_validity_of
+from delta_py.expressions.coercion import INTEGRAL_RANGE, is_integral
+from delta_py.expressions.failures import mismatch, not_supported, overflow
+from delta_py.expressions.functions.function_types import Function, Operand, Signature, accepts, check_count, fixed
+from delta_py.expressions.text_casts import days_of
+from delta_py.expressions.zones import INSTANT, WALL_CLOCK, to_instants, to_wall_clock
+from delta_py.protocol.schema import (
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    INTEGER,
+    LONG,
+    STRING,
+    TIMESTAMP,
+    VOID,
+    DataType,
+    DecimalType,
+)
+
+_Int64 = np.ndarray[Any, np.dtype[np.int64]]
+
+_DAY_MICROS = 86_400_000_000
+_MONTH_SECONDS = 31 * 86_400
+_WEEKDAYS = {  # as days after Thursday, which 1970-01-01 was
+    **dict.fromkeys(("TH", "THU", "THURSDAY"), 0),
+    **dict.fromkeys(("FR", "FRI", "FRIDAY"), 1),
+    **dict.fromkeys(("SA", "SAT", "SATURDAY"), 2),
+    **dict.fromkeys(("SU", "SUN", "SUNDAY"), 3),
+    **dict.fromkeys(("MO", "MON", "MONDAY"), 4),
+    **dict.fromkeys(("TU", "TUE", "TUESDAY"), 5),
+    **dict.fromkeys(("WE", "WED", "WEDNESDAY"), 6),
+}
+MONTH_NAMES: tuple[str, ...] = (
+    *("January", "February", "March", "April", "May", "June"),
+    *("July", "August", "September", "October", "November", "December"),
+)
+DAY_NAMES = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+
+
+def civil(days: _Int64) -> tuple[_Int64, _Int64, _Int64]:
+    """Year, month and day of days since 1970-01-01, in the proleptic Gregorian calendar."""
+    shifted = days + 719_468
+    era = shifted // 146_097
+    day_of_era = shifted - era * 146_097
+    year_of_era = (day_of_era - day_of_era // 1460 + day_of_era // 36_524 - day_of_era // 146_096) // 365
+    day_of_year = day_of_era - (365 * year_of_era + year_of_era // 4 - year_of_era // 100)
+    march_month = (5 * day_of_year + 2) // 153
+    day = day_of_year - (153 * march_month + 2) // 5 + 1
+    month = np.where(march_month < 10, march_month + 3, march_month - 9)
+    return year_of_era + era * 400 + (month <= 2), month, day
+
+
+def _month_length(year: _Int64, month: _Int64) -> _Int64:
+    leap = (year % 4 == 0) & ((year % 100 != 0) | (year % 400 == 0))
+    lengths = np.array([31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31])[month - 1]
+    return np.asarray(lengths + (leap & (month == 2)))
+
+
+def _whole(values: Any, arguments: list[Any]) -> _Int64:
+    """The numbers, days or microseconds of an argument as integers, 0 where null."""
+    count = next((len(a) for a in arguments if isinstance(a, pa.Array)), 1)
+    array = pa.repeat(values, count) if isinstance(values, pa.Scalar) else values
+    narrow = array.cast(pa.int32()) if pa.types.is_date(array.type) else array
+    found: _Int64 = narrow.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
+    return found
+
+
+def _valid_where(arguments: list[Any], values: Any) -> Any:
+    for argument in arguments:
+        if isinstance(argument, pa.Array):
+            values = with_validity_of(values, argument)
+        elif not argument.is_valid:
+            return pa.nulls(len(values), values.type)
+    return values
+
+
+def _dates(days: _Int64, arguments: list[Any]) -> Any:
+    found = _valid_where(arguments, pa.array(days))
+    low, high = INTEGRAL_RANGE[INTEGER]
+    outside = pc.or_(pc.less(found, low), pc.greater(found, high))
+    raise_first(outside, found, lambda value: overflow(f"The date of day {value}"))
+    return found.cast(pa.int32()).cast(pa.date32())
+
+
+# ---------------------------------------------------------------- months and weeks
+
+
+def _months_signature(name: str, operands: Sequence[Operand]) -> Signature:
+    check_count(name, operands, 2, 2)
+    date, months = operands[0].data_type, operands[1].data_type
+    if not accepts(date, DATE) or not accepts(months, INTEGER):
+        raise mismatch(name, date, months)
+    return Signature((DATE, INTEGER), DATE)
+
+
+def _add_months(arguments: list[Any], result: DataType) -> Any:
+    """The same day of another month, or that month's last day where it has no such day."""
+    days, months = (_whole(argument, arguments) for argument in arguments)
+    year, month, day = civil(days)
+    months = year * 12 + month - 1 + months
+    year, month = months // 12, months % 12 + 1
+    return _dates(days_of(year, month, np.minimum(day, _month_length(year, month))), arguments)
+
+
+def _months_between_signature(name: str, operands: Sequence[Operand]) -> Signature:
+    """(end, start[, whether to round to 8 digits[, time zone]]); the zone is what resolve.py puts there."""
+    found = fixed(DOUBLE, TIMESTAMP, TIMESTAMP, BOOLEAN, STRING, optional=2)(name, operands)
+    if len(operands) > 2 and not operands[2].is_literal:
+        raise not_supported(f"{name} with an argument 3 that is not a constant", "Give it a constant.")
+    return found
+
+
+def _months_between(arguments: list[Any], result: DataType) -> Any:
+    """Whole months between equal days of the month or between last days; months of 31 days for the rest."""
+    times, rounds = arguments[:2], arguments[2] if len(arguments) > 2 else True
+    zone = arguments[3] if len(arguments) > 3 else "UTC"
+    (days1, seconds1), (days2, seconds2) = (_day_and_second(time, times, zone) for time in times)
+    (year1, month1, day1), (year2, month2, day2) = civil(days1), civil(days2)
+    months = ((year1 * 12 + month1) - (year2 * 12 + month2)).astype(np.float64)
+    both_last = (day1 == _month_length(year1, month1)) & (day2 == _month_length(year2, month2))
+    difference = months + ((day1 - day2) * 86_400 + seconds1 - seconds2) / _MONTH_SECONDS
+    if rounds:
+        difference = np.floor(difference * 1e8 + 0.5) / 1e8
+    found = pa.array(np.where((day1 == day2) | both_last, months, difference))
+    return pa.nulls(len(found), pa.float64()) if rounds is None else _valid_where(times, found)
+
+
+def _day_and_second(time: Any, times: list[Any], zone: str) -> tuple[_Int64, _Int64]:
+    """The day in the zone, and the seconds that have gone by since it began (not what the clock shows)."""
+    instants = _whole(time, times)
+    local = to_wall_clock(pa.array(instants).cast(INSTANT), zone).cast(pa.int64()).to_numpy(zero_copy_only=False)
+    days = local // _DAY_MICROS
+    midnight = to_instants(pa.array(days * _DAY_MICROS).cast(WALL_CLOCK), zone).cast(pa.int64()).to_numpy(zero_copy_only=False)
+    return days, (instants - midnight) // 1_000_000
+
+
+def _next_day(arguments: list[Any], result: DataType) -> Any:
+    values, name = arguments
+    if name is None:
+        return pa.nulls(len(values), pa.date32())
+    wanted = _WEEKDAYS.get(name.strip().upper() if name.strip() == name else "")
+    if wanted is None:
+        raise ExpressionError(
+            f"{name[:40]!r} is no day of the week. Write MO, MON or MONDAY, and so on.",
+            error_class="ILLEGAL_DAY_OF_WEEK",
+            sql_state="22009",
+        )
+    days = _whole(values, arguments[:1])
+    return _dates(days + 1 + (wanted - 1 - days) % 7, arguments[:1])
+
+
+# ---------------------------------------------------------------- from parts
+
+
+def _make_date(arguments: list[Any], result: DataType) -> Any:
+    year, month, day = (_whole(argument, arguments) for argument in arguments)
+    known = (month >= 1) & (month <= 12)
+    fits = known & (day >= 1) & (day <= _month_length(year, np.where(known, month, 1)))
+    known_rows = _valid_where(arguments, pa.array(year))
+    raise_first(pa.array(~fits), known_rows, lambda value: _no_such_day("make_date"))
+    return _dates(np.where(fits, days_of(year, np.where(known, month, 1), day), 0), arguments)
+
+
+def _no_such_day(name: str) -> ExpressionError:
+    return ExpressionError(
+        f"{name} was given a year, month and day that are no date.",
+        error_class="DATETIME_FIELD_OUT_OF_BOUNDS",
+        sql_state="22023",
+    )
+
+
+# ---------------------------------------------------------------- numbers and times
+
+
+def _times_signature(name: str, operands: Sequence[Operand]) -> Signature:
+    check_count(name, operands, 1, 1)
+    found = operands[0].data_type
+    if found == VOID:
+        return Signature((LONG,), TIMESTAMP)
+    if isinstance(found, DecimalType) or not is_integral(found):
+        raise not_supported(f"{name} of numbers that are not whole")
+    return Signature((LONG,), TIMESTAMP)
+
+
+def _micros(factor: int) -> Callable[[list[Any], DataType], Any]:
+    def run(arguments: list[Any], result: DataType) -> Any:
+        try:
+            return pc.multiply_checked(arguments[0], pa.scalar(factor, pa.int64())).cast(INSTANT)
+        except pa.ArrowInvalid as error:
+            raise overflow("The timestamp of a number") from error
+
+    return run
+
+
+def _from_unix_date(arguments: list[Any], result: DataType) -> Any:
+    return arguments[0].cast(pa.date32())
+
+
+def _name_of(names: tuple[str, ...], field: Callable[[Any], Any]) -> Callable[[list[Any], DataType], Any]:
+    def run(arguments: list[Any], result: DataType) -> Any:
+        return pa.array([name[:3] for name in names]).take(field(arguments[0]))
+
+    return run
+
+
+MONTHS: dict[str, Function] = {
+    "add_months": Function(_months_signature, _add_months, can_fail=True),
+    "months_between": Function(_months_between_signature, _months_between, constants=frozenset({2, 3})),
+    "next_day": Function(fixed(DATE, DATE, STRING), _next_day, constants=frozenset({1}), can_fail=True),
+    "make_date": Function(fixed(DATE, INTEGER, INTEGER, INTEGER), _make_date, can_fail=True),
+    "timestamp_seconds": Function(_times_signature, _micros(1_000_000), can_fail=True, increasing=True),
+    "timestamp_millis": Function(_times_signature, _micros(1_000), can_fail=True, increasing=True),
+    "timestamp_micros": Function(_times_signature, _micros(1), increasing=True),
+    "date_from_unix_date": Function(fixed(DATE, INTEGER), _from_unix_date, increasing=True),
+    "monthname": Function(fixed(STRING, DATE), _name_of(MONTH_NAMES, lambda d: pc.subtract(pc.month(d), 1))),
+    "dayname": Function(fixed(STRING, DATE), _name_of(DAY_NAMES, lambda d: pc.day_of_week(d))),
+}

@@ -1,0 +1,186 @@
+"""Functions between bytes, their codes and text: hex, unhex, bin, ascii, chr, base64, crc32."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_py.expressions.casts import with_validity_of
+from delta_py.expressions.coercion import is_numeric
+from delta_py.expressions.failures import mismatch
+from delta_py.expressions.functions.function_types import Function, Operand, Signature, check_count, fixed
+from delta_py.protocol.schema import BINARY, INTEGER, LONG, STRING, VOID, DataType
+
+_Bytes = np.ndarray[Any, np.dtype[np.uint8]]
+_DIGITS = np.frombuffer(b"0123456789ABCDEF", np.uint8)
+_ALPHABET = np.frombuffer(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/", np.uint8)
+
+
+def _content(values: Any) -> tuple[_Bytes, np.ndarray[Any, np.dtype[np.int64]]]:
+    """All bytes of an array of text or bytes, and the offsets of its rows in them (from 0); no bytes under null."""
+    values = values.cast(pa.binary()).fill_null(b"")
+    offsets = np.frombuffer(values.buffers()[1], np.int32)[values.offset : values.offset + len(values) + 1].astype(np.int64)
+    data = values.buffers()[2]
+    content = np.frombuffer(data, np.uint8)[offsets[0] : offsets[-1]] if data is not None else np.zeros(0, np.uint8)
+    return content, offsets - offsets[0]
+
+
+def _texts(content: Any, offsets: Any, source: Any, arrow_type: pa.DataType) -> Any:
+    buffers = [None, pa.py_buffer(offsets.astype(np.int32).tobytes()), pa.py_buffer(content.tobytes())]
+    return with_validity_of(pa.Array.from_buffers(arrow_type, len(offsets) - 1, buffers), source)
+
+
+# ---------------------------------------------------------------- hex and bin
+
+
+def _hex_signature(name: str, operands: Sequence[Operand]) -> Signature:
+    check_count(name, operands, 1, 1)
+    found = operands[0].data_type
+    if found in (STRING, BINARY):
+        return Signature((found,), STRING)
+    if is_numeric(found) or found == VOID:
+        return Signature((LONG,), STRING)
+    raise mismatch(name, found)
+
+
+def _hex(arguments: list[Any], result: DataType) -> Any:
+    values = arguments[0]
+    if pa.types.is_integer(values.type):
+        return _in_base(values, 4)
+    content, offsets = _content(values)
+    digits = np.stack([_DIGITS[content >> 4], _DIGITS[content & 15]], axis=1).ravel()
+    return _texts(digits, offsets * 2, values, pa.string())
+
+
+def _in_base(values: Any, bits: int) -> Any:
+    """The digits of longs as if unsigned, without leading zeros."""
+    numbers = values.fill_null(0).to_numpy(zero_copy_only=False).view(np.uint64)
+    shifts = np.arange(64 - bits, -1, -bits, dtype=np.uint64)
+    digits = _DIGITS[((numbers[:, None] >> shifts) & np.uint64((1 << bits) - 1)).astype(np.int64)]
+    width = len(shifts)
+    offsets = np.arange(len(numbers) + 1, dtype=np.int64) * width
+    padded = _texts(digits.ravel(), offsets, values, pa.string())
+    return pc.replace_substring_regex(padded, "^0+(.)", r"\1")
+
+
+def _unhex(arguments: list[Any], result: DataType) -> Any:
+    """Null for text that is not hexadecimal; an odd number of digits has a zero before it."""
+    values = arguments[0]
+    values = pc.if_else(pc.match_substring_regex(values, r"^[0-9A-Fa-f]*\z"), values, None)
+    odd = pc.equal(pc.bit_wise_and(pc.binary_length(values), 1), 1)
+    even = pc.binary_join_element_wise(pc.if_else(odd, "0", ""), values, "")
+    content, offsets = _content(even)
+    lower = content | 0x20
+    codes = np.where(content <= 57, content - 48, lower - 87).astype(np.uint8)
+    return _texts((codes[::2] << 4) | codes[1::2], offsets // 2, values, pa.binary())
+
+
+def _bin(arguments: list[Any], result: DataType) -> Any:
+    return _in_base(arguments[0], 1)
+
+
+# ---------------------------------------------------------------- base64
+
+
+def _base64(arguments: list[Any], result: DataType) -> Any:
+    values = arguments[0]
+    content, offsets = _content(values)
+    lengths = np.diff(offsets)
+    groups = (lengths + 2) // 3
+    starts = np.cumsum(groups) - groups
+    rows = np.repeat(np.arange(len(lengths)), groups)
+    inside = np.arange(len(rows)) - starts[rows]
+    first = offsets[:-1][rows] + inside * 3
+    left = lengths[rows] - inside * 3
+    padded = np.concatenate([content, np.zeros(3, np.uint8)])
+    one, two, three = (np.where(left > place, padded[np.minimum(first + place, len(content))], 0) for place in range(3))
+    digits = np.stack(
+        [
+            _ALPHABET[one >> 2],
+            _ALPHABET[((one & 3) << 4) | (two >> 4)],
+            np.where(left > 1, _ALPHABET[((two & 15) << 2) | (three >> 6)], 61),
+            np.where(left > 2, _ALPHABET[three & 63], 61),
+        ],
+        axis=1,
+    ).astype(np.uint8)
+    ends = np.concatenate([[0], np.cumsum(groups)]) * 4
+    return _texts(digits.ravel(), ends, values, pa.string())
+
+
+# ---------------------------------------------------------------- codes of characters
+
+
+def _ascii(arguments: list[Any], result: DataType) -> Any:
+    """The code point of the first character; 0 for empty text."""
+    values = arguments[0]
+    content, offsets = _content(pc.utf8_slice_codeunits(values, 0, 1))
+    padded = np.concatenate([content, np.zeros(4, np.uint8)]).astype(np.int32)
+    first, lengths = offsets[:-1], np.diff(offsets)
+    tail = [padded[first + place] & 0x3F for place in range(4)]
+    head = padded[first]
+    codes = np.select(
+        [lengths == 0, lengths == 1, lengths == 2, lengths == 3],
+        [
+            np.zeros(len(head), np.int32),
+            head,
+            ((head & 0x1F) << 6) | tail[1],
+            ((head & 0x0F) << 12) | (tail[1] << 6) | tail[2],
+        ],
+        ((head & 0x07) << 18) | (tail[1] << 12) | (tail[2] << 6) | tail[3],
+    )
+    return with_validity_of(pa.array(codes.astype(np.int32)), values)
+
+
+@lru_cache(maxsize=1)
+def _characters() -> Any:
+    return pa.array([chr(code) for code in range(256)] + [""])
+
+
+def _chr(arguments: list[Any], result: DataType) -> Any:
+    """The character with the code modulo 256; '' for a negative number."""
+    values = arguments[0]
+    place = pc.if_else(pc.less(values, 0), 256, pc.bit_wise_and(values, 255))
+    return _characters().take(place)
+
+
+# ---------------------------------------------------------------- crc32
+
+
+def _crc_table() -> Any:
+    table = np.arange(256, dtype=np.uint32)
+    for _ in range(8):
+        table = np.where(table & 1, (table >> 1) ^ np.uint32(0xEDB88320), table >> 1)
+    return table
+
+
+_CRC_TABLE = _crc_table()
+
+
+def _crc32(arguments: list[Any], result: DataType) -> Any:
+    """One step for each byte of the longest value, over all rows that are that long."""
+    values = arguments[0]
+    content, offsets = _content(values)
+    starts, lengths = offsets[:-1], np.diff(offsets)
+    order = np.argsort(-lengths, kind="stable")
+    longest_first = lengths[order]
+    state = np.full(len(lengths), 0xFFFFFFFF, np.uint32)
+    for place in range(int(longest_first[0]) if len(lengths) else 0):
+        rows = order[: np.searchsorted(-longest_first, -place, side="left")]
+        state[rows] = _CRC_TABLE[(state[rows] ^ content[starts[rows] + place]) & 0xFF] ^ (state[rows] >> np.uint32(8))
+    return with_validity_of(pa.array((state ^ np.uint32(0xFFFFFFFF)).astype(np.int64)), values)
+
+
+BYTES: dict[str, Function] = {
+    "hex": Function(_hex_signature, _hex),
+    "unhex": Function(fixed(BINARY, STRING), _unhex),
+    "bin": Function(fixed(STRING, LONG), _bin),
+    "base64": Function(fixed(STRING, BINARY), _base64),
+    "ascii": Function(fixed(INTEGER, STRING), _ascii),
+    "chr": Function(fixed(STRING, LONG), _chr),
+    "crc32": Function(fixed(LONG, BINARY), _crc32),
+}

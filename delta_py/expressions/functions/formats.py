@@ -1,0 +1,209 @@
+"""Dates and times by patterns such as `yyyy-MM-dd HH:mm:ss`: to text and from text.
+
+Known are y yyyy yy, M MM MMM MMMM, d dd, H HH, h hh a, m mm, s ss, S.., D DDD, E EEE EEEE (of these only y M d H m s S
+when reading), text in single quotes, and all that is no letter. Every other letter is refused by name. Years are 1 to 9999.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_py.errors import ExpressionError
+from delta_py.expressions.casts import raise_first, without_failures
+from delta_py.expressions.failures import not_supported, shown
+from delta_py.expressions.functions.calendar import DAY_NAMES, MONTH_NAMES
+from delta_py.expressions.functions.function_types import Function, Operand, Signature, fixed
+from delta_py.expressions.text_casts import days_of
+from delta_py.expressions.zones import INSTANT, WALL_CLOCK
+from delta_py.protocol.schema import DATE, STRING, TIMESTAMP, DataType
+
+_ITEM = re.compile(r"([A-Za-z])\1*|'((?:[^']|'')*)'|[^A-Za-z']+")
+_UNUSABLE = frozenset("[]{}#")
+
+# ---------------------------------------------------------------- to text
+
+
+def _padded(values: Any, width: int) -> Any:
+    return pc.utf8_lpad(values.cast(pa.string()), width, "0")
+
+
+def _fraction(values: Any, digits: int) -> Any:
+    micros = pc.add(pc.multiply(pc.millisecond(values), 1000), pc.microsecond(values))
+    return pc.utf8_slice_codeunits(pc.utf8_rpad(_padded(micros, 6), 9, "0"), 0, digits)
+
+
+def _hour_of_12(values: Any) -> Any:
+    hour = pc.hour(values)
+    twelve = pc.if_else(pc.greater(hour, 12), pc.subtract(hour, 12), hour)
+    return pc.if_else(pc.equal(twelve, 0), 12, twelve)
+
+
+def _named(names: tuple[str, ...], width: int | None) -> Callable[[Any], Any]:
+    table = pa.array([name[:width] for name in names])
+    return lambda place: table.take(place)
+
+
+def _written(letters: str, values: Any) -> Any:
+    match letters[0], len(letters):
+        case "y", 1 | 4:
+            return _padded(pc.year(values), len(letters))
+        case "y", 2:
+            return pc.utf8_slice_codeunits(_padded(pc.year(values), 4), 2, 4)
+        case "M", 3 | 4:
+            return _named(MONTH_NAMES, 3 if len(letters) == 3 else None)(pc.subtract(pc.month(values), 1))
+        case "E", 1 | 2 | 3 | 4:
+            return _named(DAY_NAMES, None if len(letters) == 4 else 3)(pc.day_of_week(values))
+        case "S", count if count <= 9:
+            return _fraction(values, count)
+        case "D", 1 | 3:
+            return _padded(pc.day_of_year(values), len(letters))
+        case "h", 1 | 2:
+            return _padded(_hour_of_12(values), len(letters))
+        case "a", 1:
+            return pc.if_else(pc.less(pc.hour(values), 12), "AM", "PM")
+        case letter, 1 | 2 if letter in _FIELDS:
+            return _padded(_FIELDS[letter](values), len(letters))
+    raise not_supported(f"The pattern letters {letters} of a date")
+
+
+_FIELDS: dict[str, Callable[[Any], Any]] = {"M": pc.month, "d": pc.day, "H": pc.hour, "m": pc.minute, "s": pc.second}
+
+
+def _items(pattern: str) -> list[tuple[str, str]]:
+    """(letters, '') or ('', literal text), in order. Raises ExpressionError for a quote that is not closed."""
+    found, place = [], 0
+    while place < len(pattern):
+        item = _ITEM.match(pattern, place)
+        if item is None or (_UNUSABLE & set(item.group() if not item[1] else "") and item[2] is None):
+            raise not_supported(f"The date pattern {shown(pattern)}")
+        if item[1]:
+            found.append((item.group(), ""))
+        else:
+            quoted = item[2]
+            found.append(("", item.group() if quoted is None else quoted.replace("''", "'") or "'"))
+        place = item.end()
+    return found
+
+
+def _date_format(arguments: list[Any], result: DataType) -> Any:
+    values, pattern = arguments
+    if pattern is None:
+        return pa.nulls(len(values), pa.string())
+    years = pc.min_max(pc.year(values))
+    if years["min"].is_valid and (years["min"].as_py() < 1 or years["max"].as_py() > 9999):
+        raise not_supported("The text of a date before year 1 or after 9999")
+    parts = [_written(letters, values) if letters else text for letters, text in _items(pattern)]
+    return pc.binary_join_element_wise(*parts, pc.if_else(pc.is_valid(values), "", None), "")
+
+
+def _format_signature(name: str, operands: Sequence[Operand]) -> Signature:
+    found = fixed(STRING, TIMESTAMP, STRING)(name, operands)
+    if isinstance(operands[1].value, str):
+        _date_format([pa.array([0], INSTANT), operands[1].value], STRING)
+    return found
+
+
+# ---------------------------------------------------------------- from text
+
+_READ = {"y": {4: r"[0-9]{4}"}, "S": {n: f"[0-9]{{{n}}}" for n in range(1, 10)}}
+_READ |= {letter: {1: r"[0-9]{1,2}", 2: r"[0-9]{2}"} for letter in "MdHms"}
+
+
+def _reader(pattern: str) -> str:
+    """The regular expression of texts in the pattern, each field in a group called by its letter."""
+    parts: list[str] = []
+    letters_before = ""
+    for letters, text in _items(pattern):
+        field = _READ.get(letters[:1], {}).get(len(letters))
+        if letters and (field is None or f"(?P<{letters[0]}>" in "".join(parts)):
+            raise not_supported(f"Reading the letters {letters} of the date pattern {shown(pattern)}")
+        if letters and letters_before and 1 in (len(letters), len(letters_before)):
+            raise not_supported(f"The date pattern {shown(pattern)}, where fields of open length touch")
+        parts.append(f"(?P<{letters[0]}>{field})" if letters else re.escape(text))
+        letters_before = letters
+    return "^" + "".join(parts) + r"\z"
+
+
+def _wall_clocks(values: Any, pattern: str) -> Any:
+    """Microseconds since 1970-01-01 as integers. Raises CANNOT_PARSE_TIMESTAMP for text that is not in the pattern."""
+    regex = _reader(pattern)
+    parts = pc.extract_regex(values, regex)
+    names = [parts.type.field(place).name for place in range(parts.type.num_fields)]
+
+    def field(letter: str, otherwise: int) -> Any:
+        if letter not in names:
+            return np.full(len(values), otherwise, np.int64)
+        return (
+            pc.struct_field(parts, names.index(letter)).fill_null(str(otherwise)).cast(pa.int64()).to_numpy(zero_copy_only=False)
+        )
+
+    year, month, day = field("y", 1970), field("M", 1), field("d", 1)
+    hour, minute, second = field("H", 0), field("m", 0), field("s", 0)
+    digits = next((len(letters) for letters, _ in _items(pattern) if letters[:1] == "S"), 6)
+    micros = field("S", 0) * 10**6 // 10**digits
+    leap = (year % 4 == 0) & ((year % 100 != 0) | (year % 400 == 0))
+    month_exists = (month >= 1) & (month <= 12)
+    lengths = np.array([0, 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31])[np.where(month_exists, month, 0)]
+    fits = month_exists & (day >= 1) & (day <= lengths + (leap & (month == 2))) & (year >= 1)
+    fits &= (hour <= 23) & (minute <= 59) & (second <= 59)
+    bad = pc.or_(pc.is_null(parts), pa.array(~fits))
+    raise_first(bad, values, lambda value: _cannot_parse(value, pattern))
+    seconds = days_of(year, np.where(month_exists, month, 1), day) * 86_400 + hour * 3600 + minute * 60 + second
+    return pa.array(
+        np.where(fits, seconds * 1_000_000 + micros, 0), pa.int64(), mask=pc.is_null(values).to_numpy(zero_copy_only=False)
+    )
+
+
+def _cannot_parse(value: object, pattern: str) -> ExpressionError:
+    return ExpressionError(
+        f"The text {shown(str(value))} is not in the pattern {shown(pattern)}. Correct it, or use the function's try_ form.",
+        error_class="CANNOT_PARSE_TIMESTAMP",
+        sql_state="22007",
+        value=shown(str(value)),
+    )
+
+
+def _parse(arguments: list[Any], result: DataType) -> Any:
+    values, pattern = arguments
+    if pattern is None:
+        return pa.nulls(len(values), INSTANT)
+    return _wall_clocks(values, pattern).cast(INSTANT)
+
+
+def _try_parse(arguments: list[Any], result: DataType) -> Any:
+    values, pattern = arguments
+    if pattern is None:
+        return pa.nulls(len(values), INSTANT)
+    return without_failures(lambda given: _wall_clocks(given, pattern), values).cast(INSTANT)
+
+
+def _parse_date(arguments: list[Any], result: DataType) -> Any:
+    return _parse(arguments, result).cast(WALL_CLOCK).cast(pa.date32(), safe=False)
+
+
+def _parse_signature(result: DataType) -> Callable[[str, Sequence[Operand]], Signature]:
+    def signature(name: str, operands: Sequence[Operand]) -> Signature:
+        found = fixed(result, STRING, STRING)(name, operands)
+        if isinstance(operands[1].value, str):
+            _reader(operands[1].value)
+        return found
+
+    return signature
+
+
+_SECOND = frozenset({1})
+
+# parse_timestamp, try_parse_timestamp and parse_date are what to_timestamp, try_to_timestamp and to_date with a pattern
+# become in resolve.py: wall clocks, not yet instants of the session's time zone.
+FORMATS: dict[str, Function] = {
+    "date_format": Function(_format_signature, _date_format, constants=_SECOND, can_fail=True),
+    "parse_timestamp": Function(_parse_signature(TIMESTAMP), _parse, constants=_SECOND, can_fail=True),
+    "try_parse_timestamp": Function(_parse_signature(TIMESTAMP), _try_parse, constants=_SECOND),
+    "parse_date": Function(_parse_signature(DATE), _parse_date, constants=_SECOND, can_fail=True),
+}

@@ -1,0 +1,292 @@
+"""Functions of doubles, operators on bits, and arithmetic that gives null where it would fail.
+
+Doubles are computed by the platform's mathematical library: results may differ from Java's in the last binary digit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_py.errors import ExpressionError
+from delta_py.expressions.casts import with_validity_of, zero_of
+from delta_py.expressions.coercion import INTEGRAL_RANGE, common_type, is_integral
+from delta_py.expressions.failures import mismatch, not_supported
+from delta_py.expressions.functions.function_types import (
+    Function,
+    Operand,
+    Signature,
+    accepts,
+    check_count,
+    fixed,
+    numeric_argument,
+)
+from delta_py.expressions.functions.numbers import NUMBERS
+from delta_py.protocol.schema import DOUBLE, INTEGER, LONG, DataType, DecimalType, to_arrow_type
+
+# ---------------------------------------------------------------- doubles
+
+
+def _of_double(kernel: Callable[[Any], Any], *, null_from: float | None = None, increasing: bool = False) -> Function:
+    """A function of one double. null_from: arguments not above it give null (logarithms)."""
+
+    def run(arguments: list[Any], result: DataType) -> Any:
+        values = arguments[0]
+        numbers = values.fill_null(1.0).to_numpy(zero_copy_only=False)
+        with np.errstate(all="ignore"):
+            found = with_validity_of(pa.array(np.asarray(kernel(numbers), np.float64), from_pandas=False), values)
+        return found if null_from is None else pc.if_else(pc.less_equal(values, null_from), None, found)
+
+    return Function(fixed(DOUBLE, DOUBLE), run, increasing=increasing)
+
+
+def _of_two_doubles(kernel: Callable[[Any, Any], Any]) -> Function:
+    def run(arguments: list[Any], result: DataType) -> Any:
+        count = max(len(a) for a in arguments if isinstance(a, pa.Array))
+        left, right = (pa.repeat(a, count) if isinstance(a, pa.Scalar) else a for a in arguments)
+        with np.errstate(all="ignore"):
+            found = kernel(*(a.fill_null(1.0).to_numpy(zero_copy_only=False) for a in (left, right)))
+        return with_validity_of(with_validity_of(pa.array(found), left), right)
+
+    return Function(fixed(DOUBLE, DOUBLE, DOUBLE), run)
+
+
+def _power(base: Any, exponent: Any) -> Any:
+    """As Java: 1 to the power of NaN, and -1 to an infinite power, are NaN."""
+    special = np.isnan(exponent) | ((np.abs(base) == 1.0) & np.isinf(exponent))
+    return np.where(special, np.nan, np.power(base, exponent))
+
+
+def _log_signature(name: str, operands: Sequence[Operand]) -> Signature:
+    return fixed(DOUBLE, DOUBLE, DOUBLE, optional=1)(name, operands)
+
+
+def _log(arguments: list[Any], result: DataType) -> Any:
+    """ln(x), or the logarithm of the second argument to the base of the first; null unless both are above 0."""
+    logs = [_LN.run([a if isinstance(a, pa.Array) else pa.array([a.as_py()], a.type)], DOUBLE) for a in arguments if _LN.run]
+    if len(logs) == 1:
+        return logs[0]
+    base, value = (log if isinstance(a, pa.Array) else log[0] for log, a in zip(logs, arguments, strict=True))
+    return pc.divide(value, base)
+
+
+def _round_to_even(values: Any) -> Any:
+    return np.rint(values)
+
+
+_LN = _of_double(np.log, null_from=0.0)
+
+
+def _java_sign(values: Any) -> Any:
+    return np.where(np.isnan(values) | (values == 0), values, np.sign(values))
+
+
+# ---------------------------------------------------------------- bits
+
+
+def _bits_signature(name: str, operands: Sequence[Operand]) -> Signature:
+    check_count(name, operands, 2, 2)
+    found = common_type(operands[0].data_type, operands[1].data_type)
+    if found is None or not is_integral(found):
+        raise mismatch(name, *(operand.data_type for operand in operands))
+    return Signature((found, found), found)
+
+
+def _not_signature(name: str, operands: Sequence[Operand]) -> Signature:
+    check_count(name, operands, 1, 1)
+    if not is_integral(operands[0].data_type):
+        raise mismatch(name, operands[0].data_type)
+    return Signature((operands[0].data_type,), operands[0].data_type)
+
+
+def _shift_signature(name: str, operands: Sequence[Operand]) -> Signature:
+    check_count(name, operands, 2, 2)
+    value, places = operands[0].data_type, operands[1].data_type
+    if not is_integral(value) or not accepts(places, INTEGER):
+        raise mismatch(name, value, places)
+    return Signature((LONG if value == LONG else INTEGER, INTEGER), LONG if value == LONG else INTEGER)
+
+
+def _shift(name: str) -> Callable[[list[Any], DataType], Any]:
+    """Only the lowest 5 bits of the places count (6 for long), as in Java."""
+
+    def run(arguments: list[Any], result: DataType) -> Any:
+        bits = 64 if result == LONG else 32
+        values, places = (_numbers(a, arguments) for a in arguments)
+        places = (places & (bits - 1)).astype(values.dtype)
+        if name == "shiftrightunsigned":
+            unsigned = values.view(np.uint64 if bits == 64 else np.uint32)
+            found = np.right_shift(unsigned, places.astype(unsigned.dtype)).view(values.dtype)
+        else:
+            found = np.left_shift(values, places) if name == "shiftleft" else np.right_shift(values, places)
+        return _valid_where(arguments, pa.array(found))
+
+    return run
+
+
+def _numbers(argument: Any, arguments: list[Any]) -> Any:
+    count = next(len(a) for a in arguments if isinstance(a, pa.Array))
+    values = pa.repeat(argument, count) if isinstance(argument, pa.Scalar) else argument
+    return values.fill_null(zero_of(values.type)).to_numpy(zero_copy_only=False)
+
+
+def _valid_where(arguments: list[Any], values: Any) -> Any:
+    for argument in arguments:
+        if isinstance(argument, pa.Array):
+            values = with_validity_of(values, argument)
+        elif not argument.is_valid:
+            return pa.nulls(len(values), values.type)
+    return values
+
+
+def _bit_count(arguments: list[Any], result: DataType) -> Any:
+    values = arguments[0]
+    numbers = values.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False).view(np.uint64)
+    eights = np.unpackbits(numbers.view(np.uint8).reshape(-1, 8), axis=1).sum(axis=1, dtype=np.int32)
+    return with_validity_of(pa.array(eights), values)
+
+
+def _bit_count_signature(name: str, operands: Sequence[Operand]) -> Signature:
+    return Signature(_not_signature(name, operands).arguments, INTEGER)
+
+
+# ---------------------------------------------------------------- pmod, and what gives null instead of an error
+
+
+def _pmod(arguments: list[Any], result: DataType) -> Any:
+    """The remainder that is not negative beside a positive divisor."""
+    remainder = _run_of("%")
+    rest = remainder(arguments, result)
+    if isinstance(result, DecimalType):
+        raise not_supported("pmod on decimals")
+    divisor = _numbers(arguments[1], arguments)
+    numbers = rest.fill_null(zero_of(rest.type)).to_numpy(zero_copy_only=False)
+    with np.errstate(all="ignore"):
+        # The sum wraps in the machine's width, as Java's does before its own remainder.
+        safe = np.where(divisor == 0, 1, divisor)
+        found = np.where(numbers < 0, np.fmod(numbers + safe, safe), numbers)
+    return with_validity_of(pa.array(found).cast(rest.type, safe=False), rest)
+
+
+def _pmod_signature(name: str, operands: Sequence[Operand]) -> Signature:
+    found = NUMBERS["%"].signature("%", operands)
+    if isinstance(found.result, DecimalType):
+        raise not_supported("pmod on decimals")
+    return found
+
+
+def _run_of(name: str) -> Callable[[list[Any], DataType], Any]:
+    run = NUMBERS[name].run
+    assert run is not None
+    return run
+
+
+def _try_divide(name: str) -> Callable[[list[Any], DataType], Any]:
+    def run(arguments: list[Any], result: DataType) -> Any:
+        dividend, divisor = arguments
+        if isinstance(divisor, pa.Scalar):
+            if divisor.is_valid and divisor == zero_of(divisor.type).cast(divisor.type):
+                return pa.nulls(len(dividend), to_arrow_type(result))
+        else:
+            divisor = pc.if_else(pc.equal(divisor, zero_of(divisor.type)), pa.scalar(None, divisor.type), divisor)
+        return _run_of(name)([dividend, divisor], result)
+
+    return run
+
+
+def _try_sum(name: str) -> Callable[[list[Any], DataType], Any]:
+    """+, - and *, with null for what does not fit: of integers, by the same sum in a wider type."""
+
+    def run(arguments: list[Any], result: DataType) -> Any:
+        try:
+            return _run_of(name)(arguments, result)
+        except ExpressionError as error:
+            if error.error_class not in ("ARITHMETIC_OVERFLOW", "BINARY_ARITHMETIC_OVERFLOW"):
+                raise
+        wide = [a.cast(pa.decimal256(19, 0)) for a in (x.cast(pa.int64()) for x in arguments)]
+        exact = {"+": pc.add, "-": pc.subtract, "*": pc.multiply}[name](*wide)
+        low, high = (pa.scalar(end, pa.int64()).cast(exact.type) for end in INTEGRAL_RANGE[result])
+        fits = pc.and_(pc.greater_equal(exact, low), pc.less_equal(exact, high))
+        return pc.if_else(fits, exact, None).cast(to_arrow_type(result))
+
+    return run
+
+
+def _try_signature(name: str) -> Callable[[str, Sequence[Operand]], Signature]:
+    def signature(called: str, operands: Sequence[Operand]) -> Signature:
+        check_count(called, operands, 2, 2)
+        found = NUMBERS[name].signature(name, operands)
+        if isinstance(found.result, DecimalType):
+            raise not_supported(f"{called} on decimals")
+        return found
+
+    return signature
+
+
+def _negative_signature(name: str, operands: Sequence[Operand]) -> Signature:
+    check_count(name, operands, 1, 1)
+    found = numeric_argument(name, operands[0].data_type)
+    return Signature((found,), found)
+
+
+def _factorial(arguments: list[Any], result: DataType) -> Any:
+    """Null outside of 0 to 20."""
+    values = arguments[0].cast(pa.int64())
+    table = [1]
+    for n in range(1, 21):
+        table.append(table[-1] * n)
+    known = pc.and_(pc.greater_equal(values, 0), pc.less_equal(values, 20))
+    return pa.array(table, pa.int64()).take(pc.if_else(known, values, None))
+
+
+MATH: dict[str, Function] = {
+    "cbrt": _of_double(np.cbrt),
+    "exp": _of_double(np.exp),
+    "expm1": _of_double(np.expm1),
+    "ln": _LN,
+    "log": Function(_log_signature, _log),
+    "log2": _of_double(np.log2, null_from=0.0),
+    "log10": _of_double(np.log10, null_from=0.0),
+    "log1p": _of_double(np.log1p, null_from=-1.0),
+    "pow": _of_two_doubles(_power),
+    "sign": _of_double(_java_sign),
+    "rint": _of_double(_round_to_even),
+    "degrees": _of_double(np.degrees),
+    "radians": _of_double(np.radians),
+    "sin": _of_double(np.sin),
+    "cos": _of_double(np.cos),
+    "tan": _of_double(np.tan),
+    "asin": _of_double(np.arcsin),
+    "acos": _of_double(np.arccos),
+    "atan": _of_double(np.arctan),
+    "atan2": _of_two_doubles(lambda y, x: np.arctan2(y + 0.0, x + 0.0)),
+    "hypot": _of_two_doubles(np.hypot),
+    "&": Function(_bits_signature, lambda arguments, result: pc.bit_wise_and(*arguments)),
+    "|": Function(_bits_signature, lambda arguments, result: pc.bit_wise_or(*arguments)),
+    "^": Function(_bits_signature, lambda arguments, result: pc.bit_wise_xor(*arguments)),
+    "~": Function(_not_signature, lambda arguments, result: pc.bit_wise_not(arguments[0])),
+    "shiftleft": Function(_shift_signature, _shift("shiftleft")),
+    "shiftright": Function(_shift_signature, _shift("shiftright")),
+    "shiftrightunsigned": Function(_shift_signature, _shift("shiftrightunsigned")),
+    "bit_count": Function(_bit_count_signature, _bit_count),
+    "pmod": Function(_pmod_signature, _pmod, can_fail=True),
+    "negative": Function(_negative_signature, _run_of("-"), can_fail=True),
+    "factorial": Function(fixed(LONG, INTEGER), _factorial),
+    "try_add": Function(_try_signature("+"), _try_sum("+")),
+    "try_subtract": Function(_try_signature("-"), _try_sum("-")),
+    "try_multiply": Function(_try_signature("*"), _try_sum("*")),
+    "try_divide": Function(lambda name, operands: _division_signature(name, operands), _try_divide("/")),
+    "try_mod": Function(_try_signature("%"), _try_divide("%")),
+}
+
+
+def _division_signature(name: str, operands: Sequence[Operand]) -> Signature:
+    check_count(name, operands, 2, 2)
+    found = NUMBERS["/"].signature("/", operands)
+    if isinstance(found.result, DecimalType):
+        raise not_supported(f"{name} on decimals")
+    return found

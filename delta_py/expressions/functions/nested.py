@@ -1,0 +1,298 @@
+"""Functions on arrays, maps and structs: elements, keys, sizes, and making them.
+
+Lists are walked by their offsets with numpy; an element of a null array or map is null, whatever lies below.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_py.errors import ExpressionError
+from delta_py.expressions.coercion import common_type, common_type_of_all, is_atomic, is_integral
+from delta_py.expressions.failures import BadRows, mismatch, not_supported, wrong_argument_count
+from delta_py.expressions.functions.function_types import Function, Operand, Signature, check_count
+from delta_py.protocol.schema import (
+    BOOLEAN,
+    INTEGER,
+    LONG,
+    STRING,
+    VOID,
+    ArrayType,
+    DataType,
+    MapType,
+    StructField,
+    StructType,
+    to_arrow_type,
+)
+
+_Int64 = np.ndarray[Any, np.dtype[np.int64]]
+_Flags = np.ndarray[Any, np.dtype[np.bool_]]
+
+
+# ---------------------------------------------------------------- lists as numpy
+
+
+def _starts_and_lengths(values: Any) -> tuple[_Int64, _Int64]:
+    """Where each row's elements begin among all elements, and how many there are; none under null."""
+    offsets = values.offsets.to_numpy(zero_copy_only=False).astype(np.int64)
+    valid = values.is_valid().to_numpy(zero_copy_only=False)
+    return offsets[:-1], np.where(valid, np.diff(offsets), 0)
+
+
+def _elements(starts: _Int64, lengths: _Int64) -> tuple[_Int64, _Int64]:
+    """For each element of all rows: the row that it belongs to, and its place among all elements."""
+    rows = np.repeat(np.arange(len(lengths), dtype=np.int64), lengths)
+    before = np.cumsum(lengths) - lengths
+    return rows, np.arange(len(rows), dtype=np.int64) - before[rows] + starts[rows]
+
+
+def _row_values(argument: Any, row_count: int) -> Any:
+    return pa.repeat(argument, row_count) if isinstance(argument, pa.Scalar) else argument
+
+
+def _equal(left: Any, right: Any) -> Any:
+    """NaN equals NaN; null gives null."""
+    equal = pc.equal(left, right)
+    if pa.types.is_floating(left.type):
+        equal = pc.or_(equal, pc.and_(pc.is_nan(left), pc.is_nan(right)))
+    return equal
+
+
+def _matches(values: Any, elements: Any, wanted: Any) -> tuple[_Int64, _Int64, Any]:
+    """The row and the place of each element, and whether it equals the row's wanted value (null where either is)."""
+    rows, places = _elements(*_starts_and_lengths(values))
+    return rows, places, _equal(elements.take(pa.array(places)), _row_values(wanted, len(values)).take(pa.array(rows)))
+
+
+# ---------------------------------------------------------------- one element
+
+
+def _element_signature(name: str, operands: Sequence[Operand]) -> Signature:
+    check_count(name, operands, 2, 2)
+    container, key = operands[0].data_type, operands[1].data_type
+    if isinstance(container, ArrayType):
+        if not (is_integral(key) or key == VOID) or (key == LONG and name != "element"):
+            raise mismatch(name, container, key)
+        return Signature((container, LONG if key == LONG else INTEGER), container.element_type)
+    if isinstance(container, MapType) and name != "get":
+        found = common_type(container.key_type, key)
+        if found != container.key_type or not is_atomic(found):
+            raise mismatch(name, container, key)
+        return Signature((container, container.key_type), container.value_type)
+    raise mismatch(name, container, key)
+
+
+def _element(arguments: list[Any], result: DataType) -> Any:
+    """a[i], counted from 0; i outside of the array raises. m[k]; null for a key that is not there."""
+    return _of_map(*arguments) if pa.types.is_map(arguments[0].type) else _at_index(*arguments, outside=_refuse_index)
+
+
+def _get(arguments: list[Any], result: DataType) -> Any:
+    return _at_index(*arguments, outside=None)
+
+
+def _element_at(arguments: list[Any], result: DataType) -> Any:
+    """Counted from 1, or from the end with a negative index; 0 is an error."""
+    if pa.types.is_map(arguments[0].type):
+        return _of_map(*arguments)
+    return _at_index(arguments[0], arguments[1], outside=_refuse_index, from_one=True)
+
+
+def _try_element_at(arguments: list[Any], result: DataType) -> Any:
+    if pa.types.is_map(arguments[0].type):
+        return _of_map(*arguments)
+    return _at_index(arguments[0], arguments[1], outside=None, from_one=True)
+
+
+def _at_index(
+    values: Any, index: Any, *, outside: Callable[[_Flags, _Int64, _Int64], None] | None, from_one: bool = False
+) -> Any:
+    starts, lengths = _starts_and_lengths(values)
+    rows_index = _row_values(index, len(values))
+    known = pc.and_(values.is_valid(), rows_index.is_valid()).to_numpy(zero_copy_only=False)
+    asked = rows_index.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
+    place = asked
+    if from_one:
+        if (known & (asked == 0)).any():
+            raise ExpressionError(
+                "The index 0 is not valid: element_at counts from 1, or from the end with a negative index.",
+                error_class="INVALID_INDEX_OF_ZERO",
+                sql_state="22003",
+            )
+        place = np.where(asked > 0, asked - 1, asked + lengths)
+    inside = (place >= 0) & (place < lengths)
+    if outside is not None:
+        outside(known & ~inside, asked, lengths)
+    return values.values.take(pa.array(starts + place, mask=~(known & inside)))
+
+
+def _refuse_index(bad: _Flags, asked: _Int64, lengths: _Int64) -> None:
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise ExpressionError(
+            f"The index {asked[row]} is out of bounds: the array has {lengths[row]} elements. Use get or try_element_at, which "
+            "give null then.",
+            error_class="INVALID_ARRAY_INDEX",
+            sql_state="22003",
+        ) from BadRows(pa.array(bad))
+
+
+def _of_map(values: Any, key: Any) -> Any:
+    rows, places, equal = _matches(values, values.keys, key)
+    found = equal.fill_null(False).to_numpy(zero_copy_only=False)
+    place = np.full(len(values), -1, np.int64)
+    place[rows[found][::-1]] = places[found][::-1]  # of equal keys, which there should not be, the first
+    return values.items.take(pa.array(place, mask=place < 0))
+
+
+def _field_signature(name: str, operands: Sequence[Operand]) -> Signature:
+    struct, field = operands[0].data_type, operands[1].value
+    found = struct.find(field) if isinstance(struct, StructType) and isinstance(field, str) else None
+    if found is None:
+        raise mismatch(f"The field {field}", struct)
+    return Signature((struct, STRING), found.data_type)
+
+
+def _field(arguments: list[Any], result: DataType) -> Any:
+    values, name = arguments
+    names = [values.type.field(place).name for place in range(values.type.num_fields)]
+    exact = name if name in names else next(n for n in names if n.lower() == name.lower())
+    return pc.struct_field(values, names.index(exact))
+
+
+# ---------------------------------------------------------------- asking
+
+
+def _collection(name: str, operands: Sequence[Operand], *kinds: type) -> DataType:
+    check_count(name, operands, 1, 1)
+    if not isinstance(operands[0].data_type, kinds):
+        raise mismatch(name, operands[0].data_type)
+    return operands[0].data_type
+
+
+def _size_signature(name: str, operands: Sequence[Operand]) -> Signature:
+    kinds = (ArrayType,) if name == "array_size" else (ArrayType, MapType)
+    return Signature((_collection(name, operands, *kinds),), INTEGER)
+
+
+def _size(arguments: list[Any], result: DataType) -> Any:
+    values = arguments[0]
+    _, lengths = _starts_and_lengths(values)
+    return pa.array(lengths.astype(np.int32), mask=values.is_null().to_numpy(zero_copy_only=False))
+
+
+def _keys_signature(name: str, operands: Sequence[Operand]) -> Signature:
+    found = _collection(name, operands, MapType)
+    assert isinstance(found, MapType)
+    array = ArrayType(found.key_type, False) if name == "map_keys" else ArrayType(found.value_type, found.value_contains_null)
+    return Signature((found,), array)
+
+
+def _list_of(values: Any, elements: Any, result: DataType) -> Any:
+    starts, lengths = _starts_and_lengths(values)
+    _, places = _elements(starts, lengths)
+    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
+    null = values.is_null() if values.null_count else None
+    return pa.ListArray.from_arrays(pa.array(offsets), elements.take(pa.array(places)), type=to_arrow_type(result), mask=null)
+
+
+def _contains_signature(name: str, operands: Sequence[Operand]) -> Signature:
+    check_count(name, operands, 2, 2)
+    container, wanted = operands[0].data_type, operands[1].data_type
+    if name == "map_contains_key" and isinstance(container, MapType):
+        element = container.key_type
+    elif name != "map_contains_key" and isinstance(container, ArrayType):
+        element = container.element_type
+    else:
+        raise mismatch(name, container, wanted)
+    found = common_type(element, wanted)
+    if found != element or wanted == VOID or not is_atomic(element):
+        raise mismatch(name, container, wanted)
+    return Signature((container, element), LONG if name == "array_position" else BOOLEAN)
+
+
+def _contains(arguments: list[Any], result: DataType) -> Any:
+    """Null for a null array or value, and where nothing equals but an element is null."""
+    values, wanted = arguments
+    elements = values.keys if pa.types.is_map(values.type) else values.values
+    rows, _, equal = _matches(values, elements, wanted)
+    found, unknown = np.zeros(len(values), bool), np.zeros(len(values), bool)
+    found[rows[equal.fill_null(False).to_numpy(zero_copy_only=False)]] = True
+    unknown[rows[equal.is_null().to_numpy(zero_copy_only=False)]] = True
+    null = pc.or_(values.is_null(), _row_values(wanted, len(values)).is_null()).to_numpy(zero_copy_only=False)
+    return pa.array(found, mask=null | (unknown & ~found))
+
+
+def _position(arguments: list[Any], result: DataType) -> Any:
+    """From 1; 0 where nothing equals."""
+    values, wanted = arguments
+    rows, places, equal = _matches(values, values.values, wanted)
+    hit = equal.fill_null(False).to_numpy(zero_copy_only=False)
+    starts, _ = _starts_and_lengths(values)
+    first = np.zeros(len(values), np.int64)
+    first[rows[hit][::-1]] = (places[hit] - starts[rows[hit]] + 1)[::-1]
+    null = pc.or_(values.is_null(), _row_values(wanted, len(values)).is_null()).to_numpy(zero_copy_only=False)
+    return pa.array(first, mask=null)
+
+
+# ---------------------------------------------------------------- making
+
+
+def _array_signature(name: str, operands: Sequence[Operand]) -> Signature:
+    found = common_type_of_all(operand.data_type for operand in operands)
+    if found is None:
+        raise mismatch(name, *(operand.data_type for operand in operands))
+    return Signature((found,) * len(operands), ArrayType(found))
+
+
+def _array(arguments: list[Any], result: DataType) -> Any:
+    count = next(len(argument) for argument in arguments if isinstance(argument, pa.Array))
+    columns = [_row_values(argument, count) for argument in arguments]
+    places = np.arange(count * len(columns)).reshape(len(columns), count).T.ravel()
+    offsets = np.arange(0, (count + 1) * len(columns), len(columns), dtype=np.int32)
+    return pa.ListArray.from_arrays(
+        pa.array(offsets), pa.concat_arrays(columns).take(pa.array(places)), type=to_arrow_type(result)
+    )
+
+
+def _named_struct_signature(name: str, operands: Sequence[Operand]) -> Signature:
+    if not operands or len(operands) % 2:
+        raise wrong_argument_count(name, len(operands), "2, 4, 6, ...")
+    names = [operand.value for operand in operands[::2]]
+    if not all(operand.is_literal and isinstance(operand.value, str) for operand in operands[::2]):
+        raise not_supported(f"{name} with names that are no constants", "Write the names in quotes.")
+    types = [operand.data_type for operand in operands[1::2]]
+    struct = StructType(tuple(StructField(n, t) for n, t in zip(names, types, strict=True)))
+    return Signature(tuple(operand.data_type for operand in operands), struct)
+
+
+def _named_struct(arguments: list[Any], result: DataType) -> Any:
+    values = arguments[1::2]
+    count = next((len(v) for v in values if isinstance(v, pa.Array)), 1)
+    fields = list(to_arrow_type(result))
+    return pa.StructArray.from_arrays([_row_values(value, count) for value in values], fields=fields)
+
+
+_SECOND = frozenset({1})
+
+NESTED: dict[str, Function] = {
+    "element": Function(_element_signature, _element, can_fail=True),
+    "element_at": Function(_element_signature, _element_at, can_fail=True),
+    "try_element_at": Function(_element_signature, _try_element_at, can_fail=True),
+    "get": Function(_element_signature, _get),
+    "get_field": Function(_field_signature, _field, constants=_SECOND),
+    "size": Function(_size_signature, _size),
+    "array_size": Function(_size_signature, _size),
+    "map_keys": Function(_keys_signature, lambda arguments, result: _list_of(arguments[0], arguments[0].keys, result)),
+    "map_values": Function(_keys_signature, lambda arguments, result: _list_of(arguments[0], arguments[0].items, result)),
+    "array_contains": Function(_contains_signature, _contains),
+    "map_contains_key": Function(_contains_signature, _contains),
+    "array_position": Function(_contains_signature, _position),
+    "array": Function(_array_signature, _array),
+    "named_struct": Function(_named_struct_signature, _named_struct),
+}

@@ -1,0 +1,408 @@
+"""Arithmetic and numeric functions under ANSI rules: overflow and division by zero raise, never wrap or give null."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_py.expressions.casts import fit_decimal, raise_first, wide_decimal, with_validity_of, zero_of
+from delta_py.expressions.coercion import (
+    INTEGRAL_RANGE,
+    MAX_PRECISION,
+    common_type,
+    decimal_of,
+    decimal_of_value,
+    decimal_result,
+    is_fractional,
+    is_integral,
+    is_numeric,
+)
+from delta_py.expressions.failures import division_by_zero, mismatch, not_supported, overflow, wrong_argument_count
+from delta_py.expressions.functions.function_types import (
+    Function,
+    Operand,
+    Signature,
+    check_count,
+    constant_integer,
+    fixed,
+    numeric_argument,
+)
+from delta_py.protocol.schema import BOOLEAN, BYTE, DOUBLE, FLOAT, LONG, SHORT, STRING, VOID, DataType, DecimalType, to_arrow_type
+
+_ARROW_DIGITS = 76
+_NAMES = {"+": "Addition", "-": "Subtraction", "*": "Multiplication", "/": "Division", "%": "Remainder", "div": "Division"}
+
+# ---------------------------------------------------------------- signatures
+
+
+def operand_types(name: str, first: Operand, second: Operand) -> tuple[DataType, DataType]:
+    """The types of an arithmetic operator's operands: equal, or two decimals with their own digits."""
+    left, right = first.data_type, second.data_type
+    if VOID in (left, right):
+        left, right = (right, right) if left == VOID else (left, left)
+        left, right = (DOUBLE, DOUBLE) if left == VOID else (left, right)
+    if isinstance(left, DecimalType) or isinstance(right, DecimalType):
+        decimals = _as_decimal(first, left), _as_decimal(second, right)
+        if decimals[0] is not None and decimals[1] is not None:
+            return decimals[0], decimals[1]
+    found = common_type(left, right)
+    if found is None or not is_numeric(found):
+        raise mismatch(name, first.data_type, second.data_type)
+    return found, found
+
+
+def _as_decimal(operand: Operand, data_type: DataType) -> DecimalType | None:
+    """Integral operands beside decimals: a literal has only its own digits."""
+    if operand.is_literal and is_integral(data_type) and isinstance(operand.value, int):
+        return decimal_of_value(operand.value)
+    return decimal_of(data_type)
+
+
+def _arithmetic(name: str, operands: Sequence[Operand]) -> Signature:
+    if len(operands) == 1 and name == "-":
+        found = numeric_argument(name, operands[0].data_type)
+        return Signature((found,), found)
+    check_count(name, operands, 2, 2)
+    left, right = operand_types(name, *operands)
+    if isinstance(left, DecimalType) and isinstance(right, DecimalType):
+        return Signature((left, right), decimal_result(name, left, right))
+    return Signature((left, right), left)
+
+
+def _division(name: str, operands: Sequence[Operand]) -> Signature:
+    signature = _arithmetic(name, operands)
+    if isinstance(signature.result, DecimalType):
+        return signature
+    return Signature((DOUBLE, DOUBLE), DOUBLE)
+
+
+def _integral_division(name: str, operands: Sequence[Operand]) -> Signature:
+    check_count(name, operands, 2, 2)
+    left, right = operand_types(name, *operands)
+    if isinstance(left, DecimalType):
+        raise not_supported("div on decimals")
+    if not is_integral(left):
+        raise mismatch(name, left, right)
+    return Signature((LONG, LONG), LONG)
+
+
+def _one_number(name: str, operands: Sequence[Operand]) -> Signature:
+    check_count(name, operands, 1, 1)
+    found = numeric_argument(name, operands[0].data_type)
+    return Signature((found,), found)
+
+
+def _whole(name: str, operands: Sequence[Operand]) -> Signature:
+    if len(operands) == 2:
+        raise not_supported(f"{name} with a scale", "Use round, or leave the scale out.")
+    check_count(name, operands, 1, 1)
+    found = numeric_argument(name, operands[0].data_type)
+    if operands[0].data_type == VOID or is_integral(found):
+        return Signature((LONG,), LONG)
+    if isinstance(found, DecimalType):
+        digits = found.precision if found.scale == 0 else min(found.precision - found.scale + 1, MAX_PRECISION)
+        return Signature((found,), DecimalType(digits, 0))
+    return Signature((DOUBLE,), LONG)
+
+
+def _round_signature(name: str, operands: Sequence[Operand]) -> Signature:
+    if len(operands) not in (1, 2):
+        raise wrong_argument_count(name, len(operands), "1 to 2")
+    found = numeric_argument(name, operands[0].data_type)
+    digits = constant_integer(name, operands[1]) if len(operands) == 2 else 0
+    rest = tuple(operand.data_type for operand in operands[1:])
+    if not isinstance(found, DecimalType):
+        return Signature((found, *rest), found)
+    integral = found.precision - found.scale + 1
+    kept = min(digits or 0, found.scale)
+    if kept < 0:
+        return Signature((found, *rest), DecimalType(min(max(integral, 1 - kept), MAX_PRECISION), 0))
+    return Signature((found, *rest), DecimalType(min(integral + kept, MAX_PRECISION), kept))
+
+
+# ---------------------------------------------------------------- + - * on all numbers
+
+
+def _add(arguments: list[Any], result: DataType) -> Any:
+    return _checked("+", pc.add_checked if is_integral(result) else pc.add, arguments, result)
+
+
+def _subtract(arguments: list[Any], result: DataType) -> Any:
+    if len(arguments) == 1:
+        return _negate(arguments[0], result)
+    return _checked("-", pc.subtract_checked if is_integral(result) else pc.subtract, arguments, result)
+
+
+def _multiply(arguments: list[Any], result: DataType) -> Any:
+    return _checked("*", pc.multiply_checked if is_integral(result) else pc.multiply, arguments, result)
+
+
+def _checked(name: str, kernel: Any, arguments: list[Any], result: DataType) -> Any:
+    if isinstance(result, DecimalType):
+        return _on_decimals(name, kernel, arguments, result)
+    try:
+        return kernel(*arguments)
+    except pa.ArrowInvalid as error:
+        raise overflow(_NAMES[name], small=result in (BYTE, SHORT)) from error
+
+
+def _on_decimals(name: str, kernel: Any, arguments: list[Any], result: DecimalType) -> Any:
+    left, right = (DecimalType(a.type.precision, a.type.scale) for a in arguments)
+    exact = left.precision + right.precision + 1 if name == "*" else result.precision
+    if exact <= MAX_PRECISION and decimal_result(name, left, right) == result and result.precision < MAX_PRECISION:
+        return kernel(*arguments)  # Arrow's result has the same type as Spark's, and room for every value
+    if name == "*" and exact > _ARROW_DIGITS:
+        arguments = [_narrowed(a) for a in arguments]
+    wide = [a.cast(pa.decimal256(a.type.precision, a.type.scale)) for a in arguments]
+    return fit_decimal(kernel(*wide), result)
+
+
+def _narrowed(values: Any) -> Any:
+    """Decimals of 38 digits as decimals of 37, which is what two factors may have in Arrow."""
+    try:
+        return values.cast(pa.decimal128(MAX_PRECISION - 1, values.type.scale))
+    except pa.ArrowInvalid as error:
+        raise not_supported("The product of two decimals of 38 digits each") from error
+
+
+def _negate(values: Any, result: DataType) -> Any:
+    try:
+        return pc.negate_checked(values) if is_integral(result) else pc.negate(values)
+    except pa.ArrowInvalid as error:
+        raise overflow("Negation") from error
+
+
+def _abs(arguments: list[Any], result: DataType) -> Any:
+    try:
+        return pc.abs_checked(arguments[0]) if is_integral(result) else pc.abs(arguments[0])
+    except pa.ArrowInvalid as error:
+        raise overflow("abs") from error
+
+
+# ---------------------------------------------------------------- / % div
+
+
+def _refuse_zero(name: str, dividend: Any, divisor: Any) -> None:
+    zero = pc.and_(pc.equal(divisor, zero_of(divisor.type)), pc.is_valid(dividend))
+    if pc.any(zero).as_py():
+        raise division_by_zero(_NAMES[name])
+
+
+def _divide(arguments: list[Any], result: DataType) -> Any:
+    dividend, divisor = arguments
+    _refuse_zero("/", dividend, divisor)
+    if isinstance(result, DecimalType):
+        return _divide_decimals(dividend, divisor, result)
+    return pc.divide(dividend, divisor)
+
+
+def _divide_decimals(dividend: Any, divisor: Any, result: DecimalType) -> Any:
+    """Rounded half up at the result's scale: the quotient is cut off (towards zero) at least one digit later."""
+    wide_scale = max(dividend.type.scale, result.scale - _digits(divisor) + 1)
+    fraction = divisor.type.scale
+    needed = _digits(dividend) + wide_scale - dividend.type.scale + fraction
+    if needed + _digits(divisor) + 1 > _ARROW_DIGITS:
+        raise not_supported("The quotient of decimals of so many digits", "Cast them to decimals of fewer digits.")
+    # Arrow cuts a quotient of scales (s, 0) off at scale s + the divisor's digits + 1 at least.
+    numerator = _rescaled(dividend, needed, wide_scale + fraction, wide_scale)
+    denominator = _rescaled(divisor, _digits(divisor), fraction, 0)
+    return fit_decimal(_divide_valid(numerator, denominator), result)
+
+
+def _divide_valid(numerator: Any, denominator: Any) -> Any:
+    """Quotients where both are there; a zero beside a null must not raise."""
+    if pc.any(pc.equal(denominator, zero_of(denominator.type))).as_py():
+        denominator = pc.if_else(pc.is_valid(numerator), denominator, None)
+    return pc.divide(numerator, denominator)
+
+
+def _digits(values: Any) -> int:
+    """The digits that the largest of the decimals has, at least those after the point."""
+    array = values if isinstance(values, pa.Array) else pa.array([values.as_py()], values.type)
+    low_high = pc.min_max(array)
+    largest = max((end.as_py().copy_abs() for end in low_high.values() if end.is_valid), default=0)
+    digits: int = len(str(int(largest))) + array.type.scale
+    return digits
+
+
+def _rescaled(values: Any, precision: int, scale: int, shown_scale: int) -> Any:
+    """The decimals at `scale`, their digits then read with `shown_scale` (so divided by a power of ten)."""
+    array = values if isinstance(values, pa.Array) else pa.array([values.as_py()], values.type)
+    wide = wide_decimal(array).cast(pa.decimal256(_ARROW_DIGITS, scale)).cast(pa.decimal256(precision, scale))
+    shown = pa.Array.from_buffers(pa.decimal256(precision, shown_scale), len(wide), wide.buffers(), wide.null_count, wide.offset)
+    return shown if isinstance(values, pa.Array) else shown[0]
+
+
+def _remainder(arguments: list[Any], result: DataType) -> Any:
+    """With the dividend's sign, as in Java."""
+    dividend, divisor = arguments
+    _refuse_zero("%", dividend, divisor)
+    if isinstance(result, DecimalType):
+        return _remainder_of_decimals(dividend, divisor, result)
+    top, bottom = _filled(dividend), _filled(divisor)
+    if is_integral(result):
+        bottom = np.where(np.isin(bottom, (0, -1)), 1, bottom)  # x % -1 is 0, and overflows in the machine
+    with np.errstate(invalid="ignore"):
+        rest = np.fmod(top, bottom)
+    return _masked_by(pa.array(np.atleast_1d(rest)).cast(to_arrow_type(result)), arguments)
+
+
+def _remainder_of_decimals(dividend: Any, divisor: Any, result: DecimalType) -> Any:
+    scale = max(dividend.type.scale, divisor.type.scale)
+    top_digits = _digits(dividend) + scale - dividend.type.scale
+    bottom_digits = _digits(divisor) + scale - divisor.type.scale
+    if top_digits + bottom_digits + 1 > _ARROW_DIGITS:
+        raise not_supported("The remainder of decimals of so many digits", "Cast them to decimals of fewer digits.")
+    top, bottom = _rescaled(dividend, top_digits, scale, 0), _rescaled(divisor, bottom_digits, scale, 0)
+    quotient = pc.trunc(_divide_valid(top, bottom))
+    quotient = quotient.cast(pa.decimal256(_ARROW_DIGITS, quotient.type.scale)).cast(pa.decimal256(top_digits, 0))
+    rest = pc.subtract(top.cast(pa.decimal256(_ARROW_DIGITS - 1, 0)), _times(quotient, bottom))
+    return fit_decimal(_rescaled(rest.cast(pa.decimal256(_ARROW_DIGITS, 0)), _ARROW_DIGITS, 0, scale), result)
+
+
+def _times(left: Any, right: Any) -> Any:
+    return pc.multiply(left, right).cast(pa.decimal256(_ARROW_DIGITS - 1, 0))
+
+
+def _divide_integers(arguments: list[Any], result: DataType) -> Any:
+    dividend, divisor = arguments
+    _refuse_zero("div", dividend, divisor)
+    top, bottom = _filled(dividend), _filled(divisor)
+    lowest = INTEGRAL_RANGE[LONG][0]
+    with_overflow = pa.array(np.atleast_1d((top == lowest) & (bottom == -1)))
+    if _masked_by(with_overflow, arguments).true_count:
+        raise overflow(_NAMES["div"])
+    whole = np.where(bottom == 0, 1, bottom)
+    whole = np.where((top == lowest) & (whole == -1), 1, whole)
+    quotient = (top - np.fmod(top, whole)) // whole
+    return _masked_by(pa.array(np.atleast_1d(quotient)), arguments)
+
+
+def _filled(values: Any) -> Any:
+    """numpy values with something where null; the caller masks."""
+    zero = zero_of(values.type)
+    if isinstance(values, pa.Array):
+        return values.fill_null(zero).to_numpy()
+    return values.type.to_pandas_dtype()(values.as_py() if values.is_valid else 0)
+
+
+def _masked_by(values: Any, arguments: list[Any]) -> Any:
+    for argument in arguments:
+        if isinstance(argument, pa.Array):
+            values = with_validity_of(values, argument)
+        elif not argument.is_valid:
+            values = pa.nulls(len(values), values.type)
+    return values
+
+
+# ---------------------------------------------------------------- whole numbers and rounding
+
+
+def _floor(arguments: list[Any], result: DataType) -> Any:
+    return _to_whole("floor", arguments[0], result, np.floor, pc.floor)
+
+
+def _ceil(arguments: list[Any], result: DataType) -> Any:
+    return _to_whole("ceil", arguments[0], result, np.ceil, pc.ceil)
+
+
+def _to_whole(name: str, values: Any, result: DataType, on_doubles: Any, on_decimals: Any) -> Any:
+    if isinstance(result, DecimalType):
+        return fit_decimal(on_decimals(wide_decimal(values)), result)
+    if pa.types.is_integer(values.type):
+        return values
+    whole = on_doubles(values.fill_null(0.0).to_numpy())
+    with np.errstate(invalid="ignore"):
+        outside = (whole >= 2.0**63) | (whole < -(2.0**63))
+        raise_first(pa.array(outside), values, lambda value: overflow(f"{name} of {value}"))
+        numbers = np.where(np.isnan(whole) | outside, 0.0, whole).astype(np.int64)  # NaN becomes 0, as in Java
+    return with_validity_of(pa.array(numbers), values)
+
+
+def _round(arguments: list[Any], result: DataType) -> Any:
+    return _rounded(arguments, result, "half_towards_infinity")
+
+
+def _bround(arguments: list[Any], result: DataType) -> Any:
+    return _rounded(arguments, result, "half_to_even")
+
+
+def _rounded(arguments: list[Any], result: DataType, tie: str) -> Any:
+    """tie: half_towards_infinity (half up, that is away from zero) or half_to_even."""
+    values = arguments[0]
+    digits = arguments[1] if len(arguments) == 2 else 0
+    if digits is None:
+        return pa.nulls(len(values), to_arrow_type(result))
+    if isinstance(result, DecimalType):
+        return _round_decimals(values, digits, result, tie)
+    if is_fractional(result):
+        return _round_doubles(values.cast(pa.float64()), digits, tie).cast(to_arrow_type(result), safe=False)
+    if digits >= 0:
+        return values
+    rounded = _round_decimals(values, digits, DecimalType(MAX_PRECISION, 0), tie)
+    low, high = pa.array(INTEGRAL_RANGE[result], pa.int64()).cast(rounded.type)
+    outside = pc.or_(pc.less(rounded, low), pc.greater(rounded, high))
+    raise_first(outside, values, lambda value: overflow(f"round of {value}"))
+    return rounded.cast(to_arrow_type(result))
+
+
+def _round_decimals(values: Any, digits: int, result: DecimalType, tie: str) -> Any:
+    wide = wide_decimal(values)
+    if digits < -MAX_PRECISION:
+        wide = pc.multiply(wide.cast(pa.decimal256(40, wide.type.scale)), zero_of(pa.decimal256(1, 0)))
+    elif digits < wide.type.scale:
+        wide = pc.round(wide, digits, tie)
+    return fit_decimal(wide, result)
+
+
+_ROUND_DIGITS = 18  # a double below 1e18 with 57 digits after the point fits Arrow's 76
+
+
+def _round_doubles(values: Any, digits: int, tie: str) -> Any:
+    """By the shortest text of each double, as java.math.BigDecimal does, so that 2.675 becomes 2.68."""
+    if not -_ROUND_DIGITS <= digits <= _ROUND_DIGITS:
+        raise not_supported(f"round to {digits} digits on a double")
+    size = pc.abs(values)
+    exact = pc.or_(pc.invert(pc.is_finite(values)), pc.greater_equal(size, 1e18))
+    if digits < 0 and pc.any(pc.and_(exact, pc.is_finite(values))).as_py():
+        raise not_supported("round to tens of a double of 1e18 or more")
+    tiny = pc.less(size, 1e-40)
+    text = pc.if_else(pc.or_(exact, tiny), 0.0, values).cast(pa.string())
+    rounded = pc.round(text.cast(pa.decimal256(_ARROW_DIGITS, 57)), digits, tie)
+    return pc.if_else(exact, values, rounded.cast(pa.string()).cast(pa.float64()))
+
+
+def _is_nan(arguments: list[Any], result: DataType) -> Any:
+    return pc.is_nan(arguments[0]).fill_null(False)
+
+
+def _is_nan_signature(name: str, operands: Sequence[Operand]) -> Signature:
+    check_count(name, operands, 1, 1)
+    found = operands[0].data_type
+    if found != FLOAT:
+        found = DOUBLE
+        if not (is_numeric(operands[0].data_type) or operands[0].data_type in (STRING, VOID)):
+            raise mismatch(name, operands[0].data_type)
+    return Signature((found,), BOOLEAN)
+
+
+NUMBERS: dict[str, Function] = {
+    "+": Function(_arithmetic, _add, can_fail=True),
+    "-": Function(_arithmetic, _subtract, can_fail=True),
+    "*": Function(_arithmetic, _multiply, can_fail=True),
+    "/": Function(_division, _divide, can_fail=True),
+    "%": Function(_arithmetic, _remainder, can_fail=True),
+    "div": Function(_integral_division, _divide_integers, can_fail=True),
+    "positive": Function(_one_number, lambda arguments, result: arguments[0], increasing=True),
+    "abs": Function(_one_number, _abs, can_fail=True),
+    "round": Function(_round_signature, _round, constants=frozenset({1}), can_fail=True, increasing=True),
+    "bround": Function(_round_signature, _bround, constants=frozenset({1}), can_fail=True, increasing=True),
+    "floor": Function(_whole, _floor, can_fail=True, increasing=True),
+    "ceil": Function(_whole, _ceil, can_fail=True, increasing=True),
+    "isnan": Function(_is_nan_signature, _is_nan),
+    "sqrt": Function(fixed(DOUBLE, DOUBLE), lambda arguments, result: pc.sqrt(arguments[0]), can_fail=False),
+}

@@ -1,0 +1,240 @@
+"""Functions that look for something in a text: regular expressions, parts between separators, places."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_py.errors import ExpressionError
+from delta_py.expressions.failures import not_supported
+from delta_py.expressions.functions.function_types import Function, Operand, Signature, constant_integer, fixed
+from delta_py.expressions.functions.regex import matches_empty, to_re2
+from delta_py.expressions.functions.text import TEXTS
+from delta_py.protocol.schema import BOOLEAN, INTEGER, STRING, ArrayType, DataType
+
+_TEXTS = ArrayType(STRING)
+
+
+def _nulls(values: Any, result: pa.DataType | None = None) -> Any:
+    return pa.nulls(len(values), result or pa.string())
+
+
+# ---------------------------------------------------------------- regular expressions
+
+
+def _regex_signature(result: DataType, *more: DataType, optional: int = 0) -> Callable[[str, Sequence[Operand]], Signature]:
+    """(text, pattern, ...): a pattern that is not supported is refused when the expression is resolved."""
+    checked = fixed(result, STRING, STRING, *more, optional=optional)
+
+    def signature(name: str, operands: Sequence[Operand]) -> Signature:
+        found = checked(name, operands)
+        pattern = operands[1].value
+        if isinstance(pattern, str):
+            to_re2(pattern, only_tests=name == "rlike")
+            if name != "rlike" and matches_empty(pattern):
+                raise not_supported(f"{name} with a pattern that matches the empty text")
+        return found
+
+    return signature
+
+
+def _rlike(arguments: list[Any], result: DataType) -> Any:
+    values, pattern = arguments
+    return _nulls(values, pa.bool_()) if pattern is None else pc.match_substring_regex(values, to_re2(pattern, only_tests=True))
+
+
+def _regexp_replace(arguments: list[Any], result: DataType) -> Any:
+    values, pattern, replacement = arguments
+    if pattern is None or replacement is None:
+        return _nulls(values)
+    return pc.replace_substring_regex(values, to_re2(pattern), _re2_replacement(replacement))
+
+
+def _re2_replacement(text: str) -> str:
+    """Java's `$1` as RE2's `\\1`. Raises ExpressionError for names of groups and for numbers of two digits."""
+    result, place = [], 0
+    while place < len(text):
+        character, following = text[place], text[place + 1 : place + 2]
+        if character == "\\" and following:
+            result.append("\\\\" if following == "\\" else following)
+            place += 2
+        elif character == "$" and following.isascii() and following.isdigit() and not text[place + 2 : place + 3].isdigit():
+            result.append("\\" + following)
+            place += 2
+        elif character in "$\\":
+            raise not_supported(f"The replacement {text[:60]!r}", "Only $0 to $9 can be meant by a dollar sign.")
+        else:
+            result.append(character)
+            place += 1
+    return "".join(result)
+
+
+def _regexp_extract(arguments: list[Any], result: DataType) -> Any:
+    """'' where nothing matches, or where the group has no part in the match."""
+    values, pattern = arguments[:2]
+    group = arguments[2] if len(arguments) == 3 else 1
+    if pattern is None or group is None:
+        return _nulls(values)
+    found = _group(values, pattern, group)
+    return pc.if_else(pc.is_valid(values), found.fill_null(""), None)
+
+
+def _group(values: Any, pattern: str, group: int) -> Any:
+    parts = pc.extract_regex(values, to_re2(pattern, named=True))
+    if not 0 <= group < parts.type.num_fields:
+        raise ExpressionError(
+            f"The pattern {pattern[:100]!r} has {parts.type.num_fields - 1} groups, so there is no group {group}.",
+            error_class="INVALID_PARAMETER_VALUE.REGEX_GROUP_INDEX",
+            sql_state="22023",
+        )
+    return pc.struct_field(parts, group)
+
+
+def _regexp_substr(arguments: list[Any], result: DataType) -> Any:
+    values, pattern = arguments
+    return _nulls(values) if pattern is None else _group(values, pattern, 0)
+
+
+def _regexp_count(arguments: list[Any], result: DataType) -> Any:
+    values, pattern = arguments
+    if pattern is None:
+        return _nulls(values, pa.int32())
+    return pc.count_substring_regex(values, to_re2(pattern)).cast(pa.int32())
+
+
+def _split_signature(name: str, operands: Sequence[Operand]) -> Signature:
+    found = _regex_signature(_TEXTS, INTEGER, optional=1)(name, operands)
+    if len(operands) == 3:
+        constant_integer(name, operands[2])
+    return found
+
+
+def _split(arguments: list[Any], result: DataType) -> Any:
+    values, pattern = arguments[:2]
+    limit = arguments[2] if len(arguments) == 3 else -1
+    if pattern is None or limit is None:
+        return pa.nulls(len(values), pa.list_(pa.string()))
+    splits = {"max_splits": limit - 1} if limit > 0 else {}
+    return pc.split_pattern_regex(values, to_re2(pattern), **splits) if limit != 1 else _wrapped(values)
+
+
+def _wrapped(values: Any) -> Any:
+    offsets = pa.array(range(len(values) + 1), pa.int32())
+    return pa.ListArray.from_arrays(offsets, values, mask=values.is_null() if values.null_count else None)
+
+
+# ---------------------------------------------------------------- LIKE as functions
+
+
+def _ilike(arguments: list[Any], result: DataType) -> Any:
+    values, pattern = arguments
+    if pattern is None:
+        return _nulls(values, pa.bool_())
+    lower = TEXTS["lower"].run
+    assert lower is not None
+    return pc.match_like(lower([values], STRING), lower([pa.array([pattern])], STRING)[0].as_py())
+
+
+# ---------------------------------------------------------------- separators and places
+
+
+def _split_part(arguments: list[Any], result: DataType) -> Any:
+    """The n-th part, counted from 1 or from the end with a negative n; '' where there are fewer."""
+    values, separator, part = arguments
+    if separator is None or part is None:
+        return _nulls(values)
+    if part == 0:
+        raise ExpressionError(
+            "The part 0 is not valid: split_part counts from 1, or from the end with a negative number.",
+            error_class="INVALID_INDEX_OF_ZERO",
+            sql_state="22003",
+        )
+    parts = pc.split_pattern(values, separator) if separator else _wrapped(values)
+    lengths = pc.list_value_length(parts)
+    place = pc.add(lengths, part) if part < 0 else pc.if_else(pc.is_valid(lengths), pa.scalar(part - 1, pa.int32()), None)
+    inside = pc.and_(pc.greater_equal(place, 0), pc.less(place, lengths))
+    starts = parts.offsets.slice(0, len(parts)).cast(pa.int64())
+    found = parts.values.take(pc.if_else(inside, pc.add(starts, place.cast(pa.int64())), None))
+    return pc.if_else(pc.is_valid(values), found.fill_null(""), None)
+
+
+def _split_part_signature(name: str, operands: Sequence[Operand]) -> Signature:
+    found = fixed(STRING, STRING, STRING, INTEGER)(name, operands)
+    constant_integer(name, operands[2])
+    return found
+
+
+def _substring_index(arguments: list[Any], result: DataType) -> Any:
+    """What comes before the n-th separator, or after the n-th from the end."""
+    values, separator, count = arguments
+    if separator is None or count is None:
+        return _nulls(values)
+    if not separator or count == 0:
+        return pc.if_else(pc.is_valid(values), "", None)
+    if count > 0:
+        parts = pc.list_slice(pc.split_pattern(values, separator), 0, count)
+        return pc.binary_join(parts, separator)
+    tail = pc.split_pattern(values, separator, max_splits=-count, reverse=True)
+    longer = pc.greater(pc.list_value_length(tail), -count)
+    return pc.if_else(longer, pc.binary_join(pc.list_slice(tail, 1, None, return_fixed_size_list=False), separator), values)
+
+
+def _locate(arguments: list[Any], result: DataType) -> Any:
+    """locate(wanted, text): the place of the first character, from 1; 0 where the text does not hold it."""
+    wanted, values = arguments[:2]
+    if wanted is None:
+        return _nulls(values, pa.int32())
+    if not wanted:
+        return pc.if_else(pc.is_valid(values), pa.scalar(1, pa.int32()), None)
+    parts = pc.split_pattern(values, wanted, max_splits=1)
+    before = pc.list_element(parts, 0)
+    place = pc.add(pc.utf8_length(before), 1).cast(pa.int32())
+    return pc.if_else(pc.greater(pc.list_value_length(parts), 1), place, pa.scalar(0, pa.int32()))
+
+
+def _instr(arguments: list[Any], result: DataType) -> Any:
+    return _locate(arguments[::-1], result)
+
+
+# ---------------------------------------------------------------- initcap
+
+
+def _initcap(arguments: list[Any], result: DataType) -> Any:
+    """Words are parted by blanks alone."""
+    lower, upper = TEXTS["lower"].run, TEXTS["upper"].run
+    assert lower is not None and upper is not None
+    values = arguments[0]
+    if pc.all(pc.string_is_ascii(values)).as_py() is False:
+        raise not_supported("initcap on text beyond ASCII")
+    words = pc.split_pattern(lower([values], STRING), " ")
+    every = words.flatten()
+    titled = pc.binary_join_element_wise(
+        upper([pc.utf8_slice_codeunits(every, 0, 1)], STRING), pc.utf8_slice_codeunits(every, 1), ""
+    )
+    lengths = pc.list_value_length(words).fill_null(0)
+    ends = pc.cumulative_sum(lengths)
+    offsets = pa.concat_arrays([pa.array([0], pa.int32()), ends.cast(pa.int32())])
+    mask = values.is_null() if values.null_count else None
+    return pc.binary_join(pa.ListArray.from_arrays(offsets, titled, mask=mask), " ")
+
+
+_SECOND = frozenset({1})
+_REST = frozenset({1, 2})
+
+PATTERNS: dict[str, Function] = {
+    "rlike": Function(_regex_signature(BOOLEAN), _rlike, constants=_SECOND),
+    "ilike": Function(fixed(BOOLEAN, STRING, STRING), _ilike, constants=_SECOND),
+    "regexp_replace": Function(_regex_signature(STRING, STRING), _regexp_replace, constants=_REST),
+    "regexp_extract": Function(_regex_signature(STRING, INTEGER, optional=1), _regexp_extract, constants=_REST, can_fail=True),
+    "regexp_substr": Function(_regex_signature(STRING), _regexp_substr, constants=_SECOND),
+    "regexp_count": Function(_regex_signature(INTEGER), _regexp_count, constants=_SECOND),
+    "split": Function(_split_signature, _split, constants=_REST),
+    "split_part": Function(_split_part_signature, _split_part, constants=_REST, can_fail=True),
+    "substring_index": Function(_split_part_signature, _substring_index, constants=_REST),
+    "locate": Function(fixed(INTEGER, STRING, STRING), _locate, constants=frozenset({0})),
+    "instr": Function(fixed(INTEGER, STRING, STRING), _instr, constants=_SECOND),
+    "initcap": Function(fixed(STRING, STRING), _initcap),
+}

@@ -1,0 +1,210 @@
+"""Functions on dates and timestamps, in UTC: resolve.py turns instants into wall clocks for other time zones.
+
+Wall clocks in a zone travel as timestamps whose UTC fields are the zone's fields, as Spark's from_utc_timestamp gives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_py.expressions import text_casts
+from delta_py.expressions.casts import with_validity_of
+from delta_py.expressions.coercion import is_integral
+from delta_py.expressions.failures import mismatch, not_supported
+from delta_py.expressions.functions.function_types import Function, Operand, Signature, accepts, check_count, fixed
+from delta_py.expressions.zones import INSTANT, WALL_CLOCK, check_zone, to_instants, to_wall_clock
+from delta_py.protocol.schema import DATE, INTEGER, LONG, STRING, TIMESTAMP, DataType
+
+# Arrow's calendar kernels hold years in 16 bits.
+_FIRST_DAY, _LAST_DAY = -12_000_000 + 719_468, 11_000_000 - 719_468
+
+_UNITS = {
+    **dict.fromkeys(("YEAR", "YYYY", "YY"), "year"),
+    "QUARTER": "quarter",
+    **dict.fromkeys(("MONTH", "MM", "MON"), "month"),
+    "WEEK": "week",
+    **dict.fromkeys(("DAY", "DD"), "day"),
+    "HOUR": "hour",
+    "MINUTE": "minute",
+    "SECOND": "second",
+    "MILLISECOND": "millisecond",
+    "MICROSECOND": "microsecond",
+}
+_DATE_UNITS = frozenset({"year", "quarter", "month", "week"})
+
+
+def unit_of(text: str | None) -> str | None:
+    """The unit that date_trunc's first argument means; None for text that means none (the result is null)."""
+    return None if text is None else _UNITS.get(text.upper())
+
+
+def _within_calendar(values: Any) -> Any:
+    days = values.cast(pa.date32(), safe=False) if pa.types.is_timestamp(values.type) else values
+    ends = pc.min_max(days.cast(pa.int32()))
+    if ends["min"].is_valid and (ends["min"].as_py() < _FIRST_DAY or ends["max"].as_py() > _LAST_DAY):
+        raise not_supported("A date more than 30,000 years from now")
+    return values
+
+
+def _field(kernel: Callable[[Any], Any], increasing: bool = False) -> Function:
+    """A calendar field of a date."""
+
+    def run(arguments: list[Any], result: DataType) -> Any:
+        return kernel(_within_calendar(arguments[0])).cast(pa.int32())
+
+    return Function(fixed(INTEGER, DATE), run, increasing=increasing)
+
+
+def _clock_field(kernel: Callable[[Any], Any]) -> Function:
+    """A field of the time of day, of a timestamp."""
+
+    def run(arguments: list[Any], result: DataType) -> Any:
+        return kernel(arguments[0]).cast(pa.int32())
+
+    return Function(fixed(INTEGER, TIMESTAMP), run)
+
+
+def _date_trunc(arguments: list[Any], result: DataType) -> Any:
+    unit, values = unit_of(arguments[0]), arguments[1]
+    if unit is None:
+        return pa.nulls(len(values), INSTANT)
+    return pc.floor_temporal(_within_calendar(values), unit=unit, week_starts_monday=True)
+
+
+def _trunc(arguments: list[Any], result: DataType) -> Any:
+    values, unit = arguments[0], unit_of(arguments[1])
+    if unit not in _DATE_UNITS:
+        return pa.nulls(len(values), pa.date32())
+    return pc.floor_temporal(_within_calendar(values), unit=unit, week_starts_monday=True)
+
+
+def _last_day(arguments: list[Any], result: DataType) -> Any:
+    first = pc.floor_temporal(_within_calendar(arguments[0]), unit="month").cast(pa.int32())
+    later = pc.floor_temporal(pc.add(first, pa.scalar(31, pa.int32())).cast(pa.date32()), unit="month").cast(pa.int32())
+    return pc.subtract(later, pa.scalar(1, pa.int32())).cast(pa.date32())
+
+
+# ---------------------------------------------------------------- days
+
+
+def _add_days_signature(name: str, operands: Sequence[Operand]) -> Signature:
+    check_count(name, operands, 2, 2)
+    date, days = operands
+    if not accepts(date.data_type, DATE) or not accepts(days.data_type, INTEGER):
+        raise mismatch(name, date.data_type, days.data_type)
+    if is_integral(days.data_type) and days.data_type == LONG:
+        raise mismatch(name, date.data_type, days.data_type)
+    return Signature((DATE, INTEGER), DATE)
+
+
+def _date_add(arguments: list[Any], result: DataType) -> Any:
+    """Days are counted in 32 bits and wrap, as in Spark."""
+    date, days = (argument.cast(pa.int32()) for argument in arguments)
+    return pc.add(date, days).cast(pa.date32())
+
+
+def _date_sub(arguments: list[Any], result: DataType) -> Any:
+    date, days = (argument.cast(pa.int32()) for argument in arguments)
+    return pc.subtract(date, days).cast(pa.date32())
+
+
+def _date_diff(arguments: list[Any], result: DataType) -> Any:
+    end, start = (argument.cast(pa.int32()) for argument in arguments)
+    return pc.subtract(end, start)
+
+
+# ---------------------------------------------------------------- zones
+
+
+def _zone_signature(name: str, operands: Sequence[Operand]) -> Signature:
+    wanted = STRING if name == "timestamp_in_zone" else TIMESTAMP
+    signature = fixed(TIMESTAMP, wanted, STRING)(name, operands)
+    zone = operands[1]
+    if zone.is_literal and isinstance(zone.value, str):
+        check_zone(zone.value)
+    return signature
+
+
+def _from_utc(arguments: list[Any], result: DataType) -> Any:
+    values, zone = arguments
+    if zone is None:
+        return pa.nulls(len(values), INSTANT)
+    return to_wall_clock(values, zone).cast(pa.int64()).cast(INSTANT)
+
+
+def _to_utc(arguments: list[Any], result: DataType) -> Any:
+    values, zone = arguments
+    if zone is None:
+        return pa.nulls(len(values), INSTANT)
+    return to_instants(values.cast(pa.int64()).cast(WALL_CLOCK), zone).cast(INSTANT)
+
+
+def _text_in_zone(arguments: list[Any], result: DataType) -> Any:
+    return text_casts.to_timestamp(arguments[0], arguments[1])
+
+
+def _weekday(values: Any) -> Any:
+    return pc.day_of_week(values, count_from_zero=True, week_start=1)
+
+
+def _sunday_first(values: Any) -> Any:
+    return pc.day_of_week(values, count_from_zero=False, week_start=7)
+
+
+def _unix_micros(arguments: list[Any], result: DataType) -> Any:
+    return arguments[0].cast(pa.int64())
+
+
+def _unix_date(arguments: list[Any], result: DataType) -> Any:
+    return arguments[0].cast(pa.int32())
+
+
+def _unix_timestamp(arguments: list[Any], result: DataType) -> Any:
+    """Seconds cut off towards 1970, where unix_seconds counts the seconds that have begun."""
+    micros = arguments[0].cast(pa.int64())
+    return pc.divide(micros, pa.scalar(1_000_000, pa.int64()))
+
+
+def _whole_part(divisor: int) -> Callable[[list[Any], DataType], Any]:
+    def run(arguments: list[Any], result: DataType) -> Any:
+        micros = arguments[0].cast(pa.int64())
+        return with_validity_of(pa.array(np.floor_divide(micros.fill_null(0).to_numpy(), divisor)), micros)
+
+    return run
+
+
+_SECOND = frozenset({1})
+
+TIMES: dict[str, Function] = {
+    "year": _field(pc.year, increasing=True),
+    "quarter": _field(pc.quarter),
+    "month": _field(pc.month),
+    "day": _field(pc.day),
+    "dayofmonth": _field(pc.day),
+    "dayofweek": _field(_sunday_first),
+    "weekday": _field(_weekday),
+    "dayofyear": _field(pc.day_of_year),
+    "weekofyear": _field(pc.iso_week),
+    "hour": _clock_field(pc.hour),
+    "minute": _clock_field(pc.minute),
+    "second": _clock_field(pc.second),
+    "date_trunc": Function(fixed(TIMESTAMP, STRING, TIMESTAMP), _date_trunc, constants=frozenset({0}), increasing=True),
+    "trunc": Function(fixed(DATE, DATE, STRING), _trunc, constants=_SECOND, increasing=True),
+    "last_day": Function(fixed(DATE, DATE), _last_day, increasing=True),
+    "date_add": Function(_add_days_signature, _date_add),
+    "date_sub": Function(_add_days_signature, _date_sub),
+    "datediff": Function(fixed(INTEGER, DATE, DATE), _date_diff),
+    "unix_timestamp": Function(fixed(LONG, TIMESTAMP), _unix_timestamp, increasing=True),
+    "unix_date": Function(fixed(INTEGER, DATE), _unix_date, increasing=True),
+    "unix_micros": Function(fixed(LONG, TIMESTAMP), _unix_micros, increasing=True),
+    "unix_millis": Function(fixed(LONG, TIMESTAMP), _whole_part(1_000), increasing=True),
+    "unix_seconds": Function(fixed(LONG, TIMESTAMP), _whole_part(1_000_000), increasing=True),
+    "from_utc_timestamp": Function(_zone_signature, _from_utc, constants=_SECOND),
+    "to_utc_timestamp": Function(_zone_signature, _to_utc, constants=_SECOND),
+    "timestamp_in_zone": Function(_zone_signature, _text_in_zone, constants=_SECOND, can_fail=True),
+}

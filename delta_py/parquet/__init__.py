@@ -1,0 +1,1 @@
+"""Decoding of data files, on executors."""

@@ -1,0 +1,244 @@
+"""The columns of a scan made from one file: from what was decoded, from the log's values, and from rows' positions.
+
+A plan holds what is the same for all files of one Parquet schema; files of a table mostly share one.
+Protocol: Reader Requirements for Row Tracking.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from delta_py.parquet.conform_batch import Convert, FileContext, Match, apply, converter, match_column, needed_leaves, nulls
+from delta_py.parquet.conform_values import CannotRead
+from delta_py.parquet.file_schema import FileSchema, read_file_schema
+from delta_py.parquet.rebase import LegacyCalendar
+from delta_py.parquet.row_selection import RowPick
+from delta_py.protocol.partition_values import parse_partition_values
+from delta_py.protocol.paths import resolve
+from delta_py.protocol.schema import StructType, to_arrow_type, type_name
+from delta_py.scan.char_padding import pad, padded_chars
+from delta_py.scan.scan_state import ColumnSource, ScanColumn, ScanFile, ScanState
+
+_ARROW_SCHEMA = b"ARROW:schema"
+# A constant column is stored in the files that have no constant for it (change files hold their rows' change types).
+_STORED = (ColumnSource.DATA, ColumnSource.CONSTANT)
+
+
+# ---------------------------------------------------------------- plans
+
+
+class FilePlan:
+    """How the scan's columns stand in files of one schema. matches: one a column, None where it is not of the file.
+    leaves: Parquet leaf columns to decode, in order; text_leaves: those of them whose values have any length."""
+
+    def __init__(
+        self, parquet: pq.ParquetFile, schema: FileSchema, calendar: LegacyCalendar, matches: Sequence[Match | None]
+    ) -> None:
+        self.schema, self.calendar, self.matches = schema, calendar, tuple(matches)
+        self.leaves = sorted(set().union(*(needed_leaves(match, schema) for match in matches if match is not None)))
+        self.text_leaves = [leaf for leaf in self.leaves if schema.parquet.column(leaf).physical_type == "BYTE_ARRAY"]
+        self._arrow_schema = _stored_arrow_schema(parquet)
+        self._context = FileContext(schema, calendar, frozenset(self.leaves))
+        self._narrow: FilePlan | None = None
+        self._converts: dict[int, Convert | None] = {}
+        kept = self._context.kept(schema.fields)
+        self._positions = [None if m is None or m.source is None else kept.index(self._top(m)) for m in self.matches]
+
+    def only(self, parquet: pq.ParquetFile, places: AbstractSet[int]) -> FilePlan:
+        """The plan for decoding no more than the columns at these places need."""
+        if self._narrow is None:
+            matches = [match if place in places else None for place, match in enumerate(self.matches)]
+            self._narrow = FilePlan(parquet, self.schema, self.calendar, matches)
+        return self._narrow
+
+    def leaves_of(self, places: AbstractSet[int]) -> set[int]:
+        found = [self.matches[place] for place in places]
+        return set().union(*(needed_leaves(match, self.schema) for match in found if match is not None))
+
+    def _top(self, match: Match) -> Any:
+        assert match.source is not None
+        first = match.source.first_leaf
+        return next(f for f in self.schema.fields if first in f.leaves)
+
+    def suits(self, parquet: pq.ParquetFile, calendar: LegacyCalendar) -> bool:
+        """Whether a file has the schema and the calendar that this plan is for."""
+        return bool(
+            parquet.schema.equals(self.schema.parquet)
+            and _stored_arrow_schema(parquet) == self._arrow_schema
+            and calendar == self.calendar
+        )
+
+    def position(self, place: int) -> int | None:
+        """Where in a decoded batch a column stands; None if the file lacks it."""
+        return self._positions[place]
+
+    def convert(self, place: int, array: pa.Array) -> pa.Array:
+        match = self.matches[place]
+        assert match is not None
+        if place not in self._converts:
+            self._converts[place] = converter(match, array.type, self._context)
+        try:
+            return apply(self._converts[place], array)
+        except (pa.ArrowInvalid, ValueError) as error:
+            raise CannotRead(f"column {match.path} cannot be read as {type_name(match.data_type)}: {error}") from error
+
+
+def _stored_arrow_schema(parquet: pq.ParquetFile) -> bytes | None:
+    footer = parquet.metadata.metadata
+    return footer.get(_ARROW_SCHEMA) if footer else None
+
+
+def plan_file(parquet: pq.ParquetFile, columns: Sequence[ScanColumn], calendar: LegacyCalendar, *, by_id: bool) -> FilePlan:
+    schema = read_file_schema(parquet)
+    matches = [
+        match_column(column.logical, column.physical, schema, by_id=by_id) if column.source in _STORED else None
+        for column in columns
+    ]
+    return FilePlan(parquet, schema, calendar, matches)
+
+
+# ---------------------------------------------------------------- rows
+
+
+class BatchRows:
+    """Decoded rows of a file from position `start` on, and which of them are wanted. decoded: None where no column of
+    the file is needed."""
+
+    def __init__(self, start: int, row_count: int, decoded: pa.RecordBatch | None, pick: RowPick | None = None) -> None:
+        self.start, self.row_count = start, row_count
+        self._decoded, self._pick = decoded, pick
+        self._picked: dict[int, pa.Array] = {}
+
+    def picked(self, pick: RowPick | None) -> BatchRows:
+        return BatchRows(self.start, self.row_count, self._decoded, pick)
+
+    def __len__(self) -> int:
+        return self.row_count if self._pick is None else len(self._pick)
+
+    def column(self, position: int) -> pa.Array:
+        assert self._decoded is not None
+        if self._pick is None:
+            return self._decoded.column(position)
+        if position not in self._picked:
+            self._picked[position] = self._pick.rows_of(self._decoded.column(position))
+        return self._picked[position]
+
+    def indexes(self) -> pa.Array:
+        """Positions in the file, int64."""
+        if self._pick is None:
+            return pa.array(np.arange(self.start, self.start + self.row_count))
+        return pa.array(self._pick.indices + np.int64(self.start))
+
+
+# ---------------------------------------------------------------- columns
+
+
+class FileColumns:
+    """Makes columns of a scan, by their place among all that it reads, for rows of one file."""
+
+    def __init__(
+        self,
+        state: ScanState,
+        columns: Sequence[ScanColumn],
+        tracking: Mapping[str, ScanColumn],
+        plan: FilePlan,
+        file: ScanFile,
+    ) -> None:
+        self._state, self._columns, self._plan, self._file = state, columns, plan, file
+        self._tracking = {name: columns.index(column) for name, column in tracking.items()}
+        self._chars = [padded_chars(column.logical) for column in columns]
+        self._constants: dict[int, Any] = {}
+        self._repeated: dict[int, pa.Array] = {}
+
+    def make(self, place: int, rows: BatchRows) -> pa.Array:
+        column = self._columns[place]
+        if column.source is ColumnSource.METADATA:
+            return self._metadata(column, rows)
+        values = self._constant(place, len(rows)) if self._is_constant(column) else self._stored(place, rows)
+        return pad(values, self._chars[place])
+
+    def _is_constant(self, column: ScanColumn) -> bool:
+        named = column.source is ColumnSource.CONSTANT and column.logical.name in self._file.constants
+        return named or column.source is ColumnSource.PARTITION
+
+    def constants(self) -> dict[int, Any]:
+        """Typed scalars of the partition columns and the constant ones, by place."""
+        return {place: self._scalar(place) for place, column in enumerate(self._columns) if self._is_constant(column)}
+
+    def _stored(self, place: int, rows: BatchRows) -> pa.Array:
+        position = self._plan.position(place)
+        if position is None:
+            match = self._plan.matches[place]
+            assert match is not None
+            return nulls(match, len(rows))
+        return self._plan.convert(place, rows.column(position))
+
+    def _scalar(self, place: int) -> Any:
+        if place not in self._constants:
+            column, arrow = self._columns[place], to_arrow_type(self._columns[place].logical.data_type)
+            if column.source is ColumnSource.PARTITION:
+                text = self._file.partition_values.get(column.physical.name)
+                values = pa.array([text], pa.string())
+                # As in the reference, a text that is no value of the type reads as null.
+                parsed = parse_partition_values(values, column.logical.data_type, timezone=self._state.timezone, errors="null")
+                scalar = parsed[0]
+            else:
+                value, data_type = self._file.constants[column.logical.name]
+                scalar = pa.scalar(value, to_arrow_type(data_type)).cast(arrow)
+            self._constants[place] = scalar
+        return self._constants[place]
+
+    def _constant(self, place: int, row_count: int) -> pa.Array:
+        """One array for all batches of the file, cut to length."""
+        array = self._repeated.get(place)
+        if array is None or len(array) < row_count:
+            array = self._repeated[place] = _repeat(self._scalar(place), row_count)
+        return array.slice(0, row_count)
+
+    # ------------------------------------------------------------ _metadata
+
+    def _metadata(self, column: ScanColumn, rows: BatchRows) -> pa.Array:
+        assert isinstance(column.logical.data_type, StructType)
+        children = [self._metadata_field(f.name, rows).cast(to_arrow_type(f.data_type)) for f in column.logical.data_type.fields]
+        target = to_arrow_type(column.logical.data_type)
+        return pa.Array.from_buffers(target, len(rows), [None], 0, children=children)
+
+    def _metadata_field(self, name: str, rows: BatchRows) -> pa.Array:
+        file = self._file
+        match name:
+            case "file_path":
+                return _repeat(pa.scalar(resolve(self._state.table_root, file.path)), len(rows))
+            case "file_name":
+                return _repeat(pa.scalar(file.path.rpartition("/")[2]), len(rows))
+            case "file_size":
+                return _repeat(pa.scalar(file.size_bytes, pa.int64()), len(rows))
+            case "file_modification_time":
+                return _repeat(pa.scalar(file.modification_time_ms * 1000, pa.timestamp("us", "UTC")), len(rows))
+            case "file_number":
+                return _repeat(pa.scalar(file.number, pa.int32()), len(rows))
+            case "row_index":
+                return rows.indexes()
+            case "row_id":
+                base = file.base_row_id
+                fresh = pa.nulls(len(rows), pa.int64()) if base is None else pc.add(rows.indexes(), base)
+                return self._tracked(name, rows, fresh)
+            case "row_commit_version":
+                fresh = _repeat(pa.scalar(file.default_row_commit_version, pa.int64()), len(rows))
+                return self._tracked(name, rows, fresh)
+        raise ValueError(f"no such metadata field: {name}")
+
+    def _tracked(self, name: str, rows: BatchRows, fresh: pa.Array) -> pa.Array:
+        """What was materialized when the row was moved, and for rows where they were written what follows from the log."""
+        place = self._tracking.get(name)
+        return fresh if place is None else pc.coalesce(self._stored(place, rows), fresh)
+
+
+def _repeat(scalar: Any, row_count: int) -> pa.Array:
+    return pa.repeat(scalar, row_count) if scalar.is_valid else pa.nulls(row_count, scalar.type)

@@ -1,0 +1,250 @@
+"""Reading data files on an executor: one ScanState and some ScanFiles in, Arrow batches of the logical columns out.
+
+A file is decoded in batches, only the leaf columns that are wanted, only the row groups that may hold wanted rows. Each
+batch loses its deleted rows, then those that the predicate rules out, and only then are columns converted to the
+table's types; columns that already have them pass as they are. Memory is a batch and the pages under it.
+Protocol: Reader Requirements for Deletion Vectors; Reader Requirements for Column Mapping; Row Tracking.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Iterable, Iterator
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from delta_py.errors import DataFileError
+from delta_py.parquet.batch_size import BatchSizer, dictionary_bytes
+from delta_py.parquet.buffers import without_views
+from delta_py.parquet.conform_values import CannotRead
+from delta_py.parquet.file_columns import BatchRows, FileColumns, FilePlan, plan_file
+from delta_py.parquet.rebase import legacy_calendar
+from delta_py.parquet.row_filter import LookAhead, make_row_filter
+from delta_py.parquet.row_groups import FileSide, Run, find_runs, make_group_filter, split_run
+from delta_py.parquet.row_selection import RowPick, RowSelection, load_selection
+from delta_py.protocol.schema import LONG, StructField, StructType, to_arrow_schema
+from delta_py.scan.scan_state import ColumnSource, ScanColumn, ScanFile, ScanState
+from delta_py.storage.kept_objects import KeptObjects
+from delta_py.storage.store import ObjectInfo, ObjectStore, open_store
+
+_log = logging.getLogger(__name__)
+
+# Up to this size a file's column chunks are read whole, which is a little faster; beyond, through a buffer a column.
+_WHOLE_CHUNKS_BYTES = 16 * 1024 * 1024
+_BUFFERS_BYTES = 16 * 1024 * 1024
+_MANY_ROWS_KEPT = 0.8
+_RECENT_PLANS = 8
+
+
+def read_files(
+    state: ScanState, files: Iterable[ScanFile], store: ObjectStore | None = None, *, use_threads: bool = False
+) -> Iterator[pa.RecordBatch]:
+    """The rows of the files, file after file and in each in the file's order.
+
+    store: of the table; opened from state.table_root if not given. use_threads: decode columns in parallel.
+    Every batch has exactly the schema to_arrow_schema gives for the logical fields of state.columns; batches without
+    rows are left out. A value that the table declares not null is null all the same where a file lacks its column.
+    Raises DataFileError for a file that is missing or cannot be decoded or does not go with the table's types,
+    DeletionVectorError, and ExpressionError for a predicate that cannot be evaluated, if state.drop_rows.
+    """
+    reader = _ScanReader(state, store or open_store(state.table_root), use_threads)
+    for file in files:
+        yield from reader.read(file)
+
+
+class _ScanReader:
+    """What is worked out once for all files of a scan. `columns` are all that are read, in this order: those that come
+    out, those of the predicate, and the materialized row tracking columns."""
+
+    def __init__(self, state: ScanState, store: ObjectStore, use_threads: bool) -> None:
+        self._state, self._store, self._use_threads = state, store, use_threads
+        self._objects = KeptObjects.of(store)
+        self._tracking = _tracking_columns(state)
+        self._columns = (*state.columns, *state.filter_columns, *self._tracking.values())
+        self._schema = to_arrow_schema(StructType(tuple(column.logical for column in state.columns)))
+        self._row_filter = make_row_filter(state, self._columns)
+        self._group_filter = make_group_filter(state, self._columns)
+        self._sizer, self._look_sizer = (BatchSizer(state.batch_rows, state.batch_bytes) for _ in range(2))
+        self._looker = LookAhead()
+        self._plans: list[FilePlan] = []
+        self._warned = False
+
+    def read(self, file: ScanFile) -> Iterator[pa.RecordBatch]:
+        with _naming(file), contextlib.ExitStack() as stack:
+            parquet = self._open(file, stack)
+            if parquet is not None:
+                yield from self._read_rows(file, parquet)
+
+    def _open(self, file: ScanFile, stack: contextlib.ExitStack) -> pq.ParquetFile | None:
+        """None for a missing file that may be skipped."""
+        try:
+            source = stack.enter_context(self._store.open_input(file.path))
+        except FileNotFoundError as error:
+            if not self._state.ignore_missing_files:
+                raise _missing(file) from error
+            if not self._warned:
+                _log.warning(
+                    "Data file %s of table %s is missing and skipped, as ignoreMissingFiles asks. "
+                    "More missing files of this task are skipped without a message.",
+                    file.path,
+                    self._state.table_root,
+                )
+                self._warned = True
+            return None
+        footer = self._objects.footer(ObjectInfo(file.path, file.size_bytes, file.modification_time_ms))
+        buffer_size = 0
+        if file.size_bytes > _WHOLE_CHUNKS_BYTES:
+            buffer_size = min(1024 * 1024, max(64 * 1024, _BUFFERS_BYTES // max(1, len(self._columns))))
+        return stack.enter_context(
+            pq.ParquetFile(source, metadata=footer, pre_buffer=False, buffer_size=buffer_size, coerce_int96_timestamp_unit="us")
+        )
+
+    def _read_rows(self, file: ScanFile, parquet: pq.ParquetFile) -> Iterator[pa.RecordBatch]:
+        footer = parquet.metadata
+        if footer.num_rows == 0:
+            return
+        plan = self._plan(parquet)
+        selection = load_selection(self._store, file, footer.num_rows)
+        columns = FileColumns(self._state, self._columns, self._tracking, plan, file)
+        keep = None
+        if self._group_filter is not None:
+            keep = self._group_filter.keep(footer, FileSide(plan.schema, plan.calendar, plan.matches, columns.constants()))
+        for run in self._matching_runs(file, parquet, plan, selection, find_runs(footer, selection, keep)):
+            for decoded in self._decode(parquet, plan, run, self._sizer):
+                pick = selection.pick(decoded.start, decoded.start + decoded.row_count)
+                if pick is None or len(pick):
+                    batch = self._make_batch(columns, decoded, pick)
+                    if batch is not None:
+                        yield batch
+
+    def _plan(self, parquet: pq.ParquetFile) -> FilePlan:
+        calendar = legacy_calendar(parquet.metadata.metadata, self._state.timezone)
+        for plan in self._plans:
+            if plan.suits(parquet, calendar):
+                return plan
+        plan = plan_file(parquet, self._columns, calendar, by_id=self._state.match_by_id)
+        self._plans = [plan, *self._plans[: _RECENT_PLANS - 1]]
+        return plan
+
+    def _decode(self, parquet: pq.ParquetFile, plan: FilePlan, run: Run, sizer: BatchSizer) -> Iterator[BatchRows]:
+        if not plan.leaves:
+            for start in range(0, run.row_count, self._state.batch_rows):
+                yield BatchRows(run.first_row + start, min(self._state.batch_rows, run.row_count - start), None)
+            return
+        position, end = run.first_row, run.first_row + run.row_count
+        in_dictionaries = dictionary_bytes(parquet.metadata.row_group(run.groups[0]), plan.text_leaves)
+        batches = parquet.reader.iter_batches(
+            sizer.start(run.row_count, run.byte_count, in_dictionaries),
+            row_groups=list(run.groups),
+            column_indices=plan.leaves,
+            use_threads=self._use_threads,
+        )
+        for batch in map(without_views, batches):
+            pieces = sizer.follow(batch)
+            parquet.reader.set_batch_size(sizer.rows)
+            for piece in pieces:
+                yield BatchRows(position, piece.num_rows, piece)
+                position += piece.num_rows
+        if position != end:
+            raise CannotRead(f"its row groups hold {position - run.first_row} rows where the footer says {run.row_count}")
+
+    def _matching_runs(
+        self, file: ScanFile, parquet: pq.ParquetFile, plan: FilePlan, selection: RowSelection, runs: Iterator[Run]
+    ) -> Iterator[Run]:
+        """The runs, or, where that is promising, of their row groups those in which the predicate is true of some row.
+
+        Finding out takes decoding the predicate's columns twice where it is, so it is tried where they are a small part
+        of what is decoded, and only as long as it goes on to save work.
+        """
+        looker = self._looker
+        needed = set() if self._row_filter is None else plan.leaves_of(self._row_filter.columns)
+        if self._row_filter is None or not looker.is_promising(parquet.metadata, needed, plan.leaves):
+            yield from runs
+            return
+        narrow = plan.only(parquet, self._row_filter.columns)
+        columns = FileColumns(self._state, self._columns, self._tracking, narrow, file)
+        for run in runs:
+            for group in split_run(parquet.metadata, run):
+                decoded = self._decode(parquet, narrow, group, self._look_sizer)
+                if looker.found(any(self._may_match(columns, selection, rows) for rows in decoded)):
+                    yield group
+
+    def _may_match(self, columns: FileColumns, selection: RowSelection, decoded: BatchRows) -> bool:
+        assert self._row_filter is not None
+        rows = decoded.picked(selection.pick(decoded.start, decoded.start + decoded.row_count))
+        mask = self._row_filter.mask({place: columns.make(place, rows) for place in self._row_filter.columns}, len(rows))
+        return mask is None or bool(mask.any())
+
+    def _make_batch(self, columns: FileColumns, decoded: BatchRows, pick: RowPick | None) -> pa.RecordBatch | None:
+        """The batch that comes out, None if no row is left. pick: the rows that are not deleted."""
+        rows, known = decoded.picked(pick), {}
+        if self._row_filter is not None:
+            known = {place: columns.make(place, rows) for place in self._row_filter.columns}
+            mask = self._row_filter.mask(known, len(rows))
+            kept = len(rows) if mask is None else int(mask.sum())
+            if kept == 0:
+                return None
+            if mask is not None and (kept < len(rows) * _MANY_ROWS_KEPT or (kept < len(rows) and self._row_filter.must_drop)):
+                inner = RowPick.of(mask)
+                rows = decoded.picked(inner if pick is None else pick.narrowed(mask))
+                known = {place: inner.rows_of(array) for place, array in known.items() if place < len(self._schema)}
+        arrays = [known[place] if place in known else columns.make(place, rows) for place in range(len(self._schema))]
+        if not arrays:
+            return pa.RecordBatch.from_arrays([pa.nulls(len(rows))], names=[""]).select([])
+        return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+
+
+def _tracking_columns(state: ScanState) -> dict[str, ScanColumn]:
+    """The materialized row tracking columns that the metadata columns of the scan need, by metadata field."""
+    names = {"row_id": state.row_id_column, "row_commit_version": state.row_commit_version_column}
+    wanted: set[str] = set()
+    for column in (*state.columns, *state.filter_columns):
+        if column.source is ColumnSource.METADATA and isinstance(column.logical.data_type, StructType):
+            wanted.update(column.logical.data_type.names)
+    found = {}
+    for metadata_field, name in names.items():
+        if name is not None and metadata_field in wanted:
+            stored = StructField(name, LONG)
+            found[metadata_field] = ScanColumn(stored, stored)
+    return found
+
+
+# ---------------------------------------------------------------- errors
+
+
+@contextlib.contextmanager
+def _naming(file: ScanFile) -> Iterator[None]:
+    """Errors of decoding, in terms of the file."""
+    try:
+        yield
+    except CannotRead as error:
+        raise DataFileError(
+            f"Data file {file.path} does not go with the table: {error}. Compare the file's schema with the table's; "
+            "if another program wrote the file, rewrite it with the table's types.",
+            error_class="FAILED_READ_FILE.PARQUET_COLUMN_DATA_TYPE_MISMATCH",
+            sql_state="KD001",
+            path=file.path,
+        ) from error
+    except FileNotFoundError as error:
+        raise _missing(file) from error
+    except MemoryError:
+        raise
+    except (pa.ArrowException, OSError) as error:
+        raise DataFileError(
+            f"Data file {file.path} cannot be read: {error}. It may be cut short or damaged, or its storage failed. "
+            "Restore the file from a backup, or restore the table to a version without it.",
+            error_class="FAILED_READ_FILE.NO_HINT",
+            sql_state="KD001",
+            path=file.path,
+        ) from error
+
+
+def _missing(file: ScanFile) -> DataFileError:
+    return DataFileError(
+        f"Data file {file.path} is missing, though the table's log lists it. It was removed by hand, or by VACUUM with a "
+        "retention shorter than this query or version is old. Restore the file, read a newer version, or skip missing "
+        "files with the option ignoreMissingFiles=true.",
+        path=file.path,
+    )

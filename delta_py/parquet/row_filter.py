@@ -1,0 +1,135 @@
+"""Dropping rows for which the predicate is not true, while a file is read.
+
+Where rows must be dropped the whole predicate is evaluated. Where they only may be (Spark filters again), the parts of
+it that can be evaluated exactly are, because a row that is dropped here need not be converted nor sent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_py.errors import ExpressionError, SchemaMismatchError
+from delta_py.expressions.tree import Column, Expression, columns_of, conjunction, conjuncts, transform_columns
+from delta_py.parquet.buffers import Ndarray
+from delta_py.parquet.row_groups import find_leaf
+from delta_py.protocol.schema import Path, StructField, StructType
+from delta_py.scan.scan_state import ScanColumn, ScanState
+
+_TRIES = 4
+_MUCH_SMALLER = 4
+
+
+@dataclass(frozen=True, slots=True)
+class _Input:
+    """One column of the predicate: where it comes from, and the flat name under which the predicate sees it."""
+
+    name: str
+    column: int
+    inner: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RowFilter:
+    """predicate: over flat names. must_drop: rows for which it is not true must not come out."""
+
+    predicate: Expression
+    inputs: tuple[_Input, ...]
+    must_drop: bool
+
+    @property
+    def columns(self) -> frozenset[int]:
+        """Places of the columns that `mask` needs."""
+        return frozenset(each.column for each in self.inputs)
+
+    def mask(self, arrays: Mapping[int, pa.Array], row_count: int) -> Ndarray | None:
+        """One boolean a row: whether the predicate is true. None: not known, where rows need not be dropped."""
+        from delta_py.expressions.evaluate import evaluate
+
+        values = [_nested(arrays[each.column], each.inner) for each in self.inputs]
+        batch = pa.RecordBatch.from_arrays(values, names=[each.name for each in self.inputs])
+        if not self.inputs:
+            batch = pa.RecordBatch.from_arrays([pa.nulls(row_count)], names=[""]).select([])
+        try:
+            result = evaluate(self.predicate, batch)
+        except ExpressionError:
+            # The query may never ask this of the row: whoever filters again decides, and reports.
+            if self.must_drop:
+                raise
+            return None
+        mask: Ndarray = pc.fill_null(result, False).to_numpy(zero_copy_only=False)
+        return mask
+
+
+class LookAhead:
+    """Decides whether to look through the predicate's columns of a row group before the others are decoded."""
+
+    def __init__(self) -> None:
+        self._looked = self._missed = 0
+
+    def is_promising(self, footer: Any, needed: AbstractSet[int], leaves: Sequence[int]) -> bool:
+        """Whether the leaf columns that the predicate needs are small beside the others, and looking paid so far."""
+        if self._looked >= _TRIES and self._missed * 2 < self._looked:
+            return False
+        others = [leaf for leaf in leaves if leaf not in needed]
+        if not needed or not others:
+            return False
+        group = footer.row_group(0)
+        own_bytes = sum(group.column(leaf).total_compressed_size for leaf in needed)
+        return bool(own_bytes * _MUCH_SMALLER <= sum(group.column(leaf).total_compressed_size for leaf in others))
+
+    def found(self, has_match: bool) -> bool:
+        """Keeps count of what looking found; returns what it is given."""
+        self._looked += 1
+        self._missed += not has_match
+        return has_match
+
+
+def _nested(array: pa.Array, inner: Sequence[int]) -> pa.Array:
+    return pc.struct_field(array, list(inner)) if inner else array
+
+
+def make_row_filter(state: ScanState, columns: Sequence[ScanColumn]) -> RowFilter | None:
+    """columns: of the scan, all that are read. None when there is nothing to evaluate.
+
+    Raises SchemaMismatchError for a predicate over columns that are not read, and ExpressionError for one that cannot be
+    evaluated, where rows must be dropped.
+    """
+    if state.predicate is None:
+        return None
+    inputs: dict[Path, _Input] = {}
+    schema: list[StructField] = []
+    for path in sorted(columns_of(state.predicate)):
+        leaf = find_leaf(columns, path)
+        if leaf is not None:
+            name = f"{'.'.join(path)}" if len(path) == 1 else f"{'.'.join(path)} ({len(inputs)})"
+            inputs[path] = _Input(name, *leaf)
+            schema.append(_flat_field(name, columns[leaf[0]].logical, leaf[1]))
+        elif state.drop_rows:
+            raise SchemaMismatchError(
+                f"The predicate names column {'.'.join(path)}, which the scan does not read.",
+                error_class="DELTA_COLUMN_NOT_FOUND_IN_SCHEMA",
+                sql_state="42703",
+            )
+    parts = [part for part in conjuncts(state.predicate) if columns_of(part) <= inputs.keys()]
+    flat = [transform_columns(part, lambda path: Column((inputs[path].name,))) for part in parts]
+    if not state.drop_rows:
+        from delta_py.expressions.evaluate import can_evaluate  # a scan without a predicate should not pay for it
+
+        flat = [part for part in flat if can_evaluate(part, StructType(tuple(schema)))]
+    if not flat:
+        return None
+    used = {path[0] for part in flat for path in columns_of(part)}
+    return RowFilter(conjunction(tuple(flat)), tuple(i for i in inputs.values() if i.name in used), state.drop_rows)
+
+
+def _flat_field(name: str, logical: StructField, inner: Sequence[int]) -> StructField:
+    for position in inner:
+        assert isinstance(logical.data_type, StructType)
+        logical = logical.data_type.fields[position]
+    return StructField(name, logical.data_type)

@@ -1,0 +1,201 @@
+"""Which row groups of a file are decoded: those that may hold wanted rows, in runs that are read in one go.
+
+A row group goes when all its rows are deleted or none is selected, or when its statistics or the file's partition
+values rule the predicate out. Statistics are used only for columns that a file holds as the table does; those of a
+legacy calendar, of INT96 and of nanoseconds say nothing. What is unknown keeps the row group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+
+from delta_py.expressions.tree import Column, Expression, columns_of, transform_columns
+from delta_py.parquet.buffers import Ndarray
+from delta_py.parquet.conform_batch import Match
+from delta_py.parquet.file_schema import FileSchema, Shape
+from delta_py.parquet.rebase import LegacyCalendar
+from delta_py.parquet.row_selection import RowSelection
+from delta_py.protocol.schema import DATE, TIMESTAMP, TIMESTAMP_NTZ, DataType, Path, StructType
+from delta_py.protocol.stats import FileStats, stats_from_parquet_footer
+from delta_py.scan.char_padding import is_char
+from delta_py.scan.scan_state import ColumnSource, ScanColumn, ScanState
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Neighbouring row groups. first_row: position in the file. byte_count: of all their columns, encoded, not compressed."""
+
+    groups: tuple[int, ...]
+    first_row: int
+    row_count: int
+    byte_count: int
+
+
+def find_runs(footer: Any, selection: RowSelection, keep: Ndarray | None) -> Iterator[Run]:
+    """footer: pyarrow.parquet.FileMetaData. keep: one boolean a row group; None for all."""
+    run: Run | None = None
+    position = 0
+    for index in range(footer.num_row_groups):
+        group = footer.row_group(index)
+        start, position = position, position + group.num_rows
+        if (keep is not None and not keep[index]) or not selection.kept_count(start, position):
+            if run is not None:
+                yield run
+            run = None
+        elif run is None:
+            run = Run((index,), start, group.num_rows, group.total_byte_size)
+        else:
+            run = Run((*run.groups, index), run.first_row, run.row_count + group.num_rows, run.byte_count + group.total_byte_size)
+    if run is not None:
+        yield run
+
+
+def split_run(footer: Any, run: Run) -> Iterator[Run]:
+    """The run's row groups, each by itself."""
+    position = run.first_row
+    for index in run.groups:
+        group = footer.row_group(index)
+        yield Run((index,), position, group.num_rows, group.total_byte_size)
+        position += group.num_rows
+
+
+# ---------------------------------------------------------------- by statistics
+
+
+@dataclass(frozen=True, slots=True)
+class _Leaf:
+    """A column of the predicate. column: its place in the list of the scan's columns; inner: struct fields below it."""
+
+    column: int
+    inner: tuple[int, ...]
+    data_type: DataType
+
+
+@dataclass(frozen=True, slots=True)
+class GroupFilter:
+    """The predicate of a scan, ready to be asked of any file's row groups. Its columns are by physical path."""
+
+    predicate: Expression
+    leaves: Mapping[Path, _Leaf]
+
+    def keep(self, footer: Any, file: FileSide) -> Ndarray | None:
+        """One boolean a row group; None when nothing can be told."""
+        count = footer.num_row_groups
+        constants = {
+            path: pa.repeat(file.constants[leaf.column], count)
+            for path, leaf in self.leaves.items()
+            if leaf.column in file.constants
+        }
+        found = {path: _descend(file.matches[leaf.column], leaf.inner) for path, leaf in self.leaves.items()}
+        stats = self._stats(footer, file, {path: match for path, match in found.items() if match is not None})
+        if stats is None and not constants:
+            return None
+        from delta_py.expressions.skipping import keep_mask  # a scan without a predicate should not pay for it
+
+        mask = keep_mask(self.predicate, stats or _only_counts(footer), constants)
+        result: Ndarray = mask.to_numpy(zero_copy_only=False)
+        return result
+
+    def _stats(self, footer: Any, file: FileSide, found: Mapping[Path, Match]) -> FileStats | None:
+        indexes = {path: match.source.first_leaf for path, match in found.items() if match.source and file.is_telling(match)}
+        absent = [path for path, match in found.items() if match.source is None]
+        if not indexes and not absent:
+            return None
+        stats = stats_from_parquet_footer(footer, indexes, {path: self.leaves[path].data_type for path in indexes})
+        return replace(stats, null_count={**stats.null_count, **dict.fromkeys(absent, stats.num_records)})
+
+
+@dataclass(frozen=True, slots=True)
+class FileSide:
+    """What a file adds. matches: of the scan's columns, None where they are not of the file.
+    constants: typed scalars of the columns that have one value in the whole file, by the column's place."""
+
+    schema: FileSchema
+    calendar: LegacyCalendar
+    matches: Sequence[Match | None]
+    constants: Mapping[int, Any]
+
+    def is_telling(self, match: Match) -> bool:
+        """Whether the statistics of a leaf speak of the values that come out."""
+        assert match.source is not None
+        if match.source.shape is not Shape.LEAF:
+            return False
+        column = self.schema.parquet.column(match.source.first_leaf)
+        if column.physical_type == "INT96" or "nanoseconds" in str(column.logical_type):
+            return False
+        return not (self.calendar.datetime and match.data_type in (DATE, TIMESTAMP, TIMESTAMP_NTZ))
+
+
+def _only_counts(footer: Any) -> FileStats:
+    return stats_from_parquet_footer(footer, {}, {})
+
+
+def _descend(match: Match | None, inner: Sequence[int]) -> Match | None:
+    for position in inner:
+        if match is None:
+            return None
+        if match.source is None:
+            return match
+        match = match.parts[position]
+    return match
+
+
+def make_group_filter(state: ScanState, columns: Sequence[ScanColumn]) -> GroupFilter | None:
+    """columns: of the scan, in the order in which files will give their matches. None without a predicate."""
+    if state.predicate is None:
+        return None
+    leaves: dict[Path, _Leaf] = {}
+    renamed: dict[Path, Path] = {}
+    for path in columns_of(state.predicate):
+        leaf = find_leaf(columns, path)
+        # A path that no file has stands for what is unknown; the empty name keeps it apart from the physical ones.
+        renamed[path] = ("", *path)
+        if leaf is not None and not is_char(columns[leaf[0]].logical, path[1:]):
+            place, inner = leaf
+            physical, data_type = _physical_path(columns[place], inner)
+            if columns[place].source in (ColumnSource.DATA, ColumnSource.PARTITION):
+                renamed[path] = physical
+            leaves[renamed[path]] = _Leaf(place, inner, data_type)
+    return GroupFilter(transform_columns(state.predicate, lambda path: Column(renamed[path])), leaves)
+
+
+def find_leaf(columns: Sequence[ScanColumn], path: Path) -> tuple[int, tuple[int, ...]] | None:
+    """(column's place, positions of struct fields below it) of a logical path; None if no column holds all of it."""
+    for exact in (True, False):
+        for place, column in enumerate(columns):
+            if not _same(column.logical.name, path[0], exact):
+                continue
+            inner = _positions(column.logical.data_type, path[1:])
+            if inner is not None:
+                return place, inner
+    return None
+
+
+def _same(name: str, wanted: str, exact: bool) -> bool:
+    return name == wanted if exact else name.lower() == wanted.lower()
+
+
+def _positions(data_type: DataType, path: Path) -> tuple[int, ...] | None:
+    if not path:
+        return ()
+    if not isinstance(data_type, StructType):
+        return None
+    inner = data_type.find(path[0])
+    if inner is None:
+        return None
+    below = _positions(inner.data_type, path[1:])
+    return None if below is None else (data_type.fields.index(inner), *below)
+
+
+def _physical_path(column: ScanColumn, inner: Sequence[int]) -> tuple[Path, DataType]:
+    logical, physical = column.logical, column.physical
+    path = [physical.name]
+    for position in inner:
+        assert isinstance(logical.data_type, StructType) and isinstance(physical.data_type, StructType)
+        logical, physical = logical.data_type.fields[position], physical.data_type.fields[position]
+        path.append(physical.name)
+    return tuple(path), logical.data_type

@@ -1,0 +1,135 @@
+"""Which rows of a file are read: all but those that a deletion vector names, or only those that a selection names.
+
+Positions are 0-based rows of the Parquet file, held as sorted int64 arrays, so that a stretch of rows is a slice.
+Protocol: Reader Requirements for Deletion Vectors.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_py.errors import DeletionVectorError
+from delta_py.parquet.buffers import Ndarray
+from delta_py.protocol.deletion_vectors import DeletionVectorDescriptor, read_deletion_vector, row_indexes
+from delta_py.scan.scan_state import ScanFile
+from delta_py.storage.store import ObjectStore
+
+
+@dataclass(frozen=True, slots=True)
+class RowSelection:
+    """dropped: rows left out. selected: if not None, only these are read (and of these not the dropped ones)."""
+
+    dropped: Ndarray | None = None
+    selected: Ndarray | None = None
+
+    def kept_count(self, start: int, stop: int) -> int:
+        """Of the rows from start to stop at most this many are read; 0 says that none is."""
+        count = stop - start
+        if self.selected is not None:
+            count = len(_between(self.selected, start, stop))
+        if self.dropped is not None and len(_between(self.dropped, start, stop)) == stop - start:
+            count = 0
+        return count
+
+    def pick(self, start: int, stop: int) -> RowPick | None:
+        """The rows to read of those from start to stop; None for all of them."""
+        dropped = None if self.dropped is None else _between(self.dropped, start, stop)
+        if self.selected is None and (dropped is None or len(dropped) == 0):
+            return None
+        keep = np.full(stop - start, self.selected is None)
+        if self.selected is not None:
+            keep[_between(self.selected, start, stop) - start] = True
+        if dropped is not None:
+            keep[dropped - start] = False
+        return RowPick.of(keep)
+
+
+def _between(rows: Ndarray, start: int, stop: int) -> Ndarray:
+    first, last = np.searchsorted(rows, (start, stop))
+    return rows[first:last]
+
+
+_log = logging.getLogger(__name__)
+
+ALL_ROWS = RowSelection()
+
+
+def load_selection(store: ObjectStore, file: ScanFile, row_count: int) -> RowSelection:
+    """Read the file's deletion vector and selection. row_count: of the Parquet file; positions beyond it say nothing.
+
+    Raises DeletionVectorError for a vector that is missing or damaged.
+    """
+    if file.deletion_vector is None and file.selection is None:
+        return ALL_ROWS
+    return RowSelection(
+        _positions(store, file, file.deletion_vector, row_count),
+        _positions(store, file, file.selection, row_count),
+    )
+
+
+def _positions(store: ObjectStore, file: ScanFile, descriptor: DeletionVectorDescriptor | None, row_count: int) -> Ndarray | None:
+    if descriptor is None:
+        return None
+    try:
+        bitmap = read_deletion_vector(store, descriptor)
+    except FileNotFoundError as error:
+        raise DeletionVectorError(
+            f"The deletion vector {descriptor.path} of data file {file.path} is missing, so that its deleted rows cannot be "
+            "told from the others. Restore the file; VACUUM with too short a retention may have removed it.",
+            error_class="DELTA_DELETION_VECTOR_FILE_NOT_FOUND",
+            path=file.path,
+            deletion_vector=descriptor.path,
+        ) from error
+    rows = row_indexes(bitmap)
+    if len(rows) and rows[-1] >= row_count:
+        # Such vectors are in tables that everyone else reads, and of the rows that are there none is in doubt.
+        _log.warning(
+            "The deletion vector of data file %s names row %d of %d; what it names beyond the file's rows is passed over.",
+            file.path,
+            rows[-1],
+            row_count,
+        )
+        rows = rows[: np.searchsorted(rows, row_count)]
+    return rows
+
+
+@dataclass(frozen=True, slots=True)
+class RowPick:
+    """Some rows of a batch, in order. indices: their positions in the batch (int32). row_count: of the batch.
+
+    Arrow has two kernels for this; which is faster was measured: `take` when many rows go, or when values have a fixed
+    width and no nulls; `filter` otherwise, above all for text of which most stays.
+    """
+
+    indices: Ndarray
+    row_count: int
+    _indices: pa.Array
+    _mask: pa.Array
+
+    @classmethod
+    def of(cls, keep: Ndarray) -> RowPick:
+        indices = np.flatnonzero(keep).astype(np.int32)
+        bits = pa.py_buffer(np.packbits(keep, bitorder="little"))
+        mask = pa.Array.from_buffers(pa.bool_(), len(keep), [None, bits])
+        return cls(indices, len(keep), pa.array(indices), mask)
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+    def narrowed(self, keep: Ndarray) -> RowPick:
+        """Of the picked rows those for which keep (one a picked row) is true."""
+        whole = np.zeros(self.row_count, bool)
+        whole[self.indices[keep]] = True
+        return RowPick.of(whole)
+
+    def rows_of(self, array: pa.Array) -> pa.Array:
+        picked, total = len(self.indices), self.row_count
+        plain = array.null_count == 0 and (pa.types.is_primitive(array.type) or pa.types.is_decimal(array.type))
+        if picked * 2 <= total or (plain and (total - picked) * 100 >= total):
+            return pc.take(array, self._indices, boundscheck=False)
+        return array.filter(self._mask)

@@ -1,0 +1,87 @@
+"""The files of one task: an Arrow table on the way, values where they are read.
+
+Here is what an executor needs of a plan, and nothing of planning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import repeat
+from typing import Any, Self
+
+import pyarrow as pa
+
+from delta_py.protocol.deletion_vectors import DeletionVectorDescriptor
+from delta_py.protocol.schema import LONG, STRING, TIMESTAMP, DataType, StructField
+from delta_py.scan.scan_state import ScanFile
+
+# Files of a change feed have columns that are the same for all their rows, and maybe a deletion vector whose rows alone are read.
+CHANGE_TYPE, COMMIT_VERSION, COMMIT_TIMESTAMP = "_change_type", "_commit_version", "_commit_timestamp"
+CHANGE_FIELDS = (StructField(CHANGE_TYPE, STRING), StructField(COMMIT_VERSION, LONG), StructField(COMMIT_TIMESTAMP, TIMESTAMP))
+SELECTION = "selection"
+
+
+@dataclass(frozen=True, slots=True)
+class FileGroup:
+    """The files that one task reads: an Arrow table as compressed IPC bytes; None for no files."""
+
+    table_ipc: bytes | None = None
+
+    @classmethod
+    def of(cls, files: pa.Table) -> Self:
+        sink = pa.BufferOutputStream()
+        options = pa.ipc.IpcWriteOptions(compression="lz4")
+        part = files.combine_chunks()
+        with pa.ipc.new_stream(sink, part.schema, options=options) as writer:
+            writer.write_table(part, max_chunksize=4096)
+        return cls(table_ipc=sink.getvalue().to_pybytes())
+
+    def scan_files(self) -> Iterator[ScanFile]:
+        if self.table_ipc is None:
+            return
+        with pa.ipc.open_stream(self.table_ipc) as reader:
+            for batch in reader:
+                yield from scan_files(batch)
+
+
+def scan_files(files: pa.RecordBatch) -> Iterator[ScanFile]:
+    """Rows of FILE_SCHEMA (with a number, what only commits need, or what changes have, or without) as values, for the task that
+    reads them."""
+    columns = [files[name].to_pylist() if name in files.schema.names else repeat(None, files.num_rows) for name in _COLUMNS]
+    for (path, size, modified, values, vector, only, row_id, row_version, number, *told), same in zip(
+        zip(*columns, strict=True), _constants(files), strict=True
+    ):
+        stats, path_text, tags, provider = told
+        yield ScanFile(
+            path=path,
+            size_bytes=size,
+            modification_time_ms=modified,
+            partition_values=dict(values or ()),
+            deletion_vector=None if vector is None else DeletionVectorDescriptor.from_json(vector),
+            selection=None if only is None else DeletionVectorDescriptor.from_json(only),
+            base_row_id=row_id,
+            default_row_commit_version=row_version,
+            constants=same,
+            stats=stats,
+            path_text=path_text,
+            tags=None if tags is None else dict(tags),
+            clustering_provider=provider,
+            number=number,
+        )
+
+
+_COLUMNS = (
+    *("path", "size", "modification_time", "partition_values", "deletion_vector", SELECTION),
+    *("base_row_id", "default_row_commit_version", "number"),
+    *("stats", "path_text", "tags", "clustering_provider"),
+)
+
+
+def _constants(files: pa.RecordBatch) -> Iterator[dict[str, tuple[Any, DataType]]]:
+    """The feed's own columns of each file; not the change type of a change file, whose rows say it themselves."""
+    fields = [f for f in CHANGE_FIELDS if f.name in files.schema.names]
+    columns = [files[f.name] for f in fields]
+    plain = [column.cast(pa.int64()) if pa.types.is_timestamp(column.type) else column for column in columns]
+    for values in zip(*(column.to_pylist() for column in plain), strict=True) if fields else repeat((), files.num_rows):
+        yield {f.name: (value, f.data_type) for f, value in zip(fields, values, strict=True) if value is not None}

@@ -1,0 +1,254 @@
+"""What the log alone says of a table's rows: how many there are, how many have a value, the smallest and largest values.
+
+    answer_from_log(snapshot, Question(by=("day",), maxima=("id",)), predicate) -> Arrow table, or None
+
+None means that the log does not say it exactly, for whatever reason: then the files must be read. It says it where every
+file has `numRecords` and, for values, statistics that are those of its rows: no deletion vector, tight bounds, a type
+whose bounds no writer cuts or rounds. Partition columns are exact by themselves.
+Protocol: Per-file Statistics.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_py.errors import SchemaMismatchError
+from delta_py.expressions.tree import Expression
+from delta_py.protocol.column_mapping import physical_path
+from delta_py.protocol.schema import DataType, DecimalType, Path, PrimitiveType, StructField, find_path, to_arrow_type
+from delta_py.protocol.stats import FileStats
+from delta_py.protocol.table_config import TableConfig
+from delta_py.scan.planning import FilePruner, ScanOptions, partition_texts, row_predicate, typed_partition_values
+from delta_py.snapshot import FileBatch, Snapshot
+
+MAX_GROUPS = 10_000
+"""More different partitions than these are not answered: the answer is as long as they are many."""
+
+_FIRST_SAFE_DAY = -141_427  # 1582-10-15: days before it have another number in the calendar of older writers
+_SAFE_DECIMAL_DIGITS = 15  # longer ones go through a double in some writers
+_EXACT = frozenset({"byte", "short", "integer", "long", "boolean", "date"})
+_EXACT_IN_PARTITIONS = _EXACT | {"string", "binary", "timestamp", "timestamp_ntz"}
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is asked of a table's rows. Names are of top-level columns.
+
+    by: partition columns, for each combination of whose values one answer is wanted. valued: columns whose rows with a
+    value are counted. minima, maxima: columns whose smallest or largest value is wanted.
+    """
+
+    by: tuple[str, ...] = ()
+    valued: tuple[str, ...] = ()
+    minima: tuple[str, ...] = ()
+    maxima: tuple[str, ...] = ()
+
+
+def answer_from_log(
+    snapshot: Snapshot, question: Question, predicate: Expression | None = None, options: ScanOptions | None = None
+) -> pa.Table | None:
+    """A row for each combination of partition values that occurs in rows: the columns of `by`, the number of rows, then the
+    counts, minima and maxima that were asked for, in that order; their names mean nothing. A combination may come more
+    than once where the log spells its values in several ways. Without `by` one row, or none when the table has no rows.
+
+    predicate: leaves out files of which no row can match, no single rows; with options.drop_rows, where rows would have to
+    be dropped, there is no answer.
+    """
+    options = options or ScanOptions()
+    left = row_predicate(snapshot.config, predicate, options)
+    if options.ignore_missing_files or (options.drop_rows and left is not None):
+        return None
+    columns = _Columns.of(snapshot.config, question, options.timezone)
+    return None if columns is None else _answer(snapshot, columns, FilePruner.of(snapshot.config, predicate, options))
+
+
+def _answer(snapshot: Snapshot, columns: _Columns, pruner: FilePruner) -> pa.Table | None:
+    leaves = {**pruner.stats_leaves, **columns.leaves}
+    parts = [columns.schema.empty_table()]
+    for batch in snapshot.file_batches(stats_leaves=leaves, want_records=True):
+        part = columns.of_files(pruner.pruned(batch))
+        if part is None:
+            return None
+        parts.append(columns.reduced(part))
+        if sum(part.num_rows for part in parts) > 4 * MAX_GROUPS:
+            parts = [columns.reduced(pa.concat_tables(parts))]
+            if parts[0].num_rows > MAX_GROUPS:
+                return None
+    whole = columns.reduced(pa.concat_tables(parts))
+    return columns.typed(whole) if whole.num_rows <= MAX_GROUPS else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Columns:
+    """The question's columns as files have them: fields, and physical paths. Every partial answer is a table with the texts
+    of the `by` columns, the number of rows, counts, minima and maxima."""
+
+    by: tuple[tuple[str, StructField], ...]
+    valued: tuple[tuple[Path, StructField], ...]
+    minima: tuple[tuple[Path, StructField], ...]
+    maxima: tuple[tuple[Path, StructField], ...]
+    partitions: frozenset[Path]
+    timezone: str
+    leaves: Mapping[Path, DataType] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, config: TableConfig, question: Question, timezone: str) -> _Columns | None:
+        """None where a column cannot be answered, or is not the table's."""
+        schema, mode = config.schema, config.column_mapping_mode
+
+        def located(names: Sequence[str]) -> tuple[tuple[Path, StructField], ...]:
+            own = [find_path(schema, (name,))[0] for name in names]
+            return tuple((physical_path(schema, (f.name,), mode), f) for f in own)
+
+        try:
+            by, valued, minima, maxima = map(located, (question.by, question.valued, question.minima, question.maxima))
+        except SchemaMismatchError:
+            return None
+        partitions = frozenset(physical_path(schema, (name,), mode) for name in config.partition_columns)
+        if not all(path in partitions for path, _ in by) or not all(_is_counted(f.data_type) for _, f in valued):
+            return None
+        if not all(_is_exact(f.data_type, path in partitions) for path, f in (*minima, *maxima)):
+            return None
+        leaves = {path: f.data_type for path, f in (*valued, *minima, *maxima) if path not in partitions}
+        return cls(tuple((path[0], f) for path, f in by), valued, minima, maxima, partitions, timezone, leaves)
+
+    # ------------------------------------------------------------ one answer a file
+
+    def of_files(self, batch: FileBatch) -> pa.Table | None:
+        """A row a file that has rows; None where a file's statistics do not tell."""
+        rows = batch.live_rows()
+        if rows.null_count:
+            return None
+        batch = batch.filter(pc.greater(rows, 0))
+        files, stats, rows = batch.files, batch.stats, rows.filter(pc.greater(rows, 0))
+        assert stats is not None, "rows are known"
+        whole = pc.and_(files["deletion_vector"].is_null(), stats.tight_bounds)
+        arrays: list[pa.Array | None] = [
+            *(partition_texts(files, name) for name, _ in self.by),
+            rows,
+            *(self._valued(files, stats, rows, whole, path, f) for path, f in self.valued),
+            *(self._bound(files, stats, whole, path, f, smallest=True) for path, f in self.minima),
+            *(self._bound(files, stats, whole, path, f, smallest=False) for path, f in self.maxima),
+        ]
+        told = [array for array in arrays if array is not None]
+        return pa.Table.from_arrays(told, schema=self.schema) if len(told) == len(arrays) else None
+
+    @property
+    def schema(self) -> pa.Schema:
+        fields = [
+            *((f"by{place}", pa.string()) for place in range(len(self.by))),
+            ("rows", pa.int64()),
+            *((f"valued{place}", pa.int64()) for place in range(len(self.valued))),
+            *((f"min{place}", to_arrow_type(own.data_type)) for place, (_, own) in enumerate(self.minima)),
+            *((f"max{place}", to_arrow_type(own.data_type)) for place, (_, own) in enumerate(self.maxima)),
+        ]
+        return pa.schema(fields)
+
+    def _valued(
+        self, files: pa.RecordBatch, stats: FileStats, rows: pa.Array, whole: pa.Array, path: Path, own: StructField
+    ) -> pa.Array | None:
+        if path in self.partitions:
+            values = typed_partition_values(partition_texts(files, path[0]), own, self.timezone)
+            return pc.if_else(values.is_valid(), rows, pa.scalar(0, pa.int64()))
+        nulls = stats.null_count.get(path)
+        if nulls is None or not _all(pc.less_equal(nulls, stats.num_records)):
+            return None
+        none, all_of_them = pc.equal(nulls, 0), pc.equal(nulls, stats.num_records)
+        if not _all(pc.or_(whole, pc.or_(none, all_of_them))):
+            return None
+        return pc.if_else(none, rows, pc.if_else(all_of_them, pa.scalar(0, pa.int64()), pc.subtract(rows, nulls)))
+
+    def _bound(
+        self, files: pa.RecordBatch, stats: FileStats, whole: pa.Array, path: Path, own: StructField, *, smallest: bool
+    ) -> pa.Array | None:
+        if path in self.partitions:
+            return typed_partition_values(partition_texts(files, path[0]), own, self.timezone)
+        minimum, maximum = stats.minimum.get(path), stats.maximum.get(path)
+        nulls = stats.null_count.get(path)
+        if minimum is None or maximum is None or not _all(whole):
+            return None
+        all_null = pa.repeat(pa.scalar(False), len(minimum)) if nulls is None else pc.equal(nulls, stats.num_records)
+        sound = pc.fill_null(pc.less_equal(minimum, maximum), False)
+        if pa.types.is_date(minimum.type):
+            sound = pc.and_(sound, pc.fill_null(pc.greater_equal(minimum.cast(pa.int32()), _FIRST_SAFE_DAY), False))
+        empty = pc.and_(pc.fill_null(all_null, False), pc.and_(minimum.is_null(), maximum.is_null()))
+        return (minimum if smallest else maximum) if _all(pc.or_(sound, empty)) else None
+
+    # ------------------------------------------------------------ one answer a combination
+
+    def reduced(self, part: pa.Table) -> pa.Table:
+        """One row for each combination of texts."""
+        if part.num_rows < 2:
+            return part.combine_chunks()
+        codes = _codes([part[name].combine_chunks() for name in part.column_names[: len(self.by)]], part.num_rows)
+        order = np.argsort(codes, kind="stable")
+        starts = np.flatnonzero(np.diff(codes[order], prepend=-1))
+        arrays = []
+        for place, name in enumerate(part.column_names):
+            values = part[name].combine_chunks()
+            if place < len(self.by):
+                arrays.append(values.take(pa.array(order[starts])))
+            elif name.startswith(("min", "max")):
+                arrays.append(_extremes(codes, values, starts, smallest=name.startswith("min")))
+            else:
+                arrays.append(pa.array(np.add.reduceat(values.to_numpy()[order], starts), pa.int64()))
+        return pa.table(arrays, names=part.column_names)
+
+    def typed(self, whole: pa.Table) -> pa.Table:
+        """The same with values in place of texts."""
+        values = [typed_partition_values(whole[place].combine_chunks(), f, self.timezone) for place, (_, f) in enumerate(self.by)]
+        return pa.table([*values, *whole.columns[len(values) :]], names=whole.column_names)
+
+
+# ---------------------------------------------------------------- what may be said
+
+
+def _is_counted(data_type: DataType) -> bool:
+    """Whether null counts are of the column itself, and not of what is nested in it."""
+    match data_type:
+        case PrimitiveType(name):
+            return name not in ("void", "variant")
+    return isinstance(data_type, DecimalType)
+
+
+def _is_exact(data_type: DataType, is_partition: bool) -> bool:
+    """Whether bounds of the type are values of the column."""
+    match data_type:
+        case DecimalType(precision, _):
+            return is_partition or precision <= _SAFE_DECIMAL_DIGITS
+        case PrimitiveType(name):
+            return name in (_EXACT_IN_PARTITIONS if is_partition else _EXACT)
+    return False
+
+
+def _all(mask: pa.Array) -> bool:
+    """Whether no value is false or null."""
+    return bool(mask.true_count == len(mask))
+
+
+# ---------------------------------------------------------------- combinations of texts
+
+
+def _codes(texts: Sequence[pa.Array], row_count: int) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """A number for each row, equal where all texts are."""
+    codes = np.zeros(row_count, np.int64)
+    for column in texts:
+        encoded = column.dictionary_encode(null_encoding="encode")
+        numbers = encoded.indices.to_numpy().astype(np.int64)
+        codes = np.unique(codes * len(encoded.dictionary) + numbers, return_inverse=True)[1].astype(np.int64)
+    return codes
+
+
+def _extremes(
+    codes: np.ndarray[Any, np.dtype[np.int64]], values: pa.Array, starts: np.ndarray[Any, np.dtype[np.int64]], *, smallest: bool
+) -> pa.Array:
+    """The smallest or largest value under each code. starts: where each code begins once they are in order."""
+    keys = [("code", "ascending"), ("value", "ascending" if smallest else "descending")]
+    order = pc.sort_indices(pa.table({"code": codes, "value": values}), sort_keys=keys)
+    return values.take(order.take(pa.array(starts)))

@@ -1,0 +1,46 @@
+"""What the log says of partition columns, for Spark's estimates of joins.
+
+partition_numbers(files, {"day": column}, timezone) -> {"day": {"distinct": 12, "nulls": 0, "min": 19000, "max": 19011}}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_py.protocol.schema import PrimitiveType
+from delta_py.scan.planning import partition_texts, typed_partition_values
+from delta_py.scan.scan_state import ScanColumn
+
+_WITH_BOUNDS = frozenset({"byte", "short", "integer", "long", "date"})
+_WITHOUT_BOUNDS = frozenset({"string", "binary"})
+
+
+def partition_numbers(files: pa.Table, columns: Mapping[str, ScanColumn], timezone: str) -> dict[str, dict[str, int]]:
+    """By name: how many distinct values the files have, and the smallest and largest one as a number (of days for dates).
+
+    files: with their partition values. columns: partition columns. Spark takes a number of values without bounds for one of no
+    values at all, but for texts: columns of other types are left out. `nulls` is 0, or absent where some file's rows have no
+    value, as it is a number of rows.
+    """
+    found = {}
+    for name, column in columns.items():
+        kind = column.logical.data_type
+        if isinstance(kind, PrimitiveType) and kind.name in _WITH_BOUNDS | _WITHOUT_BOUNDS:
+            found[name] = _numbers(files, column, timezone, bounds=kind.name in _WITH_BOUNDS)
+    return found
+
+
+def _numbers(files: pa.Table, column: ScanColumn, timezone: str, *, bounds: bool) -> dict[str, int]:
+    parts = [partition_texts(batch, column.physical.name).unique() for batch in files.to_batches()]
+    texts = pa.chunked_array(parts, pa.string()).unique()
+    values = typed_partition_values(texts, column.logical, timezone)
+    told = {"distinct": pc.count_distinct(values).as_py()}
+    if values.null_count == 0:
+        told["nulls"] = 0
+    if bounds and values.null_count < len(values):
+        ends = pc.min_max(values.cast(pa.int32()) if pa.types.is_date(values.type) else values).as_py()
+        told |= {"min": ends["min"], "max": ends["max"]}
+    return told

@@ -1,0 +1,454 @@
+"""Planning a scan on the driver: which files of a snapshot may hold the rows, and how an executor reads them.
+
+    plan_scan(snapshot, columns, predicate) -> Scan: a ScanState and the files that survive pruning
+
+The files stay an Arrow table; they become ScanFile values where they are read (FileGroup.scan_files), so planning costs
+no Python object per file. Pruning is by partition values and by statistics; what is unknown keeps the file.
+Protocol: Per-file Statistics.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_py.errors import SchemaMismatchError
+from delta_py.expressions.tree import Column, Expression, columns_of, conjunction, conjuncts, transform_columns
+from delta_py.log.reader import FILE_SCHEMA, ONLY_FOR_COMMITS, PARTITION_VALUES_TYPE
+from delta_py.protocol.actions import AddFile
+from delta_py.protocol.column_mapping import physical_path, to_physical
+from delta_py.protocol.partition_values import parse_partition_values
+from delta_py.protocol.schema import (
+    INTEGER,
+    LONG,
+    STRING,
+    TIMESTAMP,
+    ArrayType,
+    DataType,
+    MapType,
+    Path,
+    StructField,
+    StructType,
+    find_path,
+)
+from delta_py.protocol.stats import FileStats, parse_stats, unknown_stats
+from delta_py.protocol.table_config import TableConfig
+from delta_py.scan.char_padding import ends_in_char, pad, padded_chars
+from delta_py.scan.file_groups import FileGroup, scan_files
+from delta_py.scan.scan_state import METADATA_FIELDS, ColumnSource, ScanColumn, ScanFile, ScanState
+from delta_py.snapshot import FileBatch, Snapshot
+
+METADATA_COLUMN = "_metadata"
+ROW_ADDRESS = "__pydelta"
+"""The struct column of scans for DML: where a row is (number of the file in the plan, position in it), and its row ids."""
+
+_METADATA_TYPES: Mapping[str, DataType] = {
+    "file_number": INTEGER,
+    "file_path": STRING,
+    "file_name": STRING,
+    "file_size": LONG,
+    "file_modification_time": TIMESTAMP,
+    "row_index": LONG,
+    "row_id": LONG,
+    "row_commit_version": LONG,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ScanReport:
+    """What pruning kept: numbers of files and their bytes, of how many. rows_kept: rows that are not deleted, where the plan
+    has learned them of all files."""
+
+    files_total: int
+    bytes_total: int
+    files_kept: int
+    bytes_kept: int
+    rows_kept: int | None = None
+
+    def __str__(self) -> str:
+        return f"{self.files_kept:,} of {self.files_total:,} files, {self.bytes_kept:,} of {self.bytes_total:,} bytes"
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """A planned scan. files, in the log's order: FILE_SCHEMA, without what only commits need unless it was asked for; or
+    PLANNED_CHANGES (commit_changes.py)."""
+
+    state: ScanState
+    files: pa.Table
+    report: ScanReport
+
+    @property
+    def output_schema(self) -> StructType:
+        return StructType(tuple(column.logical for column in self.state.columns))
+
+    def paths(self) -> list[str]:
+        """The paths of the files, decoded."""
+        paths: list[str] = self.files["path"].to_pylist()
+        return paths
+
+    def scan_files(self) -> Iterator[ScanFile]:
+        for batch in self.files.to_batches(max_chunksize=4096):
+            yield from scan_files(batch)
+
+    def pack(self, *, max_group_bytes: int, open_cost_bytes: int, wanted_groups: int) -> list[FileGroup]:
+        """Split the files into groups of about equal bytes, in order, at least one file each.
+
+        A group holds at most max_group_bytes (a larger file stands alone), counting open_cost_bytes for each file;
+        wanted_groups come out, or a file each, when the table is small. [] when there is no file.
+        """
+        sizes = self._sizes() + open_cost_bytes
+        bounds = _group_bounds(sizes, max(1, wanted_groups), max(1, max_group_bytes)) if len(sizes) else ()
+        return [self._group(start, stop) for start, stop in bounds]
+
+    def _sizes(self) -> np.ndarray[Any, np.dtype[np.int64]]:
+        sizes: np.ndarray[Any, np.dtype[np.int64]] = self.files["size"].to_numpy()
+        return sizes
+
+    def _group(self, start: int, stop: int) -> FileGroup:
+        return FileGroup.of(self.files.slice(start, stop - start))
+
+
+def _group_bounds(sizes: np.ndarray[Any, np.dtype[np.int64]], wanted: int, limit: int) -> Iterator[tuple[int, int]]:
+    """Cut positions of `wanted` runs of about equal sums, or more, so that no sum is above `limit` but of one element."""
+    ends = np.cumsum(sizes)
+    total = max(1, int(ends[-1]))
+    wanted = max(wanted, -(-total // limit))
+    # An element belongs to the run into which its middle falls.
+    runs = ((ends - sizes / 2) * (wanted / total)).astype(np.int64)
+    starts = np.flatnonzero(np.diff(runs, prepend=-1)).tolist()
+    for start, last in zip(starts, [*starts[1:], len(sizes)], strict=True):
+        while start < last:
+            before = int(ends[start - 1]) if start else 0
+            stop = max(start + 1, int(np.searchsorted(ends, before + limit, side="right")))
+            yield start, min(stop, last)
+            start = min(stop, last)
+
+
+# ---------------------------------------------------------------- planning
+
+
+@dataclass(frozen=True, slots=True)
+class ScanOptions:
+    """metadata_column: offer `_metadata`. drop_rows: the scan itself must drop rows for which the predicate is not true.
+    timezone: in which partition values of timestamps without an offset are read. keep_all: the files carry their statistics,
+    tags, clustering provider and the log's spelling of their paths, for a commit that speaks of them. row_address: offer
+    ROW_ADDRESS. limit: so many rows are enough, whichever they are: planning stops at the files that surely have them, and the
+    report speaks of the files up to there. Without effect where rows may be dropped, or files may be missing. count_rows: the
+    report says how many rows there are, where the log knows it."""
+
+    metadata_column: bool = False
+    row_address: bool = False
+    limit: int | None = None
+    drop_rows: bool = False
+    ignore_missing_files: bool = False
+    timezone: str = "UTC"
+    keep_all: bool = False
+    count_rows: bool = False
+
+
+def plan_scan(
+    snapshot: Snapshot,
+    columns: Sequence[str] | StructType | None = None,
+    predicate: Expression | None = None,
+    options: ScanOptions | None = None,
+) -> Scan:
+    """Choose the files that may hold rows for which the predicate is true.
+
+    columns: names in the order wanted, or a schema whose structs hold only the nested fields wanted; None for all.
+    predicate: over logical paths of the table's schema; None for all rows.
+    Raises SchemaMismatchError (DELTA_COLUMN_NOT_FOUND_IN_SCHEMA) for a column that is not there.
+    """
+    options = options or ScanOptions()
+    state = make_state(snapshot.config, snapshot.table_root, columns, predicate, options)
+    pruner = FilePruner.of(snapshot.config, predicate, options)
+    dropped = frozenset() if options.keep_all else ONLY_FOR_COMMITS
+    wanted = options.limit if state.predicate is None and not options.ignore_missing_files else None
+    kept = _Kept(pa.schema([f for f in FILE_SCHEMA if f.name not in dropped]), wanted)
+    leaves, counted = pruner.stats_leaves, options.count_rows or wanted is not None
+    for batch in snapshot.file_batches(stats_leaves=leaves, want_whole=options.keep_all, want_records=counted):
+        kept.add(batch, pruner.pruned(batch))
+        if kept.are_enough:
+            break
+    return kept.scan(state)
+
+
+NUMBERED_FILE_SCHEMA = FILE_SCHEMA.append(pa.field("number", pa.int32()))
+
+
+def plan_given(
+    config: TableConfig,
+    table_root: str,
+    files: Iterable[pa.RecordBatch],
+    columns: StructType,
+    predicate: Expression | None,
+    options: ScanOptions,
+) -> Scan:
+    """plan_scan of files that were chosen before. files: NUMBERED_FILE_SCHEMA."""
+    state = make_state(config, table_root, columns, predicate, options)
+    pruner = FilePruner.of(config, predicate, options)
+    kept = _Kept(pa.schema([f for f in NUMBERED_FILE_SCHEMA if f.name not in ONLY_FOR_COMMITS]), None)
+    for batch in files:
+        found = FileBatch(batch, parse_stats(batch["stats"], pruner.stats_leaves))
+        kept.add(found, pruner.pruned(found))
+    return kept.scan(state)
+
+
+class _Kept:
+    """The files that a plan keeps, batch by batch. wanted: rows that are enough; None for all."""
+
+    def __init__(self, schema: pa.Schema, wanted: int | None) -> None:
+        self._schema, self._wanted = schema, wanted
+        self._batches: list[pa.RecordBatch] = []
+        self._files_total = self._bytes_total = self._rows = 0
+        self._rows_known = True
+
+    @property
+    def are_enough(self) -> bool:
+        return self._wanted is not None and self._rows >= self._wanted
+
+    def add(self, batch: FileBatch, pruned: FileBatch) -> None:
+        self._files_total += batch.files.num_rows
+        self._bytes_total += pc.sum(batch.files["size"]).as_py() or 0
+        files, rows = pruned.files, pruned.live_rows()
+        if self._wanted is not None:
+            # Up to the first file with which there surely are so many rows.
+            ends = np.cumsum(rows.fill_null(0).to_numpy())
+            stop = int(np.searchsorted(ends, self._wanted - self._rows)) + 1
+            files, rows = files.slice(0, stop), rows.slice(0, stop)
+        self._rows += pc.sum(rows).as_py() or 0
+        self._rows_known &= rows.null_count == 0
+        if files.num_rows:
+            self._batches.append(files.select(self._schema.names))
+
+    def scan(self, state: ScanState) -> Scan:
+        table = pa.Table.from_batches(self._batches, schema=self._schema)
+        kept = (table.num_rows, pc.sum(table["size"]).as_py() or 0, self._rows if self._rows_known else None)
+        return Scan(state, table, ScanReport(self._files_total, self._bytes_total, *kept))
+
+
+def make_state(
+    config: TableConfig,
+    table_root: str,
+    columns: Sequence[str] | StructType | None,
+    predicate: Expression | None,
+    options: ScanOptions,
+    extra: tuple[ScanColumn, ...] = (),
+) -> ScanState:
+    """The ScanState of a scan over one table state; `extra` are columns beyond the table's (change data feed)."""
+    known = {column.logical.name: column for column in extra}
+    if options.metadata_column:
+        known[METADATA_COLUMN] = metadata_scan_column()
+    if options.row_address:
+        known[ROW_ADDRESS] = row_address_column()
+    wanted = _wanted_fields(config.schema, columns, known)
+    scan_columns = tuple(_scan_column(config, known, f) for f in wanted)
+    left = row_predicate(config, predicate, options)
+    state = ScanState(
+        table_root=table_root,
+        columns=scan_columns,
+        filter_columns=_filter_columns(config, known, scan_columns, left),
+        match_by_id=config.column_mapping_mode == "id",
+        predicate=left,
+        drop_rows=options.drop_rows and left is not None,
+        ignore_missing_files=options.ignore_missing_files,
+        timezone=options.timezone,
+    )
+    return replace(
+        state,
+        row_id_column=config.properties.get("delta.rowTracking.materializedRowIdColumnName"),
+        row_commit_version_column=config.properties.get("delta.rowTracking.materializedRowCommitVersionColumnName"),
+    )
+
+
+def metadata_scan_column() -> ScanColumn:
+    return _from_the_plan(METADATA_COLUMN, METADATA_FIELDS)
+
+
+def row_address_column() -> ScanColumn:
+    return _from_the_plan(ROW_ADDRESS, ("file_number", "row_index", "row_id", "row_commit_version"))
+
+
+def _from_the_plan(name: str, fields: Sequence[str]) -> ScanColumn:
+    struct = StructType(tuple(StructField(inner, _METADATA_TYPES[inner]) for inner in fields))
+    whole = StructField(name, struct, nullable=False)
+    return ScanColumn(whole, whole, ColumnSource.METADATA)
+
+
+def _wanted_fields(
+    schema: StructType, columns: Sequence[str] | StructType | None, known: Mapping[str, ScanColumn]
+) -> list[StructField]:
+    """The table's own fields (with their metadata), cut down to what was asked for."""
+    everything = StructType((*schema.fields, *(c.logical for name, c in known.items() if schema.find(name) is None)))
+    if columns is None:
+        return list(everything.fields)
+    if isinstance(columns, StructType):
+        return list(cut_to(everything, columns).fields)
+    return [find_path(everything, (name,))[0] for name in columns]
+
+
+def cut_to(own: StructType, wanted: StructType) -> StructType:
+    """`own` with only the columns and struct fields that `wanted` has, at any depth, in `wanted`'s order.
+
+    Raises SchemaMismatchError (DELTA_COLUMN_NOT_FOUND_IN_SCHEMA) for one that is not there.
+    """
+    return StructType(tuple(_prune(find_path(own, (f.name,))[0], f) for f in wanted.fields))
+
+
+def _prune(own: StructField, wanted: StructField) -> StructField:
+    return replace(own, data_type=_prune_type(own.data_type, wanted.data_type))
+
+
+def _prune_type(own: DataType, wanted: DataType) -> DataType:
+    match own, wanted:
+        case StructType(), StructType():
+            return cut_to(own, wanted)
+        case ArrayType(), ArrayType():
+            return replace(own, element_type=_prune_type(own.element_type, wanted.element_type))
+        case MapType(), MapType():
+            key, value = _prune_type(own.key_type, wanted.key_type), _prune_type(own.value_type, wanted.value_type)
+            return replace(own, key_type=key, value_type=value)
+    return own
+
+
+def _scan_column(config: TableConfig, known: Mapping[str, ScanColumn], own: StructField) -> ScanColumn:
+    special = known.get(own.name)
+    if special is not None:
+        return ScanColumn(own, own, special.source)
+    source = ColumnSource.PARTITION if own.name in config.partition_columns else ColumnSource.DATA
+    return ScanColumn(own, to_physical(own, config.column_mapping_mode), source)
+
+
+# ---------------------------------------------------------------- predicates
+
+
+def row_predicate(config: TableConfig, predicate: Expression | None, options: ScanOptions) -> Expression | None:
+    """What is left for rows once whole files were decided by their partition values."""
+    if predicate is None:
+        return None
+    from delta_py.expressions.skipping import is_exact_on_partitions  # a process that only reads rows would pay for it
+
+    partitions = frozenset((name,) for name in config.partition_columns)
+    left = tuple(part for part in conjuncts(predicate) if not is_exact_on_partitions(part, partitions))
+    return conjunction(left) if left else None
+
+
+def _filter_columns(
+    config: TableConfig, known: Mapping[str, ScanColumn], columns: tuple[ScanColumn, ...], predicate: Expression | None
+) -> tuple[ScanColumn, ...]:
+    """Columns that the predicate needs and the output lacks. A struct of which the output has other fields is read for
+    the predicate once more, with the predicate's fields."""
+    if predicate is None:
+        return ()
+    output = StructType(tuple(column.logical for column in columns))
+    paths = columns_of(predicate)
+    lacking = {path[0] for path in paths if not _has_path(output, path)}
+    own = {name: known[name].logical if name in known else find_path(config.schema, (name,))[0] for name in lacking}
+    needed = [_only_paths(own[name], paths) for name in sorted(lacking)]
+    return tuple(_scan_column(config, known, f) for f in needed)
+
+
+def _has_path(schema: StructType, path: Path) -> bool:
+    try:
+        find_path(schema, path)
+    except SchemaMismatchError:
+        return False
+    return True
+
+
+def _only_paths(own: StructField, paths: frozenset[Path]) -> StructField:
+    """The field with only the nested fields on one of the paths (which start with its name)."""
+    inner = {path[1:] for path in paths if path[0] == own.name}
+    if () in inner or not isinstance(own.data_type, StructType):
+        return own
+    wanted = frozenset(inner)
+    kept = [f for f in own.data_type.fields if any(path[0] == f.name for path in wanted)]
+    return replace(own, data_type=StructType(tuple(_only_paths(f, wanted) for f in kept)))
+
+
+@dataclass(frozen=True, slots=True)
+class FilePruner:
+    """Decides which files may hold rows for which a predicate is true. Everything in it is by physical path.
+
+    same_in_file: columns of the list of files that hold, under their names, the one value that all rows of a file have."""
+
+    predicate: Expression | None
+    partition_fields: Mapping[Path, StructField] = field(default_factory=dict)
+    stats_leaves: Mapping[Path, DataType] = field(default_factory=dict)
+    timezone: str = "UTC"
+    same_in_file: tuple[str, ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        config: TableConfig,
+        predicate: Expression | None,
+        options: ScanOptions,
+        same_in_file: Mapping[str, StructField] | None = None,
+    ) -> FilePruner:
+        """same_in_file: columns that are none of the table's."""
+        if predicate is None:
+            return cls(None)
+        from delta_py.expressions.skipping import columns_with_stats
+
+        mode, schema, same = config.column_mapping_mode, config.schema, dict(same_in_file or {})
+        pruning = conjunction(tuple(part for part in conjuncts(predicate) if _prunable(schema, part, same)))
+        named = [path for path in columns_of(pruning) if path[0] not in same]
+        fields = {physical_path(schema, path, mode): find_path(schema, path) for path in named}
+        partitions = {physical_path(schema, (name,), mode) for name in config.partition_columns}
+        telling = {path: along[-1].data_type for path, along in fields.items() if not ends_in_char(along)}
+        paths = {path: physical_path(schema, path, mode) for path in named}
+        physical = transform_columns(pruning, lambda path: Column(paths.get(path, path)))
+        return cls(
+            physical,
+            {path: along[0] for path, along in fields.items() if path in partitions},
+            {path: telling[path] for path in columns_with_stats(physical) if path in telling and path not in partitions},
+            options.timezone,
+            tuple(sorted({path[0] for path in columns_of(pruning)} & same.keys())),
+        )
+
+    def prune(self, files: pa.RecordBatch, stats: FileStats | None) -> pa.RecordBatch:
+        return self.pruned(FileBatch(files, stats)).files
+
+    def pruned(self, batch: FileBatch) -> FileBatch:
+        """The files that may hold such a row, with their statistics."""
+        return batch if self.predicate is None else batch.filter(self._mask(self.predicate, batch.files, batch.stats))
+
+    def may_match(self, adds: Sequence[AddFile]) -> list[bool]:
+        """For each file of a commit whether it may hold such a row."""
+        if self.predicate is None or not adds:
+            return [True] * len(adds)
+        partitions = pa.array([list(add.partition_values.items()) for add in adds], PARTITION_VALUES_TYPE)
+        stats = parse_stats(pa.array([add.stats for add in adds], pa.string()), self.stats_leaves)
+        files = pa.record_batch({"partition_values": partitions})
+        answers: list[bool] = self._mask(self.predicate, files, stats).to_pylist()
+        return answers
+
+    def _mask(self, predicate: Expression, files: pa.RecordBatch, stats: FileStats | None) -> pa.BooleanArray:
+        from delta_py.expressions.skipping import keep_mask
+
+        values = {
+            path: typed_partition_values(partition_texts(files, path[0]), own, self.timezone)
+            for path, own in self.partition_fields.items()
+        }
+        values |= {(name,): files[name] for name in self.same_in_file}
+        return keep_mask(predicate, stats or unknown_stats(files.num_rows), values)
+
+
+def partition_texts(files: pa.RecordBatch, physical_name: str) -> pa.Array:
+    return pc.map_lookup(files["partition_values"], pa.scalar(physical_name), "first")
+
+
+def typed_partition_values(texts: pa.Array, own: StructField, timezone: str) -> pa.Array:
+    """As rows have them."""
+    return pad(parse_partition_values(texts, own.data_type, timezone=timezone, errors="null"), padded_chars(own))
+
+
+def _prunable(schema: StructType, part: Expression, same_in_file: Container[str]) -> bool:
+    """Whether a file can say something of every column of the conjunct; it says nothing of `_metadata`."""
+    return all(path[0] in same_in_file or _has_path(schema, path) for path in columns_of(part))

@@ -1,0 +1,1 @@
+"""A table as the source of a stream."""

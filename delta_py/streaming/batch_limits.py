@@ -1,0 +1,72 @@
+"""How much a batch of a stream may hold, and how much of numbered files that is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from delta_py.errors import InvalidOptionError
+from delta_py.streaming.offset import BEFORE_FIRST
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much a batch may hold; None for no limit. A batch is ended by the file with which it reaches one, and before files that
+    are not to be divided and would pass it, unless they are the first."""
+
+    files: int | None = None
+    bytes: int | None = None
+
+
+class Budget:
+    """What is left of the limits of a batch."""
+
+    def __init__(self, limits: Limits) -> None:
+        for name, value in (("maxFilesPerTrigger", limits.files), ("maxBytesPerTrigger", limits.bytes)):
+            if value is not None and value < 1:
+                raise InvalidOptionError(f"{name} is {value}; it must be at least 1.", option=name)
+        self._files, self._bytes = limits.files, limits.bytes
+        self.has_taken = False
+
+    @property
+    def is_spent(self) -> bool:
+        return (self._files is not None and self._files <= 0) or (self._bytes is not None and self._bytes <= 0)
+
+    def take(self, pieces: Iterator[tuple[Any, Any]], *, whole: bool = False) -> int | None:
+        """Take files while there is something left. The place of the last one if more follow, None if all were taken.
+
+        whole: take all or none; BEFORE_FIRST for none, which can only be after others were taken."""
+        if whole:
+            return self._take_whole([sizes for _, sizes in pieces])
+        last: int | None = None
+        for places, sizes in pieces:
+            if len(places) == 0:
+                continue
+            count = self._affordable(sizes)
+            if count:
+                last, self.has_taken = int(places[count - 1]), True
+                self._files = None if self._files is None else self._files - count
+                self._bytes = None if self._bytes is None else self._bytes - int(sizes[:count].sum())
+            if count < len(places):
+                return last
+        return None
+
+    def _take_whole(self, sizes: list[Any]) -> int | None:
+        count, size = sum(map(len, sizes)), sum(int(part.sum()) for part in sizes)
+        fits = (self._files is None or count <= self._files) and (self._bytes is None or size <= self._bytes)
+        if count and self.has_taken and not fits:
+            return BEFORE_FIRST
+        self.has_taken = self.has_taken or count > 0
+        self._files = None if self._files is None else self._files - count
+        self._bytes = None if self._bytes is None else self._bytes - size
+        return None
+
+    def _affordable(self, sizes: Any) -> int:
+        count = len(sizes) if self._files is None else min(len(sizes), self._files)
+        if self._bytes is None:
+            return count
+        before = np.cumsum(sizes) - sizes
+        return min(count, int(np.searchsorted(before, self._bytes, side="left")))

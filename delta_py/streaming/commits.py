@@ -1,0 +1,264 @@
+"""One commit as a stream sees it: the files that it added, in their order, and what may stop the stream.
+
+    commit = read_commit(reader, log_file, with_stats=False)
+    check_rows_only_added(commit, rules, root)
+
+Protocol: Add File and Remove File; Change Metadata.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import orjson
+import pyarrow as pa
+
+from delta_py.changes.file_lists import collected
+from delta_py.changes.schema_changes import why_incompatible
+from delta_py.errors import CorruptTableError, SchemaMismatchError, UnsupportedOperationError
+from delta_py.log.reader import FILE_SCHEMA, ONLY_FOR_COMMITS, CommitReader, adds_batch, corrupt_line
+from delta_py.log.segment import LogFile
+from delta_py.protocol.actions import Metadata, Protocol
+from delta_py.protocol.features import check_readable
+from delta_py.protocol.paths import decode_path
+from delta_py.protocol.table_config import Operation, TableConfig
+
+_LINES_AT_ONCE = 10_000
+_FILES_AT_ONCE = 8_192
+_PLACE = "place"
+
+
+def stream_schema(*, with_stats: bool) -> pa.Schema:
+    """FILE_SCHEMA as streams keep it."""
+    dropped = ONLY_FOR_COMMITS - {"stats"} if with_stats else ONLY_FOR_COMMITS
+    return pa.schema([f for f in FILE_SCHEMA if f.name not in dropped])
+
+
+@dataclass(frozen=True, slots=True)
+class StreamCommit:
+    """files: those that bring rows (dataChange), in the commit's order: stream_schema. removed: the path of one that the commit
+    took rows from, or None."""
+
+    file: LogFile
+    files: pa.Table
+    removed: str | None
+    protocol: Protocol | None
+    metadata: Metadata | None
+
+    @property
+    def version(self) -> int:
+        return self.file.version
+
+
+def read_commit(reader: CommitReader, file: LogFile, *, with_stats: bool) -> StreamCommit:
+    """with_stats: keep the statistics of the files. Raises CorruptTableError, LogFileNotFoundError."""
+    parsing = _Parsing(reader, file)
+    schema = stream_schema(with_stats=with_stats)
+    files = collected(parsing.batches(schema), schema)
+    return StreamCommit(file, files, parsing.removed, parsing.protocol, parsing.metadata)
+
+
+class _Parsing:
+    def __init__(self, reader: CommitReader, file: LogFile) -> None:
+        self._reader, self._file = reader, file
+        self.removed: str | None = None
+        self.protocol: Protocol | None = None
+        self.metadata: Metadata | None = None
+
+    def batches(self, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        adds: list[dict[str, Any]] = []
+        try:
+            for _, lines in self._reader.pieces(self._file):
+                for line in lines:
+                    self._take(line, adds)
+                    if len(adds) == _LINES_AT_ONCE:
+                        yield _batch(adds, schema)
+                        adds = []
+            if adds:
+                yield _batch(adds, schema)
+        except (pa.ArrowException, AttributeError, KeyError, TypeError, ValueError, OverflowError) as error:
+            raise self._explained() from error
+
+    def _take(self, line: bytes, adds: list[dict[str, Any]]) -> None:
+        if not line.strip():
+            return
+        action = orjson.loads(line)
+        add, remove = action.get("add"), action.get("remove")
+        if add is not None:
+            if add["dataChange"] is True:
+                adds.append(add)
+        elif remove is not None:
+            if remove["dataChange"] is True and self.removed is None:
+                self.removed = decode_path(remove["path"])
+        elif "protocol" in action:
+            self.protocol = Protocol.from_json(action["protocol"])
+        elif "metaData" in action:
+            self.metadata = Metadata.from_json(action["metaData"])
+
+    def _explained(self) -> CorruptTableError:
+        """The error of a commit that did not fit, in words: the parser of single actions knows what is wrong."""
+        try:
+            for _ in self._reader.actions(self._file):
+                pass
+        except CorruptTableError as error:
+            return error
+        return corrupt_line(self._file, 1, "an action of the commit has another form than the protocol gives it.")
+
+
+def _batch(adds: list[dict[str, Any]], schema: pa.Schema) -> pa.RecordBatch:
+    return adds_batch(adds, [decode_path(add["path"]) for add in adds]).select(schema.names)
+
+
+@dataclass(frozen=True, slots=True)
+class NumberedFiles:
+    """Files of one version, of which the place is the number. keep: drops those that are not to be read, and no column."""
+
+    files: pa.Table
+    keep: Callable[[pa.RecordBatch], pa.RecordBatch]
+
+    @property
+    def is_whole(self) -> bool:
+        return False
+
+    @property
+    def last_change(self) -> None:
+        return None
+
+    def places(self, first: int) -> Iterator[tuple[Any, Any]]:
+        """(places, sizes in bytes) of those that are to be read, from the place `first` on, in pieces, ascending."""
+        for batch in self.files.slice(first).to_batches(max_chunksize=_FILES_AT_ONCE):
+            places = pa.array(np.arange(first, first + batch.num_rows))
+            chosen = self.keep(batch.append_column(_PLACE, places))
+            yield chosen[_PLACE].to_numpy(), chosen["size"].to_numpy()
+            first += batch.num_rows
+
+    def batches(self, first: int, stop: int | None) -> Iterator[pa.RecordBatch]:
+        """The files to read from the place `first` up to `stop`, not included."""
+        length = None if stop is None else max(0, stop - first)
+        for batch in self.files.slice(first, length).to_batches(max_chunksize=_FILES_AT_ONCE):
+            chosen = self.keep(batch)
+            if chosen.num_rows:
+                yield chosen
+
+
+# ---------------------------------------------------------------- what may stop a stream
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeRules:
+    """What the reader of a stream has allowed. ignore_changes: files that were rewritten come again, whole; ignore_deletes:
+    commits that only delete are passed over; skip_change_commits: every commit that takes rows away is passed over."""
+
+    ignore_deletes: bool = False
+    ignore_changes: bool = False
+    skip_change_commits: bool = False
+
+
+def check_rows_only_added(commit: StreamCommit, rules: ChangeRules, root: str) -> None:
+    """Raises UnsupportedOperationError: DELTA_SOURCE_TABLE_IGNORE_CHANGES, DELTA_SOURCE_IGNORE_DELETE."""
+    if commit.removed is None or rules.ignore_changes or rules.skip_change_commits:
+        return
+    if commit.files.num_rows:
+        raise UnsupportedOperationError(
+            f"Version {commit.version} of the table at {root} changed rows (file {commit.removed}, for one, was replaced), "
+            "which a stream of added rows cannot tell. Set the option skipChangeCommits=true to pass over such commits, read "
+            "the change feed with readChangeFeed=true, or start anew with a new checkpoint.",
+            error_class="DELTA_SOURCE_TABLE_IGNORE_CHANGES",
+            sql_state="0A000",
+            version=commit.version,
+            path=commit.removed,
+        )
+    if not rules.ignore_deletes:
+        raise UnsupportedOperationError(
+            f"Version {commit.version} of the table at {root} deleted rows (file {commit.removed}, for one), which a stream of "
+            "added rows cannot tell. Set the option ignoreDeletes=true or skipChangeCommits=true to pass over such commits, or "
+            "read the change feed with readChangeFeed=true.",
+            error_class="DELTA_SOURCE_IGNORE_DELETE",
+            sql_state="0A000",
+            version=commit.version,
+            path=commit.removed,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ReadState:
+    """What a stream was made for. config: of the table at `version`; root: where it is. has_start: the user said with which
+    version or time the stream begins."""
+
+    config: TableConfig
+    version: int
+    root: str
+    has_start: bool = False
+
+
+def check_state(ours: ReadState, protocol: Protocol | None, metadata: Metadata | None, version: int) -> None:
+    """Whether rows of the state that `version` brings can be given as the stream reads them.
+
+    Raises UnsupportedTableFeatureError; SchemaMismatchError: DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE,
+    DELTA_SCHEMA_CHANGED_WITH_VERSION, DELTA_SCHEMA_CHANGED_WITH_STARTING_OPTIONS,
+    DELTA_STREAMING_INCOMPATIBLE_SCHEMA_CHANGE_USE_SCHEMA_LOG.
+    """
+    config, root = ours.config, ours.root
+    theirs = check_table(config, protocol, metadata, version, root)
+    if metadata is None:
+        return
+    reason = why_incompatible(metadata, config.metadata, widening=True)
+    if reason is None:
+        return
+    mapped = "none" not in (theirs.column_mapping_mode, config.column_mapping_mode)
+    if mapped and why_incompatible(config.metadata, metadata, widening=True) is not None:
+        raise SchemaMismatchError(
+            f"Version {version} of the table at {root} has another schema than version {ours.version}, for which the stream was "
+            f"made, and more differs than that columns were added or widened: {reason}. Rows from before and after cannot be "
+            "read with one schema. Name a directory below the checkpoint in the option schemaTrackingLocation, and the stream "
+            "reads each version with its own; or start anew with a new checkpoint, with startingVersion set to the version from "
+            "which the schema is the new one.",
+            error_class="DELTA_STREAMING_INCOMPATIBLE_SCHEMA_CHANGE_USE_SCHEMA_LOG",
+            sql_state="42KD4",
+            version=version,
+            read_version=ours.version,
+            reason=reason,
+        )
+    later = f", and with a startingVersion or startingTimestamp after version {version}" if ours.has_start else ""
+    raise SchemaMismatchError(
+        f"The schema of the table at {root} is another in version {version} than in version {ours.version}, for which the "
+        f"stream was made: {reason}. Restart the query, and it reads on with the new schema. If the restarted query fails "
+        f"again, the change cannot be followed: start anew with a new checkpoint{later}.",
+        error_class="DELTA_SCHEMA_CHANGED_WITH_STARTING_OPTIONS" if ours.has_start else "DELTA_SCHEMA_CHANGED_WITH_VERSION",
+        sql_state="KD007",
+        version=version,
+        read_version=ours.version,
+        reason=reason,
+    )
+
+
+def check_table(
+    config: TableConfig, protocol: Protocol | None, metadata: Metadata | None, version: int, root: str
+) -> TableConfig:
+    """That the state which `version` brings is readable and of the same table; the state. Raises UnsupportedTableFeatureError,
+    SchemaMismatchError (DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE)."""
+    theirs = TableConfig(protocol or config.protocol, metadata or config.metadata)
+    if protocol is not None and metadata is not None:
+        theirs.require(Operation.READ)
+    elif protocol is not None:  # which need not fit the metadata of another version
+        check_readable(protocol)
+    check_table_id(config.metadata.id, theirs.metadata.id, root, version)
+    return theirs
+
+
+def check_table_id(expected: str, found: str, root: str, version: int | None = None) -> None:
+    """Raises SchemaMismatchError (DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE)."""
+    if expected != found:
+        where = "" if version is None else f" in version {version}"
+        raise SchemaMismatchError(
+            f"The table at {root} was replaced by another one{where}: the stream began with the table of id {expected}, and "
+            f"there is now one of id {found}. Start anew with a new checkpoint, and empty what the stream has written if it "
+            "shall hold the new table's rows only.",
+            error_class="DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE",
+            sql_state="55019",
+            expected=expected,
+            found=found,
+        )

@@ -1,0 +1,136 @@
+"""The rows that a table has when a stream begins, in the order of a time that they hold.
+
+Files are ordered by the least time in them, as their statistics tell, and then by path; that a batch ends after some file
+means that it holds all rows, of whatever file, whose time is before the least one of the files that follow. So a watermark
+that moves with the batches finds no row late. A file without statistics may hold any time: it comes first, and is looked
+into by each batch. Rows without a time are in the last batch.
+Protocol: Per-file Statistics.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_py.changes.file_lists import sorted_by
+from delta_py.errors import InvalidOptionError
+from delta_py.expressions.tree import And, Column, Comparison, Expression, IsNull, Literal, Not, Or
+from delta_py.protocol.column_mapping import physical_path
+from delta_py.protocol.schema import DATE, TIMESTAMP, TIMESTAMP_NTZ, DataType, Path, StructField, find_path, type_name
+from delta_py.protocol.table_config import TableConfig
+from delta_py.snapshot import Snapshot
+
+# Bounds of the times in a file, and whether it may hold rows without one.
+LEAST, MOST, TIMELESS = "event_min", "event_max", "event_null"
+# Before and after every time that is told by a bound.
+_BEFORE_ALL, _AFTER_ALL = -(2**63), 2**63 - 1
+_FIRST, _LAST = datetime(1, 1, 1), datetime(9999, 12, 31, 23, 59, 59)
+_EPOCH = datetime(1970, 1, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class EventTime:
+    """The column of a table whose times order its rows. path: physical."""
+
+    column: str
+    path: Path
+    data_type: DataType
+
+    @classmethod
+    def of(cls, config: TableConfig, column: str) -> EventTime:
+        """Raises SchemaMismatchError for a column that is not there, InvalidOptionError for one that cannot order."""
+        own: StructField = find_path(config.schema, (column,))[0]
+        if own.data_type not in (TIMESTAMP, TIMESTAMP_NTZ, DATE) or own.name in config.partition_columns:
+            what = "a partition column" if own.name in config.partition_columns else f"of type {type_name(own.data_type)}"
+            raise InvalidOptionError(
+                f"eventTimeColumn is {column}, which is {what}: rows can be ordered by a column of type timestamp, "
+                "timestamp_ntz or date that is stored in the files. Name the column of withWatermark.",
+                option="eventTimeColumn",
+                column=column,
+            )
+        return cls(own.name, physical_path(config.schema, (own.name,), config.column_mapping_mode), own.data_type)
+
+    # ------------------------------------------------------------ order
+
+    def files_of(self, snapshot: Snapshot, schema: pa.Schema, *, with_stats: bool) -> pa.Table:
+        """The files of a snapshot in this order: `schema`, LEAST and MOST (times as whole numbers), TIMELESS."""
+        keyed = pa.schema([*schema, (LEAST, pa.int64()), (MOST, pa.int64()), (TIMELESS, pa.bool_())])
+        return sorted_by((LEAST, "path"), self._batches(snapshot, keyed, with_stats), keyed)
+
+    def _batches(self, snapshot: Snapshot, schema: pa.Schema, with_stats: bool) -> Iterator[pa.RecordBatch]:
+        for batch in snapshot.file_batches({self.path: self.data_type}, want_whole=with_stats):
+            assert batch.stats is not None, "statistics of the column were asked for"
+            least = self._numbers(batch.stats.minimum.get(self.path), batch.files.num_rows, _BEFORE_ALL)
+            most = self._numbers(batch.stats.maximum.get(self.path), batch.files.num_rows, _AFTER_ALL)
+            nulls = batch.stats.null_count.get(self.path, pa.nulls(batch.files.num_rows, pa.int64()))
+            timeless = pc.fill_null(pc.greater(nulls, 0), True)
+            only_nulls = pc.fill_null(pc.equal(nulls, batch.stats.num_records), False)
+            least = pc.if_else(only_nulls, pa.scalar(_AFTER_ALL, pa.int64()), least)
+            most = pc.if_else(only_nulls, pa.scalar(_BEFORE_ALL, pa.int64()), most)
+            files = batch.files.select(schema.names[:-3])
+            yield pa.RecordBatch.from_arrays([*files.columns, least, most, timeless], schema=schema)
+
+    def _numbers(self, bounds: pa.Array | None, count: int, unknown: int) -> pa.Array:
+        if bounds is None:
+            return pa.array(np.full(count, unknown), pa.int64())
+        plain = bounds.cast(pa.int32()).cast(pa.int64()) if self.data_type == DATE else bounds.cast(pa.int64())
+        first, last = (self._number(time) for time in (_FIRST, _LAST))
+        told = pc.and_(pc.greater_equal(plain, first), pc.less_equal(plain, last))
+        return pc.if_else(pc.fill_null(told, False), plain, pa.scalar(unknown, pa.int64()))
+
+    def _number(self, time: datetime) -> int:
+        since = time - _EPOCH
+        return since.days if self.data_type == DATE else since // timedelta(microseconds=1)
+
+    # ------------------------------------------------------------ batches
+
+    def end_of_ties(self, files: pa.Table, place: int) -> int:
+        """The last place whose file begins with the same time: a batch that ended before it would end nowhere."""
+        least = files[LEAST]
+        low, high = place, len(least) - 1
+        while low < high:
+            middle = (low + high + 1) // 2
+            low, high = (middle, high) if least[middle].as_py() == least[place].as_py() else (low, middle - 1)
+        return low
+
+    def files_between(self, files: pa.Table, after: int, last: int) -> tuple[pa.Table, Expression | None]:
+        """The files that may hold rows of the batch (after, last], by places, and which of their rows are of it."""
+        begin = self._bound(files, after + 1) if after >= 0 else None
+        end = self._bound(files, last + 1)
+        chosen, is_last = files.slice(0, last + 1), last + 1 == files.num_rows
+        if begin is not None:
+            wanted = pc.greater_equal(chosen[MOST], begin)
+            chosen = chosen.filter(pc.or_(wanted, chosen[TIMELESS]) if is_last else wanted)
+        return chosen, self._rows(begin, end, is_last)
+
+    def _bound(self, files: pa.Table, place: int) -> int | None:
+        """The least time of the file at a place; None where there is none, or it is not known."""
+        found: int | None = files[LEAST][place].as_py() if place < files.num_rows else None
+        return None if found == _BEFORE_ALL else found
+
+    def _rows(self, begin: int | None, end: int | None, is_last: bool) -> Expression | None:
+        """begin, end: None for no bound; the files of only nulls come behind all others, at _AFTER_ALL."""
+        column = Column((self.column,))
+        if is_last:
+            if begin is None:
+                return None
+            timeless = IsNull(column)
+            return timeless if begin == _AFTER_ALL else Or((timeless, Comparison(">=", column, self._literal(begin))))
+        assert end is not None, "files of unknown times are in one batch, which ends before a known one or is the last"
+        to_end = Not(IsNull(column)) if end == _AFTER_ALL else Comparison("<", column, self._literal(end))
+        return to_end if begin is None else And((Comparison(">=", column, self._literal(begin)), to_end))
+
+    def _literal(self, number: int) -> Literal:
+        value: Any
+        if self.data_type == DATE:
+            value = date(1970, 1, 1) + timedelta(days=number)
+        else:
+            value = _EPOCH + timedelta(microseconds=number)
+            value = value.replace(tzinfo=UTC) if self.data_type == TIMESTAMP else value
+        return Literal(value, self.data_type)

@@ -1,0 +1,131 @@
+"""A table's log as a stream reads it, version after version: nothing may be missing, and the table must stay the same one.
+
+log = StreamLog(snapshot, with_stats=False, fail_on_data_loss=True)
+for file in log.commits_from(version):
+    commit = log.read(file)                 # kept for the next trigger, within bounds
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import OrderedDict
+
+from delta_py.errors import CorruptTableError, LogFileNotFoundError, TableNotFoundError, VersionNotFoundError
+from delta_py.log.reader import CommitReader
+from delta_py.log.segment import LogFile, list_log
+from delta_py.snapshot import Snapshot
+from delta_py.streaming.commits import StreamCommit, check_table_id, read_commit
+
+_log = logging.getLogger("delta_py")
+
+# What is kept for the next trigger.
+_COMMITS_KEPT = 4_096
+FILES_KEPT = 200_000
+
+
+class StreamLog:
+    """snapshot: of the table. with_stats: keep the statistics of files. fail_on_data_loss: raise for commits that are gone.
+
+    Methods raise LogFileNotFoundError (DELTA_MISSING_FILES_UNEXPECTED_VERSION,
+    DELTA_LOG_FILE_NOT_FOUND_FOR_STREAMING_SOURCE), SchemaMismatchError (DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE),
+    CorruptTableError.
+    """
+
+    def __init__(self, snapshot: Snapshot, *, with_stats: bool, fail_on_data_loss: bool) -> None:
+        self._snapshot, self._store = snapshot, snapshot.store
+        self._with_stats, self._fail_on_data_loss = with_stats, fail_on_data_loss
+        self._commits: OrderedDict[int, StreamCommit] = OrderedDict()
+        self._kept_files = 0
+        self._newest: LogFile | None = None
+
+    def commits_from(self, version: int, last: int | None = None) -> list[LogFile]:
+        """The commits from `version` to `last` (None: the newest), without a gap (unless data loss is allowed)."""
+        listing = list_log(self._store, max(0, version - 1), last)
+        self._check_same_log(listing.commits, version)
+        found = [listing.commits[number] for number in sorted(listing.commits) if number >= version]
+        expected = version
+        for commit in found:
+            if commit.version != expected:
+                self.lost(expected, commit.version)
+            expected = commit.version + 1
+        return found
+
+    def _check_same_log(self, commits: dict[int, LogFile], version: int) -> None:
+        """That the log is still the one that the stream reads: a table that was deleted and made anew has other commits."""
+        before = self._newest
+        if commits:
+            self._newest = commits[max(commits)]
+        elif version > 0 or before is not None:
+            self._look_again(version - 1)
+        if before is not None and (again := commits.get(before.version)) is not None and again != before:
+            self._look_again(version - 1)
+
+    def _look_again(self, version: int) -> None:
+        """Raises unless the table is the same and has the version."""
+        newest = Snapshot.load(self._store)
+        check_table_id(self._snapshot.metadata.id, newest.metadata.id, self._store.root)
+        if newest.version < version:
+            self.lost(version, newest.version)
+
+    def lost(self, expected: int, found: int) -> None:
+        if self._fail_on_data_loss:
+            raise LogFileNotFoundError(
+                f"The stream should go on with version {expected} of the table at {self._store.root}, and the log goes on with "
+                f"version {found}: the commits between were cleaned up (delta.logRetentionDuration) or lost, and their rows "
+                "cannot be told. Set failOnDataLoss=false to go on without them, or start anew with a new checkpoint.",
+                error_class="DELTA_MISSING_FILES_UNEXPECTED_VERSION",
+                sql_state="42K03",
+                expected=expected,
+                found=found,
+            )
+        _log.warning(
+            "%s: versions %d to %d are gone and left out, as failOnDataLoss=false asks", self._store.root, expected, found
+        )
+
+    def commit_at(self, version: int) -> StreamCommit:
+        found = self.commits_from(version, version)
+        if not found:
+            self.lost(version, version + 1)
+        return self.read(found[0])
+
+    def read(self, file: LogFile) -> StreamCommit:
+        commit = self._commits.get(file.version)
+        if commit is not None and commit.file == file:
+            self._commits.move_to_end(file.version)
+            return commit
+        commit = read_commit(CommitReader(self._store), file, with_stats=self._with_stats)
+        self._keep(commit)
+        return commit
+
+    def _keep(self, commit: StreamCommit) -> None:
+        """For the next trigger, within bounds."""
+        self._forget(commit.version)
+        self._commits[commit.version] = commit
+        self._kept_files += commit.files.num_rows
+        while len(self._commits) > 1 and (len(self._commits) > _COMMITS_KEPT or self._kept_files > FILES_KEPT):
+            self._forget(next(iter(self._commits)))
+
+    def _forget(self, version: int) -> None:
+        commit = self._commits.pop(version, None)
+        self._kept_files -= 0 if commit is None else commit.files.num_rows
+
+    def state_at(self, version: int) -> Snapshot:
+        if version == self._snapshot.version:
+            return self._snapshot
+        try:
+            return Snapshot.load(self._store, version)
+        except (VersionNotFoundError, CorruptTableError, TableNotFoundError) as error:
+            raise LogFileNotFoundError(
+                f"The stream began with version {version} of the table at {self._store.root} and has not read all of it, and "
+                f"its state cannot be rebuilt any more: {error.message} Start anew with a new checkpoint; a longer "
+                "delta.logRetentionDuration leaves more time.",
+                error_class="DELTA_LOG_FILE_NOT_FOUND_FOR_STREAMING_SOURCE",
+                sql_state="42K03",
+                version=version,
+            ) from error
+
+    def state_if_kept(self, version: int) -> Snapshot | None:
+        try:
+            return self.state_at(version)
+        except LogFileNotFoundError:
+            return None

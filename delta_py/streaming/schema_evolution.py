@@ -1,0 +1,177 @@
+"""Which changes of a table's columns a stream goes on with: renamed, dropped and retyped columns need the user's word.
+
+    changes = column_changes(older, newer)          # SchemaMismatchError for what no stream can go on with
+    check_allowed(changes, allowed, ...)            # SchemaMismatchError: what to set to go on
+
+Columns are known by their physical names: without column mapping a column that is gone was dropped.
+Protocol: Column Mapping; Type Widening.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from delta_py.changes.schema_changes import is_wider
+from delta_py.errors import SchemaMismatchError
+from delta_py.protocol import column_mapping
+from delta_py.protocol.actions import Metadata
+from delta_py.protocol.schema import ArrayType, DataType, MapType, Path, StructType, parse_schema, type_name
+
+ALLOW_CONFS = "spark.databricks.delta.streaming.allowSourceColumn"
+_ALWAYS = "always"
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnChanges:
+    """Columns by their logical names, with dots. renamed: (old, new). widened: (column, old type, new type)."""
+
+    renamed: tuple[tuple[str, str], ...] = ()
+    dropped: tuple[str, ...] = ()
+    widened: tuple[tuple[str, str, str], ...] = ()
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """As the options allowSourceColumn... name them."""
+        found = (("Rename", self.renamed), ("Drop", self.dropped), ("TypeChange", self.widened))
+        return tuple(kind for kind, columns in found if columns)
+
+    @property
+    def details(self) -> str:
+        lines = [f"{old} was renamed to {new}" for old, new in self.renamed]
+        lines += [f"{name} was dropped" for name in self.dropped]
+        return "; ".join(lines + [f"{name} was {old} and became {new}" for name, old, new in self.widened])
+
+
+@dataclass(frozen=True, slots=True)
+class Allowed:
+    """What the user lets pass. options: Rename, Drop, TypeChange -> `always`, or the version with the change. confs: settings of
+    the session whose names begin with ALLOW_CONFS."""
+
+    options: Mapping[str, str] = field(default_factory=dict)
+    confs: Mapping[str, str] = field(default_factory=dict)
+
+    def allows(self, kind: str, version: int, checkpoint_hash: int) -> bool:
+        if self.options.get(kind, "").lower() in (_ALWAYS, str(version)):
+            return True
+        names = [kind] if kind == "TypeChange" else [kind, "RenameAndDrop"]
+        for name in (ALLOW_CONFS + name for name in names):
+            of_stream = self.confs.get(f"{name}.ckpt_{checkpoint_hash}", "").lower()
+            if self.confs.get(name, "").lower() == _ALWAYS or of_stream in (_ALWAYS, str(version)):
+                return True
+        return False
+
+
+def column_changes(older: Metadata, newer: Metadata, version: int) -> ColumnChanges:
+    """What happened beside added columns. version: of the newer.
+
+    Raises SchemaMismatchError (DELTA_SCHEMA_CHANGED_WITH_VERSION) for a type that did not become a wider one, and for a column
+    that became NOT NULL.
+    """
+    old, new = _columns(older), _columns(newer)
+    kept = [(column, new[path]) for path, column in old.items() if path in new]
+    for was, now in kept:
+        if (was.nullable and not now.nullable) or not _is_readable(was.data_type, now.data_type):
+            raise SchemaMismatchError(
+                f"Version {version} changed the column {was.name} from {_described(was)} to {_described(now)}. Rows from before "
+                "cannot be read so: start anew with a new checkpoint, with startingVersion set to the version of the change.",
+                error_class="DELTA_SCHEMA_CHANGED_WITH_VERSION",
+                sql_state="KD007",
+                version=version,
+                column=was.name,
+            )
+    dropped = [path for path in old if path not in new]
+    return ColumnChanges(
+        tuple((was.name, now.name) for was, now in kept if was.path[-1] != now.path[-1]),
+        tuple(old[path].name for path in dropped if old[path].is_named and path[:-1] not in dropped),
+        tuple((now.name, type_name(was.data_type), type_name(now.data_type)) for was, now in kept if _is_leaf_changed(was, now)),
+    )
+
+
+def check_allowed(changes: ColumnChanges, allowed: Allowed, previous: int, version: int, checkpoint_hash: int) -> None:
+    """previous, version: of the table, before and after. checkpoint_hash: tells this stream from others in the settings.
+
+    Raises SchemaMismatchError (DELTA_STREAMING_CANNOT_CONTINUE_PROCESSING_POST_SCHEMA_EVOLUTION).
+    """
+    blocked = [kind for kind in changes.kinds if not allowed.allows(kind, version, checkpoint_hash)]
+    if not blocked:
+        return
+    options = " and ".join(f'.option("allowSourceColumn{kind}", "{version}")' for kind in blocked)
+    confs = " and ".join(f"{ALLOW_CONFS}{kind}.ckpt_{checkpoint_hash} = {version}" for kind in blocked)
+    everywhere = " and ".join(f"{ALLOW_CONFS}{kind} = {_ALWAYS}" for kind in blocked)
+    raise SchemaMismatchError(
+        f"Between the versions {previous} and {version} of the stream's table more happened than that columns were added: "
+        f"{changes.details}. Change the table that the stream writes to, if it shall follow, and allow the stream to go on: for "
+        f"this change by {options} on the stream's reader, or by the setting {confs}; for all changes of this kind with "
+        f"{_ALWAYS!r} in the place of {version}; for all streams by {everywhere}.",
+        error_class="DELTA_STREAMING_CANNOT_CONTINUE_PROCESSING_POST_SCHEMA_EVOLUTION",
+        sql_state="KD002",
+        changes=changes.details,
+        previous_version=previous,
+        version=version,
+        blocked=tuple(blocked),
+    )
+
+
+def java_hash(text: str) -> int:
+    """String.hashCode of Java."""
+    units = text.encode("utf-16-be")
+    value = 0
+    for place in range(0, len(units), 2):
+        value = (31 * value + int.from_bytes(units[place : place + 2], "big")) & 0xFFFFFFFF
+    return value - (1 << 32) if value >> 31 else value
+
+
+# ---------------------------------------------------------------- columns
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    """path: of logical names. is_named: a field of a struct; elements, keys and values have no names of their own."""
+
+    path: Path
+    data_type: DataType
+    nullable: bool
+    is_named: bool
+
+    @property
+    def name(self) -> str:
+        return ".".join(self.path)
+
+
+def _columns(metadata: Metadata) -> dict[Path, _Column]:
+    """Every field at any depth, with its elements, keys and values, by physical path."""
+    return dict(_walk(parse_schema(metadata.schema_string), column_mapping.mode(metadata.configuration), (), ()))
+
+
+def _walk(data_type: DataType, mode: str, physical: Path, logical: Path) -> Iterator[tuple[Path, _Column]]:
+    inner: list[tuple[str, str, DataType, bool, bool]] = []
+    match data_type:
+        case StructType(fields):
+            inner = [(column_mapping.physical_name(f, mode), f.name, f.data_type, f.nullable, True) for f in fields]
+        case ArrayType(element, contains_null):
+            inner = [("element", "element", element, contains_null, False)]
+        case MapType(key, value, contains_null):
+            inner = [("key", "key", key, False, False), ("value", "value", value, contains_null, False)]
+    for stored, name, inner_type, nullable, is_named in inner:
+        below, path = (*physical, stored), (*logical, name)
+        yield below, _Column(path, inner_type, nullable, is_named)
+        yield from _walk(inner_type, mode, below, path)
+
+
+def _is_nested(data_type: DataType) -> bool:
+    return isinstance(data_type, StructType | ArrayType | MapType)
+
+
+def _is_readable(was: DataType, now: DataType) -> bool:
+    if _is_nested(was) or _is_nested(now):
+        return type(was) is type(now)
+    return was == now or is_wider(was, now)
+
+
+def _is_leaf_changed(was: _Column, now: _Column) -> bool:
+    return not _is_nested(was.data_type) and was.data_type != now.data_type
+
+
+def _described(column: _Column) -> str:
+    return type_name(column.data_type) + ("" if column.nullable else " NOT NULL")

@@ -1,0 +1,183 @@
+"""A stream that follows the changes of its table's schema: it stops at each, once, and goes on with the new one.
+
+A batch ends before a commit that changes the schema, the properties or the protocol, at a place of its own. When that batch
+is done the new schema is noted in the stream's log of schemas, and the stream stops; started anew it reads with it. So the
+rows from before and after a change are never in one batch, and each is read with its own schema.
+
+    tracker = SchemaTracker(config, log, source_path)       # config: of the newest version
+    tracker.config                                          # what the stream reads with
+    tracker.is_change(commit)                               # whether a batch must end before it
+    tracker.evolve(commit)                                  # notes it, raises SchemaMismatchError
+
+Protocol: Change Metadata; Protocol Evolution.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import NoReturn
+
+from delta_py.changes.schema_changes import why_incompatible
+from delta_py.errors import SchemaMismatchError
+from delta_py.log.reader import CommitReader
+from delta_py.log.segment import LogFile, list_log
+from delta_py.protocol.actions import AddCDCFile, AddFile, Metadata, Protocol, RemoveFile
+from delta_py.protocol.identity import HIGH_WATER_MARK
+from delta_py.protocol.schema import StructType, map_fields, parse_schema, type_name
+from delta_py.protocol.table_config import TableConfig
+from delta_py.storage.store import ObjectStore
+from delta_py.streaming.commits import StreamCommit
+from delta_py.streaming.schema_evolution import Allowed, check_allowed, column_changes, java_hash
+from delta_py.streaming.schema_log import SchemaLog, TrackedSchema
+
+
+class SchemaTracker:
+    """table: as it is read while the log has no entry."""
+
+    def __init__(self, table: TableConfig, log: SchemaLog, source_path: str) -> None:
+        log.check_owner(table.metadata.id, source_path)
+        self._table, self._log, self._source_path = table, log, source_path
+
+    @property
+    def is_on(self) -> bool:
+        return self._log.newest is not None
+
+    @property
+    def config(self) -> TableConfig:
+        return self._table if self._log.newest is None else self._log.newest.config(self._table)
+
+    def check_allowed(self, allowed: Allowed) -> None:
+        """Whether the user lets the stream go on with the newest schema. Raises as column_changes and check_allowed do."""
+        newest, before = self._log.newest, self._log.previous
+        if newest is None or before is None:
+            return
+        changes = column_changes(before.metadata, newest.metadata, newest.version)
+        check_allowed(changes, allowed, before.version, newest.version, java_hash(self._source_path))
+
+    def is_change(self, commit: StreamCommit) -> bool:
+        """Whether the commit changes what the stream reads with."""
+        newest = self._log.newest
+        if newest is None or newest.version >= commit.version:
+            return False
+        return _differs(self.config, commit.protocol, commit.metadata)
+
+    def begin(self, state: TableConfig, version: int) -> None:
+        """Note the schema in which the stream begins. state: of `version`.
+
+        Raises SchemaMismatchError (DELTA_STREAMING_METADATA_EVOLUTION) if the stream was made for another one.
+        """
+        is_other = _differs(self.config, state.protocol, state.metadata)
+        self._note(state, version)
+        if is_other:
+            self._stop()
+
+    def begin_within(self, states: list[tuple[int, TableConfig]], end: int) -> None:
+        """As begin, for a batch that was made before there was a log. states: (version, state) of all changes in the batch.
+
+        Raises SchemaMismatchError (DELTA_STREAMING_SCHEMA_LOG_INIT_FAILED_INCOMPATIBLE_METADATA) if no schema fits them all.
+        """
+        first, last = states[0][0], states[-1][1]
+        for version, state in states:
+            reason = why_incompatible(state.metadata, last.metadata, widening=True)
+            if reason is not None:
+                raise SchemaMismatchError(
+                    f"The stream was stopped in a batch with the versions {first} to {end} of the table at "
+                    f"{self._log.table_root}, in which the schema changed after version {version}: {reason}. No schema reads "
+                    "them all, and the batch cannot be divided. Start anew with a new checkpoint.",
+                    error_class="DELTA_STREAMING_SCHEMA_LOG_INIT_FAILED_INCOMPATIBLE_METADATA",
+                    sql_state="22000",
+                    first=first,
+                    last=end,
+                )
+        self.begin(last, end)
+
+    def begin_anew(self, state: TableConfig, version: int) -> None:
+        """The stream has read nothing yet, and begins with `version` now: what was noted for its beginning may be outdated.
+
+        Raises SchemaMismatchError (DELTA_STREAMING_METADATA_EVOLUTION).
+        """
+        newest = self._log.newest
+        assert newest is not None, "a log with entries"
+        if version >= newest.version and _differs(self.config, state.protocol, state.metadata):
+            self._note(state, version, instead=True)
+            self._stop()
+
+    def evolve(self, commit: StreamCommit) -> NoReturn:
+        """Note what the commit changed. Raises SchemaMismatchError (DELTA_STREAMING_METADATA_EVOLUTION)."""
+        config = self.config
+        self._note(TableConfig(commit.protocol or config.protocol, commit.metadata or config.metadata), commit.version)
+        self._stop()
+
+    def _note(self, state: TableConfig, version: int, *, instead: bool = False) -> None:
+        self._log = self._log.append(TrackedSchema.of(state, version, self._source_path), instead=instead)
+
+    def _stop(self) -> NoReturn:
+        newest = self._log.newest
+        assert newest is not None, "it was just noted"
+        columns = ", ".join(f"{f.name} {type_name(f.data_type)}" for f in self.config.schema.fields)
+        raise SchemaMismatchError(
+            f"The schema, the properties or the protocol of the table at {self._log.table_root} changed with version "
+            f"{newest.version}. The stream has read all before it, and the change is noted in its log of schemas at "
+            f"{self._log.location}: load the stream again and restart the query to go on. Its columns are now: {columns}.",
+            error_class="DELTA_STREAMING_METADATA_EVOLUTION",
+            sql_state="22000",
+            version=newest.version,
+        )
+
+
+def merged(log: SchemaLog, table: ObjectStore) -> SchemaLog:
+    """The log, with the newest entry replaced by what the commits after it make of it, up to the first that has files: changes
+    that follow each other stop the stream once."""
+    newest = log.newest
+    if newest is None:
+        return log
+    found = newest
+    for file, protocol, metadata in _bare_changes(table, newest.version):
+        if file.version == newest.version:
+            continue
+        found = replace(found, version=file.version, protocol=protocol or found.protocol)
+        if metadata is not None:
+            found = found.with_metadata(metadata)
+    is_same = found.protocol == newest.protocol and _what_counts(found.metadata) == _what_counts(newest.metadata)
+    return log if is_same else log.append(found, instead=True)
+
+
+def _bare_changes(table: ObjectStore, version: int) -> Iterator[tuple[LogFile, Protocol | None, Metadata | None]]:
+    """The commits from a version on that change metadata or protocol and nothing else, up to the first other one."""
+    commits, reader = list_log(table, version).commits, CommitReader(table)
+    while (file := commits.get(version)) is not None:
+        protocol, metadata = None, None
+        for action in reader.actions(file):
+            match action:
+                case AddFile() | RemoveFile() | AddCDCFile():
+                    return
+                case Protocol():
+                    protocol = action
+                case Metadata():
+                    metadata = action
+        if protocol is None and metadata is None:
+            return
+        yield file, protocol, metadata
+        version += 1
+
+
+def is_alike(one: TableConfig, other: TableConfig) -> bool:
+    """Whether a stream reads the same with both."""
+    return not _differs(one, other.protocol, other.metadata)
+
+
+def _differs(config: TableConfig, protocol: Protocol | None, metadata: Metadata | None) -> bool:
+    if protocol is not None and protocol != config.protocol:
+        return True
+    return metadata is not None and _what_counts(metadata) != _what_counts(config.metadata)
+
+
+def _what_counts(metadata: Metadata) -> tuple[StructType, tuple[str, ...], dict[str, str]]:
+    """Numbers given to identity columns are no change."""
+    schema = map_fields(
+        parse_schema(metadata.schema_string),
+        lambda f: replace(f, metadata={name: value for name, value in f.metadata.items() if name != HIGH_WATER_MARK}),
+    )
+    own = {name: value for name, value in metadata.configuration.items() if name.startswith("delta.")}
+    return schema, tuple(name.lower() for name in metadata.partition_columns), own

@@ -1,0 +1,256 @@
+"""The data source that Spark knows as `pydelta`: batch reads and writes.
+
+Spark asks Python in several processes on the driver: one makes the DeltaSource and asks for the schema, others plan a
+read, make a writer, and commit; tasks run elsewhere. What they share travels in the pickled values of this file.
+
+    read    DeltaSource (pinned table) -> DeltaReader (ScanState) + DeltaPartitions (files) -> Arrow batches
+    write   DeltaSource -> DeltaWriter (WriteState) -> WrittenFiles -> one commit
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex
+
+import pyarrow as pa
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    DataSourceStreamWriter,
+    DataSourceWriter,
+    InputPartition,
+)
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
+
+from delta_py.errors import SchemaMismatchError
+from delta_py.protocol.schema import StructType as DeltaSchema
+from delta_py.scan.planning import cut_to
+from delta_py.scan.scan_state import ColumnSource
+from spark_plugin.convert import (
+    check_requested,
+    from_spark_schema,
+    metadata_value,
+    to_spark_schema,
+    with_metadata,
+    without_metadata,
+)
+from spark_plugin.options.common import COMMAND, has_path, single_path
+from spark_plugin.options.read_options import CATALOG_KEY, catalog_entry, read_options, with_catalog_entry
+from spark_plugin.pruning import (
+    answer_text,
+    explain_text,
+    facts_text,
+    is_only_question,
+    is_planned_again,
+    limited,
+    log_question,
+    pushed_limit,
+    pushed_predicate,
+    strip_marker,
+    wants_statistics,
+)
+from spark_plugin.source.pinned import Pinned, PinnedChanges, PinnedTable, PinnedView, pin
+from spark_plugin.source.readers import FORMAT as FORMAT
+from spark_plugin.source.readers import DeltaReader, TaskSource
+
+if TYPE_CHECKING:
+    from delta_py.scan.planning import Scan
+    from spark_plugin.streaming.stream_reader import PinnedStream
+
+_CREATE_WORKER = "pyspark.sql.worker.create_data_source"
+
+
+class DeltaSource(DataSource):
+    """One `load` or `save` of a Delta table.
+
+    In the process that Spark asks for the schema the table is looked at once, and what was found travels with this object,
+    so that every later planning reads the same version. `load` with a schema of the user's never asks for the schema;
+    that is why it happens when the object is made there. A table of a catalog comes without options, and is looked at anew
+    in each planning: its path is in the schema.
+    """
+
+    def __init__(self, options: dict[str, str]) -> None:
+        super().__init__(options)
+        self._pinned: Pinned | None = None
+        self._stream: PinnedStream | None = None
+        if _CREATE_WORKER in sys.modules and has_path(options):
+            self._look()
+
+    @classmethod
+    def name(cls) -> str:
+        return FORMAT
+
+    def schema(self) -> StructType:
+        schema, entry = to_spark_schema((self._stream or self._pin()).schema), catalog_entry(self.options)
+        return schema if entry is None else with_metadata(schema, CATALOG_KEY, entry)
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """schema: the columns that are wanted: all, those of the user's `.schema(...)`, or those of the pruning rule."""
+        entry = None if has_path(self.options) else metadata_value(schema, CATALOG_KEY)
+        self.options = with_catalog_entry(self.options, entry)
+        pinned, columns = self._pin(), strip_marker(schema)
+        if isinstance(pinned, PinnedView):
+            return limited(RowsReader(pinned.rows(), columns), schema)
+        _check_asked(pinned)
+        answer = _answer_from_log(pinned, schema)
+        if answer is not None or is_only_question(schema):
+            return AnswerReader(answer)
+        requested = from_spark_schema(columns)
+        try:
+            predicate = pushed_predicate(schema) if pinned.options.pruning else None
+            scan = pinned.plan(requested, predicate, pushed_limit(schema), count_rows=wants_statistics(schema))
+            check_requested(scan.output_schema, requested)
+        except SchemaMismatchError as error:
+            if entry is None:
+                raise
+            raise _stale_entry(error, pinned.options.path) from error
+        note = explain_text(scan.report) + _facts(pinned, scan, schema)
+        reader = DeltaReader(scan, columns, pinned.options.session, note=note, again=is_planned_again(schema))
+        return limited(reader, schema)
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        if COMMAND in self.options:
+            from spark_plugin.source.commands import CommandWriter
+
+            return CommandWriter(single_path(self.options), self.options[COMMAND])
+        from spark_plugin.options.write_options import write_options  # every worker process that reads would pay for these
+        from spark_plugin.source.writer import DeltaWriter
+
+        return DeltaWriter.open(write_options(self.options, overwrite=overwrite), _written_columns(schema))
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        from spark_plugin.streaming.stream_reader import make_stream_reader, pin_stream
+
+        return make_stream_reader(self._stream or pin_stream(self.options), schema)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
+        from spark_plugin.options.streaming_options import stream_write_options
+        from spark_plugin.streaming.stream_writer import DeltaStreamWriter
+
+        return DeltaStreamWriter.open(stream_write_options(self.options, complete=overwrite), _written_columns(schema))
+
+    def _look(self) -> None:
+        from spark_plugin.options.streaming_options import (  # the workers that plan would pay for it
+            is_stream_read,
+            is_stream_write,
+        )
+
+        if is_stream_write(self.options):
+            return
+        if is_stream_read(self.options):
+            from spark_plugin.streaming.stream_reader import pin_stream
+
+            self._stream = pin_stream(self.options)
+        else:
+            self._pin()
+
+    def _pin(self) -> Pinned:
+        if self._pinned is None:
+            self._pinned = pin(read_options(self.options))
+        return self._pinned
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> str | tuple[Any, ...]:
+        """Spark pickles this object into every task too, where nobody asks it anything."""
+        return super().__reduce_ex__(protocol) if _CREATE_WORKER in sys.modules else (TaskSource, (self.options,))
+
+
+def _written_columns(schema: StructType) -> DeltaSchema:
+    """The columns of rows that are to be written. A catalog entry in the fields' metadata is of the table that the rows come
+    from, not of the one they go to. That rows happen to have no nulls (of a range, of a literal) makes no column NOT NULL,
+    there as in the reference."""
+    return from_spark_schema(without_metadata(schema, CATALOG_KEY).toNullable())
+
+
+def _check_asked(pinned: PinnedTable | PinnedChanges) -> None:
+    """A schema of the user's must be right in the columns too that the rule finds to be of no use to a query.
+
+    Raises SchemaMismatchError.
+    """
+    if pinned.options.asked_schema is not None:
+        asked = from_spark_schema(StructType.fromJson(json.loads(pinned.options.asked_schema)))
+        check_requested(cut_to(pinned.everything, asked), asked)
+
+
+def _answer_from_log(pinned: Pinned, schema: StructType) -> pa.Table | None:
+    """What the rule asks of the log instead of rows; None if it does not ask or the log does not say."""
+    question = log_question(schema)
+    if question is None or not isinstance(pinned, PinnedTable):
+        return None
+    allowed = pinned.options.pruning and pinned.options.log_answers
+    return pinned.answer(question, pushed_predicate(schema)) if allowed else None
+
+
+def _facts(pinned: Pinned, scan: Scan, schema: StructType) -> str:
+    """What Spark may know of the scan when it plans joins. schema: of the scan, as Spark names its columns."""
+    if not (pinned.options.pruning and pinned.options.join_planning):
+        return ""
+    partitions = {
+        name: column
+        for name, column in zip(schema.names, scan.state.columns, strict=True)
+        if column.source is ColumnSource.PARTITION
+    }
+    numbers = {}
+    if wants_statistics(schema):
+        from delta_py.scan.partition_numbers import partition_numbers  # few sessions want them
+
+        numbers = partition_numbers(scan.files, partitions, pinned.options.session.time_zone)
+    return facts_text({"rows": scan.report.rows_kept, "partition_columns": [*partitions], "columns": numbers})
+
+
+def _stale_entry(error: SchemaMismatchError, path: str) -> SchemaMismatchError:
+    return SchemaMismatchError(
+        f"{error.message} Spark's catalog has the columns that the table had when its name was entered. DROP TABLE the name, "
+        f"which leaves the data, and enter it again: CREATE TABLE ... USING {FORMAT} LOCATION '{path}'.",
+        error_class=error.error_class,
+        sql_state=error.sql_state,
+        path=path,
+    )
+
+
+# ---------------------------------------------------------------- reading
+
+
+class _Answer(InputPartition):
+    def __init__(self, note: str) -> None:
+        super().__init__(None)
+        self.note = note
+
+
+class AnswerReader(DataSourceReader):
+    """What the pruning rule asked of the log, in place of rows; None: the log does not say it. Never read."""
+
+    def __init__(self, answer: pa.Table | None) -> None:
+        self._note = None if answer is None else answer_text(answer)
+
+    def partitions(self) -> list[InputPartition]:
+        return [] if self._note is None else [_Answer(self._note)]
+
+    def read(self, partition: InputPartition) -> NoReturn:
+        raise AssertionError("the pruning rule asked for an answer and reads rows")
+
+
+class RowsReader(DataSourceReader):
+    """Rows that are there already."""
+
+    def __init__(self, rows: pa.Table, columns: StructType) -> None:
+        self._rows = rows
+        self._schema: pa.Schema = to_arrow_schema(columns, timezone="UTC")
+
+    def partitions(self) -> list[InputPartition]:
+        return [InputPartition(None)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        for batch in self._rows.to_batches():
+            yield _columns_of(
+                batch, self._schema
+            )  # here and not before: without columns a batch would lose its rows when pickled
+
+
+def _columns_of(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """The rows cut down to the columns, and nested fields, of the schema."""
+    chosen = rows.select(schema.names)
+    return pa.RecordBatch.from_pylist(chosen.to_pylist(), schema=schema) if schema.names else chosen

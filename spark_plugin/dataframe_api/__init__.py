@@ -1,0 +1,1 @@
+"""What wraps methods of Spark's readers and writers."""

@@ -1,0 +1,164 @@
+"""One batch write on its way to Spark: a Save, made by whatever was called, and `to(path)`.
+
+Spark's analyzer takes only the modes append and overwrite for a Python source, and neither partitioning nor clustering.
+So they travel as options, on a fresh writer of Spark's own.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from delta_py.errors import DeltaError, InvalidOptionError
+from delta_py.protocol.identity import identity_columns
+from delta_py.snapshot import Snapshot
+from delta_py.storage.store import open_store
+from spark_plugin.data_source import FORMAT
+from spark_plugin.options.common import CLUSTER_BY, MODE, PARTITION_BY, SESSION, TASKS, VIEW
+from spark_plugin.options.settings import active, conf, is_connect, reset_transaction, write_settings
+from spark_plugin.source.arrow_batches import unweighed
+
+_OPTIMIZE_CONF = "spark.databricks.delta.optimizeWrite.enabled"
+_OPTIMIZE_PROPERTY = "delta.autoOptimize.optimizeWrite"
+
+
+@dataclass(frozen=True, slots=True)
+class Save:
+    """frame: the DataFrame. options: by lower-case name, as (name as it was spelled, value). partition_by, cluster_by: None
+    where nothing was said. callback: what Spark Connect's writer tells its DataFrame; None in classic sessions."""
+
+    frame: Any
+    mode: str
+    options: Mapping[str, tuple[str, Any]] = field(default_factory=dict)
+    partition_by: Sequence[str] | None = None
+    cluster_by: Sequence[str] | None = None
+    callback: Any = None
+
+    @property
+    def spark(self) -> Any:
+        return self.frame.sparkSession
+
+    def option(self, name: str) -> str | None:
+        """An option's value as text, `true` and `false` for booleans."""
+        found = self.options.get(name.lower())
+        if found is None:
+            return None
+        return str(found[1]).lower() if isinstance(found[1], bool) else str(found[1])
+
+    def with_options(self, **options: str) -> Save:
+        return replace(self, options={**self.options, **{name.lower(): (name, value) for name, value in options.items()}})
+
+    def without(self, name: str) -> Save:
+        return replace(self, options={key: value for key, value in self.options.items() if key != name.lower()})
+
+    def to(self, path: str | None) -> None:
+        """Write. path: None when the option `path` has it."""
+        target = path or self.option("path")
+        snapshot = None if target is None or is_connect(self.spark) else _snapshot(target)
+        frame = _arranged(self, target, snapshot)
+        writer = self._writer(frame)
+        tasks = _task_count(frame, snapshot)
+        if tasks is not None:
+            writer = writer.option(TASKS, str(tasks))
+        with active(self.spark), unweighed(self.spark, frame.schema):
+            type(writer).save.__wrapped__(writer, path)
+        if "txnversion" not in self.options and "txnappid" not in self.options:
+            reset_transaction(self.spark)
+
+    def _writer(self, frame: Any) -> Any:
+        writer = self._fresh(frame).format(FORMAT).mode("overwrite" if self.mode == "overwrite" else "append")
+        for key, value in self.options.values():
+            writer = writer.option(key, value)
+        writer = writer.option(MODE, self.mode).option(SESSION, write_settings(self.spark))
+        for name, columns in ((PARTITION_BY, self.partition_by), (CLUSTER_BY, self.cluster_by)):
+            if columns is not None:
+                writer = writer.option(name, json.dumps(list(columns)))
+        return writer
+
+    def _fresh(self, frame: Any) -> Any:
+        if not is_connect(self.spark):
+            return frame.write
+        from pyspark.sql.connect.readwriter import DataFrameWriter
+
+        return DataFrameWriter(frame._plan, self.spark, self.callback)
+
+
+# ---------------------------------------------------------------- optimizeWrite
+
+
+def _arranged(save: Save, path: str | None, snapshot: Snapshot | None) -> Any:
+    """The DataFrame, for an optimized write with its rows brought together: a task for each of few even portions, and the
+    rows of a partition in one task unless they are many. Spark's adaptive execution measures the portions."""
+    if not _is_optimized(save, snapshot):
+        return save.frame
+    from pyspark.sql import functions as F
+
+    columns = _partition_columns(save, path, snapshot)
+    if not columns and not _adapts(save.spark):
+        return save.frame  # Spark would make as many portions as it has shuffle partitions, be they ever so small
+    return save.frame.hint("rebalance", *(F.col(f"`{name.replace('`', '``')}`") for name in columns))
+
+
+def _is_optimized(save: Save, snapshot: Snapshot | None) -> bool:
+    """The option, else the session's setting, else the table's property. Over Spark Connect the table is the server's, and
+    asking it for a property would cost as much as a small write: there the property counts only when it is an option."""
+    said = save.option("optimizeWrite") or conf(save.spark, _OPTIMIZE_CONF) or save.option(_OPTIMIZE_PROPERTY)
+    if said is None and snapshot is not None:
+        properties = snapshot.metadata.configuration
+        said = next((value for name, value in properties.items() if name.lower() == _OPTIMIZE_PROPERTY.lower()), None)
+    if said is not None and said.lower() not in ("true", "false"):
+        raise InvalidOptionError(
+            f"Invalid value {said!r} for option 'optimizeWrite': it must be 'true' or 'false'.",
+            option="optimizeWrite",
+            value=said,
+        )
+    return said is not None and said.lower() == "true"
+
+
+def _adapts(spark: Any) -> bool:
+    names = ("spark.sql.adaptive.enabled", "spark.sql.adaptive.coalescePartitions.enabled")
+    return all((conf(spark, name) or "true").lower() == "true" for name in names)
+
+
+def _partition_columns(save: Save, path: str | None, snapshot: Snapshot | None) -> list[str]:
+    """Of the table, as far as the frame has them."""
+    wanted = save.partition_by
+    if wanted is None and path is not None:
+        wanted = _table_partitioning(save.spark, path, snapshot)
+    known = {name.lower(): name for name in save.frame.columns}
+    return [known[name.lower()] for name in wanted or () if name.lower() in known]
+
+
+def _table_partitioning(spark: Any, path: str, snapshot: Snapshot | None) -> Sequence[str]:
+    if not is_connect(spark):
+        return () if snapshot is None else snapshot.metadata.partition_columns
+    try:
+        row = spark.read.format(FORMAT).option(VIEW, "detail").load(path).select("partitionColumns").first()
+    except DeltaError:  # the write will find out what is there, and say it
+        return ()
+    return tuple(row["partitionColumns"])
+
+
+def _snapshot(path: str) -> Snapshot | None:
+    """None when there is no table, or none that can be read: the write will find out, and say it."""
+    try:
+        return Snapshot.load(open_store(path))
+    except (DeltaError, OSError):
+        return None
+
+
+# ---------------------------------------------------------------- identity columns
+
+
+def _task_count(frame: Any, snapshot: Snapshot | None) -> int | None:
+    """How many tasks will write into a table with identity columns, so that its numbers have no gaps; None where that shows
+    only when the rows are computed, and for other tables."""
+    if snapshot is None or not identity_columns(snapshot.schema):
+        return None
+    execution = frame._jdf.queryExecution()
+    plan = str(execution.executedPlan().toString())
+    if "AdaptiveSparkPlan" in plan or "Exchange" in plan or "Subquery" in plan:
+        return None
+    return int(execution.toRdd().getNumPartitions())

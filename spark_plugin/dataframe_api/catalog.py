@@ -1,0 +1,232 @@
+"""Names of tables in Spark's catalog, and the paths behind them.
+
+A table of ours is an external table of the session catalog: a name, a path, and the columns that the table had when it
+was entered. Dropping it drops the name and leaves the data. Everything here is SQL and DataFrames, so that it works over
+Spark Connect too.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlsplit
+
+from pyspark.errors import PySparkException
+
+from delta_py.errors import InvalidOptionError, TableAlreadyExistsError, UnsupportedOperationError
+from spark_plugin.convert import metadata_value, without_metadata
+from spark_plugin.data_source import FORMAT
+from spark_plugin.options.read_options import CATALOG_KEY, local_path
+from spark_plugin.options.settings import is_connect
+
+_SESSION_CATALOG = "spark_catalog"
+_NAME_PART = re.compile(r"`(?P<quoted>(?:[^`]|``)+)`|(?P<plain>[^`.]+)")
+_TABLE_NAME = re.compile(r"\w+", re.ASCII)
+_FACT = re.compile(r"^(Type|Provider|Location|Storage Properties): (.*)$", re.MULTILINE)
+_OF_HIVE = frozenset({"path", "serialization.format"})
+_OF_DELTA_SPARK = "delta"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What the catalog holds under a name. provider: lower-case, empty for a view. path: None for a view. options: those
+    of CREATE TABLE but the path. external: dropping it leaves the data."""
+
+    name: str
+    provider: str
+    path: str | None = None
+    external: bool = False
+    options: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def is_ours(self) -> bool:
+        return self.provider == FORMAT
+
+    @property
+    def is_delta(self) -> bool:
+        """Ours, or one that delta-spark entered: its path is in the catalog as ours are, and its columns are in the log alone."""
+        return self.is_ours or self.provider == _OF_DELTA_SPARK
+
+    @property
+    def kind(self) -> str:
+        return f"a table of format {self.provider}" if self.provider else "a view"
+
+    def writable_path(self) -> str:
+        """Raises UnsupportedOperationError when the name does not stand for a Delta table at its newest version."""
+        if not self.is_delta or self.path is None:
+            raise UnsupportedOperationError(
+                f"{self.name} is {self.kind}, not of pydelta; nothing was written. Write under another name.", table=self.name
+            )
+        if not self.is_ours:
+            return self.path
+        if not self.external:
+            raise UnsupportedOperationError(
+                f"{self.name} was entered into the catalog without a path, so that reads do not find its data; nothing was "
+                f"written. DROP TABLE {self.name}, and let saveAsTable or writeTo create it.",
+                table=self.name,
+            )
+        if self.options:
+            options = ", ".join(f"{key}={value}" for key, value in self.options.items())
+            raise UnsupportedOperationError(
+                f"{self.name} stands for a table read with the options {options}; nothing was written. Write to its path "
+                f"{self.path} with save(path).",
+                table=self.name,
+            )
+        return self.path
+
+
+def is_ours(spark: Any, name: str) -> bool:
+    """Whether the name stands for a table of ours. For other tables no command is run: their columns show what they are."""
+    try:
+        if metadata_value(spark.table(name).schema, CATALOG_KEY) is None:
+            return False
+        entry = find(spark, name)  # a view of ours, and a copy in another format, have our columns too
+    except (PySparkException, UnsupportedOperationError):  # Spark says by itself what is wrong with the name
+        return False
+    return entry is not None and entry.is_ours
+
+
+def find(spark: Any, name: str) -> Entry | None:
+    """The entry, None when there is none. Temporary views come first, as in Spark, where no database is named.
+
+    Raises UnsupportedOperationError for a name outside of the session catalog.
+    """
+    namespace, table = _namespace_and_table(spark, name)
+    inside = f" IN {_quoted(namespace)}" if namespace else ""
+    rows = spark.sql(f"SHOW TABLE EXTENDED{inside} LIKE '{table}'").collect()
+    found = [row for row in rows if row["tableName"].lower() == table.lower() and not (namespace and row["isTemporary"])]
+    if not found:
+        return None
+    if any(row["isTemporary"] for row in found):
+        return Entry(name, "")
+    facts: dict[str, str] = {}
+    for key, value in _FACT.findall(found[0]["information"]):
+        facts.setdefault(key, value)
+    location = facts.get("Location")
+    return Entry(
+        name=name,
+        provider=facts.get("Provider", "").lower() if facts.get("Type") != "VIEW" else "",
+        path=None if location is None else local_path(location),
+        external=facts.get("Type") == "EXTERNAL",
+        options=_options(facts.get("Storage Properties", "[]")),
+    )
+
+
+def _options(text: str) -> dict[str, str]:
+    """`[a=1, b=2]` -> the options."""
+    pairs = (piece.partition("=") for piece in text.strip("[]").split(", ") if piece)
+    return {key: value for key, _, value in pairs if key.lower() not in _OF_HIVE}
+
+
+def path_in_name(name: str) -> str | None:
+    """The path in delta.`/path` or pydelta.`/path`; None for a name of the catalog."""
+    try:
+        parts = _parts(name)
+    except InvalidOptionError:  # whoever looks the name up says what is wrong with it
+        return None
+    by_path = len(parts) == 2 and parts[0].lower() in (_OF_DELTA_SPARK, FORMAT) and ("/" in parts[1] or urlsplit(parts[1]).scheme)
+    return parts[1] if by_path else None
+
+
+def full_name(spark: Any, name: str) -> str:
+    """The name with its catalog and database."""
+    namespace, table = _namespace_and_table(spark, name)
+    return ".".join([*(namespace or [_SESSION_CATALOG, spark.catalog.currentDatabase()]), table])
+
+
+def taken(entry: Entry) -> TableAlreadyExistsError:
+    """What to raise when a table was to be created under a name that is there."""
+    return TableAlreadyExistsError(
+        f"The table {entry.name} already exists in the catalog{'' if entry.path is None else f' (at {entry.path})'}; nothing was "
+        "changed. Replace it, append to it or overwrite it (mode), or use another name.",
+        error_class="TABLE_OR_VIEW_ALREADY_EXISTS",
+        sql_state="42P07",
+        table=entry.name,
+    )
+
+
+def left_behind(name: str, path: str) -> TableAlreadyExistsError:
+    """What to raise when a table lies where one was to be created for a new name."""
+    return TableAlreadyExistsError(
+        f"{name} is not in the catalog, but at {path}, where it would be created, there is a table: dropping a name leaves the "
+        f"data. Nothing was written. Use mode overwrite or createOrReplace to replace its rows, or CREATE TABLE {name} USING "
+        f"{FORMAT} LOCATION '{path}' to enter it again.",
+        error_class="DELTA_PATH_EXISTS",
+        path=path,
+    )
+
+
+def new_table_path(spark: Any, name: str, asked: str | None) -> str:
+    """Where a table that is to be created under the name goes: the path asked for, else the database's directory."""
+    namespace, table = _namespace_and_table(spark, name)
+    if asked is None:
+        database = namespace[-1] if namespace else spark.catalog.currentDatabase()
+        rows = spark.sql(f"DESCRIBE DATABASE {_quoted([database])}").collect()
+        location = next(str(value) for key, value in rows if key == "Location")
+        return f"{local_path(location).rstrip('/')}/{table.lower()}"
+    if os.path.isabs(asked) or urlsplit(asked).scheme:
+        return asked
+    if is_connect(spark):
+        raise InvalidOptionError(
+            f"The path {asked!r} of table {name} is relative, and the server takes it from another directory than the catalog. "
+            "Give the whole path.",
+            option="path",
+        )
+    return os.path.abspath(asked)
+
+
+def enter(spark: Any, name: str, path: str, *, again: bool = False) -> None:
+    """Enter a table that is there, with its present columns. Raises what Spark raises when the name is taken, unless
+    `again`: then another session has entered it meanwhile."""
+    text = path.replace("\\", "\\\\").replace("'", "\\'")
+    unless = "IF NOT EXISTS " if again else ""
+    spark.sql(f"CREATE TABLE {unless}{_quoted(_parts(name))} USING {FORMAT} LOCATION '{text}'")
+
+
+def refresh(spark: Any, entry: Entry) -> None:
+    """Give the entry the table's present columns. Spark cannot change them in place: the name is dropped and entered anew. Not of
+    one that delta-spark entered, which takes the columns from the log."""
+    if not entry.is_ours:
+        return
+    path = entry.writable_path()
+    present = spark.read.format(FORMAT).load(path).schema
+    if without_metadata(spark.table(entry.name).schema, CATALOG_KEY) != present:
+        spark.sql(f"DROP TABLE IF EXISTS {_quoted(_parts(entry.name))}")
+        enter(spark, entry.name, path, again=True)
+
+
+# ---------------------------------------------------------------- names
+
+
+def _namespace_and_table(spark: Any, name: str) -> tuple[list[str], str]:
+    *namespace, table = _parts(name)
+    catalog = namespace.pop(0) if len(namespace) > 1 else spark.catalog.currentCatalog()
+    if catalog.lower() != _SESSION_CATALOG or len(namespace) > 1:
+        raise UnsupportedOperationError(
+            f"{name} is not in Spark's own catalog ({_SESSION_CATALOG}), the only one in which tables of a Python data source "
+            "can stand. Name it spark_catalog.<database>.<table>, or write with save(path).",
+            table=name,
+        )
+    if not _TABLE_NAME.fullmatch(table):
+        raise InvalidOptionError(
+            f"{table!r} is no valid name for a table: Spark's catalog takes letters, digits and _.",
+            error_class="INVALID_SCHEMA_OR_RELATION_NAME",
+            sql_state="42602",
+            table=name,
+        )
+    return ([_SESSION_CATALOG, *namespace] if namespace else []), table
+
+
+def _parts(name: str) -> list[str]:
+    """`a.`b.c`` -> ["a", "b.c"]."""
+    found = list(_NAME_PART.finditer(name))
+    if not found or ".".join(part[0] for part in found) != name:
+        raise InvalidOptionError(f"{name!r} is no name of a table.", table=name)
+    return [(part["quoted"] or part["plain"]).replace("``", "`") for part in found]
+
+
+def _quoted(parts: list[str]) -> str:
+    return ".".join(f"`{part.replace('`', '``')}`" for part in parts)

@@ -1,0 +1,434 @@
+"""What Spark's readers and writers do differently when the format is pydelta.
+
+Spark's analyzer takes only `append` and `overwrite` for a Python data source: it refuses its own default mode, `ignore`,
+`partitionBy` and `clusterBy` before Python is asked. It tells a source neither a catalog table's path nor the session's
+settings. So `install` wraps some methods of DataFrameReader, DataFrameWriter, DataFrameWriterV2, DataStreamReader and
+DataStreamWriter, classic and Connect.
+The wrappers note what is called and then call Spark's own; only what ends a read or a write of our format goes another
+way: `load` adds the session's settings, `save` and its kin become a `Save` (batch_save.py), `start` and `toTable` a
+`StreamSave` (streaming_start.py). Other formats see no difference.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from functools import wraps
+from typing import Any
+
+from pyspark.sql.types import StructType
+
+from delta_py.errors import InvalidOptionError, UnsupportedOperationError
+from delta_py.protocol.names import unquoted
+from spark_plugin.data_source import FORMAT
+from spark_plugin.dataframe_api import catalog, named_tables
+from spark_plugin.dataframe_api.batch_save import Save
+from spark_plugin.dataframe_api.streaming_start import StreamSave
+from spark_plugin.exceptions import as_spark_raises
+from spark_plugin.options.common import ASKED_SCHEMA, SESSION, STREAM
+from spark_plugin.options.settings import active, is_connect, read_settings
+from spark_plugin.options.streaming_options import tracks_schema
+
+_CALLS = "_pydelta_calls"
+_LIMITED_TEXT = re.compile(r'(ype":)"(?:var)?char\(\d+\)"')  # as a type, elementType, keyType or valueType in JSON
+
+
+@dataclass(slots=True)
+class _Calls:
+    """What was called on one reader or writer, in whatever order. options: by lower-case name, as they were spelled.
+    schema: a StructType or SQL. table, properties: of writeTo. partition_by: names, with writeTo Columns too."""
+
+    format: str | None = None
+    schema: Any = None
+    table: str | None = None
+    mode: str | None = None
+    partition_by: list[Any] | None = None
+    cluster_by: list[str] | None = None
+    bucketed: bool = False
+    options: dict[str, tuple[str, Any]] = field(default_factory=dict)
+    properties: dict[str, str] = field(default_factory=dict)
+
+    def add_option(self, key: str, value: Any) -> None:
+        if value is not None:
+            self.options[key.lower()] = (key, value)
+
+
+def install(*, connect: bool) -> None:
+    """Wrap the methods, once in a process."""
+    from pyspark.sql.readwriter import DataFrameReader, DataFrameWriter, DataFrameWriterV2
+    from pyspark.sql.streaming.readwriter import DataStreamReader, DataStreamWriter
+
+    _install_reader(DataFrameReader)
+    _install_writer(DataFrameWriter)
+    _install_table_writer(DataFrameWriterV2)
+    _install_stream_reader(DataStreamReader)
+    _install_stream_writer(DataStreamWriter)
+    if connect:
+        from pyspark.sql.connect import readwriter
+        from pyspark.sql.connect.streaming import readwriter as streams
+
+        _install_reader(readwriter.DataFrameReader)
+        _install_writer(readwriter.DataFrameWriter)
+        _install_table_writer(readwriter.DataFrameWriterV2)
+        _install_stream_reader(streams.DataStreamReader)
+        _install_stream_writer(streams.DataStreamWriter)
+
+
+def _install_reader(cls: type[Any]) -> None:
+    _wrap(cls, "format", _noting(lambda calls, source: setattr(calls, "format", source)))
+    _wrap(cls, "schema", _noting(lambda calls, schema: setattr(calls, "schema", schema)))
+    _wrap(cls, "load", _load)
+
+
+def _install_writer(cls: type[Any]) -> None:
+    _wrap(cls, "format", _noting(lambda calls, source: setattr(calls, "format", source)))
+    _wrap(cls, "mode", _noting(_note_mode))
+    _wrap(cls, "partitionBy", _noting(lambda calls, *cols: setattr(calls, "partition_by", _names(cols))))
+    _wrap(cls, "clusterBy", _noting(lambda calls, *cols: setattr(calls, "cluster_by", _names(cols))))
+    _wrap(cls, "bucketBy", _noting(lambda calls, *_, **__: setattr(calls, "bucketed", True)))
+    _wrap(cls, "option", _noting(_Calls.add_option))
+    _wrap(cls, "options", _noting(_note_options))
+    _wrap(cls, "save", _save)
+    _wrap(cls, "saveAsTable", _save_as_table)
+    _wrap(cls, "insertInto", _insert_into)
+
+
+_Method = Callable[..., Any]
+
+
+def _wrap(cls: type[Any], name: str, make: Callable[[_Method], _Method]) -> None:
+    original = getattr(cls, name)
+    if getattr(original, "_pydelta", False):
+        return
+    wrapped = wraps(original)(make(original))
+    wrapped._pydelta = True  # type: ignore[attr-defined]
+    setattr(cls, name, wrapped)
+
+
+def _noting(note: Callable[..., None]) -> Callable[[_Method], _Method]:
+    """A wrapper which notes a call that Spark accepted."""
+
+    def make(original: _Method) -> _Method:
+        def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+            result = original(self, *args, **kwargs)
+            note(_calls(self), *args, **kwargs)
+            return result
+
+        return method
+
+    return make
+
+
+def _calls(owner: Any) -> _Calls:
+    found = owner.__dict__.get(_CALLS)
+    if found is None:
+        found = owner.__dict__[_CALLS] = _Calls()
+    assert isinstance(found, _Calls)
+    return found
+
+
+def _note_mode(calls: _Calls, saveMode: str | None) -> None:
+    if saveMode is not None:
+        calls.mode = saveMode
+
+
+def _note_options(calls: _Calls, **options: Any) -> None:
+    for key, value in options.items():
+        calls.add_option(key, value)
+
+
+def _names(cols: tuple[Any, ...]) -> list[str]:
+    """Spark takes names one by one, or as one list."""
+    names: Iterable[Any] = cols[0] if len(cols) == 1 and isinstance(cols[0], (list, tuple)) else cols
+    return [str(name) for name in names]
+
+
+def _is_ours(spark: Any, name: str | None) -> bool:
+    source = spark.conf.get("spark.sql.sources.default") if name is None else name
+    return isinstance(source, str) and source.lower() == FORMAT
+
+
+# ---------------------------------------------------------------- load
+
+
+def _load(original: _Method) -> _Method:
+    return _loading(original, is_stream=False)
+
+
+def _load_stream(original: _Method) -> _Method:
+    return _loading(original, is_stream=True)
+
+
+def _loading(original: _Method, *, is_stream: bool) -> _Method:
+    def load(self: Any, path: Any = None, format: str | None = None, schema: Any = None, **options: Any) -> Any:
+        spark = getattr(self, "_spark", None) or self._client
+        if not _is_ours(spark, format or _calls(self).format):
+            return original(self, path, format, schema, **options)
+        tracks = is_stream and tracks_schema({**_calls(self).options, **options})
+        options.setdefault(SESSION, read_settings(spark, tracks_schema=tracks))
+        asked = _calls(self).schema if schema is None else schema
+        if is_stream:
+            options[STREAM] = "true"
+        elif asked is not None and not is_connect(spark):
+            options[ASKED_SCHEMA] = _schema_text(asked)
+        with active(spark):
+            return original(self, path, format, schema, **options)
+
+    return load
+
+
+def _schema_text(asked: Any) -> str:
+    """asked: a StructType, or a schema in SQL. Where Spark takes CHAR and VARCHAR at all, it takes them as STRING."""
+    text = (StructType.fromDDL(asked) if isinstance(asked, str) else asked).json()
+    return _LIMITED_TEXT.sub(r'\1"string"', text)
+
+
+# ---------------------------------------------------------------- save, saveAsTable, insertInto
+
+
+def _save(original: _Method) -> _Method:
+    def save(
+        self: Any,
+        path: str | None = None,
+        format: str | None = None,
+        mode: str | None = None,
+        partitionBy: Any = None,
+        **options: Any,
+    ) -> None:
+        if not _is_ours(self._spark, format or _calls(self).format):
+            original(self, path, format, mode, partitionBy, **options)
+            return
+        _note_arguments(self, mode, partitionBy, options)
+        with as_spark_raises():
+            _as_save(self).to(path)
+
+    return save
+
+
+def _save_as_table(original: _Method) -> _Method:
+    def saveAsTable(
+        self: Any, name: str, format: str | None = None, mode: str | None = None, partitionBy: Any = None, **options: Any
+    ) -> None:
+        source = format or _calls(self).format
+        appends = (mode or _calls(self).mode or "").lower() == "append"
+        if not _is_ours(self._spark, source) and not (source is None and appends and catalog.is_ours(self._spark, name)):
+            original(self, name, format, mode, partitionBy, **options)
+            return
+        _note_arguments(self, mode, partitionBy, options)
+        with as_spark_raises():
+            named_tables.save_as_table(_as_save(self), name)
+
+    return saveAsTable
+
+
+def _insert_into(original: _Method) -> _Method:
+    def insertInto(self: Any, tableName: str, overwrite: bool | None = None) -> None:
+        if not catalog.is_ours(self._spark, tableName):
+            original(self, tableName, overwrite)
+            return
+        if overwrite is not None:
+            self.mode("overwrite" if overwrite else "append")
+        with as_spark_raises():
+            named_tables.insert_into(_as_save(self), tableName)
+
+    return insertInto
+
+
+def _note_arguments(writer: Any, mode: str | None, partition_by: Any, options: dict[str, Any]) -> None:
+    writer.mode(mode).options(**options)
+    if partition_by is not None:
+        writer.partitionBy(partition_by)
+
+
+def _as_save(writer: Any) -> Save:
+    """What was called on a DataFrameWriter."""
+    calls = _calls(writer)
+    if calls.bucketed:
+        raise UnsupportedOperationError("Delta tables have no buckets. Leave bucketBy and sortBy out.", option="bucketBy")
+    mode = {"errorifexists": "error", "default": "error"}.get((calls.mode or "error").lower(), (calls.mode or "error").lower())
+    return Save(_frame(writer), mode, calls.options, calls.partition_by, calls.cluster_by, getattr(writer, "_callback", None))
+
+
+def _frame(writer: Any) -> Any:
+    """The DataFrame of a writer. Spark Connect's writers hold its plan."""
+    if not is_connect(writer._spark):
+        return writer._df
+    from pyspark.sql.connect.dataframe import DataFrame
+
+    return DataFrame(writer._df, writer._spark)
+
+
+# ---------------------------------------------------------------- writeTo
+
+_VERBS = ("create", "replace", "createOrReplace", "append", "overwrite", "overwritePartitions")
+
+
+def _install_table_writer(cls: type[Any]) -> None:
+    connect = cls.__module__.startswith("pyspark.sql.connect.")
+    _wrap(cls, "__init__", _noting(lambda calls, *args, **kwargs: _note_table(calls, args, kwargs, 2 if connect else 1)))
+    _wrap(cls, "using", _noting(lambda calls, provider: setattr(calls, "format", provider)))
+    _wrap(cls, "option", _noting(_Calls.add_option))
+    _wrap(cls, "options", _noting(_note_options))
+    _wrap(cls, "tableProperty", _noting(lambda calls, property, value: calls.properties.update({property: value})))
+    _wrap(cls, "partitionedBy", _noting(lambda calls, *cols: setattr(calls, "partition_by", list(cols))))
+    _wrap(cls, "clusterBy", _noting(lambda calls, *cols: setattr(calls, "cluster_by", _names(cols))))
+    for verb in _VERBS:
+        _wrap(cls, verb, _verb(verb))
+
+
+def _note_table(calls: _Calls, args: tuple[Any, ...], kwargs: dict[str, Any], position: int) -> None:
+    calls.table = kwargs["table"] if "table" in kwargs else args[position]
+
+
+def _verb(verb: str) -> Callable[[_Method], _Method]:
+    def make(original: _Method) -> _Method:
+        def method(self: Any, *args: Any, **kwargs: Any) -> None:
+            calls = _calls(self)
+            assert calls.table is not None
+            creates = verb in ("create", "createOrReplace")
+            ours = _is_ours(self._spark, calls.format) if calls.format or creates else catalog.is_ours(self._spark, calls.table)
+            if not ours:
+                original(self, *args, **kwargs)
+                return
+            with as_spark_raises():
+                named_tables.run_verb(verb, _as_table_save(self, calls), calls.table, *args, **kwargs)
+
+        return method
+
+    return make
+
+
+def _as_table_save(writer: Any, calls: _Calls) -> Save:
+    """What was called on a DataFrameWriterV2."""
+    frame = _frame(writer)
+    options = dict(calls.options)
+    for name, value in calls.properties.items():
+        if name.lower() != "location" and not name.lower().startswith("delta."):
+            raise InvalidOptionError(
+                f"The table property {name!r} is not one of Delta's, whose names begin with 'delta.'. Leave it out.", option=name
+            )
+        key = "path" if name.lower() == "location" else name
+        options[key.lower()] = (key, value)
+    partition_by = None if calls.partition_by is None else [_column_name(frame, col) for col in calls.partition_by]
+    return Save(frame, "error", options, partition_by, calls.cluster_by, getattr(writer, "_callback", None))
+
+
+def _column_name(frame: Any, column: Any) -> str:
+    """The name of a column of the frame, given as a name or as a Column."""
+    text = column if isinstance(column, str) else str(column).removeprefix("Column<'").removesuffix("'>")
+    bare = unquoted(text)
+    found = next((name for name in frame.columns if name.lower() == bare.lower()), None)
+    if found is None:
+        raise UnsupportedOperationError(
+            f"partitionedBy({text}): Delta tables are partitioned by columns, and {text} is none of {', '.join(frame.columns)}. "
+            "For days, months or buckets add a column with the value and partition by it.",
+            option="partitionedBy",
+        )
+    return str(found)
+
+
+# ---------------------------------------------------------------- readStream, writeStream
+
+_OTHER_SINK = "a function of the user's"
+
+
+def _install_stream_reader(cls: type[Any]) -> None:
+    _wrap(cls, "format", _noting(lambda calls, source: setattr(calls, "format", source)))
+    _wrap(cls, "option", _noting(_Calls.add_option))
+    _wrap(cls, "options", _noting(_note_options))
+    _wrap(cls, "load", _load_stream)
+    _wrap(cls, "table", _table_stream)
+
+
+def _table_stream(original: _Method) -> _Method:
+    """Spark tells a source nothing of the table that a name stands for: it becomes a load of its path."""
+
+    def table(self: Any, tableName: str) -> Any:
+        spark = getattr(self, "_spark", None) or self._client
+        if not catalog.is_ours(spark, tableName):
+            return original(self, tableName)
+        with as_spark_raises():
+            entry = catalog.find(spark, tableName)
+            assert entry is not None, f"{tableName} was just found"
+            path = entry.writable_path()
+        return self.format(FORMAT).load(path)
+
+    return table
+
+
+def _install_stream_writer(cls: type[Any]) -> None:
+    _wrap(cls, "format", _noting(lambda calls, source: setattr(calls, "format", source)))
+    _wrap(cls, "outputMode", _noting(lambda calls, outputMode: setattr(calls, "mode", outputMode)))
+    _wrap(cls, "partitionBy", _noting(lambda calls, *cols: setattr(calls, "partition_by", _names(cols))))
+    _wrap(cls, "clusterBy", _noting(lambda calls, *cols: setattr(calls, "cluster_by", _names(cols))))
+    _wrap(cls, "queryName", _noting(lambda calls, queryName: calls.add_option("queryName", queryName)))
+    _wrap(cls, "option", _noting(_Calls.add_option))
+    _wrap(cls, "options", _noting(_note_options))
+    for name in ("foreach", "foreachBatch"):
+        _wrap(cls, name, _noting(lambda calls, *_, **__: setattr(calls, "format", _OTHER_SINK)))
+    _wrap(cls, "start", _start)
+    _wrap(cls, "toTable", _to_table)
+
+
+def _note_start(writer: Any, outputMode: str | None, partitionBy: Any, queryName: str | None, options: dict[str, Any]) -> None:
+    writer.options(**options)
+    for method, value in ((writer.outputMode, outputMode), (writer.partitionBy, partitionBy), (writer.queryName, queryName)):
+        if value is not None:
+            method(value)
+
+
+def _start(original: _Method) -> _Method:
+    def start(
+        self: Any,
+        path: str | None = None,
+        format: str | None = None,
+        outputMode: str | None = None,
+        partitionBy: Any = None,
+        queryName: str | None = None,
+        **options: Any,
+    ) -> Any:
+        if not _is_ours(_session(self), format or _calls(self).format):
+            return original(self, path, format, outputMode, partitionBy, queryName, **options)
+        _note_start(self, outputMode, partitionBy, queryName, options)
+        with as_spark_raises():
+            return _as_stream_save(self, original).start(path)
+
+    return start
+
+
+def _to_table(original: _Method) -> _Method:
+    def toTable(
+        self: Any,
+        tableName: str,
+        format: str | None = None,
+        outputMode: str | None = None,
+        partitionBy: Any = None,
+        queryName: str | None = None,
+        **options: Any,
+    ) -> Any:
+        source = format or _calls(self).format
+        spark = _session(self)
+        if not _is_ours(spark, source) and not (source is None and catalog.is_ours(spark, tableName)):
+            return original(self, tableName, format, outputMode, partitionBy, queryName, **options)
+        _note_start(self, outputMode, partitionBy, queryName, options)
+        with as_spark_raises():
+            return _as_stream_save(self, type(self).start.__wrapped__).to_table(tableName)
+
+    return toTable
+
+
+def _session(writer: Any) -> Any:
+    """The session of a DataStreamWriter."""
+    return getattr(writer, "_session", None) or writer._spark
+
+
+def _as_stream_save(writer: Any, launch: _Method) -> StreamSave:
+    calls, spark = _calls(writer), _session(writer)
+    if is_connect(spark):
+        from pyspark.sql.connect.dataframe import DataFrame
+
+        frame = DataFrame(writer._write_stream._child, spark)
+    else:
+        frame = writer._df
+    return StreamSave(writer, frame, launch, calls.mode or "append", calls.options, calls.partition_by, calls.cluster_by)

@@ -1,0 +1,198 @@
+"""Writes to a name of the catalog: saveAsTable, insertInto, and the verbs of DataFrame.writeTo.
+
+Each becomes a write to the path behind the name (`Save.to`), and where the table is new or has other columns than
+before, its name is entered into the catalog afterwards. The data comes first: should entering the name fail, the table is
+whole, and CREATE TABLE ... LOCATION enters it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from pyspark.errors import PySparkException
+
+from delta_py.errors import InvalidOptionError, SchemaMismatchError, TableAlreadyExistsError, TableNotFoundError
+from spark_plugin.data_source import FORMAT
+from spark_plugin.dataframe_api import catalog
+from spark_plugin.dataframe_api.batch_save import Save
+from spark_plugin.dataframe_api.catalog import Entry
+from spark_plugin.options.read_options import local_path
+from spark_plugin.options.settings import conf, is_connect
+
+
+def save_as_table(save: Save, name: str) -> None:
+    """mode error: a name that is taken is an error; ignore: then nothing happens; append and overwrite: as save(path).
+
+    Columns go by their names. Raises as `save(path)`; TableAlreadyExistsError (TABLE_OR_VIEW_ALREADY_EXISTS).
+    """
+    entry = catalog.find(save.spark, name)
+    if entry is None:
+        create(save, name)
+    elif save.mode == "ignore":
+        return
+    elif save.mode in ("append", "overwrite"):
+        write_to_entry(save, entry)
+    else:
+        raise catalog.taken(entry)
+
+
+def create(save: Save, name: str) -> None:
+    """Write a table for a name that is free, and enter it. At a path that was asked for a table may be there already, and
+    the mode says what becomes of it; in the database's directory there must be none unless it is overwritten."""
+    spark, asked = save.spark, save.option("path")
+    path = catalog.new_table_path(spark, name, asked)
+    save = save.without("path")
+    if asked is not None or save.mode == "overwrite":
+        save.to(path)
+    else:
+        try:
+            replace(save, mode="error").to(path)
+        except TableAlreadyExistsError as error:
+            raise catalog.left_behind(name, path) from error
+    catalog.enter(spark, name, path)
+
+
+def write_to_entry(save: Save, entry: Entry) -> None:
+    """Append to, or overwrite, the table behind a name."""
+    path, asked = entry.writable_path(), save.option("path")
+    if asked is not None and catalog.new_table_path(save.spark, entry.name, local_path(asked)) != path:
+        raise InvalidOptionError(
+            f"Table {entry.name} is at {path} and not at {asked}; nothing was written. Leave the option path out.",
+            option="path",
+        )
+    save.without("path").to(path)
+    if _may_change_columns(save):
+        catalog.refresh(save.spark, entry)
+
+
+def _may_change_columns(save: Save) -> bool:
+    said = (
+        save.option("mergeSchema") or conf(save.spark, "spark.databricks.delta.schema.autoMerge.enabled"),
+        save.option("overwriteSchema"),
+    )
+    return any(value is not None and value.lower() == "true" for value in said)
+
+
+# ---------------------------------------------------------------- insertInto
+
+
+def insert_into(save: Save, name: str) -> None:
+    """Columns go by position. mode overwrite: replaces all rows, or with partitionOverwriteMode=dynamic the partitions that
+    the rows have; any other mode appends.
+
+    Raises SchemaMismatchError (DELTA_INSERT_COLUMN_ARITY_MISMATCH) for another number of columns than the table has.
+    """
+    entry = _existing(save.spark, name)
+    path = entry.writable_path()
+    if save.partition_by is not None:
+        raise InvalidOptionError(
+            "insertInto() can't be used together with partitionBy(): the table has its partitioning. Leave partitionBy out.",
+            option="partitionBy",
+        )
+    columns, given = save.spark.read.format(FORMAT).load(path).columns, save.frame.columns
+    if len(given) != len(columns):
+        raise SchemaMismatchError(
+            f"insertInto goes by position: table {name} has {len(columns)} columns ({', '.join(columns)}), the data has "
+            f"{len(given)} ({', '.join(given)}). Nothing was written. Select the table's columns in its order.",
+            error_class="DELTA_INSERT_COLUMN_ARITY_MISMATCH",
+            sql_state="42802",
+            table=name,
+        )
+    mode = "overwrite" if save.mode == "overwrite" else "append"
+    write_to_entry(replace(save, frame=save.frame.toDF(*columns), mode=mode), entry)
+
+
+def _existing(spark: Any, name: str) -> Entry:
+    entry = catalog.find(spark, name)
+    if entry is None:
+        raise TableNotFoundError(
+            f"There is no table {name} in the catalog. Create it with writeTo({name!r}).using('pydelta').create() or "
+            f"saveAsTable, or enter one that is there with CREATE TABLE {name} USING pydelta LOCATION '...'.",
+            error_class="DELTA_TABLE_NOT_FOUND",
+            sql_state="42P01",
+            table=name,
+        )
+    return entry
+
+
+# ---------------------------------------------------------------- writeTo
+
+
+def run_verb(verb: str, save: Save, name: str, condition: Any = None) -> None:
+    """One of writeTo's: create, replace, createOrReplace, append, overwrite (condition: its Column), overwritePartitions."""
+    match verb:
+        case "create":
+            save_as_table(replace(save, mode="error"), name)
+        case "replace":
+            _replace(save, _existing(save.spark, name))
+        case "createOrReplace":
+            entry = catalog.find(save.spark, name)
+            if entry is None:
+                create(_of_new_schema(save), name)
+            else:
+                _replace(save, entry)
+        case "append":
+            write_to_entry(replace(save, mode="append"), _existing(save.spark, name))
+        case "overwrite":
+            entry = _existing(save.spark, name)
+            write_to_entry(_of_condition(save, entry.writable_path(), condition), entry)
+        case "overwritePartitions":
+            dynamic = replace(save, mode="overwrite").with_options(partitionOverwriteMode="dynamic")
+            write_to_entry(dynamic, _existing(save.spark, name))
+
+
+def _replace(save: Save, entry: Entry) -> None:
+    write_to_entry(_of_new_schema(save), entry)
+
+
+def _of_new_schema(save: Save) -> Save:
+    """The table becomes what the rows and the writer say, unpartitioned if they say nothing."""
+    partition_by = save.partition_by if save.partition_by is not None or save.cluster_by is not None else ()
+    changed = replace(save, mode="overwrite", partition_by=partition_by)
+    return changed.with_options(overwriteSchema="true", partitionOverwriteMode="static")
+
+
+def _of_condition(save: Save, path: str, condition: Any) -> Save:
+    text = _sql_of(save.spark, path, condition)
+    static = replace(save, mode="overwrite").with_options(partitionOverwriteMode="static")
+    return static if text.lower() == "true" else static.without("partitionOverwriteMode").with_options(replaceWhere=text)
+
+
+def _sql_of(spark: Any, path: str, condition: Any) -> str:
+    """The condition as SQL over the table's columns, checked: Spark reads the text as the same condition."""
+    text = _connect_sql(condition) if is_connect(spark) else _classic_sql(spark, path, condition)
+    if text is None:
+        raise InvalidOptionError(
+            f"The condition {condition} of overwrite() cannot be handed to a Python data source; nothing was written. Write "
+            "it as SQL: .overwrite(F.expr(\"day = '2024-05-01'\")), or "
+            "df.write.format('pydelta').mode('overwrite').option('replaceWhere', \"day = '2024-05-01'\").saveAsTable(name).",
+            option="replaceWhere",
+        )
+    return text
+
+
+def _classic_sql(spark: Any, path: str, condition: Any) -> str | None:
+    from pyspark.sql import functions as F
+
+    empty = spark.createDataFrame([], spark.read.format(FORMAT).load(path).schema)
+    column = F.col(condition) if isinstance(condition, str) else condition
+    analyzed = empty.filter(column)._jdf.queryExecution().analyzed().condition()
+    text = str(analyzed.sql())
+    try:
+        again = empty.filter(F.expr(text))._jdf.queryExecution().analyzed().condition()
+    except PySparkException:  # a function of Python's, for one, has no SQL
+        return None
+    return text if str(again.sql()) == text else None
+
+
+def _connect_sql(condition: Any) -> str | None:
+    """A client has no analyzer: only a condition that was written as SQL, or a constant, is known as text."""
+    from pyspark.sql.connect.expressions import LiteralExpression, SQLExpression
+
+    expression = getattr(condition, "_expr", None)
+    if isinstance(expression, SQLExpression):
+        return str(expression._expr)
+    if isinstance(expression, LiteralExpression) and isinstance(expression._value, bool):
+        return str(expression._value).lower()
+    return None

@@ -1,0 +1,113 @@
+"""One streaming write on its way to Spark: a StreamSave, made by whatever was called, and `start` or `to_table`.
+
+Spark checks nothing of what a Python sink can do, and tells it neither partitioning nor the session's settings. So what was
+called is checked here, and travels as options.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from delta_py.errors import InvalidOptionError, UnsupportedOperationError
+from spark_plugin.data_source import FORMAT
+from spark_plugin.dataframe_api import catalog, named_tables
+from spark_plugin.dataframe_api.batch_save import Save
+from spark_plugin.options.common import CLUSTER_BY, PARTITION_BY, SESSION
+from spark_plugin.options.settings import active, conf, write_settings
+from spark_plugin.options.streaming_options import CHECKPOINT_LOCATION, stream_write_options
+
+_MODES = ("append", "complete")
+_CHECKPOINT_CONF = "spark.sql.streaming.checkpointLocation"
+
+
+@dataclass(frozen=True, slots=True)
+class StreamSave:
+    """writer: Spark's DataStreamWriter, on which all calls were made. frame: the stream. options: by lower-case name, as (name
+    as it was spelled, value). partition_by, cluster_by: None where nothing was said. launch: Spark's own `start`."""
+
+    writer: Any
+    frame: Any
+    launch: Callable[..., Any]
+    output_mode: str = "append"
+    options: Mapping[str, tuple[str, Any]] = field(default_factory=dict)
+    partition_by: Sequence[str] | None = None
+    cluster_by: Sequence[str] | None = None
+
+    @property
+    def spark(self) -> Any:
+        return self.frame.sparkSession
+
+    def start(self, path: str | None) -> Any:
+        """The running query. path: None when the option `path` has it.
+
+        Raises UnsupportedOperationError (DELTA_UNSUPPORTED_OUTPUT_MODE) for output mode update, and what
+        stream_write_options raises.
+        """
+        mode = self._checked_mode()
+        options = self._travelling()
+        told = {name: str(value) for name, value in options.items()}
+        stream_write_options({**told, **({} if path is None else {"path": path})}, complete=mode == "complete")
+        writer = self.writer.format(FORMAT)
+        for name, value in options.items():
+            writer = writer.option(name, value)
+        with active(self.spark):
+            return self.launch(writer, path)
+
+    def to_table(self, name: str) -> Any:
+        """The running query into a table of the catalog, which is created when the name is free."""
+        self._checked_mode()
+        entry = catalog.find(self.spark, name)
+        if entry is None:
+            empty = self.spark.createDataFrame([], self.frame.schema)
+            save = Save(empty, "append", self._of_a_batch(), self.partition_by, self.cluster_by)
+            named_tables.create(save, name)
+            entry = catalog.find(self.spark, name)
+            assert entry is not None, f"{name} was just entered"
+        path, asked = entry.writable_path(), self.options.get("path")
+        if asked is not None and catalog.new_table_path(self.spark, name, str(asked[1])) != path:
+            raise InvalidOptionError(
+                f"Table {name} is at {path} and not at {asked[1]}; nothing was started. Leave the option path out.", option="path"
+            )
+        return self.start(path)
+
+    def _of_a_batch(self) -> dict[str, tuple[str, Any]]:
+        return {key: pair for key, pair in self.options.items() if key not in (CHECKPOINT_LOCATION.lower(), "queryname")}
+
+    def _checked_mode(self) -> str:
+        mode = self.output_mode.lower()
+        if mode not in _MODES:
+            raise UnsupportedOperationError(
+                f"Data source {FORMAT} does not support output mode {self.output_mode}; nothing was started. Use append, or "
+                "complete for an aggregation that is written anew with each batch. For upserts use foreachBatch with MERGE.",
+                error_class="DELTA_UNSUPPORTED_OUTPUT_MODE",
+                sql_state="0AKDC",
+                mode=self.output_mode,
+            )
+        return mode
+
+    def _travelling(self) -> dict[str, Any]:
+        """The options, with what Spark would not tell a Python sink."""
+        options = {name: value for name, value in self.options.values()}
+        options[SESSION] = write_settings(self.spark)
+        if CHECKPOINT_LOCATION.lower() not in self.options:
+            options[CHECKPOINT_LOCATION] = self._checkpoint()
+        for name, columns in ((PARTITION_BY, self.partition_by), (CLUSTER_BY, self.cluster_by)):
+            if columns is not None:
+                options[name] = json.dumps(list(columns))
+        return options
+
+    def _checkpoint(self) -> str:
+        """Where Spark puts the checkpoint of a query that names none: under the session's directory."""
+        root = conf(self.spark, _CHECKPOINT_CONF)
+        if root is None:
+            raise InvalidOptionError(
+                f"{CHECKPOINT_LOCATION} is not given; nothing was started. Name a directory of this query's own: "
+                f".option({CHECKPOINT_LOCATION!r}, ...), or set {_CHECKPOINT_CONF} in the session.",
+                option=CHECKPOINT_LOCATION,
+            )
+        named = self.options.get("queryname")
+        return f"{root.rstrip('/')}/{named[1] if named else uuid.uuid4()}"

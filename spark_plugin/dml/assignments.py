@@ -1,0 +1,194 @@
+"""SET of UPDATE and MERGE: which columns, nested ones too, get which values, and the struct of the new row.
+
+values = assigned_paths(frame, {"a.b": Column, ...})       # names as Spark resolves them in the frame
+row = new_row(schema, frame, values)                       # the struct column NEW of row_changes.py
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import DataType as SparkType
+from pyspark.sql.types import StructType as SparkStruct
+
+from delta_py.errors import SchemaMismatchError, UnsupportedOperationError
+from delta_py.expressions.coercion import is_atomic
+from delta_py.protocol.identity import identity_of
+from delta_py.protocol.names import quoted, split_name
+from delta_py.protocol.schema import DataType, Path, StructField, StructType, find_path
+from delta_py.scan.planning import ROW_ADDRESS
+from delta_py.write.casts import may_assign
+from delta_py.write.constraints import GENERATION
+from delta_py.write.row_changes import NEW
+from spark_plugin.convert import delta_type, find_field, spark_type
+from spark_plugin.dml.column_defaults import asks_for_default, default_of
+from spark_plugin.dml.store_assignment import Assigning, Typed
+from spark_plugin.options.settings import is_connect
+
+Assignments: TypeAlias = dict[Path, Column]
+
+_GET_FIELD = "GetStructField"
+_ATTRIBUTE = "AttributeReference"
+
+
+def assigned_paths(frame: DataFrame, schema: StructType, given: Mapping[str, Column], *, alias: str | None = None) -> Assignments:
+    """What SET names, by the path of the column in the table, in the order given.
+
+    frame: over the target alone; Spark resolves the names in it, so that aliases, backticks and the session's rule on case
+    mean what they mean everywhere. alias: the frame's. Raises Spark's AnalysisException for a name that is not there;
+    UnsupportedOperationError for what is no column or field of a struct, for an identity column, and for columns that
+    are assigned twice, or a field and its struct.
+    """
+    found: Assignments = {}
+    if not given:
+        return found
+    for (name, value), named in zip(given.items(), _named_paths(frame, list(given), alias), strict=True):
+        path = _path_in(schema, named, name)
+        clash = next((other for other in found if other[: len(path)] == path or path[: len(other)] == other), None)
+        if clash is not None:
+            raise UnsupportedOperationError(
+                f"There is a conflict from these SET columns: {['.'.join(clash), '.'.join(path)]}. A column can be given one "
+                "value. Nothing was changed.",
+                error_class="DELTA_CONFLICT_SET_COLUMN",
+                sql_state="42701",
+                columns=[".".join(clash), ".".join(path)],
+            )
+        found[path] = value
+    return found
+
+
+def _named_paths(frame: DataFrame, names: Sequence[str], alias: str | None) -> list[Path]:
+    found = frame.select(*(F.col(name).alias(f"c{number}") for number, name in enumerate(names)))
+    if is_connect(frame.sparkSession):
+        found.schema  # noqa: B018 - the server says by its own errors which names are none
+        return [path_by_name(frame.schema, name, alias) for name in names]
+    resolved = found._jdf.queryExecution().analyzed().projectList()
+    return [path_of(resolved.apply(number), name) for number, name in enumerate(names)]
+
+
+def path_by_name(schema: SparkStruct, name: str, alias: str | None) -> Path:
+    """The names on the way to a column or field, for a name that Spark has resolved: alias first, whatever the case."""
+    path = split_name(name)
+    if alias is not None and len(path) > 1 and path[0].lower() == alias.lower():
+        path = path[1:]
+    kind: SparkType = schema
+    found = []
+    for part in path:
+        own = find_field(kind, part) if isinstance(kind, SparkStruct) else None
+        if own is None:
+            raise _no_field(name)
+        found.append(own.name)
+        kind = own.dataType
+    return tuple(found)
+
+
+def path_of(expression: Any, name: str) -> Path:
+    """The names on the way to what an analysed expression takes: an attribute, or a field of a struct."""
+    names: list[str] = []
+    while expression.nodeName() == "Alias":
+        expression = expression.child()
+    while expression.getClass().getSimpleName() == _GET_FIELD:
+        names.append(expression.childSchema().fieldNames()[expression.ordinal()])
+        expression = expression.child()
+    if expression.getClass().getSimpleName() != _ATTRIBUTE:
+        raise _no_field(name)
+    return (str(expression.name()), *reversed(names))
+
+
+def _no_field(name: str) -> UnsupportedOperationError:
+    return UnsupportedOperationError(
+        f"{name} cannot be assigned: nested updates are only supported for fields of structs, not for elements of arrays and "
+        "maps. Assign the whole column.",
+        error_class="DELTA_UNSUPPORTED_NESTED_FIELD_IN_UPDATE",
+        sql_state="0A000",
+        column=name,
+    )
+
+
+def _path_in(schema: StructType, path: Path, name: str) -> Path:
+    """The path in the table's own spelling: Spark keeps the case of letters that was written."""
+    own = None if path[0] == ROW_ADDRESS else schema.find(path[0])
+    if own is None:
+        raise SchemaMismatchError(
+            f"{name} is no column of the table. It has {', '.join(schema.names)}.",
+            error_class="DELTA_COLUMN_NOT_FOUND_IN_SCHEMA",
+            column=name,
+        )
+    if identity_of(own) is not None:
+        raise UnsupportedOperationError(
+            f"UPDATE on IDENTITY column {name} is not supported. Leave it out of SET.",
+            error_class="DELTA_IDENTITY_COLUMNS_UPDATE_NOT_SUPPORTED",
+            sql_state="42808",
+            column=name,
+        )
+    return (own.name, *path[1:])
+
+
+def with_defaults(frame: DataFrame, schema: StructType, values: Assignments) -> Assignments:
+    """The values, with the column's default for DEFAULT. A generated column's is to be computed, so it is left out."""
+    found = {}
+    for path, value in values.items():
+        own = find_path(schema, path)[0]
+        if len(path) > 1 or not asks_for_default(frame, value):
+            found[path] = value
+        elif GENERATION not in own.metadata:
+            found[path] = default_of(own)
+    return found
+
+
+def new_row(schema: StructType, frame: DataFrame, values: Assignments) -> Column:
+    """The column NEW: each column of the table with its new value, or as it is in `frame`.
+
+    Generated columns that are not assigned are left out: they are computed from the other new values where rows are written.
+    """
+    assert {path[0] for path in values} <= set(schema.names), "a value would be lost"
+    typed = _in_assignable_types(schema, frame, values)
+    fields = []
+    for own in schema.fields:
+        inside = {path[1:]: value for path, value in typed.items() if path[0] == own.name}
+        if inside or GENERATION not in own.metadata:
+            fields.append(_value(own, frame[quoted(own.name)], inside).alias(own.name))
+    return F.struct(*fields).alias(NEW)
+
+
+def _value(own: StructField, old: Column, inside: Mapping[Path, Column]) -> Column:
+    """The field's new value. inside: what is assigned, by path from here; () for all of it. A struct that is null becomes
+    one with the assigned fields."""
+    if not inside:
+        return old
+    if () in inside:
+        return inside[()]
+    assert isinstance(own.data_type, StructType)
+    parts = []
+    for child in own.data_type.fields:
+        deeper = {path[1:]: value for path, value in inside.items() if path[0] == child.name}
+        parts.append(_value(child, old.getField(child.name), deeper).alias(child.name))
+    return F.struct(*parts)
+
+
+# ---------------------------------------------------------------- types
+
+
+def _in_assignable_types(schema: StructType, frame: DataFrame, values: Assignments) -> Assignments:
+    """The values, those cast by Spark that the gate would not take: SET converts more than storing rows does (text to
+    numbers), and fails for values that cannot be; and it takes no structs that lack fields.
+
+    Raises SchemaMismatchError (DELTA_UPDATE_SCHEMA_MISMATCH_EXPRESSION) for these."""
+    if not values:
+        return values
+    named = [value.alias(f"v{number}") for number, value in enumerate(values.values())]
+    rule = Assigning.of(frame.sparkSession, evolves=False)
+    return {
+        path: _cast(rule, Typed(value, found.dataType), find_path(schema, path)[-1].data_type, ".".join(path))
+        for (path, value), found in zip(values.items(), frame.select(*named).schema.fields, strict=True)
+    }
+
+
+def _cast(rule: Assigning, value: Typed, wanted: DataType, name: str) -> Column:
+    found = delta_type(value.data_type)
+    if is_atomic(found) and is_atomic(wanted) and may_assign(found, wanted):
+        return value.column
+    return rule.cast(value, spark_type(wanted), name)

@@ -1,0 +1,35 @@
+"""DEFAULT as the value of a column in SET, and in the values of an INSERT: what a new row gets that says nothing of the column.
+
+asks_for_default(frame, F.expr("DEFAULT"))        # True, unless the frame has a column of that name
+default_of(own)                                   # the column's default expression; NULL for none
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from delta_py.protocol.schema import StructField
+from delta_py.write.constraints import DEFAULT
+from spark_plugin.dml.connect_conditions import condition_text
+from spark_plugin.options.settings import is_connect
+
+_WORD = "default"
+
+
+def asks_for_default(frame: DataFrame, value: Column) -> bool:
+    """Whether the value is the word DEFAULT alone. A column of that name goes first, as in Spark's own SQL."""
+    text = condition_text(value) if is_connect(frame.sparkSession) else _sql(value)
+    return text.strip().lower() == _WORD and _WORD not in (name.lower() for name in frame.columns)
+
+
+def default_of(own: StructField) -> Column:
+    """The value that the column's default expression gives; NULL where it has none."""
+    return F.expr(str(own.metadata.get(DEFAULT, "NULL")))
+
+
+def _sql(value: Any) -> str:
+    """A Column of a classic session as SQL text, before any analysis."""
+    return str(value._jc.node().sql())

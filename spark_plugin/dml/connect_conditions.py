@@ -1,0 +1,237 @@
+"""Conditions of a Spark Connect client, as far as they can be read without Spark's analyzer, which is on the server.
+
+    wanted = wanted_by(spark, condition, schema, alias)       # of which rows, for the choice of files
+    text = condition_text(condition)                          # for the history
+
+A Column of a client is a small tree of names, constants, functions and pieces of SQL text. Comparisons of columns with
+constants and what joins them (and, or, not, in, between, is null, like) mean the same here as in Spark. Anything else is not
+read: files are chosen without it.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import decimal
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import Column
+from pyspark.sql.types import DataType as SparkType
+from pyspark.sql.types import DateType, DecimalType, TimestampType
+
+from delta_py.errors import DeltaError
+from delta_py.expressions import tree
+from delta_py.protocol.names import split_name
+from delta_py.protocol.schema import DataType, StructType, find_path, primitive_from_name
+from delta_py.protocol.schema import DecimalType as DeltaDecimal
+from delta_py.scan.char_padding import ends_in_char
+from spark_plugin.convert import delta_type
+from spark_plugin.options.settings import conf
+from spark_plugin.pruning.handover import Wanted
+
+_COMPARISONS = {"==": "=", "=": "=", "<=>": "<=>", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
+_STRING_MATCHES = {"startswith": "startswith", "endswith": "endswith", "contains": "contains"}
+_TYPES = frozenset(
+    {
+        *("void", "boolean", "byte", "short", "integer", "long", "float", "double"),
+        *("string", "binary", "date", "timestamp", "timestamp_ntz"),
+    }
+)
+_READ = (tree.And, tree.Or, tree.Not, tree.Comparison, tree.In, tree.IsNull, tree.StringMatch)
+_VALUES = (tree.Column, tree.Literal, tree.Cast)
+_MAX_PRECISION = 38
+_EPOCH = dt.datetime(1970, 1, 1)
+
+
+def wanted_by(spark: Any, condition: Column | None, schema: StructType, alias: str | None) -> Wanted:
+    """Which rows of the table a condition wants: those for which the parts of it that can be read are true.
+
+    alias: a name of the table that may stand before those of columns. Without ANSI mode Spark compares otherwise than we do.
+    """
+    if condition is None or (conf(spark, "spark.sql.ansi.enabled") or "true").lower() != "true":
+        return Wanted(None)
+    zone = conf(spark, "spark.sql.session.timeZone") or "UTC"
+    try:
+        parts = tree.conjuncts(_Reader(schema, alias, zone).resolved(_expression_of(condition)))
+    except (_NotRead, DeltaError):
+        return Wanted(None)
+    known = tuple(part for part in parts if _is_read(part) and not _has_char(part, schema))
+    return Wanted(tree.conjunction(known) if known else None, exact=len(known) == len(parts))
+
+
+def condition_text(condition: Column) -> str:
+    """The condition as SQL text; one that cannot be read as the client writes it."""
+    asked = _expression_of(condition)
+    if _kind(asked) == "SQLExpression":
+        return str(asked._expr)
+    tree_ = _tree_of(condition)
+    return str(asked) if tree_ is None else _sql(tree_)
+
+
+def is_plain(column: Column) -> bool:
+    """Whether it is of columns, constants and comparisons only: the same for each row however often it is asked, without
+    subqueries."""
+    found = _tree_of(column)
+    return found is not None and _is_read(found)
+
+
+def key_parts(condition: Column, zone: str) -> list[KeyPart]:
+    """The parts of a condition that compare two columns, or that are plain otherwise; nothing of one that cannot be read. zone:
+    the session's, in which texts of timestamps are meant."""
+    found = _tree_of(condition, zone)
+    parts = [] if found is None else [part for part in tree.conjuncts(found) if _is_read(part)]
+    made = []
+    for part in parts:
+        match part:
+            case tree.Comparison(op, tree.Column() as left, tree.Column() as right):
+                made.append(KeyPart(_sql(part), op, _sql(left), _sql(right)))
+            case _:
+                made.append(KeyPart(_sql(part)))
+    return made
+
+
+@dataclass(frozen=True, slots=True)
+class KeyPart:
+    """SQL text of a part of a condition. comparison, left, right: where it compares two columns."""
+
+    text: str
+    comparison: str | None = None
+    left: str = ""
+    right: str = ""
+
+
+def _tree_of(column: Column, zone: str | None = None) -> tree.Expression | None:
+    try:
+        return _Reader(StructType(()), None, zone).read(_expression_of(column))
+    except (_NotRead, DeltaError):
+        return None
+
+
+def _sql(expression: tree.Expression) -> str:
+    from delta_py.expressions.to_sql import to_sql
+
+    return to_sql(expression)
+
+
+def _expression_of(column: Column) -> Any:
+    """What a client's Column holds: an Expression of pyspark.sql.connect.expressions."""
+    connect: Any = column
+    return connect._expr
+
+
+class _NotRead(Exception):
+    """There is something that is not read here."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    """zone: None where it is not known; then constants that depend on it are not read."""
+
+    schema: StructType
+    alias: str | None
+    zone: str | None
+
+    def resolved(self, asked: Any) -> tree.Expression:
+        from delta_py.expressions.resolve import resolve_condition  # few sessions are of Spark Connect
+
+        named = tree.transform_columns(self.read(asked), lambda path: tree.Column(self._without_alias(path)))
+        assert self.zone is not None
+        return resolve_condition(named, self.schema, self.zone).expression
+
+    def _without_alias(self, path: tuple[str, ...]) -> tuple[str, ...]:
+        aliased = self.alias is not None and len(path) > 1 and path[0].lower() == self.alias.lower()
+        return path[1:] if aliased else path
+
+    def read(self, asked: Any) -> tree.Expression:
+        match _kind(asked):
+            case "SQLExpression":
+                return self._parsed(asked._expr)
+            case "ColumnReference" if asked._plan_id is None:
+                return tree.Column(split_name(asked._unparsed_identifier))
+            case "LiteralExpression":
+                return _literal(asked._value, asked._dataType)
+            case "CastExpression" if asked._eval_mode is None and isinstance(asked._data_type, SparkType):
+                return tree.Cast(self.read(asked._expr), delta_type(asked._data_type))
+            case "UnresolvedFunction" if not asked._is_distinct:
+                return self._function(asked._name.lower(), [self.read(child) for child in asked._args])
+        raise _NotRead
+
+    def _parsed(self, text: str) -> tree.Expression:
+        from delta_py.expressions.from_sql import tree_of
+        from delta_py.expressions.resolve import resolve
+
+        def folded(part: tree.Expression) -> tree.Expression:
+            if self.zone is None:
+                raise _NotRead
+            return resolve(part, self.schema, self.zone).expression
+
+        return tree_of(text, self.schema, folded)
+
+    def _function(self, name: str, operands: list[tree.Expression]) -> tree.Expression:
+        match name, operands:
+            case "date_from_unix_date", [tree.Literal(int(days))]:
+                return _literal(days, DateType())
+            case "timestamp_micros", [tree.Literal(int(micros))]:
+                return _literal(micros, TimestampType())
+            case "and", [left, right]:
+                return tree.And((left, right))
+            case "or", [left, right]:
+                return tree.Or((left, right))
+            case "not", [operand]:
+                return tree.Not(operand)
+            case "isnull", [operand]:
+                return tree.IsNull(operand)
+            case "isnotnull", [operand]:
+                return tree.Not(tree.IsNull(operand))
+            case "in", [operand, *options]:
+                constants = tuple(option for option in options if isinstance(option, tree.Literal))
+                if len(constants) == len(options):
+                    return tree.In(operand, constants)
+            case _, [left, right] if name in _COMPARISONS:
+                return tree.Comparison(_COMPARISONS[name], left, right)
+            case _, [operand, tree.Literal(str(pattern))] if name in _STRING_MATCHES:
+                return tree.StringMatch(_STRING_MATCHES[name], operand, pattern)
+        raise _NotRead
+
+
+def _kind(asked: Any) -> str:
+    return type(asked).__name__
+
+
+def _literal(value: Any, kind: SparkType) -> tree.Literal:
+    """A constant: dates and times are numbers in a client's."""
+    name = kind.typeName()
+    if isinstance(kind, DecimalType) and value is not None:
+        return tree.Literal(value, _decimal_type(value))
+    if name not in _TYPES:
+        raise _NotRead
+    data_type = primitive_from_name(name)
+    if value is not None:
+        match name:
+            case "date":
+                value = (_EPOCH + dt.timedelta(days=value)).date()
+            case "timestamp":
+                value = (_EPOCH + dt.timedelta(microseconds=value)).replace(tzinfo=dt.UTC)
+            case "timestamp_ntz":
+                value = _EPOCH + dt.timedelta(microseconds=value)
+    return tree.Literal(value, data_type)
+
+
+def _decimal_type(value: decimal.Decimal) -> DataType:
+    """As wide as the number: a client says decimal(38,18) of all."""
+    digits, exponent = value.as_tuple().digits, value.as_tuple().exponent
+    if not isinstance(exponent, int) or exponent > 0 or max(len(digits), -exponent) > _MAX_PRECISION:
+        raise _NotRead
+    return DeltaDecimal(max(len(digits), -exponent), -exponent)
+
+
+def _is_read(part: tree.Expression) -> bool:
+    """Whether it is of what means the same everywhere: functions may be the user's own, whatever their names."""
+    if isinstance(part, _VALUES):
+        return all(isinstance(child, _VALUES) for child in tree.children(part))
+    return isinstance(part, _READ) and all(_is_read(child) for child in tree.children(part))
+
+
+def _has_char(part: tree.Expression, schema: StructType) -> bool:
+    """Texts of CHAR columns are compared with their blanks."""
+    return any(ends_in_char(find_path(schema, path)) for path in tree.columns_of(part))

@@ -1,0 +1,75 @@
+"""DELETE and UPDATE.
+
+Conditions and values are Spark's: any function, and subqueries, which Spark makes joins of. A row goes, or changes, only if
+the condition is true of it, not null.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pyspark.sql import Column, SparkSession
+
+from delta_py.write.row_changes import DELETED, UPDATED
+from spark_plugin.dml.assignments import assigned_paths, new_row, with_defaults
+from spark_plugin.dml.conditions import analysed_text, reads_tables
+from spark_plugin.dml.jobs import DmlResult, Target, open_target, run_changes
+from spark_plugin.dml.resolving import check_values
+
+
+def delete(spark: SparkSession, path: str, condition: Column | None = None, *, alias: str | None = None) -> DmlResult:
+    """Delete the rows for which the condition is true; None: all.
+
+    Files of which all rows go are removed without being read, where partition values and statistics tell. Raises Spark's
+    AnalysisException for a condition that is none; UnsupportedOperationError (DELTA_CANNOT_MODIFY_APPEND_ONLY,
+    DELTA_NON_DETERMINISTIC_FUNCTION_NOT_SUPPORTED); conflicts as Transaction.commit.
+    """
+    with open_target(spark, path, "DELETE", alias=alias) as target:
+        if condition is None:
+            target.dml.transaction.only_taken_rows_matter()
+            target.choose_files(None, whole=True)
+            return run_changes(target, None, _parameters(None))
+        asked = analysed_text(target.shape, condition, "DELETE")
+        _note_what_is_read(target, [condition])
+        matched = target.frame.where(condition)
+        wanted = target.wanted(matched, condition)
+        count = 0 if wanted.none else target.choose_files(wanted.predicate, whole=wanted.exact)
+        return run_changes(target, matched.select(*target.address(DELETED)) if count else None, _parameters(asked))
+
+
+def update(
+    spark: SparkSession, path: str, condition: Column | None, assignments: Mapping[str, Column], *, alias: str | None = None
+) -> DmlResult:
+    """Give columns of the rows for which the condition is true (None: of all rows) new values.
+
+    assignments: by column name; fields of structs by their path. Values may use the row's old ones; DEFAULT is
+    the column's default. Raises as `delete`, and
+    what assigned_paths, check_values, new_row and the gate (write/conform.py) raise.
+    """
+    with open_target(spark, path, "UPDATE", alias=alias) as target:
+        schema = target.dml.config.schema
+        asked = None if condition is None else analysed_text(target.shape, condition, "UPDATE")
+        paths = with_defaults(target.shape, schema, assigned_paths(target.shape, schema, assignments, alias=alias))
+        if paths:
+            check_values(target.shape, list(paths.values()), "UPDATE")
+        matched = target.frame if condition is None else target.frame.where(condition)
+        row = new_row(schema, matched, paths)
+        _note_what_is_read(target, [*paths.values(), *([] if condition is None else [condition])])
+        wanted = target.wanted(matched, condition)
+        count = 0 if wanted.none or not assignments else target.choose_files(wanted.predicate)
+        changed = matched.select(*target.address(UPDATED), row)
+        return run_changes(target, changed if count else None, _parameters(asked))
+
+
+def _note_what_is_read(target: Target, columns: Sequence[Column]) -> None:
+    """What the commit depends on beside the rows that it changes: all rows of the table where there is a subquery, which may
+    have read any of them."""
+    if reads_tables(target.shape, columns):
+        target.dml.transaction.read_rows(None)
+    else:
+        target.dml.transaction.only_taken_rows_matter()
+
+
+def _parameters(condition: str | None) -> dict[str, Any]:
+    return {"predicate": [] if condition is None else [condition]}

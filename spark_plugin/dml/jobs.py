@@ -1,0 +1,284 @@
+"""The two Spark jobs of a DELETE, UPDATE or MERGE.
+
+    with open_target(spark, path, "UPDATE") as target:
+        changed = ...                                  # a DataFrame made from target.frame, with the columns of row_changes.py
+        target.choose_files(changed, ...)              # which files can matter
+        result = run_changes(target, changed, parameters)
+
+Job 1 makes the changed rows; its tasks write the new ones and tell the places of the old. Job 2 takes the old ones out of
+their files, in Arrow alone. What tasks wrote becomes the table's by one commit at the end, or is deleted. Over Spark Connect
+everything that looks at the table between the jobs runs in tasks too (at_table.py); the list of files lies beside the table's
+own files meanwhile.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import pickle
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.errors import PySparkException
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from delta_py.commands.dml import Dml, MetricNames
+from delta_py.errors import SchemaMismatchError
+from delta_py.expressions.tree import Expression
+from delta_py.scan.planning import ROW_ADDRESS
+from delta_py.snapshot import Snapshot
+from delta_py.storage.store import open_store
+from delta_py.write.files import delete_files
+from delta_py.write.rewrite import Rewrite, TakenOut, TouchedFile, take_out
+from delta_py.write.row_changes import CHANGE, FILE, ROW, ROW_ID, ChangeState, TaskChanges, write_changes
+from spark_plugin.convert import to_spark_schema
+from spark_plugin.data_source import FORMAT
+from spark_plugin.dml.at_table import at_table, each_in_task
+from spark_plugin.dml.connect_conditions import wanted_by
+from spark_plugin.exceptions import as_spark_raises
+from spark_plugin.options.common import FILES, SESSION
+from spark_plugin.options.settings import active, conf, is_connect, read_settings, reset_transaction, write_settings
+from spark_plugin.options.write_options import write_options
+from spark_plugin.pruning import wanted_rows
+from spark_plugin.pruning.handover import Wanted
+from spark_plugin.source.arrow_batches import unweighed
+
+_RESULT = "result"
+_OVERFLOWS = ("CAST_OVERFLOW_IN_TABLE_INSERT", "CAST_OVERFLOW")
+_ABANDON_ROUNDS, _ABANDON_WAIT_SECONDS = 8, 0.5
+_BLIND_ROUNDS = 3
+
+_log = logging.getLogger("pydelta")
+
+Evolution: TypeAlias = Callable[[Snapshot], Mapping[str, Any]]
+
+
+@dataclass
+class Target:
+    """The table that a DML changes, at the version that it read. listed: where the list of its files is put, for the process
+    that plans the scan. alias: the name by which conditions may call it."""
+
+    spark: SparkSession
+    dml: Dml
+    path: str
+    listed: str
+    alias: str | None = None
+
+    @cached_property
+    def frame(self) -> DataFrame:
+        """The table's columns, and the struct ROW_ADDRESS. It may be read once choose_files has said of which files."""
+        reader = self.spark.read.format(FORMAT).option("versionAsOf", self.dml.snapshot.version)
+        reader = reader.option(FILES, self.listed).option(SESSION, read_settings(self.spark))
+        reader = reader.option("logAnswers", "false").option("joinPlanning", "false")
+        loaded = reader.load(self.path)
+        return loaded if self.alias is None else loaded.alias(self.alias)
+
+    @cached_property
+    def shape(self) -> DataFrame:
+        """A frame of the same columns, in which the same names mean the same, for the analyzer. Over Spark Connect one without
+        rows: the server would look at the table, and plan to read it, each time that it is asked."""
+        if not is_connect(self.spark):
+            return self.frame
+        empty = self.spark.createDataFrame([], to_spark_schema(self.dml.snapshot.schema))
+        return empty if self.alias is None else empty.alias(self.alias)
+
+    def address(self, change: int) -> list[Column]:
+        """The columns of a row of `changed` that replaces or deletes a row of the target. change: as in row_changes.py."""
+        place = {FILE: "file_number", ROW: "row_index"}
+        if self.dml.row_ids is not None:
+            place[ROW_ID] = "row_id"
+        columns = [F.col(ROW_ADDRESS).getField(name).alias(column) for column, name in place.items()]
+        return [*columns, F.lit(change).cast("tinyint").alias(CHANGE)]
+
+    def wanted(self, frame: DataFrame, condition: Column | None = None) -> Wanted:
+        """Which of the target's rows a frame over `frame` wants, as far as it can be told. condition: that of the frame, when
+        it has one and is nothing else. Nothing is run."""
+        if is_connect(self.spark):
+            return wanted_by(self.spark, condition, self.dml.snapshot.schema, self.alias)
+        return wanted_rows(self.spark, frame, FILES, self.listed)
+
+    def choose_files(self, predicate: Expression | None, *, whole: bool = False) -> int:
+        """Settle which files are read: those that may hold such rows. whole: the predicate is exactly that of the rows to
+        delete, so that files of which all rows go need not be read. Returns how many are to be read."""
+        self.dml, count = at_table(self.spark, partial(_choose_files, self.dml, predicate, whole, self.listed))
+        return count
+
+
+def _choose_files(dml: Dml, predicate: Expression | None, whole: bool, listed: str) -> tuple[Dml, int]:
+    candidates = dml.candidates(predicate)
+    if whole:
+        candidates = dml.take_whole_files(predicate)
+    with pa.OSFile(listed, "wb") if os.path.isabs(listed) else dml.store.open_output(listed) as sink:
+        candidates.spool(sink)
+    return dml, len(candidates)
+
+
+@dataclass(frozen=True, slots=True)
+class DmlResult:
+    """version: of the commit; the one that was read, when nothing was to be changed. metrics: by the reference's names."""
+
+    version: int
+    metrics: Mapping[str, int]
+
+
+@contextmanager
+def open_target(
+    spark: SparkSession, path: str, operation: str, *, alias: str | None = None, evolve: Evolution | None = None
+) -> Iterator[Target]:
+    """The newest version of a table, to be changed. evolve: says of a version what the operation makes of its metadata and
+    protocol, as of Dml.on.
+
+    Errors of delta_py inside leave as errors that are Spark's too.
+    """
+    with as_spark_raises(), active(spark):
+        time_zone = conf(spark, "spark.sql.session.timeZone") or "UTC"
+        snapshot = at_table(spark, lambda: Snapshot.load(open_store(path)))
+        dml = Dml.on(snapshot, operation, time_zone=time_zone, **({} if evolve is None else evolve(snapshot)))
+        session = write_options({"path": path, SESSION: write_settings(spark)}, overwrite=False)
+        with _place_of_list(spark, dml) as listed:
+            yield Target(spark, dml.follow(session.request), path, listed, alias)
+
+
+@contextmanager
+def _place_of_list(spark: SparkSession, dml: Dml) -> Iterator[str]:
+    """A name for the list of files, as dml.store knows it: on this machine, or else among the table's files."""
+    if not is_connect(spark):
+        with tempfile.TemporaryDirectory(prefix="pydelta-") as folder:
+            yield f"{folder}/files.arrow"
+        return
+    listed = f"{dml.state.write_id}-files.arrow"
+    try:
+        yield listed
+    finally:
+        _clean_up(spark, partial(delete_files, dml.store, [listed]))
+
+
+def run_changes(
+    target: Target, changed: DataFrame | None, parameters: Mapping[str, Any], named: MetricNames | None = None
+) -> DmlResult:
+    """Make the rows, take the old ones out of their files, and commit.
+
+    changed: None when no row has to be read. named: as of Dml.commit. When anything fails, what was written is deleted and
+    nothing is committed. Nothing is done when the table has recorded the session's transaction (txnAppId, txnVersion) already.
+    """
+    dml, started = target.dml, time.monotonic()
+    if dml.transaction.is_named and at_table(target.spark, lambda: dml.transaction.is_recorded):
+        reset_transaction(target.spark)
+        return DmlResult(dml.snapshot.version, {})
+    changes: list[TaskChanges] = []
+    try:
+        if changed is not None:
+            changes = _make_rows(target.spark, changed, dml.change_state())
+        scanned = time.monotonic()
+        taken = _take_out(target.spark, dml, dml.touched_files(changes))
+    except BaseException:
+        _abandon(target)
+        raise
+    times = {"scanTimeMs": round((scanned - started) * 1000), "rewriteTimeMs": round((time.monotonic() - scanned) * 1000)}
+    try:
+        commit = partial(dml.commit, parameters, changes, taken, times, named=named)
+        version, done = at_table(target.spark, commit, once=True)
+    finally:
+        if any(part.scratch for part in changes):
+            _clean_up(target.spark, partial(dml.close, changes))
+    reset_transaction(target.spark)
+    return DmlResult(version, done)
+
+
+# ---------------------------------------------------------------- job 1: rows as Spark makes them
+
+
+def _make_rows(spark: SparkSession, changed: DataFrame, state: ChangeState) -> list[TaskChanges]:
+    try:
+        with unweighed(spark, changed.schema):
+            rows = changed.mapInArrow(_row_writer(state), f"{_RESULT} binary").collect()
+    except PySparkException as error:
+        if error.getCondition() in _OVERFLOWS:
+            raise _too_large(error) from error
+        raise
+    return [pickle.loads(row[_RESULT]) for row in rows]
+
+
+def _too_large(error: PySparkException) -> SchemaMismatchError:
+    """As the gate says it of values that it casts itself."""
+    return SchemaMismatchError(
+        f"A value is too large for the column's type: {str(error).partition(chr(10))[0]} Nothing was written.",
+        error_class="DELTA_CAST_OVERFLOW_IN_TABLE_WRITE",
+        sql_state="22003",
+    )
+
+
+def _row_writer(state: ChangeState) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        changes = write_changes(state, batches, task=_task_number())
+        if changes.touched or changes.written.adds:
+            yield pa.record_batch({_RESULT: pa.array([pickle.dumps(changes)], pa.binary())})
+
+    return run
+
+
+def _task_number() -> int:
+    context = TaskContext.get()
+    return 0 if context is None else context.partitionId()
+
+
+# ---------------------------------------------------------------- job 2: files without them
+
+
+def _take_out(spark: SparkSession, dml: Dml, files: Sequence[TouchedFile]) -> TakenOut:
+    if not files:
+        return TakenOut()
+    if dml.is_light(files):
+        return at_table(spark, partial(take_out, dml.store, files, dml.rewrite))
+    if is_connect(spark):
+        return TakenOut.of_all(each_in_task(spark, dml.groups(files, _tasks(spark)), _file_rewriter(dml.rewrite)))
+    context = spark.sparkContext
+    groups = dml.groups(files, context.defaultParallelism)
+    return TakenOut.of_all(context.parallelize(groups, len(groups)).map(_file_rewriter(dml.rewrite)).collect())
+
+
+def _file_rewriter(rewrite: Rewrite) -> Callable[[Sequence[TouchedFile]], TakenOut]:
+    def run(files: Sequence[TouchedFile]) -> TakenOut:
+        return take_out(open_store(rewrite.state.table_root), files, rewrite, task=_task_number())
+
+    return run
+
+
+def _tasks(spark: SparkSession) -> int:
+    """So many at least are worth while. A server does not tell how many cores it has."""
+    return int(conf(spark, "spark.sql.leafNodeDefaultParallelism") or conf(spark, "spark.default.parallelism") or 8)
+
+
+def _abandon(target: Target) -> None:
+    """Delete what the operation has written; again while tasks are running, as Spark ends those of a failed job a little
+    later. Spark Connect does not tell whether they are."""
+    for _ in range(_BLIND_ROUNDS if is_connect(target.spark) else _ABANDON_ROUNDS):
+        running = _tasks_are_running(target.spark)
+        _clean_up(target.spark, target.dml.abort)
+        if not running:
+            return
+        time.sleep(_ABANDON_WAIT_SECONDS)
+
+
+def _clean_up(spark: SparkSession, step: Callable[[], Any]) -> None:
+    """Over Spark Connect it may fail with the session; an error that is on its way must not be lost for that."""
+    try:
+        at_table(spark, step)
+    except PySparkException as error:
+        _log.warning("could not delete files that nobody needs any more (VACUUM will remove them): %s", error)
+
+
+def _tasks_are_running(spark: SparkSession) -> bool:
+    """Whether any task runs in the session's application: one of a failed job may still be writing."""
+    if is_connect(spark):
+        return True
+    executors = spark.sparkContext._jsc.sc().statusTracker().getExecutorInfos()
+    return any(executor.numRunningTasks() > 0 for executor in executors)

@@ -1,0 +1,293 @@
+"""The clauses of a MERGE: what the caller said, what it means by the analyzer, and the rows that come of it.
+
+clauses = checked_clauses(clauses)
+merge = ResolvedMerge.of(frame of the target, source, condition, clauses, evolves=False)
+merge.evolved_columns()                             # columns of the source that the table is to get
+merge.new_row(clause, schema, ...)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import BooleanType, StructField, StructType
+
+from delta_py.errors import SchemaMismatchError, UnsupportedOperationError
+from spark_plugin.dml.assignments import path_by_name, path_of
+from spark_plugin.dml.column_defaults import asks_for_default
+from spark_plugin.dml.resolving import Resolved, by_names, check_condition, resolve, unresolved
+from spark_plugin.dml.store_assignment import Given, Path, Typed
+
+Kind: TypeAlias = Literal["matched", "not matched", "not matched by source"]
+Action: TypeAlias = Literal["update", "delete", "insert"]
+
+_OMITTED = {
+    "matched": "DELTA_NON_LAST_MATCHED_CLAUSE_OMIT_CONDITION",
+    "not matched": "DELTA_NON_LAST_NOT_MATCHED_CLAUSE_OMIT_CONDITION",
+    "not matched by source": "DELTA_NON_LAST_NOT_MATCHED_BY_SOURCE_CLAUSE_OMIT_CONDITION",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Clause:
+    """One WHEN clause. condition: None for none. assignments: None for a delete, and for the form that takes all columns
+    of the source by their names."""
+
+    kind: Kind
+    action: Action
+    condition: Column | None = None
+    assignments: Mapping[str, Column] | None = None
+
+    @property
+    def where(self) -> str:
+        """How errors call it."""
+        return f"{self.action.upper()} clause"
+
+
+def checked_clauses(clauses: Sequence[Clause]) -> tuple[Clause, ...]:
+    """The clauses but for updates of nothing at the end of their kind, without a condition: delta-spark ignores these, so that
+    no row counts as changed.
+
+    Raises UnsupportedOperationError for no clause (DELTA_MERGE_MISSING_WHEN), and for a clause without a condition that others
+    of its kind follow: they could never apply. So it is for an update of nothing, where delta-spark goes on to the others.
+    """
+    kept: list[Clause] = []
+    for clause in reversed(clauses):
+        idle = clause.assignments == {} and clause.condition is None and clause.action == "update"
+        if not idle or any(other.kind == clause.kind for other in kept):
+            kept.insert(0, clause)
+    _check_order(kept)
+    return tuple(kept)
+
+
+def _check_order(clauses: Sequence[Clause]) -> None:
+    if not clauses:
+        raise UnsupportedOperationError(
+            "There must be at least one WHEN clause in a MERGE. Add one, such as whenMatchedUpdateAll().",
+            error_class="DELTA_MERGE_MISSING_WHEN",
+            sql_state="42601",
+        )
+    for kind, error_class in _OMITTED.items():
+        found = [clause for clause in clauses if clause.kind == kind]
+        if any(clause.condition is None for clause in found[:-1]):
+            name = kind.upper()
+            raise UnsupportedOperationError(
+                f"When there are more than one {name} clauses in a MERGE, only the last {name} clause can omit the condition: "
+                "the ones behind it could never apply. Give it a condition, or put it last.",
+                error_class=error_class,
+                sql_state="42601",
+            )
+
+
+# ---------------------------------------------------------------- by the analyzer
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedClause:
+    """given: for an update or insert, the values by path; of an insert all paths are columns. stars: whether the clause took
+    the columns of the source by their names. defaults: columns that get their defaults because the clause says so."""
+
+    kind: Kind
+    action: Action
+    condition: Resolved | None
+    given: Mapping[Path, Given]
+    stars: bool
+    defaults: tuple[str, ...] = ()
+
+    def described(self) -> dict[str, str]:
+        """For the history."""
+        predicate = {} if self.condition is None else {"predicate": self.condition.sql}
+        return {**predicate, "actionType": self.action}
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedMerge:
+    """target, source: frames of one session. condition: that of the join. clauses: in the caller's order."""
+
+    target: DataFrame
+    source: DataFrame
+    condition: Resolved
+    clauses: tuple[ResolvedClause, ...]
+
+    @classmethod
+    def of(
+        cls,
+        target: DataFrame,
+        columns: Sequence[str],
+        source: DataFrame,
+        condition: Column,
+        clauses: Sequence[Clause],
+        *,
+        evolves: bool,
+        alias: str | None = None,
+    ) -> ResolvedMerge:
+        """columns: of the table. alias: the target's. evolves: columns that only the source has may be assigned.
+
+        Raises what `resolve` and `check_condition` raise; SchemaMismatchError and UnsupportedOperationError for assignments
+        that contradict each other, or name what cannot be assigned.
+        """
+        both = target.crossJoin(source)
+        (on,) = resolve(both, [condition], "search condition")
+        if not isinstance(on.data_type, BooleanType):
+            target.join(source, on.column).schema  # noqa: B018 - Spark has an error of its own for joins
+        check_condition(both, on, "search condition of MERGE operation")
+        reader = _ClauseReader(target, tuple(columns), source, both, evolves, alias)
+        return cls(target, source, on, tuple(reader.read(clause) for clause in clauses))
+
+    def of_kind(self, kind: Kind) -> list[tuple[int, ResolvedClause]]:
+        """The clauses of a kind in order, with their numbers."""
+        return [(number, clause) for number, clause in enumerate(self.clauses) if clause.kind == kind]
+
+    @property
+    def only_inserts(self) -> bool:
+        return all(clause.kind == "not matched" for clause in self.clauses)
+
+    @property
+    def deletes_all_matches(self) -> bool:
+        """Whether the one thing that happens to matched rows is that they go: then it does not matter how often."""
+        found = [clause for clause in self.clauses if clause.kind == "matched"]
+        return len(found) == 1 and found[0].action == "delete" and found[0].condition is None
+
+    @property
+    def changes_every_match(self) -> bool:
+        found = [clause for clause in self.clauses if clause.kind == "matched"]
+        return bool(found) and found[-1].condition is None
+
+    def values(self) -> list[Resolved | Typed]:
+        """All that is computed from rows."""
+        conditions = [clause.condition for clause in self.clauses if clause.condition is not None]
+        return [self.condition, *conditions, *(given.value for clause in self.clauses for given in clause.given.values())]
+
+    def evolved_columns(self) -> StructType:
+        """Of the source's columns those that a clause assigns by their names: what the table must have afterwards."""
+        telling = [clause for clause in self.clauses if clause.kind != "not matched by source"]
+        paths = {tuple(part.lower() for part in path) for clause in telling for path in clause.given}
+        return _assigned_part(self.source.schema, paths, ())
+
+
+def _assigned_part(schema: StructType, paths: set[Path], base: Path) -> StructType:
+    kept = []
+    for own in schema.fields:
+        path = (*base, own.name.lower())
+        if path in paths:
+            kept.append(own)
+        elif isinstance(own.dataType, StructType) and any(other[: len(path)] == path for other in paths):
+            kept.append(StructField(own.name, _assigned_part(own.dataType, paths, path), own.nullable))
+    return StructType(kept)
+
+
+@dataclass(frozen=True, slots=True)
+class _ClauseReader:
+    target: DataFrame
+    columns: tuple[str, ...]
+    source: DataFrame
+    both: DataFrame
+    evolves: bool
+    alias: str | None
+
+    def read(self, clause: Clause) -> ResolvedClause:
+        scope = {"matched": self.both, "not matched": self.source, "not matched by source": self.target}[clause.kind]
+        condition = None
+        if clause.condition is not None:
+            (condition,) = resolve(scope, [clause.condition], f"{clause.action.upper()} condition")
+            check_condition(scope, condition, f"{clause.action.upper()} condition of MERGE operation")
+        if clause.action == "delete":
+            return ResolvedClause(clause.kind, clause.action, condition, {}, False)
+        if clause.assignments is None:
+            return ResolvedClause(clause.kind, clause.action, condition, self._all_columns(clause), True)
+        given, defaults = self._assigned(clause, clause.assignments, scope)
+        return ResolvedClause(clause.kind, clause.action, condition, given, False, defaults)
+
+    def _all_columns(self, clause: Clause) -> dict[Path, Given]:
+        """With schema evolution the columns that the source has, otherwise all that the table has."""
+        names = self.source.columns if self.evolves else list(self.columns)
+        values = by_names(self.source, names, clause.where)
+        own = {name.lower(): name for name in self.columns}
+        keeps = self.evolves and clause.action == "update"
+        return {
+            (own.get(name.lower(), name),): Given(Typed(value.column, value.data_type), keeps)
+            for name, value in zip(names, values, strict=True)
+        }
+
+    def _assigned(
+        self, clause: Clause, assignments: Mapping[str, Column], scope: DataFrame
+    ) -> tuple[dict[Path, Given], tuple[str, ...]]:
+        """The values, by path, and the columns that are to have their defaults."""
+        by_default = [name for name, value in assignments.items() if asks_for_default(scope, value)]
+        told = {name: value for name, value in assignments.items() if name not in by_default}
+        values = dict(zip(told, resolve(scope, list(told.values()), clause.where), strict=True))
+        given: dict[Path, Given] = {}
+        defaults: list[Path] = []
+        for name in assignments:
+            path = self._path(name, clause)
+            _check_path(path, [*given, *defaults], clause)
+            if name in values:
+                given[path] = Given(Typed(values[name].column, values[name].data_type))
+            elif len(path) == 1 and path[0] in self.columns:
+                defaults.append(path)
+            else:
+                raise _no_default(name, clause)
+        return given, tuple(path[0] for path in defaults)
+
+    def _path(self, name: str, clause: Clause) -> Path:
+        """The column or field that a name means: of the table, or, where it may get new ones, of the source."""
+        frame, alias = self.target, self.alias
+        try:
+            (found,) = resolve(frame, [F.col(name)], clause.where)
+        except (SchemaMismatchError, AnalysisException) as error:
+            if not self.evolves or clause.kind == "not matched by source":
+                raise
+            frame, alias = self.source, None
+            try:
+                (found,) = resolve(frame, [F.col(name)], clause.where)
+            except (SchemaMismatchError, AnalysisException):
+                raise error from None
+        path = path_by_name(frame.schema, name, alias) if found.expression is None else path_of(found.expression, name)
+        own = {column.lower(): column for column in self.columns}
+        if path[0].lower() not in own and not self.evolves:
+            raise unresolved(name, clause.where, self.columns)
+        return (own.get(path[0].lower(), path[0]), *path[1:])
+
+
+def _no_default(name: str, clause: Clause) -> SchemaMismatchError:
+    return SchemaMismatchError(
+        f"DEFAULT is for whole columns of the table, and {name} in the {clause.where} is none. Write the value out.",
+        error_class="DEFAULT_PLACEMENT_INVALID",
+        sql_state="42608",
+        column=name,
+    )
+
+
+def _check_path(path: Path, given: Collection[Path], clause: Clause) -> None:
+    if clause.action == "insert" and len(path) > 1:
+        raise UnsupportedOperationError(
+            f"Nested field is not supported in the INSERT clause of MERGE operation (field = {'.'.join(path)}). Give the whole "
+            "column a value.",
+            error_class="DELTA_UNSUPPORTED_NESTED_FIELD_IN_OPERATION",
+            sql_state="0AKDC",
+            column=".".join(path),
+        )
+    folded = tuple(part.lower() for part in path)
+    for other in given:
+        shorter = min(len(path), len(other))
+        if tuple(part.lower() for part in other)[:shorter] != folded[:shorter]:
+            continue
+        if clause.action == "insert":
+            raise UnsupportedOperationError(
+                f"Duplicate column names in INSERT clause: {'.'.join(path)}. Give each column one value.",
+                error_class="DELTA_DUPLICATE_COLUMNS_ON_INSERT",
+                sql_state="42701",
+                column=".".join(path),
+            )
+        raise UnsupportedOperationError(
+            f"There is a conflict from these SET columns: {['.'.join(other), '.'.join(path)]}. A column can be given one value. "
+            "Nothing was changed.",
+            error_class="DELTA_CONFLICT_SET_COLUMN",
+            sql_state="42701",
+            columns=[".".join(other), ".".join(path)],
+        )

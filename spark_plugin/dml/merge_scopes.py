@@ -1,0 +1,93 @@
+"""The changed rows of a MERGE where columns are names, as over Spark Connect.
+
+A clause for matched rows sees the columns of both sides, one for rows without a match only its own side's: the same name may
+be of the target in one and of the source in another. So the join goes through three projections, one for each kind, each with
+the columns in sight that its clauses may name.
+
+    changed = MergeScopes(target, merge, rows, source).changed(near)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from delta_py.protocol.names import quoted
+from delta_py.scan.planning import ROW_ADDRESS
+from delta_py.write.row_changes import CLAUSE, NEW
+from spark_plugin.dml.jobs import Target
+from spark_plugin.dml.merge_clauses import Kind, ResolvedMerge
+from spark_plugin.dml.merge_join import FROM_SOURCE
+from spark_plugin.dml.merge_rows import MergeRows
+from spark_plugin.dml.merge_source import Source
+
+_TARGET_ROW = "__pydelta_target_row"
+_KINDS: tuple[Kind, ...] = ("matched", "not matched", "not matched by source")
+
+
+def first_clause(merge: ResolvedMerge, kind: Kind) -> Column:
+    """The number of the first clause of a kind whose condition is true of a row; null for none."""
+    tests = [
+        F.lit(number) if clause.condition is None else F.when(clause.condition.column, number)
+        for number, clause in merge.of_kind(kind)
+    ]
+    return F.coalesce(*tests) if tests else F.lit(None).cast("int")
+
+
+@dataclass(frozen=True)
+class MergeScopes:
+    target: Target
+    merge: ResolvedMerge
+    rows: MergeRows
+    source: Source
+
+    def changed(self, near: DataFrame | None) -> DataFrame:
+        """ROW_ADDRESS (where `near` is not None), CLAUSE and NEW (where a clause makes rows) of the rows that some clause applies
+        to. near: the target's rows that may matter."""
+        own = self.source.frame.select("*", F.lit(True).alias(FROM_SOURCE))
+        if near is None:
+            seen = self._decided(own, "not matched", F.lit(True))
+        else:
+            seen = near.join(own, self.merge.condition.column, self._how())
+            of_target, of_source = F.col(f"{ROW_ADDRESS}.file_number").isNotNull(), F.col(FROM_SOURCE).isNotNull()
+            seen = self._decided(seen, "matched", of_target & of_source)
+            seen = seen.select(own["*"], *self._beside(seen), self._packed())
+            seen = self._decided(seen, "not matched", of_source & ~of_target)
+            seen = seen.select(f"{_TARGET_ROW}.*", FROM_SOURCE, *self._beside(seen))
+            if self.target.alias is not None:
+                seen = seen.alias(self.target.alias)
+            seen = self._decided(seen, "not matched by source", of_target & ~of_source)
+        made = [name for name in seen.columns if name.startswith(f"{NEW}_")]
+        clause = F.coalesce(*(F.col(name) for name in seen.columns if name.startswith(f"{CLAUSE}_"))).alias(CLAUSE)
+        places = [] if near is None else [ROW_ADDRESS]
+        new = [F.coalesce(*(F.col(name) for name in made)).alias(NEW)] if made else []
+        return seen.select(*places, clause, *new).where(F.col(CLAUSE).isNotNull())
+
+    def _how(self) -> str:
+        """How the target's rows are joined to the source's."""
+        inserts, lone = bool(self.merge.of_kind("not matched")), bool(self.merge.of_kind("not matched by source"))
+        if lone:
+            return "full_outer" if inserts else "left_outer"
+        return "right_outer" if inserts else "inner"
+
+    def _decided(self, seen: DataFrame, kind: Kind, where: Column) -> DataFrame:
+        """With the number of the clause of this kind that applies to a row, and the new row that it makes."""
+        clauses = self.merge.of_kind(kind)
+        if not clauses:
+            return seen
+        number = f"{CLAUSE}_{_KINDS.index(kind)}"
+        seen = seen.select("*", F.when(where, first_clause(self.merge, kind)).alias(number))
+        made = [F.when(F.col(number) == n, self.rows.new_row(clause)) for n, clause in clauses if clause.action != "delete"]
+        return seen.select("*", F.coalesce(*made).alias(f"{NEW}_{_KINDS.index(kind)}")) if made else seen
+
+    def _packed(self) -> Column:
+        """The target's row as one value, out of the sight of clauses for rows of the source."""
+        names = self.target.dml.snapshot.schema.names
+        return F.struct(*(self.target.frame[quoted(name)].alias(name) for name in names)).alias(_TARGET_ROW)
+
+    def _beside(self, seen: DataFrame) -> Sequence[str]:
+        """What was found out so far."""
+        return [ROW_ADDRESS, *(name for name in seen.columns if name.startswith((f"{CLAUSE}_", f"{NEW}_")))]

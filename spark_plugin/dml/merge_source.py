@@ -1,0 +1,374 @@
+"""The source of a MERGE: made once, and what its keys say about the target.
+
+with held_source(merge) as source:
+    source.frame, source.rows
+    restriction(merge, source)      # a condition on the target that every row which matches fulfils
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import reduce
+from operator import and_
+from typing import Any
+
+from pyspark import StorageLevel
+from pyspark.errors import AnalysisException
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import (
+    BinaryType,
+    BooleanType,
+    DataType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    FractionalType,
+    IntegralType,
+    StringType,
+    TimestampNTZType,
+    TimestampType,
+)
+
+from delta_py.protocol.char_types import DECLARED_TYPE
+from spark_plugin.data_source import FORMAT
+from spark_plugin.dml.connect_conditions import key_parts
+from spark_plugin.dml.merge_clauses import ResolvedMerge
+from spark_plugin.dml.resolving import as_column, outputs, resolve
+from spark_plugin.options.settings import conf, is_connect
+
+SOURCE_ROW = "__pydelta_source_row"
+"""A number of each row of the source, other than all others'."""
+
+_FEW_KEYS = 1000
+_HELD_BYTES = 64 * 1024 * 1024
+_ROW_BYTES = 32
+_MANY_BYTES = 2**62
+_REPEATABLE = frozenset({"Project", "Filter", "SubqueryAlias", "Union", "LocalRelation", "Range", "OneRowRelation"})
+_COMPARISONS = {
+    "EqualTo": "=",
+    "EqualNullSafe": "<=>",
+    "LessThan": "<",
+    "LessThanOrEqual": "<=",
+    "GreaterThan": ">",
+    "GreaterThanOrEqual": ">=",
+}
+_TURNED = {"=": "=", "<=>": "<=>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """frame: the columns that the MERGE names, and SOURCE_ROW. held: whether it was made before, so that it gives the same
+    rows, with the same numbers, however often it is read. elapsed_ms: how long that took."""
+
+    frame: DataFrame
+    held: bool
+    elapsed_ms: int = 0
+
+
+@contextmanager
+def held_source(merge: ResolvedMerge, level: StorageLevel) -> Iterator[Source]:
+    """The source, so that each reading of it gives the same rows, and nothing is left of it afterwards.
+
+    It is read several times: for its keys, and to be joined. So it is made once and kept on the executors, without the way
+    back to where it came from: rows that are lost are an error, never made anew. Only a large source that is known to repeat
+    itself, unlike files that may change, functions of users and rows in no order, is made anew each time.
+    """
+    if is_connect(merge.source.sparkSession):
+        with _held_by_server(merge.source, level) as source:
+            yield source
+        return
+    frame = _needed_columns(merge)
+    if has_equal_keys(merge) and _is_repeatable(frame) and _size(frame) > _HELD_BYTES:
+        yield Source(frame, False)
+        return
+    started = time.monotonic()
+    numbered = frame.select("*", F.monotonically_increasing_id().alias(SOURCE_ROW))
+    kept = numbered.localCheckpoint(True, level)
+    try:
+        yield Source(kept, True, round((time.monotonic() - started) * 1000))
+    finally:
+        kept._jdf.queryExecution().analyzed().rdd().unpersist(False)
+
+
+@contextmanager
+def _held_by_server(source: DataFrame, level: StorageLevel) -> Iterator[Source]:
+    """All of its columns, as the client does not know which are used. The columns that callers took from the source are those of
+    what is held: it takes over the number by which they know their frame. The server lets go when the client does."""
+    started = time.monotonic()
+    kept = source.select("*", F.monotonically_increasing_id().alias(SOURCE_ROW)).localCheckpoint(True, level).select("*")
+    plans: Any = (kept, source)
+    plans[0]._plan._root_plan_id = plans[1]._plan._plan_id
+    yield Source(kept, True, round((time.monotonic() - started) * 1000))
+
+
+def _needed_columns(merge: ResolvedMerge) -> DataFrame:
+    both = merge.target.crossJoin(merge.source)
+    named = [value.column.alias(f"v{number}") for number, value in enumerate(merge.values())]
+    used = both.select(*named)._jdf.queryExecution().analyzed().references()
+    found = outputs(merge.source)
+    attributes = [found.apply(number) for number in range(found.length())]
+    return merge.source.select(*(as_column(merge.source, attribute) for attribute in attributes if used.contains(attribute)))
+
+
+def _is_repeatable(frame: DataFrame) -> bool:
+    """Whether the frame gives the same rows whenever it is read: rows that the query holds itself, and tables of ours, which
+    are read at one version, by deterministic expressions without functions of users or of the time."""
+    jvm: Any = frame.sparkSession._jvm
+    plan = frame._jdf.queryExecution().analyzed()
+    patterns = jvm.org.apache.spark.sql.catalyst.trees.TreePattern
+    odd = (patterns.PYTHON_UDF(), patterns.SCALA_UDF(), patterns.PLAN_EXPRESSION(), patterns.CURRENT_LIKE())
+    return bool(plan.deterministic()) and not any(plan.containsPattern(pattern) for pattern in odd) and _nodes_repeat(plan)
+
+
+def _size(frame: DataFrame) -> int:
+    """Bytes, as Spark estimates them; very many when it does not know."""
+    return int(str(frame._jdf.queryExecution().optimizedPlan().stats().sizeInBytes()))
+
+
+def _nodes_repeat(plan: Any) -> bool:
+    children = plan.children()
+    known = str(plan.nodeName()) in _REPEATABLE or _is_pinned(plan)
+    return known and all(_nodes_repeat(children.apply(number)) for number in range(children.length()))
+
+
+def _is_pinned(plan: Any) -> bool:
+    if plan.getClass().getSimpleName() != "DataSourceV2Relation" or plan.table().getClass().getSimpleName() != "PythonTable":
+        return False
+    return str(plan.table().name()).lower() == FORMAT and not plan.options().getBoolean("followLatest", False)
+
+
+# ---------------------------------------------------------------- what the keys say
+
+
+@dataclass(frozen=True, slots=True)
+class _Bound:
+    """A part of the condition that compares a value of the target with one of the source: target <comparison> source. source:
+    null in rows that can match nothing by what else the condition asks of them."""
+
+    target: Column
+    comparison: str
+    source: Column
+    data_type: DataType
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFacts:
+    """rows: of the source. restriction: what each row of the target that matches some row of the source fulfils; None when
+    nothing is known. unique: each row of the target matches at most one row of the source, by the source's keys.
+    equal: some part of the condition asks for equal values, by which rows can be brought together. key_bytes: about the size
+    of the columns that the condition needs, source_bytes: of all."""
+
+    rows: int
+    restriction: Column | None
+    unique: bool
+    equal: bool
+    key_bytes: int
+    source_bytes: int
+
+
+def source_facts(merge: ResolvedMerge, source: Source, *, ask_unique: bool) -> SourceFacts:
+    """One or two small jobs over the source. ask_unique: look for keys that come twice (a shuffle of the keys)."""
+    alone, bounds = _parts(merge)
+    asked = [F.count(F.lit(1)).alias("rows"), *_widths(merge, source.frame)]
+    for number, bound in enumerate(bounds):
+        value = bound.source
+        asked.append(_out(F.min(value), bound.data_type).alias(f"min{number}"))
+        asked.append(_out(F.max(value), bound.data_type).alias(f"max{number}"))
+        asked.append(F.count(value).alias(f"count{number}"))
+        asked.append(F.approx_count_distinct(value).alias(f"distinct{number}"))
+    equal = [bound for bound in bounds if bound.comparison == "="]
+    found = source.frame.agg(*asked).first()
+    assert found is not None
+    few = [number for number, bound in enumerate(bounds) if _lists_keys(bound) and found[f"distinct{number}"] <= _FEW_KEYS]
+    keys = _keys(source.frame, bounds, few)
+    parts = [*alone, *(_restricted(bound, number, found, keys.get(number)) for number, bound in enumerate(bounds))]
+    unique = ask_unique and bool(equal) and _is_unique(source.frame, equal)
+    restriction = reduce(and_, parts) if parts else None
+    return SourceFacts(found["rows"], restriction, unique, has_equal_keys(merge), found["key_bytes"], found["source_bytes"])
+
+
+def has_equal_keys(merge: ResolvedMerge) -> bool:
+    """Whether some part of the condition asks for equal values of target and source."""
+    if merge.condition.expression is None:
+        return any(bound.comparison in ("=", "<=>") for bound in _parts_by_name(merge)[1])
+    return any(comparison in ("=", "<=>") for _, comparison, _ in _comparisons(merge))
+
+
+def _parts(merge: ResolvedMerge) -> tuple[list[Column], list[_Bound]]:
+    """The condition's parts that speak of the target alone, and those that bound it by the source."""
+    if merge.condition.expression is None:
+        return _parts_by_name(merge)
+    frame = merge.target
+    of_target = frame._jdf.queryExecution().analyzed().outputSet()
+    of_source = merge.source._jdf.queryExecution().analyzed().outputSet()
+    conjuncts = list(_conjuncts(merge.condition.expression))
+    alone = [as_column(frame, part) for part in conjuncts if part.references().subsetOf(of_target)]
+    asked = [as_column(frame, part) for part in conjuncts if part.references().subsetOf(of_source) and not part.foldable()]
+    bounds = []
+    for ours, comparison, theirs in _comparisons(merge):
+        (value,) = resolve(merge.source, [as_column(frame, theirs)], "search condition")
+        if _has_bounds(value.data_type) and not (isinstance(value.data_type, StringType) and _has_char(ours)):
+            source = F.when(reduce(and_, asked), value.column) if asked else value.column
+            bounds.append(_Bound(as_column(frame, ours), comparison, source, value.data_type))
+    return alone, bounds
+
+
+def _has_char(expression: Any) -> bool:
+    """Whether it is of a CHAR: Spark pads a constant beside one, and does not pad the source's value beside which it stands in
+    the condition."""
+    used = expression.references().toSeq()
+    declared = [used.apply(number).metadata() for number in range(used.length())]
+    return any(own.contains(DECLARED_TYPE) and not own.getString(DECLARED_TYPE).lower().startswith("varchar") for own in declared)
+
+
+def _parts_by_name(merge: ResolvedMerge) -> tuple[list[Column], list[_Bound]]:
+    """The same over Spark Connect, of what can be read: a name that one of the frames alone knows is that one's."""
+    parts, bounds = [], []
+    zone = conf(merge.source.sparkSession, "spark.sql.session.timeZone") or "UTC"
+    for part in key_parts(merge.condition.column, zone):
+        if part.comparison is None:
+            if _type_in(merge.target, part.text) is not None and _type_in(merge.source, part.text) is None:
+                parts.append(F.expr(part.text))
+            continue
+        for ours, theirs, comparison in (
+            (part.left, part.right, part.comparison),
+            (part.right, part.left, _TURNED[part.comparison]),
+        ):
+            kinds = [_type_in(frame, text) for text in (ours, theirs) for frame in (merge.target, merge.source)]
+            match kinds:
+                case [DataType() as own, None, None, DataType() as kind] if _has_bounds(kind) and _same_order(own, kind):
+                    bounds.append(_Bound(F.expr(ours), comparison, F.expr(theirs), kind))
+    return parts, bounds
+
+
+def _same_order(own: DataType, other: DataType) -> bool:
+    """Whether Spark compares their values as they are: texts beside numbers have another order than among themselves."""
+    return own == other or (isinstance(own, IntegralType) and isinstance(other, IntegralType))
+
+
+def _type_in(frame: DataFrame, text: str) -> DataType | None:
+    """None for what is no value of the frame's."""
+    try:
+        return frame.select(F.expr(text)).schema.fields[0].dataType
+    except AnalysisException:
+        return None
+
+
+def _comparisons(merge: ResolvedMerge) -> Iterator[tuple[Any, str, Any]]:
+    """The condition's parts that compare a value of the target with one of the source: both, as expressions."""
+    of_target = merge.target._jdf.queryExecution().analyzed().outputSet()
+    of_source = merge.source._jdf.queryExecution().analyzed().outputSet()
+    for part in _conjuncts(merge.condition.expression):
+        comparison = _COMPARISONS.get(str(part.getClass().getSimpleName()))
+        if comparison is None or part.references().subsetOf(of_target) or part.references().subsetOf(of_source):
+            continue
+        for ours, theirs, name in ((part.left(), part.right(), comparison), (part.right(), part.left(), _TURNED[comparison])):
+            if ours.references().subsetOf(of_target) and theirs.references().subsetOf(of_source):
+                yield ours, name, theirs
+
+
+def _conjuncts(expression: Any) -> Iterator[Any]:
+    if expression.getClass().getSimpleName() == "And":
+        yield from _conjuncts(expression.left())
+        yield from _conjuncts(expression.right())
+    else:
+        yield expression
+
+
+def _widths(merge: ResolvedMerge, frame: DataFrame) -> list[Column]:
+    """About the bytes of the columns that the condition needs, and of all, when they are sent to every executor. Very many over
+    Spark Connect, where it is left to Spark what to send."""
+    if merge.condition.expression is None:
+        return [F.lit(_MANY_BYTES).alias(name) for name in ("key_bytes", "source_bytes")]
+    used = merge.condition.expression.references()
+    found = outputs(frame)
+    keys = everything = F.lit(_ROW_BYTES)
+    for number, own in enumerate(frame.schema.fields):
+        attribute = found.apply(number)
+        width = F.lit(int(attribute.dataType().defaultSize()))
+        if isinstance(own.dataType, StringType | BinaryType):
+            width = F.coalesce(F.octet_length(as_column(frame, attribute)), F.lit(0)) + 8
+        everything = everything + width
+        keys = keys + width if used.contains(attribute) else keys
+    sums = {"key_bytes": keys, "source_bytes": everything}
+    return [F.coalesce(F.sum(width), F.lit(0)).alias(name) for name, width in sums.items()]
+
+
+def _keys(frame: DataFrame, bounds: Sequence[_Bound], few: Sequence[int]) -> dict[int, list[Any]]:
+    """The different values of each of the few-valued keys."""
+    if not few:
+        return {}
+    sets = [F.collect_set(_out(bounds[number].source, bounds[number].data_type)).alias(str(number)) for number in few]
+    found = frame.agg(*sets).first()
+    assert found is not None
+    return {number: found[str(number)] for number in few}
+
+
+def _lists_keys(bound: _Bound) -> bool:
+    return bound.comparison in ("=", "<=>") and not isinstance(bound.data_type, (FloatType, DoubleType))
+
+
+def _restricted(bound: _Bound, number: int, found: Any, keys: list[Any] | None) -> Column:
+    """What the target's value must be to match any of the source's."""
+    kind, count = bound.data_type, found[f"count{number}"]
+    if count == 0:
+        known = F.lit(False)
+    elif keys is not None:
+        plain = isinstance(kind, (IntegralType, StringType, BooleanType))
+        known = bound.target.isin(keys if plain else [_back(key, kind) for key in keys])
+    else:
+        low, high = _back(found[f"min{number}"], kind), _back(found[f"max{number}"], kind)
+        match bound.comparison:
+            case "=" | "<=>":
+                known = (bound.target >= low) & (bound.target <= high)
+            case "<":
+                known = bound.target < high
+            case "<=":
+                known = bound.target <= high
+            case ">":
+                known = bound.target > low
+            case _:
+                known = bound.target >= low
+    return known | bound.target.isNull() if bound.comparison == "<=>" and count < found["rows"] else known
+
+
+def _is_unique(frame: DataFrame, equal: Sequence[_Bound]) -> bool:
+    """Whether no two rows of the source have the same keys, none of them null: then none of the target matches two."""
+    keys = [bound.source.alias(f"k{number}") for number, bound in enumerate(equal)]
+    known = reduce(and_, (bound.source.isNotNull() for bound in equal))
+    twice = frame.where(known).select(*keys).groupBy(*(f"k{number}" for number in range(len(keys)))).count().where("count > 1")
+    return twice.limit(1).count() == 0
+
+
+# ---------------------------------------------------------------- values on their way through Python
+
+
+def _has_bounds(kind: DataType) -> bool:
+    plain = isinstance(kind, (IntegralType, FractionalType, DateType, TimestampType, TimestampNTZType, BooleanType))
+    return plain or kind.simpleString() == "string"  # another collation would have another order than the statistics
+
+
+def _out(value: Column, kind: DataType) -> Column:
+    """A value in a form that Python keeps exactly, whatever the time zone."""
+    match kind:
+        case DateType():
+            return F.unix_date(value)
+        case TimestampType():
+            return F.unix_micros(value)
+        case TimestampNTZType() | DecimalType():
+            return value.cast("string")
+    return value
+
+
+def _back(value: Any, kind: DataType) -> Column:
+    match kind:
+        case DateType():
+            return F.date_from_unix_date(F.lit(value))
+        case TimestampType():
+            return F.timestamp_micros(F.lit(value))
+    return F.lit(value).cast(kind)

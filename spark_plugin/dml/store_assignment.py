@@ -1,0 +1,231 @@
+"""Values for columns of a table, by Spark's store assignment: casts that fail rather than lose, structs by the names of their
+fields, and new rows of which only some columns, or fields, are assigned.
+
+    rule = Assigning.of(spark, evolves=False)
+    rule.cast(Typed(column, found), wanted, "name")
+    rule.updated(schema, current, {("a", "b"): Given(Typed(...))})
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, TypeAlias
+
+from pyspark.sql import Column, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import ArrayType, DataType, MapType, NullType, StructField, StructType
+
+from delta_py.errors import SchemaMismatchError, UnsupportedOperationError
+from spark_plugin.convert import find_field
+from spark_plugin.options.settings import conf, is_connect
+
+Path: TypeAlias = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Typed:
+    """A column and its type."""
+
+    column: Column
+    data_type: DataType
+
+    def field(self, own: StructField) -> Typed:
+        return Typed(self.column.getField(own.name), own.dataType)
+
+    def find(self, name: str) -> Typed | None:
+        """The field of this name, whatever its case; None when there is none."""
+        assert isinstance(self.data_type, StructType)
+        own = find_field(self.data_type, name)
+        return None if own is None else self.field(own)
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """An assigned value. keeps_own: fields of structs that the value lacks stay as they are in the row (UPDATE SET * with
+    schema evolution); otherwise they become null."""
+
+    value: Typed
+    keeps_own: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Assigning:
+    """How values become those of a column. jvm: None over Spark Connect. evolves: structs may lack fields that the column
+    has."""
+
+    jvm: Any
+    policy: str
+    evolves: bool
+
+    @classmethod
+    def of(cls, spark: SparkSession, *, evolves: bool) -> Assigning:
+        jvm = None if is_connect(spark) else spark._jvm
+        return cls(jvm, (conf(spark, "spark.sql.storeAssignmentPolicy") or "ANSI").upper(), evolves)
+
+    # ------------------------------------------------------------ rows
+
+    def updated(
+        self, schema: StructType, current: Callable[[str], Typed | None], given: Mapping[Path, Given], absent: Sequence[str] = ()
+    ) -> list[Column]:
+        """Each column of `schema`: as assigned, else as it is in the row (`current`), else null. Under its name.
+
+        given: by path in the schema; no path is the beginning of another. absent: columns that are left out of the result.
+        Raises SchemaMismatchError (DELTA_UPDATE_SCHEMA_MISMATCH_EXPRESSION) and UnsupportedOperationError
+        (DELTA_UNSUPPORTED_FIELD_UPDATE_NON_STRUCT).
+        """
+        made = []
+        for own in schema.fields:
+            if own.name not in absent:
+                inside = _inside(given, own.name)
+                made.append(self._value(own, current(own.name), inside, (own.name,)).alias(own.name))
+        return made
+
+    def _value(self, own: StructField, current: Typed | None, inside: Mapping[Path, Given], path: Path) -> Column:
+        if not inside:
+            return self._null(own.dataType) if current is None else self._evolving.cast(current, own.dataType, ".".join(path))
+        whole = inside.get(())
+        if whole is not None:
+            kept = current if whole.keeps_own else None
+            return self.cast(whole.value, own.dataType, ".".join(path), kept=kept)
+        if not isinstance(own.dataType, StructType):
+            raise UnsupportedOperationError(
+                f"Updating nested fields is only supported for StructType, and {'.'.join(path)} is of type "
+                f"{own.dataType.simpleString()}. Assign the whole column.",
+                error_class="DELTA_UNSUPPORTED_FIELD_UPDATE_NON_STRUCT",
+                sql_state="0AKDC",
+                column=".".join(path),
+            )
+        parts = []
+        for child in own.dataType.fields:
+            old = None if current is None else current.find(child.name)
+            parts.append(self._value(child, old, _inside(inside, child.name), (*path, child.name)).alias(child.name))
+        return F.struct(*parts)
+
+    @property
+    def _evolving(self) -> Assigning:
+        """For the row's own values, which may be of an older schema."""
+        return Assigning(self.jvm, self.policy, True)
+
+    # ------------------------------------------------------------ values
+
+    def cast(self, value: Typed, wanted: DataType, name: str, *, kept: Typed | None = None) -> Column:
+        """The value in the type `wanted`. name: of the column, for messages. kept: where the fields of structs come from that
+        the value lacks; None: they are null.
+
+        Structs are matched by the names of their fields, whatever the case, and stay null where they are null. A value that
+        the type cannot hold is an error when the row is made, unless spark.sql.storeAssignmentPolicy is LEGACY.
+        """
+        column, found = value.column, value.data_type
+        if found.simpleString() == wanted.simpleString() and kept is None:
+            return column
+        if isinstance(found, NullType):
+            return self._null(wanted)
+        if isinstance(found, StructType) and isinstance(wanted, StructType):
+            return self._struct(value, wanted, name, kept)
+        if isinstance(found, ArrayType) and isinstance(wanted, ArrayType) and _holds_struct(found) and _holds_struct(wanted):
+            return F.transform(column, lambda item: self.cast(Typed(item, found.elementType), wanted.elementType, name))
+        if isinstance(found, MapType) and isinstance(wanted, MapType) and _holds_struct(found) and _holds_struct(wanted):
+            return self._map(column, found, wanted, name)
+        return column if found.simpleString() == wanted.simpleString() else self._plain(value, wanted, name)
+
+    def _struct(self, value: Typed, wanted: StructType, name: str, kept: Typed | None) -> Column:
+        found = value.data_type
+        assert isinstance(found, StructType)
+        unknown = [own.name for own in found.fields if find_field(wanted, own.name) is None]
+        lacking = [own.name for own in wanted.fields if find_field(found, own.name) is None]
+        if unknown or (lacking and not self.evolves):
+            raise SchemaMismatchError(
+                f"Cannot cast {found.simpleString()} to {wanted.simpleString()} for {name}. All nested columns must match: "
+                f"{', '.join(unknown or lacking)} {'is not in the table' if unknown else 'is missing'}.",
+                error_class="DELTA_UPDATE_SCHEMA_MISMATCH_EXPRESSION",
+                sql_state="42846",
+                column=name,
+            )
+        parts = []
+        for own in wanted.fields:
+            given, old = value.find(own.name), None if kept is None else kept.find(own.name)
+            parts.append(self._part(given, old, own, f"{name}.{own.name}").alias(own.name))
+        there = value.column.isNotNull()
+        if kept is not None and _has_own_fields(kept.data_type, found):
+            there = there | kept.column.isNotNull()
+        return F.when(there, F.struct(*parts))
+
+    def _part(self, given: Typed | None, old: Typed | None, own: StructField, name: str) -> Column:
+        if given is not None:
+            return self.cast(given, own.dataType, name, kept=old if isinstance(own.dataType, StructType) else None)
+        return self._null(own.dataType) if old is None else self._evolving.cast(old, own.dataType, name)
+
+    def _map(self, column: Column, found: MapType, wanted: MapType, name: str) -> Column:
+        if found.keyType.simpleString() != wanted.keyType.simpleString():
+            to_key = partial(self._item, found.keyType, wanted.keyType, name)
+            column = F.transform_keys(column, lambda key, _: to_key(key))
+        if found.valueType.simpleString() != wanted.valueType.simpleString():
+            to_value = partial(self._item, found.valueType, wanted.valueType, name)
+            column = F.transform_values(column, lambda _, item: to_value(item))
+        return column
+
+    def _item(self, found: DataType, wanted: DataType, name: str, item: Column) -> Column:
+        return self.cast(Typed(item, found), wanted, name)
+
+    def _null(self, wanted: DataType) -> Column:
+        return F.lit(None).cast(wanted)
+
+    def _plain(self, value: Typed, wanted: DataType, name: str) -> Column:
+        """A cast by the policy, whatever spark.sql.ansi.enabled is: Catalyst's own, which knows its mode."""
+        if self.jvm is None:
+            return self._asked(value.column, wanted, name)
+        expressions = self.jvm.org.apache.spark.sql.catalyst.expressions
+        to_type = self.jvm.org.apache.spark.sql.types.DataType.fromJson
+        up_casts = expressions.Cast.canUpCast(to_type(value.data_type.json()), to_type(wanted.json()))
+        if self.policy == "STRICT" and not up_casts:
+            raise SchemaMismatchError(
+                f"Cannot up cast {name} from {value.data_type.simpleString()} to {wanted.simpleString()}, and "
+                "spark.sql.storeAssignmentPolicy is STRICT. Cast it, or set the policy to ANSI.",
+                error_class="CANNOT_UP_CAST_DATATYPE",
+                sql_state="42846",
+                column=name,
+            )
+        mode = expressions.EvalMode.LEGACY() if self.policy == "LEGACY" else expressions.EvalMode.ANSI()
+        utils = self.jvm.org.apache.spark.sql.classic.ExpressionUtils
+        cast = expressions.Cast(utils.expression(value.column._jc), to_type(wanted.json()), self.jvm.scala.Option.empty(), mode)
+        if self.policy == "ANSI" and not up_casts:
+            cast = expressions.CheckOverflowInTableInsert(cast, name)
+        return Column(utils.column(cast))
+
+    def _asked(self, column: Any, wanted: DataType, name: str) -> Column:
+        """The same cast, as a client of Spark Connect asks for it."""
+        if self.policy == "STRICT":
+            raise UnsupportedOperationError(
+                f"{name} needs a cast to {wanted.simpleString()}. spark.sql.storeAssignmentPolicy is STRICT, which cannot be "
+                "followed over Spark Connect. Cast the value, or set the policy to ANSI."
+            )
+        from pyspark.sql.connect.column import Column as ConnectColumn
+        from pyspark.sql.connect.expressions import CastExpression
+
+        return ConnectColumn(CastExpression(column._expr, wanted, self.policy.lower()))
+
+
+def _inside(given: Mapping[Path, Given], name: str) -> dict[Path, Given]:
+    """What is assigned at or below a field, by path from there."""
+    return {path[1:]: value for path, value in given.items() if path and path[0].lower() == name.lower()}
+
+
+def _holds_struct(kind: DataType) -> bool:
+    match kind:
+        case StructType():
+            return True
+        case ArrayType():
+            return _holds_struct(kind.elementType)
+        case MapType():
+            return _holds_struct(kind.keyType) or _holds_struct(kind.valueType)
+    return False
+
+
+def _has_own_fields(own: DataType, other: DataType) -> bool:
+    """Whether a struct has fields, at any depth of structs, that the other lacks."""
+    if not (isinstance(own, StructType) and isinstance(other, StructType)):
+        return False
+    found = [(f, find_field(other, f.name)) for f in own.fields]
+    return any(theirs is None or _has_own_fields(f.dataType, theirs.dataType) for f, theirs in found)

@@ -1,0 +1,1 @@
+"""Options and settings, from Spark's text to values."""

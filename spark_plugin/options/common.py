@@ -1,0 +1,180 @@
+"""What the options of reads and of writes have in common: names, single values, the session's settings.
+
+Names are the reference's, and case does not matter. A name that nobody knows is refused with the nearest known one, a
+value that cannot be meant is refused too: an option that is silently dropped reads the wrong version or writes the wrong
+rows. Session settings (time zone, sizes of partitions) come in the option SESSION, which `dataframe_api/method_patches.py`
+adds; without it the defaults of Spark and of this machine hold.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from delta_py.errors import InvalidOptionError
+
+SESSION = "pydelta.session"
+VIEW = "pydelta.view"
+VIEW_LIMIT = "pydelta.viewLimit"
+FILES = "pydelta.files"
+ASKED_SCHEMA = "pydelta.schema"
+MODE = "pydelta.mode"
+STREAM = "pydelta.stream"
+PARTITION_BY = "pydelta.partitionBy"
+CLUSTER_BY = "pydelta.clusterBy"
+COMMAND = "pydelta.command"
+TASKS = "pydelta.tasks"
+# In SESSION: the settings by which options of a write can be given for a whole session.
+CONFS = "confs"
+
+# Options and the session settings that stand in for them. Where the reference has a setting, it is the reference's.
+WRITE_CONFS: Mapping[str, str] = {
+    "mergeSchema": "spark.databricks.delta.schema.autoMerge.enabled",
+    "partitionOverwriteMode": "spark.sql.sources.partitionOverwriteMode",
+    "txnAppId": "spark.databricks.delta.write.txnAppId",
+    "txnVersion": "spark.databricks.delta.write.txnVersion",
+    "userMetadata": "spark.databricks.delta.commitInfo.userMetadata",
+    "maxRecordsPerFile": "spark.sql.files.maxRecordsPerFile",
+}
+
+# Each task costs some 40 ms of CPU whatever it reads, and a second task on each core evens out unequal ones.
+PARTITIONS_PER_CORE = 2
+
+_MIB = 1024 * 1024
+_MAX_VERSION = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class SessionSettings:
+    """What a scan takes from the session. wanted_partitions: about so many while the table is small."""
+
+    time_zone: str = "UTC"
+    max_partition_bytes: int = 128 * _MIB
+    open_cost_bytes: int = 4 * _MIB
+    wanted_partitions: int = 4
+
+
+# ---------------------------------------------------------------- the path
+
+
+def single_path(given: Mapping[str, str]) -> str:
+    """The path as the user wrote it. Spark hands over several paths, or a list of one, as JSON in `paths`."""
+    paths = [given["path"]] if given.get("path") else json.loads(given.get("paths", "[]"))
+    if len(paths) == 1:
+        return str(paths[0])
+    if paths:
+        raise InvalidOptionError(
+            f"load() got {len(paths)} paths. pydelta reads one table at a time: load each, and union the DataFrames.",
+            option="path",
+        )
+    raise InvalidOptionError(
+        "'path' is not specified. Name the table's directory in load(path) or save(path). Spark does not tell the path of a "
+        "catalog's table in the SQL statements INSERT INTO and CREATE TABLE ... AS SELECT, nor in reads when the table was "
+        "entered with its columns named. After register(spark), write with spark.sql('SELECT ...').write.insertInto('t'), "
+        "df.write.format('pydelta').saveAsTable('t') or df.write.format('pydelta').mode('append').save(path); and enter a table "
+        "that is there with CREATE TABLE t USING pydelta LOCATION '...'.",
+        option="path",
+    )
+
+
+def has_path(options: Mapping[str, str]) -> bool:
+    return any(key.lower() in ("path", "paths") for key in options)
+
+
+# ---------------------------------------------------------------- single values
+
+
+def known(options: Mapping[str, str], names: tuple[str, ...], verb: str) -> dict[str, str]:
+    """The options under the spelling of `names`.
+
+    Raises InvalidOptionError (DELTA_UNKNOWN_OPTION) for a name that is not among them.
+    """
+    spelling = {name.lower(): name for name in names}
+    known: dict[str, str] = {}
+    for key, value in options.items():
+        folded = key.lower()
+        if folded not in spelling:
+            raise _unknown(key, names, verb)
+        known[spelling[folded]] = value
+    return known
+
+
+def _unknown(key: str, names: tuple[str, ...], verb: str) -> InvalidOptionError:
+    private = (SESSION, VIEW, VIEW_LIMIT, FILES, ASKED_SCHEMA, STREAM, MODE, PARTITION_BY, CLUSTER_BY, TASKS, "paths")
+    public = [name for name in names if name not in private]
+    near = difflib.get_close_matches(key.lower(), [name.lower() for name in public], n=1, cutoff=0.0)
+    nearest = next(name for name in public if name.lower() == near[0])
+    return InvalidOptionError(
+        f"The {verb} option {key!r} is unknown. The nearest known one is {nearest!r}. Correct the name or leave it out: "
+        "an option that is ignored silently would give a result that was not asked for.",
+        error_class="DELTA_UNKNOWN_OPTION",
+        option=key,
+        nearest=nearest,
+    )
+
+
+def flag(given: Mapping[str, str], name: str, *, default: bool = False) -> bool:
+    value = given.get(name)
+    if value is None:
+        return default
+    if value.lower() not in ("true", "false"):
+        raise InvalidOptionError(
+            f"Invalid value {value!r} for option {name!r}: it must be 'true' or 'false'.", option=name, value=value
+        )
+    return value.lower() == "true"
+
+
+def version(given: Mapping[str, str], name: str) -> int | None:
+    text = given.get(name)
+    if text is None:
+        return None
+    digits = text[1:] if text[:1] == "+" else text
+    if not (digits.isascii() and digits.isdigit()) or int(digits) > _MAX_VERSION:
+        travel = name == "versionAsOf"
+        raise InvalidOptionError(
+            f"{name} is {text!r}, which is no version. A version is a whole number from 0 to {_MAX_VERSION}; "
+            "DeltaTable.history() lists them.",
+            error_class="DELTA_TIME_TRAVEL_INVALID_BEGIN_VALUE" if travel else "DELTA_VERSION_INVALID",
+            sql_state="42604" if travel else "42815",
+            option=name,
+            value=text,
+        )
+    return int(digits)
+
+
+# ---------------------------------------------------------------- the session's settings
+
+
+def session_of(given: Mapping[str, str]) -> SessionSettings:
+    told = json.loads(given.get(SESSION, "{}"))
+    zone = given.get("timeZone") or told.get("timeZone") or local_time_zone()
+    defaults = SessionSettings()
+    return SessionSettings(
+        time_zone=zone,
+        max_partition_bytes=told.get("maxPartitionBytes", defaults.max_partition_bytes),
+        open_cost_bytes=told.get("openCostInBytes", defaults.open_cost_bytes),
+        wanted_partitions=told.get("wantedPartitions", PARTITIONS_PER_CORE * (os.cpu_count() or 1)),
+    )
+
+
+def local_time_zone() -> str:
+    """The machine's own zone, which is also the JVM's and so Spark's default; UTC when its name cannot be found out."""
+    candidates = [os.environ.get("TZ", "").removeprefix(":"), _linked_zone()]
+    return next((name for name in candidates if name and _is_zone(name)), "UTC")
+
+
+def _linked_zone() -> str:
+    return str(Path("/etc/localtime").resolve()).partition("zoneinfo/")[2]
+
+
+def _is_zone(name: str) -> bool:
+    try:
+        ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError):
+        return False
+    return True

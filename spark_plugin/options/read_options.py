@@ -1,0 +1,264 @@
+"""Spark's string options -> ReadOptions; see options.py for what holds for all options."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+
+from delta_py.errors import ChangeDataFeedError, InvalidOptionError, UnsupportedOperationError
+from delta_py.protocol.names import split_list, unquoted
+from delta_py.scan.time_travel import parse_timestamp_ms
+from spark_plugin.options.common import (
+    ASKED_SCHEMA,
+    FILES,
+    SESSION,
+    VIEW,
+    VIEW_LIMIT,
+    SessionSettings,
+    flag,
+    has_path,
+    known,
+    session_of,
+    single_path,
+    version,
+)
+
+_READ_NAMES = (
+    "path",
+    "paths",
+    "versionAsOf",
+    "timestampAsOf",
+    "readChangeFeed",
+    "readChangeData",
+    "startingVersion",
+    "endingVersion",
+    "startingTimestamp",
+    "endingTimestamp",
+    "filter",
+    "columns",
+    "metadataColumn",
+    "ignoreMissingFiles",
+    "followLatest",
+    "timeZone",
+    "pruning",
+    "logAnswers",
+    "joinPlanning",
+    SESSION,
+    VIEW,
+    VIEW_LIMIT,
+    FILES,
+    ASKED_SCHEMA,
+)
+# Options of streaming reads. In a batch read they mean nothing, there as here.
+_STREAM_NAMES = (
+    "maxFilesPerTrigger",
+    "maxBytesPerTrigger",
+    "ignoreDeletes",
+    "ignoreChanges",
+    "skipChangeCommits",
+    "ignoreFileDeletion",
+    "excludeRegex",
+    "failOnDataLoss",
+    "withEventTimeOrder",
+    "eventTimeColumn",
+    "schemaTrackingLocation",
+    "schemaLocation",
+    "streamingSourceTrackingId",
+    "allowSourceColumnDrop",
+    "allowSourceColumnRename",
+    "allowSourceColumnTypeChange",
+)
+# Spark tells a source the options of a catalog's table only once, when the table is entered into the catalog with the
+# schema that the source then gives. So they are kept in that schema, in the metadata of each field, under this key.
+CATALOG_KEY = "pydelta.table"
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeRange:
+    """Bounds of a change feed, both included; exactly one start, at most one end."""
+
+    starting_version: int | None = None
+    ending_version: int | None = None
+    starting_timestamp_ms: int | None = None
+    ending_timestamp_ms: int | None = None
+
+    @property
+    def bounds(self) -> dict[str, int | None]:
+        """As keyword arguments."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class ReadOptions:
+    """One batch read. version and timestamp_ms: at most one. view: `table`, `history` or `detail`; view_limit: rows of a
+    history at most, None for all.
+
+    files: of a scan for DML, the file that lists the data files to read, of this machine or, by a relative path, of the table;
+    `__pydelta` is a column then.
+    log_answers: queries that the log answers exactly may be answered without reading files.
+    join_planning: Spark is told sizes and partition columns when it plans joins.
+    follow_latest: read the newest version in each planning. Spark plans a DataFrame once without the pruning rule, and so
+    reads that version in all its queries; with the rule it plans each query.
+    """
+
+    path: str
+    version: int | None = None
+    timestamp_ms: int | None = None
+    changes: ChangeRange | None = None
+    filter: str | None = None
+    columns: tuple[str, ...] | None = None
+    metadata_column: bool = False
+    ignore_missing_files: bool = False
+    follow_latest: bool = False
+    pruning: bool = True
+    log_answers: bool = True
+    join_planning: bool = True
+    view: str = "table"
+    view_limit: int | None = None
+    files: str | None = None
+    asked_schema: str | None = None
+    session: SessionSettings = field(default_factory=SessionSettings)
+
+
+def read_options(options: Mapping[str, str]) -> ReadOptions:
+    """Raises InvalidOptionError for an unknown name, a value that cannot be meant, or options that contradict each other."""
+    given = known(_without_catalog(options), (*_READ_NAMES, *_STREAM_NAMES), "read")
+    session = session_of(given)
+    parsed = ReadOptions(
+        path=single_path(given),
+        version=version(given, "versionAsOf"),
+        timestamp_ms=_timestamp(given, "timestampAsOf", session.time_zone),
+        changes=_changes(given, session.time_zone),
+        filter=given.get("filter"),
+        columns=_column_list(given),
+        metadata_column=flag(given, "metadataColumn"),
+        ignore_missing_files=flag(given, "ignoreMissingFiles"),
+        follow_latest=flag(given, "followLatest"),
+        pruning=flag(given, "pruning", default=True),
+        log_answers=flag(given, "logAnswers", default=True),
+        join_planning=flag(given, "joinPlanning", default=True),
+        view=given.get(VIEW, "table"),
+        view_limit=int(given[VIEW_LIMIT]) if VIEW_LIMIT in given else None,
+        files=given.get(FILES),
+        asked_schema=given.get(ASKED_SCHEMA),
+        session=session,
+    )
+    _refuse_contradictions(parsed)
+    return parsed
+
+
+def catalog_entry(options: Mapping[str, str]) -> str | None:
+    """For a table that is being entered into a catalog: its own options, as the text to keep under CATALOG_KEY. Else None."""
+    return json.dumps(_without_catalog(options)) if _is_catalog(options) else None
+
+
+def _is_catalog(options: Mapping[str, str]) -> bool:
+    return any(key.lower() == "provider" for key in options)
+
+
+def _without_catalog(options: Mapping[str, str]) -> dict[str, str]:
+    """The options that OPTIONS (...) and LOCATION of CREATE TABLE gave.
+
+    Spark mixes them with the entry's owner, comment and TBLPROPERTIES, and gives those of OPTIONS a second time as
+    `option.<name>`, but for the path. Raises UnsupportedOperationError for TBLPROPERTIES of Delta's.
+    """
+    if not _is_catalog(options):
+        return dict(options)
+    given = {key.lower(): value for key, value in options.items()}
+    properties = [key for key in given if key.startswith("delta.")]
+    if properties:
+        raise UnsupportedOperationError(
+            f"TBLPROPERTIES ({', '.join(properties)}) of CREATE TABLE would stand in Spark's catalog and not in the table. Leave "
+            "them out; options of df.write.format('pydelta') with these names set them when the table is created.",
+            properties=properties,
+        )
+    own = {key: value for key, value in given.items() if f"option.{key}" in given}
+    path = given.get("path")
+    return own if path is None else {**own, "path": local_path(path)}
+
+
+def local_path(location: str) -> str:
+    """A location of Spark's catalog as a path: Spark writes `file:/a b%c` without percent-encoding, which a URL would have."""
+    found = re.fullmatch(r"file:(?://(?=/))?(/(?!/).*)", location, re.DOTALL)
+    return location if found is None else found[1]
+
+
+def with_catalog_entry(options: Mapping[str, str], entry: str | None) -> dict[str, str]:
+    """The options, and from the entry those that they lack, when Spark has told no path."""
+    given = {key.lower(): value for key, value in options.items()}
+    return given if entry is None or has_path(given) else {**json.loads(entry), **given}
+
+
+def _refuse_contradictions(parsed: ReadOptions) -> None:
+    travels = parsed.version is not None or parsed.timestamp_ms is not None
+    if parsed.version is not None and parsed.timestamp_ms is not None:
+        raise InvalidOptionError(
+            "Both versionAsOf and timestampAsOf are given. Each names a version by itself: give one of them.",
+            error_class="DELTA_ONEOF_IN_TIMETRAVEL",
+            sql_state="42601",
+        )
+    if travels and parsed.changes is not None:
+        raise InvalidOptionError(
+            "versionAsOf and timestampAsOf read a table's rows at one version; readChangeFeed reads the changes over many. "
+            "Bound the feed with startingVersion and endingVersion, or with startingTimestamp and endingTimestamp.",
+            error_class="DELTA_UNSUPPORTED_TIME_TRAVEL_VIEWS",
+            sql_state="0AKDC",
+        )
+    if parsed.follow_latest and (travels or parsed.changes is not None):
+        raise InvalidOptionError(
+            "followLatest reads the newest version each time; it cannot go with a version, a timestamp or a change feed.",
+            option="followLatest",
+        )
+    if parsed.view not in ("table", "history", "detail"):
+        raise InvalidOptionError(f"{VIEW} is {parsed.view!r}. It can be table, history or detail.", option=VIEW)
+
+
+def _changes(given: Mapping[str, str], time_zone: str) -> ChangeRange | None:
+    bounds = [name for name in ("startingVersion", "endingVersion", "startingTimestamp", "endingTimestamp") if name in given]
+    if not (flag(given, "readChangeFeed") or flag(given, "readChangeData")):
+        if bounds:
+            raise InvalidOptionError(
+                f"{bounds[0]} bounds a change feed, and readChangeFeed is not set. Add option('readChangeFeed', 'true'), or "
+                "use versionAsOf or timestampAsOf to read the table at one version.",
+                option=bounds[0],
+            )
+        return None
+    for start, end in (("startingVersion", "startingTimestamp"), ("endingVersion", "endingTimestamp")):
+        if start in given and end in given:
+            raise ChangeDataFeedError(
+                f"Both {start} and {end} are given for a change feed. Give one of them.",
+                error_class="DELTA_MULTIPLE_CDC_BOUNDARY",
+                sql_state="42614",
+            )
+    if not any(name.startswith("starting") for name in bounds):
+        raise ChangeDataFeedError(
+            "A change feed needs a start: give startingVersion or startingTimestamp.",
+            error_class="DELTA_NO_START_FOR_CDC_READ",
+            sql_state="42601",
+        )
+    return ChangeRange(
+        starting_version=version(given, "startingVersion"),
+        ending_version=version(given, "endingVersion"),
+        starting_timestamp_ms=_timestamp(given, "startingTimestamp", time_zone),
+        ending_timestamp_ms=_timestamp(given, "endingTimestamp", time_zone),
+    )
+
+
+def _column_list(given: Mapping[str, str]) -> tuple[str, ...] | None:
+    """`a, b`, with backticks around names that hold commas or blanks: the names, in order."""
+    text = given.get("columns")
+    if text is None:
+        return None
+    names = [unquoted(name) for name in split_list(text)]
+    if not names:
+        raise InvalidOptionError(
+            "The option columns is empty. Name the columns with commas between them: 'id, day'.", option="columns"
+        )
+    return tuple(names)
+
+
+def _timestamp(given: Mapping[str, str], name: str, time_zone: str) -> int | None:
+    text = given.get(name)
+    return None if text is None else parse_timestamp_ms(text, time_zone)

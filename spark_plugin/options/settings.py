@@ -1,0 +1,102 @@
+"""A session's settings, as far as they matter to reads and writes: workers cannot see them, so they travel as an option."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from pyspark.errors import PySparkException
+
+from delta_py.protocol.sizes import parse_size
+from delta_py.streaming.schema_evolution import ALLOW_CONFS
+from spark_plugin.options.common import CONFS, PARTITIONS_PER_CORE, WRITE_CONFS
+
+_AUTO_RESET_CONF = "spark.databricks.delta.write.txnVersion.autoReset.enabled"
+
+
+def read_settings(spark: Any, *, tracks_schema: bool = False) -> str:
+    """The option SESSION of a read. What a server does not tell is left out. tracks_schema: the read is a stream with a log of
+    schemas, whose settings have names that end in a number of the stream's own."""
+    allowed = {name: value for name, value in _all_confs(spark).items() if name.startswith(ALLOW_CONFS)} if tracks_schema else {}
+    return _as_option(
+        {
+            CONFS: allowed or None,
+            "timeZone": conf(spark, "spark.sql.session.timeZone"),
+            "maxPartitionBytes": _size(conf(spark, "spark.sql.files.maxPartitionBytes")),
+            "openCostInBytes": _size(conf(spark, "spark.sql.files.openCostInBytes")),
+            "wantedPartitions": _wanted_partitions(spark),
+        }
+    )
+
+
+def write_settings(spark: Any) -> str:
+    """The option SESSION of a write."""
+    confs = {name: conf(spark, name) for name in WRITE_CONFS.values()}
+    said = {name: value for name, value in confs.items() if value is not None}
+    return _as_option({"timeZone": conf(spark, "spark.sql.session.timeZone"), CONFS: said or None})
+
+
+def reset_transaction(spark: Any) -> None:
+    """After a write that took its transaction from the session: its version was for one write, if the settings say so."""
+    name = WRITE_CONFS["txnVersion"]
+    if conf(spark, name) is not None and (conf(spark, _AUTO_RESET_CONF) or "false").lower() == "true":
+        spark.conf.unset(name)
+
+
+def _as_option(told: dict[str, Any]) -> str:
+    return json.dumps({name: value for name, value in told.items() if value is not None})
+
+
+def _wanted_partitions(spark: Any) -> int | None:
+    wanted = conf(spark, "spark.sql.files.minPartitionNum")
+    if wanted is not None:
+        return int(wanted)
+    cores = conf(spark, "spark.sql.leafNodeDefaultParallelism") or _default_parallelism(spark)
+    return None if cores is None else PARTITIONS_PER_CORE * int(cores)
+
+
+def _default_parallelism(spark: Any) -> int | None:
+    return None if is_connect(spark) else int(spark.sparkContext.defaultParallelism)
+
+
+@contextmanager
+def active(spark: Any) -> Iterator[None]:
+    """Make the session the active one of this thread meanwhile. Spark looks for Python sources in the active session, and
+    a thread that the user started has none."""
+    if is_connect(spark):
+        yield
+        return
+    sessions = type(spark)._get_j_spark_session_class(spark._jvm)
+    before = sessions.getActiveSession()
+    sessions.setActiveSession(spark._jsparkSession)
+    try:
+        yield
+    finally:
+        if before.isDefined():
+            sessions.setActiveSession(before.get())
+        else:
+            sessions.clearActiveSession()
+
+
+def is_connect(spark: Any) -> bool:
+    return type(spark).__module__.startswith("pyspark.sql.connect.")
+
+
+def conf(spark: Any, name: str) -> str | None:
+    """A setting, or Spark's default for it; None where there is neither."""
+    try:
+        value = spark.conf.get(name, None)
+    except PySparkException:  # a server may keep a setting to itself
+        return None
+    return None if value in (None, "<undefined>") else str(value)
+
+
+def _all_confs(spark: Any) -> dict[str, str]:
+    found: dict[str, str] = spark.conf.getAll
+    return found
+
+
+def _size(text: str | None) -> int | None:
+    return None if text is None else parse_size(text)

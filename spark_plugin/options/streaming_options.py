@@ -1,0 +1,275 @@
+"""Options of streams: what those of batches lack, and which of those have no meaning here; see options.py for all options."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from delta_py.errors import InvalidOptionError, UnsupportedOperationError
+from delta_py.protocol.sizes import parse_size
+from delta_py.scan.time_travel import named_version, parse_timestamp_ms
+from delta_py.streaming.admission import StreamStart
+from delta_py.streaming.batch_limits import Limits
+from delta_py.streaming.commits import ChangeRules
+from delta_py.streaming.schema_evolution import Allowed
+from spark_plugin.options.common import CONFS, SESSION, STREAM, WRITE_CONFS, flag, known, session_of, version
+from spark_plugin.options.read_options import ReadOptions, read_options
+from spark_plugin.options.write_options import WriteOptions, write_options
+
+CHECKPOINT_LOCATION = "checkpointLocation"
+
+# Options of DataStreamWriter itself, which Spark hands over with those of the sink.
+_OF_SPARK = (CHECKPOINT_LOCATION.lower(), "queryname")
+# What a stream says by itself, or does not do, and what to do instead.
+_NOT_IN_STREAMS = {
+    "txnAppId": "The stream records its own query id and batch id in each commit. In foreachBatch the option works.",
+    "txnVersion": "The stream records its own query id and batch id in each commit. In foreachBatch the option works.",
+    "replaceWhere": "Output mode append adds rows, complete replaces all. Use foreachBatch to replace some.",
+    "partitionOverwriteMode": "Output mode append adds rows, complete replaces all. Use foreachBatch to replace partitions.",
+    "dataChange": "The rows of a stream are new to the table. Leave it out.",
+    "optimizeWrite": "Spark divides a stream's rows into tasks by itself. Use foreachBatch, where the option works, or "
+    "repartition the stream before writeStream.",
+}
+
+
+def is_stream_write(options: Mapping[str, str]) -> bool:
+    return any(key.lower() == CHECKPOINT_LOCATION.lower() for key in options)
+
+
+def stream_write_options(options: Mapping[str, str], *, complete: bool) -> WriteOptions:
+    """complete: the output mode is complete, not append.
+
+    Raises as write_options; UnsupportedOperationError for an option that streams do not have.
+    """
+    given = {key: value for key, value in options.items() if key.lower() not in _OF_SPARK}
+    for key, value in given.items():
+        name = next((name for name in _NOT_IN_STREAMS if name.lower() == key.lower()), None)
+        if name is not None and not _says_nothing(name, value):
+            raise UnsupportedOperationError(
+                f"The write option {name} (={value}) has no meaning in a stream; nothing was written. {_NOT_IN_STREAMS[name]}",
+                option=name,
+                value=value,
+            )
+    return write_options(_without_confs(given), overwrite=complete)
+
+
+def _says_nothing(name: str, value: str) -> bool:
+    return value.lower() == {"dataChange": "true", "optimizeWrite": "false", "partitionOverwriteMode": "static"}.get(name)
+
+
+def _without_confs(given: Mapping[str, str]) -> dict[str, str]:
+    """The session's settings for the options that streams do not have are meant for batches."""
+    key = next((key for key in given if key.lower() == SESSION.lower()), None)
+    if key is None:
+        return dict(given)
+    told = json.loads(given[key])
+    unmeant = {WRITE_CONFS[name] for name in _NOT_IN_STREAMS if name in WRITE_CONFS}
+    told[CONFS] = {name: value for name, value in (told.get(CONFS) or {}).items() if name not in unmeant}
+    return {**given, key: json.dumps(told)}
+
+
+# ---------------------------------------------------------------- reading
+
+_DEFAULT_MAX_FILES = 1000
+_FEED = ("readChangeFeed", "readChangeData")
+_STARTS = ("startingVersion", "startingTimestamp")
+_SCHEMA_LOCATIONS = ("schemaTrackingLocation", "schemaLocation")
+_TRACKING_ID = "streamingSourceTrackingId"
+_ALLOW = {kind: f"allowSourceColumn{kind}" for kind in ("Rename", "Drop", "TypeChange")}
+# Options of streams alone, and how the batch's options that a stream takes are spelled.
+_OWN_NAMES = (
+    *_STARTS,
+    *_FEED,
+    *_SCHEMA_LOCATIONS,
+    _TRACKING_ID,
+    *_ALLOW.values(),
+    "maxFilesPerTrigger",
+    "maxBytesPerTrigger",
+    "ignoreDeletes",
+    "ignoreChanges",
+    "ignoreFileDeletion",
+    "skipChangeCommits",
+    "excludeRegex",
+    "failOnDataLoss",
+    "withEventTimeOrder",
+    "eventTimeColumn",
+    STREAM,
+)
+_AS_IN_BATCHES = ("path", "paths", "filter", "columns", "metadataColumn", "ignoreMissingFiles", "timeZone", "pruning", SESSION)
+_REFUSED = {
+    "versionAsOf": "A stream begins with the newest version, or with startingVersion.",
+    "timestampAsOf": "A stream begins with the newest version, or with startingTimestamp.",
+    "endingVersion": "A stream has no end. Trigger(availableNow=True) stops it at the newest version.",
+    "endingTimestamp": "A stream has no end. Trigger(availableNow=True) stops it at the newest version.",
+    "followLatest": "A stream follows the table by itself.",
+    "logAnswers": "A stream reads rows.",
+    "joinPlanning": "Joins of streams are planned before their rows are known.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaTracking:
+    """A log of schemas below `location`, the checkpoint or a directory in it. tracking_id: tells sources of one query apart."""
+
+    location: str
+    tracking_id: str | None
+    allowed: Allowed
+
+
+@dataclass(frozen=True, slots=True)
+class StreamReadOptions:
+    """One streaming read. batch: the options that it has in common with batches. exclude: a regular expression of Java's.
+    tracking: None to read all with one schema."""
+
+    batch: ReadOptions
+    start: StreamStart = field(default_factory=StreamStart)
+    limits: Limits = field(default_factory=Limits)
+    rules: ChangeRules = field(default_factory=ChangeRules)
+    exclude: str | None = None
+    fail_on_data_loss: bool = True
+    change_feed: bool = False
+    event_time: str | None = None
+    tracking: SchemaTracking | None = None
+
+
+def tracks_schema(options: Mapping[str, Any]) -> bool:
+    """Whether a log of schemas is named, so that settings of the session say what changes it may follow."""
+    return any(name.lower() in (key.lower() for key in options) for name in _SCHEMA_LOCATIONS)
+
+
+def is_stream_read(options: Mapping[str, str]) -> bool:
+    """Whether a read is a stream. The patched methods of Spark say it, and give the session to batches too; without them, what
+    has no meaning in a batch does."""
+    given = {key.lower(): value for key, value in options.items()}
+    if STREAM.lower() in given or SESSION.lower() in given:
+        return STREAM.lower() in given
+    feed = any(given.get(name.lower(), "false").lower() == "true" for name in _FEED)
+    starts = any(name.lower() in given for name in _STARTS)
+    return starts != feed or given.get("startingversion", "").lower() == "latest"
+
+
+def stream_read_options(options: Mapping[str, str]) -> StreamReadOptions:
+    """Raises InvalidOptionError for an unknown name, a value that cannot be meant, or options that contradict each other;
+    UnsupportedOperationError for an option that streams do not have."""
+    given = known(options, (*_OWN_NAMES, *_AS_IN_BATCHES, *_REFUSED), "streaming read")
+    for name, instead in _REFUSED.items():
+        if name in given and given[name].lower() != "false":
+            raise UnsupportedOperationError(
+                f"The option {name} (={given[name]}) is not supported in a streaming read. {instead}",
+                option=name,
+                value=given[name],
+            )
+    batch = read_options({name: value for name, value in given.items() if name in _AS_IN_BATCHES})
+    _refuse_suffix(batch)
+    rules = ChangeRules(
+        ignore_deletes=flag(given, "ignoreDeletes"),
+        ignore_changes=flag(given, "ignoreChanges") or flag(given, "ignoreFileDeletion"),
+        skip_change_commits=flag(given, "skipChangeCommits"),
+    )
+    return StreamReadOptions(
+        batch,
+        start=_start(given),
+        limits=_limits(given),
+        rules=rules,
+        exclude=_exclude(given.get("excludeRegex")),
+        fail_on_data_loss=flag(given, "failOnDataLoss", default=True),
+        change_feed=any(flag(given, name) for name in _FEED),
+        event_time=_event_time(given),
+        tracking=_tracking(given),
+    )
+
+
+def _refuse_suffix(batch: ReadOptions) -> None:
+    if named_version(batch.path, batch.session.time_zone) is not None:
+        raise UnsupportedOperationError(
+            f"The path {batch.path} names a version, and a stream reads a table on and on. Give the path without it, and "
+            "startingVersion or startingTimestamp.",
+            path=batch.path,
+        )
+
+
+def _start(given: Mapping[str, str]) -> StreamStart:
+    if all(name in given for name in _STARTS):
+        raise InvalidOptionError(
+            "Both startingVersion and startingTimestamp are given. Each names a version by itself: give one of them.",
+            error_class="DELTA_STARTING_VERSION_AND_TIMESTAMP_BOTH_SET",
+            sql_state="42613",
+        )
+    if given.get("startingVersion", "").lower() == "latest":
+        return StreamStart(latest=True)
+    text = given.get("startingTimestamp")
+    timestamp_ms = None if text is None else parse_timestamp_ms(text, session_of(given).time_zone)
+    return StreamStart(version=version(given, "startingVersion"), timestamp_ms=timestamp_ms)
+
+
+def _event_time(given: Mapping[str, str]) -> str | None:
+    if not flag(given, "withEventTimeOrder"):
+        return None
+    column = given.get("eventTimeColumn")
+    if column is None:
+        raise InvalidOptionError(
+            "withEventTimeOrder is set, and Spark tells a source nothing of the watermark: name its column in the option "
+            "eventTimeColumn.",
+            option="eventTimeColumn",
+        )
+    return column
+
+
+def _tracking(given: Mapping[str, str]) -> SchemaTracking | None:
+    named = [name for name in _SCHEMA_LOCATIONS if name in given]
+    if len({given[name] for name in named}) > 1:
+        raise InvalidOptionError(
+            "Both schemaTrackingLocation and schemaLocation are given, and differ. They mean the same: give one of them.",
+            option="schemaLocation",
+        )
+    options = {kind: given[name] for kind, name in _ALLOW.items() if name in given}
+    for kind, text in options.items():
+        if text.lower() != "always" and not (text.isascii() and text.isdigit()):
+            raise InvalidOptionError(
+                f"Invalid value {text!r} for option {_ALLOW[kind]!r}: it must be 'always', or the version of the change.",
+                option=_ALLOW[kind],
+                value=text,
+            )
+    if not named:
+        alone = next((name for name in (*_ALLOW.values(), _TRACKING_ID) if name in given), None)
+        if alone is not None:
+            raise InvalidOptionError(
+                f"The option {alone} is of streams with a log of schemas: name its directory, below the query's checkpoint, in "
+                "schemaTrackingLocation.",
+                option=alone,
+            )
+        return None
+    if not flag(given, "failOnDataLoss", default=True):
+        raise UnsupportedOperationError(
+            "A stream with schemaTrackingLocation cannot go on after commits that are gone, which may have changed the schema. "
+            "Leave out failOnDataLoss=false, or schemaTrackingLocation.",
+            option="failOnDataLoss",
+        )
+    confs = json.loads(given.get(SESSION, "{}")).get(CONFS) or {}
+    return SchemaTracking(given[named[0]], given.get(_TRACKING_ID), Allowed(options, confs))
+
+
+def _limits(given: Mapping[str, str]) -> Limits:
+    files, size = _positive(given, "maxFilesPerTrigger"), _positive(given, "maxBytesPerTrigger")
+    return Limits(_DEFAULT_MAX_FILES if files is None and size is None else files, size)
+
+
+def _positive(given: Mapping[str, str], name: str) -> int | None:
+    text = given.get(name)
+    if text is None:
+        return None
+    number = parse_size(text) if name == "maxBytesPerTrigger" else int(text) if text.isascii() and text.isdigit() else None
+    if not number or number < 1:
+        wanted = "a number of bytes greater than 0, such as 10485760 or 10mb" if name == "maxBytesPerTrigger" else "at least 1"
+        raise InvalidOptionError(f"Invalid value {text!r} for option {name!r}: it must be {wanted}.", option=name, value=text)
+    return number
+
+
+def _exclude(pattern: str | None) -> str | None:
+    if pattern is None:
+        return None
+    from delta_py.expressions.functions.regex import to_re2  # few streams have one
+
+    return to_re2(pattern, only_tests=True)

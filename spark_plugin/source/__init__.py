@@ -1,0 +1,1 @@
+"""The data source: what Spark asks, in the processes where it asks."""

@@ -1,0 +1,130 @@
+"""Commands that change what a table is, as they are carried out where the table is: by name, with arguments of JSON.
+
+Over Spark Connect a command travels as an option of a write without rows. CommandWriter carries it out when the write is
+committed, which happens once.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
+
+from delta_py.errors import InvalidOptionError
+from delta_py.storage.store import ObjectStore, open_store
+from spark_plugin.options.common import COMMAND
+
+
+def carry_out(path: str, name: str, arguments: Mapping[str, Any]) -> Any:
+    """Carry out a command on the table at a path. Raises InvalidOptionError for a name that is none."""
+    command = COMMANDS.get(name)
+    if command is None:
+        raise InvalidOptionError(f"There is no command {name!r}. Known are {', '.join(COMMANDS)}.", option=COMMAND)
+    return command(open_store(path), **arguments)
+
+
+class CommandWriter(DataSourceArrowWriter):
+    """A write that writes nothing. text: JSON of the command's name and arguments."""
+
+    def __init__(self, path: str, text: str) -> None:
+        self._path, self._command = path, json.loads(text)
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        assert not any(batch.num_rows for batch in iterator), "a command has no rows"
+        return WriterCommitMessage()
+
+    def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        carry_out(self._path, self._command["name"], self._command["arguments"])
+
+
+# ---------------------------------------------------------------- the commands
+
+
+def _build_table(
+    store: ObjectStore,
+    *,
+    mode: str,
+    schema: str,
+    partition_by: list[str],
+    cluster_by: list[str],
+    description: str | None,
+    properties: Mapping[str, str],
+    join: bool,
+) -> int:
+    from delta_py.commands.create import define_table
+    from delta_py.commands.replace import build_table
+    from delta_py.protocol.schema import parse_schema
+
+    columns = parse_schema(schema)
+    definition = None
+    if columns.fields:
+        definition = define_table(
+            columns, partition_by=partition_by, cluster_by=cluster_by, description=description, configuration=properties
+        )
+    return build_table(store, mode, definition, join=join)
+
+
+def _set_properties(store: ObjectStore, *, properties: Mapping[str, str]) -> int:
+    from delta_py.commands.alter import set_properties
+
+    return set_properties(store, properties)
+
+
+def _unset_properties(store: ObjectStore, *, names: list[str], if_exists: bool) -> int:
+    from delta_py.commands.alter import unset_properties
+
+    return unset_properties(store, names, if_exists=if_exists)
+
+
+def _upgrade_protocol(store: ObjectStore, *, reader_version: int, writer_version: int) -> int:
+    from delta_py.commands.alter import upgrade_protocol
+
+    return upgrade_protocol(store, reader_version, writer_version)
+
+
+def _add_feature(store: ObjectStore, *, name: str) -> int:
+    from delta_py.commands.alter import add_feature
+
+    return add_feature(store, name)
+
+
+def _restore(store: ObjectStore, *, version: int | None, timestamp: str | None, time_zone: str) -> Any:
+    from delta_py.commands.restore import restore
+    from delta_py.scan.time_travel import parse_timestamp_ms
+
+    timestamp_ms = None if timestamp is None else parse_timestamp_ms(timestamp, time_zone)
+    return restore(store, version=version, timestamp_ms=timestamp_ms, timestamp=timestamp)
+
+
+def _clone(
+    store: ObjectStore,
+    *,
+    source: str,
+    version: int | None,
+    timestamp: str | None,
+    time_zone: str,
+    replace_table: bool,
+    properties: Mapping[str, str],
+) -> int:
+    """The table at the store becomes a shallow clone of the source."""
+    from delta_py.commands.clone import clone_table
+    from delta_py.scan.time_travel import parse_timestamp_ms
+    from delta_py.snapshot import Snapshot
+
+    timestamp_ms = None if timestamp is None else parse_timestamp_ms(timestamp, time_zone)
+    snapshot = Snapshot.load(open_store(source), version=version, timestamp_ms=timestamp_ms)
+    return clone_table(snapshot, store, replace_table=replace_table, properties=properties)
+
+
+COMMANDS: Mapping[str, Callable[..., Any]] = {
+    "buildTable": _build_table,
+    "setProperties": _set_properties,
+    "unsetProperties": _unset_properties,
+    "upgradeProtocol": _upgrade_protocol,
+    "addFeature": _add_feature,
+    "restore": _restore,
+    "clone": _clone,
+}

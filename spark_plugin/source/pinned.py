@@ -1,0 +1,205 @@
+"""What a DataFrame reads, fixed when it is made.
+
+    pinned = pin(options)              # in the process that is asked for the schema
+    pinned.schema                      # the columns on offer
+    pinned.plan(columns, predicate)    # in another process, any number of times: the same version each time
+
+A pinned value pickles to some KB: file names of the log, protocol and metadata, no list of data files. Planning neither
+lists the log nor looks for protocol and metadata again.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from delta_py.errors import InvalidOptionError, SchemaMismatchError
+from delta_py.expressions.tree import And, Expression
+from delta_py.protocol.schema import StructType, find_path
+from delta_py.scan.planning import Scan, ScanOptions, metadata_scan_column, plan_given, plan_scan, row_address_column
+from delta_py.scan.time_travel import named_version
+from delta_py.snapshot import Snapshot
+from delta_py.storage.store import ObjectStore, open_store
+from spark_plugin.options.read_options import ChangeRange, ReadOptions
+from spark_plugin.source.views import VIEW_SCHEMAS, detail_rows, history_rows
+
+if TYPE_CHECKING:
+    from delta_py.scan.log_answers import Question
+
+
+@dataclass(frozen=True, slots=True)
+class PinnedTable:
+    """A table at one version. schema: the columns on offer; all of the table's unless options.columns names some."""
+
+    options: ReadOptions
+    snapshot: Snapshot
+    schema: StructType
+
+    @property
+    def everything(self) -> StructType:
+        """The columns that can be asked for, whatever options.columns names."""
+        return _offered(self.options, self.snapshot)
+
+    def plan(
+        self, columns: StructType, predicate: Expression | None, limit: int | None = None, *, count_rows: bool = False
+    ) -> Scan:
+        """limit: so many rows are enough, whichever they are. count_rows: the report shall say how many there are."""
+        snapshot = self._newest() if self.options.follow_latest else self.snapshot
+        wanted = _with_filter(self.options, _offered(self.options, snapshot), predicate)
+        if self.options.files is not None:
+            return self._plan_files(self.options.files, columns, wanted)
+        settings = replace(_scan_options(self.options), metadata_column=self.options.metadata_column, limit=limit)
+        return plan_scan(snapshot, columns, wanted, replace(settings, count_rows=count_rows))
+
+    def answer(self, question: Question, predicate: Expression | None) -> pa.Table | None:
+        """What the log says of the rows that `plan` would give, as answer_from_log does; None if it does not say it."""
+        if self.options.files is not None:
+            return None
+        from delta_py.scan.log_answers import answer_from_log  # few scans are asked
+
+        snapshot = self._newest() if self.options.follow_latest else self.snapshot
+        wanted = _with_filter(self.options, _offered(self.options, snapshot), predicate)
+        return answer_from_log(snapshot, question, wanted, _scan_options(self.options))
+
+    def _plan_files(self, listed: str, columns: StructType, predicate: Expression | None) -> Scan:
+        """Of the files that a DML has chosen."""
+        settings = replace(_scan_options(self.options), row_address=True)
+        here = os.path.isabs(listed)
+        with pa.OSFile(listed, "rb") if here else self.snapshot.store.open_input(listed) as source:
+            files = pa.ipc.open_stream(source)
+            return plan_given(self.snapshot.config, self.snapshot.table_root, files, columns, predicate, settings)
+
+    def _newest(self) -> Snapshot:
+        made, newest = self.snapshot, Snapshot.load(self.snapshot.store)
+        if newest.metadata.id != made.metadata.id or newest.metadata.schema_string != made.metadata.schema_string:
+            raise SchemaMismatchError(
+                f"The table at {made.table_root} changed its schema, or was replaced, between version {made.version}, for "
+                f"which this DataFrame was made, and version {newest.version}, the newest. Load it again.",
+                error_class="DELTA_SCHEMA_CHANGE_SINCE_ANALYSIS",
+                sql_state="KD007",
+                version=made.version,
+                newest=newest.version,
+            )
+        return newest
+
+
+@dataclass(frozen=True, slots=True)
+class PinnedChanges:
+    """A change feed whose end is fixed."""
+
+    options: ReadOptions
+    table_root: str
+    range: ChangeRange
+    everything: StructType
+    schema: StructType
+
+    def plan(
+        self, columns: StructType, predicate: Expression | None, limit: int | None = None, *, count_rows: bool = False
+    ) -> Scan:
+        """limit, count_rows: of no use here, as changes have no statistics."""
+        from delta_py.changes.change_feed import plan_changes  # few reads are of changes
+
+        return plan_changes(
+            open_store(self.table_root),
+            **self.range.bounds,
+            columns=columns,
+            predicate=_with_filter(self.options, self.everything, predicate),
+            options=_scan_options(self.options),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class PinnedView:
+    """A table's history, or its detail at one version. The table is there; its rows are looked up when they are planned."""
+
+    options: ReadOptions
+    snapshot: Snapshot
+
+    @property
+    def schema(self) -> StructType:
+        return VIEW_SCHEMAS[self.options.view]
+
+    def rows(self) -> pa.Table:
+        if self.options.view == "history":
+            return history_rows(self.snapshot.store, self.options.view_limit)
+        return detail_rows(self.snapshot)
+
+
+Pinned = PinnedTable | PinnedChanges | PinnedView
+
+
+def pin(options: ReadOptions) -> Pinned:
+    """Look at the table once.
+
+    Raises what Snapshot.load raises; SchemaMismatchError for a column in options.columns that is not there;
+    InvalidOptionError for a version both in the path and in the options.
+    """
+    options = _resolve_suffix(options)
+    store = open_store(options.path)
+    if options.changes is not None:
+        return _pin_changes(options, store, options.changes)
+    snapshot = Snapshot.load(store, version=options.version, timestamp_ms=options.timestamp_ms)
+    if options.view != "table":
+        return PinnedView(options, snapshot)
+    return PinnedTable(options, snapshot, _selected(options, _offered(options, snapshot)))
+
+
+def _pin_changes(options: ReadOptions, store: ObjectStore, asked: ChangeRange) -> PinnedChanges:
+    """An open end is fixed at the newest version there is now."""
+    if asked.ending_version is None and asked.ending_timestamp_ms is None:
+        newest = Snapshot.load(store).version
+        if asked.starting_version is None or asked.starting_version <= newest:
+            asked = replace(asked, ending_version=newest)
+    from delta_py.changes.change_feed import changes_schema
+
+    everything = changes_schema(store, **asked.bounds)
+    return PinnedChanges(options, store.root, asked, everything, _selected(options, everything))
+
+
+def _resolve_suffix(options: ReadOptions) -> ReadOptions:
+    """`path@v12` -> its parts, unless a table stands at the very path."""
+    named = named_version(options.path, options.session.time_zone)
+    if named is None:
+        return options
+    if options.version is not None or options.timestamp_ms is not None or options.changes is not None or options.follow_latest:
+        raise InvalidOptionError(
+            f"The path {options.path} names a version, and so do the options. Leave one of them out.",
+            error_class="DELTA_UNSUPPORTED_TIME_TRAVEL_MULTIPLE_FORMATS",
+            sql_state="42613",
+            path=options.path,
+        )
+    return replace(options, path=named.path, version=named.version, timestamp_ms=named.timestamp_ms)
+
+
+def _offered(options: ReadOptions, snapshot: Snapshot) -> StructType:
+    own = snapshot.schema
+    if options.files is not None:
+        return StructType((*own.fields, row_address_column().logical))
+    return StructType((*own.fields, metadata_scan_column().logical)) if options.metadata_column else own
+
+
+def _selected(options: ReadOptions, offered: StructType) -> StructType:
+    if options.columns is None:
+        return offered
+    return StructType(tuple(find_path(offered, (name,))[0] for name in options.columns))
+
+
+def _scan_options(options: ReadOptions) -> ScanOptions:
+    return ScanOptions(
+        drop_rows=options.filter is not None,
+        ignore_missing_files=options.ignore_missing_files,
+        timezone=options.session.time_zone,
+    )
+
+
+def _with_filter(options: ReadOptions, schema: StructType, predicate: Expression | None) -> Expression | None:
+    """The option `filter` and what Spark asks for, both."""
+    if options.filter is None:
+        return predicate
+    from delta_py.expressions.parse import parse_predicate  # sqlglot costs more to import than a plain read should pay
+
+    parsed = parse_predicate(options.filter, schema, session_timezone=options.session.time_zone)
+    return parsed if predicate is None else And((parsed, predicate))

@@ -1,0 +1,66 @@
+"""What Spark sends into the tasks of a read. Here is nothing of planning: what this module imports, each of Spark's worker
+processes on the executors imports.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
+
+from delta_py.parquet.reader import read_files
+from delta_py.protocol.schema import to_arrow_schema as delta_arrow_schema
+from delta_py.scan.file_groups import FileGroup
+from delta_py.scan.scan_state import ScanState
+from spark_plugin.source.task_batches import DeltaPartition, check_layout, partitions_of, relabelled
+
+if TYPE_CHECKING:
+    from delta_py.scan.planning import Scan
+    from spark_plugin.options.common import SessionSettings
+
+FORMAT = "pydelta"
+
+
+class TaskSource(DataSource):
+    """Stands for DeltaSource in a task, where Spark wants nothing of it but its name."""
+
+    @classmethod
+    def name(cls) -> str:
+        return FORMAT
+
+
+class DeltaReader(DataSourceReader):
+    """A planned scan. It defines no pushFilters: Spark would hand over the filters of one query and use what came of them
+    for others; filters come with the schema instead (spark_plugin/pruning). note: what the rule is told of the scan. again: the
+    partitions go to the reader of an earlier planning, perhaps of another version, and say themselves how they are read."""
+
+    def __init__(
+        self, scan: Scan, columns: StructType, settings: SessionSettings, *, note: str = "", again: bool = False
+    ) -> None:
+        self._scan: Scan | None = scan
+        self._settings = settings
+        self._note = note
+        self._again = again
+        self._state: ScanState = scan.state
+        self._schema: pa.Schema = to_arrow_schema(columns, timezone="UTC")
+        check_layout(delta_arrow_schema(scan.output_schema), self._schema)
+
+    def partitions(self) -> list[InputPartition]:
+        assert self._scan is not None, "planned on the driver only"
+        parts = partitions_of(self._scan, self._settings, self._note) or [DeltaPartition(FileGroup(), self._note)]
+        if not self._again:
+            return [*parts]
+        return [DeltaPartition(part.files, part.note, self._state) for part in parts]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        assert isinstance(partition, DeltaPartition)
+        for batch in read_files(partition.state or self._state, partition.files.scan_files()):
+            yield relabelled(batch, self._schema)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Tasks get their files with their partition."""
+        return {**self.__dict__, "_scan": None}

@@ -1,0 +1,69 @@
+"""What a task of a read gets and gives: its files, and batches with Arrow types that Spark expects to the letter."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from pyspark.sql.datasource import InputPartition
+
+from delta_py.scan.file_groups import FileGroup
+from delta_py.scan.scan_state import ScanState
+
+if TYPE_CHECKING:
+    from delta_py.scan.planning import Scan
+    from spark_plugin.options.common import SessionSettings
+
+
+class DeltaPartition(InputPartition):
+    """The files of one task. note: in the first partition, what pruning kept, for explain() and the log. state: how to read
+    them, where the reader does not know it for all tasks."""
+
+    def __init__(self, files: FileGroup, note: str = "", state: ScanState | None = None) -> None:
+        super().__init__(None)
+        self.files = files
+        self.note = note
+        self.state = state
+
+
+def partitions_of(scan: Scan, settings: SessionSettings, note: str = "") -> list[DeltaPartition]:
+    """The tasks of a scan; none when there is no file. note: of the first one."""
+    groups = scan.pack(
+        max_group_bytes=settings.max_partition_bytes,
+        open_cost_bytes=settings.open_cost_bytes,
+        wanted_groups=settings.wanted_partitions,
+    )
+    notes = [note, *([""] * len(groups))]
+    return [DeltaPartition(group, note) for group, note in zip(groups, notes, strict=False)]
+
+
+# ---------------------------------------------------------------- Arrow types
+
+
+class _Relabel:
+    """A batch under another schema of the same layout, by the Arrow C data interface: nothing is copied."""
+
+    def __init__(self, batch: pa.RecordBatch, schema: pa.Schema) -> None:
+        self._batch, self._schema = batch, schema
+
+    def __arrow_c_array__(self, requested_schema: object = None) -> tuple[object, object]:
+        return self._schema.__arrow_c_schema__(), self._batch.__arrow_c_array__()[1]
+
+
+def relabelled(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """Spark compares names and nullability at every depth; a user's own schema may differ from the table's in these."""
+    return batch if batch.schema.equals(schema) else pa.record_batch(_Relabel(batch, schema))
+
+
+def check_layout(ours: pa.Schema, theirs: pa.Schema) -> None:
+    """Guards relabelled: a batch under a schema of another layout would be read as garbage."""
+    assert _same_layout(pa.struct(list(ours)), pa.struct(list(theirs))), f"{ours} has not the layout of {theirs}"
+
+
+def _same_layout(one: pa.DataType, other: pa.DataType) -> bool:
+    """Whether arrays of the types have the same buffers: the same types but for names, nullability and metadata."""
+    if one.num_fields != other.num_fields or one.id != other.id:
+        return False
+    if one.num_fields == 0:
+        return bool(one == other)
+    return all(_same_layout(one.field(i).type, other.field(i).type) for i in range(one.num_fields))

@@ -1,0 +1,1 @@
+"""Streams: the source and the sink."""

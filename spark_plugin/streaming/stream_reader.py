@@ -1,0 +1,198 @@
+"""Streaming reads: `spark.readStream.format("pydelta")`.
+
+Spark keeps one process for the driver's side of a stream, in which a DeltaStreamReader is asked for offsets and for the
+tasks of each batch; another process is asked for the function that tasks run. Which files make up a batch is decided by
+delta_py (streaming/admission.py), and they are read like those of any scan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
+
+from delta_py.changes.change_feed import CHANGE_COLUMNS
+from delta_py.errors import UnsupportedOperationError
+from delta_py.parquet.reader import read_files
+from delta_py.protocol.schema import StructType as DeltaSchema
+from delta_py.protocol.schema import find_path
+from delta_py.protocol.schema import to_arrow_schema as delta_arrow_schema
+from delta_py.protocol.table_config import TableConfig
+from delta_py.scan.planning import ScanOptions, metadata_scan_column
+from delta_py.snapshot import Snapshot
+from delta_py.storage.store import open_store
+from delta_py.streaming.admission import StreamOptions, StreamSource, StreamStart
+from delta_py.streaming.batch_limits import Limits
+from delta_py.streaming.offset import StreamOffset
+from delta_py.streaming.schema_log import TrackedSchema
+from spark_plugin.convert import check_requested, from_spark_schema
+from spark_plugin.options.streaming_options import StreamReadOptions, stream_read_options
+from spark_plugin.source.task_batches import DeltaPartition, check_layout, partitions_of, relabelled
+from spark_plugin.streaming.schema_tracking import look_up, open_tracker
+
+try:
+    from pyspark.sql.streaming.datasource import (
+        ReadAllAvailable,
+        ReadLimit,
+        ReadMaxBytes,
+        ReadMaxFiles,
+        SupportsTriggerAvailableNow,
+    )
+except ImportError as error:
+    raise UnsupportedOperationError(
+        "Streaming reads need Spark 4.2 or newer: an older one does not let a Python source limit its batches. Read in batches "
+        "with spark.read, or use a newer pyspark."
+    ) from error
+
+
+@dataclass(frozen=True, slots=True)
+class PinnedStream:
+    """A stream whose columns are fixed. snapshot: the version whose schema they are; none of its list of files. tracked: the
+    schema that they are instead, of the stream's log of schemas."""
+
+    options: StreamReadOptions
+    snapshot: Snapshot
+    tracked: TrackedSchema | None = None
+
+    @property
+    def config(self) -> TableConfig:
+        return self.snapshot.config if self.tracked is None else self.tracked.config(self.snapshot.config)
+
+    @property
+    def schema(self) -> DeltaSchema:
+        offered, wanted = self.offered, self.options.batch.columns
+        return offered if wanted is None else DeltaSchema(tuple(find_path(offered, (name,))[0] for name in wanted))
+
+    @property
+    def offered(self) -> DeltaSchema:
+        own = list(self.config.schema.fields)
+        if self.options.change_feed:
+            own.extend(column.logical for column in CHANGE_COLUMNS)
+        if self.options.batch.metadata_column:
+            own.append(metadata_scan_column().logical)
+        return DeltaSchema(tuple(own))
+
+    def source(self, columns: DeltaSchema) -> StreamSource:
+        options = self.options
+        predicate = None
+        if options.batch.filter is not None:
+            from delta_py.expressions.parse import parse_predicate  # sqlglot costs more to import than a plain read should pay
+
+            predicate = parse_predicate(options.batch.filter, self.offered, session_timezone=options.batch.session.time_zone)
+        scan = ScanOptions(
+            metadata_column=options.batch.metadata_column,
+            drop_rows=predicate is not None,
+            ignore_missing_files=options.batch.ignore_missing_files,
+            timezone=options.batch.session.time_zone,
+        )
+        tracking = options.tracking
+        return StreamSource(
+            self._newest_alike() if tracking is None else Snapshot.load(self.snapshot.store),
+            StreamOptions(
+                rules=options.rules,
+                exclude=options.exclude,
+                fail_on_data_loss=options.fail_on_data_loss,
+                change_feed=options.change_feed,
+                has_start=options.start != StreamStart(),
+                event_time=options.event_time,
+                columns=columns,
+                predicate=predicate,
+                scan=scan,
+            ),
+            None if tracking is None else open_tracker(tracking, self.snapshot, self.config),
+        )
+
+    def _newest_alike(self) -> Snapshot:
+        """The newest version while the columns are those of the pinned one: a query may start long after it was written."""
+        newest = Snapshot.load(self.snapshot.store)
+        now, then = newest.metadata, self.snapshot.metadata
+        alike = (now.id, now.schema_string, now.partition_columns) == (then.id, then.schema_string, then.partition_columns)
+        return newest if alike else self.snapshot
+
+
+def pin_stream(options: Mapping[str, str]) -> PinnedStream:
+    """Raises what stream_read_options and Snapshot.load raise."""
+    parsed = stream_read_options(options)
+    snapshot = Snapshot.load(open_store(parsed.batch.path))
+    return PinnedStream(parsed, snapshot, None if parsed.tracking is None else look_up(parsed.tracking, snapshot))
+
+
+def make_stream_reader(pinned: PinnedStream, schema: StructType) -> DeltaStreamReader:
+    """schema: all columns of the stream, or those of the user's `.schema(...)`."""
+    return DeltaStreamReader(pinned, schema)
+
+
+class DeltaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """The driver's side of a stream, and, without its source, the function of its tasks."""
+
+    def __init__(self, pinned: PinnedStream, schema: StructType) -> None:
+        requested = from_spark_schema(schema)
+        self._options = pinned.options
+        self._source: StreamSource | None = pinned.source(requested)
+        self._state = self._source.state
+        output = DeltaSchema(tuple(column.logical for column in self._state.columns))
+        check_requested(output, requested)
+        self._schema: pa.Schema = to_arrow_schema(schema, timezone="UTC")
+        check_layout(delta_arrow_schema(output), self._schema)
+        self._last_version: int | None = None
+        self._place: StreamOffset | None = None
+
+    # ------------------------------------------------------------ offsets
+
+    def initialOffset(self) -> dict[str, Any]:
+        return self._driver.initial_offset(self._options.start).to_json()
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        """Spark hands it back to latestOffset, unless the trigger wants all there is. Where files and bytes are limited the one
+        stands for both."""
+        limits = self._options.limits
+        if limits.files is not None:
+            return ReadMaxFiles(limits.files)
+        assert limits.bytes is not None, "a stream has a limit of its own"
+        return ReadMaxBytes(limits.bytes)
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
+        limits = Limits() if isinstance(limit, ReadAllAvailable) else self._options.limits
+        self._place = self._driver.admit(StreamOffset.from_json(start), limits, last_version=self._last_version)
+        return self._place.to_json()
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        self._last_version = self._driver.newest_version()
+
+    def reportLatestOffset(self) -> dict[str, Any] | None:
+        """For the query's progress: the place behind all there is, and how much the stream has still to read."""
+        if self._place is None:
+            return None
+        lag = self._driver.lag(self._place)
+        end = StreamOffset(self._place.table_id, self._place.version + lag.versions + self._place.is_initial)
+        told = {"numFilesOutstanding": lag.files, "numBytesOutstanding": lag.bytes, "numVersionsOutstanding": lag.versions}
+        return {**end.to_json(), **told, "outstandingIsAtLeast": lag.at_least}
+
+    def commit(self, end: dict[str, Any]) -> None:
+        self._driver.commit(StreamOffset.from_json(end))
+
+    # ------------------------------------------------------------ batches
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        scan = self._driver.plan(StreamOffset.from_json(start), StreamOffset.from_json(end))
+        parts = partitions_of(scan, self._options.batch.session)
+        return parts if scan.state == self._state else [DeltaPartition(part.files, part.note, scan.state) for part in parts]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        assert isinstance(partition, DeltaPartition)
+        for batch in read_files(partition.state or self._state, partition.files.scan_files()):
+            yield relabelled(batch, self._schema)
+
+    @property
+    def _driver(self) -> StreamSource:
+        assert self._source is not None, "tasks only read"
+        return self._source
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Tasks get their files with their partition."""
+        return {**self.__dict__, "_source": None}

@@ -1,0 +1,99 @@
+"""Streaming writes: `df.writeStream.format("pydelta")`, each batch one commit.
+
+Spark makes a new writer for each batch on the driver, sends it to the tasks, and commits with yet another one in another
+process. So what the first one decided comes back with the tasks' messages, and the last one adds nothing of its own.
+
+    DeltaStreamWriter.open (driver: plan_write) -> write (tasks: write_files) -> commit (driver, another process: commit_write)
+
+As in writer.py, tasks do not open the plan.
+The commit records (query id, batch id) as a transaction: a batch that is run again after a failure changes nothing.
+Protocol: Transaction Identifiers.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
+
+from delta_py.protocol.schema import StructType
+from delta_py.storage.store import open_store
+from delta_py.write.files import WrittenFiles, write_files
+from spark_plugin.source.pickled_value import Sealed
+
+if TYPE_CHECKING:
+    from delta_py.commands.write import WritePlan
+    from spark_plugin.options.write_options import WriteOptions
+
+# What Spark tells every task of a stream, under its names.
+_QUERY_ID = "sql.streaming.queryId"
+_COMMIT_WORKER = "pyspark.sql.worker.python_streaming_sink_runner"
+
+
+@dataclass(frozen=True)
+class BatchFiles(WriterCommitMessage):
+    """What one task wrote. plan: of the batch; the same in all its messages."""
+
+    plan: Sealed[WritePlan]
+    query_id: str
+    written: WrittenFiles
+
+
+class DeltaStreamWriter(DataSourceStreamArrowWriter):
+    """The writer of one batch. plan: None in the process that commits."""
+
+    def __init__(self, options: WriteOptions, plan: WritePlan | None) -> None:
+        self._options = Sealed.of(options)
+        self._plan = None if plan is None else Sealed.of(plan)
+        self._state = None if plan is None else plan.state
+
+    @classmethod
+    def open(cls, options: WriteOptions, schema: StructType) -> Self:
+        """schema: of the stream. Raises, before any task runs, what makes the write impossible."""
+        if _COMMIT_WORKER in sys.modules:
+            return cls(options, None)
+        from delta_py.commands.write import WritePlan, plan_write
+
+        plan = plan_write(open_store(options.path), schema, options.request)
+        assert isinstance(plan, WritePlan), "appends and overwrites without a transaction always have something to do"
+        return cls(options, plan)
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        context = TaskContext.get()
+        assert self._plan is not None and self._state is not None and context is not None, (
+            "tasks write with the plan of their batch"
+        )
+        query_id = context.getLocalProperty(_QUERY_ID)
+        assert query_id is not None, "Spark tells every task of a stream its query id"
+        return BatchFiles(self._plan, query_id, write_files(self._state, iterator, task=context.partitionId()))
+
+    def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
+        from delta_py.commands.request import StreamBatch
+        from delta_py.commands.write import commit_write
+
+        files, options = _files(messages), self._options.open()
+        assert files, "Spark runs a task even for a batch without rows"
+        mode = "Complete" if options.mode == "overwrite" else "Append"
+        batch = StreamBatch(files[0].query_id, batchId, mode)
+        commit_write(open_store(options.path), files[0].plan.open(), [part.written for part in files], batch=batch)
+
+    def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
+        """Spark aborts a batch of which tasks failed, and also when `commit` raised or its process died: see DeltaWriter.
+
+        A task that fails deletes its own files. Those of tasks that were killed are known by the plan, which comes with the
+        message of any task that was done; without one they stay behind until VACUUM.
+        """
+        from delta_py.commands.write import abort_write
+
+        files, silent = _files(messages), sum(message is None for message in messages)
+        if files and silent:
+            abort_write(open_store(self._options.open().path), files[0].plan.open(), stragglers=silent > 1)
+
+
+def _files(messages: Sequence[WriterCommitMessage | None]) -> list[BatchFiles]:
+    return [message for message in messages if isinstance(message, BatchFiles)]

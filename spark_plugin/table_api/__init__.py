@@ -1,0 +1,1 @@
+"""What stands behind the classes of delta.tables."""

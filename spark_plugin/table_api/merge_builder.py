@@ -1,0 +1,89 @@
+"""What a caller says about a MERGE: a condition and clauses, in order. Each call gives a new builder."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from spark_plugin.dml.merge_clauses import Action, Clause, Kind
+from spark_plugin.exceptions import as_spark_raises
+from spark_plugin.retries import run_with_retries
+from spark_plugin.table_api.arguments import as_assignments, as_condition
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+_RESULT = "num_affected_rows bigint, num_updated_rows bigint, num_deleted_rows bigint, num_inserted_rows bigint"
+
+
+@dataclass(frozen=True)
+class DeltaMergeBuilder:
+    """A MERGE in the making; made by DeltaTable.merge. path, alias: of the target."""
+
+    spark: SparkSession
+    path: str
+    alias: str | None
+    source: DataFrame
+    condition: Column
+    clauses: tuple[Clause, ...] = ()
+    schema_evolution: bool = False
+
+    def whenMatchedUpdate(self, condition: Any = None, set: Any = None) -> DeltaMergeBuilder:
+        """Raises ValueError when `set` is left out, TypeError for anything but a dict of names to Columns or SQL."""
+        return self._with("matched", "update", condition, as_assignments(set, "'set' in whenMatchedUpdate"))
+
+    def whenMatchedUpdateAll(self, condition: Any = None) -> DeltaMergeBuilder:
+        return self._with("matched", "update", condition)
+
+    def whenMatchedDelete(self, condition: Any = None) -> DeltaMergeBuilder:
+        return self._with("matched", "delete", condition)
+
+    def whenNotMatchedInsert(self, condition: Any = None, values: Any = None) -> DeltaMergeBuilder:
+        return self._with("not matched", "insert", condition, as_assignments(values, "'values' in whenNotMatchedInsert"))
+
+    def whenNotMatchedInsertAll(self, condition: Any = None) -> DeltaMergeBuilder:
+        return self._with("not matched", "insert", condition)
+
+    def whenNotMatchedBySourceUpdate(self, condition: Any = None, set: Any = None) -> DeltaMergeBuilder:
+        assignments = as_assignments(set, "'set' in whenNotMatchedBySourceUpdate")
+        return self._with("not matched by source", "update", condition, assignments)
+
+    def whenNotMatchedBySourceDelete(self, condition: Any = None) -> DeltaMergeBuilder:
+        return self._with("not matched by source", "delete", condition)
+
+    def withSchemaEvolution(self) -> DeltaMergeBuilder:
+        """Columns that only the source has are added to the table."""
+        return replace(self, schema_evolution=True)
+
+    def execute(self, retries: int = 0) -> DataFrame:
+        """Carry the MERGE out; all or nothing. Returns one row: num_affected_rows, num_updated_rows, num_deleted_rows and
+        num_inserted_rows.
+
+        retries: how often the whole of it may run again when another writer's commit forbids ours.
+
+        Raises what spark_plugin.dml.merge.merge raises.
+        """
+        from spark_plugin.dml.merge import merge
+
+        run = partial(
+            merge,
+            self.spark,
+            self.path,
+            self.source,
+            self.condition,
+            self.clauses,
+            alias=self.alias,
+            evolves=self.schema_evolution,
+        )
+        with as_spark_raises():
+            metrics = run_with_retries(run, retries).metrics
+        updated, deleted, inserted = (metrics.get(f"numTargetRows{name}", 0) for name in ("Updated", "Deleted", "Inserted"))
+        return self.spark.createDataFrame([(updated + deleted + inserted, updated, deleted, inserted)], _RESULT)
+
+    def _with(
+        self, kind: Kind, action: Action, condition: Any, assignments: Mapping[str, Column] | None = None
+    ) -> DeltaMergeBuilder:
+        clause = Clause(kind, action, as_condition(condition), assignments)
+        return replace(self, clauses=(*self.clauses, clause))

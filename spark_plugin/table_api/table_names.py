@@ -1,0 +1,151 @@
+"""Tables as callers of delta.tables name them: by path, by a name of Spark's catalog, or as delta.`/path`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+from urllib.parse import urlsplit
+
+from delta_py.errors import InvalidOptionError, TableAlreadyExistsError, TableNotFoundError
+from spark_plugin.dataframe_api import catalog
+from spark_plugin.dataframe_api.catalog import Entry
+from spark_plugin.options.read_options import local_path
+from spark_plugin.run_command import run_command
+from spark_plugin.table_api.builders import TableRequest
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a table is. name: in the catalog; None for a table that was named by its path."""
+
+    path: str
+    name: str | None = None
+
+
+def find_table(spark: Any, name: str) -> Place:
+    """The table behind a name: one of ours, or one that delta-spark entered.
+
+    Raises TableNotFoundError (DELTA_MISSING_DELTA_TABLE), UnsupportedOperationError for a name that stands for an older
+    version."""
+    path = catalog.path_in_name(name)
+    if path is not None:
+        return Place(path)
+    entry = catalog.find(spark, name)
+    if entry is None:
+        raise TableNotFoundError(
+            f"{name} is not a Delta table: it cannot be found in the catalog. Create it, or name its path with forPath.",
+            table=name,
+        )
+    if not entry.is_delta:
+        raise TableNotFoundError(f"{name} is not a Delta table of pydelta: it is {entry.kind}.", table=name)
+    return Place(entry.writable_path(), name)
+
+
+def refresh_name(spark: Any, place: Place) -> None:
+    """Give the table's name, if it was found by one, the columns that the table has now."""
+    entry = None if place.name is None else catalog.find(spark, place.name)
+    if entry is not None:
+        catalog.refresh(spark, entry)
+
+
+# ---------------------------------------------------------------- clone
+
+
+def clone_table(spark: Any, source: str, target: str, arguments: Mapping[str, Any]) -> Place:
+    """Make a shallow clone at a path, or under a new name. arguments: those of the command, but the source."""
+    path = catalog.path_in_name(target) or (target if os.path.isabs(target) or urlsplit(target).scheme else None)
+    if path is not None:
+        run_command(spark, path, "clone", {"source": source, **arguments})
+        return Place(path)
+    entry = catalog.find(spark, target)
+    if entry is not None and not arguments["replace_table"]:
+        raise catalog.taken(entry)
+    path = catalog.new_table_path(spark, target, None) if entry is None else entry.writable_path()
+    run_command(spark, path, "clone", {"source": source, **arguments})
+    if entry is None:
+        catalog.enter(spark, target, path)
+    else:
+        catalog.refresh(spark, entry)
+    return Place(path, target)
+
+
+# ---------------------------------------------------------------- create and replace
+
+
+def build_table(spark: Any, request: TableRequest) -> Place:
+    """Make the table that a DeltaTableBuilder was told of, and enter its name.
+
+    The table comes first: should entering the name fail, it is whole, and CREATE TABLE ... LOCATION enters it.
+    """
+    request = _with_path(request)
+    if request.name is None:
+        assert request.location is not None
+        _run(spark, request, request.location, join=False)
+        return Place(request.location)
+    entry = catalog.find(spark, request.name)
+    return _build_new(spark, request, request.name) if entry is None else _build_over(spark, request, entry)
+
+
+def _with_path(request: TableRequest) -> TableRequest:
+    """A name that is a path becomes the location."""
+    path = None if request.name is None else catalog.path_in_name(request.name)
+    if path is not None and request.location is not None and local_path(request.location) != local_path(path):
+        raise InvalidOptionError(
+            f"The table was named by the path {path}, and its location is {request.location}. Leave one of them out.",
+            error_class="DELTA_CREATE_TABLE_IDENTIFIER_LOCATION_MISMATCH",
+            sql_state="0AKDC",
+        )
+    if path is not None:
+        return replace(request, name=None, location=path)
+    if request.name is None and request.location is None:
+        raise InvalidOptionError(
+            "The table has neither a name nor a location. Give it one with tableName(...) or location(...).",
+            error_class="DELTA_CREATE_TABLE_MISSING_TABLE_NAME_OR_LOCATION",
+            sql_state="42601",
+        )
+    return request
+
+
+def _build_new(spark: Any, request: TableRequest, name: str) -> Place:
+    if request.mode == "replace":
+        raise TableNotFoundError(
+            f"The table {name} cannot be replaced: it cannot be found in the catalog. Create it with create() or "
+            "createOrReplace().",
+            error_class="TABLE_OR_VIEW_NOT_FOUND",
+            sql_state="42P01",
+            table=name,
+        )
+    path = catalog.new_table_path(spark, name, request.location)
+    # A table may be at a location that was named, and the name is entered for it. In the database's own directory it is
+    # what a dropped name left behind, which only createOrReplace takes over.
+    mode = "create" if request.mode == "createIfNotExists" else request.mode
+    try:
+        _run(spark, replace(request, mode=mode), path, join=request.location is not None)
+    except TableAlreadyExistsError as error:
+        raise catalog.left_behind(name, path) from error
+    catalog.enter(spark, name, path)
+    return Place(path, name)
+
+
+def _build_over(spark: Any, request: TableRequest, entry: Entry) -> Place:
+    if request.mode == "create":
+        raise catalog.taken(entry)
+    if request.mode == "createIfNotExists":
+        return find_table(spark, entry.name)
+    path = entry.writable_path()
+    if request.location is not None and catalog.new_table_path(spark, entry.name, local_path(request.location)) != path:
+        raise InvalidOptionError(
+            f"Table {entry.name} is at {path} and not at {request.location}; nothing was changed. Leave the location out.",
+            error_class="DELTA_TABLE_LOCATION_MISMATCH",
+            sql_state="42613",
+            table=entry.name,
+        )
+    _run(spark, request, path, join=False)
+    catalog.refresh(spark, entry)
+    return Place(path, entry.name)
+
+
+def _run(spark: Any, request: TableRequest, path: str, *, join: bool) -> None:
+    run_command(spark, path, "buildTable", {**request.arguments(), "join": join})

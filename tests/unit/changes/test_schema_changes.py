@@ -1,0 +1,122 @@
+"""Older schema x newer schema -> readable with added nulls, or what stands in the way."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from delta_py.changes.schema_changes import why_incompatible
+from delta_py.protocol.actions import Metadata
+from delta_py.protocol.column_mapping import assign
+from delta_py.protocol.schema import (
+    INTEGER,
+    LONG,
+    STRING,
+    ArrayType,
+    DataType,
+    MapType,
+    StructField,
+    StructType,
+    schema_to_json,
+)
+
+
+def struct(**fields: DataType | StructField) -> StructType:
+    return StructType(tuple(f if isinstance(f, StructField) else StructField(name, f) for name, f in fields.items()))
+
+
+def required(name: str, kind: DataType = LONG) -> StructField:
+    return StructField(name, kind, nullable=False)
+
+
+def metadata(schema: StructType, *partitions: str, mode: str | None = None) -> Metadata:
+    return Metadata("t", schema_to_json(schema), partitions, {} if mode is None else {"delta.columnMapping.mode": mode})
+
+
+BASE = struct(a=LONG, s=struct(x=LONG), l=ArrayType(struct(x=LONG)), m=MapType(STRING, struct(x=LONG)))
+
+
+@pytest.mark.parametrize(
+    ("newer", "reason"),
+    [
+        (BASE, None),
+        (
+            struct(m=BASE.fields[3].data_type, a=LONG, s=struct(y=STRING, x=LONG), l=ArrayType(struct(x=LONG, z=LONG)), new=LONG),
+            None,
+        ),
+        (StructType(BASE.fields[1:]), "column a is gone"),
+        (StructType((StructField("A", LONG), *BASE.fields[1:])), "column a is gone"),
+        (StructType((StructField("a", INTEGER), *BASE.fields[1:])), "column a was bigint and became int"),
+        (StructType((required("a"), *BASE.fields[1:])), "column a became NOT NULL"),
+        (struct(a=LONG, s=struct(y=LONG), l=BASE.fields[2], m=BASE.fields[3]), "column s.x is gone"),
+        (struct(a=LONG, s=BASE.fields[1], l=ArrayType(struct(x=STRING)), m=BASE.fields[3]), "column l.element.x was bigint"),
+        (
+            struct(a=LONG, s=BASE.fields[1], l=ArrayType(struct(x=LONG), False), m=BASE.fields[3]),
+            "column l.element became NOT NULL",
+        ),
+        (struct(a=LONG, s=BASE.fields[1], l=BASE.fields[2], m=MapType(LONG, struct(x=LONG))), "column m.key was string"),
+        (
+            struct(a=LONG, s=BASE.fields[1], l=BASE.fields[2], m=MapType(STRING, struct(x=LONG), False)),
+            "column m.value became NOT NULL",
+        ),
+        (struct(a=LONG, s=BASE.fields[1], l=BASE.fields[2], m=MapType(STRING, struct())), "column m.value.x is gone"),
+        (struct(a=LONG, s=BASE.fields[1], l=BASE.fields[2], m=STRING), "column m was map"),
+    ],
+)
+def test_why_incompatible_only_added_fields_pass(newer: StructType, reason: str | None) -> None:
+    found = why_incompatible(metadata(BASE), metadata(newer))
+    assert found == reason if reason is None else found is not None and reason in found
+
+
+def test_why_incompatible_relaxed_nullability_passes() -> None:
+    assert why_incompatible(metadata(struct(a=required("a"))), metadata(struct(a=LONG))) is None
+
+
+def test_why_incompatible_other_partitioning_is_named() -> None:
+    assert why_incompatible(metadata(BASE, "a"), metadata(BASE, "A")) is None
+    assert why_incompatible(metadata(BASE, "a"), metadata(BASE)) == "partition columns (a) became ()"
+
+
+def mapped(schema: StructType, **physical: str) -> StructType:
+    return assign(schema, lambda f: physical.get(f.name, f.name))[0]
+
+
+@pytest.mark.parametrize(
+    ("older", "newer", "modes", "reason"),
+    [
+        (BASE, mapped(BASE), (None, "name"), None),
+        (mapped(BASE), mapped(BASE), ("name", "name"), None),
+        (mapped(struct(a=LONG)), mapped(struct(a=LONG, b=LONG)), ("id", "id"), None),
+        (mapped(struct(a=LONG, b=LONG)), mapped(struct(a=LONG)), ("name", "name"), "column b was dropped"),
+        (mapped(struct(a=LONG)), mapped(struct(b=LONG), b="a"), ("name", "name"), "column a was renamed to b"),
+        (mapped(struct(a=LONG)), mapped(struct(a=LONG), a="col-2"), ("name", "name"), "column a was dropped"),
+        (
+            mapped(struct(s=struct(x=LONG))),
+            mapped(struct(s=struct(y=LONG)), y="x"),
+            ("name", "name"),
+            "column x was renamed to y",
+        ),
+        (
+            mapped(struct(l=ArrayType(struct(x=LONG)))),
+            mapped(struct(l=ArrayType(struct()))),
+            ("name", "name"),
+            "column x was dropped",
+        ),
+        (
+            mapped(struct(m=MapType(STRING, struct(x=LONG)))),
+            mapped(struct(m=MapType(STRING, struct()))),
+            ("id", "id"),
+            "x was dropped",
+        ),
+        (struct(a=LONG), mapped(struct(b=LONG), b="a"), (None, "name"), "column a was renamed to b"),
+        (mapped(struct(a=LONG)), mapped(struct(a=STRING)), ("name", "name"), "column a was bigint and became string"),
+        (mapped(struct(a=LONG)), struct(a=LONG), ("name", "none"), "column mapping was turned off"),
+        (mapped(struct(a=LONG)), mapped(struct(a=LONG)), ("name", "id"), "mode name became id"),
+    ],
+)
+def test_why_incompatible_with_column_mapping_follows_physical_names(
+    older: StructType, newer: StructType, modes: tuple[Any, Any], reason: str | None
+) -> None:
+    found = why_incompatible(metadata(older, mode=modes[0]), metadata(newer, mode=modes[1]))
+    assert found == reason if reason is None else found is not None and reason in found

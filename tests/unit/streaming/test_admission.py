@@ -1,0 +1,552 @@
+"""Admission: which files a stream's next batch holds, and what stops a stream. Logs without data files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from delta_py.errors import (
+    ChangeDataFeedError,
+    CorruptTableError,
+    DeltaError,
+    InvalidOptionError,
+    LogFileNotFoundError,
+    SchemaMismatchError,
+    TimestampOutOfRangeError,
+    UnsupportedOperationError,
+    UnsupportedTableFeatureError,
+    VersionNotFoundError,
+)
+from delta_py.expressions.parse import parse_predicate
+from delta_py.snapshot import Snapshot
+from delta_py.storage.store import ObjectInfo
+from delta_py.streaming import admission
+from delta_py.streaming.admission import Lag, StreamOptions, StreamSource, StreamStart
+from delta_py.streaming.batch_limits import Limits
+from delta_py.streaming.commits import ChangeRules
+from delta_py.streaming.offset import StreamOffset
+from tests.support.memory_store import MemoryStore
+from tests.support.table_builder import TableBuilder, add, remove, stats
+
+TABLE_ID = "b5a1a8f0-0000-4000-8000-000000000001"
+EVERYTHING = Limits()
+
+
+@pytest.fixture
+def builder() -> TableBuilder:
+    """Version 0: files a (time 3), b (time 1), c (time 2). Version 1: d and e."""
+    made = TableBuilder(MemoryStore())
+    made.create(add("a", modificationTime=3), add("b", modificationTime=1), add("c", modificationTime=2))
+    made.commit(add("d"), add("e"))
+    return made
+
+
+def source(builder: TableBuilder, version: int | None = None, **options: Any) -> StreamSource:
+    return StreamSource(Snapshot.load(builder.store, version), StreamOptions(**options))
+
+
+def at(version: int, index: int = -1, *, initial: bool = False) -> StreamOffset:
+    return StreamOffset(TABLE_ID, version, index, initial)
+
+
+def batches(stream: StreamSource, start: StreamOffset, limits: Limits, last_version: int | None = None) -> list[list[str]]:
+    """The files of each batch until nothing is left."""
+    found: list[list[str]] = []
+    while (end := stream.admit(start, limits, last_version=last_version)) != start:
+        found.append(stream.plan(start, end).paths())
+        start = end
+    return found
+
+
+# ---------------------------------------------------------------- order, limits
+
+
+def test_stream_reads_the_rows_by_age_and_then_what_commits_add(builder: TableBuilder) -> None:
+    stream = source(builder, 0)
+    start = stream.initial_offset(StreamStart())
+    assert start == at(0, initial=True)
+    assert batches(stream, start, EVERYTHING) == [["b", "c", "a", "d", "e"]]
+    assert batches(stream, start, Limits(files=2)) == [["b", "c"], ["a", "d"], ["e"]]
+    assert batches(stream, start, Limits(files=3)) == [["b", "c", "a"], ["d", "e"]]
+
+
+def test_stream_orders_paths_of_one_age_as_the_log_spells_them() -> None:
+    builder = TableBuilder(MemoryStore())
+    builder.create(add("a!b"), add("a%20b"), add("a$b"))
+    assert batches(source(builder), at(0, initial=True), EVERYTHING) == [["a!b", "a$b", "a b"]]
+
+
+def test_stream_offset_after_each_batch_says_version_and_index(builder: TableBuilder) -> None:
+    stream = source(builder, 0)
+    assert stream.admit(at(0, initial=True), Limits(files=2)) == at(0, 1, initial=True)
+    assert stream.admit(at(0, 1, initial=True), Limits(files=1)) == at(1)
+    assert stream.admit(at(1), Limits(files=1)) == at(1, 0)
+    assert stream.admit(at(1, 0), Limits(files=5)) == at(2)
+    assert stream.admit(at(2), Limits(files=5)) == at(2)
+
+
+@pytest.mark.parametrize(
+    ("limits", "expected"),
+    [
+        (Limits(bytes=1), [["b"], ["c"], ["a"], ["d"], ["e"]]),
+        (Limits(bytes=100), [["b"], ["c"], ["a"], ["d"], ["e"]]),
+        (Limits(bytes=101), [["b", "c"], ["a", "d"], ["e"]]),
+        (Limits(bytes=250, files=2), [["b", "c"], ["a", "d"], ["e"]]),
+        (Limits(bytes=250, files=4), [["b", "c", "a"], ["d", "e"]]),
+    ],
+)
+def test_stream_batch_ends_with_the_file_that_reaches_a_limit(
+    builder: TableBuilder, limits: Limits, expected: list[list[str]]
+) -> None:
+    assert batches(source(builder, 0), at(0, initial=True), limits) == expected
+
+
+@pytest.mark.parametrize("limits", [Limits(files=0), Limits(bytes=0), Limits(files=-1)])
+def test_stream_limit_below_one_is_refused(builder: TableBuilder, limits: Limits) -> None:
+    with pytest.raises(InvalidOptionError, match="at least 1"):
+        source(builder).admit(at(0), limits)
+
+
+def test_stream_stops_at_the_last_version_asked_for(builder: TableBuilder) -> None:
+    builder.commit(add("f"))
+    assert batches(source(builder, 0), at(0, initial=True), EVERYTHING, last_version=1) == [["b", "c", "a", "d", "e"]]
+
+
+def test_stream_order_is_the_same_from_commits_and_from_a_checkpoint(builder: TableBuilder) -> None:
+    builder.commit(remove("c"), add("f", modificationTime=2))
+    before = source(builder, 2).plan(at(2, initial=True), at(3)).paths()
+    builder.checkpoint()
+    assert source(builder, 2).plan(at(2, initial=True), at(3)).paths() == before == ["b", "d", "e", "f", "a"]
+
+
+def test_stream_batch_run_again_after_a_restart_has_the_same_files(builder: TableBuilder) -> None:
+    first = source(builder, 0)
+    end = first.admit(at(0, 0, initial=True), Limits(files=3))
+    files = first.plan(at(0, 0, initial=True), end).paths()
+    builder.commit(remove("a", dataChange=False), remove("b", dataChange=False), add("ab", dataChange=False))
+    builder.checkpoint()
+    builder.commit(add("z"))
+    assert source(builder).plan(at(0, 0, initial=True), end).paths() == files == ["c", "a", "d"]
+
+
+@pytest.mark.parametrize("start", [StreamStart(), StreamStart(latest=True)], ids=["snapshot", "latest"])
+@pytest.mark.parametrize("limits", [Limits(files=1), Limits(files=4), EVERYTHING])
+def test_stream_first_batch_run_again_begins_where_it_began(builder: TableBuilder, start: StreamStart, limits: Limits) -> None:
+    """Spark notes the end of the first batch and not its start, for which it asks again."""
+    begin = source(builder).initial_offset(start)
+    builder.commit(add("f"), add("g"), add("h"))
+    first = source(builder)
+    end = first.admit(StreamOffset.from_json(begin.to_json()), limits)
+    files = first.plan(begin, end).paths()
+    builder.commit(remove("b", dataChange=False), add("b2", dataChange=False, modificationTime=0))
+    builder.commit(add("i"))
+    again = source(builder)
+    asked = StreamOffset.from_json(again.initial_offset(start).to_json())
+    assert asked != begin
+    assert again.plan(asked, StreamOffset.from_json(end.to_json())).paths() == files
+    rest = batches(again, StreamOffset.from_json(end.to_json()), limits)
+    whole = ["b", "a", "c", "d", "e"] if start == StreamStart() else []
+    assert sorted([*files, *(path for batch in rest for path in batch)]) == sorted([*whole, "f", "g", "h", "i"])
+
+
+def test_stream_plan_between_equal_offsets_is_empty(builder: TableBuilder) -> None:
+    for offset in (at(0, initial=True), at(0, 1, initial=True), at(1), at(1, 0), at(2)):
+        assert source(builder, 0).plan(offset, offset).paths() == []
+
+
+# ---------------------------------------------------------------- where it begins
+
+
+@pytest.mark.parametrize(
+    ("start", "expected"),
+    [
+        (StreamStart(version=0), at(0)),
+        (StreamStart(version=1), at(1)),
+        (StreamStart(latest=True), at(2)),
+        (StreamStart(timestamp_ms=1_700_000_001_500), at(1)),
+    ],
+)
+def test_stream_start_is_before_what_the_version_added(builder: TableBuilder, start: StreamStart, expected: StreamOffset) -> None:
+    for number in (0, 1):
+        name = f"{number:020d}.json"
+        data = builder.store.read(f"_delta_log/{name}")
+        builder.delete(name)
+        builder.write(name, data, time_ms=1_700_000_001_000 + 1000 * number)
+    assert source(builder).initial_offset(start) == expected
+
+
+def test_stream_start_that_is_not_there_is_refused(builder: TableBuilder) -> None:
+    with pytest.raises(VersionNotFoundError):
+        source(builder).initial_offset(StreamStart(version=2))
+    with pytest.raises(TimestampOutOfRangeError):
+        source(builder).initial_offset(StreamStart(timestamp_ms=9_999_999_999_999))
+
+
+# ---------------------------------------------------------------- commits that do more than add
+
+
+def test_stream_passes_over_commits_that_only_arrange_rows(builder: TableBuilder) -> None:
+    stream = source(builder, 1)
+    builder.commit(remove("d", dataChange=False), remove("e", dataChange=False), add("de", dataChange=False))
+    assert stream.admit(at(2), EVERYTHING) == at(2), "a batch without rows would only cost"
+    builder.commit(add("f"))
+    assert batches(stream, at(2), EVERYTHING) == [["f"]]
+
+
+def test_stream_trigger_that_finds_nothing_new_lists_the_log_and_reads_nothing(builder: TableBuilder) -> None:
+    stream, store = source(builder, 1), builder.store
+    assert isinstance(store, MemoryStore)
+    builder.commit(add("x", dataChange=False))
+    assert stream.admit(at(2), EVERYTHING) == at(2)
+    store.calls.clear()
+    assert stream.admit(at(2), EVERYTHING) == at(2)
+    assert store.calls == [("list_from", "_delta_log")], "the commit that brought no rows is not read again"
+
+
+def test_stream_batches_of_a_backlog_read_each_commit_once(builder: TableBuilder) -> None:
+    for number in range(20):
+        builder.commit(add(f"f{number}"), add(f"g{number}"))
+    stream, store = source(builder, 0), builder.store
+    assert isinstance(store, MemoryStore)
+    assert len(batches(stream, at(1), Limits(files=3))) == 14
+    reads = [path for name, path in store.calls if name == "read" and path.endswith(".json")]
+    assert len(reads) == len(set(reads))
+
+
+def test_stream_that_finds_nothing_for_long_notes_its_place(builder: TableBuilder) -> None:
+    stream = source(builder, 1)
+    for number in range(100):
+        builder.commit(add(f"x{number}", dataChange=False))
+    assert stream.admit(at(2), EVERYTHING) == at(102)
+    assert stream.admit(at(3), EVERYTHING) == at(3)
+
+
+def test_stream_that_finds_nothing_for_an_hour_notes_its_place(builder: TableBuilder) -> None:
+    """A table that is arranged anew each day, and hardly written to, would outlive the log from where the stream stands."""
+    stream, hour = source(builder, 1), 3_600_000
+    noon = builder.time_ms
+    for time_ms in (noon, noon + hour - 1):
+        builder.commit(add(f"x{time_ms}", dataChange=False), time_ms=time_ms)
+        assert stream.admit(at(2), EVERYTHING) == at(2)
+    builder.commit(add("y", dataChange=False), time_ms=noon + hour)
+    assert stream.admit(at(2), EVERYTHING) == at(5)
+    assert source(builder).admit(at(2), EVERYTHING) == at(5)
+    assert stream.plan(at(2), at(5)).paths() == []
+
+
+def test_stream_of_a_table_that_was_empty_does_not_need_its_first_state_for_ever() -> None:
+    builder = TableBuilder(MemoryStore())
+    builder.create()
+    begin = source(builder).initial_offset(StreamStart())
+    for number in range(100):
+        builder.commit(add(f"x{number}", dataChange=False))
+    end = source(builder).admit(begin, EVERYTHING)
+    assert end == at(101)
+    builder.checkpoint(100)
+    for version in range(100):
+        builder.delete(f"{version:020d}.json")
+    builder.commit(add("f"))
+    assert batches(source(builder), end, EVERYTHING) == [["f"]]
+
+
+@pytest.mark.parametrize(
+    ("actions", "rules", "expected"),
+    [
+        ([remove("d")], ChangeRules(), "DELTA_SOURCE_IGNORE_DELETE"),
+        ([remove("d")], ChangeRules(ignore_deletes=True), []),
+        ([remove("d")], ChangeRules(ignore_changes=True), []),
+        ([remove("d")], ChangeRules(skip_change_commits=True), []),
+        ([remove("d"), add("x")], ChangeRules(), "DELTA_SOURCE_TABLE_IGNORE_CHANGES"),
+        ([remove("d"), add("x")], ChangeRules(ignore_deletes=True), "DELTA_SOURCE_TABLE_IGNORE_CHANGES"),
+        ([remove("d"), add("x")], ChangeRules(ignore_changes=True), ["x"]),
+        ([remove("d"), add("x")], ChangeRules(skip_change_commits=True), []),
+        ([remove("d", dataChange=False), add("x")], ChangeRules(), ["x"]),
+    ],
+)
+def test_stream_commit_that_takes_rows_away(builder: TableBuilder, actions: list[Any], rules: ChangeRules, expected: Any) -> None:
+    builder.commit(*actions)
+    builder.commit(add("last"))
+    stream = source(builder, 1, rules=rules)
+    if isinstance(expected, str):
+        with pytest.raises(UnsupportedOperationError, match=r"(?i)version") as caught:
+            stream.admit(at(2), EVERYTHING)
+        assert caught.value.error_class == expected
+    else:
+        assert batches(stream, at(2), EVERYTHING) == [[*expected, "last"]]
+
+
+# ---------------------------------------------------------------- which files
+
+
+def test_stream_leaves_out_files_without_changing_the_places_of_others(builder: TableBuilder) -> None:
+    builder.commit(add("skip1"), add("f"), add("skip2"), add("g"))
+    plain, picky = source(builder, 1), source(builder, 1, exclude="^skip")
+    assert picky.admit(at(2), Limits(files=1)) == plain.admit(at(2), Limits(files=2)) == at(2, 1)
+    assert batches(picky, at(2), Limits(files=1)) == [["f"], ["g"]]
+
+
+def test_stream_filter_prunes_by_partitions_and_statistics() -> None:
+    builder = TableBuilder(MemoryStore())
+    fields = [("id", "long"), ("p", "string")]
+    files = [add(f"{p}{low}", partitionValues={"p": p}, stats=stats(10, low, low + 9)) for p in "xy" for low in (0, 10)]
+    builder.commit(builder.protocol(), builder.metadata(*fields, partition_by=["p"]), *files)
+    builder.commit(*(add(f"{p}20", partitionValues={"p": p}, stats=stats(10, 20, 29)) for p in "xy"))
+    snapshot = Snapshot.load(builder.store, 0)
+    predicate = parse_predicate("p = 'x' AND id >= 15", snapshot.schema)
+    stream = StreamSource(snapshot, StreamOptions(predicate=predicate))
+    assert batches(stream, at(0, initial=True), Limits(files=1)) == [["x10"], ["x20"]]
+    assert str(stream.state.predicate) != "None", "the rows of a kept file are filtered by what the partition does not say"
+
+
+# ---------------------------------------------------------------- what stops a stream
+
+
+def refusal(error: type[DeltaError], condition: str, stream: StreamSource, start: StreamOffset) -> DeltaError:
+    with pytest.raises(error) as caught:
+        stream.admit(start, EVERYTHING)
+    assert caught.value.error_class == condition
+    return caught.value
+
+
+def test_stream_new_column_asks_for_a_restart_which_reads_it(builder: TableBuilder) -> None:
+    stream = source(builder)
+    builder.commit(builder.metadata(("id", "long"), ("new", "string")), add("f"))
+    error = refusal(SchemaMismatchError, "DELTA_SCHEMA_CHANGED_WITH_VERSION", stream, at(2))
+    assert "Restart" in error.message
+    assert batches(source(builder), at(1), EVERYTHING) == [["d", "e", "f"]]
+
+
+def test_stream_whose_user_says_where_it_begins_is_told_to_begin_later(builder: TableBuilder) -> None:
+    stream = source(builder, has_start=True)
+    builder.commit(builder.metadata(("new", "string")), add("f"))
+    for made, place in ((stream, at(2)), (source(builder, has_start=True), at(1))):
+        error = refusal(SchemaMismatchError, "DELTA_SCHEMA_CHANGED_WITH_STARTING_OPTIONS", made, place)
+        assert "startingVersion" in error.message
+
+
+def test_stream_widened_column_asks_for_a_restart_which_reads_it() -> None:
+    builder = TableBuilder(MemoryStore())
+    protocol = builder.protocol(features=["typeWidening"])
+    builder.commit(protocol, builder.metadata(("id", "integer")), add("a"))
+    stream = source(builder)
+    builder.commit(builder.metadata(("id", "long")), add("b"))
+    refusal(SchemaMismatchError, "DELTA_SCHEMA_CHANGED_WITH_VERSION", stream, at(1))
+    assert batches(source(builder), at(0), EVERYTHING) == [["a", "b"]]
+
+
+def test_stream_properties_that_change_do_not_stop_it(builder: TableBuilder) -> None:
+    stream = source(builder)
+    builder.commit(builder.metadata(configuration={"delta.appendOnly": "true"}), add("f"))
+    assert batches(stream, at(2), EVERYTHING) == [["f"]]
+
+
+def mapped(builder: TableBuilder, *names: str) -> Any:
+    """Metadata with columns c0, c1, ... (physical) under the names, in column mapping mode name."""
+    action = builder.metadata(*((name, "long") for name in names), configuration={"delta.columnMapping.mode": "name"})
+    schema = json.loads(action["metaData"]["schemaString"])
+    for number, column in enumerate(schema["fields"]):
+        column["metadata"] = {"delta.columnMapping.id": number + 1, "delta.columnMapping.physicalName": f"c{number}"}
+    action["metaData"]["schemaString"] = json.dumps(schema)
+    return action
+
+
+def test_stream_renamed_column_is_refused_by_the_running_and_the_restarted_stream() -> None:
+    builder = TableBuilder(MemoryStore())
+    builder.commit(builder.protocol(features=["columnMapping"]), mapped(builder, "one"), add("a"))
+    stream = source(builder)
+    builder.commit(mapped(builder, "uno"), add("b"))
+    name = "DELTA_STREAMING_INCOMPATIBLE_SCHEMA_CHANGE_USE_SCHEMA_LOG"
+    refusal(SchemaMismatchError, name, stream, at(1))
+    refusal(SchemaMismatchError, name, source(builder), at(1))
+    assert batches(source(builder), at(2), EVERYTHING) == []
+
+
+def test_stream_reads_on_from_before_the_protocols_that_its_columns_need() -> None:
+    builder = TableBuilder(MemoryStore())
+    builder.commit(builder.protocol(), builder.metadata(("c0", "long")), add("a"))
+    builder.commit(builder.protocol(1, 4))
+    builder.commit(builder.protocol(2, 5), mapped(builder, "c0"), add("b"))
+    assert batches(source(builder), at(0), EVERYTHING) == [["a", "b"]]
+    builder.commit(builder.protocol(features=["columnMapping", "fromTheFuture"]))
+    with pytest.raises(UnsupportedTableFeatureError):
+        source(builder, 2).admit(at(3), EVERYTHING)
+
+
+def test_stream_begins_with_a_rename_and_goes_on_after_restarts_within_its_commit() -> None:
+    builder = TableBuilder(MemoryStore())
+    builder.commit(builder.protocol(features=["columnMapping"]), mapped(builder, "one"), add("a"))
+    builder.commit(mapped(builder, "uno"), add("b"), add("c"))
+    builder.commit(add("d"))
+    place, found = source(builder).initial_offset(StreamStart(version=1)), []
+    while (end := source(builder).admit(place, Limits(files=1))) != place:
+        found.append(source(builder).plan(place, end).paths())
+        place = StreamOffset.from_json(end.to_json())
+    assert found == [["b"], ["c"], ["d"]]
+
+
+def test_stream_that_begins_behind_a_change_of_the_schema_it_was_made_for_is_refused(builder: TableBuilder) -> None:
+    """Its rows would come without the new column."""
+    made_before = Snapshot.load(builder.store)
+    builder.commit(builder.metadata(("id", "long"), ("new", "string")), add("f"))
+    begin = StreamSource(made_before).initial_offset(StreamStart(latest=True))
+    for start in (begin, at(3)):
+        refusal(SchemaMismatchError, "DELTA_SCHEMA_CHANGED_WITH_VERSION", StreamSource(made_before), start)
+    builder.commit(add("g"))
+    for start in (begin, at(3)):
+        refusal(SchemaMismatchError, "DELTA_SCHEMA_CHANGED_WITH_VERSION", StreamSource(made_before), start)
+        assert batches(source(builder), start, EVERYTHING) == [["g"]]
+
+
+def test_stream_of_a_table_that_was_replaced_is_refused(builder: TableBuilder) -> None:
+    running = source(builder)
+    running.admit(at(2), EVERYTHING)
+    other = builder.metadata()
+    other["metaData"]["id"] = "another"
+    for name in ("0", "1"):
+        builder.delete(f"{int(name):020d}.json")
+    builder.commit(builder.protocol(), other, add("a"), version=0)
+    name = "DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE"
+    refusal(SchemaMismatchError, name, running, at(2))
+    refusal(SchemaMismatchError, name, source(builder), at(0))
+
+
+def test_stream_of_a_table_whose_id_changes_is_refused(builder: TableBuilder) -> None:
+    other = builder.metadata()
+    other["metaData"]["id"] = "another"
+    stream = source(builder)
+    builder.commit(other, add("f"))
+    refusal(SchemaMismatchError, "DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE", stream, at(2))
+
+
+def test_stream_whose_next_commits_were_cleaned_up(builder: TableBuilder) -> None:
+    for number in range(2, 6):
+        builder.commit(add(f"f{number}"))
+    builder.checkpoint(4)
+    for number in range(4):
+        builder.delete(f"{number:020d}.json")
+    error = refusal(LogFileNotFoundError, "DELTA_MISSING_FILES_UNEXPECTED_VERSION", source(builder), at(2))
+    assert (error.message_parameters["expected"], error.message_parameters["found"]) == (2, 4)
+    assert batches(source(builder, fail_on_data_loss=False), at(2), EVERYTHING) == [["f4", "f5"]]
+
+
+def test_stream_of_mapped_columns_whose_next_commits_were_cleaned_up() -> None:
+    builder = TableBuilder(MemoryStore())
+    builder.commit(builder.protocol(features=["columnMapping"]), mapped(builder, "one"), add("a"))
+    for number in range(1, 6):
+        builder.commit(add(f"f{number}"))
+    builder.checkpoint(4)
+    for number in range(3):
+        builder.delete(f"{number:020d}.json")
+    refusal(LogFileNotFoundError, "DELTA_MISSING_FILES_UNEXPECTED_VERSION", source(builder), at(2))
+    refusal(LogFileNotFoundError, "DELTA_STREAMING_CHECK_COLUMN_MAPPING_NO_SNAPSHOT", source(builder), at(3))
+    builder.delete(f"{3:020d}.json")
+    assert batches(source(builder, fail_on_data_loss=False), at(2), EVERYTHING) == [["f4", "f5"]]
+    builder.commit(mapped(builder, "uno"), add("f6"))
+    name = "DELTA_STREAMING_INCOMPATIBLE_SCHEMA_CHANGE_USE_SCHEMA_LOG"
+    refusal(SchemaMismatchError, name, source(builder, fail_on_data_loss=False), at(2))
+
+
+def test_stream_does_not_take_a_commit_for_lost_that_a_listing_just_missed(builder: TableBuilder) -> None:
+    store = _MissingOnce(2)
+    store.objects, builder.store = builder.store.objects, store  # type: ignore[attr-defined]
+    stream = source(builder)
+    builder.commit(add("f"))
+    builder.commit(add("g"))
+    store.is_due = True
+    assert batches(stream, at(2), EVERYTHING) == [["f", "g"]]
+    assert not store.is_due
+
+
+class _MissingOnce(MemoryStore):
+    """Lists the log without the commit of a version, once: as a directory that is written to may be listed."""
+
+    def __init__(self, version: int) -> None:
+        super().__init__()
+        self._name, self.is_due = f"_delta_log/{version:020d}.json", False
+
+    def list_from(self, directory: str, start: str = "") -> Iterator[ObjectInfo]:
+        found = list(super().list_from(directory, start))
+        missing, self.is_due = self.is_due, False
+        return iter([info for info in found if not (missing and info.path == self._name)])
+
+
+def test_stream_batch_whose_commits_are_gone_is_not_planned_without_them(builder: TableBuilder) -> None:
+    builder.commit(add("f"))
+    builder.commit(add("g"))
+    builder.delete(f"{3:020d}.json")
+    with pytest.raises(LogFileNotFoundError) as caught:
+        source(builder, 1).plan(at(2), at(4))
+    assert caught.value.error_class == "DELTA_MISSING_FILES_UNEXPECTED_VERSION"
+    assert source(builder, 1, fail_on_data_loss=False).plan(at(2), at(4)).paths() == ["f"]
+
+
+def test_stream_whose_first_state_is_gone_says_so(builder: TableBuilder) -> None:
+    builder.commit(add("f"))
+    builder.checkpoint(2)
+    builder.delete(f"{0:020d}.json")
+    refusal(LogFileNotFoundError, "DELTA_LOG_FILE_NOT_FOUND_FOR_STREAMING_SOURCE", source(builder), at(1, 0, initial=True))
+
+
+def test_stream_commit_that_is_damaged_names_its_line(builder: TableBuilder) -> None:
+    builder.write(f"{2:020d}.json", b'{"commitInfo":{}}\n{"add":{"path":"x"}}\n')
+    with pytest.raises(CorruptTableError, match=r"00002\.json, line 2"):
+        source(builder, 1).admit(at(2), EVERYTHING)
+
+
+def test_stream_of_a_change_feed_that_was_off_is_refused(builder: TableBuilder) -> None:
+    error = refusal(ChangeDataFeedError, "DELTA_MISSING_CHANGE_DATA", source(builder, change_feed=True), at(1))
+    assert "startingVersion" in error.message
+
+
+# ---------------------------------------------------------------- lag
+
+
+def test_stream_lag_counts_files_bytes_and_versions(builder: TableBuilder) -> None:
+    stream = source(builder, 0)
+    assert stream.lag(at(0, initial=True)) == Lag(5, 500, 1, False)
+    assert stream.lag(at(0, 1, initial=True)) == Lag(3, 300, 1, False)
+    assert stream.lag(at(1, 0)) == Lag(1, 100, 1, False)
+    assert stream.lag(at(2)) == Lag(0, 0, 0, False)
+
+
+def test_stream_lag_looks_no_further_than_what_is_kept_for_the_next_trigger(
+    builder: TableBuilder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(admission, "_LAG_FILES", 3)
+    for number in range(3):
+        builder.commit(add(f"f{number}"), add(f"g{number}"))
+    stream, store = source(builder, 0), builder.store
+    assert isinstance(store, MemoryStore)
+    assert stream.lag(at(2)) == Lag(4, 400, 3, True)
+    assert stream.lag(at(0, initial=True)) == Lag(7, 700, 4, True)
+    assert ("read", f"_delta_log/{4:020d}.json") not in store.calls
+    assert stream.lag(at(3)) == Lag(4, 400, 2, False)
+
+
+def test_stream_lag_counts_commits_that_will_stop_the_stream(builder: TableBuilder) -> None:
+    stream = source(builder)
+    builder.commit(add("f"))
+    builder.commit(builder.metadata(("id", "long"), ("new", "string")), add("g"))
+    assert stream.lag(at(2)) == Lag(2, 200, 2, False)
+    assert stream.admit(at(2), Limits(files=1)) == at(3), "what is before the change is read first"
+    refusal(SchemaMismatchError, "DELTA_SCHEMA_CHANGED_WITH_VERSION", stream, at(3))
+
+
+def test_stream_offset_of_a_newer_form_is_refused() -> None:
+    value = at(3, 4).to_json()
+    assert StreamOffset.from_json(value) == at(3, 4)
+    assert StreamOffset.from_json({**value, "later": "field"}) == at(3, 4)
+    assert StreamOffset.from_json({**value, "sourceVersion": 3, "index": -100}) == at(3)
+    with pytest.raises(InvalidOptionError) as caught:
+        StreamOffset.from_json({**value, "sourceVersion": 4})
+    assert caught.value.error_class == "DELTA_INVALID_SOURCE_VERSION"
+    with pytest.raises(InvalidOptionError) as caught:
+        StreamOffset.from_json({**value, "index": "4"})
+    assert caught.value.error_class == "DELTA_INVALID_SOURCE_OFFSET_FORMAT"
+    change = {**value, "sourceVersion": 3, "index": -20}
+    assert StreamOffset.from_json(change) == at(3, -20) and at(3, -20).to_json() == change
+    assert replace(at(3), index=4) == at(3, 4)
