@@ -20,7 +20,7 @@ from delta_py.errors import DeltaError
 from delta_py.parquet.reader import read_files
 from delta_py.protocol.schema import schema_to_json, to_arrow_schema
 from delta_py.scan.planning import ScanOptions, plan_scan
-from tests.support.corpus import Case, case_names, check_title, load_case
+from tests.support.corpus import Case, case_names, check_title, condition_problem, load_case
 from tests.support.digest import digest
 from tests.support.rows import difference
 from tests.support.spark_types import arrow_columns, json_columns, without_collation
@@ -158,5 +158,7 @@ def error_problem(case: Case, check: Check, *, must_fail: bool) -> str | None:
     try:
         table = read_changes(case, check) if check.get("of") == "cdf" else read_rows(case, check)
     except DeltaError as error:
-        return None if str(error).startswith(f"[{error.error_class}] ") else f"the message lacks its condition: {error}"
+        if not str(error).startswith(f"[{error.error_class}] "):
+            return f"the message lacks its condition: {error}"
+        return condition_problem(check, error.error_class)
     return f"must be refused, but {table.num_rows} rows were read" if must_fail else None

@@ -17,7 +17,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, MapType, NullType, StructType, VariantType
 
-from tests.support.corpus import Case, case_names, check_title, load_case
+from tests.support.corpus import Case, case_names, check_title, condition_problem, load_case
 from tests.support.rows import difference
 from tests.support.sampling import sampled
 from tests.support.spark_types import json_columns
@@ -50,7 +50,8 @@ def problem_of(spark: SparkSession, case: Case, check: Check) -> str | None:
         found = frame(spark, case, check).toArrow().num_rows
     except Exception as error:
         # Spark passes Python's errors on as text of many lines; the condition is in them.
-        return None if re.search(r"\[DELTA_[A-Z_]+\]", str(error)) else f"no condition in: {error}"
+        condition = re.search(r"\[(DELTA_[A-Z_]+)\]", str(error))
+        return condition_problem(check, condition[1]) if condition else f"no condition in: {error}"
     return f"must be refused, but {found} rows were read" if check["kind"] == "error" else None
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import tarfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -60,6 +61,36 @@ def load_case(root: Path, name: str) -> Case:
 def check_title(check: Mapping[str, Any]) -> str:
     """A short text that says which check it is, for messages."""
     return ", ".join(f"{key} {value}" for key, value in _title_parts(check))
+
+
+# The reference's condition -> ours, where they differ: files of the table that are missing have conditions of Delta's here,
+# and delta-spark's readers of Parquet none.
+OUR_CONDITIONS = {
+    "FAILED_READ_FILE.FILE_NOT_EXIST": {
+        "DELTA_FILE_NOT_FOUND_DETAILED",
+        "DELTA_DELETION_VECTOR_FILE_NOT_FOUND",
+        "DELTA_STATE_RECOVER_ERROR",  # a sidecar
+    },
+    "FAILED_READ_FILE.NO_HINT": {"DELTA_DELETION_VECTOR_CHECKSUM_MISMATCH"},
+    "DELTA_TABLE_NOT_FOUND": {"DELTA_MISSING_DELTA_TABLE"},  # by path, where the reference was asked by name
+    "DELTA_TRUNCATED_TRANSACTION_LOG": {"DELTA_TRUNCATED_TRANSACTION_LOG", "DELTA_VERSIONS_NOT_CONTIGUOUS"},
+    "DELTA_GEOSPATIAL_NOT_SUPPORTED": {"DELTA_UNSUPPORTED_FEATURES_FOR_READ"},
+    "DELTA_READ_TABLE_WITHOUT_COLUMNS": {"DELTA_FILE_NOT_FOUND_DETAILED"},  # read here, and then the file is missing
+}
+
+
+def reference_condition(check: Mapping[str, Any]) -> str | None:
+    """The condition with which delta-spark refused, None where its error has none."""
+    match = re.search(r"\[([A-Z][A-Z0-9_.]+)\]", f"{check.get('reference', '')} {check.get('message', '')}")
+    return match[1] if match else None
+
+
+def condition_problem(check: Mapping[str, Any], condition: str) -> str | None:
+    """None when a refusal has the reference's condition, or one that stands for it."""
+    expected = reference_condition(check)
+    if expected is None or condition in OUR_CONDITIONS.get(expected, {expected}):
+        return None
+    return f"refused with {condition}, the reference with {expected}"
 
 
 def _title_parts(check: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
