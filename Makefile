@@ -6,17 +6,23 @@ SHELL := /bin/bash
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 PEER := .venv-peer
+SPARK42 := .venv-spark42
+CANARY := .venv-canary
 # K=expression narrows every test target to the tests whose names match (pytest -k).
 K ?=
+# SEED=number is the seed of all random tests, SAMPLE=number the slice of the sampled cases; a run's header names both.
 SEED ?=
+SAMPLE ?=
 N ?=
 KILLS ?=
 BENCH ?=
 ALL ?=
 
-PYTEST = -m pytest --timeout=600 $(if $(K),-k "$(K)")
-# The tests of a file stay together, in one of two processes, each with a Spark session: two cores are busy.
-TOGETHER = $(PYTEST) -n 2 --dist loadfile
+PYTEST = -m pytest --timeout=600 $(if $(SEED),--hypothesis-seed=$(SEED)) $(if $(K),-k "$(K)")
+# The tests of a file stay together, in one of two processes, each with a Spark session: two cores are busy. Slow files go first.
+TOGETHER = $(PYTEST) -n 2 --dist loadfile --no-loadscope-reorder
+export PYDELTA_SEED = $(SEED)
+export PYDELTA_SAMPLE = $(SAMPLE)
 
 # Spark starts its Python workers with `python3` from PATH unless told otherwise.
 with_env = PATH="$(CURDIR)/$(1)/bin:$$PATH" PYSPARK_PYTHON="$(CURDIR)/$(1)/bin/python" \
@@ -24,11 +30,12 @@ with_env = PATH="$(CURDIR)/$(1)/bin:$$PATH" PYSPARK_PYTHON="$(CURDIR)/$(1)/bin/p
 RUN = $(call with_env,$(VENV))
 RUN_PEER = PYDELTA_PEER_JARS="$(CURDIR)/$(PEER)/jars" $(call with_env,$(PEER))
 
-.PHONY: help setup demo check test unit acceptance spark applications interop storage faults bench all clean java
+.PHONY: help setup demo check test unit acceptance spark spark42 canary applications interop storage faults nightly seconds \
+	bench all clean java
 
 help: ## this list
 	@echo "make TARGET [K=name]"
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / { printf "  %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: $(VENV)/.ready java ## make a Delta table of real data, read it, filter it, travel in its history
 	@$(RUN) examples/demo.py
@@ -38,17 +45,27 @@ check: $(VENV)/.ready ## ruff, mypy --strict, the rules of the layers
 	$(VENV)/bin/mypy
 	$(RUN) $(PYTEST) -q tests/unit/test_layers.py tests/unit/test_protocol_headings.py
 
-test: $(VENV)/.ready java ## unit, property, acceptance and Spark tests
-	$(RUN) $(TOGETHER) tests/unit tests/property tests/acceptance tests/spark
+test: $(VENV)/.ready java ## unit, property, acceptance and Spark tests; ALL=1 takes every sampled case
+	PYDELTA_ALL="$(ALL)" $(RUN) $(TOGETHER) tests/unit tests/property tests/acceptance tests/spark
 
-unit: $(VENV)/.ready ## unit and property tests only: no Spark; RANDOM=1 takes new random examples
-	PYDELTA_RANDOM="$(RANDOM)" $(RUN) $(PYTEST) tests/unit tests/property
+seconds: $(VENV)/.ready java ## make test, and note how long each file took (tests/support/file_seconds.txt)
+	PYDELTA_WRITE_SECONDS=1 $(RUN) $(TOGETHER) tests/unit tests/property tests/acceptance tests/spark
+
+unit: $(VENV)/.ready ## unit and property tests only: no Spark
+	$(RUN) $(PYTEST) tests/unit tests/property
 
 acceptance: $(VENV)/.ready ## the tables of the Delta projects, read without Spark
 	$(RUN) $(PYTEST) tests/acceptance
 
 spark: $(VENV)/.ready java ## Spark tests only; ALL=1 takes every table and every query shape in every setting
 	PYDELTA_ALL="$(ALL)" $(RUN) $(PYTEST) tests/spark
+
+spark42: $(SPARK42)/.ready java ## the Spark tests on Spark 4.2
+	PYDELTA_ALL="$(ALL)" $(call with_env,$(SPARK42)) $(TOGETHER) tests/spark
+
+canary: $(CANARY)/.ready java ## the Spark tests on the newest Spark that the registry has, pre-releases too
+	@$(CANARY)/bin/python -c "import pyspark; print('Spark', pyspark.__version__)"
+	PYDELTA_ALL="$(ALL)" $(call with_env,$(CANARY)) $(TOGETHER) tests/spark
 
 interop: $(PEER)/.ready $(PEER)/jars/.ready java ## delta-spark and deltalake read our tables, we read theirs
 	$(RUN_PEER) $(PYTEST) tests/interop
@@ -60,15 +77,18 @@ storage: $(VENV)/.ready ## the contract of object stores
 	$(RUN) $(PYTEST) tests/storage
 
 faults: $(VENV)/.ready java ## failures injected into storage; SEED= and N= choose the schedules, KILLS= how often a Spark driver dies
-	PYDELTA_FAULTS_SEED="$(SEED)" PYDELTA_FAULTS_N="$(N)" PYDELTA_FAULTS_KILLS="$(KILLS)" $(RUN) $(PYTEST) tests/faults
+	PYDELTA_FAULTS_N="$(N)" PYDELTA_FAULTS_KILLS="$(KILLS)" $(RUN) $(PYTEST) tests/faults
 
 bench: $(VENV)/.ready $(PEER)/.ready $(PEER)/jars/.ready java ## measure against deltalake and Spark's Parquet reader; BENCH="--quick"
 	$(RUN) benchmarks/bench.py --peer $(PEER) $(BENCH)
 
 all: check test applications interop storage faults ## everything but the benchmarks
 
+nightly: ## hours: every sampled case, new random seeds, all of interop and applications, killed drivers, Spark 4.2
+	$(MAKE) --keep-going all spark42 ALL=1 SEED=$(or $(SEED),$(shell od -An -N3 -tu4 /dev/urandom | tr -d ' ')) N=$(or $(N),100) KILLS=$(or $(KILLS),20)
+
 clean: ## remove the environments and what tools left behind
-	rm -rf $(VENV) $(PEER) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis spark-warehouse metastore_db derby.log
+	rm -rf $(VENV) $(PEER) $(SPARK42) $(CANARY) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis spark-warehouse metastore_db derby.log
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 setup: $(VENV)/.ready ## the environment .venv, made when pyproject.toml or constraints.txt change
@@ -78,6 +98,17 @@ $(VENV)/.ready: pyproject.toml constraints.txt
 
 $(PEER)/.ready: pyproject.toml constraints-peer.txt
 	@$(call make_venv,$(PEER),constraints-peer.txt,peer)
+
+# The same packages as .venv, but for Spark.
+$(SPARK42)/.ready: pyproject.toml constraints.txt
+	@mkdir -p build && sed 's/^pyspark==.*/pyspark==4.2.0/' constraints.txt > build/constraints-spark42.txt
+	@$(call make_venv,$(SPARK42),build/constraints-spark42.txt,dev)
+
+$(CANARY)/.ready: pyproject.toml constraints.txt
+	@mkdir -p build && sed '/^pyspark==/d; /^py4j==/d' constraints.txt > build/constraints-canary.txt
+	@$(call make_venv,$(CANARY),build/constraints-canary.txt,dev)
+	$(CANARY)/bin/python -m pip install --quiet --disable-pip-version-check --pre --upgrade "pyspark[sql,connect]" \
+		-c build/constraints-canary.txt
 
 $(PEER)/jars/.ready: tests/support/peer/pom.xml | $(PEER)/.ready
 	@command -v mvn >/dev/null || { echo "Maven (mvn) is needed to fetch delta-spark's jars." >&2; exit 1; }

@@ -12,7 +12,10 @@ from typing import TYPE_CHECKING
 import hypothesis
 import pytest
 
+from tests.support import sampling
 from tests.support.corpus import unpack
+from tests.support.file_seconds import SecondsOfFiles, slowest_files_first
+from tests.support.seeds import run_seed
 from tests.support.settings import restore
 
 if TYPE_CHECKING:
@@ -22,8 +25,8 @@ ROOT = Path(__file__).resolve().parent
 TESTS = ROOT / "tests"
 
 # No deadline: the time of one example says nothing on a shared machine. A failure prints what replays it. The examples are
-# the same at each run, so that the verdict on a change is of the change; PYDELTA_RANDOM=1 looks for new ones.
-hypothesis.settings.register_profile("pydelta", deadline=None, print_blob=True, derandomize=not os.environ.get("PYDELTA_RANDOM"))
+# the same at each run, so that the verdict on a change is of the change; a seed of the run makes others (support/seeds.py).
+hypothesis.settings.register_profile("pydelta", deadline=None, print_blob=True, derandomize=run_seed() is None)
 hypothesis.settings.load_profile("pydelta")
 
 # Spark's workers and a Connect server are started from here and take their environment from this process.
@@ -37,10 +40,47 @@ os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
 os.environ["PYDELTA_CACHE_DIR"] = ""  # each test of the cache has its own
 
 
+def pytest_report_header() -> str:
+    return f"PYDELTA_SEED={run_seed() or ''} PYDELTA_SAMPLE={sampling.sample_number()}"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if os.environ.get("PYDELTA_WRITE_SECONDS") and not _is_xdist_worker(config):
+        config.pluginmanager.register(SecondsOfFiles())
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.path.is_relative_to(TESTS):
             item.add_marker(item.path.relative_to(TESTS).parts[0])
+    slowest_files_first(items, TESTS)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    if _is_xdist_worker(session.config):  # all of them collect all files, and say the same
+        session.config.workeroutput["sampled"] = sampling.summary()  # type: ignore[attr-defined]
+
+
+@pytest.hookimpl(optionalhook=True)  # of xdist, which not every environment has
+def pytest_testnodedown(node: object) -> None:
+    global _sampled_by_workers
+    _sampled_by_workers = getattr(node, "workeroutput", {}).get("sampled", _sampled_by_workers)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """What was left out of the run is said, and how to have it."""
+    lines = sampling.summary() or _sampled_by_workers
+    if lines:
+        terminalreporter.section(f"sampled: PYDELTA_SAMPLE={sampling.sample_number()}, make nightly takes all")
+        for line in lines:
+            terminalreporter.line(line)
+
+
+_sampled_by_workers: list[str] = []
+
+
+def _is_xdist_worker(config: pytest.Config) -> bool:
+    return hasattr(config, "workerinput")
 
 
 @pytest.fixture(scope="session")

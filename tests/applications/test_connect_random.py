@@ -1,17 +1,17 @@
 """Random DELETE, UPDATE and MERGE over Spark Connect: rows and change feed after each are what a list of rows becomes.
 
-PYDELTA_RANDOM=1 takes new changes, PYDELTA_ALL=1 five times as many.
+PYDELTA_SEED takes other changes, PYDELTA_ALL=1 five times as many.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import random
 from pathlib import Path
 
 import pytest
 
+from tests.support.seeds import seed_of
 from tests.support.spark_script import run_script
 
 STEPS = 60 if os.environ.get("PYDELTA_ALL") else 12
@@ -63,7 +63,7 @@ print(json.dumps({"committed": committed}))
 @pytest.mark.parametrize("kind", KINDS)
 def test_random_changes_over_connect(kind: str, tmp_path: Path) -> None:
     configuration, partition_by = KINDS[kind]
-    seed = random.SystemRandom().randrange(2**32) if os.environ.get("PYDELTA_RANDOM") else sum(kind.encode())
+    seed = seed_of(kind)
     arguments = (json.dumps(value) for value in (seed, STEPS, configuration, partition_by))
     found = run_script(CHANGES, str(tmp_path / "table"), *arguments, timeout_seconds=300 + 20 * STEPS)
     assert {"Merge", "Update"} <= set(found["committed"])

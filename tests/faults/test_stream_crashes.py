@@ -2,7 +2,7 @@
 
 The source is appended to and rewritten (dataChange=false, as OPTIMIZE does) meanwhile. One driver runs two queries, one of
 the rows and one of the change feed, by an engine of a few lines that notes offsets and commits as Spark does: it starts in a
-tenth of Spark's time. Eight times PYDELTA_FAULTS_N kills, 40 by default; PYDELTA_FAULTS_SEED chooses their moments.
+tenth of Spark's time. Eight times PYDELTA_FAULTS_N kills, 40 by default; PYDELTA_SEED chooses their moments.
 """
 
 from __future__ import annotations
@@ -23,10 +23,11 @@ import pyarrow as pa
 import pytest
 
 from delta_py import DeltaTable, write_delta
+from tests.support.seeds import run_seed
 
 ROOT = Path(__file__).resolve().parents[2]
 KILLS = int(os.environ.get("PYDELTA_FAULTS_N") or 5)
-SEED = int(os.environ.get("PYDELTA_FAULTS_SEED") or random.randrange(10**6))
+SEED = run_seed() or random.randrange(10**6)
 READY, DONE = "both queries are running", "nothing is left"
 
 # What Spark does with a source and a sink, batch by batch: note the end of the batch, run it, note that it is done; after a
@@ -174,7 +175,7 @@ def test_stream_killed_at_any_moment_gives_each_row_once(tmp_path: Path) -> None
 
 
 def run_with_kills(root: Path, script: str, kills: int, disturb: Callable[[Driver, random.Random], None]) -> None:
-    print(f"PYDELTA_FAULTS_SEED={SEED} PYDELTA_FAULTS_N={KILLS}")
+    print(f"PYDELTA_SEED={SEED} PYDELTA_FAULTS_N={KILLS}")
     chosen = random.Random(SEED)
     source, rows, changes = (str(root / name) for name in ("source", "rows", "changes"))
     writer = Writer(source)

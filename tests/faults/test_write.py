@@ -1,7 +1,7 @@
 """Every storage call of a write, failed in turn: the table reads as before or as after, never otherwise.
 
 The workload's calls are counted once; then each is failed before it takes effect, after it (the reply is lost), for good
-from there on, and with the process killed. PYDELTA_FAULTS_SEED and PYDELTA_FAULTS_N choose the schedules of racing writers.
+from there on, and with the process killed. PYDELTA_SEED and PYDELTA_FAULTS_N choose the schedules of racing writers.
 """
 
 from __future__ import annotations
@@ -31,10 +31,11 @@ from delta_py.log.history import history
 from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore
 from tests.support.faulty_store import KINDS, Fault, FaultyStore, Killed
+from tests.support.seeds import run_seed
 
 pytestmark = pytest.mark.usefixtures("no_waits")
 
-SEED = int(os.environ.get("PYDELTA_FAULTS_SEED") or 20240607)
+SEED = run_seed() or 20240607
 SCHEDULES = int(os.environ.get("PYDELTA_FAULTS_N") or 24)
 
 

@@ -2,12 +2,11 @@
 rows, and counts in the history; and each reads what the other made.
 
 Each step begins with two copies of the table as one of the two left it: so files lie the same way for both, and either goes on
-from what the other wrote. PYDELTA_RANDOM=1 takes new steps.
+from what the other wrote. PYDELTA_SEED takes other steps.
 """
 
 from __future__ import annotations
 
-import os
 import random
 import shutil
 from collections.abc import Callable, Mapping
@@ -24,6 +23,7 @@ from delta_py import write_delta
 from spark_plugin import DeltaTable
 from tests.support.dml_changes import After, Change, Merge, Row, Update, as_table, counts, new_row, random_change
 from tests.support.rows import difference
+from tests.support.seeds import seed_of
 
 STEPS = 4
 SIDES = ("ours", "theirs")
@@ -141,7 +141,7 @@ class Both:
 def test_random_changes_are_what_delta_spark_makes_of_them(kind: str, spark: SparkSession, tmp_path: Path) -> None:
     theirs = pytest.importorskip("delta.tables").DeltaTable
     properties, partition_by = KINDS[kind]
-    seed = random.SystemRandom().randrange(2**32) if os.environ.get("PYDELTA_RANDOM") else sum(kind.encode())
+    seed = seed_of(kind)
     tables = {"ours": DeltaTable, "theirs": theirs}
     both = Both(spark, tmp_path, random.Random(seed), properties, tables, log=[f"seed {seed}"])
     both.create(partition_by)

@@ -1,12 +1,11 @@
 """Random changes of one table through Spark, beside a plain list of rows: DELETE, UPDATE, MERGE, append and replaceWhere.
 
 After each step the table's rows, its change feed, the counts in its history, the ids of its rows and the files in its folder
-are what the list says. PYDELTA_RANDOM=1 takes new steps.
+are what the list says. PYDELTA_SEED takes other steps.
 """
 
 from __future__ import annotations
 
-import os
 import random
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -24,6 +23,7 @@ from delta_py.storage.local import LocalStore
 from spark_plugin import DeltaTable
 from tests.support.dml_changes import After, Row, as_table, condition, counts, new_row, random_change
 from tests.support.rows import difference
+from tests.support.seeds import seed_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -158,7 +158,7 @@ def _named(actions: Iterable[Any]) -> Iterable[str]:
 @pytest.mark.parametrize("kind", KINDS)
 def test_random_changes_make_of_the_table_what_they_make_of_a_list(kind: str, spark: SparkSession, tmp_path: Path) -> None:
     properties, partition_by = KINDS[kind]
-    seed = random.SystemRandom().randrange(2**32) if os.environ.get("PYDELTA_RANDOM") else sum(kind.encode())
+    seed = seed_of(kind)
     machine = Machine(spark, tmp_path / "table", random.Random(seed), properties, partition_by, log=[f"seed {seed}"])
     machine.create()
     for _ in range(STEPS):

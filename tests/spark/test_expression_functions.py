@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import datetime
 import math
-import os
 import random
 from collections.abc import Iterator
 from decimal import Decimal
@@ -20,11 +19,12 @@ from delta_py.expressions.functions.table import FUNCTIONS
 from delta_py.expressions.parse import parse_expression
 from delta_py.expressions.tree import Call, Expression, children
 from delta_py.protocol.schema import from_arrow_schema
+from tests.support.seeds import run_seed
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-SEED = int(os.environ.get("PYDELTA_SEED", "20240229"))
+SEED = run_seed() or 20240229
 ROWS = 300
 ZONES = ("UTC", "America/New_York")
 

@@ -1,15 +1,54 @@
-"""Which of very many like cases a run takes: some by default, all with PYDELTA_ALL=1 (make spark ALL=1)."""
+"""Which of very many like cases a run takes: a slice that the commit chooses, or all with PYDELTA_ALL=1 (make nightly).
+
+The slice moves from commit to commit, so that no case is left out for ever, and is the same in all processes of a run.
+PYDELTA_SAMPLE=<number> chooses it by hand: the number that a run prints replays its slice. What was taken of what is printed
+at a run's end (conftest.py).
+"""
 
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
 from typing import TypeVar
 
 T = TypeVar("T")
 
+# For each call, in the order of collection: the file that asked, how many cases it got, of how many.
+taken: list[tuple[str, int, int]] = []
+
 
 def sampled(cases: Iterable[T], every: int) -> list[T]:
-    """Every so-manieth of the cases, in their order."""
+    """One in `every` of the cases, in their order; all where the run asks for all."""
     listed = list(cases)
-    return listed if os.environ.get("PYDELTA_ALL") else listed[::every]
+    chosen = listed if os.environ.get("PYDELTA_ALL") else listed[sample_number() % every :: every]
+    if listed and not chosen:  # fewer cases than `every`: the slice would be empty for most numbers
+        chosen = [listed[sample_number() % len(listed)]]
+    taken.append((Path(sys._getframe(1).f_code.co_filename).name, len(chosen), len(listed)))
+    return chosen
+
+
+@cache
+def sample_number() -> int:
+    """PYDELTA_SAMPLE, else a number of the commit that is checked out, else (no repository) 0."""
+    given = os.environ.get("PYDELTA_SAMPLE")
+    if given:
+        return int(given)
+    command = ["git", "-C", str(Path(__file__).parent), "rev-parse", "--short=7", "HEAD"]
+    try:
+        commit = subprocess.run(command, capture_output=True, text=True, timeout=30)
+    except FileNotFoundError:
+        return 0
+    return int(commit.stdout.strip(), 16) if commit.returncode == 0 else 0
+
+
+def summary() -> list[str]:
+    """A line for each file that took a sample."""
+    files: dict[str, tuple[int, int]] = {}
+    for file, chosen, listed in taken:
+        before = files.get(file, (0, 0))
+        files[file] = (before[0] + chosen, before[1] + listed)
+    return [f"{file}: {chosen} of {listed} cases" for file, (chosen, listed) in sorted(files.items())]
