@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import re
-from pathlib import Path
 
 import pytest
 
@@ -16,9 +14,6 @@ import spark_plugin.exceptions
 import spark_plugin.pruning
 from delta_py.errors import DeltaError, InvalidOptionError
 from spark_plugin.options.read_options import read_options
-from spark_plugin.options.write_options import write_options
-
-README = (Path(__file__).parents[2] / "README.md").read_text()
 
 PARAMETERS = {
     delta_py.DeltaTable: ["path", "version", "timestamp", "session_timezone", "store"],
@@ -80,57 +75,6 @@ def test_format_is_known_to_spark_by_itself() -> None:
 def test_concurrency_error_has_the_name_that_users_of_delta_spark_catch(name: str) -> None:
     assert issubclass(getattr(delta_py.errors, name), DeltaError)
     assert issubclass(getattr(spark_plugin.exceptions, name), DeltaError)
-
-
-# ---------------------------------------------------------------- the README's options
-
-SAMPLES = {
-    "timestampAsOf": "2024-01-01",
-    "startingTimestamp": "2024-01-01",
-    "endingTimestamp": "2024-01-02",
-    "startingVersion": "1",
-    "endingVersion": "2",
-    "versionAsOf": "1",
-    "filter": "id = 1",
-    "columns": "id, day",
-    "timeZone": "Europe/Paris",
-    "userMetadata": "load 17",
-    "partitionOverwriteMode": "dynamic",
-    "maxRecordsPerFile": "1000",
-    "targetFileSize": "64mb",
-    "compression": "zstd",
-    "isolationLevel": "Serializable",
-    "txnVersion": "1",
-}
-CHANGE_FEED = {"readChangeFeed": "true", "startingVersion": "0"}
-
-
-def options_of(heading: str) -> list[str]:
-    """The option names in the first column of the table below a heading of README.md."""
-    section = README.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
-    return [name for row in re.findall(r"^\| (`[^|]+) \|", section, re.MULTILINE) for name in re.findall(r"`([\w.]+)`", row)]
-
-
-@pytest.mark.parametrize("name", options_of("Read options"))
-def test_read_option_of_the_readme_is_known(name: str) -> None:
-    options = {"path": "/t", name: SAMPLES.get(name, "true")}
-    if name.startswith(("starting", "ending", "readChange")):
-        options = {**CHANGE_FEED, **options}
-    if name == "startingTimestamp":
-        del options["startingVersion"]
-    assert read_options(options).path == "/t"
-    assert read_options({key.upper(): value for key, value in options.items()}).path == "/t"
-
-
-@pytest.mark.parametrize("name", options_of("Write options"))
-def test_write_option_of_the_readme_is_known(name: str) -> None:
-    beside = {"txnAppId": {"txnVersion": "1"}, "txnVersion": {"txnAppId": "loader"}}.get(name, {})
-    assert write_options({"path": "/t", **beside, name: SAMPLES.get(name, "true")}, overwrite=True).path == "/t"
-
-
-def test_options_of_the_readme_are_found() -> None:
-    assert {"versionAsOf", "filter", "pruning", "endingTimestamp"} <= set(options_of("Read options"))
-    assert "userMetadata" in options_of("Write options")
 
 
 def test_unknown_option_is_refused_with_the_nearest_name() -> None:

@@ -1,0 +1,33 @@
+"""The code in README and docs/ runs, page by page, and gives the values that the pages say (tests/support/pages.py)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.support import pages
+
+WITH_CODE = [page for page in pages.PAGES if any(block.language == "python" for block in pages.blocks(page))]
+
+
+@pytest.fixture
+def clean_session(spark: SparkSession) -> Iterator[None]:
+    """Databases and temporary views that a page makes are gone after it, and it leaves no query running."""
+    databases = {database.name for database in spark.catalog.listDatabases()}
+    yield
+    for query in spark.streams.active:
+        query.stop()
+    for table in spark.catalog.listTables():
+        if table.isTemporary:
+            spark.catalog.dropTempView(table.name)
+    for database in spark.catalog.listDatabases():
+        if database.name not in databases:
+            spark.sql(f"DROP DATABASE {database.name} CASCADE")
+
+
+@pytest.mark.parametrize("page", WITH_CODE, ids=lambda page: page.name)
+def test_code_of_a_page_runs_and_gives_what_the_page_says(page: Path, tmp_path: Path, clean_session: None) -> None:
+    assert pages.run(page, tmp_path) > 0, "the page says no value, so that nothing was compared"

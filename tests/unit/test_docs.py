@@ -1,0 +1,182 @@
+"""What README and docs/ say of the code: links, options, settings, names of errors. The code in them runs in tests/spark."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from delta_py.streaming.schema_evolution import ALLOW_CONFS
+from spark_plugin import exceptions
+from spark_plugin.options.common import read_options, streaming_options, write_options
+from spark_plugin.options.read_options import read_options as parse_read
+from spark_plugin.options.write_options import write_options as parse_write
+from tests.support import pages
+from tests.support.pages import ROOT
+
+TEXTS = [*pages.PAGES, ROOT / "CONTRIBUTING.md", ROOT / "ARCHITECTURE.md"]
+OPTIONS = (ROOT / "docs" / "options.md").read_text()
+SOURCES = [path for package in ("delta_py", "spark_plugin") for path in (ROOT / package).rglob("*.*")]
+CODE = "\n".join(path.read_text() for path in SOURCES if path.suffix in (".py", ".java"))
+MOST_README_LINES = 140
+
+
+def name_of(page: Path) -> str:
+    return page.name
+
+
+# ---------------------------------------------------------------- form
+
+
+def test_readme_is_short() -> None:
+    assert len((ROOT / "README.md").read_text().splitlines()) <= MOST_README_LINES
+
+
+@pytest.mark.parametrize("page", pages.PAGES, ids=name_of)
+def test_block_says_whether_it_runs(page: Path) -> None:
+    assert {block.language for block in pages.blocks(page)} <= {"python", "bash", "text"}
+
+
+@pytest.mark.parametrize("page", pages.PAGES, ids=name_of)
+def test_page_has_no_code_that_no_test_runs(page: Path) -> None:
+    """Indented blocks have no mark; the two commands at the top of README are the only ones."""
+    indented = re.findall(r"^    \S.*$", pages.without_blocks(page), re.MULTILINE)
+    assert [line for line in indented if not line.startswith("    make ")] == []
+
+
+@pytest.mark.parametrize("page", TEXTS, ids=name_of)
+def test_link_points_at_a_file_and_a_heading(page: Path) -> None:
+    for link in pages.links(page):
+        file, _, anchor = link.partition("#")
+        target = page.parent / file if file else page
+        assert target.exists(), f"{page.name} links to {link}"
+        if anchor:
+            assert anchor in pages.anchors(target), f"{page.name} links to {link}"
+
+
+def test_readme_links_to_every_page() -> None:
+    linked = set(pages.links(ROOT / "README.md"))
+    assert {f"docs/{page.name}" for page in (ROOT / "docs").glob("*.md")} <= linked
+
+
+PAGE = """
+```python
+rows = [1, 2]
+path = "/data/t"
+len(rows)                                                       # => {length}
+```
+"""
+
+
+def test_page_with_a_value_that_is_wrong_fails(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(PAGE.format(length=2))
+    assert pages.run(page, tmp_path) == 1
+    page.write_text(PAGE.format(length=3))
+    with pytest.raises(AssertionError, match=r"page\.md:5"):
+        pages.run(page, tmp_path)
+
+
+# ---------------------------------------------------------------- options
+
+
+def documented(place: str) -> set[str]:
+    """The options that the table in options.md gives to a place, such as `stream read`."""
+    section = OPTIONS.partition("\n## All options\n")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| (`[^|]+) \| ([^|]+) \|", section, re.MULTILINE)
+    return {name for names, where in rows if place in where.split(", ") for name in re.findall(r"`([\w.]+)`", names)}
+
+
+def public(*names: str) -> set[str]:
+    """Without what pydelta and Spark say to themselves."""
+    return {name for name in names if not name.startswith("pydelta.") and name != "paths"}
+
+
+BATCH_READ = public(*read_options._READ_NAMES)
+STREAM_READ = public(*streaming_options._OWN_NAMES, *streaming_options._AS_IN_BATCHES)
+BATCH_WRITE = public(*write_options._NAMES) - set(write_options._UNSUPPORTED)
+STREAM_WRITE = (BATCH_WRITE - set(streaming_options._NOT_IN_STREAMS)) | {streaming_options.CHECKPOINT_LOCATION, "queryName"}
+PLACES = {"read": BATCH_READ, "stream read": STREAM_READ, "write": BATCH_WRITE, "stream write": STREAM_WRITE}
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_options_of_a_place_are_those_that_the_code_knows(place: str) -> None:
+    assert sorted(documented(place) - PLACES[place]) == [], "options.md has options that the code does not know"
+    assert sorted(PLACES[place] - documented(place)) == [], "options.md lacks options"
+
+
+def test_options_of_streams_that_batches_pass_over_are_all_documented() -> None:
+    assert set(read_options._STREAM_NAMES) <= STREAM_READ
+
+
+def test_options_that_are_refused_are_named() -> None:
+    for name in write_options._UNSUPPORTED:
+        assert f"`{name}`" in OPTIONS
+
+
+SAMPLES = {
+    "path": "/t",
+    "timestampAsOf": "2024-01-01",
+    "startingTimestamp": "2024-01-01",
+    "endingTimestamp": "2024-01-02",
+    "startingVersion": "1",
+    "endingVersion": "2",
+    "versionAsOf": "1",
+    "filter": "id = 1",
+    "columns": "id, day",
+    "timeZone": "Europe/Paris",
+    "userMetadata": "load 17",
+    "partitionOverwriteMode": "dynamic",
+    "maxRecordsPerFile": "1000",
+    "targetFileSize": "64mb",
+    "compression": "zstd",
+    "isolationLevel": "Serializable",
+    "txnVersion": "1",
+}
+CHANGE_FEED = {"readChangeFeed": "true", "startingVersion": "0"}
+
+
+@pytest.mark.parametrize("name", sorted(documented("read")))
+def test_read_option_is_taken_in_any_case_of_letters(name: str) -> None:
+    options = {"path": "/t", name: SAMPLES.get(name, "true")}
+    if name.startswith(("starting", "ending", "readChange")):
+        options = {**CHANGE_FEED, **options}
+    if name == "startingTimestamp":
+        del options["startingVersion"]
+    assert parse_read(options).path == "/t"
+    assert parse_read({key.upper(): value for key, value in options.items()}).path == "/t"
+
+
+@pytest.mark.parametrize("name", sorted(documented("write")))
+def test_write_option_is_taken(name: str) -> None:
+    beside = {"txnAppId": {"txnVersion": "1"}, "txnVersion": {"txnAppId": "loader"}}.get(name, {})
+    assert parse_write({"path": "/t", **beside, name: SAMPLES.get(name, "true")}, overwrite=True).path == "/t"
+
+
+# ---------------------------------------------------------------- settings and errors
+
+SETTING = r"spark\.(?:pydelta|databricks\.delta)\.[A-Za-z.]*[A-Za-z]|PYDELTA_CACHE_[A-Z]+"
+STREAM_SETTINGS = {ALLOW_CONFS + kind for kind in (*streaming_options._ALLOW, "RenameAndDrop")}
+SETTINGS = set(re.findall(SETTING, CODE)) - {ALLOW_CONFS}
+
+
+def test_settings_that_the_code_knows_are_all_documented() -> None:
+    assert sorted(SETTINGS - set(re.findall(SETTING, OPTIONS))) == []
+
+
+@pytest.mark.parametrize("page", pages.PAGES, ids=name_of)
+def test_setting_that_a_page_names_is_known(page: Path) -> None:
+    assert sorted(set(re.findall(SETTING, page.read_text())) - SETTINGS - STREAM_SETTINGS) == []
+
+
+@pytest.mark.parametrize("page", pages.PAGES, ids=name_of)
+def test_condition_that_a_page_names_is_raised_by_the_code(page: Path) -> None:
+    for condition in re.findall(r"\bDELTA_[A-Z_]+", page.read_text()):
+        assert f'"{condition}' in CODE, f"{page.name} names {condition}"
+
+
+@pytest.mark.parametrize("page", pages.PAGES, ids=name_of)
+def test_exception_that_a_page_names_exists(page: Path) -> None:
+    named = re.findall(r"`((?:Concurrent|Metadata|Protocol|Delta|Commit)\w*(?:Exception|Error))`", page.read_text())
+    assert [name for name in named if not hasattr(exceptions, name)] == []
