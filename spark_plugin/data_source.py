@@ -98,7 +98,7 @@ class DeltaSource(DataSource):
         _check_asked(pinned)
         answer = _answer_from_log(pinned, schema)
         if answer is not None or is_only_question(schema):
-            return AnswerReader(answer)
+            return AnswerReader("" if answer is None else answer_text(answer, schema))
         requested = from_spark_schema(columns)
         try:
             predicate = pushed_predicate(schema) if pinned.options.pruning else None
@@ -108,7 +108,7 @@ class DeltaSource(DataSource):
             if entry is None:
                 raise
             raise _stale_entry(error, pinned.options.path) from error
-        note = explain_text(scan.report) + _facts(pinned, scan, schema)
+        note = explain_text(scan.report, schema) + _facts(pinned, scan, schema)
         reader = DeltaReader(scan, columns, pinned.options.session, note=note, again=is_planned_again(schema))
         return limited(reader, schema)
 
@@ -198,7 +198,7 @@ def _facts(pinned: Pinned, scan: Scan, schema: StructType) -> str:
         from delta_py.scan.partition_numbers import partition_numbers  # few sessions want them
 
         numbers = partition_numbers(scan.files, partitions, pinned.options.session.time_zone)
-    return facts_text({"rows": scan.report.rows_kept, "partition_columns": [*partitions], "columns": numbers})
+    return facts_text({"rows": scan.report.rows_kept, "partition_columns": [*partitions], "columns": numbers}, schema)
 
 
 def _stale_entry(error: SchemaMismatchError, path: str) -> SchemaMismatchError:
@@ -221,13 +221,13 @@ class _Answer(InputPartition):
 
 
 class AnswerReader(DataSourceReader):
-    """What the pruning rule asked of the log, in place of rows; None: the log does not say it. Never read."""
+    """What the pruning rule asked of the log, in place of rows; an empty text: the log does not say it. Never read."""
 
-    def __init__(self, answer: pa.Table | None) -> None:
-        self._note = None if answer is None else answer_text(answer)
+    def __init__(self, note: str) -> None:
+        self._note = note
 
     def partitions(self) -> list[InputPartition]:
-        return [] if self._note is None else [_Answer(self._note)]
+        return [_Answer(self._note)]
 
     def read(self, partition: InputPartition) -> NoReturn:
         raise AssertionError("the pruning rule asked for an answer and reads rows")

@@ -64,7 +64,7 @@ class JoinedScan extends PrunedScan implements SupportsReportStatistics, Support
   /** Must not fail, as estimateStatistics. */
   public NamedReference[] filterAttributes() {
     try {
-      ScanFacts facts = request.limit() == null ? source().facts() : null;
+      ScanFacts facts = request.limit() == null && !request.readsNoColumns() ? source().facts() : null;
       return facts == null ? new NamedReference[0] : facts.partitionColumns();
     } catch (Exception error) {
       tally.withoutJoins(error);

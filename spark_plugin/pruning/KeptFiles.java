@@ -1,15 +1,9 @@
 package pydelta.pruning;
 
-import java.nio.charset.StandardCharsets;
 import java.util.regex.Matcher;
-import java.util.regex.Pattern;
-import scala.collection.immutable.Seq;
 
 /** How many files and bytes a planned scan reads, of how many: the source's report. */
 class KeptFiles {
-  /** As handover.py writes it. Pickle stores a str as its bytes, so the text is whole inside a pickled partition. */
-  private static final Pattern REPORT = Pattern.compile("pydelta-kept:(\\d+)/(\\d+) files,(\\d+)/(\\d+) bytes;");
-
   private final String files;
   private final String filesTotal;
   private final String bytes;
@@ -22,11 +16,10 @@ class KeptFiles {
     this.bytesTotal = report.group(4);
   }
 
-  /** partitions: byte[] each. Null if the first holds no report. */
-  static KeptFiles in(Seq partitions) {
-    if (partitions.isEmpty()) return null;
-    Matcher report = REPORT.matcher(new String((byte[]) partitions.apply(0), StandardCharsets.ISO_8859_1));
-    return report.find() ? new KeptFiles(report) : null;
+  /** Null if the source made no report. */
+  static KeptFiles of(PlannedScan planned) {
+    Matcher report = planned.note("kept", "(\\d+)/(\\d+) files,(\\d+)/(\\d+) bytes");
+    return report == null ? null : new KeptFiles(report);
   }
 
   /** Of the files that are kept. */

@@ -1,11 +1,9 @@
 package pydelta.pruning;
 
-import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Base64;
 import java.util.List;
 import java.util.regex.Matcher;
-import java.util.regex.Pattern;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.UnsafeProjection$;
@@ -15,20 +13,15 @@ import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CloseableIterator;
 import scala.Tuple2;
-import scala.collection.immutable.Seq;
 
-/** The source's answer to a LogQuestion: an Arrow stream inside the first pickled partition. */
+/** The source's answer to a LogQuestion: an Arrow stream. */
 class LogAnswer {
-  /** As handover.py writes it. Pickle stores a str as its bytes, so the text is whole inside a pickled partition. */
-  private static final Pattern ANSWER = Pattern.compile("pydelta-answer:([A-Za-z0-9+/=]*);");
-
   private LogAnswer() {}
 
-  /** partitions: byte[] each. Null if the first holds no answer. */
-  static byte[] in(Seq partitions) {
-    if (partitions.isEmpty()) return null;
-    Matcher answer = ANSWER.matcher(new String((byte[]) partitions.apply(0), StandardCharsets.ISO_8859_1));
-    return answer.find() ? Base64.getDecoder().decode(answer.group(1)) : null;
+  /** Null if the source has none. */
+  static byte[] of(PlannedScan planned) {
+    Matcher answer = planned.note("answer", "([A-Za-z0-9+/=]*)");
+    return answer == null ? null : Base64.getDecoder().decode(answer.group(1));
   }
 
   /** The answer as a relation over the attributes `by` and the columns told; null if the log does not say. */

@@ -89,8 +89,9 @@ class PrunedScan extends PythonScan {
     return request.limit() == null ? "" : ", PushedLimit: " + request.limit();
   }
 
-  /** A description must not fail; the query itself meets the same error and raises it. */
+  /** A description must not fail; the query itself meets the same error and raises it. Without columns there is no filter. */
   private String keptText() {
+    if (request.readsNoColumns()) return "all files";
     try {
       KeptFiles kept = source.kept();
       return kept == null ? "files not counted" : kept.toString();

@@ -19,6 +19,7 @@ class PrunedSource extends PythonDataSourceV2 {
   private final ScanRequest request;
   private final Tally tally;
   private PythonDataSourceReadInfo readInfo = null;
+  private boolean noted = false;
   private KeptFiles kept = null;
   private ScanFacts facts = null;
 
@@ -42,14 +43,14 @@ class PrunedSource extends PythonDataSourceV2 {
   }
 
   /** How many files the scan reads, null if the source does not say. Plans the scan if that has not been done. */
-  KeptFiles kept() {
-    readInfo();
+  synchronized KeptFiles kept() {
+    planForNotes();
     return kept;
   }
 
   /** What the source tells of the scan for joins, null if nothing. Plans the scan if that has not been done. */
-  ScanFacts facts() {
-    readInfo();
+  synchronized ScanFacts facts() {
+    planForNotes();
     return facts;
   }
 
@@ -58,23 +59,35 @@ class PrunedSource extends PythonDataSourceV2 {
     return readInfo;
   }
 
+  private void planForNotes() {
+    if (!request.readsNoColumns() || request.hasNoColumns()) {
+      readInfo();
+    } else if (!noted) {
+      takeNotes(request.planForNotes());
+    }
+  }
+
   /** The log's answer; null if it does not say. Then the scan has been planned by the same call, unless it has no columns. */
   synchronized byte[] ask(LogQuestion question, List by) {
     if (readInfo != null || request.hasNoColumns()) return null;
-    boolean only = request.schema().fields().length == 0;
-    PythonDataSourceReadInfo planned = request.ask(question.json(by, only));
-    byte[] answer = LogAnswer.in(planned.partitions());
+    boolean only = request.readsNoColumns();
+    PlannedScan planned = request.ask(question.json(by, only));
+    byte[] answer = LogAnswer.of(planned);
     if (answer == null && !only) use(planned);
     return answer;
   }
 
-  private void use(PythonDataSourceReadInfo planned) {
-    kept = KeptFiles.in(planned.partitions());
-    facts = ScanFacts.in(planned.partitions());
-    if (kept != null) {
-      tally.planned(kept);
-      LOG.info("Scan of " + request.path() + " keeps " + kept);
-    }
-    readInfo = planned;
+  private void use(PlannedScan planned) {
+    if (!request.readsNoColumns()) takeNotes(planned);
+    readInfo = planned.readInfo();
+  }
+
+  private void takeNotes(PlannedScan planned) {
+    noted = true;
+    kept = KeptFiles.of(planned);
+    facts = ScanFacts.of(planned);
+    if (kept == null) return;
+    tally.planned(kept);
+    LOG.info("Scan of " + request.path() + " keeps " + kept);
   }
 }

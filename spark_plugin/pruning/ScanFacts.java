@@ -9,15 +9,11 @@ import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
 import java.util.regex.Matcher;
-import java.util.regex.Pattern;
 import org.apache.spark.sql.connector.expressions.FieldReference;
 import org.apache.spark.sql.connector.expressions.NamedReference;
-import scala.collection.immutable.Seq;
 
-/** What the source tells of a planned scan for the planning of joins: JSON inside the first pickled partition. */
+/** What the source tells of a planned scan for the planning of joins. */
 class ScanFacts {
-  /** As handover.py writes it. Pickle stores a str as its bytes, so the text is whole inside a pickled partition. */
-  private static final Pattern FACTS = Pattern.compile("pydelta-facts:([A-Za-z0-9+/=]*);");
   private static final ObjectMapper JSON = new ObjectMapper();
 
   private final Map told;
@@ -26,11 +22,10 @@ class ScanFacts {
     this.told = told;
   }
 
-  /** partitions: byte[] each. Null if the first tells nothing. */
-  static ScanFacts in(Seq partitions) {
-    if (partitions.isEmpty()) return null;
-    Matcher facts = FACTS.matcher(new String((byte[]) partitions.apply(0), StandardCharsets.ISO_8859_1));
-    if (!facts.find()) return null;
+  /** Null if the source tells nothing. */
+  static ScanFacts of(PlannedScan planned) {
+    Matcher facts = planned.note("facts", "([A-Za-z0-9+/=]*)");
+    if (facts == null) return null;
     byte[] text = Base64.getDecoder().decode(facts.group(1));
     try {
       return new ScanFacts((Map) JSON.readValue(new String(text, StandardCharsets.UTF_8), Map.class));

@@ -4,8 +4,8 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collections;
 import java.util.List;
+import java.util.UUID;
 import org.apache.spark.sql.execution.datasources.v2.python.PythonDataSourceCreationResult;
-import org.apache.spark.sql.execution.datasources.v2.python.PythonDataSourceReadInfo;
 import org.apache.spark.sql.execution.datasources.v2.python.PythonDataSourceV2;
 import org.apache.spark.sql.types.Metadata;
 import org.apache.spark.sql.types.MetadataBuilder;
@@ -93,21 +93,40 @@ class ScanRequest {
     return (String) options.getOrDefault("path", "?");
   }
 
+  /** Whether no column is read: then there is no field that could carry a marker, and no predicate and no limit either. */
+  boolean readsNoColumns() {
+    return schema.fields().length == 0;
+  }
+
   /** Whether there is no column at all that could carry a marker. */
   boolean hasNoColumns() {
     return fullSchema.fields().length == 0;
   }
 
   /** One call of a Python worker, which gives the read function and the partitions. */
-  PythonDataSourceReadInfo plan() {
-    return source.source().createReadInfoInPython(pythonSource(), marked(schema, marker(ScanStatistics.wish())), false);
+  PlannedScan plan() {
+    return planned(schema, ScanStatistics.wish());
   }
 
-  /** The same, with a question for the log. A scan without columns asks with some column, and cannot be read with that plan. */
-  PythonDataSourceReadInfo ask(String question) {
-    StructType carrier = schema.fields().length > 0 ? schema : new StructType(new StructField[] {fullSchema.fields()[0]});
-    String asked = ", \"question\": " + question + ScanStatistics.wish();
-    return source.source().createReadInfoInPython(pythonSource(), marked(carrier, marker(asked)), false);
+  /** The same for the notes alone. A scan without columns asks with some column, and cannot be read with that plan. */
+  PlannedScan planForNotes() {
+    return planned(carrier(), ScanStatistics.wish());
+  }
+
+  /** The same, with a question for the log. */
+  PlannedScan ask(String question) {
+    return planned(carrier(), ", \"question\": " + question + ScanStatistics.wish());
+  }
+
+  private StructType carrier() {
+    return readsNoColumns() ? new StructType(new StructField[] {fullSchema.fields()[0]}) : schema;
+  }
+
+  /** further: as of `marker`. Each call has a nonce of its own, by which its notes are known. */
+  private PlannedScan planned(StructType columns, String further) {
+    String nonce = UUID.randomUUID().toString();
+    StructType asked = marked(columns, marker(", \"nonce\": \"" + nonce + "\"" + further));
+    return new PlannedScan(source.source().createReadInfoInPython(pythonSource(), asked, false), nonce);
   }
 
   /**

@@ -47,7 +47,8 @@ class ScanStatistics implements Statistics {
       if (rows != null) rows = Long.valueOf(Math.min(rows.longValue(), most));
     }
     if (rows == null) return new ScanStatistics(OptionalLong.of(bytes), OptionalLong.empty(), Collections.EMPTY_MAP);
-    Map columns = request.limit() == null ? facts.columns() : Collections.EMPTY_MAP;
+    boolean whole = request.limit() == null && !request.readsNoColumns();
+    Map columns = whole ? facts.columns() : Collections.EMPTY_MAP;
     return new ScanStatistics(OptionalLong.of(bytes), OptionalLong.of(rows.longValue()), columns);
   }
 

@@ -20,15 +20,17 @@ at all. The predicate need not be applied exactly: rows that it is not true for 
 limit is exact, Spark does not count again: that is why every reader goes through `limited`. It never comes with a predicate.
 
 Where a query only counts rows, or takes smallest and largest values, `log_question(schema)` says what would do instead of
-rows. A source that knows it exactly returns a reader whose first partition carries `answer_text(table)` in a str attribute;
-the rule then puts the answer into the plan, and nothing is read. One that does not goes on as if it had not been asked.
+rows. A source that knows it exactly returns a reader whose first partition carries `answer_text(table, schema)` in a str
+attribute; the rule then puts the answer into the plan, and nothing is read. One that does not goes on as if it had not been
+asked.
 
-The first partition of `partitions()` may carry `explain_text(report)` in any str attribute; then `explain()`, the
-driver's log and `status(spark).last_scan` say how many files and bytes were kept.
+The first partition of `partitions()` may carry `explain_text(report, schema)` in any str attribute; then `explain()`, the
+driver's log and `status(spark).last_scan` say how many files and bytes were kept. Not so of a scan without columns: it has no
+predicate either, and keeps all files.
 
-It may carry `facts_text(facts)` in the same attribute; then Spark is told the size of the scan when it plans joins, and files are
-chosen once more by what the other side of a join has found in a partition column: `reader(schema)` is called again with a
-predicate more (`is_planned_again(schema)`), and the read function of the first call gets the partitions of the second.
+It may carry `facts_text(facts, schema)` in the same attribute; then Spark is told the size of the scan when it plans joins, and
+files are chosen once more by what the other side of a join has found in a partition column: `reader(schema)` is called again
+with a predicate more (`is_planned_again(schema)`), and the read function of the first call gets the partitions of the second.
 """
 
 from spark_plugin.pruning.handover import (

@@ -1,10 +1,14 @@
 """What the rule hands to the source with a scan's schema, and the report that goes back.
 
-The rule writes JSON text into the metadata of the first field, under MARKER_KEY: `{"predicates": [...], "limit": n}`. With
-`"again": true` the scan has been planned before, and the predicates are more now than they were then (JoinedScan.java); with
-`"statistics": true` the numbers that `facts_text` may tell are worth some time. Where
-the log may answer a query it asks too, with a `question` (delta_py.scan.log_answers.Question); `"only": true` in it says that
-the scan will not be read in any case.
+The rule writes JSON text into the metadata of the first field, under MARKER_KEY: `{"predicates": [...], "limit": n,
+"nonce": "..."}`. With `"again": true` the scan has been planned before, and the predicates are more now than they were then
+(JoinedScan.java); with `"statistics": true` the numbers that `facts_text` may tell are worth some time. Where the log may
+answer a query it asks too, with a `question` (delta_py.scan.log_answers.Question); `"only": true` in it says that the scan will
+not be read in any case.
+
+What goes back is text inside the first pickled partition, where there may be any other text: names of files, values of the
+table. So it bears the nonce, which the rule makes anew for each call and looks for (PlannedScan.java).
+
 A predicate is `{"name": "<", "children": [...]}`, a column `{"column": ["st", "x"]}`, a constant
 `{"type": "integer", "value": 5}` as PredicateJson.java describes. A schema without fields carries no marker and needs
 none: filters and limits come with the columns that they are about.
@@ -115,26 +119,34 @@ def is_only_question(schema: StructType) -> bool:
     return asked is not None and bool(asked["only"])
 
 
-def answer_text(answer: pa.Table) -> str:
-    """The answer in the form that LogAnswer.java finds inside a pickled partition: an Arrow stream."""
+def answer_text(answer: pa.Table, schema: StructType) -> str:
+    """The answer in the form that LogAnswer.java finds inside a pickled partition: an Arrow stream. schema: that which asked."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, answer.schema) as writer:
         writer.write_table(answer.combine_chunks())
-    return f"pydelta-answer:{base64.b64encode(sink.getvalue().to_pybytes()).decode()};"
+    return _note("answer", base64.b64encode(sink.getvalue().to_pybytes()).decode(), schema)
 
 
-def explain_text(report: ScanReport) -> str:
-    """The report in the form that KeptFiles.java finds inside a pickled partition."""
-    return f"pydelta-kept:{report.files_kept}/{report.files_total} files,{report.bytes_kept}/{report.bytes_total} bytes;"
+def explain_text(report: ScanReport, schema: StructType) -> str:
+    """The report in the form that KeptFiles.java finds inside a pickled partition. schema: the one that asked for the scan."""
+    kept = f"{report.files_kept}/{report.files_total} files,{report.bytes_kept}/{report.bytes_total} bytes"
+    return _note("kept", kept, schema)
 
 
-def facts_text(facts: Mapping[str, Any]) -> str:
+def facts_text(facts: Mapping[str, Any], schema: StructType) -> str:
     """What JoinedScan.java may tell Spark of a scan, in the form that ScanFacts.java finds inside a pickled partition.
 
+    schema: the one that asked for the scan.
     facts: `rows`, how many there are, absent or None if that is not known; `partition_columns`, the names, as Spark has them,
     of the columns by whose values files can be left out; `columns`, by name what ColumnNumbers.java tells of a column.
     """
-    return f"pydelta-facts:{base64.b64encode(json.dumps(facts).encode()).decode()};"
+    return _note("facts", base64.b64encode(json.dumps(facts).encode()).decode(), schema)
+
+
+def _note(name: str, text: str, schema: StructType) -> str:
+    """Empty where no rule listens."""
+    nonce = _handed_over(schema).get("nonce")
+    return "" if nonce is None else f"pydelta-{name}:{nonce}:{text};"
 
 
 # ---------------------------------------------------------------- the marker

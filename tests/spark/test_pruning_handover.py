@@ -7,6 +7,7 @@ import json
 import pickle
 import re
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -19,6 +20,7 @@ from delta_py.protocol.schema import INTEGER, STRING
 from delta_py.scan.log_answers import Question
 from spark_plugin.pruning import (
     answer_text,
+    explain_text,
     facts_text,
     is_only_question,
     is_planned_again,
@@ -164,7 +166,7 @@ def test_limited_without_a_limit_is_the_reader_itself() -> None:
 
 def asking(only: bool) -> StructType:
     asked = {"by": ["a"], "valued": ["s", "b"], "minima": [], "maxima": ["s"], "only": only}
-    marker = json.dumps({"predicates": [], "limit": None, "question": asked})
+    marker = json.dumps({"predicates": [], "limit": None, "nonce": "n-1", "question": asked})
     return StructType([StructField("a", IntegerType(), True, {MARKER_KEY: marker})])
 
 
@@ -182,8 +184,8 @@ def test_schema_without_a_question_asks_none(schema: StructType) -> None:
 
 def test_answer_is_an_arrow_stream_between_signs_that_pickle_leaves_alone() -> None:
     answer = pa.table({"p": ["ä;", None], "rows": [1, 2]})
-    pickled = pickle.dumps({"note": answer_text(answer)})
-    found = re.search(rb"pydelta-answer:([A-Za-z0-9+/=]*);", pickled)
+    pickled = pickle.dumps({"note": answer_text(answer, asking(only=True))})
+    found = re.search(rb"pydelta-answer:n-1:([A-Za-z0-9+/=]*);", pickled)
     assert found is not None
     assert pa.ipc.open_stream(base64.b64decode(found[1])).read_all() == answer
 
@@ -213,6 +215,20 @@ def test_schema_of_an_only_planning_asks_for_nothing_more(schema: StructType) ->
 
 def test_facts_are_json_between_signs_that_pickle_leaves_alone() -> None:
     facts = {"rows": None, "partition_columns": ["ä;", "b"], "columns": {"b": {"distinct": 3}}}
-    found = re.search(rb"pydelta-facts:([A-Za-z0-9+/=]*);", pickle.dumps({"note": facts_text(facts)}))
+    found = re.search(rb"pydelta-facts:n-1:([A-Za-z0-9+/=]*);", pickle.dumps({"note": facts_text(facts, asking(only=False))}))
     assert found is not None
     assert json.loads(base64.b64decode(found[1])) == facts
+
+
+# ---------------------------------------------------------------- notes
+
+
+def test_notes_hold_the_nonce_of_the_request() -> None:
+    report: Any = SimpleNamespace(files_kept=1, files_total=2, bytes_kept=30, bytes_total=40)
+    assert explain_text(report, asking(only=False)) == "pydelta-kept:n-1:1/2 files,30/40 bytes;"
+
+
+@pytest.mark.parametrize("schema", [PLAIN, StructType([]), marked([])])
+def test_nothing_is_noted_where_no_rule_listens(schema: StructType) -> None:
+    report: Any = SimpleNamespace(files_kept=1, files_total=2, bytes_kept=30, bytes_total=40)
+    assert explain_text(report, schema) == facts_text({}, schema) == ""

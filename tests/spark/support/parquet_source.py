@@ -23,7 +23,7 @@ from pyspark.sql.types import StructType
 
 from delta_py.expressions import tree
 from delta_py.protocol.schema import LONG
-from spark_plugin.pruning import explain_text, is_pruned, limited, pushed_predicate, strip_marker
+from spark_plugin.pruning import explain_text, limited, pushed_predicate, strip_marker
 
 FORMAT = "pruning_test"
 TRACE = "trace"
@@ -56,7 +56,7 @@ class ParquetReader(DataSourceReader):
     def __init__(self, options: dict[str, str], schema: StructType) -> None:
         self.path = options["path"]
         self.trace = options.get(TRACE)
-        self.pruned = is_pruned(schema)
+        self.asked = schema
         self.schema = to_arrow_schema(strip_marker(schema), timezone="UTC")
         self.predicate = pushed_predicate(schema)
 
@@ -69,8 +69,7 @@ class ParquetReader(DataSourceReader):
         kept = [file for file in files if self.predicate is None or self._table(file).num_rows]
         report = SimpleNamespace(files_total=len(files), bytes_total=_size(files), files_kept=len(kept), bytes_kept=_size(kept))
         partitions = [FilePartition(file) for file in kept] or [FilePartition(None)]
-        if self.pruned:
-            partitions[0].report = explain_text(report)
+        partitions[0].report = explain_text(report, self.asked)
         return partitions
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

@@ -1,0 +1,40 @@
+package pydelta.pruning;
+
+import java.nio.charset.StandardCharsets;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import org.apache.spark.sql.execution.datasources.v2.python.PythonDataSourceReadInfo;
+import scala.collection.immutable.Seq;
+
+/**
+ * A planning of the source: the read function, the partitions, and notes for the rule, as text inside the first pickled partition.
+ *
+ * A partition also holds what is in the table, values and names of files, which may be any text. A note begins with the nonce that
+ * the request brought: nothing that was there before can hold it.
+ */
+class PlannedScan {
+  private final PythonDataSourceReadInfo readInfo;
+  private final String nonce;
+
+  PlannedScan(PythonDataSourceReadInfo readInfo, String nonce) {
+    this.readInfo = readInfo;
+    this.nonce = nonce;
+  }
+
+  PythonDataSourceReadInfo readInfo() {
+    return readInfo;
+  }
+
+  /**
+   * The note of a name, as handover.py writes it: its parts are the groups of the pattern `text`. Null if there is none.
+   *
+   * Pickle stores a str as its bytes, so the text is whole inside a pickled partition.
+   */
+  Matcher note(String name, String text) {
+    Seq partitions = readInfo.partitions();
+    if (partitions.isEmpty()) return null;
+    String first = new String((byte[]) partitions.apply(0), StandardCharsets.ISO_8859_1);
+    Matcher note = Pattern.compile("pydelta-" + name + ":" + nonce + ":" + text + ";").matcher(first);
+    return note.find() ? note : null;
+  }
+}
