@@ -3,12 +3,15 @@ package pydelta.pruning;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.function.Function;
+import org.apache.spark.SparkContext;
+import org.apache.spark.SparkContext$;
 import org.apache.spark.sql.connector.expressions.NamedReference;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
 import org.apache.spark.sql.connector.read.Batch;
 import org.apache.spark.sql.connector.read.Statistics;
 import org.apache.spark.sql.connector.read.SupportsReportStatistics;
 import org.apache.spark.sql.connector.read.SupportsRuntimeV2Filtering;
+import org.apache.spark.sql.execution.SQLExecution;
 import org.apache.spark.sql.internal.SQLConf;
 
 /**
@@ -26,8 +29,9 @@ class JoinedScan extends PrunedScan implements SupportsReportStatistics, Support
   private final Function columnar;
 
   /**
-   * The scan with some files left out, for the next toBatch of this thread only. Spark asks for it at once after filter, and
-   * the scan itself must stay as it was: other places of a plan may hold the same object, and read all of it.
+   * The scan with some files left out (Narrowed), for the next toBatch of this thread and query only. Spark asks for it at once
+   * after filter, and the scan itself must stay as it was: other places of a plan, and other queries when this one fails between
+   * the two, may hold the same object, and read all of it.
    */
   private final ThreadLocal filtered = new ThreadLocal();
 
@@ -72,22 +76,41 @@ class JoinedScan extends PrunedScan implements SupportsReportStatistics, Support
     }
   }
 
-  /** Spark keeps in its plan what these say of rows, so that those which cannot be handed over cost only time. */
+  /**
+   * Spark keeps in its plan what these say of rows, so that those which cannot be handed over cost only time. So does a query that
+   * Spark gives no id, as one that runs as an RDD.
+   */
   public void filter(Predicate[] found) {
+    filtered.remove();
+    String query = currentQuery();
     List further = new ArrayList();
     for (int i = 0; i < found.length; i++) {
       PredicateJson json = PredicateJson.of(found[i], request.schema());
       if (json != null) further.add(json);
     }
-    if (further.isEmpty()) return;
+    if (further.isEmpty() || query == null) return;
     tally.filtered();
-    filtered.set(new PrunedScan(request.again(further), tally, columnar));
+    filtered.set(new Narrowed(query, new PrunedScan(request.again(further), tally, columnar)));
   }
 
   public Batch toBatch() {
-    PrunedScan narrower = (PrunedScan) filtered.get();
-    if (narrower == null) return super.toBatch();
+    Narrowed narrowed = (Narrowed) filtered.get();
     filtered.remove();
-    return narrower.toBatch();
+    return narrowed != null && narrowed.query.equals(currentQuery()) ? narrowed.scan.toBatch() : super.toBatch();
+  }
+
+  /** The id of the execution that this thread works for; null if there is none. */
+  private static String currentQuery() {
+    return ((SparkContext) SparkContext$.MODULE$.getActive().get()).getLocalProperty(SQLExecution.EXECUTION_ID_KEY());
+  }
+
+  private static class Narrowed {
+    private final String query;
+    private final PrunedScan scan;
+
+    Narrowed(String query, PrunedScan scan) {
+      this.query = query;
+      this.scan = scan;
+    }
   }
 }

@@ -472,3 +472,59 @@ def test_joins_are_ordered_by_cost(load: Any, fact: str, dim: str, spark: SparkS
     assert rows(spark.sql(query)) == expected
     conf(ENABLED, "false")
     assert "k" not in first_joined()
+
+
+# ---------------------------------------------------------------- what one query has found is no other's
+
+EXECUTION = "spark.sql.execution.id"
+
+
+@pytest.fixture
+def found(spark: SparkSession) -> Callable[..., Any]:
+    """Predicates `n = value` as Spark gives them to a scan while a query runs."""
+    jvm: Any = spark.sparkContext._jvm
+    java: Any = spark.sparkContext._gateway
+    expressions = jvm.org.apache.spark.sql.connector.expressions
+
+    def make(*values: int) -> Any:
+        predicates = java.new_array(expressions.filter.Predicate, len(values))
+        for i, value in enumerate(values):
+            operands = java.new_array(expressions.Expression, 2)
+            operands[0], operands[1] = expressions.Expressions.column("n"), expressions.Expressions.literal(value)
+            predicates[i] = expressions.filter.Predicate("=", operands)
+        return predicates
+
+    return make
+
+
+@pytest.fixture
+def in_query(spark: SparkSession) -> Iterator[Callable[[str], None]]:
+    """Says of which query the calls that follow are."""
+    yield lambda name: spark.sparkContext.setLocalProperty(EXECUTION, name)
+    spark.sparkContext.setLocalProperty(EXECUTION, None)  # type: ignore[arg-type]
+
+
+def test_what_a_failed_query_has_found_takes_no_rows_from_the_next(load: Any, fact: str, found: Any, in_query: Any) -> None:
+    """Spark tells a scan what it has found, and asks for the files then. A query may fail between the two."""
+    df = load(fact)
+    in_query("fails")
+    scan_of(df).scan().filter(found(1))
+    in_query(None)
+    assert len(rows(df)) == ROW_COUNT
+
+
+def test_what_is_found_is_for_the_next_batch_of_its_query_alone(load: Any, fact: str, found: Any, in_query: Any) -> None:
+    scan = scan_of(load(fact)).scan()
+    in_query("one")
+    whole = scan.toBatch()
+    scan.filter(found(1))
+    assert not scan.toBatch().equals(whole)
+    assert scan.toBatch().equals(whole)
+    scan.filter(found(1))
+    scan.filter(found())
+    assert scan.toBatch().equals(whole)
+    scan.filter(found(1))
+    in_query("another")
+    assert scan.toBatch().equals(whole)
+    in_query("one")
+    assert scan.toBatch().equals(whole)
