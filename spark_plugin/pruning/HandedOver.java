@@ -1,14 +1,21 @@
 package pydelta.pruning;
 
 import java.util.ArrayList;
+import java.util.HashSet;
 import java.util.List;
+import java.util.Set;
 import org.apache.spark.sql.catalyst.expressions.And;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.LocalRelation;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.connector.expressions.filter.Predicate;
+import org.apache.spark.sql.execution.datasources.DataSourceStrategy$;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Strategy$;
+import scala.Option;
+import scala.collection.immutable.Seq;
 
 /** What an optimized plan asks of one scan in it, without running anything: which rows it wants at most. */
 class HandedOver {
@@ -39,7 +46,7 @@ class HandedOver {
         if (i > 0) out.append(", ");
         out.append(((PredicateJson) predicates.get(i)).json());
       }
-      exact = conjuncts(plan, asked.scans.get(0)) == predicates.size();
+      exact = isExact(plan, (DataSourceV2ScanRelation) asked.scans.get(0));
     }
     return out.append("], \"exact\": ").append(exact).append("}").toString();
   }
@@ -59,24 +66,46 @@ class HandedOver {
     return plan instanceof LocalRelation && ((LocalRelation) plan).data().isEmpty();
   }
 
-  /** How many conditions stand between the plan and the scan, each handed over or not; -1 if there is anything else. */
-  private static int conjuncts(LogicalPlan plan, Object scan) {
-    int count = 0;
-    while (plan != scan) {
+  /** Whether the conditions between the plan and the scan are the predicates that were handed over, and there is nothing else. */
+  private static boolean isExact(LogicalPlan plan, DataSourceV2ScanRelation relation) {
+    if (((PrunedScan) relation.scan()).hasLimit()) return false;
+    List conditions = new ArrayList();
+    while (plan != relation) {
       if (plan instanceof Filter) {
-        count += conjuncts(((Filter) plan).condition());
+        addConjuncts(((Filter) plan).condition(), conditions);
         plan = ((Filter) plan).child();
       } else if (plan instanceof Project) {
         plan = ((Project) plan).child();
       } else {
-        return -1;
+        return false;
       }
     }
-    return count;
+    List predicates = ((PrunedScan) relation.scan()).predicates();
+    Set handedOver = new HashSet();
+    for (int i = 0; i < predicates.size(); i++) handedOver.add(((PredicateJson) predicates.get(i)).json());
+    Set wanted = new HashSet();
+    for (int i = 0; i < conditions.size(); i++) wanted.add(json((Expression) conditions.get(i), relation));
+    return wanted.equals(handedOver);
   }
 
-  private static int conjuncts(Expression condition) {
-    if (!(condition instanceof And)) return 1;
-    return conjuncts(((And) condition).left()) + conjuncts(((And) condition).right());
+  private static void addConjuncts(Expression condition, List conjuncts) {
+    if (condition instanceof And) {
+      addConjuncts(((And) condition).left(), conjuncts);
+      addConjuncts(((And) condition).right(), conjuncts);
+    } else {
+      conjuncts.add(condition);
+    }
+  }
+
+  /** The condition as Spark's push-down would hand it over; null if it would not, or where it is not about the scan's columns. */
+  private static String json(Expression condition, DataSourceV2ScanRelation relation) {
+    if (!condition.references().subsetOf(relation.outputSet())) return null;
+    List conditions = new ArrayList();
+    conditions.add(condition);
+    Seq named = DataSourceStrategy$.MODULE$.normalizeExprs(Lists.toScala(conditions), (Seq) relation.output());
+    Option predicate = DataSourceV2Strategy$.MODULE$.translateFilterV2((Expression) named.head());
+    if (predicate.isEmpty()) return null;
+    PredicateJson json = PredicateJson.of((Predicate) predicate.get(), ((PrunedScan) relation.scan()).fullSchema());
+    return json == null ? null : json.json();
   }
 }

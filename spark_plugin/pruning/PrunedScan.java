@@ -6,6 +6,7 @@ import org.apache.spark.sql.connector.read.Batch;
 import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.execution.datasources.v2.python.PythonScan;
 import org.apache.spark.sql.sources.Filter;
+import org.apache.spark.sql.types.StructType;
 
 /** Spark's scan of a Python source, over the columns that the query needs. Runs on Spark's own tasks. */
 class PrunedScan extends PythonScan {
@@ -35,6 +36,15 @@ class PrunedScan extends PythonScan {
     return request.predicates();
   }
 
+  /** All columns on offer, of which predicates may be. */
+  StructType fullSchema() {
+    return request.fullSchema();
+  }
+
+  boolean hasLimit() {
+    return request.limit() != null;
+  }
+
   /** A read option; null if it was not given. */
   String option(String name) {
     return (String) request.options().get(name);
@@ -60,7 +70,7 @@ class PrunedScan extends PythonScan {
 
   /** Whether the log may be asked in place of reading: never for rows that a limit picks. */
   boolean mayAsk() {
-    return request.limit() == null && request.options().getBoolean(LogAnswers.OPTION, true);
+    return !hasLimit() && request.options().getBoolean(LogAnswers.OPTION, true);
   }
 
   /** The log's answer, for each combination of values of the attributes `by`; null if it does not say. */

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from delta_py import DeltaTable as PlainTable
+from delta_py import write_delta
 from spark_plugin import DeltaTable
 from spark_plugin.dml.jobs import open_target, run_changes
 from spark_plugin.exceptions import (
     InvariantViolationError,
 )
+from spark_plugin.pruning import wanted_rows
 from tests.spark.support.dml_tables import files_on_disk, last, make, metrics, path_of, plain_rows, same
 
 VECTORS = {"delta.enableDeletionVectors": "true"}
@@ -268,3 +272,38 @@ def test_two_deletes_of_other_rows_of_one_file_are_both_kept(plain: DataFrame, t
         run_changes(target, matched.select(*target.address(0)), {"predicate": []})
     same(table.toDF(), plain.where("id % 10 not in (1, 2)"))
     assert PlainTable(path_of(table)).version == 2
+
+
+# ---------------------------------------------------------------- which files may go unread
+
+
+def test_exact_is_said_only_of_conditions_that_were_all_handed_over(spark: SparkSession, tmp_path: Path) -> None:
+    """Files go unread where a plan wants exactly the rows of the predicates. It does not if one of its conditions is another,
+    even when another predicate is gone and their numbers are the same."""
+    path = str(tmp_path / "t")
+    write_delta(path, pa.table({"id": pa.array([1, 2], pa.int64()), "p": pa.array([1, 2], pa.int64())}))
+    frame = spark.read.format("pydelta").load(path)
+    jvm: Any = spark.sparkContext._jvm
+
+    def plan(condition: str) -> Any:
+        return frame.where(condition)._jdf.queryExecution().optimizedPlan()
+
+    def exact(optimized: Any) -> bool:
+        execution = SimpleNamespace(optimizedPlan=lambda: optimized)
+        asked: Any = SimpleNamespace(_jdf=SimpleNamespace(queryExecution=lambda: execution))
+        return wanted_rows(spark, asked, "path", path).exact
+
+    def filtered(scan: Any, *conditions: Any) -> Any:
+        for condition in conditions:
+            scan = jvm.org.apache.spark.sql.catalyst.plans.logical.Filter(condition, scan)
+        return scan
+
+    asked, other = plan("p = 1 and id > 1"), plan("abs(id) > 1 and p = 1")
+    scan, whole = asked.child(), asked.condition()
+    first, second = whole.left(), whole.right()
+    assert exact(asked) and not exact(other)
+    assert not exact(filtered(scan, first, other.condition().right()))
+    assert not exact(filtered(scan, first, first.right()))
+    assert exact(filtered(scan, first, second)) and exact(filtered(scan, second, whole, first))
+    assert exact(plan("P = 1 and p = 1 and (id in (1, 2, 3) or id is null)"))
+    assert exact(plan("true")) and not exact(frame.limit(1)._jdf.queryExecution().optimizedPlan())
