@@ -30,7 +30,7 @@ with_env = PATH="$(CURDIR)/$(1)/bin:$$PATH" PYSPARK_PYTHON="$(CURDIR)/$(1)/bin/p
 RUN = $(call with_env,$(VENV))
 RUN_PEER = PYDELTA_PEER_JARS="$(CURDIR)/$(PEER)/jars" $(call with_env,$(PEER))
 
-.PHONY: help setup demo check test unit acceptance spark spark42 canary applications interop storage faults nightly seconds \
+.PHONY: help setup demo check javac test unit acceptance spark spark42 canary applications interop storage faults nightly seconds \
 	bench all clean java
 
 help: ## this list
@@ -40,10 +40,13 @@ help: ## this list
 demo: $(VENV)/.ready java ## make a Delta table of real data, read it, filter it, travel in its history
 	@$(RUN) examples/demo.py
 
-check: $(VENV)/.ready ## ruff, mypy --strict, the rules of the layers
+check: $(VENV)/.ready javac ## ruff, mypy --strict, javac, the rules of the layers
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/mypy
 	$(RUN) $(PYTEST) -q tests/unit/test_layers.py tests/unit/test_protocol_headings.py
+
+javac: $(VENV)/.ready ## the plugin's Java sources, as a JDK compiles them, every warning an error
+	$(VENV)/bin/python tests/support/java_lint.py $(VENV)/bin/python
 
 test: $(VENV)/.ready java ## unit, property, acceptance and Spark tests; ALL=1 takes every sampled case
 	PYDELTA_ALL="$(ALL)" $(RUN) $(TOGETHER) tests/unit tests/property tests/acceptance tests/spark

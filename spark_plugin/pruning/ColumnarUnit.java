@@ -93,7 +93,9 @@ class ColumnarUnit {
     Iterator names = sources.keySet().iterator();
     for (int i = 0; i < files.length; i++) files[i] = finder.findResource((String) names.next());
     Map classes = new HashMap();
-    Compiler compiler = new Compiler(finder, new ClassLoaderIClassLoader(spark));
+    Compiler compiler = new Compiler();
+    compiler.setSourceFinder(finder);
+    compiler.setIClassLoader(new ClassLoaderIClassLoader(spark));
     compiler.setClassFileCreator(new MapResourceCreator(classes));
     compiler.setEncoding(StandardCharsets.UTF_8);
     compiler.compile(files);

@@ -9,7 +9,6 @@ import org.apache.spark.sql.catalyst.optimizer.BooleanSimplification$;
 import org.apache.spark.sql.catalyst.optimizer.CostBasedJoinReorder$;
 import org.apache.spark.sql.catalyst.optimizer.PruneFilters$;
 import org.apache.spark.sql.catalyst.optimizer.PushDownPredicates$;
-import org.apache.spark.sql.catalyst.plans.QueryPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.Join;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
@@ -112,7 +111,7 @@ class JoinRules extends scala.runtime.AbstractPartialFunction {
     for (Iterator each = known.values().iterator(); each.hasNext();) {
       DynamicPruningSubquery before = (DynamicPruningSubquery) each.next();
       boolean same = before.pruningKey().references().subsetOf(relation.outputSet());
-      if (same && before.buildQuery().sameResult((QueryPlan) subquery.buildQuery())) return false;
+      if (same && before.buildQuery().sameResult(subquery.buildQuery())) return false;
     }
     return true;
   }

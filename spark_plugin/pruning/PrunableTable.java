@@ -28,6 +28,7 @@ class PrunableTable implements Table, SupportsRead {
     return table.name();
   }
 
+  @Deprecated
   public StructType schema() {
     return table.schema();
   }

@@ -1,0 +1,61 @@
+"""Compiles the Java sources of the plugin with javac, which checks more than the compiler that sessions use (Janino).
+
+    python tests/support/java_lint.py [PYTHON]
+
+Every folder of spark_plugin that has Java sources is a unit: compiled as a whole, for the Java that Spark runs on, against the
+jars of the pyspark that PYTHON imports (by default the Python that runs this). Any warning is an error. Nothing is kept.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+PLUGIN = Path(__file__).resolve().parents[2] / "spark_plugin"
+JAVA = "17"
+
+# Janino knows no generics: types are raw, and there are casts from what it sees as Object. Jars of Spark name others in their
+# manifests that Spark does not have. A unit is never compiled in parts, so that classes may share a file.
+NOT_FOR_US = ("rawtypes", "unchecked", "cast", "path", "auxiliaryclass")
+
+
+def main(arguments: list[str]) -> int:
+    javac = find_javac()
+    if javac is None:
+        print("javac was not found: install a JDK (17), or set JAVA_HOME to one. Java's runtime is not enough.", file=sys.stderr)
+        return 1
+    jars = jars_of(arguments[0] if arguments else sys.executable)
+    units = sorted({file.parent for file in PLUGIN.rglob("*.java")})
+    assert units, f"no Java source under {PLUGIN}"
+    failed = [unit.name for unit in units if not compiles(javac, jars, sorted(unit.glob("*.java")))]
+    print(f"javac: {len(units) - len(failed)} of {len(units)} units compile without warnings against {jars}")
+    return 1 if failed else 0
+
+
+def find_javac() -> str | None:
+    """JAVA_HOME's, as Spark chooses its Java, or else the one on the path."""
+    home = os.environ.get("JAVA_HOME")
+    return shutil.which("javac", path=str(Path(home) / "bin")) if home else shutil.which("javac")
+
+
+def jars_of(python: str) -> Path:
+    code = "import pathlib, pyspark; print(pathlib.Path(pyspark.__file__).parent / 'jars')"
+    answer = subprocess.run([python, "-c", code], check=True, capture_output=True, text=True)
+    jars = Path(answer.stdout.strip())
+    assert any(jars.glob("spark-sql_*.jar")), f"no Spark in {jars}"
+    return jars
+
+
+def compiles(javac: str, jars: Path, sources: list[Path]) -> bool:
+    lint = "-Xlint:all," + ",".join(f"-{name}" for name in NOT_FOR_US)
+    with tempfile.TemporaryDirectory() as classes:
+        command = [javac, "--release", JAVA, lint, "-Werror", "-proc:none", "-cp", f"{jars}/*", "-d", classes]
+        return subprocess.run([*command, *map(str, sources)]).returncode == 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,28 @@
+"""The check of the Java sources fails where it cannot be made, and where there is something to say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.support import java_lint
+
+
+def test_lint_without_a_compiler_fails_and_says_what_is_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    assert java_lint.main([]) == 1
+    assert "javac was not found" in capsys.readouterr().err
+
+
+def test_lint_refuses_a_warning(tmp_path: Path) -> None:
+    javac = java_lint.find_javac()
+    if javac is None:
+        pytest.skip("no javac here; `make javac` fails then")
+    source = tmp_path / "Old.java"
+    source.write_text("class Old { Object value() { return new Integer(1); } }")
+    assert not java_lint.compiles(javac, tmp_path, [source])
+    source.write_text("class Old { Object value() { return Integer.valueOf(1); } }")
+    assert java_lint.compiles(javac, tmp_path, [source])
