@@ -46,9 +46,9 @@ public class PruneScans extends Rule {
     return tally.toJson();
   }
 
-  /** As HandedOver.of. */
-  public String handedOver(LogicalPlan optimized, String option, String value) {
-    return HandedOver.of(optimized, option, value);
+  /** As WantedRows.of. */
+  public String wantedRows(LogicalPlan optimized, String option, String value) {
+    return WantedRows.of(optimized, option, value);
   }
 
   public TreeNode apply(TreeNode plan) {

@@ -75,7 +75,7 @@ class Wanted:
 
     @classmethod
     def parse(cls, text: str) -> Wanted:
-        """text: of HandedOver.java. A scan that is not there, or more than once, may be asked for any row."""
+        """text: of WantedRows.java. A scan that is not there, or more than once, may be asked for any row."""
         told = json.loads(text)
         if told["found"] != 1:
             return cls(None, none=bool(told["empty"]) and told["found"] == 0)

@@ -96,7 +96,7 @@ def wanted_rows(spark: SparkSession, frame: DataFrame, option: str, value: str) 
     rule = _find_rule(spark._jsparkSession.experimental())
     if rule is None:
         return Wanted(None)
-    return Wanted.parse(rule.handedOver(frame._jdf.queryExecution().optimizedPlan(), option, value))
+    return Wanted.parse(rule.wantedRows(frame._jdf.queryExecution().optimizedPlan(), option, value))
 
 
 def status(spark: SparkSession) -> PruningStatus:

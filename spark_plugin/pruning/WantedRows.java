@@ -18,13 +18,13 @@ import scala.Option;
 import scala.collection.immutable.Seq;
 
 /** What an optimized plan asks of one scan in it, without running anything: which rows it wants at most. */
-class HandedOver {
+class WantedRows {
   private final String option;
   private final String value;
   private final List scans = new ArrayList();
 
   /** The scan is known by a read option that no other scan has. */
-  private HandedOver(String option, String value) {
+  private WantedRows(String option, String value) {
     this.option = option;
     this.value = value;
   }
@@ -34,7 +34,7 @@ class HandedOver {
    * whether the plan wants exactly these rows of it; `empty`, whether the plan gives no rows, whatever the scan has.
    */
   static String of(LogicalPlan plan, String option, String value) {
-    HandedOver asked = new HandedOver(option, value);
+    WantedRows asked = new WantedRows(option, value);
     asked.collect(plan);
     StringBuilder out = new StringBuilder("{\"found\": ").append(asked.scans.size());
     out.append(", \"empty\": ").append(isEmpty(plan)).append(", \"predicates\": [");
