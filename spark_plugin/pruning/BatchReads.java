@@ -16,11 +16,11 @@ class BatchReads {
 
   private static final String MAX_ROWS_CONF = "spark.sql.execution.arrow.maxRecordsPerOutputBatch";
 
-  private final Tally tally;
+  private final RuleStatus status;
   private volatile Map sources = null;
 
-  BatchReads(Tally tally) {
-    this.tally = tally;
+  BatchReads(RuleStatus status) {
+    this.status = status;
   }
 
   /** Sources of the columnar reader: name of a file -> its bytes. */
@@ -35,13 +35,13 @@ class BatchReads {
       if (isIsolated()) return null;
       ColumnarUnit unit = ColumnarUnit.of((SparkContext) SparkContext$.MODULE$.getActive().get(), sources);
       if (!unit.fits().test(schema)) return null;
-      tally.columnar();
+      status.columnar();
       return unit.columnar();
     } catch (VirtualMachineError error) {
       throw error;
     } catch (Throwable error) {
       if (error instanceof InterruptedException) Thread.currentThread().interrupt();
-      tally.notColumnar(error);
+      status.notColumnar(error);
       return null;
     }
   }

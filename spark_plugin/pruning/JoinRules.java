@@ -37,19 +37,19 @@ class JoinRules extends scala.runtime.AbstractPartialFunction {
   }
 
   /** The plan with other joins, and filters that joins will fill; the same object if there are none. */
-  static LogicalPlan in(LogicalPlan plan, Tally tally) {
+  static LogicalPlan in(LogicalPlan plan, RuleStatus status) {
     try {
       return has(Join.class, plan) ? filtered(run(CostBasedJoinReorder$.MODULE$, plan)) : plan;
     } catch (Exception error) {
-      return asItWas(plan, error, tally);
+      return asItWas(plan, error, status);
     } catch (LinkageError error) {
-      return asItWas(plan, error, tally);
+      return asItWas(plan, error, status);
     }
   }
 
-  private static LogicalPlan asItWas(LogicalPlan plan, Throwable error, Tally tally) {
+  private static LogicalPlan asItWas(LogicalPlan plan, Throwable error, RuleStatus status) {
     if (error instanceof InterruptedException) Thread.currentThread().interrupt();
-    tally.withoutJoins(error);
+    status.withoutJoins(error);
     return plan;
   }
 

@@ -25,7 +25,7 @@ class JoinedScan extends PrunedScan implements SupportsReportStatistics, Support
   private static final String ENABLED_CONF = "spark.pydelta.joinPlanning.enabled";
 
   private final ScanRequest request;
-  private final Tally tally;
+  private final RuleStatus status;
   private final Function columnar;
 
   /**
@@ -35,19 +35,19 @@ class JoinedScan extends PrunedScan implements SupportsReportStatistics, Support
    */
   private final ThreadLocal filtered = new ThreadLocal();
 
-  JoinedScan(ScanRequest request, Tally tally, Function columnar) {
-    this(request, new PrunedSource(request, tally), tally, columnar);
+  JoinedScan(ScanRequest request, RuleStatus status, Function columnar) {
+    this(request, new PrunedSource(request, status), status, columnar);
   }
 
-  private JoinedScan(ScanRequest request, PrunedSource source, Tally tally, Function columnar) {
+  private JoinedScan(ScanRequest request, PrunedSource source, RuleStatus status, Function columnar) {
     super(request, source, columnar);
     this.request = request;
-    this.tally = tally;
+    this.status = status;
     this.columnar = columnar;
   }
 
   PrunedScan inRows() {
-    return new JoinedScan(request, source(), tally, null);
+    return new JoinedScan(request, source(), status, null);
   }
 
   static boolean wanted(ScanRequest request) {
@@ -60,7 +60,7 @@ class JoinedScan extends PrunedScan implements SupportsReportStatistics, Support
     try {
       return ScanStatistics.of(request, source().kept(), source().facts());
     } catch (Exception error) {
-      tally.withoutJoins(error);
+      status.withoutJoins(error);
       return ScanStatistics.unknown();
     }
   }
@@ -71,7 +71,7 @@ class JoinedScan extends PrunedScan implements SupportsReportStatistics, Support
       ScanFacts facts = request.limit() == null && !request.readsNoColumns() ? source().facts() : null;
       return facts == null ? new NamedReference[0] : facts.partitionColumns();
     } catch (Exception error) {
-      tally.withoutJoins(error);
+      status.withoutJoins(error);
       return new NamedReference[0];
     }
   }
@@ -89,8 +89,8 @@ class JoinedScan extends PrunedScan implements SupportsReportStatistics, Support
       if (json != null) further.add(json);
     }
     if (further.isEmpty() || query == null) return;
-    tally.filtered();
-    filtered.set(new Narrowed(query, new PrunedScan(request.again(further), tally, columnar)));
+    status.filtered();
+    filtered.set(new Narrowed(query, new PrunedScan(request.again(further), status, columnar)));
   }
 
   public Batch toBatch() {

@@ -32,17 +32,17 @@ class LogAnswers extends scala.runtime.AbstractPartialFunction {
   static final String OPTION = "logAnswers";
   private static final String ENABLED_CONF = "spark.pydelta.logAnswers.enabled";
 
-  private final Tally tally;
+  private final RuleStatus status;
   private int count = 0;
 
-  private LogAnswers(Tally tally) {
-    this.tally = tally;
+  private LogAnswers(RuleStatus status) {
+    this.status = status;
   }
 
   /** The plan with the answers in it; the same object if there are none. */
-  static LogicalPlan in(LogicalPlan plan, Tally tally) {
+  static LogicalPlan in(LogicalPlan plan, RuleStatus status) {
     if ("false".equalsIgnoreCase(SQLConf.get().getConfString(ENABLED_CONF, "true").trim())) return plan;
-    LogAnswers answers = new LogAnswers(tally);
+    LogAnswers answers = new LogAnswers(status);
     LogicalPlan answered = (LogicalPlan) plan.transformDown(answers);
     return answers.count == 0 ? plan : folded(answered);
   }
@@ -68,7 +68,7 @@ class LogAnswers extends scala.runtime.AbstractPartialFunction {
       LogicalPlan answered = answered(aggregate);
       if (answered == null) return aggregate;
       count++;
-      tally.answered();
+      status.answered();
       return answered;
     } catch (Exception error) {
       return unanswered(aggregate, error);
@@ -79,7 +79,7 @@ class LogAnswers extends scala.runtime.AbstractPartialFunction {
 
   private Object unanswered(Aggregate aggregate, Throwable error) {
     if (error instanceof InterruptedException) Thread.currentThread().interrupt();
-    tally.unanswered(error);
+    status.unanswered(error);
     return aggregate;
   }
 

@@ -14,13 +14,13 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 class PrunableTable implements Table, SupportsRead {
   private final PythonTable table;
   private final ScanRequest everything;
-  private final Tally tally;
+  private final RuleStatus status;
   private final BatchReads batches;
 
-  PrunableTable(PythonTable table, ScanRequest everything, Tally tally, BatchReads batches) {
+  PrunableTable(PythonTable table, ScanRequest everything, RuleStatus status, BatchReads batches) {
     this.table = table;
     this.everything = everything;
-    this.tally = tally;
+    this.status = status;
     this.batches = batches;
   }
 
@@ -47,6 +47,6 @@ class PrunableTable implements Table, SupportsRead {
 
   /** The options are the relation's, which the scan that was reopened already held. */
   public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
-    return new PrunedScanBuilder(everything, tally, batches);
+    return new PrunedScanBuilder(everything, status, batches);
   }
 }

@@ -24,8 +24,8 @@ public class PruneScans extends Rule {
   static final String ENABLED_CONF = "spark.pydelta.pruning.enabled";
 
   private final Set formats = ConcurrentHashMap.newKeySet();
-  private final Tally tally = new Tally();
-  private final BatchReads batches = new BatchReads(tally);
+  private final RuleStatus status = new RuleStatus();
+  private final BatchReads batches = new BatchReads(status);
 
   public String ruleName() {
     return NAME;
@@ -43,7 +43,7 @@ public class PruneScans extends Rule {
 
   /** What the rule has done, as JSON text. */
   public String status() {
-    return tally.toJson();
+    return status.toJson();
   }
 
   /** As WantedRows.of. */
@@ -56,12 +56,12 @@ public class PruneScans extends Rule {
     try {
       boolean inRows = ColumnsUnderUdfs.hang((LogicalPlan) plan);
       if (inRows) plan = ColumnsUnderUdfs.inRows((LogicalPlan) plan);
-      return prune((LogicalPlan) plan, inRows ? new BatchReads(tally) : batches);
+      return prune((LogicalPlan) plan, inRows ? new BatchReads(status) : batches);
     } catch (VirtualMachineError error) {
       throw error;
     } catch (Throwable error) {
       if (error instanceof InterruptedException) Thread.currentThread().interrupt();
-      tally.backedOff(error);
+      status.backedOff(error);
       return plan;
     }
   }
@@ -71,7 +71,7 @@ public class PruneScans extends Rule {
   }
 
   private LogicalPlan prune(LogicalPlan plan, BatchReads reads) {
-    ReopenScans reopen = new ReopenScans(formats, tally, reads);
+    ReopenScans reopen = new ReopenScans(formats, status, reads);
     TreeNode reopened = plan.transformDown(reopen);
     if (reopen.count() == 0) return plan;
 
@@ -89,10 +89,10 @@ public class PruneScans extends Rule {
     if (!sameOutput(plan, pruned)) {
       throw new IllegalStateException("the plan's output changed from " + plan.output() + " to " + pruned.output());
     }
-    tally.applied(reopen.count());
-    LogicalPlan answered = LogAnswers.in(pruned, tally);
+    status.applied(reopen.count());
+    LogicalPlan answered = LogAnswers.in(pruned, status);
     if (!sameOutput(pruned, answered)) answered = pruned;
-    LogicalPlan joined = JoinRules.in(answered, tally);
+    LogicalPlan joined = JoinRules.in(answered, status);
     return sameOutput(answered, joined) ? joined : answered;
   }
 

@@ -16,8 +16,8 @@ class PrunedScan extends PythonScan {
   private Batch batch = null;
 
   /** columnar: what makes Spark's reader factory columnar, null for Spark's own reader. */
-  PrunedScan(ScanRequest request, Tally tally, Function columnar) {
-    this(request, new PrunedSource(request, tally), columnar);
+  PrunedScan(ScanRequest request, RuleStatus status, Function columnar) {
+    this(request, new PrunedSource(request, status), columnar);
   }
 
   PrunedScan(ScanRequest request, PrunedSource source, Function columnar) {

@@ -23,16 +23,16 @@ class PrunedScanBuilder implements SupportsPushDownV2Filters, SupportsPushDownLi
   private static final int MAX_LIMIT = 65536;
 
   private final ScanRequest everything;
-  private final Tally tally;
+  private final RuleStatus status;
   private final BatchReads batches;
   private final List handedOver = new ArrayList();
   private final List predicates = new ArrayList();
   private StructType schema;
   private int limit = NO_LIMIT;
 
-  PrunedScanBuilder(ScanRequest everything, Tally tally, BatchReads batches) {
+  PrunedScanBuilder(ScanRequest everything, RuleStatus status, BatchReads batches) {
     this.everything = everything;
-    this.tally = tally;
+    this.status = status;
     this.batches = batches;
     this.schema = everything.schema();
   }
@@ -80,7 +80,7 @@ class PrunedScanBuilder implements SupportsPushDownV2Filters, SupportsPushDownLi
     Integer rows = limit == NO_LIMIT ? null : Integer.valueOf(limit);
     ScanRequest request = everything.narrowed(columns, predicates, rows);
     Function columnar = batches.readerFor(columns);
-    return JoinedScan.wanted(request) ? new JoinedScan(request, tally, columnar) : new PrunedScan(request, tally, columnar);
+    return JoinedScan.wanted(request) ? new JoinedScan(request, status, columnar) : new PrunedScan(request, status, columnar);
   }
 
   private static boolean tellsItsTable(StructType schema) {

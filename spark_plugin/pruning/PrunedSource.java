@@ -17,15 +17,15 @@ class PrunedSource extends PythonDataSourceV2 {
   private static final Logger LOG = LoggerFactory.getLogger("pydelta.pruning");
 
   private final ScanRequest request;
-  private final Tally tally;
+  private final RuleStatus status;
   private PythonDataSourceReadInfo readInfo = null;
   private boolean noted = false;
   private KeptFiles kept = null;
   private ScanFacts facts = null;
 
-  PrunedSource(ScanRequest request, Tally tally) {
+  PrunedSource(ScanRequest request, RuleStatus status) {
     this.request = request;
-    this.tally = tally;
+    this.status = status;
     setShortName(request.shortName());
   }
 
@@ -87,7 +87,7 @@ class PrunedSource extends PythonDataSourceV2 {
     kept = KeptFiles.of(planned);
     facts = ScanFacts.of(planned);
     if (kept == null) return;
-    tally.planned(kept);
+    status.planned(kept);
     LOG.info("Scan of " + request.path() + " keeps " + kept);
   }
 }

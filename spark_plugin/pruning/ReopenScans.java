@@ -22,13 +22,13 @@ class ReopenScans extends scala.runtime.AbstractPartialFunction {
   static final String OPTION = "pruning";
 
   private final Set formats;
-  private final Tally tally;
+  private final RuleStatus status;
   private final BatchReads batches;
   private int count = 0;
 
-  ReopenScans(Set formats, Tally tally, BatchReads batches) {
+  ReopenScans(Set formats, RuleStatus status, BatchReads batches) {
     this.formats = formats;
-    this.tally = tally;
+    this.status = status;
     this.batches = batches;
   }
 
@@ -72,7 +72,7 @@ class ReopenScans extends scala.runtime.AbstractPartialFunction {
         (CaseInsensitiveStringMap) read(scan, "options"),
         (StructType) read(scan, "outputSchema"));
     count++;
-    return withTable(relation, new PrunableTable((PythonTable) relation.table(), everything, tally, batches));
+    return withTable(relation, new PrunableTable((PythonTable) relation.table(), everything, status, batches));
   }
 
   /** A copy with another table, whatever further fields this version of Spark gives a relation. */

@@ -5,7 +5,7 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /** What the rule has done in a session. The first time that it leaves a plan alone it says so in the log. */
-class Tally {
+class RuleStatus {
   private static final Logger LOG = LoggerFactory.getLogger("pydelta.pruning");
 
   private long applied = 0;
