@@ -15,9 +15,9 @@ class PrunableTable implements Table, SupportsRead {
   private final PythonTable table;
   private final ScanRequest everything;
   private final RuleStatus status;
-  private final BatchReads batches;
+  private final ColumnarChoice batches;
 
-  PrunableTable(PythonTable table, ScanRequest everything, RuleStatus status, BatchReads batches) {
+  PrunableTable(PythonTable table, ScanRequest everything, RuleStatus status, ColumnarChoice batches) {
     this.table = table;
     this.everything = everything;
     this.status = status;

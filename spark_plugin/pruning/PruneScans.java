@@ -25,7 +25,7 @@ public class PruneScans extends Rule {
 
   private final Set formats = ConcurrentHashMap.newKeySet();
   private final RuleStatus status = new RuleStatus();
-  private final BatchReads batches = new BatchReads(status);
+  private final ColumnarChoice batches = new ColumnarChoice(status);
 
   public String ruleName() {
     return NAME;
@@ -56,7 +56,7 @@ public class PruneScans extends Rule {
     try {
       boolean inRows = ColumnsUnderUdfs.hang((LogicalPlan) plan);
       if (inRows) plan = ColumnsUnderUdfs.inRows((LogicalPlan) plan);
-      return prune((LogicalPlan) plan, inRows ? new BatchReads(status) : batches);
+      return prune((LogicalPlan) plan, inRows ? new ColumnarChoice(status) : batches);
     } catch (VirtualMachineError error) {
       throw error;
     } catch (Throwable error) {
@@ -70,7 +70,7 @@ public class PruneScans extends Rule {
     return !"false".equalsIgnoreCase(SQLConf.get().getConfString(ENABLED_CONF, "true").trim());
   }
 
-  private LogicalPlan prune(LogicalPlan plan, BatchReads reads) {
+  private LogicalPlan prune(LogicalPlan plan, ColumnarChoice reads) {
     ReopenScans reopen = new ReopenScans(formats, status, reads);
     TreeNode reopened = plan.transformDown(reopen);
     if (reopen.count() == 0) return plan;

@@ -24,7 +24,7 @@ class PrunedBatch implements Batch {
   public PartitionReaderFactory createReaderFactory() {
     PartitionReaderFactory factory = batch.createReaderFactory();
     if (columnar != null) return (PartitionReaderFactory) columnar.apply(factory);
-    BatchReads.refuseRepeatedRows();
+    ColumnarChoice.refuseRepeatedRows();
     return factory;
   }
 

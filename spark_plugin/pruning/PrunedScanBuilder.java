@@ -24,13 +24,13 @@ class PrunedScanBuilder implements SupportsPushDownV2Filters, SupportsPushDownLi
 
   private final ScanRequest everything;
   private final RuleStatus status;
-  private final BatchReads batches;
+  private final ColumnarChoice batches;
   private final List handedOver = new ArrayList();
   private final List predicates = new ArrayList();
   private StructType schema;
   private int limit = NO_LIMIT;
 
-  PrunedScanBuilder(ScanRequest everything, RuleStatus status, BatchReads batches) {
+  PrunedScanBuilder(ScanRequest everything, RuleStatus status, ColumnarChoice batches) {
     this.everything = everything;
     this.status = status;
     this.batches = batches;

@@ -23,10 +23,10 @@ class ReopenScans extends scala.runtime.AbstractPartialFunction {
 
   private final Set formats;
   private final RuleStatus status;
-  private final BatchReads batches;
+  private final ColumnarChoice batches;
   private int count = 0;
 
-  ReopenScans(Set formats, RuleStatus status, BatchReads batches) {
+  ReopenScans(Set formats, RuleStatus status, ColumnarChoice batches) {
     this.formats = formats;
     this.status = status;
     this.batches = batches;

@@ -41,7 +41,7 @@ class RuleStatus {
   synchronized void notColumnar(Throwable error) {
     if (columnarError == null) {
       LOG.warn("The columnar reader cannot be used here: " + error + ". Spark's own reader is used, and gives the same rows. Set "
-          + BatchReads.ENABLED_CONF + " to false to be rid of this.", error);
+          + ColumnarChoice.ENABLED_CONF + " to false to be rid of this.", error);
     }
     columnarError = error.toString();
   }

@@ -11,7 +11,7 @@ import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.StructType;
 
 /** Whether scans are read in columns, and by what. Without an offer they are read by rows. */
-class BatchReads {
+class ColumnarChoice {
   static final String ENABLED_CONF = "spark.pydelta.columnarReader.enabled";
 
   private static final String MAX_ROWS_CONF = "spark.sql.execution.arrow.maxRecordsPerOutputBatch";
@@ -19,7 +19,7 @@ class BatchReads {
   private final RuleStatus status;
   private volatile Map sources = null;
 
-  BatchReads(RuleStatus status) {
+  ColumnarChoice(RuleStatus status) {
     this.status = status;
   }
 
