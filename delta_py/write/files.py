@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from delta_py.errors import DeltaError, SchemaMismatchError, StorageError
@@ -26,6 +27,7 @@ from delta_py.protocol.column_mapping import to_physical
 from delta_py.protocol.identity import identity_columns
 from delta_py.protocol.paths import data_file_name, partition_directory
 from delta_py.protocol.schema import (
+    VARIANT_ARROW,
     VOID,
     ArrayType,
     DataType,
@@ -441,11 +443,15 @@ def _parquet_type(data_type: DataType) -> pa.DataType:
 
 
 def _retype(array: pa.Array, into: pa.DataType) -> pa.Array:
-    """The same values under other names and nullability of nested fields; no value is copied."""
-    if array.type.equals(into, check_metadata=True):
+    """The same values under other names and nullability of nested fields; no value is copied, but for parts of null variants."""
+    if into.equals(VARIANT_ARROW):
+        return _with_parts_below_nulls(array)
+    if array.type.equals(into, check_metadata=True) and not _holds_variant(into):
         return array
     if pa.types.is_struct(into):
-        children = [_retype(array.field(i), into.field(i).type) for i in range(into.num_fields)]
+        # What stands below a null struct is no value: a variant there is null, too.
+        parts = array.flatten() if array.null_count and _holds_variant(into) else map(array.field, range(into.num_fields))
+        children = [_retype(part, f.type) for part, f in zip(parts, into, strict=True)]
         return pa.StructArray.from_arrays(children, fields=list(into), mask=array.is_null())
     if pa.types.is_list(into):
         offsets, first, count = runs(array)
@@ -459,3 +465,17 @@ def _retype(array: pa.Array, into: pa.DataType) -> pa.Array:
             offsets, _retype(keys, into.key_type), _retype(items, into.item_type), type=into, mask=array.is_null()
         )
     return array
+
+
+def _holds_variant(into: pa.DataType) -> bool:
+    """Whether a variant is inside the type, at any depth."""
+    return into.equals(VARIANT_ARROW) or any(_holds_variant(into.field(i).type) for i in range(into.num_fields))
+
+
+def _with_parts_below_nulls(variants: pa.StructArray) -> pa.StructArray:
+    """Variants of which a null one has empty parts: Parquet requires both parts, and Arrow's writer looks for them below null
+    variants as well. A variant that is there but lacks a part is left for that writer to refuse."""
+    if not variants.null_count:
+        return variants
+    parts = [pc.if_else(variants.is_null(), b"", variants.field(i)) for i in range(variants.type.num_fields)]
+    return pa.StructArray.from_arrays(parts, fields=list(VARIANT_ARROW), mask=variants.is_null())

@@ -17,6 +17,7 @@ from pyspark.sql import functions as F
 
 from delta_py import DeltaTable as PlainTable
 from delta_py import write_delta
+from spark_plugin import DeltaTable
 from spark_plugin.exceptions import (
     ConcurrentAppendException,
     InvalidOptionError,
@@ -260,3 +261,20 @@ def test_frame_without_columns_is_refused_and_without_rows_makes_an_empty_table(
     spark.createDataFrame([], COLUMNS).write.format("pydelta").save(path)
     assert (PlainTable(path).version, stored(path)) == (0, [])
     assert not list(Path(path).glob("*.parquet"))
+
+
+# ---------------------------------------------------------------- values of odd types
+
+
+def test_null_variants_are_appended_updated_and_copied(spark: SparkSession, tmp_path: Path) -> None:
+    path = str(tmp_path / "t")
+    null = "cast(null as variant)"
+    spark.sql(
+        f"select 1 id, parse_json('1') v, array({null}) l union all select 2, {null}, null union all select 3, {null}, array()"
+    ).coalesce(1).write.format("pydelta").save(path)
+    table = DeltaTable.forPath(spark, path)
+    table.update("id = 2", {"v": "parse_json('{\"a\": 2}')"})
+    table.update("id = 1", {"v": null})
+    table.delete("id = 3")
+    found = spark.read.format("pydelta").load(path).selectExpr("id", "to_json(v)", "l[0] is null", "size(l)").orderBy("id")
+    assert [tuple(row) for row in found.collect()] == [(1, None, True, 1), (2, '{"a":2}', True, None)]

@@ -29,6 +29,8 @@ from delta_py.protocol.schema import (
     STRING,
     TIMESTAMP,
     TIMESTAMP_NTZ,
+    VARIANT,
+    VARIANT_ARROW,
     VOID,
     ArrayType,
     DecimalType,
@@ -40,7 +42,7 @@ from delta_py.protocol.schema import (
 )
 from delta_py.storage.local import LocalStore
 from delta_py.write.conform import WriteState
-from delta_py.write.files import WrittenFiles, gathered, write_files
+from delta_py.write.files import WrittenFiles, gathered, write_files, write_unchanged
 from delta_py.write.partitions import split_by_partition
 
 ROW: dict[str, Any] = {
@@ -157,6 +159,83 @@ def test_write_files_void_column_is_left_out_of_the_file(tmp_path: Path) -> None
     schema = StructType((StructField("a", LONG), StructField("v", VOID)))
     (add,) = write_files(state(tmp_path, schema), [pa.record_batch({"a": [1], "v": pa.nulls(1)})]).adds
     assert read(tmp_path, add.path).column_names == ["a"]
+
+
+VARIANTS = StructType(
+    (
+        StructField("id", LONG),
+        StructField("v", VARIANT),
+        StructField("st", StructType((StructField("v", VARIANT), StructField("x", LONG)))),
+        StructField("l", ArrayType(VARIANT)),
+        StructField("m", MapType(STRING, StructType((StructField("v", VARIANT),)))),
+    )
+)
+ONE = {"value": b"\x0c\x01", "metadata": b"\x01\x00\x00"}
+
+
+def variant_rows(null: Any) -> list[dict[str, Any]]:
+    return [
+        {
+            "id": 1,
+            "v": ONE,
+            "st": {"v": ONE, "x": 1},
+            "l": [ONE, null],
+            "m": [("a", {"v": ONE}), ("b", {"v": null}), ("c", None)],
+        },
+        {"id": 2, "v": null, "st": {"v": null, "x": 2}, "l": [null], "m": []},
+        {"id": 3, "v": null, "st": None, "l": None, "m": None},
+        {"id": 4, "v": ONE, "st": {"v": ONE, "x": None}, "l": [], "m": [("d", {"v": ONE})]},
+    ]
+
+
+def null_variants_of_null_parts() -> pa.RecordBatch:
+    """The rows as Spark sends them: below a null variant both parts are null."""
+    parts = pa.struct([("value", pa.binary()), ("metadata", pa.binary())])
+
+    def loose(kind: pa.DataType) -> pa.DataType:
+        if kind == VARIANT_ARROW:
+            return parts
+        if pa.types.is_map(kind):
+            return pa.map_(kind.key_type, loose(kind.item_type))
+        if pa.types.is_list(kind):
+            return pa.list_(loose(kind.value_type))
+        return pa.struct([(f.name, loose(f.type)) for f in kind]) if pa.types.is_struct(kind) else kind
+
+    def strict(array: pa.Array, kind: pa.DataType) -> pa.Array:
+        if kind == VARIANT_ARROW:
+            value, metadata = array.field(0), array.field(1)
+            return pa.StructArray.from_arrays([value, metadata], fields=list(kind), mask=value.is_null())
+        if pa.types.is_struct(kind):
+            children = [strict(array.field(i), kind.field(i).type) for i in range(kind.num_fields)]
+            return pa.StructArray.from_arrays(children, fields=list(kind), mask=array.is_null())
+        if pa.types.is_map(kind):
+            items = strict(array.items, kind.item_type)
+            return pa.MapArray.from_arrays(array.offsets, array.keys, items, type=kind, mask=array.is_null())
+        if pa.types.is_list(kind):
+            return pa.ListArray.from_arrays(array.offsets, strict(array.values, kind.value_type), type=kind, mask=array.is_null())
+        return array
+
+    rows = variant_rows({"value": None, "metadata": None})
+    schema = to_arrow_schema(VARIANTS)
+    arrays = [strict(pa.array([row[f.name] for row in rows], loose(f.type)), f.type) for f in schema]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+@pytest.mark.parametrize("write", [write_files, write_unchanged])
+def test_write_null_variants_at_every_depth_read_back_as_null(tmp_path: Path, write: Any) -> None:
+    batches = [null_variants_of_null_parts().slice(1), null_variants_of_null_parts().slice(0, 1)]
+    (add,) = write(state(tmp_path, VARIANTS, stats_columns=(("id",), ("v",))), batches, LocalStore(str(tmp_path))).adds
+    assert sorted(read(tmp_path, add.path).to_pylist(), key=lambda row: row["id"]) == variant_rows(None)
+    assert orjson.loads(add.stats or "")["nullCount"] == {"id": 0, "v": 2}
+    columns = pq.ParquetFile(tmp_path / add.path).schema
+    parts = {columns.column(i).path: columns.column(i).max_definition_level for i in range(len(columns))}
+    assert parts["v.value"] == parts["v.metadata"] == 1, "the parts of a variant are required in files"
+
+
+def test_write_column_of_null_variants_only(tmp_path: Path) -> None:
+    batch = pa.record_batch({"id": [1], "v": pa.nulls(1)})
+    (add,) = write_files(state(tmp_path, VARIANTS), [batch]).adds
+    assert read(tmp_path, add.path).to_pylist() == [{"id": 1, "v": None, "st": None, "l": None, "m": None}]
 
 
 def test_write_files_only_void_columns_are_refused(tmp_path: Path) -> None:
