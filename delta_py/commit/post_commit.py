@@ -53,15 +53,19 @@ def run_post_commit(
     *,
     clock_ms: Callable[[], int] = _now_ms,
     strict: bool = False,
+    follows_empty: bool = False,
 ) -> None:
-    """Do what follows a commit. config: of the version; actions: as they were committed.
+    """Do what follows a commit. config: of the version; actions: as they were committed. follows_empty: the commit before has 0
+    bytes, so that its checksum may speak of actions that are lost.
 
     Raises nothing; strict (for tests) lets through what neither storage nor data can cause.
     """
     from delta_py.log.compaction import compaction_range
 
     with _harmless(store, version, "has no version checksum", strict):
-        _put_checksum(store, writer, config, version, actions)
+        checksum = (None if follows_empty else _derived(store, config, version, actions)) or _replayed(store, version)
+        if checksum is not None:
+            writer.put_checksum(version, checksum.to_bytes(_txn_id(actions)))
     interval = _CHECKPOINT_INTERVAL
     with _harmless(store, version, "has no checkpoint", strict):
         interval = _checkpoint_interval(config)
@@ -113,12 +117,6 @@ def _checkpoint_interval(config: TableConfig) -> int:
 
 
 # ---------------------------------------------------------------- checksum
-
-
-def _put_checksum(store: ObjectStore, writer: LogWriter, config: TableConfig, version: int, actions: Sequence[Action]) -> None:
-    checksum = _derived(store, config, version, actions) or _replayed(store, version)
-    if checksum is not None:
-        writer.put_checksum(version, checksum.to_bytes(_txn_id(actions)))
 
 
 def _txn_id(actions: Sequence[Action]) -> str | None:

@@ -4,6 +4,8 @@
 
 Classic checkpoints are one file, put when it is whole; with the policy `v2` files go to sidecars (checkpoint_v2.py). An older
 checkpoint that turns out to be unreadable is passed over for one before it. Then `_last_checkpoint` points to what was written.
+A commit of 0 bytes does not keep a checkpoint from being made: it has no actions, and a checkpoint holds what reconciliation
+leaves of actions, so readers of the checkpoint and of the commits see one state. No action says that the commit was once more.
 Protocol: Checkpoints; V1 Spec; Checkpoint Naming Scheme; Last Checkpoint File.
 """
 

@@ -94,12 +94,13 @@ class CommitReader:
     relied on by others, must see the store itself. Not for sharing between threads.
     """
 
-    __slots__ = ("_remembered", "_remembered_bytes", "objects")
+    __slots__ = ("_remembered", "_remembered_bytes", "_warned", "objects")
 
     def __init__(self, store: ObjectStore, *, kept: bool = True) -> None:
         self.objects = KeptObjects.of(store) if kept else KeptObjects(store)
         self._remembered: dict[str, bytes] = {}
         self._remembered_bytes = 0
+        self._warned: set[str] = set()  # a state is read in more than one pass
 
     def actions(self, file: LogFile, *names: str) -> Iterator[Action]:
         """The actions in order; with names, only those of these kinds (as in the log: `metaData`), found cheaply.
@@ -162,14 +163,31 @@ class CommitReader:
         return b""
 
     def pieces(self, file: LogFile) -> Iterator[tuple[int, list[bytes]]]:
-        """(1-based number of the first line, lines) of each piece. Raises CorruptTableError for an empty file: a commit says
-        at least who made it, and a power failure may leave its name without its bytes."""
+        """(1-based number of the first line, lines) of each piece; none for a commit of 0 bytes.
+
+        A writer that lost its power, or a store that lost a file's bytes, may leave such a commit. As in the reference it is a
+        version without actions, and a warning names the file: what was in it is lost, which a reader cannot mend. Any other
+        file without lines raises CorruptTableError.
+        """
         empty = True
         for piece in _split(1, self._read(file)) if file.size_bytes <= _PIECE_BYTES else self._stream(file):
             empty = False
             yield piece
-        if empty:
+        if not empty:
+            return
+        if file.end_version > file.version or file.size_bytes or self._read(file):
             raise corrupt_line(file, 1, "the file is empty.")
+        self._warn_of_empty(file)
+
+    def _warn_of_empty(self, file: LogFile) -> None:
+        if file.path not in self._warned:
+            self._warned.add(file.path)
+            _log.warning(
+                "%s has 0 bytes: version %d is read as one without actions. What it committed is lost; restore the file if there "
+                "is a copy of it",
+                self.objects.store.root + "/" + file.path,
+                file.version,
+            )
 
     def _read(self, file: LogFile) -> bytes:
         data = self._remembered.get(file.path)

@@ -241,7 +241,7 @@ def _make_segment(store: ObjectStore, listing: Listing, wanted: int | None, unus
         commits=commits,
         last_commit=listing.commits[version],
         compactions=_choose_compactions(listing.compactions, start + 1, version),
-        checksum=listing.checksums.get(version),
+        checksum=listing.checksums.get(version) if listing.commits[version].size_bytes else None,
     )
 
 

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from delta_py.commit.post_commit import checkpoint
 from delta_py.errors import CorruptTableError, LogIntegrityError, UnsupportedTableFeatureError, VersionNotFoundError
 from delta_py.log import checkpoint_reader, reconciliation
 from delta_py.log.reader import FILE_SCHEMA
@@ -434,3 +435,42 @@ def test_snapshot_keeps_its_version_when_the_table_moves_on(table: TableBuilder,
     snapshot = Snapshot.load(store)
     table.commit(add("later"))
     assert live(snapshot) == expected(table, 5)
+
+
+# ---------------------------------------------------------------- commits of 0 bytes
+
+
+def test_version_of_an_empty_commit_is_the_one_before_it(table: TableBuilder) -> None:
+    before = expected(table)
+    table.write(f"{6:020d}.json", b"")
+    table.commits[6] = []
+    assert live(Snapshot.load(table.store)) == live(Snapshot.load(table.store, 6)) == before
+    assert Snapshot.load(table.store).version == 6
+    table.commit(add("new"))
+    assert live(Snapshot.load(table.store)) == expected(table) != before
+
+
+def test_checkpoint_over_an_empty_commit_is_the_state_of_the_others(table: TableBuilder) -> None:
+    table.write(f"{6:020d}.json", b"")
+    table.commits[6] = []
+    table.commit(remove("5"))
+    checkpoint(Snapshot.load(table.store))
+    snapshot = Snapshot.load(table.store)
+    assert snapshot.segment.checkpoint is not None and not snapshot.segment.commits
+    assert live(snapshot) == expected(table)
+
+
+def test_checksum_beside_an_empty_commit_is_not_believed(table: TableBuilder, caplog: pytest.LogCaptureFixture) -> None:
+    """It tells of actions that are lost: of metadata, and of files."""
+    before = expected(table, 4)
+    table.checksum(5)
+    table.write(f"{5:020d}.json", b"")
+    snapshot = Snapshot.load(table.store)
+    assert live(snapshot) == before and snapshot.segment.checksum is None
+    snapshot.check_integrity()
+
+
+def test_log_of_an_empty_commit_alone_holds_no_table(store: MemoryStore) -> None:
+    TableBuilder(store).write(f"{0:020d}.json", b"")
+    with pytest.raises(CorruptTableError, match="The protocol of version 0"):
+        Snapshot.load(store)

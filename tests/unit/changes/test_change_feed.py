@@ -491,3 +491,12 @@ def test_changes_with_column_mapping_have_the_schema_of_the_last_version(tmp_pat
     assert changes_schema(table.store, starting_version=1).names[0] == "identity"
     error = refusal(lambda: table.plan(0), "DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_DATA_SCHEMA")
     assert "renamed to identity" in str(error)
+
+
+def test_changes_over_a_commit_of_no_bytes_are_those_of_the_others(tmp_path: Path) -> None:
+    table = Table(tmp_path)
+    (tmp_path / f"_delta_log/{1:020d}.json").write_bytes(b"")
+    table._date(1)
+    table.write(rows("b", 4))
+    assert table.changes(1) == [(4, "b", "insert", 2, 2.0)]
+    assert table.changes(1, 1) == []

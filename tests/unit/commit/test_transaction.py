@@ -462,3 +462,29 @@ def test_checksum_that_cannot_be_written_does_not_fail_the_commit(store: Scripte
     store.put_if_absent = put  # type: ignore[method-assign]
     assert append(store, "a") == 1
     assert "version 1 is committed" in caplog.text
+
+
+# ---------------------------------------------------------------- commits of 0 bytes
+
+
+def truncate(store: LocalStore, version: int) -> None:
+    (Path(store.root) / f"_delta_log/{version:020d}.json").write_bytes(b"")
+
+
+def test_commit_that_loses_to_an_empty_commit_follows_it(store: ScriptedStore) -> None:
+    def lose() -> None:
+        truncate(store, append(LocalStore(store.root), "lost"))
+
+    store.before_put = [lose]
+    assert append(store, "mine") == 2
+    assert {file["path"] for file in Snapshot.load(store).files().to_pylist()} == {"mine"}
+
+
+def test_commit_behind_an_empty_commit_has_a_checksum_of_what_is_there(store: ScriptedStore) -> None:
+    append(store, "a")
+    truncate(store, append(store, "lost"))
+    append(store, "b")
+    assert checksum_of(store, 3)["numFiles"] == 2
+    snapshot = Snapshot.load(store)
+    snapshot.check_integrity()
+    assert {file["path"] for file in snapshot.files().to_pylist()} == {"a", "b"}

@@ -267,3 +267,15 @@ def test_history_of_a_damaged_commit_names_it() -> None:
     table.write(f"{1:020d}.json", b'{"commitInfo":{"timestamp":1')
     with pytest.raises(CorruptTableError, match=f"{1:020d}.json, line 1"):
         history(table.store)
+
+
+# ---------------------------------------------------------------- commits of 0 bytes
+
+
+def test_history_of_an_empty_commit_is_a_version_and_a_time() -> None:
+    table = by_file_times(1000, 2000)
+    table.write(f"{2:020d}.json", b"", time_ms=T + 3000)
+    newest = history(table.store).to_pylist()[0]
+    assert (newest.pop("version"), newest.pop("timestamp")) == (2, datetime.fromtimestamp((T + 3000) / 1000, UTC))
+    assert set(newest.values()) == {None}
+    assert version_at(table, 3000) == 2 and version_at(table, 2999) == 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -266,8 +267,27 @@ def test_add_with_an_absurd_field_is_refused_by_line(table: TableBuilder, fields
     assert error.message_parameters["line"] == 3, error.message
 
 
-@pytest.mark.parametrize("text", [b"", b"\n", b"  \n\n"])
-def test_empty_commit_is_refused(table: TableBuilder, text: bytes) -> None:
+def test_commit_of_no_bytes_has_no_actions_and_is_named_once(table: TableBuilder, caplog: pytest.LogCaptureFixture) -> None:
+    file, commits = raw(table, b""), CommitReader(table.store)
+    assert list(commits.actions(file)) == list(commits.actions(file, "protocol")) == list(commits.file_actions(file)) == []
+    assert read_actions(table.store, 0) == []
+    assert len(caplog.messages) == 2, "one of each reader"
+    assert all(f"/{file.path} has 0 bytes" in message for message in caplog.messages)
+
+
+def test_file_that_lost_its_bytes_since_it_was_listed_is_refused(table: TableBuilder) -> None:
+    file = replace(raw(table, b""), size_bytes=10)
+    assert "the file is empty" in refusal(table, file).message
+
+
+def test_empty_compaction_is_refused(table: TableBuilder) -> None:
+    table.write(f"{0:020d}.{1:020d}.compacted.json", b"")
+    file = LogFile(f"_delta_log/{0:020d}.{1:020d}.compacted.json", 0, 1, 0, 0)
+    assert "the file is empty" in refusal(table, file).message
+
+
+@pytest.mark.parametrize("text", [b"\n", b"  \n\n"])
+def test_commit_of_blanks_is_refused(table: TableBuilder, text: bytes) -> None:
     file = raw(table, text)
     assert "the file is empty" in refusal(table, file).message
     with pytest.raises(CorruptTableError, match="empty"):

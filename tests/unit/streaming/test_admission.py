@@ -197,6 +197,13 @@ def test_stream_passes_over_commits_that_only_arrange_rows(builder: TableBuilder
     assert batches(stream, at(2), EVERYTHING) == [["f"]]
 
 
+def test_stream_passes_over_commits_of_no_bytes(builder: TableBuilder) -> None:
+    builder.write(f"{2:020d}.json", b"")
+    builder.commits[2] = []
+    builder.commit(add("f"))
+    assert batches(source(builder), at(1), Limits()) == [["d", "e", "f"]]
+
+
 def test_stream_trigger_that_finds_nothing_new_lists_the_log_and_reads_nothing(builder: TableBuilder) -> None:
     stream, store = source(builder, 1), builder.store
     assert isinstance(store, MemoryStore)
