@@ -20,7 +20,7 @@ from delta_py.parquet.conform_values import CannotRead
 from delta_py.parquet.file_schema import FileSchema, read_file_schema
 from delta_py.parquet.rebase import LegacyCalendar
 from delta_py.parquet.row_selection import RowPick
-from delta_py.protocol.partition_values import parse_partition_values
+from delta_py.protocol.partition_values import malformed, malformed_value, parse_partition_values
 from delta_py.protocol.paths import resolve
 from delta_py.protocol.schema import StructType, to_arrow_type, type_name
 from delta_py.scan.char_padding import pad, padded_chars
@@ -186,8 +186,9 @@ class FileColumns:
             if column.source is ColumnSource.PARTITION:
                 text = self._file.partition_values.get(column.physical.name)
                 values = pa.array([text], pa.string())
-                # As in the reference, a text that is no value of the type reads as null.
                 parsed = parse_partition_values(values, column.logical.data_type, timezone=self._state.timezone, errors="null")
+                if text is not None and malformed(values, parsed)[0].as_py():
+                    raise malformed_value(self._file.path, column.logical.name, text, column.logical.data_type)
                 scalar = parsed[0]
             else:
                 value, data_type = self._file.constants[column.logical.name]

@@ -53,7 +53,7 @@ def parse_partition_values(
     """Texts of one partition column -> typed values, one call for each distinct text.
 
     texts: strings, one a file. timezone: in which timestamps without an offset are read. errors: what a text that is no
-    value of the type gives; "null" is what Spark reads.
+    value of the type gives; who takes nulls for them asks `malformed` which they are.
     Raises CorruptTableError naming the first such text; UnsupportedOperationError for a type that cannot partition;
     InvalidOptionError for an unknown time zone.
     """
@@ -62,11 +62,30 @@ def parse_partition_values(
     distinct = encoded.dictionary.cast(pa.string())
     present = pc.if_else(pc.equal(distinct, ""), pa.scalar(None, pa.string()), distinct)
     values = _parse_distinct(present, data_type, timezone)
-    bad = pc.and_(pc.is_valid(present), pc.is_null(values))
-    if errors == "raise" and data_type != PrimitiveType("void") and pc.any(bad).as_py():
+    if errors == "raise" and pc.any(bad := malformed(present, values)).as_py():
         text = present.filter(bad)[0].as_py()
         raise CorruptTableError(f"Partition value {text!r} is no {type_name(data_type)}. The log is damaged.", value=text)
     return values.take(encoded.indices)
+
+
+def malformed(texts: pa.Array, values: pa.Array) -> pa.BooleanArray:
+    """Which texts are no value of their column's type. values: what parse_partition_values makes of them, with nulls."""
+    if pa.types.is_null(values.type):
+        return pa.repeat(pa.scalar(False), len(texts))
+    return pc.and_(pc.fill_null(pc.not_equal(texts, ""), False), pc.is_null(values))
+
+
+def malformed_value(path: str, column: str, text: str, data_type: DataType) -> CorruptTableError:
+    """The error of who needs the value of a column that the log gives a file's rows, where it is none."""
+    return CorruptTableError(
+        f"The partition value of the file {path} in the log is {text!r}, which is no value of column {column} of type "
+        f"{type_name(data_type)}. Correct partitionValues in the log, or leave the column out of columns and conditions.",
+        error_class="CAST_INVALID_INPUT",
+        sql_state="22018",
+        path=path,
+        column=column,
+        value=text,
+    )
 
 
 def parse_partition_value(

@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 from delta_py.errors import SchemaMismatchError
 from delta_py.expressions.tree import Expression
 from delta_py.protocol.column_mapping import physical_path
+from delta_py.protocol.partition_values import malformed
 from delta_py.protocol.schema import DataType, DecimalType, Path, PrimitiveType, StructField, find_path, to_arrow_type
 from delta_py.protocol.stats import FileStats
 from delta_py.protocol.table_config import TableConfig
@@ -121,11 +122,13 @@ class _Columns:
     # ------------------------------------------------------------ one answer a file
 
     def of_files(self, batch: FileBatch) -> pa.Table | None:
-        """A row a file that has rows; None where a file's statistics do not tell."""
+        """A row a file that has rows; None where a file's statistics do not tell, or a partition value is none of its type."""
         rows = batch.live_rows()
         if rows.null_count:
             return None
         batch = batch.filter(pc.greater(rows, 0))
+        if any(self._is_malformed(batch.files, name, own) for name, own in self._partition_columns().items()):
+            return None
         files, stats, rows = batch.files, batch.stats, rows.filter(pc.greater(rows, 0))
         assert stats is not None, "rows are known"
         whole = pc.and_(files["deletion_vector"].is_null(), stats.tight_bounds)
@@ -138,6 +141,15 @@ class _Columns:
         ]
         told = [array for array in arrays if array is not None]
         return pa.Table.from_arrays(told, schema=self.schema) if len(told) == len(arrays) else None
+
+    def _partition_columns(self) -> dict[str, StructField]:
+        """Those that the question names, by physical name."""
+        named = {path[0]: own for path, own in (*self.valued, *self.minima, *self.maxima) if path in self.partitions}
+        return {**dict(self.by), **named}
+
+    def _is_malformed(self, files: pa.RecordBatch, name: str, own: StructField) -> bool:
+        texts = partition_texts(files, name)
+        return bool(pc.any(malformed(texts, typed_partition_values(texts, own, self.timezone))).as_py())
 
     @property
     def schema(self) -> pa.Schema:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from delta_py.protocol.partition_values import malformed
 from delta_py.protocol.schema import PrimitiveType
 from delta_py.scan.planning import partition_texts, typed_partition_values
 from delta_py.scan.scan_state import ScanColumn
@@ -22,21 +23,24 @@ def partition_numbers(files: pa.Table, columns: Mapping[str, ScanColumn], timezo
     """By name: how many distinct values the files have, and the smallest and largest one as a number (of days for dates).
 
     files: with their partition values. columns: partition columns. Spark takes a number of values without bounds for one of no
-    values at all, but for texts: columns of other types are left out. `nulls` is 0, or absent where some file's rows have no
-    value, as it is a number of rows.
+    values at all, but for texts: columns of other types are left out, and those of which some file has a text that is no
+    value. `nulls` is 0, or absent where some file's rows have no value, as it is a number of rows.
     """
-    found = {}
+    found: dict[str, dict[str, int]] = {}
     for name, column in columns.items():
         kind = column.logical.data_type
         if isinstance(kind, PrimitiveType) and kind.name in _WITH_BOUNDS | _WITHOUT_BOUNDS:
-            found[name] = _numbers(files, column, timezone, bounds=kind.name in _WITH_BOUNDS)
+            numbers = _numbers(files, column, timezone, bounds=kind.name in _WITH_BOUNDS)
+            found |= {} if numbers is None else {name: numbers}
     return found
 
 
-def _numbers(files: pa.Table, column: ScanColumn, timezone: str, *, bounds: bool) -> dict[str, int]:
+def _numbers(files: pa.Table, column: ScanColumn, timezone: str, *, bounds: bool) -> dict[str, int] | None:
     parts = [partition_texts(batch, column.physical.name).unique() for batch in files.to_batches()]
     texts = pa.chunked_array(parts, pa.string()).unique()
     values = typed_partition_values(texts, column.logical, timezone)
+    if pc.any(malformed(texts, values)).as_py():
+        return None
     told = {"distinct": pc.count_distinct(values).as_py()}
     if values.null_count == 0:
         told["nulls"] = 0

@@ -17,12 +17,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from delta_py.errors import SchemaMismatchError
+from delta_py.errors import CorruptTableError, SchemaMismatchError
 from delta_py.expressions.tree import Column, Expression, columns_of, conjunction, conjuncts, transform_columns
 from delta_py.log.reader import FILE_SCHEMA, ONLY_FOR_COMMITS, PARTITION_VALUES_TYPE
 from delta_py.protocol.actions import AddFile
 from delta_py.protocol.column_mapping import physical_path, to_physical
-from delta_py.protocol.partition_values import parse_partition_values
+from delta_py.protocol.partition_values import malformed, malformed_value, parse_partition_values
 from delta_py.protocol.schema import (
     INTEGER,
     LONG,
@@ -416,28 +416,54 @@ class FilePruner:
         return self.pruned(FileBatch(files, stats)).files
 
     def pruned(self, batch: FileBatch) -> FileBatch:
-        """The files that may hold such a row, with their statistics."""
-        return batch if self.predicate is None else batch.filter(self._mask(self.predicate, batch.files, batch.stats))
+        """The files that may hold such a row, with their statistics.
+
+        Raises CorruptTableError (CAST_INVALID_INPUT) for a file whose partition value in a column of the predicate is no value of
+        the column's type: whether its rows match is unknown, also to those who take whole files by the partition alone.
+        """
+        if self.predicate is None:
+            return batch
+        values, unknown = self._partition_values(batch.files)
+        if pc.any(unknown).as_py():
+            raise self._malformed(batch.files.filter(unknown).slice(0, 1))
+        return batch.filter(self._mask(self.predicate, batch.files, batch.stats, values))
 
     def may_match(self, adds: Sequence[AddFile]) -> list[bool]:
-        """For each file of a commit whether it may hold such a row."""
+        """For each file of a commit whether it may hold such a row; one with a partition value that is none may hold any."""
         if self.predicate is None or not adds:
             return [True] * len(adds)
         partitions = pa.array([list(add.partition_values.items()) for add in adds], PARTITION_VALUES_TYPE)
         stats = parse_stats(pa.array([add.stats for add in adds], pa.string()), self.stats_leaves)
         files = pa.record_batch({"partition_values": partitions})
-        answers: list[bool] = self._mask(self.predicate, files, stats).to_pylist()
+        values, unknown = self._partition_values(files)
+        answers: list[bool] = pc.or_(self._mask(self.predicate, files, stats, values), unknown).to_pylist()
         return answers
 
-    def _mask(self, predicate: Expression, files: pa.RecordBatch, stats: FileStats | None) -> pa.BooleanArray:
+    def _partition_values(self, files: pa.RecordBatch) -> tuple[dict[Path, pa.Array], pa.BooleanArray]:
+        """Typed values by path, and which files have one that is no value of its column's type."""
+        values: dict[Path, pa.Array] = {}
+        unknown = pa.repeat(pa.scalar(False), files.num_rows)
+        for path, own in self.partition_fields.items():
+            texts = partition_texts(files, path[0])
+            values[path] = typed_partition_values(texts, own, self.timezone)
+            unknown = pc.or_(unknown, malformed(texts, values[path]))
+        return values, unknown
+
+    def _malformed(self, file: pa.RecordBatch) -> CorruptTableError:
+        """The error of one such file."""
+        for path, own in self.partition_fields.items():
+            texts = partition_texts(file, path[0])
+            if malformed(texts, typed_partition_values(texts, own, self.timezone))[0].as_py():
+                return malformed_value(file["path"][0].as_py(), own.name, texts[0].as_py(), own.data_type)
+        raise AssertionError("no partition value of the file is malformed")
+
+    def _mask(
+        self, predicate: Expression, files: pa.RecordBatch, stats: FileStats | None, values: Mapping[Path, pa.Array]
+    ) -> pa.BooleanArray:
         from delta_py.expressions.skipping import keep_mask
 
-        values = {
-            path: typed_partition_values(partition_texts(files, path[0]), own, self.timezone)
-            for path, own in self.partition_fields.items()
-        }
-        values |= {(name,): files[name] for name in self.same_in_file}
-        return keep_mask(predicate, stats or unknown_stats(files.num_rows), values)
+        same: dict[Path, pa.Array] = {(name,): files[name] for name in self.same_in_file}
+        return keep_mask(predicate, stats or unknown_stats(files.num_rows), {**values, **same})
 
 
 def partition_texts(files: pa.RecordBatch, physical_name: str) -> pa.Array:
@@ -445,7 +471,7 @@ def partition_texts(files: pa.RecordBatch, physical_name: str) -> pa.Array:
 
 
 def typed_partition_values(texts: pa.Array, own: StructField, timezone: str) -> pa.Array:
-    """As rows have them."""
+    """As rows have them; null for a text that is no value of the type too (malformed says which)."""
     return pad(parse_partition_values(texts, own.data_type, timezone=timezone, errors="null"), padded_chars(own))
 
 

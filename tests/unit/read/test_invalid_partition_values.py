@@ -1,0 +1,109 @@
+"""Partition values in the log that are no values of their column's type: never null, an error of who asks for the column."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from delta_py import DeltaTable, write_delta
+from delta_py.errors import CorruptTableError
+from delta_py.expressions.parse import parse_predicate
+from delta_py.protocol.actions import AddFile, Metadata, Protocol
+from delta_py.protocol.schema import LONG, STRING, StructField, StructType, schema_to_json
+from delta_py.protocol.table_config import TableConfig
+from delta_py.scan.log_answers import Question, answer_from_log
+from delta_py.scan.partition_numbers import partition_numbers
+from delta_py.scan.planning import FilePruner, ScanOptions
+from delta_py.scan.scan_state import ColumnSource, ScanColumn
+from delta_py.snapshot import Snapshot
+from delta_py.storage.local import LocalStore
+
+ROWS = pa.table({"id": pa.array([1, 2, 3], pa.int64()), "p": pa.array([7, 8, 9], pa.int64()), "q": ["x", "y", None]})
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> str:
+    """Rows 1 to 3 in a file each; of row 2 the partition value p is no number."""
+    return damaged(tmp_path / "t", "abc")
+
+
+def damaged(path: Path, text: str, **options: Any) -> str:
+    write_delta(str(path), ROWS, partition_by=["p", "q"], **options)
+    log = path / f"_delta_log/{0:020d}.json"
+    log.write_text(log.read_text().replace('"p":"8"', f'"p":"{text}"'))
+    (path / f"_delta_log/{0:020d}.crc").unlink()
+    return str(path)
+
+
+def refused(table: str, *columns: str, where: str | None = None, text: str = "abc") -> None:
+    with pytest.raises(CorruptTableError) as caught:
+        DeltaTable(table).to_arrow(list(columns), where)
+    error = caught.value
+    assert (error.error_class, error.sql_state) == ("CAST_INVALID_INPUT", "22018")
+    assert re.search(rf"p=8/.*\.parquet.* {text!r}.* column p .*bigint", error.message)
+    assert error.message_parameters["column"] == "p" and error.message_parameters["value"] == text
+    assert error.message_parameters["path"].startswith("p=8/")
+
+
+@pytest.mark.parametrize("text", ["abc", "1" * 30, "8 9", "8x"])
+def test_value_of_a_column_that_is_asked_for_is_an_error_with_its_file(tmp_path: Path, text: str) -> None:
+    refused(damaged(tmp_path / "t", text), "id", "p", text=text)
+
+
+@pytest.mark.parametrize("where", ["p = 8", "p = 7", "p is null", "p > 100", "not (p = 8)", "p in (8, 9) or id = 1"])
+def test_filter_on_the_column_is_an_error_and_loses_no_file(table: str, where: str) -> None:
+    refused(table, "id", where=where)
+
+
+def test_column_that_is_not_asked_for_is_no_error(table: str) -> None:
+    found = DeltaTable(table)
+    assert sorted(found.to_arrow(["id"])["id"].to_pylist()) == [1, 2, 3]
+    assert found.to_arrow(["id", "q"], "q = 'y'").to_pylist() == [{"id": 2, "q": "y"}]
+
+
+@pytest.mark.parametrize(
+    "question", [Question(by=("p",)), Question(valued=("p",)), Question(minima=("p",)), Question(maxima=("p",))]
+)
+def test_log_gives_no_answer_on_the_column(table: str, question: Question) -> None:
+    snapshot = Snapshot.load(LocalStore(table))
+    assert answer_from_log(snapshot, question) is None
+    counted = answer_from_log(snapshot, Question(by=("q",)))
+    assert counted is not None and counted.num_rows == 3
+
+
+def test_numbers_for_estimates_leave_the_column_out(table: str) -> None:
+    snapshot = Snapshot.load(LocalStore(table))
+    columns = {
+        name: ScanColumn(field, field, ColumnSource.PARTITION) for name in ("p", "q") if (field := snapshot.schema.find(name))
+    }
+    assert partition_numbers(snapshot.files(), columns, "UTC") == {"q": {"distinct": 2}}
+
+
+@pytest.mark.parametrize("options", [{"replace_where": "p = 8"}, {"partition_overwrite_mode": "dynamic"}])
+def test_overwrite_that_must_know_the_partition_is_refused_and_one_of_all_rows_is_not(table: str, options: Any) -> None:
+    new = ROWS.slice(1, 1)
+    with pytest.raises(CorruptTableError, match=r"CAST_INVALID_INPUT.*p=8/"):
+        write_delta(table, new, mode="overwrite", **options)
+    assert DeltaTable(table).version == 0
+    write_delta(table, new, mode="overwrite")
+    assert DeltaTable(table).to_arrow().to_pylist() == new.to_pylist()
+
+
+def test_change_feed_of_the_column_is_an_error_with_its_file(tmp_path: Path) -> None:
+    table = DeltaTable(damaged(tmp_path / "t", "abc", configuration={"delta.enableChangeDataFeed": "true"}))
+    with pytest.raises(CorruptTableError, match=r"CAST_INVALID_INPUT.*p=8/"):
+        table.changes(starting_version=0).read_all()
+    assert table.changes(starting_version=0, columns=["id"]).read_all().num_rows == 3
+
+
+def test_file_of_a_winning_commit_may_match_every_value() -> None:
+    schema = StructType((StructField("p", LONG), StructField("q", STRING)))
+    metadata = Metadata("m", schema_to_json(schema), ("p",))
+    config = TableConfig(Protocol(1, 2), metadata)
+    pruner = FilePruner.of(config, parse_predicate("p = 7", schema), ScanOptions())
+    adds = [AddFile(text, {"p": text}, 1, 1) for text in ("7", "8", "abc")]
+    assert pruner.may_match(adds) == [True, False, True]
