@@ -14,10 +14,10 @@ from delta_py.commit.transaction import Transaction
 from delta_py.errors import InvalidOptionError
 from delta_py.expressions.parse import parse_predicate
 from delta_py.expressions.skipping import is_exact_on_partitions
-from delta_py.expressions.tree import Column, Comparison, Expression, IsNull, Literal, Or, conjunction, conjuncts
+from delta_py.expressions.tree import Cast, Column, Comparison, Expression, IsNull, Literal, Or, conjunction, conjuncts
 from delta_py.protocol.column_mapping import to_physical
 from delta_py.protocol.partition_values import parse_partition_value
-from delta_py.protocol.schema import find_path
+from delta_py.protocol.schema import DATE, STRING, TIMESTAMP, TIMESTAMP_NTZ, DataType, find_path
 from delta_py.protocol.table_config import TableConfig
 from delta_py.scan.planning import ScanOptions
 from delta_py.storage.store import ObjectStore
@@ -137,9 +137,16 @@ def _of_partition(config: TableConfig, values: Mapping[str, str | None]) -> Expr
     texts = [values[to_physical(f, config.column_mapping_mode).name] for f in fields]
     parts: list[Expression] = []
     for f, text in zip(fields, texts, strict=True):
-        value = Literal(parse_partition_value(text, f.data_type), f.data_type)
-        parts.append(IsNull(Column((f.name,))) if value.value is None else Comparison("<=>", Column((f.name,)), value))
+        column = Column((f.name,))
+        parts.append(IsNull(column) if text is None else Comparison("<=>", column, _constant(text, f.data_type)))
     return conjunction(tuple(parts))
+
+
+def _constant(text: str, data_type: DataType) -> Expression:
+    """The value of a partition text that was just written. Python has not every day and time that columns have."""
+    if data_type in (DATE, TIMESTAMP, TIMESTAMP_NTZ):
+        return Cast(Literal(text, STRING), data_type)
+    return Literal(parse_partition_value(text, data_type), data_type)
 
 
 def _matching_rows(transaction: Transaction, state: WriteState, store: ObjectStore) -> WrittenFiles:

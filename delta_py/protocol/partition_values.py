@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from decimal import ROUND_HALF_UP, Decimal, localcontext
 from typing import Any, Literal
 
@@ -35,15 +35,19 @@ _NAMED_FLOATS = {
     "-inf": "-inf",
 }
 _BOOLEANS = {**dict.fromkeys(("true", "t", "yes", "y", "1"), True), **dict.fromkeys(("false", "f", "no", "n", "0"), False)}
-_DAY = r"([+-]?\d{4,6})(?:-(\d\d?)(?:-(\d\d?))?)?"
+_DAY = r"([+-]?\d{4,7})(?:-(\d\d?)(?:-(\d\d?))?)?"
 _DATE = re.compile(rf"{_DAY}(?:[ T].*)?", re.ASCII)
 _TIMESTAMP = re.compile(rf"{_DAY}(?:[ T](\d\d?):(\d\d?)(?::(\d\d?)(?:\.(\d*))?)?\s*(Z|UTC|GMT|[+-]\d\d?(?::?\d\d)?)?)?", re.ASCII)
 _USUAL_TIMESTAMP = r"^\d{4}-\d\d-\d\d(?:[ T]\d\d:\d\d:\d\d(?:\.\d{1,6})?(?:Z|[+-]\d\d:\d\d)?)?$"
 _OFFSET = re.compile(r"(?:UTC|GMT|UT)?([+-])(\d\d?)(?::?(\d\d))?", re.ASCII)
 _UTC_NAMES = frozenset({"UTC", "GMT", "UT", "Z", "Etc/UTC"})
 _SECOND = 1_000_000
+_MICROSECOND = timedelta(microseconds=1)
 _DAY_MICROS = 86_400 * _SECOND
 _MAX_DECIMAL_DIGITS = 76
+_EPOCH = datetime(1970, 1, 1)
+_EPOCH_ORDINAL = _EPOCH.toordinal()
+_CYCLE_YEARS, _CYCLE_DAYS = 400, 146_097  # the calendar repeats: years beyond datetime's are counted from nearer ones
 _SHORT_DECIMAL = 38
 
 
@@ -186,16 +190,16 @@ def _decimal(text: str, precision: int, scale: int) -> Decimal | None:
 
 def _days(text: str) -> int | None:
     found = _DATE.fullmatch(text)
-    return None if found is None else _civil_days(found)
+    days = None if found is None else _civil_days(found)
+    return None if days is None or not -(2**31) <= days < 2**31 else days
 
 
 def _civil_days(found: re.Match[str]) -> int | None:
     """Days since 1970 of the year, month and day in groups 1 to 3; None for a day that is in no calendar."""
     year, month, day = int(found[1]), int(found[2] or 1), int(found[3] or 1)
     try:
-        # Years beyond datetime's range: the calendar repeats every 400 years, which have 146,097 days.
-        shift = 0 if 1 <= year <= 9999 else (year - 2000) // 400
-        return (date(year - 400 * shift, month, day) - date(1970, 1, 1)).days + 146_097 * shift
+        cycles = 0 if 1 <= year <= 9999 else (year - 2000) // _CYCLE_YEARS
+        return date(year - _CYCLE_YEARS * cycles, month, day).toordinal() - _EPOCH_ORDINAL + _CYCLE_DAYS * cycles
     except ValueError:
         return None
 
@@ -209,9 +213,10 @@ def _timestamps(texts: pa.StringArray, target: pa.DataType, timezone: str) -> pa
         return _at_zone(walls, timezone).cast(target)
     parsed = [None if text is None else _micros(text.strip()) for text in texts.to_pylist()]
     if target.tz is None:  # a wall clock: an offset says nothing about it
-        return pa.array([None if item is None else item[0] for item in parsed], pa.int64()).cast(target)
-    walls = pa.array([None if item is None or item[1] is not None else item[0] for item in parsed], pa.timestamp("us"))
-    instants = pa.array([None if item is None or item[1] is None else item[0] - item[1] for item in parsed], pa.int64())
+        return pa.array([None if item is None else _within(item[0]) for item in parsed], pa.int64()).cast(target)
+    local = [None if item is None or item[1] is not None else _within(item[0], _DAY_MICROS) for item in parsed]
+    walls = pa.array(local, pa.timestamp("us"))
+    instants = pa.array([None if item is None or item[1] is None else _within(item[0] - item[1]) for item in parsed], pa.int64())
     return pc.coalesce(instants, _at_zone(walls, timezone)).cast(target)
 
 
@@ -226,9 +231,12 @@ def _micros(text: str) -> tuple[int, int | None] | None:
     if hour > 23 or minute > 59 or second > 59:
         return None
     wall = days * _DAY_MICROS + ((hour * 60 + minute) * 60 + second) * _SECOND + fraction
-    if not -(2**62) <= wall <= 2**62:  # leaves room for the offset
-        return None
     return wall, None if found[8] is None else _offset_micros(found[8])
+
+
+def _within(micros: int, room: int = 0) -> int | None:
+    """None for what 64 bits do not hold, with room to be moved by so many microseconds."""
+    return micros if -(2**63) + room <= micros < 2**63 - room else None
 
 
 def _offset_micros(zone: str) -> int | None:
@@ -289,12 +297,54 @@ def format_partition_value(value: Any, data_type: DataType) -> str | None:
             with localcontext(prec=_MAX_DECIMAL_DIGITS):
                 return format(Decimal(value).quantize(Decimal(1).scaleb(-scale)), "f")
         case PrimitiveType("date"):
-            return str(value.isoformat())
+            return _date_text(value.toordinal() - _EPOCH_ORDINAL)
         case PrimitiveType("timestamp"):
-            return f"{_in_utc(value).isoformat(timespec='microseconds')}Z"
+            return _timestamp_text((_in_utc(value) - _EPOCH) // _MICROSECOND)
         case PrimitiveType("timestamp_ntz"):
-            return str(value.replace(tzinfo=None).isoformat(sep=" ", timespec="microseconds" if value.microsecond else "seconds"))
+            return _wall_clock_text((value.replace(tzinfo=None) - _EPOCH) // _MICROSECOND)
     raise _cannot_partition(data_type)
+
+
+def format_partition_values(values: pa.Array, data_type: DataType) -> list[str | None]:
+    """The texts of an array in the column's type, as format_partition_value, in every year that the type has: before year 0 with
+    `-`, after 9999 with `+`, as Spark casts them to text."""
+    match data_type:
+        case PrimitiveType("date"):
+            numbers, text = values.cast(pa.int32()), _date_text
+        case PrimitiveType("timestamp"):
+            numbers, text = values.cast(pa.int64()), _timestamp_text
+        case PrimitiveType("timestamp_ntz"):
+            numbers, text = values.cast(pa.int64()), _wall_clock_text
+        case _:
+            return [format_partition_value(value, data_type) for value in values.to_pylist()]
+    return [None if number is None else text(number) for number in numbers.to_pylist()]
+
+
+def _date_text(number: int) -> str:
+    ordinal = number + _EPOCH_ORDINAL
+    cycles = 0 if date.min.toordinal() <= ordinal <= date.max.toordinal() else (ordinal - _EPOCH_ORDINAL) // _CYCLE_DAYS
+    day = date.fromordinal(ordinal - _CYCLE_DAYS * cycles)
+    year = day.year + _CYCLE_YEARS * cycles
+    sign = "-" if year < 0 else "+" if year > 9999 else ""
+    return f"{sign}{abs(year):04d}-{day:%m-%d}"
+
+
+def _timestamp_text(number: int) -> str:
+    days, in_day = divmod(number, _DAY_MICROS)
+    time, fraction = _time_text(in_day)
+    return f"{_date_text(days)}T{time}.{fraction:06d}Z"
+
+
+def _wall_clock_text(number: int) -> str:
+    days, in_day = divmod(number, _DAY_MICROS)
+    time, fraction = _time_text(in_day)
+    return f"{_date_text(days)} {time}" + (f".{fraction:06d}".rstrip("0") if fraction else "")
+
+
+def _time_text(micros: int) -> tuple[str, int]:
+    """hh:mm:ss, and the microseconds left."""
+    seconds, fraction = divmod(micros, _SECOND)
+    return f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}", fraction
 
 
 def _in_utc(value: datetime) -> datetime:

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from delta_py.errors import InvariantViolationError
-from delta_py.protocol.partition_values import format_partition_value
+from delta_py.protocol.partition_values import format_partition_values
 from delta_py.protocol.schema import StructField
 
 PartitionKey: TypeAlias = tuple[str | None, ...]
@@ -43,7 +43,7 @@ def split_by_partition(batch: pa.RecordBatch, fields: tuple[StructField, ...]) -
 def _distinct_texts(values: pa.Array, partition: StructField) -> tuple[_Codes, list[str | None]]:
     """For each row the number of its value, and for each number the value's text."""
     encoded = values.dictionary_encode(null_encoding="encode")
-    texts = [format_partition_value(value, partition.data_type) or None for value in encoded.dictionary.to_pylist()]
+    texts = [text or None for text in format_partition_values(encoded.dictionary, partition.data_type)]
     if None in texts and not partition.nullable:
         raise InvariantViolationError(
             f"NOT NULL constraint violated for column: {partition.name}. An empty text in a partition column is null. "

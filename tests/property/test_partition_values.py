@@ -10,7 +10,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from delta_py.protocol.partition_values import format_partition_value, parse_partition_values
+from delta_py.protocol.partition_values import format_partition_value, format_partition_values, parse_partition_values
 from delta_py.protocol.schema import (
     BINARY,
     BOOLEAN,
@@ -71,6 +71,20 @@ def test_written_partition_values_are_read_back(column: tuple[DataType, list[Any
     read = parse_partition_values(texts, data_type, timezone=timezone)
     assert read.to_pylist() == expected
     assert read.type == to_arrow_type(data_type)
+
+
+@given(
+    st.sampled_from([(DATE, 32), (TIMESTAMP, 64), (TIMESTAMP_NTZ, 64)]).flatmap(
+        lambda kind: st.tuples(st.just(kind), st.lists(st.one_of(st.none(), integers(kind[1])), max_size=6))
+    ),
+    st.sampled_from(["UTC", "America/Los_Angeles"]),
+)
+def test_days_and_times_of_every_year_are_read_back(column: tuple[tuple[DataType, int], list[int | None]], timezone: str) -> None:
+    (data_type, bits), numbers = column
+    plain = pa.int32() if bits == 32 else pa.int64()
+    values = pa.array(numbers, plain).cast(to_arrow_type(data_type))
+    texts = pa.array(format_partition_values(values, data_type), pa.string())
+    assert parse_partition_values(texts, data_type, timezone=timezone).cast(plain).to_pylist() == numbers
 
 
 @given(

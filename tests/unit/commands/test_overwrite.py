@@ -105,6 +105,19 @@ def test_overwrite_dynamic_replaces_the_partitions_of_the_data(
     assert rows_of(tmp_path) == after(*kept, plus=data)
 
 
+@pytest.mark.parametrize("kind", [pa.date32(), pa.timestamp("us", "UTC"), pa.timestamp("us")], ids=str)
+def test_overwrite_dynamic_of_years_beyond_those_of_python(tmp_path: Path, kind: pa.DataType) -> None:
+    plain = pa.int32() if kind == pa.date32() else pa.int64()
+    numbers = pa.array([-800_000, 3_789_391, 20_000] if kind == pa.date32() else [-(10**17), 327 * 10**15, 0], plain)
+    table = pa.table({"n": [1, 2, 3], "p": numbers.cast(kind)})
+    write_delta(str(tmp_path), table, partition_by=["p"])
+    newer = table.slice(0, 2).set_column(0, "n", pa.array([10, 20]))
+    write_delta(str(tmp_path), newer, mode="overwrite", partition_overwrite_mode="dynamic")
+    found = DeltaTable(str(tmp_path)).to_arrow().sort_by("n")
+    assert found["n"].to_pylist() == [3, 10, 20]
+    assert found["p"].cast(plain).to_pylist() == [numbers[2].as_py(), numbers[0].as_py(), numbers[1].as_py()]
+
+
 def test_overwrite_dynamic_of_a_table_without_partitions_replaces_it(tmp_path: Path) -> None:
     write_delta(str(tmp_path), new((1, "a")))
     write_delta(str(tmp_path), new((2, "b")), mode="overwrite", partition_overwrite_mode="DYNAMIC")

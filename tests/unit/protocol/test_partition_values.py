@@ -9,7 +9,12 @@ import pyarrow as pa
 import pytest
 
 from delta_py.errors import CorruptTableError, InvalidOptionError, UnsupportedOperationError
-from delta_py.protocol.partition_values import format_partition_value, parse_partition_value, parse_partition_values
+from delta_py.protocol.partition_values import (
+    format_partition_value,
+    format_partition_values,
+    parse_partition_value,
+    parse_partition_values,
+)
 from delta_py.protocol.schema import (
     BINARY,
     BOOLEAN,
@@ -121,6 +126,41 @@ def test_null_and_empty_text_are_null(data_type: DataType) -> None:
     assert parse_partition_values(pa.array(["", None]), data_type).to_pylist() == [None, None]
     assert parse_partition_values(pa.array([], pa.string()), data_type).to_pylist() == []
     assert parse_partition_values(pa.array([None], pa.string()), data_type).type == to_arrow_type(data_type)
+
+
+@pytest.mark.parametrize(
+    ("data_type", "number", "text"),
+    [  # as Spark casts them to text, instants as it formats them in UTC
+        (DATE, -735_525, "-0044-03-15"),
+        (DATE, -719_528, "0000-01-01"),
+        (DATE, -354_650, "0999-01-01"),
+        (DATE, 3_789_391, "+12345-01-01"),
+        (DATE, 2**31 - 1, "+5881580-07-11"),
+        (TIMESTAMP, -63_549_356_276_500_000, "-0044-03-15T01:02:03.500000Z"),
+        (TIMESTAMP, 327_403_382_400_000_000, "+12345-01-01T00:00:00.000000Z"),
+        (TIMESTAMP, 2**63 - 1, "+294247-01-10T04:00:54.775807Z"),
+        (TIMESTAMP_NTZ, -63_549_356_276_500_000, "-0044-03-15 01:02:03.5"),
+        (TIMESTAMP_NTZ, 327_403_382_400_000_000, "+12345-01-01 00:00:00"),
+    ],
+)
+def test_days_and_times_beyond_the_years_of_python_are_written_and_read(data_type: DataType, number: int, text: str) -> None:
+    plain = pa.int32() if data_type == DATE else pa.int64()
+    values = pa.array([number, None], plain).cast(to_arrow_type(data_type))
+    assert format_partition_values(values, data_type) == [text, None]
+    assert parse_partition_values(pa.array([text]), data_type, timezone="Europe/Paris").cast(plain).to_pylist() == [number]
+
+
+@pytest.mark.parametrize(
+    ("data_type", "text"),
+    [
+        (DATE, "+9999999-01-01"),
+        (TIMESTAMP, "+999999-01-01T00:00:00Z"),
+        (TIMESTAMP, "+999999-01-01"),
+        (TIMESTAMP_NTZ, "-999999-01-01"),
+    ],
+)
+def test_days_and_times_beyond_the_range_of_the_type_are_no_values(data_type: DataType, text: str) -> None:
+    assert parse_partition_values(pa.array([text]), data_type, errors="null").to_pylist() == [None]
 
 
 def test_nan_is_read_and_written() -> None:
