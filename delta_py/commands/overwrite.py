@@ -124,6 +124,9 @@ def _all_of(transaction: Transaction, predicate: Expression | None, state: Write
 
 
 def _partitions_of(transaction: Transaction, state: WriteState, written: WrittenFiles) -> WrittenFiles:
+    """The files of the partitions that were written, by the values of the partition columns as Spark compares them: -0.0 is 0.0
+    and NaN is NaN, however the log spells them. The reference leaves the files of the other zero.
+    """
     keys = {tuple(sorted(add.partition_values.items())): add.partition_values for add in written.adds}
     if not keys:
         return WrittenFiles()

@@ -361,12 +361,22 @@ def _binary_text(value: bytes) -> str | None:
 
 
 def _float_text(value: np.floating[Any]) -> str:
-    """The shortest text that reads back as the same float of its width."""
+    """The text of Java (from 19 on: older ones have digits too many here and there), and so of Spark: the shortest that reads
+    back as the same float of its width, of two digits at least.
+
+    The two zeros keep their texts, `0.0` and `-0.0`, and so their directories, as in a partitioned write of Spark's: values are
+    not changed on their way. Readers compare values, for which both zeros are one; an overwrite of partitions does too.
+    """
     if np.isnan(value):
         return "NaN"
     if np.isinf(value):
         return "Infinity" if value > 0 else "-Infinity"
-    return str(value)
+    if value == 0 or 1e-3 <= abs(value) < 1e7:
+        return np.format_float_positional(value, trim="0")
+    mantissa, _, exponent = np.format_float_scientific(value, trim="-").partition("e")
+    if "." not in mantissa:  # of the texts with two digits the nearest
+        mantissa, _, exponent = f"{float(value):.1e}".partition("e")
+    return f"{mantissa}E{int(exponent)}"
 
 
 def _cannot_partition(data_type: DataType) -> UnsupportedOperationError:

@@ -105,6 +105,18 @@ def test_overwrite_dynamic_replaces_the_partitions_of_the_data(
     assert rows_of(tmp_path) == after(*kept, plus=data)
 
 
+@pytest.mark.parametrize("kind", [pa.float64(), pa.float32()], ids=str)
+@pytest.mark.parametrize("zero", [0.0, -0.0])
+def test_overwrite_dynamic_takes_both_zeros_for_one_partition(tmp_path: Path, kind: pa.DataType, zero: float) -> None:
+    table = pa.table({"n": [1, 2, 3], "p": pa.array([0.0, -0.0, 1.0], kind)})
+    write_delta(str(tmp_path), table, partition_by=["p"])
+    texts = {dict(file["partition_values"])["p"] for file in DeltaTable(str(tmp_path)).files().to_pylist()}
+    assert texts == {"0.0", "-0.0", "1.0"}
+    one = pa.table({"n": [4], "p": pa.array([zero], kind)})
+    write_delta(str(tmp_path), one, mode="overwrite", partition_overwrite_mode="dynamic")
+    assert sorted(DeltaTable(str(tmp_path)).to_arrow()["n"].to_pylist()) == [3, 4]
+
+
 @pytest.mark.parametrize("kind", [pa.date32(), pa.timestamp("us", "UTC"), pa.timestamp("us")], ids=str)
 def test_overwrite_dynamic_of_years_beyond_those_of_python(tmp_path: Path, kind: pa.DataType) -> None:
     plain = pa.int32() if kind == pa.date32() else pa.int64()

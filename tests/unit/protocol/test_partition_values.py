@@ -163,6 +163,34 @@ def test_days_and_times_beyond_the_range_of_the_type_are_no_values(data_type: Da
     assert parse_partition_values(pa.array([text]), data_type, errors="null").to_pylist() == [None]
 
 
+@pytest.mark.parametrize(
+    ("data_type", "value", "text"),
+    [  # as Spark names the directories of a partitioned write
+        (DOUBLE, -0.0, "-0.0"),
+        (DOUBLE, 0.0, "0.0"),
+        (DOUBLE, 1e20, "1.0E20"),
+        (DOUBLE, 1e-5, "1.0E-5"),
+        (DOUBLE, 123456789.0, "1.23456789E8"),
+        (DOUBLE, 9999999.0, "9999999.0"),
+        (DOUBLE, 1e7, "1.0E7"),
+        (DOUBLE, 1e-3, "0.001"),
+        (DOUBLE, 9.9e-4, "9.9E-4"),
+        (DOUBLE, 5e-324, "4.9E-324"),
+        (DOUBLE, 1.7976931348623157e308, "1.7976931348623157E308"),
+        (DOUBLE, -12.5, "-12.5"),
+        (DOUBLE, -4.35e-7, "-4.35E-7"),
+        (DOUBLE, 2.0**63, "9.223372036854776E18"),
+        (FLOAT, 0.1, "0.1"),
+        (FLOAT, -0.0, "-0.0"),
+        (FLOAT, 3.4028234663852886e38, "3.4028235E38"),
+        (FLOAT, 1.4e-45, "1.4E-45"),
+        (FLOAT, 16777216.0, "1.6777216E7"),
+    ],
+)
+def test_floats_have_the_texts_of_java(data_type: DataType, value: float, text: str) -> None:
+    assert format_partition_value(value, data_type) == text
+
+
 def test_nan_is_read_and_written() -> None:
     assert isnan(parse_partition_value("NaN", DOUBLE))
     assert format_partition_value(float("nan"), FLOAT) == "NaN"
