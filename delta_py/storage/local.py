@@ -19,7 +19,7 @@ from typing import Any
 import pyarrow as pa
 
 from delta_py.errors import StorageError, UnsupportedOperationError
-from delta_py.storage.store import ObjectInfo
+from delta_py.storage.store import ObjectInfo, check_host
 
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*://")
 # Answers by which the system says that it did not make the link, and never will.
@@ -53,11 +53,16 @@ class LocalStore:
         return hash(self._root)
 
     def _locate(self, path: str) -> str:
-        """The file's absolute name; `path` is relative to the root, absolute, or a file: URI without percent-encoding."""
+        """The file's absolute name; `path` is relative to the root, absolute, or a file: URI without percent-encoding.
+
+        Raises UnsupportedOperationError for a URI of another scheme, or of another host than this one.
+        """
         if path.startswith("file:"):
             path = path.removeprefix("file:")
-            if path.startswith("//"):  # an authority, empty or localhost, comes before the path
-                path = "/" + path[2:].partition("/")[2]
+            if path.startswith("//"):
+                host, _, path = path[2:].partition("/")
+                check_host(host, f"file://{host}/{path}")
+                path = f"/{path}"
         elif scheme := _URI.match(path):
             raise UnsupportedOperationError(
                 f"{path} lies in another kind of storage than the table at {self._root}: no store serves {scheme[0]} here. "

@@ -74,7 +74,7 @@ class ObjectStore(Protocol):
 def open_store(url: str) -> ObjectStore:
     """The store of a table's root: a local path or a file: URL.
 
-    Raises UnsupportedOperationError for a scheme that no store serves, InvalidOptionError for an empty text.
+    Raises UnsupportedOperationError for a scheme that no store serves and for another host, InvalidOptionError for an empty text.
     """
     if not url:
         raise InvalidOptionError("The path of the table is empty. Give a directory or a URL.", option="path")
@@ -84,7 +84,19 @@ def open_store(url: str) -> ObjectStore:
     if scheme == "":
         return LocalStore(url)
     if scheme == "file":
+        check_host(urlsplit(url).netloc, url)
         return LocalStore(unquote(urlsplit(url).path))
     raise UnsupportedOperationError(
         f"No store serves {scheme}:// URLs in this version (table {url}). Use a local path or a file: URL.", scheme=scheme
     )
+
+
+def check_host(host: str, url: str) -> None:
+    """Raises UnsupportedOperationError for a file: URL of another host: its files are not those of the same path here."""
+    if host.lower() not in ("", "localhost"):
+        raise UnsupportedOperationError(
+            f"{url} names a file of the host {host!r}, and no store reads files of other hosts. Correct the path, or write "
+            "file:///... for a file of this machine.",
+            path=url,
+            host=host,
+        )

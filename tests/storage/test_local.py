@@ -6,8 +6,10 @@ import errno
 import os
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
+from delta_py import DeltaTable, write_delta
 from delta_py.errors import StorageError, UnsupportedOperationError
 from delta_py.storage.local import LocalStore
 from delta_py.storage.store import open_store
@@ -126,3 +128,23 @@ def test_bytes_and_names_are_synced_before_a_write_returns(tmp_path: Path, monke
     with store.open_output("part.parquet") as sink:
         sink.write(b"1")
     assert synced == ["part.parquet", "t"]
+
+
+def test_file_uri_of_another_host_is_refused_by_name(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"x")
+    store = LocalStore(str(tmp_path))
+    for read in (store.read, store.open_input, lambda path: store.read_range(path, 0, 1), store.delete):
+        with pytest.raises(UnsupportedOperationError, match=rf"file://there{tmp_path}/a .*host 'there'"):
+            read(f"file://there{tmp_path}/a")
+    with pytest.raises(UnsupportedOperationError, match="host 'there'"):
+        open_store(f"file://there{tmp_path}")
+    assert store.read(f"file://LOCALHOST{tmp_path}/a") == open_store(f"file://LocalHost{tmp_path}").read("a") == b"x"
+
+
+def test_data_file_of_another_host_is_not_looked_for_here(tmp_path: Path) -> None:
+    write_delta(str(tmp_path / "t"), pa.table({"id": [1]}))
+    (file,) = (tmp_path / "t").glob("*.parquet")
+    log = tmp_path / "t" / "_delta_log" / f"{0:020d}.json"
+    log.write_text(log.read_text().replace(f'"path":"{file.name}"', f'"path":"file://there{file}"'))
+    with pytest.raises(UnsupportedOperationError, match=rf"file://there{file} .*host 'there'"):
+        DeltaTable(str(tmp_path / "t")).to_arrow()
