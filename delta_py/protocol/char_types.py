@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 from delta_py.errors import CorruptTableError
-from delta_py.protocol.schema import STRING, ArrayType, DataType, MapType, Path, StructField, StructType, type_name
+from delta_py.protocol.schema import STRING, ArrayType, DataType, MapType, Path, PrimitiveType, StructField, StructType, type_name
 
 DECLARED_TYPE = "__CHAR_VARCHAR_TYPE_STRING"
 
@@ -78,6 +78,38 @@ def only_kind(types: CharTypes, kind: Literal["char", "varchar"]) -> CharTypes:
             parts = tuple(only_kind(part, kind) for part in types)
             return parts if any(part is not None for part in parts) else None
     return None
+
+
+# ---------------------------------------------------------------- as a type of the schema
+
+
+def with_texts(schema: StructType) -> StructType:
+    """The schema with string in place of CHAR(n) and VARCHAR(n), and these as the declared types of their top-level fields.
+
+    Some writers put them straight into the schema's JSON; Spark reads such columns as it reads those that are only declared.
+    A declared type that is there already stays.
+    """
+    return StructType(tuple(_with_texts(f) for f in schema.fields))
+
+
+def _with_texts(field: StructField) -> StructField:
+    texts = _texts(field.data_type)
+    if texts == field.data_type:
+        return field
+    return replace(field, data_type=texts, metadata={DECLARED_TYPE: type_name(field.data_type), **field.metadata})
+
+
+def _texts(data_type: DataType) -> DataType:
+    match data_type:
+        case PrimitiveType(name):
+            return STRING if _LEAF.fullmatch(name) else data_type
+        case ArrayType(element, contains_null):
+            return ArrayType(_texts(element), contains_null)
+        case MapType(key, value, contains_null):
+            return MapType(_texts(key), _texts(value), contains_null)
+        case StructType(fields):
+            return StructType(tuple(replace(f, data_type=_texts(f.data_type)) for f in fields))
+    return data_type
 
 
 # ---------------------------------------------------------------- the declared type

@@ -14,6 +14,7 @@ from typing import Any
 from delta_py.errors import CorruptTableError, UnsupportedOperationError, UnsupportedTableFeatureError
 from delta_py.protocol import column_mapping
 from delta_py.protocol.actions import Metadata, Protocol
+from delta_py.protocol.char_types import with_texts
 from delta_py.protocol.features import (
     FEATURES,
     Operation,
@@ -52,7 +53,7 @@ class TableConfig:
     @cached_property
     def schema(self) -> StructType:
         """The logical schema. Raises CorruptTableError when its text cannot be parsed."""
-        return parse_schema(self.metadata.schema_string)
+        return with_texts(parse_schema(self.metadata.schema_string))
 
     @cached_property
     def physical_schema(self) -> StructType:

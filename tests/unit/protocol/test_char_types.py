@@ -2,11 +2,27 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import pyarrow as pa
 import pytest
 
-from delta_py.errors import CorruptTableError
-from delta_py.protocol.char_types import CharType, CharTypes, char_type_at, char_types, only_kind
-from delta_py.protocol.schema import INTEGER, STRING, ArrayType, DataType, DecimalType, MapType, StructField, StructType
+from delta_py import DeltaTable, write_delta
+from delta_py.errors import CorruptTableError, InvariantViolationError
+from delta_py.protocol.char_types import DECLARED_TYPE, CharType, CharTypes, char_type_at, char_types, only_kind, with_texts
+from delta_py.protocol.schema import (
+    INTEGER,
+    STRING,
+    ArrayType,
+    DataType,
+    DecimalType,
+    MapType,
+    PrimitiveType,
+    StructField,
+    StructType,
+    parse_schema,
+    schema_to_json,
+)
 
 CHAR5, VARCHAR3 = CharType("char", 5), CharType("varchar", 3)
 
@@ -87,3 +103,51 @@ def test_one_kind_is_kept_without_the_other() -> None:
     assert only_kind(types, "char") == {"a": CHAR5, "b": (None, CHAR5)}
     assert only_kind(types, "varchar") == {"b": (VARCHAR3, None), "c": (VARCHAR3,)}
     assert only_kind(VARCHAR3, "char") is None
+
+
+# ---------------------------------------------------------------- as a type of the schema
+
+
+@pytest.mark.parametrize(
+    ("data_type", "texts", "declared"),
+    [
+        (PrimitiveType("varchar(3)"), STRING, "varchar(3)"),
+        (PrimitiveType("char(3)"), STRING, "char(3)"),
+        (ArrayType(PrimitiveType("char(2)"), False), ArrayType(STRING, False), "array<char(2)>"),
+        (MapType(STRING, PrimitiveType("varchar(2)")), MapType(STRING, STRING), "map<string,varchar(2)>"),
+        (
+            StructType((StructField("a", PrimitiveType("char(2)"), False), StructField("b", INTEGER))),
+            StructType((StructField("a", STRING, False), StructField("b", INTEGER))),
+            "struct<a:char(2),b:int>",
+        ),
+    ],
+)
+def test_type_straight_in_the_schema_is_a_declared_one(data_type: DataType, texts: DataType, declared: str) -> None:
+    written = StructType((StructField("c", data_type, True, {"comment": "x"}), StructField("n", INTEGER)))
+    found = with_texts(parse_schema(schema_to_json(written)))
+    assert found == StructType(
+        (StructField("c", texts, True, {DECLARED_TYPE: declared, "comment": "x"}), StructField("n", INTEGER))
+    )
+    assert char_types(found.fields[0], strict=True) is not None
+    assert with_texts(found) == found
+
+
+def test_declared_type_that_is_there_stays_and_unknown_types_do() -> None:
+    both = StructField("c", PrimitiveType("varchar(9)"), True, {DECLARED_TYPE: "varchar(3)"})
+    unknown = StructField("u", PrimitiveType("varchar"))
+    found = with_texts(StructType((both, unknown)))
+    assert found.fields == (StructField("c", STRING, True, {DECLARED_TYPE: "varchar(3)"}), unknown)
+
+
+def test_table_with_the_type_straight_in_the_schema_is_read_and_written_as_text(tmp_path: Path) -> None:
+    write_delta(str(tmp_path), pa.table({"v": ["abc", None]}))
+    log = tmp_path / "_delta_log" / f"{0:020d}.json"
+    text = log.read_text()
+    log.write_text(text.replace(r"\"name\":\"v\",\"type\":\"string\"", r"\"name\":\"v\",\"type\":\"varchar(3)\""))
+    assert log.read_text() != text
+    (tmp_path / "_delta_log" / f"{0:020d}.crc").unlink()
+    assert DeltaTable(str(tmp_path)).to_arrow(filter="v = 'abc'").to_pylist() == [{"v": "abc"}]
+    write_delta(str(tmp_path), pa.table({"v": ["de"]}), mode="append")
+    with pytest.raises(InvariantViolationError, match="varchar"):
+        write_delta(str(tmp_path), pa.table({"v": ["long"]}), mode="append")
+    assert DeltaTable(str(tmp_path)).to_arrow().num_rows == 3
