@@ -292,3 +292,23 @@ def test_commit_of_blanks_is_refused(table: TableBuilder, text: bytes) -> None:
     assert "the file is empty" in refusal(table, file).message
     with pytest.raises(CorruptTableError, match="empty"):
         list(CommitReader(table.store).actions(file))
+
+
+@pytest.mark.parametrize(
+    ("line", "what"),
+    [
+        (f"\ufeff{GOOD}", "line 1 column 1 "),
+        (f"{GOOD},", f"line 1 column {len(GOOD) + 1} "),
+        (GOOD + GOOD, f"line 1 column {len(GOOD) + 1} "),
+        (f"[{GOOD}]", "no JSON object"),
+        (GOOD.replace('"path": "a"', '"path": null'), "add.path is None"),
+        (GOOD.replace('"path": "a", ', ""), "add.path is None"),
+    ],
+)
+def test_line_that_lenient_readers_read_in_part_is_refused_with_its_place(table: TableBuilder, line: str, what: str) -> None:
+    assert line not in (GOOD, "")
+    file = raw(table, f'{{"commitInfo":{{}}}}\n{line}\n'.encode())
+    with pytest.raises(CorruptTableError) as caught:
+        list(CommitReader(table.store).actions(file))
+    for error in (caught.value, refusal(table, file)):
+        assert f"{0:020d}.json, line 2: " in error.message and what in error.message
