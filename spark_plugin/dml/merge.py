@@ -24,7 +24,6 @@ from pyspark.sql import functions as F
 from delta_py.commands.evolve import changed_metadata
 from delta_py.commands.request import WriteRequest
 from delta_py.errors import DeltaError, UnsupportedOperationError
-from delta_py.protocol.names import quoted
 from delta_py.scan.planning import ROW_ADDRESS
 from delta_py.snapshot import Snapshot
 from delta_py.write.rewrite import Repeats, multiple_matches
@@ -33,7 +32,7 @@ from spark_plugin.convert import from_spark_schema, to_spark_schema
 from spark_plugin.dml.jobs import DmlResult, Target, open_target, run_changes
 from spark_plugin.dml.merge_clauses import Action, Clause, Kind, ResolvedMerge, checked_clauses
 from spark_plugin.dml.merge_join import FROM_SOURCE, broadcast_limit, join
-from spark_plugin.dml.merge_rows import MergeRows
+from spark_plugin.dml.merge_rows import PARTITION_VALUE, MergeRows
 from spark_plugin.dml.merge_scopes import MergeScopes, first_clause
 from spark_plugin.dml.merge_source import Source, SourceFacts, held_source, source_facts
 from spark_plugin.dml.store_assignment import Assigning
@@ -205,7 +204,9 @@ class _Run:
         asked = (conf(self.target.spark, _REPARTITION_CONF) or "true").lower() == "true"
         if not names or not asked or NEW not in changed.columns or facts.source_bytes <= broadcast_limit(changed):
             return changed
-        return changed.hint("rebalance", *(F.col(f"{NEW}.{quoted(name)}") for name in names))
+        placed = self.rows.partition_values(changed)
+        keys = [F.col(f"{PARTITION_VALUE}{number}") for number in range(len(names))]
+        return placed.hint("rebalance", *keys).select(*changed.columns)
 
     def _places(self, matched: bool) -> list[Column]:
         kinds = {FILE: ("file_number", "int"), ROW: ("row_index", "bigint")}

@@ -3,6 +3,7 @@
 rows = MergeRows(target, merge, rule)
 rows.check()
 changed = rows.with_generated(changed)      # after a select of rows.new_row(clause) for each clause
+placed = rows.partition_values(changed)     # with the partition of each new row
 """
 
 from __future__ import annotations
@@ -27,6 +28,9 @@ from spark_plugin.dml.merge_clauses import ResolvedClause, ResolvedMerge
 from spark_plugin.dml.resolving import by_names, resolve
 from spark_plugin.dml.store_assignment import Assigning, Given, Path, Typed
 from spark_plugin.options.settings import is_connect
+
+PARTITION_VALUE = "__pydelta_partition_"
+"""With a number: the value of a partition column, beside a new row."""
 
 
 class MergeRows:
@@ -111,6 +115,16 @@ class MergeRows:
             row[name] = F.when(F.col(CLAUSE).isin(lacking), computed).otherwise(row[name]) if lacking else row[name]
         made = F.struct(*(value.alias(name) for name, value in row.items()))
         return flat.select(*beside, F.when(F.col(CHANGE) != DELETED, made).alias(NEW))
+
+    def partition_values(self, changed: DataFrame) -> DataFrame:
+        """The rows, and beside them the partition columns of the new row, numbered as the table orders them. A generated column
+        that no clause assigns is not in the new row yet; its value is computed for this alone."""
+        flat = changed.select("*", f"{NEW}.*")
+        values = []
+        for number, name in enumerate(self._target.dml.config.partition_columns):
+            value = F.expr(self._generated[name]) if name in self._absent else F.col(quoted(name))
+            values.append(F.when(F.col(CHANGE) != DELETED, value).alias(f"{PARTITION_VALUE}{number}"))
+        return flat.select(*changed.columns, *values)
 
 
 def _identity_assigned(name: str, action: str) -> UnsupportedOperationError:

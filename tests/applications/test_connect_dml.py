@@ -260,6 +260,17 @@ found["evolved"] = counts(
     .whenMatchedUpdateAll().whenNotMatchedInsertAll().execute()
 )
 numbers = spark.createDataFrame([(1, 10**12, "7")], "id long, big long, text string")
+(
+    DeltaTable.create(spark).location(f"{home}/generated").addColumn("id", "bigint").addColumn("o", "string")
+    .addColumn("gen", "bigint", generatedAlwaysAs="CAST(id % 3 AS BIGINT)").partitionedBy("gen").execute()
+)
+old = spark.createDataFrame([(1, "a"), (2, "b")], "id long, o string")
+old.write.format("pydelta").mode("append").save(f"{home}/generated")
+generated = spark.createDataFrame([(1, "x"), (8, "y")], "id long, o string")
+found["generated"] = counts(
+    table("generated").alias("t").merge(generated.alias("s"), "t.id = s.id").whenMatchedUpdate(set={"o": "s.o"})
+    .whenNotMatchedInsert(values={"id": "s.id"}).execute()
+)
 def narrow(value):
     return lambda: (
         table("numbers").alias("t").merge(numbers.alias("s"), "t.id = s.id").whenMatchedUpdate(set={"n": value}).execute()
@@ -317,9 +328,10 @@ def test_merge_over_connect_applies_clauses_in_their_own_scopes(tmp_path: Path) 
     assert [after("texts")[n][1] for n in (3, 9, 10)] == ["x", "y", "z"] and found["texts"] == [3, 3, 0, 0]
     evolved = after("evolved")
     assert (evolved[5], evolved[80], evolved[1]) == (("b", "w", "K5", 1), (None, "w", None, 2), ("b", "n1", "K1", None))
+    assert after("generated") == {1: ("x", 1), 2: ("b", 2), 8: (None, 2)} and found["generated"] == [2, 1, 0, 1]
     assert after("numbers") == {1: (7,)} and found["text"] == [1, 1, 0, 0]
     assert found["overflow"][:2] == [["SchemaMismatchError"], "DELTA_CAST_OVERFLOW_IN_TABLE_WRITE"]
-    for name in ("many", "bound", "inserts", "far", "texts", "evolved", "numbers"):
+    for name in ("many", "bound", "inserts", "far", "texts", "evolved", "numbers", "generated"):
         check_no_file_is_left(tmp_path / name)
 
 

@@ -117,6 +117,26 @@ def test_merge_columns_that_compute_themselves(spark: SparkSession, tmp_path: Pa
     assert PlainTable(path).version == 3
 
 
+@pytest.mark.parametrize("vectors", ["true", "false"])
+def test_merge_computes_the_partition_columns_that_no_clause_assigns(spark: SparkSession, tmp_path: Path, vectors: str) -> None:
+    path = str(tmp_path / "t")
+    builder = DeltaTable.create(spark).location(path).addColumn("k", "bigint").addColumn("o", "string")
+    builder.addColumn("g-g", "bigint", generatedAlwaysAs="CAST(k % 3 AS BIGINT)").partitionedBy("g-g")
+    builder.property("delta.enableDeletionVectors", vectors).execute()
+    rows = [(key, "old") for key in range(6)]
+    spark.createDataFrame(rows, "k bigint, o string").write.format("pydelta").mode("append").save(path)
+    source = spark.createDataFrame([(4, "a"), (5, "b"), (7, "c")], "k bigint, o string")
+    both = merging(spark, path, source).whenMatchedUpdate("s.k = 4", {"o": "s.o"}).whenMatchedUpdate(set={"k": "s.k + 10"})
+    both.whenNotMatchedInsert(values={"k": "s.k", "o": "s.o"}).whenNotMatchedBySourceDelete("t.k = 0").execute()
+    values = {1: "old", 2: "old", 3: "old", 4: "a", 7: "c", 15: "old"}
+    assert stored(path) == {key: {"o": value, "g-g": key % 3} for key, value in values.items()}
+    keyed = spark.createDataFrame([(1, 1, "d"), (2, 2, "e"), (3, 1, "f")], "k bigint, g bigint, o string")
+    builder = DeltaTable.forPath(spark, path).alias("t").merge(keyed.alias("s"), "t.k = s.k AND t.`g-g` = s.g")
+    builder.whenMatchedUpdate(set={"k": "s.k + 20", "o": "s.o"}).execute()
+    values = {21: "d", 22: "e", **{key: value for key, value in values.items() if key > 2}}
+    assert stored(path) == {key: {"o": value, "g-g": key % 3} for key, value in values.items()}
+
+
 # ---------------------------------------------------------------- with evolution
 
 
