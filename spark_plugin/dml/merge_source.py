@@ -92,7 +92,13 @@ def held_source(merge: ResolvedMerge, level: StorageLevel) -> Iterator[Source]:
     try:
         yield Source(kept, True, round((time.monotonic() - started) * 1000))
     finally:
-        kept._jdf.queryExecution().analyzed().rdd().unpersist(False)
+        _let_go(kept)
+
+
+def _let_go(kept: DataFrame) -> None:
+    """Frees what a local checkpoint holds. RDD.unpersist would do this, and warn that the rows cannot be made anew."""
+    number = kept._jdf.queryExecution().analyzed().rdd().id()
+    kept.sparkSession.sparkContext._jsc.sc().unpersistRDD(number, False)
 
 
 @contextmanager

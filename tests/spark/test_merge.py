@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -327,6 +328,31 @@ def test_merge_source_that_is_not_deterministic_is_made_once(spark: SparkSession
     assert all(row[2] % 2 == 0 for row in rows)
     assert len({row[0] for row in rows}) == len(rows)
     assert spark.sparkContext._jsc.getPersistentRDDs().size() == kept
+
+
+@contextmanager
+def log_of(spark: SparkSession) -> Iterator[Any]:
+    """What Spark logs at its default level meanwhile, as a java.io.StringWriter."""
+    jvm: Any = spark._jvm
+    root = jvm.org.apache.logging.log4j.LogManager.getContext(False).getRootLogger()
+    text = jvm.java.io.StringWriter()
+    appender = jvm.org.apache.logging.log4j.core.appender.WriterAppender.createAppender(None, None, text, "test", False, False)
+    appender.start()
+    root.addAppender(appender)
+    spark.sparkContext.setLogLevel("WARN")
+    try:
+        yield text
+    finally:
+        spark.sparkContext.setLogLevel("OFF")
+        root.removeAppender(appender)
+
+
+def test_merge_logs_nothing_that_its_caller_could_not_act_on(spark: SparkSession, table: str) -> None:
+    with log_of(spark) as log:
+        source = frame(spark, [{"k": 3, "v": "x", "n": 1, "p": "x/y"}, {"k": 900, "v": "x", "n": 1, "p": "x/y"}])
+        builder = DeltaTable.forPath(spark, table).alias("t").merge(source.alias("s"), "t.k = s.k")
+        builder.whenMatchedUpdateAll().whenNotMatchedInsertAll().execute()
+    assert log.toString() == ""
 
 
 def test_merge_of_keys_beyond_all_files_inserts_them(spark: SparkSession, table: str) -> None:
