@@ -216,6 +216,7 @@ def _refuse_contradictions(parsed: ReadOptions) -> None:
 
 
 def _changes(given: Mapping[str, str], time_zone: str) -> ChangeRange | None:
+    """Where a version and a timestamp bound the same side, the version does, as with delta-spark."""
     bounds = [name for name in ("startingVersion", "endingVersion", "startingTimestamp", "endingTimestamp") if name in given]
     if not (flag(given, "readChangeFeed") or flag(given, "readChangeData")):
         if bounds:
@@ -225,24 +226,18 @@ def _changes(given: Mapping[str, str], time_zone: str) -> ChangeRange | None:
                 option=bounds[0],
             )
         return None
-    for start, end in (("startingVersion", "startingTimestamp"), ("endingVersion", "endingTimestamp")):
-        if start in given and end in given:
-            raise ChangeDataFeedError(
-                f"Both {start} and {end} are given for a change feed. Give one of them.",
-                error_class="DELTA_MULTIPLE_CDC_BOUNDARY",
-                sql_state="42614",
-            )
     if not any(name.startswith("starting") for name in bounds):
         raise ChangeDataFeedError(
             "A change feed needs a start: give startingVersion or startingTimestamp.",
             error_class="DELTA_NO_START_FOR_CDC_READ",
             sql_state="42601",
         )
+    first, last = version(given, "startingVersion"), version(given, "endingVersion")
     return ChangeRange(
-        starting_version=version(given, "startingVersion"),
-        ending_version=version(given, "endingVersion"),
-        starting_timestamp_ms=_timestamp(given, "startingTimestamp", time_zone),
-        ending_timestamp_ms=_timestamp(given, "endingTimestamp", time_zone),
+        starting_version=first,
+        ending_version=last,
+        starting_timestamp_ms=_timestamp(given, "startingTimestamp", time_zone) if first is None else None,
+        ending_timestamp_ms=_timestamp(given, "endingTimestamp", time_zone) if last is None else None,
     )
 
 

@@ -180,17 +180,18 @@ def test_change_feed_bounds_are_parsed() -> None:
     assert by_time == ChangeRange(ending_version=5, starting_timestamp_ms=milliseconds(2024, 1, 1))
 
 
-@pytest.mark.parametrize(
-    ("options", "condition"),
-    [
-        ({}, "DELTA_NO_START_FOR_CDC_READ"),
-        ({"endingVersion": "3"}, "DELTA_NO_START_FOR_CDC_READ"),
-        ({"startingVersion": "0", "startingTimestamp": "2024"}, "DELTA_MULTIPLE_CDC_BOUNDARY"),
-        ({"startingVersion": "0", "endingVersion": "1", "endingTimestamp": "2024"}, "DELTA_MULTIPLE_CDC_BOUNDARY"),
-    ],
-)
-def test_change_feed_without_one_start_and_at_most_one_end_is_refused(options: dict[str, str], condition: str) -> None:
-    assert refusal(ChangeDataFeedError, readChangeFeed="true", **options).error_class == condition
+def test_change_feed_version_goes_before_a_timestamp() -> None:
+    both = {"startingVersion": "2", "startingTimestamp": "2024", "endingVersion": "5", "endingTimestamp": "never"}
+    assert read(readChangeFeed="true", **both).changes == ChangeRange(2, 5)
+    start = {"startingVersion": "2", "startingTimestamp": "2024", "endingTimestamp": "2024-01-01"}
+    assert read(readChangeFeed="true", timeZone="UTC", **start).changes == ChangeRange(
+        starting_version=2, ending_timestamp_ms=milliseconds(2024, 1, 1)
+    )
+
+
+@pytest.mark.parametrize("options", [{}, {"endingVersion": "3"}])
+def test_change_feed_without_a_start_is_refused(options: dict[str, str]) -> None:
+    assert refusal(ChangeDataFeedError, readChangeFeed="true", **options).error_class == "DELTA_NO_START_FOR_CDC_READ"
 
 
 def test_change_feed_with_a_start_that_is_no_version_is_refused() -> None:
