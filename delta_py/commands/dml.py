@@ -41,7 +41,7 @@ from delta_py.snapshot import Snapshot
 from delta_py.storage.store import ObjectStore
 from delta_py.write.conform import WriteState, write_state
 from delta_py.write.files import WrittenFiles, delete_files, delete_files_of
-from delta_py.write.rewrite import Repeats, Rewrite, TakenOut, TouchedFile, removed
+from delta_py.write.rewrite import Repeats, Rewrite, TakenOut, TouchedFile, removed, row_count_of
 from delta_py.write.row_changes import ChangeState, TaskChanges, TouchedRows
 from delta_py.write.row_ids import RowIdColumns
 
@@ -322,7 +322,7 @@ class Dml:
         gone = [remove for remove in taken.written.removes if remove.path not in kept]
         vectors = {add.path for add in taken.written.adds if add.deletion_vector is not None}
         added = [*written.adds, *(add for add in taken.written.adds if add.path not in vectors)]
-        known = _row_count(self._whole)
+        known = row_count_of(self._whole)
         vectors_of_whole = sum(file.deletion_vector is not None for file in self._whole)
         metrics = {
             "numRemovedFiles": len(taken.written.removes if self.operation == "UPDATE" else gone) + len(self._whole),
@@ -385,12 +385,3 @@ def _touched(file: ScanFile, found: Sequence[TouchedRows]) -> TouchedFile:
         deleted_count=sum(rows.deleted_count for rows in found),
         updated_count=sum(rows.updated_count for rows in found),
     )
-
-
-def _row_count(files: Sequence[ScanFile]) -> int | None:
-    """How many rows the files have by their statistics; None if one does not say."""
-    records = parse_stats(pa.array([file.stats for file in files], pa.string()), {}).num_records
-    if records.null_count:
-        return None
-    deleted = sum(file.deletion_vector.cardinality for file in files if file.deletion_vector is not None)
-    return (pc.sum(records).as_py() or 0) - deleted

@@ -23,7 +23,7 @@ from delta_py.scan.planning import ScanOptions
 from delta_py.storage.store import ObjectStore
 from delta_py.write.conform import WriteState
 from delta_py.write.files import WrittenFiles
-from delta_py.write.rewrite import Rewrite, matched_rows, removed, row_index_columns, take_out
+from delta_py.write.rewrite import Rewrite, TakenOut, matched_rows, removed, row_count_of, row_index_columns, take_out
 
 
 class Overwrites(Enum):
@@ -101,18 +101,19 @@ def needs_change_files(config: TableConfig, request: WriteRequest) -> bool:
 
 def replaced_files(
     transaction: Transaction, overwrites: Overwrites, state: WriteState, written: WrittenFiles, store: ObjectStore
-) -> WrittenFiles:
+) -> TakenOut:
     """The actions by which the rows that `written` replaces leave the table; what was read for it is remembered.
 
-    Files of which only some rows are replaced get a deletion vector, or are written anew without them.
+    Files of which only some rows are replaced get a deletion vector, or are written anew without them. Rows are counted where
+    those of a predicate are replaced.
     """
     match overwrites:
         case Overwrites.NOTHING:
-            return WrittenFiles()
+            return TakenOut()
         case Overwrites.TABLE:
-            return _all_of(transaction, None, state)
+            return TakenOut(_all_of(transaction, None, state))
         case Overwrites.PARTITIONS:
-            return _partitions_of(transaction, state, written)
+            return TakenOut(_partitions_of(transaction, state, written))
         case Overwrites.MATCHING_ROWS:
             return _matching_rows(transaction, state, store)
 
@@ -152,13 +153,38 @@ def _constant(text: str, data_type: DataType) -> Expression:
     return Literal(parse_partition_value(text, data_type), data_type)
 
 
-def _matching_rows(transaction: Transaction, state: WriteState, store: ObjectStore) -> WrittenFiles:
+def _matching_rows(transaction: Transaction, state: WriteState, store: ObjectStore) -> TakenOut:
     assert state.replace_where is not None
     config = transaction.config
     predicate = parse_predicate(state.replace_where, config.schema, session_timezone=state.time_zone)
     options = ScanOptions(row_address=True, drop_rows=True, timezone=state.time_zone, keep_all=True)
     scan = transaction.only_taken_rows_matter().scan(predicate, row_index_columns(), options)
     if scan.state.predicate is None:  # all rows of the files
-        return WrittenFiles(removes=tuple(removed(file, data_change=state.data_change) for file in scan.scan_files()))
+        files = list(scan.scan_files())
+        removes = tuple(removed(file, data_change=state.data_change) for file in files)
+        return TakenOut(WrittenFiles(removes=removes), deleted=row_count_of(files) or 0)
     touched = (matched_rows(store, file, scan.state) for file in scan.scan_files())
-    return take_out(store, (file for file in touched if file is not None), Rewrite.of(config, state)).written
+    return take_out(store, (file for file in touched if file is not None), Rewrite.of(config, state))
+
+
+def replace_metrics(written: WrittenFiles, replaced: TakenOut) -> dict[str, int]:
+    """Of an overwrite of the rows of a predicate, under the reference's names and counted as it counts: a file that got a larger
+    vector is written with the rows that it keeps, and is not removed. Rows that statistics do not tell, and, where no row is
+    in the files written, all numbers of rows, are left out."""
+    adds = (*written.adds, *replaced.written.adds)
+    paths = {add.path for add in adds}
+    gone = [remove for remove in replaced.written.removes if remove.path not in paths]
+    metrics = {
+        "numFiles": len(adds),
+        "numOutputBytes": sum(add.size_bytes for add in adds),
+        "numRemovedFiles": len(gone),
+        "numRemovedBytes": sum(remove.size_bytes or 0 for remove in gone),
+        "numAddedChangeFiles": len(written.cdc) + len(replaced.written.cdc),
+    }
+    copied = row_count_of(replaced.written.adds)
+    if copied is None or written.row_count + copied == 0:
+        return metrics
+    metrics["numOutputRows"] = written.row_count + copied
+    if replaced.deleted or not gone:
+        metrics |= {"numCopiedRows": copied, "numDeletedRows": replaced.deleted}
+    return metrics

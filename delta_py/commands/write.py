@@ -22,6 +22,7 @@ from delta_py.commands.overwrite import (
     Overwrites,
     check_overwrite_options,
     needs_change_files,
+    replace_metrics,
     replaced_files,
     what_is_overwritten,
 )
@@ -45,6 +46,7 @@ from delta_py.storage.store import ObjectStore, open_store
 from delta_py.write.conform import Conformer, WriteState, compression_codec, write_state
 from delta_py.write.evolution import FOREIGN_METADATA
 from delta_py.write.files import WrittenFiles, delete_files, delete_files_of, write_files
+from delta_py.write.rewrite import TakenOut
 
 _MODES = {
     "error": "ErrorIfExists",
@@ -101,7 +103,7 @@ def write_delta(
     time_zone: str = "UTC",
 ) -> int:
     """Write all rows of `data` in one commit, and return the table's version: the new one, or, when there was nothing to do
-    (mode ignore, a transaction that is recorded already), the newest.
+    (mode ignore, a transaction that is recorded already, no rows for replace_where and none to replace), the newest.
 
     data: anything with an Arrow stream (pyarrow, polars, duckdb, ...), read once, or a pandas DataFrame (without its index).
     mode: error (a table that is there is an error), append (creates it if need be), ignore (does nothing if it is there),
@@ -328,7 +330,8 @@ def _check_same_metadata(metadata: Metadata, request: WriteRequest) -> None:
 
 
 def commit_write(store: ObjectStore, plan: WritePlan, parts: Iterable[WrittenFiles], *, batch: StreamBatch | None = None) -> int:
-    """Commit what the tasks of a planned write have written; returns the version. Raises as Transaction.commit.
+    """Commit what the tasks of a planned write have written; returns the version, that which was read when nothing changes.
+    Raises as Transaction.commit.
 
     batch: of the stream that writes. One that the table has recorded already changes nothing, and its files are deleted.
     """
@@ -338,7 +341,7 @@ def commit_write(store: ObjectStore, plan: WritePlan, parts: Iterable[WrittenFil
     request = plan.request
     try:
         transaction = _transaction(store, plan)
-        replaced = WrittenFiles()
+        replaced = TakenOut()
         if not transaction.is_recorded:
             replaced = replaced_files(transaction, plan.overwrites, plan.state, written, store)
     except (DeltaError, OSError) as error:
@@ -349,24 +352,35 @@ def commit_write(store: ObjectStore, plan: WritePlan, parts: Iterable[WrittenFil
             f"The files of the table at {store.root} that the write replaces could not be read or written anew: {error}. "
             "Nothing was committed."
         ) from error
+    if _changes_nothing(transaction, plan, written, replaced.written):
+        return plan.state.read_version
     operation, parameters = ("WRITE", _parameters(plan)) if batch is None else ("STREAMING UPDATE", _stream_parameters(batch))
     return (
         transaction.add(written)
-        .add(replaced)
+        .add(replaced.written)
         .commit(operation, parameters, metrics=_metrics(plan, written, replaced, batch), user_metadata=request.user_metadata)
     )
 
 
-def _metrics(plan: WritePlan, written: WrittenFiles, replaced: WrittenFiles, batch: StreamBatch | None) -> dict[str, int]:
+def _changes_nothing(transaction: Transaction, plan: WritePlan, *parts: WrittenFiles) -> bool:
+    """Whether an overwrite of the rows of a predicate found none and brings none: as with delta-spark it is no version then."""
+    if plan.overwrites is not Overwrites.MATCHING_ROWS or transaction.is_named:
+        return False
+    return not (plan.metadata or plan.protocol or any(part.adds or part.removes for part in parts))
+
+
+def _metrics(plan: WritePlan, written: WrittenFiles, replaced: TakenOut, batch: StreamBatch | None) -> dict[str, int]:
     """Under the names that the reference's histories have."""
     of_rows = {"numOutputRows": written.row_count, "numOutputBytes": written.size_bytes}
     if batch is not None:
-        return {"numAddedFiles": len(written.adds), "numRemovedFiles": len(replaced.removes), **of_rows}
+        return {"numAddedFiles": len(written.adds), "numRemovedFiles": len(replaced.written.removes), **of_rows}
+    if plan.overwrites is Overwrites.MATCHING_ROWS:
+        return replace_metrics(written, replaced)
     metrics = {"numFiles": len(written.adds), **of_rows}
     if plan.overwrites is not Overwrites.NOTHING:
         metrics |= {
-            "numRemovedFiles": len(replaced.removes),
-            "numRemovedBytes": sum(remove.size_bytes or 0 for remove in replaced.removes),
+            "numRemovedFiles": len(replaced.written.removes),
+            "numRemovedBytes": sum(remove.size_bytes or 0 for remove in replaced.written.removes),
         }
     return metrics
 

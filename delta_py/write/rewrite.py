@@ -10,13 +10,14 @@ Protocol: Deletion Vectors; Writer Requirement for Deletion Vectors; Add CDC Fil
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any
 
 import orjson
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyroaring import BitMap64
 
@@ -32,6 +33,7 @@ from delta_py.protocol.deletion_vectors import (
     row_indexes,
 )
 from delta_py.protocol.schema import LONG, StructField, StructType
+from delta_py.protocol.stats import parse_stats
 from delta_py.protocol.table_config import TableConfig
 from delta_py.scan.planning import ROW_ADDRESS, ScanOptions, make_state
 from delta_py.scan.scan_state import ScanFile, ScanState
@@ -166,6 +168,15 @@ def removed(file: ScanFile, *, now_ms: int | None = None, data_change: bool = Tr
         base_row_id=file.base_row_id,
         default_row_commit_version=file.default_row_commit_version,
     )
+
+
+def row_count_of(files: Sequence[ScanFile | AddFile]) -> int | None:
+    """How many rows the files have by their statistics; None if one does not say."""
+    records = parse_stats(pa.array([file.stats for file in files], pa.string()), {}).num_records
+    if records.null_count:
+        return None
+    deleted = sum(file.deletion_vector.cardinality for file in files if file.deletion_vector is not None)
+    return (pc.sum(records).as_py() or 0) - deleted
 
 
 def take_out(store: ObjectStore, files: Iterable[TouchedFile], rewrite: Rewrite, *, task: int = 0) -> TakenOut:

@@ -263,6 +263,10 @@ class Writes(RuleBasedStateMachine):
             assert self.files() == before
             return
         gone = [row for row in self.newest.rows if predicate.is_true(row)]
+        if not rows and not gone:
+            assert version == len(self.versions) - 1
+            assert self.files() == before
+            return
         self.expect(version, [row for row in self.newest.rows if not predicate.is_true(row)], gone, rows)
 
     @rule(rows=ROWS, predicate=PREDICATES)

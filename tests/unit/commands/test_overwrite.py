@@ -195,6 +195,54 @@ def check_feed(path: Path, data: tuple[tuple[int, str | None], ...], kept: tuple
     assert found == sorted([*gone, *(("insert", *row) for row in data)], key=str)
 
 
+@pytest.mark.parametrize(
+    ("configuration", "predicate", "data", "expected"),
+    [
+        ({}, "id = 3", ((3, "a"),), {"Files": 2, "OutputRows": 4, "CopiedRows": 3, "DeletedRows": 1, "RemovedFiles": 1}),
+        (VECTORS, "id = 3", ((3, "a"),), {"Files": 2, "OutputRows": 4, "CopiedRows": 3, "DeletedRows": 1, "RemovedFiles": 0}),
+        ({}, "day = 'a'", ((9, "a"),), {"Files": 1, "OutputRows": 1, "CopiedRows": 0, "DeletedRows": 4, "RemovedFiles": 1}),
+        (VECTORS, "id < 4", ((0, "a"),), {"Files": 1, "OutputRows": 1, "CopiedRows": 0, "DeletedRows": 4, "RemovedFiles": 1}),
+        ({}, "id > 9", ((10, "z"),), {"Files": 1, "OutputRows": 1, "CopiedRows": 0, "DeletedRows": 0, "RemovedFiles": 0}),
+        ({}, "day = 'a'", (), {"Files": 0, "RemovedFiles": 1}),
+    ],
+)
+@pytest.mark.parametrize("feed", [{}, FEED], ids=["plain", "feed"])
+def test_overwrite_replace_where_has_the_metrics_of_the_reference(
+    tmp_path: Path,
+    configuration: Mapping[str, str],
+    predicate: str,
+    data: tuple[tuple[int, str | None], ...],
+    expected: Mapping[str, int],
+    feed: Mapping[str, str],
+) -> None:
+    make(tmp_path, {**configuration, **feed})
+    assert write_delta(str(tmp_path), new(*data), mode="overwrite", replace_where=predicate) == 1
+    metrics = {name: int(value) for name, value in history(LocalStore(str(tmp_path))).to_pylist()[0]["operationMetrics"]}
+    actions = actions_of(tmp_path, 1)
+    adds = [action for action in actions if isinstance(action, AddFile)]
+    gone = {a.path: a.size_bytes for a in actions if isinstance(a, RemoveFile) and a.path not in {add.path for add in adds}}
+    assert metrics == {
+        **{f"num{name}": count for name, count in expected.items()},
+        "numOutputBytes": sum(add.size_bytes for add in adds),
+        "numRemovedBytes": sum(gone.values()),
+        "numAddedChangeFiles": sum(isinstance(action, AddCDCFile) for action in actions),
+    }
+    assert metrics["numAddedChangeFiles"] > 0 or not feed or configuration or predicate != "id = 3"
+
+
+@pytest.mark.parametrize("configuration", [{}, VECTORS, FEED], ids=["plain", "vectors", "feed"])
+def test_overwrite_replace_where_that_changes_nothing_makes_no_version(tmp_path: Path, configuration: Mapping[str, str]) -> None:
+    make(tmp_path, configuration)
+    before = sorted(tmp_path.rglob("*"))
+    for predicate in ("id > 100", "day = 'z'", "day = 'a' AND id = 9"):
+        assert write_delta(str(tmp_path), new(), mode="overwrite", replace_where=predicate) == 0
+    assert sorted(tmp_path.rglob("*")) == before
+    once = {"mode": "overwrite", "replace_where": "id > 100", "txn_app_id": "app", "txn_version": 1}
+    assert [write_delta(str(tmp_path), new(), **once) for _ in range(2)] == [1, 1], "the transaction is recorded"
+    wider = new().append_column("more", pa.array([], pa.int64()))
+    assert write_delta(str(tmp_path), wider, mode="overwrite", replace_where="id > 100", merge_schema=True) == 2
+
+
 def test_overwrite_replace_where_again_in_a_file_with_a_deletion_vector(tmp_path: Path) -> None:
     make(tmp_path, VECTORS)
     for n in (0, 1, 2):
