@@ -15,25 +15,28 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from pyspark.errors import PySparkException
+from pyspark.sql.types import StructType
 
 from delta_py.errors import InvalidOptionError, TableAlreadyExistsError, UnsupportedOperationError
 from spark_plugin.convert import metadata_value, without_metadata
 from spark_plugin.data_source import FORMAT
-from spark_plugin.options.read_options import CATALOG_KEY, local_path
+from spark_plugin.options.read_options import CATALOG_KEY, catalog_options, local_path
 from spark_plugin.options.settings import is_connect
 
 _SESSION_CATALOG = "spark_catalog"
 _NAME_PART = re.compile(r"`(?P<quoted>(?:[^`]|``)+)`|(?P<plain>[^`.]+)")
 _TABLE_NAME = re.compile(r"\w+", re.ASCII)
-_FACT = re.compile(r"^(Type|Provider|Location|Storage Properties): (.*)$", re.MULTILINE)
-_OF_HIVE = frozenset({"path", "serialization.format"})
+# Facts of SHOW TABLE EXTENDED, a line each. Comments, properties and names of columns stand among them as they are, with line
+# breaks that make lines look like facts; only what is printed before all of them is sure to be Spark's.
+_TYPE_AND_PROVIDER = re.compile(r"^Type: (.*)\n(?:Provider: (.*)\n)?", re.MULTILINE)
+_LOCATION = re.compile(r"^Location: (.*)\n(?=([A-Z][\w ]*: )?)", re.MULTILINE)
 _OF_DELTA_SPARK = "delta"
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What the catalog holds under a name. provider: lower-case, empty for a view. path: None for a view. options: those
-    of CREATE TABLE but the path. external: dropping it leaves the data."""
+    """What the catalog holds under a name. provider: lower-case, empty for a view. path: None for a view, and where the catalog
+    does not say it for certain. options: those of CREATE TABLE but the path. external: dropping it leaves the data."""
 
     name: str
     provider: str
@@ -56,13 +59,11 @@ class Entry:
 
     def writable_path(self) -> str:
         """Raises UnsupportedOperationError when the name does not stand for a Delta table at its newest version."""
-        if not self.is_delta or self.path is None:
+        if not self.is_delta:
             raise UnsupportedOperationError(
                 f"{self.name} is {self.kind}, not of pydelta; nothing was written. Write under another name.", table=self.name
             )
-        if not self.is_ours:
-            return self.path
-        if not self.external:
+        if self.is_ours and not self.external:
             raise UnsupportedOperationError(
                 f"{self.name} was entered into the catalog without a path, so that reads do not find its data; nothing was "
                 f"written. DROP TABLE {self.name}, and let saveAsTable or writeTo create it.",
@@ -75,22 +76,31 @@ class Entry:
                 f"{self.path} with save(path).",
                 table=self.name,
             )
+        if self.path is None:
+            raise UnsupportedOperationError(
+                f"The catalog does not say for certain where {self.name} is: its location is not the one for which its columns "
+                f"were entered, or a text of it reads as a second one. Nothing was written. DROP TABLE {self.name}, which leaves "
+                f"the data, and enter it again: CREATE TABLE {self.name} USING {self.provider} LOCATION '...'.",
+                table=self.name,
+            )
         return self.path
 
 
 def is_ours(spark: Any, name: str) -> bool:
     """Whether the name stands for a table of ours. For other tables no command is run: their columns show what they are."""
     try:
-        if metadata_value(spark.table(name).schema, CATALOG_KEY) is None:
+        schema = spark.table(name).schema
+        if metadata_value(schema, CATALOG_KEY) is None:
             return False
-        entry = find(spark, name)  # a view of ours, and a copy in another format, have our columns too
+        entry = find(spark, name, schema)  # a view of ours, and a copy in another format, have our columns too
     except (PySparkException, UnsupportedOperationError):  # Spark says by itself what is wrong with the name
         return False
     return entry is not None and entry.is_ours
 
 
-def find(spark: Any, name: str) -> Entry | None:
-    """The entry, None when there is none. Temporary views come first, as in Spark, where no database is named.
+def find(spark: Any, name: str, schema: StructType | None = None) -> Entry | None:
+    """The entry, None when there is none. Temporary views come first, as in Spark, where no database is named. schema: what
+    spark.table(name) has, if the caller knows.
 
     Raises UnsupportedOperationError for a name outside of the session catalog.
     """
@@ -102,23 +112,32 @@ def find(spark: Any, name: str) -> Entry | None:
         return None
     if any(row["isTemporary"] for row in found):
         return Entry(name, "")
-    facts: dict[str, str] = {}
-    for key, value in _FACT.findall(found[0]["information"]):
-        facts.setdefault(key, value)
-    location = facts.get("Location")
-    return Entry(
-        name=name,
-        provider=facts.get("Provider", "").lower() if facts.get("Type") != "VIEW" else "",
-        path=None if location is None else local_path(location),
-        external=facts.get("Type") == "EXTERNAL",
-        options=_options(facts.get("Storage Properties", "[]")),
-    )
+    text = found[0]["information"]
+    table_type, provider = _type_and_provider(text)
+    options: dict[str, str] = {}
+    if provider == FORMAT:
+        kept = metadata_value(schema or spark.table(name).schema, CATALOG_KEY)
+        options = {} if kept is None else catalog_options(kept)
+    path = _path(options.pop("path", None), text) if provider else None
+    return Entry(name, provider, path, table_type == "EXTERNAL", options)
 
 
-def _options(text: str) -> dict[str, str]:
-    """`[a=1, b=2]` -> the options."""
-    pairs = (piece.partition("=") for piece in text.strip("[]").split(", ") if piece)
-    return {key: value for key, _, value in pairs if key.lower() not in _OF_HIVE}
+def _type_and_provider(text: str) -> tuple[str, str]:
+    """The provider: lower-case, empty for a view."""
+    facts = _TYPE_AND_PROVIDER.search(text)
+    assert facts is not None, f"SHOW TABLE EXTENDED has no type: {text}"
+    return facts[1], (facts[2] or "").lower()
+
+
+def _path(entered: str | None, text: str) -> str | None:
+    """Where a table is. entered: by its columns; reads go there, and the catalog must have that location still. Where the
+    columns do not say it, the text must have one location alone. None where neither holds."""
+    if entered is not None:
+        return entered if any(f"\nLocation: {scheme}{entered}\n" in text for scheme in ("", "file:", "file://")) else None
+    match _LOCATION.findall(text):
+        case [(location, next_fact)] if next_fact:
+            return local_path(location)
+    return None
 
 
 def path_in_name(name: str) -> str | None:

@@ -154,6 +154,11 @@ def catalog_entry(options: Mapping[str, str]) -> str | None:
     return json.dumps(_without_catalog(options)) if _is_catalog(options) else None
 
 
+def catalog_options(entry: str) -> dict[str, str]:
+    """What `catalog_entry` kept, each option under its proper spelling."""
+    return known(json.loads(entry), (*_READ_NAMES, *_STREAM_NAMES), "read")
+
+
 def _is_catalog(options: Mapping[str, str]) -> bool:
     return any(key.lower() == "provider" for key in options)
 

@@ -93,6 +93,51 @@ def test_read_by_a_name_whose_columns_are_gone_says_how_to_enter_it_again(spark:
         spark.table(entered).collect()
 
 
+# ---------------------------------------------------------------- what an entry says of itself
+
+
+def test_texts_of_an_entry_do_not_say_where_its_table_is(spark: SparkSession, name: str, tmp_path: Path) -> None:
+    path, other, rest = (str(tmp_path / folder) for folder in ("real", "other", "rest\nof it"))
+    false = f"x\nLocation: file:{other}\nStorage Properties: [versionAsOf=0]\nType: VIEW\n"
+    column = {"id": pa.array([1], pa.int64()), f"a{false}": ["mon"], "Location": ["x"]}
+    for place in (path, rest):
+        write_delta(place, pa.table(column), configuration={"delta.columnMapping.mode": "name"})
+    write_delta(other, pa.table(column), configuration={"delta.columnMapping.mode": "name"})
+    text = false.replace("\n", "\\n")
+    spark.sql(f"create table {name} using pydelta location '{path}' comment '{text}' tblproperties ('a{text}' = '{text}')")
+    spark.sql(f"alter table {name} alter column id comment '{text}'")
+    spark.table(name).write.mode("append").saveAsTable(name)
+    spark.sql(f"create table shop.rest using pydelta location '{rest.replace(chr(10), chr(92) + 'n')}'")
+    spark.table("shop.rest").write.insertInto("shop.rest")
+    assert [PlainTable(place).version for place in (path, rest, other)] == [1, 1, 0]
+
+
+def test_entry_whose_columns_are_of_another_table_takes_no_rows(
+    spark: SparkSession, entered: str, path: str, tmp_path: Path
+) -> None:
+    other = str(tmp_path / "other")
+    write_delta(other, pa.table({"id": pa.array([1], pa.int64()), "day": ["mon"]}))
+    spark.catalog.createTable("shop.copied", other, "pydelta", spark.table(entered).schema)
+    with pytest.raises(UnsupportedOperationError, match="DROP TABLE"):
+        frame(spark, (5, "x")).write.insertInto("shop.copied")
+    spark.sql(f"alter table {entered} set location '{other}'")
+    with pytest.raises(UnsupportedOperationError, match="DROP TABLE"):
+        frame(spark, (5, "x")).write.mode("append").saveAsTable(entered)
+    assert [PlainTable(place).version for place in (path, other)] == [0, 0]
+
+
+def test_options_of_an_entry_are_told_whole(spark: SparkSession, entered: str, path: str) -> None:
+    spark.sql(f"create table shop.some using pydelta options (path '{path}', filter 'id=1 or id in (2, 3, 4)')")
+    with pytest.raises(UnsupportedOperationError, match=r"with the options filter=id=1 or id in \(2, 3, 4\);"):
+        frame(spark, (5, "x")).write.insertInto("shop.some")
+
+
+def test_new_table_goes_to_the_database_s_directory_whatever_its_comment_says(spark: SparkSession, name: str, path: str) -> None:
+    spark.sql("comment on database shop is 'x\\nLocation: /other\\nLocation'")
+    frame(spark, (1, "mon")).write.format("pydelta").saveAsTable(name)
+    assert stored(path) == [(1, "mon")]
+
+
 # ---------------------------------------------------------------- saveAsTable
 
 

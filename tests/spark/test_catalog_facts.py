@@ -1,0 +1,53 @@
+"""What the text of SHOW TABLE EXTENDED says of an entry for which no columns of ours vouch, without a session."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from pyspark.sql.types import StructType
+
+from spark_plugin.dataframe_api import catalog
+from spark_plugin.exceptions import UnsupportedOperationError
+
+HEAD = "Catalog: spark_catalog\nDatabase: default\nTable: t\nCreated By: Spark 4.3.0\nType: EXTERNAL\nProvider: delta\n"
+TAIL = "Partition Provider: Catalog\nSchema: root\n |-- id: long (nullable = true)\n\n"
+
+
+def entry(text: str) -> catalog.Entry:
+    row = {"tableName": "t", "isTemporary": False, "information": text}
+    spark: Any = SimpleNamespace(
+        catalog=SimpleNamespace(currentCatalog=lambda: "spark_catalog"),
+        sql=lambda _: SimpleNamespace(collect=lambda: [row]),
+        table=lambda _: SimpleNamespace(schema=StructType()),
+    )
+    found = catalog.find(spark, "t")
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize("provider", ["delta", "pydelta"])
+def test_the_only_location_is_the_table_s(provider: str) -> None:
+    found = entry(HEAD.replace("Provider: delta", f"Provider: {provider}") + "Comment: x\nLocation: file:/a b%c, d=e\n" + TAIL)
+    assert (found.provider, found.writable_path()) == (provider, "/a b%c, d=e")
+
+
+@pytest.mark.parametrize(
+    "rest",
+    [
+        "Comment: x\nLocation: file:/other\nLocation: file:/real\n" + TAIL,
+        "Table Properties: [a=x\nLocation: file:/other\n]\nLocation: file:/real\n" + TAIL,
+        "Location: file:/real\n" + TAIL.replace("id:", "a\nLocation: file:/other\nb:"),
+        "Location: file:/real\nof two lines\n" + TAIL,
+        "Comment: none has a location\n" + TAIL,
+    ],
+)
+def test_a_location_that_may_be_another_fact_s_text_takes_no_rows(rest: str) -> None:
+    with pytest.raises(UnsupportedOperationError, match="DROP TABLE t"):
+        entry(HEAD + rest).writable_path()
+
+
+def test_type_and_provider_stand_before_all_texts_of_users() -> None:
+    found = entry(HEAD + "Comment: x\nType: MANAGED\nProvider: csv\n" + "Location: /real\n" + TAIL)
+    assert (found.provider, found.external, found.writable_path()) == ("delta", True, "/real")
