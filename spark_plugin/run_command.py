@@ -11,6 +11,7 @@ from spark_plugin.exceptions import as_spark_raises
 from spark_plugin.options.common import COMMAND
 from spark_plugin.options.settings import is_connect
 from spark_plugin.source.commands import carry_out
+from spark_plugin.wrapping import original
 
 
 def run_command(spark: Any, path: str, name: str, arguments: Mapping[str, Any]) -> Any:
@@ -20,5 +21,5 @@ def run_command(spark: Any, path: str, name: str, arguments: Mapping[str, Any]) 
             return carry_out(path, name, arguments)
     text = json.dumps({"name": name, "arguments": arguments})
     writer = spark.createDataFrame([], "nothing int").write.format(FORMAT).mode("append").option(COMMAND, text)
-    type(writer).save.__wrapped__(writer, path)
+    original(type(writer), "save")(writer, path)
     return None

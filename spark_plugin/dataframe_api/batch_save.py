@@ -19,6 +19,7 @@ from spark_plugin.data_source import FORMAT
 from spark_plugin.options.common import CLUSTER_BY, MODE, PARTITION_BY, SESSION, TASKS, VIEW
 from spark_plugin.options.settings import active, conf, is_connect, reset_transaction, write_settings
 from spark_plugin.source.arrow_batches import unweighed
+from spark_plugin.wrapping import original
 
 _OPTIMIZE_CONF = "spark.databricks.delta.optimizeWrite.enabled"
 _OPTIMIZE_PROPERTY = "delta.autoOptimize.optimizeWrite"
@@ -63,7 +64,7 @@ class Save:
         if tasks is not None:
             writer = writer.option(TASKS, str(tasks))
         with active(self.spark), unweighed(self.spark, frame.schema):
-            type(writer).save.__wrapped__(writer, path)
+            original(type(writer), "save")(writer, path)
         if "txnversion" not in self.options and "txnappid" not in self.options:
             reset_transaction(self.spark)
 

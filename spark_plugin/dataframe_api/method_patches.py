@@ -14,7 +14,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from functools import wraps
 from typing import Any
 
 from pyspark.sql.types import StructType
@@ -29,6 +28,8 @@ from spark_plugin.exceptions import as_spark_raises
 from spark_plugin.options.common import ASKED_SCHEMA, SESSION, STREAM
 from spark_plugin.options.settings import active, is_connect, read_settings
 from spark_plugin.options.streaming_options import tracks_schema
+from spark_plugin.wrapping import Method, wrap
+from spark_plugin.wrapping import original as original_method
 
 _CALLS = "_pydelta_calls"
 _LIMITED_TEXT = re.compile(r'(ype":)"(?:var)?char\(\d+\)"')  # as a type, elementType, keyType or valueType in JSON
@@ -76,40 +77,28 @@ def install(*, connect: bool) -> None:
 
 
 def _install_reader(cls: type[Any]) -> None:
-    _wrap(cls, "format", _noting(lambda calls, source: setattr(calls, "format", source)))
-    _wrap(cls, "schema", _noting(lambda calls, schema: setattr(calls, "schema", schema)))
-    _wrap(cls, "load", _load)
+    wrap(cls, "format", _noting(lambda calls, source: setattr(calls, "format", source)))
+    wrap(cls, "schema", _noting(lambda calls, schema: setattr(calls, "schema", schema)))
+    wrap(cls, "load", _load)
 
 
 def _install_writer(cls: type[Any]) -> None:
-    _wrap(cls, "format", _noting(lambda calls, source: setattr(calls, "format", source)))
-    _wrap(cls, "mode", _noting(_note_mode))
-    _wrap(cls, "partitionBy", _noting(lambda calls, *cols: setattr(calls, "partition_by", _names(cols))))
-    _wrap(cls, "clusterBy", _noting(lambda calls, *cols: setattr(calls, "cluster_by", _names(cols))))
-    _wrap(cls, "bucketBy", _noting(lambda calls, *_, **__: setattr(calls, "bucketed", True)))
-    _wrap(cls, "option", _noting(_Calls.add_option))
-    _wrap(cls, "options", _noting(_note_options))
-    _wrap(cls, "save", _save)
-    _wrap(cls, "saveAsTable", _save_as_table)
-    _wrap(cls, "insertInto", _insert_into)
+    wrap(cls, "format", _noting(lambda calls, source: setattr(calls, "format", source)))
+    wrap(cls, "mode", _noting(_note_mode))
+    wrap(cls, "partitionBy", _noting(lambda calls, *cols: setattr(calls, "partition_by", _names(cols))))
+    wrap(cls, "clusterBy", _noting(lambda calls, *cols: setattr(calls, "cluster_by", _names(cols))))
+    wrap(cls, "bucketBy", _noting(lambda calls, *_, **__: setattr(calls, "bucketed", True)))
+    wrap(cls, "option", _noting(_Calls.add_option))
+    wrap(cls, "options", _noting(_note_options))
+    wrap(cls, "save", _save)
+    wrap(cls, "saveAsTable", _save_as_table)
+    wrap(cls, "insertInto", _insert_into)
 
 
-_Method = Callable[..., Any]
-
-
-def _wrap(cls: type[Any], name: str, make: Callable[[_Method], _Method]) -> None:
-    original = getattr(cls, name)
-    if getattr(original, "_pydelta", False):
-        return
-    wrapped = wraps(original)(make(original))
-    wrapped._pydelta = True  # type: ignore[attr-defined]
-    setattr(cls, name, wrapped)
-
-
-def _noting(note: Callable[..., None]) -> Callable[[_Method], _Method]:
+def _noting(note: Callable[..., None]) -> Callable[[Method], Method]:
     """A wrapper which notes a call that Spark accepted."""
 
-    def make(original: _Method) -> _Method:
+    def make(original: Method) -> Method:
         def method(self: Any, *args: Any, **kwargs: Any) -> Any:
             result = original(self, *args, **kwargs)
             note(_calls(self), *args, **kwargs)
@@ -152,15 +141,15 @@ def _is_ours(spark: Any, name: str | None) -> bool:
 # ---------------------------------------------------------------- load
 
 
-def _load(original: _Method) -> _Method:
+def _load(original: Method) -> Method:
     return _loading(original, is_stream=False)
 
 
-def _load_stream(original: _Method) -> _Method:
+def _load_stream(original: Method) -> Method:
     return _loading(original, is_stream=True)
 
 
-def _loading(original: _Method, *, is_stream: bool) -> _Method:
+def _loading(original: Method, *, is_stream: bool) -> Method:
     def load(self: Any, path: Any = None, format: str | None = None, schema: Any = None, **options: Any) -> Any:
         spark = getattr(self, "_spark", None) or self._client
         if not _is_ours(spark, format or _calls(self).format):
@@ -187,7 +176,7 @@ def _schema_text(asked: Any) -> str:
 # ---------------------------------------------------------------- save, saveAsTable, insertInto
 
 
-def _save(original: _Method) -> _Method:
+def _save(original: Method) -> Method:
     def save(
         self: Any,
         path: str | None = None,
@@ -206,7 +195,7 @@ def _save(original: _Method) -> _Method:
     return save
 
 
-def _save_as_table(original: _Method) -> _Method:
+def _save_as_table(original: Method) -> Method:
     def saveAsTable(
         self: Any, name: str, format: str | None = None, mode: str | None = None, partitionBy: Any = None, **options: Any
     ) -> None:
@@ -222,7 +211,7 @@ def _save_as_table(original: _Method) -> _Method:
     return saveAsTable
 
 
-def _insert_into(original: _Method) -> _Method:
+def _insert_into(original: Method) -> Method:
     def insertInto(self: Any, tableName: str, overwrite: bool | None = None) -> None:
         if not catalog.is_ours(self._spark, tableName):
             original(self, tableName, overwrite)
@@ -266,23 +255,23 @@ _VERBS = ("create", "replace", "createOrReplace", "append", "overwrite", "overwr
 
 def _install_table_writer(cls: type[Any]) -> None:
     connect = cls.__module__.startswith("pyspark.sql.connect.")
-    _wrap(cls, "__init__", _noting(lambda calls, *args, **kwargs: _note_table(calls, args, kwargs, 2 if connect else 1)))
-    _wrap(cls, "using", _noting(lambda calls, provider: setattr(calls, "format", provider)))
-    _wrap(cls, "option", _noting(_Calls.add_option))
-    _wrap(cls, "options", _noting(_note_options))
-    _wrap(cls, "tableProperty", _noting(lambda calls, property, value: calls.properties.update({property: value})))
-    _wrap(cls, "partitionedBy", _noting(lambda calls, *cols: setattr(calls, "partition_by", list(cols))))
-    _wrap(cls, "clusterBy", _noting(lambda calls, *cols: setattr(calls, "cluster_by", _names(cols))))
+    wrap(cls, "__init__", _noting(lambda calls, *args, **kwargs: _note_table(calls, args, kwargs, 2 if connect else 1)))
+    wrap(cls, "using", _noting(lambda calls, provider: setattr(calls, "format", provider)))
+    wrap(cls, "option", _noting(_Calls.add_option))
+    wrap(cls, "options", _noting(_note_options))
+    wrap(cls, "tableProperty", _noting(lambda calls, property, value: calls.properties.update({property: value})))
+    wrap(cls, "partitionedBy", _noting(lambda calls, *cols: setattr(calls, "partition_by", list(cols))))
+    wrap(cls, "clusterBy", _noting(lambda calls, *cols: setattr(calls, "cluster_by", _names(cols))))
     for verb in _VERBS:
-        _wrap(cls, verb, _verb(verb))
+        wrap(cls, verb, _verb(verb))
 
 
 def _note_table(calls: _Calls, args: tuple[Any, ...], kwargs: dict[str, Any], position: int) -> None:
     calls.table = kwargs["table"] if "table" in kwargs else args[position]
 
 
-def _verb(verb: str) -> Callable[[_Method], _Method]:
-    def make(original: _Method) -> _Method:
+def _verb(verb: str) -> Callable[[Method], Method]:
+    def make(original: Method) -> Method:
         def method(self: Any, *args: Any, **kwargs: Any) -> None:
             calls = _calls(self)
             assert calls.table is not None
@@ -334,14 +323,14 @@ _OTHER_SINK = "a function of the user's"
 
 
 def _install_stream_reader(cls: type[Any]) -> None:
-    _wrap(cls, "format", _noting(lambda calls, source: setattr(calls, "format", source)))
-    _wrap(cls, "option", _noting(_Calls.add_option))
-    _wrap(cls, "options", _noting(_note_options))
-    _wrap(cls, "load", _load_stream)
-    _wrap(cls, "table", _table_stream)
+    wrap(cls, "format", _noting(lambda calls, source: setattr(calls, "format", source)))
+    wrap(cls, "option", _noting(_Calls.add_option))
+    wrap(cls, "options", _noting(_note_options))
+    wrap(cls, "load", _load_stream)
+    wrap(cls, "table", _table_stream)
 
 
-def _table_stream(original: _Method) -> _Method:
+def _table_stream(original: Method) -> Method:
     """Spark tells a source nothing of the table that a name stands for: it becomes a load of its path."""
 
     def table(self: Any, tableName: str) -> Any:
@@ -358,17 +347,17 @@ def _table_stream(original: _Method) -> _Method:
 
 
 def _install_stream_writer(cls: type[Any]) -> None:
-    _wrap(cls, "format", _noting(lambda calls, source: setattr(calls, "format", source)))
-    _wrap(cls, "outputMode", _noting(lambda calls, outputMode: setattr(calls, "mode", outputMode)))
-    _wrap(cls, "partitionBy", _noting(lambda calls, *cols: setattr(calls, "partition_by", _names(cols))))
-    _wrap(cls, "clusterBy", _noting(lambda calls, *cols: setattr(calls, "cluster_by", _names(cols))))
-    _wrap(cls, "queryName", _noting(lambda calls, queryName: calls.add_option("queryName", queryName)))
-    _wrap(cls, "option", _noting(_Calls.add_option))
-    _wrap(cls, "options", _noting(_note_options))
+    wrap(cls, "format", _noting(lambda calls, source: setattr(calls, "format", source)))
+    wrap(cls, "outputMode", _noting(lambda calls, outputMode: setattr(calls, "mode", outputMode)))
+    wrap(cls, "partitionBy", _noting(lambda calls, *cols: setattr(calls, "partition_by", _names(cols))))
+    wrap(cls, "clusterBy", _noting(lambda calls, *cols: setattr(calls, "cluster_by", _names(cols))))
+    wrap(cls, "queryName", _noting(lambda calls, queryName: calls.add_option("queryName", queryName)))
+    wrap(cls, "option", _noting(_Calls.add_option))
+    wrap(cls, "options", _noting(_note_options))
     for name in ("foreach", "foreachBatch"):
-        _wrap(cls, name, _noting(lambda calls, *_, **__: setattr(calls, "format", _OTHER_SINK)))
-    _wrap(cls, "start", _start)
-    _wrap(cls, "toTable", _to_table)
+        wrap(cls, name, _noting(lambda calls, *_, **__: setattr(calls, "format", _OTHER_SINK)))
+    wrap(cls, "start", _start)
+    wrap(cls, "toTable", _to_table)
 
 
 def _note_start(writer: Any, outputMode: str | None, partitionBy: Any, queryName: str | None, options: dict[str, Any]) -> None:
@@ -378,7 +367,7 @@ def _note_start(writer: Any, outputMode: str | None, partitionBy: Any, queryName
             method(value)
 
 
-def _start(original: _Method) -> _Method:
+def _start(original: Method) -> Method:
     def start(
         self: Any,
         path: str | None = None,
@@ -397,7 +386,7 @@ def _start(original: _Method) -> _Method:
     return start
 
 
-def _to_table(original: _Method) -> _Method:
+def _to_table(original: Method) -> Method:
     def toTable(
         self: Any,
         tableName: str,
@@ -413,7 +402,7 @@ def _to_table(original: _Method) -> _Method:
             return original(self, tableName, format, outputMode, partitionBy, queryName, **options)
         _note_start(self, outputMode, partitionBy, queryName, options)
         with as_spark_raises():
-            return _as_stream_save(self, type(self).start.__wrapped__).to_table(tableName)
+            return _as_stream_save(self, original_method(type(self), "start")).to_table(tableName)
 
     return toTable
 
@@ -423,7 +412,7 @@ def _session(writer: Any) -> Any:
     return getattr(writer, "_session", None) or writer._spark
 
 
-def _as_stream_save(writer: Any, launch: _Method) -> StreamSave:
+def _as_stream_save(writer: Any, launch: Method) -> StreamSave:
     calls, spark = _calls(writer), _session(writer)
     if is_connect(spark):
         from pyspark.sql.connect.dataframe import DataFrame

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import wraps
 from pathlib import Path
 from typing import Any
 
@@ -255,6 +256,22 @@ def test_methods_are_wrapped_once_and_keep_their_documentation(spark: SparkSessi
     register(spark)
     assert DataFrameWriter.save is before
     assert DataFrameWriter.save.__name__ == "save" and "contents of the" in (DataFrameWriter.save.__doc__ or "")
+
+
+def test_other_libraries_may_wrap_what_is_wrapped(spark: SparkSession, frame: DataFrame, path: str, monkeypatch: Any) -> None:
+    calls, ours = [], DataFrameWriter.save
+
+    @wraps(ours)
+    def save(self: DataFrameWriter, *args: Any, **kwargs: Any) -> None:
+        calls.append(args)
+        ours(self, *args, **kwargs)
+
+    monkeypatch.setattr(DataFrameWriter, "save", save)
+    register(spark)
+    assert DataFrameWriter.save is save
+    frame.write.format("pydelta").save(path)
+    frame.write.format("parquet").save(f"{path}-parquet")
+    assert calls == [(path,), (f"{path}-parquet",)] and len(stored(path)) == 3
 
 
 def test_thread_of_the_user_s_own_can_read_and_write(spark: SparkSession, frame: DataFrame, path: str) -> None:
