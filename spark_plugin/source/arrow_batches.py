@@ -3,6 +3,10 @@
 Spark weighs the batch that it fills after every row, to keep it below spark.sql.execution.arrow.maxBytesPerBatch; that
 takes more than half of a write's time (8 million rows of 10 columns: 8.9 s with it, 4.1 s without, in the JVM alone,
 Spark 4.3). Rows of numbers, times and texts need no weighing if a batch has few rows.
+
+Tasks read the size from the local properties of their job, where Spark copies the session's settings to. So it is put there, for
+the jobs of one thread: the session's settings, which its other queries and the user share, are not touched, and what the user
+sets wins. A Spark Connect client has no local properties: there a user who wants the speed sets the sizes in the session.
 """
 
 from __future__ import annotations
@@ -11,6 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from py4j.clientserver import ClientServer
 from pyspark.sql.types import (
     BooleanType,
     DataType,
@@ -22,6 +27,8 @@ from pyspark.sql.types import (
     TimestampNTZType,
     TimestampType,
 )
+
+from spark_plugin.options.settings import is_connect
 
 _BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
 _RECORDS = "spark.sql.execution.arrow.maxRecordsPerBatch"
@@ -41,22 +48,33 @@ def _leaf_types(kind: DataType) -> Iterator[DataType]:
 
 @contextmanager
 def unweighed(spark: Any, schema: StructType) -> Iterator[None]:
-    """Writes that start inside do without the weighing, if all columns are of such types and the user has set no size."""
-    types = list(_leaf_types(schema))
-    if not all(isinstance(kind, (*_FIXED_WIDTH, StringType)) for kind in types):
+    """Jobs that this thread starts inside do without the weighing, if all columns are of such types and the user has set no
+    size. Nothing is done over Spark Connect, nor where Py4J gives the threads of Python no threads of their own in the JVM."""
+    properties = {} if is_connect(spark) or not _has_own_threads(spark) else _properties(schema)
+    given = spark.conf.getAll if properties else {}
+    if not properties or any(name in given for name in (_BYTES, _RECORDS)):
         yield
         return
-    settings = {_BYTES: _UNWEIGHED}
-    if any(isinstance(kind, StringType) for kind in types):
-        settings[_RECORDS] = str(_ROWS_WITH_TEXTS)
-    given = spark.conf.getAll
-    if any(name in given for name in (_BYTES, _RECORDS)):
-        yield
-        return
-    for name, value in settings.items():
-        spark.conf.set(name, value)
+    context = spark.sparkContext
+    before = {name: context.getLocalProperty(name) for name in properties}
     try:
+        for name, value in properties.items():
+            context.setLocalProperty(name, value)
         yield
     finally:
-        for name in settings:
-            spark.conf.unset(name)
+        for name, present in before.items():
+            context.setLocalProperty(name, present)
+
+
+def _properties(schema: StructType) -> dict[str, str]:
+    """Empty for rows that have to be weighed."""
+    types = list(_leaf_types(schema))
+    if not all(isinstance(kind, (*_FIXED_WIDTH, StringType)) for kind in types):
+        return {}
+    has_texts = any(isinstance(kind, StringType) for kind in types)
+    return {_BYTES: _UNWEIGHED, _RECORDS: str(_ROWS_WITH_TEXTS)} if has_texts else {_BYTES: _UNWEIGHED}
+
+
+def _has_own_threads(spark: Any) -> bool:
+    """Whether local properties are those of this thread of Python (PYSPARK_PIN_THREAD, true by default)."""
+    return isinstance(spark.sparkContext._gateway, ClientServer)

@@ -1,79 +1,117 @@
-"""Which writes go without Spark's weighing of batches, and what the session's settings are afterwards."""
+"""Which writes go without Spark's weighing of batches, and that nobody else notices it."""
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-from typing import Any
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
+import pyarrow as pa
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
+from delta_py import DeltaTable
 from spark_plugin.source.arrow_batches import unweighed
 
 BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
 RECORDS = "spark.sql.execution.arrow.maxRecordsPerBatch"
 
 
-pytestmark = pytest.mark.usefixtures("spark")  # Spark reads the DDL of the schemas
+def properties(spark: SparkSession) -> dict[str, str]:
+    """What jobs of this thread are told besides the session's settings."""
+    values = {name: spark.sparkContext.getLocalProperty(name) for name in (BYTES, RECORDS)}
+    return {name: value for name, value in values.items() if value is not None}
 
 
-class Settings:
-    def __init__(self, **values: str) -> None:
-        self.getAll: dict[str, str] = values
-
-    def set(self, name: str, value: str) -> None:
-        self.getAll[name] = value
-
-    def unset(self, name: str) -> None:
-        del self.getAll[name]
-
-
-def inside(schema: str, settings: Settings | None = None) -> dict[str, str]:
-    """The settings while a write of such rows starts; they must be the old ones again afterwards."""
-    conf = settings or Settings()
-    before = dict(conf.getAll)
-    spark: Any = SimpleNamespace(conf=conf)
+def inside(spark: SparkSession, schema: str) -> dict[str, str]:
+    """The properties while a write of such rows runs; settings must be the old ones then too, and properties afterwards."""
+    before, settings = properties(spark), spark.conf.getAll
     with unweighed(spark, StructType.fromDDL(schema)):
-        found = dict(conf.getAll)
-    assert conf.getAll == before
+        found = properties(spark)
+        assert spark.conf.getAll == settings
+    assert properties(spark) == before
     return found
 
 
 @pytest.mark.parametrize(
     "schema", ["id long, x double, d date, t timestamp, n timestamp_ntz, p decimal(38,2), f boolean", "s struct<x: int>"]
 )
-def test_rows_of_a_fixed_width_are_not_weighed(schema: str) -> None:
-    assert inside(schema) == {BYTES: "2147483647"}
+def test_rows_of_a_fixed_width_are_not_weighed(spark: SparkSession, schema: str) -> None:
+    assert inside(spark, schema) == {BYTES: "2147483647"}
 
 
-def test_rows_with_texts_are_not_weighed_but_come_in_small_batches() -> None:
-    found = inside("id long, name string")
+def test_rows_with_texts_are_not_weighed_but_come_in_small_batches(spark: SparkSession) -> None:
+    found = inside(spark, "id long, name string")
     assert found[BYTES] == "2147483647" and int(found[RECORDS]) <= 2048
 
 
 @pytest.mark.parametrize("schema", ["b binary", "a array<int>", "m map<string, int>", "s struct<x: array<int>>", "v variant"])
-def test_rows_that_may_be_large_are_weighed(schema: str) -> None:
-    assert inside(f"id long, {schema}") == {}
+def test_rows_that_may_be_large_are_weighed(spark: SparkSession, schema: str) -> None:
+    assert inside(spark, f"id long, {schema}") == {}
 
 
 @pytest.mark.parametrize("name", [BYTES, RECORDS])
-def test_sizes_that_the_user_set_stay(name: str) -> None:
-    settings = Settings()
-    settings.set(name, "77")
-    assert inside("id long", settings) == {name: "77"}
+def test_sizes_that_the_user_set_stay(spark: SparkSession, conf: Callable[[Mapping[str, str]], None], name: str) -> None:
+    conf({name: "77"})
+    assert inside(spark, "id long") == {}
 
 
-def test_settings_are_restored_when_the_write_fails() -> None:
-    conf = Settings()
-    spark: Any = SimpleNamespace(conf=conf)
-    with pytest.raises(ZeroDivisionError), unweighed(spark, StructType.fromDDL("id long")):
-        raise ZeroDivisionError
-    assert conf.getAll == {}
+def test_properties_are_restored_when_the_write_fails(spark: SparkSession) -> None:
+    spark.sparkContext.setLocalProperty(BYTES, "5")
+    try:
+        with pytest.raises(ZeroDivisionError), unweighed(spark, StructType.fromDDL("id long")):
+            raise ZeroDivisionError
+        assert properties(spark) == {BYTES: "5"}
+    finally:
+        spark.sparkContext.setLocalProperty(BYTES, None)
 
 
-def test_a_real_session_takes_the_settings_and_gives_them_back(spark: SparkSession) -> None:
-    before = spark.conf.get(BYTES)
-    with unweighed(spark, StructType.fromDDL("id long, name string")):
-        assert spark.conf.get(BYTES) == "2147483647"
-    assert spark.conf.get(BYTES) == before and BYTES not in spark.conf.getAll
+# ---------------------------------------------------------------- what Spark makes of it
+
+
+def largest_batch(frame: DataFrame) -> int:
+    def count(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            yield pa.record_batch({"rows": pa.array([batch.num_rows])})
+
+    return max(row["rows"] for row in frame.mapInArrow(count, "rows long").collect())
+
+
+def test_tasks_take_the_sizes_from_the_properties(spark: SparkSession) -> None:
+    frame = spark.range(0, 5000, 1, 1).selectExpr("id", "cast(id as string) as name")
+    assert largest_batch(frame) == 5000
+    with unweighed(spark, frame.schema):
+        assert largest_batch(frame) == 2048
+
+
+def test_queries_beside_a_write_and_settings_made_meanwhile_are_the_user_s(spark: SparkSession, tmp_path: Path) -> None:
+    started, go_on, path = tmp_path / "started", tmp_path / "go_on", str(tmp_path / "t")
+
+    def held_up(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        started.touch()
+        wait_for(go_on)
+        yield from batches
+
+    rows = spark.range(0, 5000, 1, 1).selectExpr("id", "cast(id as string) as name")
+    with ThreadPoolExecutor(1) as threads:
+        write = threads.submit(rows.mapInArrow(held_up, rows.schema).write.format("pydelta").save, path)
+        try:
+            wait_for(started)
+            assert largest_batch(rows) == 5000 and BYTES not in spark.conf.getAll
+            spark.conf.set(RECORDS, "77")
+            assert largest_batch(rows) == 77
+            go_on.touch()
+            write.result()
+            assert spark.conf.get(RECORDS) == "77" and DeltaTable(path).to_arrow().num_rows == 5000
+        finally:
+            go_on.touch()
+            spark.conf.unset(RECORDS)
+
+
+def wait_for(file: Path) -> None:
+    end = time.monotonic() + 60
+    while not file.exists():
+        assert time.monotonic() < end, f"{file} did not appear"
+        time.sleep(0.02)
