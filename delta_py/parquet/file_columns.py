@@ -187,7 +187,7 @@ class FileColumns:
                 text = self._file.partition_values.get(column.physical.name)
                 values = pa.array([text], pa.string())
                 parsed = parse_partition_values(values, column.logical.data_type, timezone=self._state.timezone, errors="null")
-                if text is not None and malformed(values, parsed)[0].as_py():
+                if self._state.to_write and text is not None and malformed(values, parsed)[0].as_py():
                     raise malformed_value(self._file.path, column.logical.name, text, column.logical.data_type)
                 scalar = parsed[0]
             else:

@@ -140,7 +140,8 @@ class ScanOptions:
     tags, clustering provider and the log's spelling of their paths, for a commit that speaks of them. row_address: offer
     ROW_ADDRESS. limit: so many rows are enough, whichever they are: planning stops at the files that surely have them, and the
     report speaks of the files up to there. Without effect where rows may be dropped, or files may be missing. count_rows: the
-    report says how many rows there are, where the log knows it."""
+    report says how many rows there are, where the log knows it. to_write: as in ScanState; scans with row addresses are so by
+    themselves."""
 
     metadata_column: bool = False
     row_address: bool = False
@@ -150,6 +151,7 @@ class ScanOptions:
     timezone: str = "UTC"
     keep_all: bool = False
     count_rows: bool = False
+    to_write: bool = False
 
 
 def plan_scan(
@@ -258,6 +260,7 @@ def make_state(
         drop_rows=options.drop_rows and left is not None,
         ignore_missing_files=options.ignore_missing_files,
         timezone=options.timezone,
+        to_write=options.to_write or options.row_address,
     )
     return replace(
         state,

@@ -61,6 +61,8 @@ class ScanState:
     row_id_column, row_commit_version_column: physical names of the materialized row tracking columns, or None.
     timezone: the session's, in which partition values of timestamps without an offset are read, and old files that do
         not name their writer's.
+    to_write: rows are read to be written again, so that a partition value that is none of its column's type is an error; else it
+    reads as null, as in delta-spark.
     batch_rows, batch_bytes: upper bounds of one batch; whichever is met first.
     """
 
@@ -74,6 +76,7 @@ class ScanState:
     row_commit_version_column: str | None = None
     ignore_missing_files: bool = False
     timezone: str = "UTC"
+    to_write: bool = False
     batch_rows: int = 65_536
     batch_bytes: int = 32 * 1024 * 1024
 

@@ -88,7 +88,7 @@ class Rewrite:
     ) -> Rewrite:
         """change_data: None where rows only go: then deletion vectors by themselves tell which."""
         vectors, row_ids, fields = config.enabled("deletionVectors"), RowIdColumns.of(config), config.schema.fields
-        options = ScanOptions(timezone=state.time_zone, row_address=row_ids is not None)
+        options = ScanOptions(timezone=state.time_zone, row_address=row_ids is not None, to_write=True)
         plain = make_state(config, state.table_root, config.schema, None, options)
         rows, carrying = plain, state
         if row_ids is not None:

@@ -20,7 +20,7 @@ from delta_py import DeltaTable as PlainTable
 from delta_py import write_delta
 from delta_py.commands.dml import Candidates, Dml
 from spark_plugin import DeltaTable
-from spark_plugin.dml.delete_update import merge, merge_source
+from spark_plugin.dml import merge, merge_source
 from spark_plugin.dml.jobs import DmlResult
 from spark_plugin.dml.merge_clauses import Clause
 

@@ -9,7 +9,7 @@ import pytest
 
 from delta_py.streaming.schema_evolution import ALLOW_CONFS
 from spark_plugin import exceptions
-from spark_plugin.options.common import read_options, streaming_options, write_options
+from spark_plugin.options import read_options, streaming_options, write_options
 from spark_plugin.options.read_options import read_options as parse_read
 from spark_plugin.options.write_options import write_options as parse_write
 from tests.support import pages

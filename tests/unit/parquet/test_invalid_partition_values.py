@@ -1,4 +1,5 @@
-"""Partition values in the log that are no values of their column's type: never null, an error of who asks for the column."""
+"""Partition values in the log that are no values of their column's type: plain reads give null, as delta-spark; who filters by
+the column, or writes the rows again, gets an error that names the file."""
 
 from __future__ import annotations
 
@@ -31,8 +32,8 @@ def table(tmp_path: Path) -> str:
     return damaged(tmp_path / "t", "abc")
 
 
-def damaged(path: Path, text: str, **options: Any) -> str:
-    write_delta(str(path), ROWS, partition_by=["p", "q"], **options)
+def damaged(path: Path, text: str, rows: pa.Table = ROWS, **options: Any) -> str:
+    write_delta(str(path), rows, partition_by=["p", "q"], **options)
     log = path / f"_delta_log/{0:020d}.json"
     log.write_text(log.read_text().replace('"p":"8"', f'"p":"{text}"'))
     (path / f"_delta_log/{0:020d}.crc").unlink()
@@ -50,8 +51,20 @@ def refused(table: str, *columns: str, where: str | None = None, text: str = "ab
 
 
 @pytest.mark.parametrize("text", ["abc", "1" * 30, "8 9", "8x"])
-def test_value_of_a_column_that_is_asked_for_is_an_error_with_its_file(tmp_path: Path, text: str) -> None:
-    refused(damaged(tmp_path / "t", text), "id", "p", text=text)
+def test_value_is_null_for_plain_reads_and_an_error_of_filters(tmp_path: Path, text: str) -> None:
+    table = damaged(tmp_path / "t", text)
+    rows = DeltaTable(table).to_arrow(["id", "p"]).sort_by("id").to_pylist()
+    assert rows == [{"id": 1, "p": 7}, {"id": 2, "p": None}, {"id": 3, "p": 9}]
+    refused(table, "id", "p", where="p = 7", text=text)
+
+
+def test_rows_are_not_written_again_without_their_partition(tmp_path: Path) -> None:
+    """Of the row that stays only the file knows the partition, and a new file would lose it."""
+    two_in_a_file = pa.table({"id": pa.array([2, 4], pa.int64()), "p": pa.array([8, 8], pa.int64()), "q": ["y", "y"]})
+    table = damaged(tmp_path / "t", "abc", two_in_a_file)
+    with pytest.raises(CorruptTableError, match=r"CAST_INVALID_INPUT.*p=8/"):
+        write_delta(table, two_in_a_file.slice(0, 0), mode="overwrite", replace_where="id = 4")
+    assert DeltaTable(table).version == 0
 
 
 @pytest.mark.parametrize("where", ["p = 8", "p = 7", "p is null", "p > 100", "not (p = 8)", "p in (8, 9) or id = 1"])
@@ -93,11 +106,11 @@ def test_overwrite_that_must_know_the_partition_is_refused_and_one_of_all_rows_i
     assert DeltaTable(table).to_arrow().to_pylist() == new.to_pylist()
 
 
-def test_change_feed_of_the_column_is_an_error_with_its_file(tmp_path: Path) -> None:
+def test_change_feed_reads_null_too(tmp_path: Path) -> None:
     table = DeltaTable(damaged(tmp_path / "t", "abc", configuration={"delta.enableChangeDataFeed": "true"}))
-    with pytest.raises(CorruptTableError, match=r"CAST_INVALID_INPUT.*p=8/"):
-        table.changes(starting_version=0).read_all()
-    assert table.changes(starting_version=0, columns=["id"]).read_all().num_rows == 3
+    rows = table.changes(starting_version=0, columns=["id", "p"]).read_all()
+    assert sorted((row["id"], row["p"]) for row in rows.to_pylist() if row["id"] != 2) == [(1, 7), (3, 9)]
+    assert [row["p"] for row in rows.to_pylist() if row["id"] == 2] == [None]
 
 
 def test_file_of_a_winning_commit_may_match_every_value() -> None:
