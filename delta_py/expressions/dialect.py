@@ -170,6 +170,9 @@ _NAMES = {
 }
 _FUNCTION_NAMES = {*_NAMES, TokenType.IDENTIFIER, TokenType.LIKE, TokenType.ILIKE, TokenType.RLIKE}
 _BRACKETS = frozenset({TokenType.L_BRACKET})
+_SMALL_UNITS = ("SECOND", "MILLISECOND", "MICROSECOND", "NANOSECOND")
+_UNITS = ("YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", *_SMALL_UNITS)
+_INTERVAL_UNITS = (*_UNITS, *(f"{unit}S" for unit in _UNITS))
 _CASE: dict[str, Callable[[Any], Any]] = {"CASE": lambda self: self._case()}
 
 
@@ -311,8 +314,26 @@ class _Parser(SparkParser):
             literal = exp.Introducer(this=exp.Var(this=word), expression=exp.Literal.string(self._prev.text))
             return self._parse_column_ops(literal)
         if word == "INTERVAL" and following in (TokenType.STRING, TokenType.NUMBER, TokenType.DASH):
-            raise not_supported("INTERVAL")
+            self._advance()
+            return self.expression(exp.Interval(this=exp.Var(this=self._interval_parts())))
         return self._parse_column()
+
+    def _interval_parts(self) -> str:
+        """What follows INTERVAL, with one blank between the words: `1 DAY 2 HOURS`, `'1-2' YEAR TO MONTH`, `'1 day'`."""
+        parts = []
+        while self._curr.token_type in (TokenType.STRING, TokenType.NUMBER, TokenType.DASH):
+            sign = "-" if self._match(TokenType.DASH) else ""
+            if not self._match_set((TokenType.STRING, TokenType.NUMBER)):
+                self.raise_error("Expecting a number")
+            value = f"'{self._prev.text}'" if self._prev.token_type == TokenType.STRING else self._prev.text
+            parts.append(sign + value)
+            if self._match_texts(_INTERVAL_UNITS):
+                parts.append(self._prev.text.upper())
+                if self._match_texts(("TO",)):
+                    if not self._match_texts(_INTERVAL_UNITS):
+                        self.raise_error("Expecting a unit of time")
+                    parts += ["TO", self._prev.text.upper()]
+        return " ".join(parts)
 
     def _case(self) -> Any:
         operand = None if self._match(TokenType.WHEN, advance=False) else self._parse_disjunction()

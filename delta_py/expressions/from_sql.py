@@ -106,6 +106,8 @@ class _Converter:
                 return not_supported("A row of values in parentheses")
             case exp.Lambda():
                 return not_supported("A lambda function", "Write the condition without a function of functions.")
+            case exp.Interval():
+                return not_supported("INTERVAL")
             case exp.Query():
                 return not_supported("A subquery")
             case exp.Alias():

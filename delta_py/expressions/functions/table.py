@@ -1,6 +1,9 @@
 """The table of functions by Spark's lower-case names.
 
 Conditionals (coalesce, if, case) are not here: evaluate.py evaluates their branches only for the rows that need them.
+
+The table is closed: no function is added. A rule that needs another one is computed by Spark, where there is Spark
+(expressions/spark_rules.py): a new function goes into that module's list, which costs a name and no code.
 """
 
 from __future__ import annotations

@@ -1,0 +1,194 @@
+"""The door to Spark: what a table's rules may say, and that Spark gets nothing but what was printed from the checked tree."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from delta_py.errors import DeltaError, ExpressionError
+from delta_py.expressions.functions.table import ALIASES, FUNCTIONS
+from delta_py.expressions.spark_rules import FUNCTIONS as BUILT_INS
+from delta_py.expressions.spark_rules import checked_sql, spark_type_name
+from delta_py.protocol.schema import (
+    BOOLEAN,
+    DATE,
+    INTEGER,
+    LONG,
+    STRING,
+    TIMESTAMP,
+    ArrayType,
+    MapType,
+    StructField,
+    StructType,
+)
+
+POINT = StructType((StructField("X", LONG), StructField("hash", LONG)))
+SCHEMA = StructType(
+    (
+        StructField("id", LONG),
+        StructField("Name", STRING),
+        StructField("d", DATE),
+        StructField("ts", TIMESTAMP),
+        StructField("a", ArrayType(INTEGER)),
+        StructField("m", MapType(STRING, INTEGER)),
+        StructField("s", POINT),
+        StructField("ss", ArrayType(POINT)),
+        StructField("b", BOOLEAN),
+        StructField("we`ird", LONG),
+        StructField("v${env:HOME}", LONG),
+        StructField("kana", STRING, True, {"__COLLATIONS": {"kana": "spark.UTF8_LCASE"}}),
+    )
+)
+
+
+@pytest.mark.parametrize(
+    ("sql", "printed"),
+    [
+        ("hash(ID) % 2 = 0", "((system.builtin.`hash`(`id`) % 2) = 0)"),
+        ("HASH(id) IS NOT NULL", "(NOT (system.builtin.`hash`(`id`) IS NULL))"),
+        ("sha2(name, 256)", "system.builtin.`sha2`(`Name`, 256)"),
+        ("d + INTERVAL 1 DAY < date'2020-01-01'", "((`d` + (INTERVAL 1 DAY)) < DATE'2020-01-01')"),
+        ("d - interval '1-2' year to month", "(`d` - (INTERVAL '1-2' YEAR TO MONTH))"),
+        ("d - interval -1 day 2 hours", "(`d` - (INTERVAL -1 DAY 2 HOURS))"),
+        ("ts + interval '1 day 2 hours'", "(`ts` + (INTERVAL '1 day 2 hours'))"),
+        ("s.x > 0", "(`s`.`X` > 0)"),
+        ("`we``ird` > 0", "(`we``ird` > 0)"),
+        ("id - 1 - 2 * 3", "(`id` - 1 - (2 * 3))"),
+        ("id - (1 - 2)", "(`id` - (1 - 2))"),
+        ("b OR b AND NOT b", "(`b` OR (`b` AND (NOT `b`)))"),
+        ("id BETWEEN 1 AND 2 OR id IN (3, -4)", "(system.builtin.`between`(`id`, 1, 2) OR (`id` IN (3, (-4))))"),
+        ("CASE id WHEN 1 THEN 2 ELSE 3 END", "CASE `id` WHEN 1 THEN 2 ELSE 3 END"),
+        ("cast(ts AS timestamp) <=> ts", "(cast(`ts` AS TIMESTAMP_LTZ) <=> `ts`)"),
+        ("name::decimal(10, 2)", "cast(`Name` AS DECIMAL(10,2))"),
+        ("extract(YEAR FROM d)", "system.builtin.`date_part`('YEAR', `d`)"),
+        ("trim(LEADING 'x' FROM name)", "system.builtin.`ltrim`('x', `Name`)"),
+        ("position('a' IN name)", "system.builtin.`locate`('a', `Name`)"),
+        ("a[0] + m['x']", "(`a`[0] + `m`['x'])"),
+        ("name LIKE 'a%' AND name NOT LIKE 'b#%' ESCAPE '#'", None),
+        ("struct(s.x).col1", "(system.builtin.`struct`(`s`.`X`)).`col1`"),
+    ],
+)
+def test_expression_is_printed_with_its_built_ins_columns_and_parentheses(sql: str, printed: str | None) -> None:
+    found = checked_sql(sql, SCHEMA).text
+    assert printed is None or found == printed
+
+
+def test_columns_are_told_in_the_schemas_spelling() -> None:
+    assert checked_sql("hash(NAME, S.x) = hash(s.hash, Name)", SCHEMA).columns == (("Name",), ("s", "X"), ("s", "hash"))
+
+
+def test_lambda_variables_get_names_of_our_own_and_hide_columns() -> None:
+    inner = "system.builtin.`exists`(`ss`, __pydelta_x5_0 -> (__pydelta_x5_0.`X` > __pydelta_x2_0))"
+    found = checked_sql("forall(a, id -> ID > 0 AND exists(ss, e -> e.X > id))", SCHEMA)
+    assert found.text == f"system.builtin.`forall`(`a`, __pydelta_x2_0 -> ((__pydelta_x2_0 > 0) AND {inner}))"
+    assert found.columns == (("a",), ("ss",))
+    two = checked_sql("aggregate(a, 0, (acc, x) -> acc + x)", SCHEMA).text
+    assert two == "system.builtin.`aggregate`(`a`, 0, (__pydelta_x2_0, __pydelta_x2_1) -> (__pydelta_x2_0 + __pydelta_x2_1))"
+
+
+def test_variable_of_a_lambda_is_unknown_outside_of_it() -> None:
+    with pytest.raises(DeltaError, match="Column x is not in the schema"):
+        checked_sql("forall(a, x -> x > 0) AND x > 0", SCHEMA)
+
+
+@pytest.mark.parametrize(
+    "value", ["it's", "${env:HOME}", "back\\slash", "' OR 1=1 --", "\n", "ü", "`", '"', "/* */", "\0", "$", "{"]
+)
+def test_text_that_is_not_plain_is_printed_as_its_bytes(value: str) -> None:
+    literal = "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
+    printed = checked_sql(f"hash({literal})", SCHEMA).text
+    assert printed == f"system.builtin.`hash`(cast(X'{value.encode().hex().upper()}' AS STRING))"
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        # functions that are none of the list, however they are spelled
+        *("reflect('java.lang.Runtime', 'x')", "java_method('a', 'b')", "try_reflect('a', 'b')", "`reflect`('a', 'b')"),
+        *("system.builtin.reflect('a', 'b')", "`system.builtin.reflect`('a', 'b')", "session.hash(id)", "default.mine(id)"),
+        *("id.hash(1)", "s.hash(1)", "hash(id).reflect('a')", "mine(id)", "identifier('reflect')", "getvariable('x')"),
+        *("rand()", "uuid()", "shuffle(a)", "current_user()", "session_user()", "user()", "version()", "now()", "current_date()"),
+        *("current_timestamp()", "unix_timestamp()", "to_unix_timestamp()", "input_file_name()", "spark_partition_id()"),
+        *(
+            "monotonically_increasing_id()",
+            "secret('a', 'b')",
+            "aes_encrypt(name, 'k')",
+            "xpath(name, 'a')",
+            "from_xml(name, 'a')",
+        ),
+        *("count(id)", "max(id)", "explode(a)", "row_number()", "raise_error('x')", "sequence(1, id)"),
+        # names without parentheses that are functions or variables in Spark
+        *("current_date", "current_user", "user", "session.variable", "hash(current_timestamp)"),
+        # what is more than an expression over columns
+        *(
+            "(SELECT 1)",
+            "id IN (SELECT 1)",
+            "EXISTS (SELECT 1)",
+            "hash(*)",
+            "count(DISTINCT id)",
+            "id OVER ()",
+            "hash(id) FILTER (b)",
+        ),
+        *("(id, 1) = (1, 2)", "struct(1 AS x)", "hash(x => id)", "x -> 1", "forall(a, (x, x) -> x > 0)", ":p", "?", "@@x", "$id"),
+        *("id; DROP TABLE t", "id /*+ hint */ + 1", "{d '2020-01-01'}", "id COLLATE x", "id AT TIME ZONE 'x'", "", "hash(id"),
+        # constants of the clock, and what does not look like one
+        *(
+            "timestamp'now'",
+            "date'today'",
+            "date'tomorrow UTC'",
+            "timestamp_ntz'epoch'",
+            "x'f'' OR 1'",
+            "1e400",
+            "interval ';' day",
+        ),
+        *("interval '${env:HOME}' day", "extract(`x'y` FROM d)", "name LIKE 'a' ESCAPE '\\''", "name LIKE 'a' ESCAPE 'ab'"),
+        # names
+        *("nope = 1", "s.nope", "a.x", "`v${env:HOME}` > 0", "struct(id).`${env:HOME}`", "kana = 'a'", "cast(a AS array<int>)"),
+        # too large
+        *("hash(" * 120 + "id" + ")" * 120, "(" * 3000 + "id" + ")" * 3000, " + ".join(["hash(id)"] * 20_000)),
+    ],
+)
+def test_everything_else_is_refused(sql: str) -> None:
+    with pytest.raises(DeltaError):
+        checked_sql(sql, SCHEMA)
+
+
+def test_what_is_printed_has_no_quote_backslash_or_variable_but_where_it_is_meant() -> None:
+    """Whatever the text, nothing of it can end a literal, or be replaced by Spark's parser."""
+    hostile = "concat('a\\'', r'\\', \"'\", '${x}', 'b') || `we``ird` || x'00' || date'2020-01-01 00:00'"
+    printed = checked_sql(hostile, SCHEMA).text
+    assert not re.search(r"\\|\$\{|\"|--|/\*|;", printed)
+    assert printed.count("'") % 2 == 0
+
+
+def test_type_names_do_not_depend_on_the_session() -> None:
+    assert [spark_type_name(kind) for kind in (TIMESTAMP, LONG, STRING)] == ["TIMESTAMP_LTZ", "BIGINT", "STRING"]
+    with pytest.raises(ExpressionError):
+        spark_type_name(ArrayType(LONG))
+
+
+def test_list_has_nothing_that_runs_code_or_depends_on_more_than_its_arguments() -> None:
+    forbidden = """
+        reflect java_method try_reflect input_file_name input_file_block_start input_file_block_length rand randn random randstr
+        uniform uuid shuffle monotonically_increasing_id spark_partition_id current_user session_user user current_catalog
+        current_database current_schema current_date curdate current_timestamp current_time now localtimestamp current_timezone
+        version secret aes_encrypt aes_decrypt try_aes_decrypt raise_error assert_true xpath from_xml schema_of_xml from_avro
+        read_files stack explode posexplode inline count sum collect_list session_window window python_worker_info
+    """
+    assert sorted(BUILT_INS & set(forbidden.split())) == []
+
+
+def test_what_the_gate_evaluates_may_stand_beside_a_function_of_sparks() -> None:
+    """A rule that needs Spark for one function still has the others; those of the clock are no functions for rules."""
+    here_only = {"element", "get_field", "parse_date", "parse_timestamp", "try_parse_timestamp", "timestamp_in_zone"}
+    clock = {"current_date", "current_timestamp", "current_timezone", "localtimestamp", "curdate", "now"}
+    operators = {"div", "ilike"}  # these have a grammar of their own
+    named = {name for name in (*FUNCTIONS, *ALIASES) if name.isidentifier()}
+    assert sorted(named - here_only - clock - operators - BUILT_INS) == []
+
+
+def test_table_of_our_own_functions_does_not_grow() -> None:
+    """A rule that needs another function is computed by Spark: its name goes into the list of spark_rules.py."""
+    assert len(FUNCTIONS) <= 152
+    assert len(ALIASES) <= 22
