@@ -21,7 +21,7 @@ class WriteRequest:
     recorded already does nothing. data_change: False says that the rows are only arranged anew.
     max_records_per_file, target_file_bytes, compression: None for what the table says. isolation_level: for this write
     only. time_zone: of the session, in which texts and times are turned into each other. tasks: how many tasks write at most,
-    as far as that is known.
+    as far as that is known. rule_nonce: of the data's hidden columns that answer rules of the table (write/rule_columns.py).
     """
 
     mode: str = "error"
@@ -44,6 +44,7 @@ class WriteRequest:
     isolation_level: str | None = None
     time_zone: str = "UTC"
     tasks: int | None = None
+    rule_nonce: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,6 +47,7 @@ from delta_py.write.conform import Conformer, WriteState, compression_codec, wri
 from delta_py.write.evolution import FOREIGN_METADATA
 from delta_py.write.files import WrittenFiles, delete_files, delete_files_of, write_files
 from delta_py.write.rewrite import TakenOut
+from delta_py.write.rule_columns import HiddenColumns
 
 _MODES = {
     "error": "ErrorIfExists",
@@ -178,7 +179,8 @@ def plan_write(store: ObjectStore, data_schema: StructType, request: WriteReques
     try:
         snapshot = Snapshot.load(store)
     except TableNotFoundError:
-        return _plan_create(store, data_schema, request, mode)
+        visible = _visible(data_schema, HiddenColumns(request.rule_nonce, data_schema.names))
+        return _plan_create(store, visible, request, mode)
     if mode == "ErrorIfExists":
         raise TableAlreadyExistsError(
             f"There is a table at {store.root} already (version {snapshot.version}), and the write mode is error. "
@@ -188,6 +190,11 @@ def plan_write(store: ObjectStore, data_schema: StructType, request: WriteReques
     if mode == "Ignore" or _is_recorded(snapshot, request):
         return snapshot.version
     return plan_change(snapshot, data_schema, request, mode)
+
+
+def _visible(data_schema: StructType, hidden: HiddenColumns) -> StructType:
+    """Without the columns that answer rules, which are not the table's."""
+    return StructType(tuple(f for f in data_schema.fields if not hidden.is_hidden(f.name)))
 
 
 def _without_rules(column: StructField) -> StructField:
@@ -240,9 +247,10 @@ def plan_change(snapshot: Snapshot, data_schema: StructType, request: WriteReque
             error_class="DELTA_EMPTY_DATA",
             sql_state="428GU",
         )
-    metadata, protocol = changed_metadata(snapshot, data_schema, request)
+    hidden = HiddenColumns(request.rule_nonce, data_schema.names)
+    metadata, protocol = changed_metadata(snapshot, _visible(data_schema, hidden), request)
     config = TableConfig(protocol or snapshot.protocol, metadata or snapshot.metadata)
-    state = _tuned(write_state(config, snapshot.table_root, snapshot.version), request)
+    state = _tuned(write_state(config, snapshot.table_root, snapshot.version, hidden=hidden), request)
     _check_partitioning(state, request.partition_by)
     _check_clustering(snapshot, request.cluster_by)
     _check_same_metadata(snapshot.metadata, request)
@@ -270,6 +278,7 @@ def _tuned(state: WriteState, request: WriteRequest) -> WriteState:
         max_records_per_file=request.max_records_per_file,
         time_zone=request.time_zone,
         tasks=request.tasks,
+        rule_nonce=request.rule_nonce,
         compression=state.compression if request.compression is None else compression_codec(request.compression),
         target_file_bytes=request.target_file_bytes or state.target_file_bytes,
     )

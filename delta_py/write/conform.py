@@ -6,7 +6,7 @@
 In: batches in any column order and any case of names, in types that Spark's store assignment takes for the columns'.
 Out: LawfulBatch, in the table's own column order and Arrow types, with every rule of the table kept. The Parquet encoder
 (files.py) takes nothing else. What cannot be enforced here (an expression with an unknown function)
-refuses the write when the WriteState is built.
+refuses the write when the WriteState is built, unless the data brings the rule's answers (rule_columns.py).
 Protocol: Requirements for Writers.
 """
 
@@ -56,16 +56,19 @@ from delta_py.write.constraints import (
     RowRule,
     check_lengths,
     default_value,
+    generation_rule,
     marked_fields,
     table_rules,
 )
 from delta_py.write.identity import IdentityValues
 from delta_py.write.not_null import check_not_null
+from delta_py.write.rule_columns import HiddenColumns
 
 _MIB = 1024 * 1024
 _CODECS = ("uncompressed", "none", "snappy", "gzip", "lz4", "lz4_raw", "zstd")
 _STRING_PREFIX = 32
 _TARGET_FILE_BYTES = 256 * _MIB
+_NO_HIDDEN_COLUMNS = HiddenColumns(None, ())
 MATERIALIZED = "pydelta.materialized"  # in the metadata of a column that only data files have, under that very name
 WRITE_ID_LENGTH = 23  # of a UUID's text; what follows tells the tasks' attempts apart
 
@@ -86,6 +89,7 @@ class WriteState:
     write_micros: when the write began, since 1970 in UTC: what `current_timestamp()` means in it.
     tasks: at most so many tasks write, numbered from 0; None when that is not known. keeps_identities: rows come with the
     numbers of identity columns that they have in the table; a null in a new row stands for one that it is to get.
+    rule_nonce: of the hidden columns of the data that answer rules, None for no such columns.
     """
 
     table_root: str
@@ -112,6 +116,7 @@ class WriteState:
     write_micros: int = field(default_factory=lambda: time.time_ns() // 1000)
     tasks: int | None = None
     keeps_identities: bool = False
+    rule_nonce: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,9 +137,16 @@ def unchanged(batch: pa.RecordBatch) -> LawfulBatch:
 # ---------------------------------------------------------------- the state, on the driver
 
 
-def write_state(config: TableConfig, table_root: str, read_version: int, *, new_rows: bool = True) -> WriteState:
+def write_state(
+    config: TableConfig,
+    table_root: str,
+    read_version: int,
+    *,
+    new_rows: bool = True,
+    hidden: HiddenColumns = _NO_HIDDEN_COLUMNS,
+) -> WriteState:
     """What tasks need to write into a table. new_rows: False when rows of the table are only moved or deleted, so that no
-    rule has to be checked.
+    rule has to be checked. hidden: the columns of the data that answer rules.
 
     Raises UnsupportedTableFeatureError for a protocol that cannot be written, and for a rule on rows that this version
     cannot enforce, by its name; CorruptTableError for a property whose value makes no sense.
@@ -142,7 +154,7 @@ def write_state(config: TableConfig, table_root: str, read_version: int, *, new_
     config.require(Operation.WRITE)
     rules = table_rules(config)
     if new_rows:
-        _check_enforceable(config.schema, rules)
+        _check_enforceable(config, rules, hidden)
     properties = config.properties
     return WriteState(
         table_root=table_root,
@@ -170,13 +182,14 @@ def compression_codec(name: str | None) -> str:
     return {"uncompressed": "none", "lz4_raw": "lz4"}.get(codec, codec)
 
 
-def _check_enforceable(schema: StructType, rules: tuple[RowRule, ...]) -> None:
+def _check_enforceable(config: TableConfig, rules: tuple[RowRule, ...], hidden: HiddenColumns) -> None:
     """A rule that this gate cannot check refuses the write: unknown is not lawful."""
-    clock = Clock(0)
+    schema, clock = config.schema, Clock(0)
     for rule in rules:
-        RowCheck(rule, schema, clock)
+        if hidden.find(rule, schema, config.partition_columns) is None:
+            RowCheck(rule, schema, clock)
     for f in schema.fields:
-        if GENERATION in f.metadata:
+        if GENERATION in f.metadata and hidden.find(generation_rule(f), schema, config.partition_columns) is None:
             GeneratedColumn(f, schema, clock)
         char_types(f, strict=True)
     for path, (what, _, feature), text in _unkept_rules(schema):
@@ -278,7 +291,8 @@ class Conformer:
         """identities: gives the numbers of identity columns; None when no rows follow."""
         schema, clock = state.schema, Clock(state.write_micros, state.time_zone)
         self._arrow_schema = to_arrow_schema(schema)
-        places = _places(schema, data_schema)
+        hidden = HiddenColumns(state.rule_nonce, tuple(data_schema.names))
+        places = _places(schema, hidden)
         self._columns = tuple(_column(f, place, data_schema, clock) for f, place in zip(schema.fields, places, strict=True))
         self._generated = tuple(
             (number, GeneratedColumn(column.field, schema, clock))
@@ -289,8 +303,10 @@ class Conformer:
         self._numbered = tuple(
             number for number, column in enumerate(self._columns) if _gets_numbers(column, keeps=state.keeps_identities)
         )
-        self._checks = tuple(RowCheck(rule, schema, clock) for rule in _rules_of_rows(state, self._columns))
-        if self._checks or self._generated:
+        answers = {rule: hidden.find(rule, schema, state.partition_columns) for rule in _rules_of_rows(state, self._columns)}
+        self._answered = tuple(answer for answer in answers.values() if answer is not None)
+        self._checks = tuple(RowCheck(rule, schema, clock) for rule, answer in answers.items() if answer is None)
+        if self._checks or self._answered or self._generated:
             self._columns = tuple(_as_read_again(column, state) for column in self._columns)
 
     def conform(self, batch: pa.RecordBatch, *, new_rows: bool = True) -> LawfulBatch:
@@ -317,6 +333,8 @@ class Conformer:
         lawful = pa.RecordBatch.from_arrays(arrays, schema=self._arrow_schema)
         for check in self._checks:
             check.check(lawful)
+        for answer in self._answered:
+            answer.check(lawful, batch)
         return LawfulBatch(lawful)
 
     def _with_numbers(self, given: pa.Array, name: str) -> pa.Array:
@@ -369,20 +387,20 @@ def _rules_of_rows(state: WriteState, columns: tuple[_Column, ...]) -> Iterator[
     """What each row is asked: a generated column only when its values come from the data."""
     for column in columns:
         if column.place is not None and GENERATION in column.field.metadata:
-            yield RowRule("generated", column.field.name, str(column.field.metadata[GENERATION]))
+            yield generation_rule(column.field)
     yield from state.rules
     if state.replace_where is not None:
         yield RowRule("replace_where", "", state.replace_where)
 
 
-def _places(schema: StructType, data_schema: pa.Schema) -> list[int | None]:
+def _places(schema: StructType, data: HiddenColumns) -> list[int | None]:
     """For each column of the table the place of its column in the data, None for one that the data lacks."""
     if not schema.fields:
         raise SchemaMismatchError(
             "The table has no columns, so no rows can be written. Add columns first.", error_class="DELTA_EMPTY_DATA"
         )
     places: dict[str, int] = {}
-    for place, name in enumerate(data_schema.names):
+    for place, name in enumerate(data.names):
         if name.lower() in places:
             raise SchemaMismatchError(
                 f"The data has the column {name} more than once (names that differ only in case are the same). Rename one.",
@@ -392,7 +410,7 @@ def _places(schema: StructType, data_schema: pa.Schema) -> list[int | None]:
             )
         places[name.lower()] = place
     known = {f.name.lower() for f in schema.fields}
-    extra = [name for name in data_schema.names if name.lower() not in known]
+    extra = [name for name in data.names if name.lower() not in known and not data.is_hidden(name)]
     if extra:
         raise extra_columns(extra, schema.names, "the table")
     return [places.get(f.name.lower()) for f in schema.fields]

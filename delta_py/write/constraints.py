@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
@@ -87,6 +87,11 @@ def table_rules(config: TableConfig) -> tuple[RowRule, ...]:
     return (*invariants, *checks)
 
 
+def generation_rule(column: StructField) -> RowRule:
+    """Of a generated column."""
+    return RowRule("generated", column.name, str(column.metadata[GENERATION]))
+
+
 def _invariant(path: Path, text: Any) -> RowRule:
     name = ".".join(path)
     try:
@@ -117,7 +122,6 @@ class RowCheck:
         """Raises UnsupportedTableFeatureError for a rule of the table that cannot be evaluated exactly, and
         ExpressionError or SchemaMismatchError for a condition of replaceWhere that cannot be."""
         self.rule = rule
-        self._sql = f"{_quoted(rule.name)} <=> ({rule.sql})" if rule.kind == "generated" else rule.sql
         try:
             self._expression = _condition(rule, _plain_texts(schema), clock)
             _try_without_rows(self._expression, schema)
@@ -125,42 +129,55 @@ class RowCheck:
             if rule.kind == "replace_where":
                 raise
             raise unenforceable(_what(rule), rule.sql, _FEATURES[rule.kind], error) from error
-        order = {f.name: place for place, f in enumerate(schema.fields)}
-        self._columns = sorted(columns_of(self._expression), key=lambda path: (order.get(path[0], -1), path))
+        self._columns = in_schema_order(columns_of(self._expression), schema)
 
     def check(self, batch: pa.RecordBatch) -> None:
         """Raises InvariantViolationError (DELTA_VIOLATE_CONSTRAINT_WITH_VALUES, DELTA_REPLACE_WHERE_MISMATCH) with the
         values of the first row that breaks the rule; ExpressionError when a row cannot be asked (division by zero, ...)."""
         kept = _evaluated(self._expression, batch, _what(self.rule))
         if kept.true_count < len(kept):
-            raise self._violation(batch, pc.invert(kept.fill_null(False)))
+            raise violation(self.rule, condition_text(self.rule), self._columns, batch, kept)
 
-    def _violation(self, batch: pa.RecordBatch, broken: pa.BooleanArray) -> InvariantViolationError:
-        first, count = broken.index(True).as_py(), broken.true_count
-        values = {".".join(path): _shown(batch, path, first) for path in self._columns}
-        lines = "".join(f"\n - {name} : {value}" for name, value in values.items())
-        rows = f"{count} of {batch.num_rows} rows of a batch violate it; the values are those of the first."
-        if self.rule.kind == "replace_where":
-            return InvariantViolationError(
-                f"A row that was to be written does not match replaceWhere ({self._sql}); it has the values:{lines}\n{rows} "
-                "Nothing was written. Write only rows that match, or widen the condition.",
-                error_class="DELTA_REPLACE_WHERE_MISMATCH",
-                sql_state="44000",
-                replace_where=self._sql,
-                values=values,
-                row_count=count,
-            )
-        name = {"generated": "Generated Column", "invariant": f"Invariant of {self.rule.name}"}.get(
-            self.rule.kind, self.rule.name
-        )
+
+def violation(
+    rule: RowRule, sql: str, columns: Sequence[Path], batch: pa.RecordBatch, kept: pa.BooleanArray
+) -> InvariantViolationError:
+    """The error of rows of which not all keep a rule. sql: the condition; columns: those that it names, whose values are told;
+    kept: what the condition is for each row."""
+    broken = pc.invert(kept.fill_null(False))
+    first, count = broken.index(True).as_py(), broken.true_count
+    values = {".".join(path): _shown(batch, path, first) for path in columns}
+    lines = "".join(f"\n - {name} : {value}" for name, value in values.items())
+    rows = f"{count} of {batch.num_rows} rows of a batch violate it; the values are those of the first."
+    if rule.kind == "replace_where":
         return InvariantViolationError(
-            f"CHECK constraint {name} ({self._sql}) violated by row with values:{lines}\n{rows} "
-            "Nothing was written. Correct the rows, or drop the rule.",
-            constraint=name,
-            expression=self._sql,
+            f"A row that was to be written does not match replaceWhere ({sql}); it has the values:{lines}\n{rows} "
+            "Nothing was written. Write only rows that match, or widen the condition.",
+            error_class="DELTA_REPLACE_WHERE_MISMATCH",
+            sql_state="44000",
+            replace_where=sql,
             values=values,
             row_count=count,
         )
+    name = {"generated": "Generated Column", "invariant": f"Invariant of {rule.name}"}.get(rule.kind, rule.name)
+    return InvariantViolationError(
+        f"CHECK constraint {name} ({sql}) violated by row with values:{lines}\n{rows} "
+        "Nothing was written. Correct the rows, or drop the rule.",
+        constraint=name,
+        expression=sql,
+        values=values,
+        row_count=count,
+    )
+
+
+def condition_text(rule: RowRule) -> str:
+    """What every row keeps, for messages."""
+    return f"{_quoted(rule.name)} <=> ({rule.sql})" if rule.kind == "generated" else rule.sql
+
+
+def in_schema_order(columns: Iterable[Path], schema: StructType) -> list[Path]:
+    order = {f.name: place for place, f in enumerate(schema.fields)}
+    return sorted(columns, key=lambda path: (order.get(path[0], -1), path))
 
 
 _FEATURES = {"check": "checkConstraints", "invariant": "invariants", "generated": "generatedColumns"}
@@ -213,8 +230,8 @@ class GeneratedColumn:
     def __init__(self, column: StructField, schema: StructType, clock: Clock) -> None:
         """Raises UnsupportedTableFeatureError for an expression that cannot be evaluated exactly, or that needs another
         generated column."""
-        sql = str(column.metadata[GENERATION])
-        self._what = _what(RowRule("generated", column.name, sql))
+        rule = generation_rule(column)
+        self._what, sql = _what(rule), rule.sql
         try:
             self._expression = _generation(column, sql, _plain_texts(schema), clock)
             _try_without_rows(self._expression, schema)

@@ -1,0 +1,166 @@
+"""Rules that Spark computes: which there are, how their answers are bound to them, and that the gate takes no others."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from delta_py.commands.request import WriteRequest
+from delta_py.commands.write import plan_change
+from delta_py.errors import DeltaError, InvariantViolationError, UnsupportedTableFeatureError
+from delta_py.protocol.actions import Metadata, Protocol
+from delta_py.protocol.schema import BOOLEAN, INTEGER, LONG, STRING, DataType, StructField, StructType, schema_to_json
+from delta_py.protocol.table_config import TableConfig
+from delta_py.write.conform import Conformer, write_state
+from delta_py.write.constraints import RowRule
+from delta_py.write.rule_columns import PREFIX, HiddenColumns, RuleColumn, rule_column, rules_for_spark
+
+HASHED = RowRule("check", "hashed", "hash(id) <> 0")
+IDENTITY = {"start": 1, "step": 1, "allowExplicitInsert": True}
+SCHEMA = StructType((StructField("id", LONG), StructField("t", STRING)))
+
+
+def config(*fields: StructField, partition_by: tuple[str, ...] = (), **checks: str) -> TableConfig:
+    properties = {f"delta.constraints.{name}": sql for name, sql in checks.items()}
+    schema = StructType(fields or SCHEMA.fields)
+    return TableConfig(Protocol(1, 4), Metadata("t", schema_to_json(schema), partition_by, properties))
+
+
+def generated(name: str, kind: DataType, sql: str) -> StructField:
+    return StructField(name, kind, True, {"delta.generationExpression": sql})
+
+
+def answers_of(table: TableConfig, nonce: str, rule: RowRule = HASHED) -> str:
+    return rule_column(rule, table.schema, table.partition_columns).name(nonce)
+
+
+def conform(table: TableConfig, nonce: str | None, rows: Mapping[str, pa.Array]) -> list[dict[str, Any]]:
+    """As a write in Spark does: the state from the data's columns, then the rows."""
+    batch = pa.RecordBatch.from_pydict(dict(rows))
+    state = write_state(table, "/t", 0, hidden=HiddenColumns(nonce, tuple(batch.schema.names)))
+    found: list[dict[str, Any]] = (
+        Conformer(dataclasses.replace(state, rule_nonce=nonce), batch.schema).conform(batch).batch.to_pylist()
+    )
+    return found
+
+
+# ---------------------------------------------------------------- the gate
+
+
+def test_answers_are_taken_for_the_rule_and_dropped() -> None:
+    table = config(hashed=HASHED.sql)
+    rows = {"id": pa.array([1, 2]), answers_of(table, "n"): pa.array([True, True])}
+    assert conform(table, "n", rows) == [{"id": 1, "t": None}, {"id": 2, "t": None}]
+
+
+@pytest.mark.parametrize("answer", [False, None])
+def test_answer_that_is_false_or_null_breaks_the_rule_with_the_rows_values(answer: bool | None) -> None:
+    table = config(hashed=HASHED.sql)
+    rows = {"id": pa.array([1, 2]), answers_of(table, "n"): pa.array([True, answer], pa.bool_())}
+    with pytest.raises(InvariantViolationError) as caught:
+        conform(table, "n", rows)
+    assert "CHECK constraint hashed (hash(id) <> 0) violated by row with values:\n - id : 2\n1 of 2 rows" in str(caught.value)
+    assert caught.value.message_parameters["values"] == {"id": "2"}
+
+
+@pytest.mark.parametrize(
+    ("nonce", "name"),
+    [
+        (None, answers_of(config(), "n")),  # the save has told no nonce
+        ("n", answers_of(config(), "m")),  # of another write
+        ("n", answers_of(config(), "n", RowRule("check", "hashed", "hash(id) = 0"))),  # to a former rule of that name
+        ("n", answers_of(config(StructField("id", INTEGER)), "n")),  # computed from another type
+        ("n", answers_of(config(StructField("id", LONG), partition_by=("id",)), "n")),  # from a column that was a partition's
+        ("n", f"{PREFIX}n_"),
+        ("n", "t"),
+    ],
+)
+def test_write_without_the_rules_own_answers_is_refused_by_its_name(nonce: str | None, name: str) -> None:
+    rows = {"id": pa.array([1]), name: pa.array([True])}
+    with pytest.raises(UnsupportedTableFeatureError, match="the CHECK constraint hashed"):
+        conform(config(hashed=HASHED.sql), nonce, rows)
+
+
+def test_answers_without_the_columns_that_they_are_of_are_not_taken() -> None:
+    """The gate would fill them in by itself, after Spark has computed the rule."""
+    table = config(hashed=HASHED.sql)
+    with pytest.raises(UnsupportedTableFeatureError, match="hashed"):
+        conform(table, "n", {"t": pa.array(["a"]), answers_of(table, "n"): pa.array([True])})
+
+
+def test_answers_that_no_rule_asks_for_any_more_are_dropped() -> None:
+    assert conform(config(), "n", {"id": pa.array([1]), answers_of(config(), "n"): pa.array([False])}) == [{"id": 1, "t": None}]
+
+
+def test_hidden_columns_do_not_become_the_tables_with_merge_schema() -> None:
+    class Table:
+        """What plan_change asks of a snapshot."""
+
+        config = config(hashed=HASHED.sql)
+        metadata, protocol, schema = config.metadata, config.protocol, config.schema
+        table_root, version = "/t", 0
+
+    name = answers_of(Table.config, "n")
+    data = StructType((StructField("id", LONG), StructField("new", LONG), StructField(name, BOOLEAN)))
+    plan = plan_change(Table(), data, WriteRequest("append", merge_schema=True, rule_nonce="n"), "Append")  # type: ignore[arg-type]
+    assert plan.state.schema.names == ("id", "t", "new")
+    with pytest.raises(DeltaError):
+        plan_change(Table(), data, WriteRequest("append", merge_schema=True), "Append")  # type: ignore[arg-type]
+
+
+# ---------------------------------------------------------------- the save
+
+
+def columns_of(table: TableConfig, *data: str) -> list[RuleColumn] | None:
+    found = rules_for_spark(table, data, "UTC")
+    return None if found is None else [*found.columns]
+
+
+def test_only_rules_that_the_gate_cannot_evaluate_are_for_spark() -> None:
+    found = columns_of(config(plain="id > 0", hashed=HASHED.sql), "ID", "t")
+    assert found is not None
+    assert [column.rule for column in found] == [HASHED]
+    assert columns_of(config(plain="id > 0"), "id", "t") is None
+
+
+def test_generated_column_that_is_missing_has_a_value_and_its_condition() -> None:
+    table = config(*SCHEMA.fields, generated("g", INTEGER, "hash(id)"), hashed="hash(g) <> 0")
+    found = rules_for_spark(table, ["id"], "UTC")
+    assert found is not None
+    assert [column.value for column in found.generated] == ["cast(system.builtin.`hash`(`id`) AS INT)"]
+    assert found.columns[0].condition == "(`g` <=> cast(system.builtin.`hash`(`id`) AS INT))"
+    given = rules_for_spark(table, ["id", "g"], "UTC")
+    assert given is not None
+    assert given.generated == ()
+
+
+def test_generated_column_that_a_rule_needs_is_computed_though_the_gate_could() -> None:
+    found = rules_for_spark(config(*SCHEMA.fields, generated("g", LONG, "id + 1"), hashed="hash(g) <> 0"), ["id"], "UTC")
+    assert found is not None
+    assert [column.rule.name for column in found.generated] == ["g"]
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        (StructField("id", LONG, True, {"CURRENT_DEFAULT": "7"}),),
+        (StructField("id", LONG, True, {f"delta.identity.{key}": value for key, value in IDENTITY.items()}),),
+        (StructField("id", LONG, False),),
+        (StructField("x", LONG), generated("id", LONG, "reflect('a', 'b')")),
+        (generated("g", LONG, "xxhash64(x)"), StructField("x", LONG), generated("id", LONG, "hash(g)")),
+    ],
+)
+def test_rule_that_names_a_missing_column_which_only_the_gate_fills_is_none_for_spark(fields: tuple[StructField, ...]) -> None:
+    table = config(StructField("other", LONG), *fields, hashed=HASHED.sql)
+    assert columns_of(table, "other", "x") is None
+
+
+def test_columns_that_are_missing_and_null_are_told() -> None:
+    found = rules_for_spark(config(hashed="hash(id, t) <> 0"), ["T"], "UTC")
+    assert found is not None
+    assert [f.name for f in found.absent] == ["id"]
+    assert [f.name for f in found.inputs] == ["id", "t"]
