@@ -7,16 +7,21 @@ So they travel as options, on a fresh writer of Spark's own.
 from __future__ import annotations
 
 import json
+import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from delta_py.errors import DeltaError, InvalidOptionError
+from pyspark.errors import AnalysisException
+
+from delta_py.errors import DeltaError, InvalidOptionError, UnsupportedTableFeatureError
 from delta_py.protocol.identity import identity_columns
 from delta_py.snapshot import Snapshot
 from delta_py.storage.store import open_store
 from spark_plugin.data_source import FORMAT
-from spark_plugin.options.common import CLUSTER_BY, MODE, PARTITION_BY, SESSION, TASKS, VIEW
+from spark_plugin.dataframe_api.rule_columns import rules_of_table, with_rule_columns
+from spark_plugin.dml.store_assignment import overflows_as_the_gates
+from spark_plugin.options.common import CLUSTER_BY, MODE, PARTITION_BY, RULE_NONCE, SESSION, TASKS, VIEW
 from spark_plugin.options.settings import active, conf, is_connect, reset_transaction, write_settings
 from spark_plugin.source.arrow_batches import unweighed
 from spark_plugin.wrapping import original
@@ -55,7 +60,38 @@ class Save:
         return replace(self, options={key: value for key, value in self.options.items() if key != name.lower()})
 
     def to(self, path: str | None) -> None:
-        """Write. path: None when the option `path` has it."""
+        """Write. path: None when the option `path` has it.
+
+        A table whose rules the gate cannot evaluate refuses the write before anything is run; then, if Spark can, it computes
+        them as hidden columns, and the write is tried once more.
+        """
+        save = self.without(RULE_NONCE)
+        try:
+            save._write(path)
+        except UnsupportedTableFeatureError as refused:
+            answered = save._with_rule_columns(path, refused)
+            if answered is None:
+                raise
+            with overflows_as_the_gates():
+                answered._write(path)
+        if "txnversion" not in self.options and "txnappid" not in self.options:
+            reset_transaction(self.spark)
+
+    def _with_rule_columns(self, path: str | None, refused: UnsupportedTableFeatureError) -> Save | None:
+        target = path or self.option("path")
+        if target is None or (self.option("overwriteSchema") or "false").lower() == "true":
+            return None
+        rules = rules_of_table(self.spark, target, self.frame)
+        if rules is None:
+            return None
+        nonce = secrets.token_hex(16)
+        try:
+            frame = with_rule_columns(self.frame, rules, nonce)
+        except AnalysisException as error:
+            raise refused from error
+        return None if frame is None else replace(self, frame=frame).with_options(**{RULE_NONCE: nonce})
+
+    def _write(self, path: str | None) -> None:
         target = path or self.option("path")
         snapshot = None if target is None or is_connect(self.spark) else _snapshot(target)
         frame = _arranged(self, target, snapshot)
@@ -65,8 +101,6 @@ class Save:
             writer = writer.option(TASKS, str(tasks))
         with active(self.spark), unweighed(self.spark, frame.schema):
             original(type(writer), "save")(writer, path)
-        if "txnversion" not in self.options and "txnappid" not in self.options:
-            reset_transaction(self.spark)
 
     def _writer(self, frame: Any) -> Any:
         writer = self._fresh(frame).format(FORMAT).mode("overwrite" if self.mode == "overwrite" else "append")

@@ -31,7 +31,6 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from delta_py.commands.dml import Dml, MetricNames
-from delta_py.errors import SchemaMismatchError
 from delta_py.expressions.tree import Expression
 from delta_py.scan.planning import ROW_ADDRESS
 from delta_py.snapshot import Snapshot
@@ -43,6 +42,7 @@ from spark_plugin.convert import to_spark_schema
 from spark_plugin.data_source import FORMAT
 from spark_plugin.dml.at_table import at_table, each_in_task
 from spark_plugin.dml.connect_conditions import wanted_by
+from spark_plugin.dml.store_assignment import overflows_as_the_gates
 from spark_plugin.exceptions import as_spark_raises
 from spark_plugin.options.common import FILES, SESSION
 from spark_plugin.options.settings import active, conf, is_connect, read_settings, reset_transaction, write_settings
@@ -52,7 +52,6 @@ from spark_plugin.pruning.handover import Wanted
 from spark_plugin.source.arrow_batches import unweighed
 
 _RESULT = "result"
-_OVERFLOWS = ("CAST_OVERFLOW_IN_TABLE_INSERT", "CAST_OVERFLOW")
 _ABANDON_ROUNDS, _ABANDON_WAIT_SECONDS = 8, 0.5
 _BLIND_ROUNDS = 3
 
@@ -197,23 +196,9 @@ def run_changes(
 
 
 def _make_rows(spark: SparkSession, changed: DataFrame, state: ChangeState) -> list[TaskChanges]:
-    try:
-        with unweighed(spark, changed.schema):
-            rows = changed.mapInArrow(_row_writer(state), f"{_RESULT} binary").collect()
-    except PySparkException as error:
-        if error.getCondition() in _OVERFLOWS:
-            raise _too_large(error) from error
-        raise
+    with overflows_as_the_gates(), unweighed(spark, changed.schema):
+        rows = changed.mapInArrow(_row_writer(state), f"{_RESULT} binary").collect()
     return [pickle.loads(row[_RESULT]) for row in rows]
-
-
-def _too_large(error: PySparkException) -> SchemaMismatchError:
-    """As the gate says it of values that it casts itself."""
-    return SchemaMismatchError(
-        f"A value is too large for the column's type: {str(error).partition(chr(10))[0]} Nothing was written.",
-        error_class="DELTA_CAST_OVERFLOW_IN_TABLE_WRITE",
-        sql_state="22003",
-    )
 
 
 def _row_writer(state: ChangeState) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:

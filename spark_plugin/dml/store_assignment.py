@@ -8,11 +8,13 @@ fields, and new rows of which only some columns, or fields, are assigned.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeAlias
 
+from pyspark.errors import PySparkException
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, MapType, NullType, StructField, StructType
@@ -22,6 +24,8 @@ from spark_plugin.convert import find_field
 from spark_plugin.options.settings import conf, is_connect
 
 Path: TypeAlias = tuple[str, ...]
+
+_OVERFLOWS = ("CAST_OVERFLOW_IN_TABLE_INSERT", "CAST_OVERFLOW")
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,6 +209,21 @@ class Assigning:
         from pyspark.sql.connect.expressions import CastExpression
 
         return ConnectColumn(CastExpression(column._expr, wanted, self.policy.lower()))
+
+
+@contextmanager
+def overflows_as_the_gates() -> Iterator[None]:
+    """A value that a cast of `Assigning` cannot hold is raised as the gate says it of values that it casts itself."""
+    try:
+        yield
+    except PySparkException as error:
+        if error.getCondition() not in _OVERFLOWS:
+            raise
+        raise SchemaMismatchError(
+            f"A value is too large for the column's type: {str(error).partition(chr(10))[0]} Nothing was written.",
+            error_class="DELTA_CAST_OVERFLOW_IN_TABLE_WRITE",
+            sql_state="22003",
+        ) from error
 
 
 def _inside(given: Mapping[Path, Given], name: str) -> dict[Path, Given]:

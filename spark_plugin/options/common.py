@@ -29,6 +29,7 @@ PARTITION_BY = "pydelta.partitionBy"
 CLUSTER_BY = "pydelta.clusterBy"
 COMMAND = "pydelta.command"
 TASKS = "pydelta.tasks"
+RULE_NONCE = "pydelta.ruleNonce"
 # In SESSION: the settings by which options of a write can be given for a whole session.
 CONFS = "confs"
 
@@ -105,7 +106,7 @@ def known(options: Mapping[str, str], names: tuple[str, ...], verb: str) -> dict
 
 
 def _unknown(key: str, names: tuple[str, ...], verb: str) -> InvalidOptionError:
-    private = (SESSION, VIEW, VIEW_LIMIT, FILES, ASKED_SCHEMA, STREAM, MODE, PARTITION_BY, CLUSTER_BY, TASKS, "paths")
+    private = (SESSION, VIEW, VIEW_LIMIT, FILES, ASKED_SCHEMA, STREAM, MODE, PARTITION_BY, CLUSTER_BY, TASKS, RULE_NONCE, "paths")
     public = [name for name in names if name not in private]
     near = difflib.get_close_matches(key.lower(), [name.lower() for name in public], n=1, cutoff=0.0)
     nearest = next(name for name in public if name.lower() == near[0])

@@ -20,6 +20,7 @@ from spark_plugin.options.common import (
     CONFS,
     MODE,
     PARTITION_BY,
+    RULE_NONCE,
     SESSION,
     TASKS,
     WRITE_CONFS,
@@ -53,6 +54,7 @@ _NAMES = (
     PARTITION_BY,
     CLUSTER_BY,
     TASKS,
+    RULE_NONCE,
 )
 
 _UNSUPPORTED = {
@@ -108,6 +110,7 @@ def write_options(options: Mapping[str, str], *, overwrite: bool) -> WriteOption
         isolation_level=_one_of(given, "isolationLevel", _ISOLATION_LEVELS),
         time_zone=session_of(given).time_zone,
         tasks=int(given[TASKS]) if TASKS in given else None,
+        rule_nonce=given.get(RULE_NONCE),
     )
     return WriteOptions(path, request)
 

@@ -103,6 +103,10 @@ found["again"] = caught(
 found["missing"] = caught(
     TableNotFoundError, lambda: DeltaTable.replace(spark).location(new + "-none").addColumn("a", "int").execute()
 )
+hashed = spark.sql("SELECT 0L AS id, 'x' AS name")
+hashed.write.format("pydelta").mode("append").save(path + "-ruled")
+broken = hashed.selectExpr("id + 1 AS id").write.format("pydelta").mode("append")
+found["ruled"] = caught(InvariantViolationError, lambda: broken.save(path + "-ruled"))
 found["property"] = caught(InvalidOptionError, lambda: made.setProperties({"delta.nothing": "1"}))
 spark.stop()
 print(json.dumps(found))
@@ -112,6 +116,9 @@ print(json.dumps(found))
 def test_connect_session_reads_writes_and_raises_our_errors(tmp_path: Path) -> None:
     commits = [pa.table({"id": pa.array([n, n + 1], pa.int64()), "name": [f"n{n}", None]}) for n in (0, 2)]
     path = make_table(tmp_path / "t", commits, times_ms=[1_710_064_800_000, 1_710_068_400_000])
+    ruled = make_table(
+        tmp_path / "t-ruled", [commits[0].slice(0, 0)], properties={"delta.constraints.hashed": "hash(id) = -1670924195"}
+    )
     new = str(tmp_path / "new")
     found = run_script(SCRIPT, path, new, str(tmp_path / "warehouse"))
     assert found["module"].startswith("pyspark.sql.connect.")
@@ -137,6 +144,8 @@ def test_connect_session_reads_writes_and_raises_our_errors(tmp_path: Path) -> N
     assert (found["restored"]["num_removed_files"], found["restored"]["num_of_files_after_restore"]) == (1, 0)
     assert (found["clone"], found["again"][0]) == (6, "TABLE_OR_VIEW_ALREADY_EXISTS")
     assert (found["missing"][0], found["property"][0]) == ("TABLE_OR_VIEW_NOT_FOUND", "DELTA_UNKNOWN_CONFIGURATION")
+    assert found["ruled"][0] == "DELTA_VIOLATE_CONSTRAINT_WITH_VALUES" and "- id : 1" in found["ruled"][2]
+    assert DeltaTable(ruled).to_arrow().to_pylist() == [{"id": 0, "name": "x"}]
     written = DeltaTable(new)
     assert (written.version, written.to_arrow().num_rows) == (3, 6)
     assert found["stderr"].count("without column pruning") == 1, "said once, however often register is called"

@@ -1,0 +1,97 @@
+"""Rules of a table that only Spark can compute: the hidden columns that answer them, added to the rows of a save.
+
+    answered = with_rule_columns(frame, rules, nonce)
+
+Spark sees nothing of a rule but the text that delta_py/expressions/spark_rules.py prints. It computes it from the row as the
+gate will write it: the columns that a rule names are cast to the table's types by Spark's own store assignment, an empty text of
+a partition column is null, and a missing column is null or has its generated value, from then on as if the user had given it.
+Nothing here uses more than DataFrames, so that it is the same over Spark Connect.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+from pyspark.sql.types import BooleanType, StructField
+
+from delta_py.errors import DeltaError, SchemaMismatchError
+from delta_py.protocol.names import quoted
+from delta_py.protocol.schema import BINARY, STRING
+from delta_py.protocol.schema import StructField as DeltaField
+from delta_py.snapshot import Snapshot
+from delta_py.storage.store import open_store
+from delta_py.write.casts import may_assign
+from delta_py.write.rule_columns import RulesForSpark, rules_for_spark
+from spark_plugin.convert import delta_type, spark_type
+from spark_plugin.dml.at_table import at_table
+from spark_plugin.dml.store_assignment import Assigning, Typed
+from spark_plugin.options.settings import conf, is_connect
+
+
+def rules_of_table(spark: Any, path: str, frame: Any) -> RulesForSpark | None:
+    """What Spark has to compute before the frame's rows may be written to the table; None when there is nothing, no table, or
+    when it would not be enough. Over Spark Connect a job asks it of the table."""
+    zone = conf(spark, "spark.sql.session.timeZone") or "UTC"
+    return at_table(spark, partial(_rules_at, path, tuple(frame.columns), zone))
+
+
+def _rules_at(path: str, columns: tuple[str, ...], zone: str) -> RulesForSpark | None:
+    try:
+        snapshot = Snapshot.load(open_store(path))
+    except (DeltaError, OSError):  # the write has said so, or will
+        return None
+    return rules_for_spark(snapshot.config, columns, zone)
+
+
+def with_rule_columns(frame: Any, rules: RulesForSpark, nonce: str) -> Any:
+    """The frame with its columns as the table has them, as far as rules name them, and the rules' answers behind them; None
+    when a rule is no condition.
+
+    Raises SchemaMismatchError for a column that the table's does not take, AnalysisException for a rule that Spark refuses.
+    """
+    from delta_py.expressions.spark_rules import null_if_empty  # sqlglot costs more to import than a small write takes
+
+    rows = frame.select(*_inputs(frame, rules))
+    for field in rules.inputs:
+        if field.data_type in (STRING, BINARY) and field.name in rules.partition_columns:
+            rows = rows.withColumn(field.name, F.expr(null_if_empty(field.name)))
+    for rule in rules.generated:
+        assert rule.value is not None
+        rows = rows.withColumn(rule.rule.name, F.expr(rule.value))
+    answers = [F.expr(rule.condition).alias(rule.name(nonce)) for rule in rules.columns]
+    answered = rows.select("*", *answers)
+    kinds = [field.dataType for field in answered.schema.fields[-len(answers) :]]
+    return answered if all(isinstance(kind, BooleanType) for kind in kinds) else None
+
+
+def _inputs(frame: Any, rules: RulesForSpark) -> list[Column]:
+    """The frame's columns, those that rules name under the table's names and in its types; then those that are null."""
+    wanted = {field.name.lower(): field for field in rules.inputs}
+    assigning = Assigning(None if is_connect(frame.sparkSession) else frame.sparkSession._jvm, "ANSI", evolves=False)
+    columns = []
+    for given in frame.schema.fields:
+        column, field = F.col(quoted(given.name)), wanted.get(given.name.lower())
+        if field is None:
+            columns.append(column.alias(given.name))
+        else:
+            columns.append(_assigned(column, given, field, assigning).alias(field.name))
+    return [*columns, *(F.lit(None).cast(spark_type(field.data_type)).alias(field.name) for field in rules.absent)]
+
+
+def _assigned(column: Column, given: StructField, field: DeltaField, assigning: Assigning) -> Column:
+    wanted = spark_type(field.data_type)
+    if given.dataType.simpleString() == wanted.simpleString():
+        return column
+    if not may_assign(delta_type(given.dataType), field.data_type):
+        raise SchemaMismatchError(
+            f"Column {field.name} of the table is {wanted.simpleString()} and cannot take {given.dataType.simpleString()} from "
+            "the data: a rule of the table names it, and Spark computes the rule. Nothing was written. Cast the column before "
+            "writing.",
+            error_class="DELTA_FAILED_TO_MERGE_FIELDS",
+            sql_state="22005",
+            column=field.name,
+        )
+    return assigning.cast(Typed(column, given.dataType), wanted, field.name)
