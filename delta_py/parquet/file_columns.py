@@ -21,7 +21,7 @@ from delta_py.parquet.file_schema import FileSchema, read_file_schema
 from delta_py.parquet.rebase import LegacyCalendar
 from delta_py.parquet.row_selection import RowPick
 from delta_py.protocol.partition_values import malformed, malformed_value, parse_partition_values
-from delta_py.protocol.paths import resolve
+from delta_py.protocol.paths import encode_path, resolve
 from delta_py.protocol.schema import StructType, to_arrow_type, type_name
 from delta_py.scan.char_padding import pad, padded_chars
 from delta_py.scan.scan_state import ColumnSource, ScanColumn, ScanFile, ScanState
@@ -215,9 +215,9 @@ class FileColumns:
         file = self._file
         match name:
             case "file_path":
-                return _repeat(pa.scalar(resolve(self._state.table_root, file.path)), len(rows))
+                return _repeat(pa.scalar(self._uri()), len(rows))
             case "file_name":
-                return _repeat(pa.scalar(file.path.rpartition("/")[2]), len(rows))
+                return _repeat(pa.scalar(self._uri().rpartition("/")[2]), len(rows))
             case "file_size":
                 return _repeat(pa.scalar(file.size_bytes, pa.int64()), len(rows))
             case "file_modification_time":
@@ -234,6 +234,10 @@ class FileColumns:
                 fresh = _repeat(pa.scalar(file.default_row_commit_version, pa.int64()), len(rows))
                 return self._tracked(name, rows, fresh)
         raise ValueError(f"no such metadata field: {name}")
+
+    def _uri(self) -> str:
+        """Where the file is, as Spark's own sources of files write it."""
+        return encode_path(resolve(self._state.table_root, self._file.path))
 
     def _tracked(self, name: str, rows: BatchRows, fresh: pa.Array) -> pa.Array:
         """What was materialized when the row was moved, and for rows where they were written what follows from the log."""

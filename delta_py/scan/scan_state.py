@@ -26,8 +26,8 @@ class ColumnSource(Enum):
 
 
 METADATA_FIELDS: tuple[str, ...] = (
-    "file_path",  # string: absolute path or URI of the data file
-    "file_name",  # string
+    "file_path",  # string: URI of the data file, percent-encoded
+    "file_name",  # string: the last part of it
     "file_size",  # long
     "file_modification_time",  # timestamp
     "row_index",  # long: 0-based position in the file

@@ -148,7 +148,7 @@ def test_stream_filter_and_columns_read_less_and_the_same_rows(table: str) -> No
 
 def test_stream_metadata_column_names_each_rows_file(table: str) -> None:
     found = Stream(table, metadataColumn="true", columns="id,_metadata").all()
-    assert all(row[1]["file_path"].startswith(table) for row in found) and len(found) == 4
+    assert all(row[1]["file_path"].startswith(f"file:{table}/") for row in found) and len(found) == 4
 
 
 def test_stream_reads_through_deletion_vectors_and_new_types(tmp_path: Path) -> None:

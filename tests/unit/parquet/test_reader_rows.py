@@ -169,12 +169,12 @@ def metadata(*names: str) -> ScanColumn:
 
 
 def test_metadata_says_where_rows_are_from(tmp_path: Path) -> None:
-    file = write_file(tmp_path, "p=a b/x.parquet", {"x": [1]})
+    file = write_file(tmp_path, "p=a b/x%é.parquet", {"x": [1]})
     wanted = metadata("file_name", "file_path", "file_size", "file_modification_time")
     (row,) = read_rows(scan_state(tmp_path, [wanted]), file)
     assert row["_metadata"].pop("file_modification_time").timestamp() == 1_700_000_000.123
-    path = f"{tmp_path}/p=a b/x.parquet"
-    assert row == {"_metadata": {"file_name": "x.parquet", "file_path": path, "file_size": file.size_bytes}}
+    path = f"file:{tmp_path}/p=a%20b/x%25é.parquet"
+    assert row == {"_metadata": {"file_name": "x%25é.parquet", "file_path": path, "file_size": file.size_bytes}}
 
 
 def test_row_indexes_are_positions_in_the_file_whatever_is_skipped(tmp_path: Path) -> None:
