@@ -51,6 +51,7 @@ from spark_plugin.pruning import (
     pushed_limit,
     pushed_predicate,
     strip_marker,
+    wants_metadata_column,
     wants_statistics,
 )
 from spark_plugin.source.pinned import Pinned, PinnedChanges, PinnedTable, PinnedView, pin
@@ -96,6 +97,8 @@ class DeltaSource(DataSource):
         if isinstance(pinned, PinnedView):
             return limited(RowsReader(pinned.rows(), columns), schema)
         _check_asked(pinned)
+        if wants_metadata_column(schema):
+            pinned = _with_metadata_column(pinned)
         answer = _answer_from_log(pinned, schema)
         if answer is not None or is_only_question(schema):
             return AnswerReader("" if answer is None else answer_text(answer, schema))
@@ -173,6 +176,11 @@ def _check_asked(pinned: PinnedTable | PinnedChanges) -> None:
     if pinned.options.asked_schema is not None:
         asked = from_spark_schema(StructType.fromJson(json.loads(pinned.options.asked_schema)))
         check_requested(cut_to(pinned.everything, asked), asked)
+
+
+def _with_metadata_column(pinned: PinnedTable | PinnedChanges) -> PinnedTable:
+    assert isinstance(pinned, PinnedTable), "only tables are loaded with a metadata column"
+    return pinned.with_metadata_column()
 
 
 def _answer_from_log(pinned: Pinned, schema: StructType) -> pa.Table | None:

@@ -5,8 +5,8 @@ Spark's analyzer takes only `append` and `overwrite` for a Python data source: i
 settings. So `install` wraps some methods of DataFrameReader, DataFrameWriter, DataFrameWriterV2, DataStreamReader and
 DataStreamWriter, classic and Connect.
 The wrappers note what is called and then call Spark's own; only what ends a read or a write of our format goes another
-way: `load` adds the session's settings, `save` and its kin become a `Save` (batch_save.py), `start` and `toTable` a
-`StreamSave` (streaming_start.py). Other formats see no difference.
+way: `load` adds the session's settings and, in a batch read, the hidden column `_metadata`; `save` and its kin become a `Save`
+(batch_save.py), `start` and `toTable` a `StreamSave` (streaming_start.py). Other formats see no difference.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from spark_plugin.exceptions import as_spark_raises
 from spark_plugin.options.common import ASKED_SCHEMA, SESSION, STREAM
 from spark_plugin.options.settings import active, is_connect, read_settings
 from spark_plugin.options.streaming_options import tracks_schema
+from spark_plugin.pruning import with_metadata_column
 from spark_plugin.wrapping import Method, wrap
 from spark_plugin.wrapping import original as original_method
 
@@ -162,7 +163,8 @@ def _loading(original: Method, *, is_stream: bool) -> Method:
         elif asked is not None and not is_connect(spark):
             options[ASKED_SCHEMA] = _schema_text(asked)
         with active(spark):
-            return original(self, path, format, schema, **options)
+            frame = original(self, path, format, schema, **options)
+        return frame if is_stream or is_connect(spark) else with_metadata_column(frame)
 
     return load
 

@@ -143,7 +143,9 @@ def _nodes_repeat(plan: Any) -> bool:
 
 
 def _is_pinned(plan: Any) -> bool:
-    if plan.getClass().getSimpleName() != "DataSourceV2Relation" or plan.table().getClass().getSimpleName() != "PythonTable":
+    if plan.getClass().getSimpleName() != "DataSourceV2Relation":
+        return False
+    if plan.table().getClass().getSimpleName() not in ("PythonTable", "MetadataTable"):
         return False
     return str(plan.table().name()).lower() == FORMAT and not plan.options().getBoolean("followLatest", False)
 

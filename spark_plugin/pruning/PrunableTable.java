@@ -6,18 +6,17 @@ import org.apache.spark.sql.connector.catalog.Column;
 import org.apache.spark.sql.connector.catalog.SupportsRead;
 import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.connector.read.ScanBuilder;
-import org.apache.spark.sql.execution.datasources.v2.python.PythonTable;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /** Spark's table of a Python source, with a scan builder that can prune. */
 class PrunableTable implements Table, SupportsRead {
-  private final PythonTable table;
+  private final Table table;
   private final ScanRequest everything;
   private final RuleStatus status;
   private final ColumnarChoice batches;
 
-  PrunableTable(PythonTable table, ScanRequest everything, RuleStatus status, ColumnarChoice batches) {
+  PrunableTable(Table table, ScanRequest everything, RuleStatus status, ColumnarChoice batches) {
     this.table = table;
     this.everything = everything;
     this.status = status;

@@ -8,8 +8,13 @@ import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
+import org.apache.spark.sql.classic.Dataset;
 import org.apache.spark.sql.execution.datasources.v2.V2ScanRelationPushDown$;
 import org.apache.spark.sql.internal.SQLConf;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.StructField;
+import org.apache.spark.sql.types.StructType;
+import scala.collection.immutable.Seq;
 
 /**
  * The optimizer rule. It reopens the scans of our Python source that Spark has planned over all columns, lets Spark's own
@@ -26,6 +31,7 @@ public class PruneScans extends Rule {
   private final Set formats = ConcurrentHashMap.newKeySet();
   private final RuleStatus status = new RuleStatus();
   private final ColumnarChoice batches = new ColumnarChoice(status);
+  private volatile StructField metadataColumn = null;
 
   public String ruleName() {
     return NAME;
@@ -39,6 +45,23 @@ public class PruneScans extends Rule {
   /** Gives the rule the sources of the columnar reader, name of a file -> its bytes. */
   public void offerColumnar(Map sources) {
     batches.offer(sources);
+  }
+
+  /** The metadata column of our sources, as the JSON of a schema that has only this. */
+  public void offerMetadata(String schemaJson) {
+    metadataColumn = ((StructType) DataType.fromJson(schemaJson)).fields()[0];
+  }
+
+  /** What `load` has made of a source, with its metadata column; the same frame where that fails. */
+  public Dataset withMetadata(Dataset frame) {
+    try {
+      return MetadataTable.in(frame, metadataColumn, status);
+    } catch (RuntimeException error) {
+      status.withoutMetadata(error);
+    } catch (LinkageError error) {
+      status.withoutMetadata(error);
+    }
+    return frame;
   }
 
   /** What the rule has done, as JSON text. */
@@ -86,21 +109,21 @@ public class PruneScans extends Rule {
     if (after.pruned() != before.pruned() + reopen.count() || after.others() != before.others() - reopen.count()) {
       throw new IllegalStateException("scans went from " + before + " to " + after + " with " + reopen.count() + " reopened");
     }
-    if (!sameOutput(plan, pruned)) {
+    if (!sameOutput(plan.output(), pruned.output())) {
       throw new IllegalStateException("the plan's output changed from " + plan.output() + " to " + pruned.output());
     }
     status.applied(reopen.count());
     LogicalPlan answered = LogAnswers.in(pruned, status);
-    if (!sameOutput(pruned, answered)) answered = pruned;
+    if (!sameOutput(pruned.output(), answered.output())) answered = pruned;
     LogicalPlan joined = JoinRules.in(answered, status);
-    return sameOutput(answered, joined) ? joined : answered;
+    return sameOutput(answered.output(), joined.output()) ? joined : answered;
   }
 
-  private static boolean sameOutput(LogicalPlan one, LogicalPlan other) {
-    if (one.output().length() != other.output().length()) return false;
-    for (int i = 0; i < one.output().length(); i++) {
-      Attribute a = (Attribute) one.output().apply(i);
-      Attribute b = (Attribute) other.output().apply(i);
+  static boolean sameOutput(Seq one, Seq other) {
+    if (one.length() != other.length()) return false;
+    for (int i = 0; i < one.length(); i++) {
+      Attribute a = (Attribute) one.apply(i);
+      Attribute b = (Attribute) other.apply(i);
       if (!a.exprId().equals(b.exprId()) || !a.dataType().equals(b.dataType())) return false;
     }
     return true;

@@ -3,6 +3,7 @@ package pydelta.pruning;
 import java.lang.reflect.Field;
 import java.util.Locale;
 import java.util.Set;
+import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
 import org.apache.spark.sql.execution.datasources.v2.python.PythonDataSourceV2;
@@ -11,6 +12,7 @@ import org.apache.spark.sql.execution.datasources.v2.python.PythonTable;
 import org.apache.spark.sql.sources.Filter;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+import scala.collection.immutable.Seq;
 
 /**
  * Turns planned scans of our formats back into relations over a PrunableTable, with the same attributes.
@@ -39,7 +41,8 @@ class ReopenScans extends scala.runtime.AbstractPartialFunction {
   public boolean isDefinedAt(Object node) {
     if (!(node instanceof DataSourceV2ScanRelation)) return false;
     DataSourceV2ScanRelation planned = (DataSourceV2ScanRelation) node;
-    if (planned.scan().getClass() != PythonScan.class) return false;
+    Class kind = planned.scan().getClass();
+    if (kind != PythonScan.class && kind != MetadataScan.class) return false;
     String shortName = (String) read(planned.scan(), "shortName");
     if (!formats.contains(shortName.toLowerCase(Locale.ROOT))) return false;
     CaseInsensitiveStringMap options = (CaseInsensitiveStringMap) read(planned.scan(), "options");
@@ -54,11 +57,13 @@ class ReopenScans extends scala.runtime.AbstractPartialFunction {
     DataSourceV2Relation relation = planned.relation();
     PythonScan scan = (PythonScan) planned.scan();
     Filter[] handedOver = (Filter[]) read(scan, "supportedFilters");
-    if (relation.table().getClass() != PythonTable.class) {
+    Class kind = relation.table().getClass();
+    if (kind != PythonTable.class && kind != MetadataTable.class) {
       throw new IllegalStateException("the table is a " + relation.table().getClass().getName());
     }
-    if (!planned.output().equals(relation.output())) {
-      throw new IllegalStateException("the scan gives " + planned.output() + " and not " + relation.output());
+    Seq output = expectedOutput(planned);
+    if (!PruneScans.sameOutput(planned.output(), output)) {
+      throw new IllegalStateException("the scan gives " + planned.output() + " and not " + output);
     }
     if (planned.keyGroupedPartitioning().isDefined() || planned.ordering().isDefined()) {
       throw new IllegalStateException("the scan has a partitioning or an order");
@@ -66,21 +71,34 @@ class ReopenScans extends scala.runtime.AbstractPartialFunction {
     if (handedOver.length > 0) {
       throw new IllegalStateException("Spark's own push-down has already handed over filters");
     }
-    ScanRequest everything = new ScanRequest(
+    count++;
+    PrunableTable table = new PrunableTable(relation.table(), everything(scan), status, batches);
+    return withTable(relation, table, output);
+  }
+
+  /** All attributes of the relation, without a metadata column that the analyzer put there and that no query reads any more. */
+  private static Seq expectedOutput(DataSourceV2ScanRelation planned) {
+    DataSourceV2Relation relation = planned.relation();
+    boolean without = relation.table() instanceof MetadataTable && !(planned.scan() instanceof MetadataScan);
+    return without ? (Seq) relation.output().take(relation.table().columns().length) : relation.output();
+  }
+
+  /** What a scan of Spark's over all columns asks for. */
+  static ScanRequest everything(PythonScan scan) {
+    if (scan instanceof MetadataScan) return ((MetadataScan) scan).request();
+    return new ScanRequest(
         (PythonDataSourceV2) read(scan, "ds"),
         (String) read(scan, "shortName"),
         (CaseInsensitiveStringMap) read(scan, "options"),
         (StructType) read(scan, "outputSchema"));
-    count++;
-    return withTable(relation, new PrunableTable((PythonTable) relation.table(), everything, status, batches));
   }
 
   /** A copy with another table, whatever further fields this version of Spark gives a relation. */
-  private static Object withTable(DataSourceV2Relation relation, PrunableTable table) {
+  static Object withTable(DataSourceV2Relation relation, Table table, Seq output) {
     Object[] fields = new Object[relation.productArity()];
     for (int i = 0; i < fields.length; i++) {
       Object field = relation.productElement(i);
-      fields[i] = field == relation.table() ? table : field;
+      fields[i] = field == relation.table() ? table : field == relation.output() ? output : field;
     }
     return relation.makeCopy(fields);
   }

@@ -18,6 +18,7 @@ class RuleStatus {
   private String answerError = null;
   private long filtered = 0;
   private String joinError = null;
+  private String metadataError = null;
 
   synchronized void applied(int scans) {
     applied += scans;
@@ -64,6 +65,11 @@ class RuleStatus {
     LOG.debug("The planning of a join goes without what the log knows of a table", error);
   }
 
+  synchronized void withoutMetadata(Throwable error) {
+    metadataError = error.toString();
+    LOG.debug("A table is read without its metadata column", error);
+  }
+
   synchronized void planned(KeptFiles kept) {
     lastScan = kept;
   }
@@ -78,6 +84,7 @@ class RuleStatus {
         + ", \"answer_error\": " + quoted(answerError)
         + ", \"filtered\": " + filtered
         + ", \"join_error\": " + quoted(joinError)
+        + ", \"metadata_error\": " + quoted(metadataError)
         + ", \"last_scan\": " + (lastScan == null ? "null" : lastScan.toJson()) + "}";
   }
 

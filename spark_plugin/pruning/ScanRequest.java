@@ -48,6 +48,12 @@ class ScanRequest {
     this.again = again;
   }
 
+  /** Asks for one column more, which the source makes beside those of the full schema. */
+  ScanRequest with(StructField metadataColumn) {
+    StructType more = schema.add(metadataColumn);
+    return new ScanRequest(source, shortName, options, fullSchema, more, predicates, limit, again);
+  }
+
   /** predicates: PredicateJson. limit: null for all rows. */
   ScanRequest narrowed(StructType columns, List predicates, Integer limit) {
     return new ScanRequest(source, shortName, options, fullSchema, columns, new ArrayList(predicates), limit, false);
@@ -76,7 +82,7 @@ class ScanRequest {
     return schema;
   }
 
-  /** All columns on offer. */
+  /** The columns of the table. */
   StructType fullSchema() {
     return fullSchema;
   }
@@ -139,6 +145,15 @@ class ScanRequest {
     }
   }
 
+  /** Whether some column is none of the full schema's. */
+  private boolean asksForMore() {
+    StructField[] fields = schema.fields();
+    for (int i = 0; i < fields.length; i++) {
+      if (fullSchema.getFieldIndex(fields[i].name()).isEmpty()) return true;
+    }
+    return false;
+  }
+
   /** The schema for Python's eyes only: the first field's metadata holds the marker. */
   private static StructType marked(StructType schema, String marker) {
     StructField[] fields = (StructField[]) schema.fields().clone();
@@ -158,6 +173,7 @@ class ScanRequest {
     }
     text.append("], \"limit\": ").append(limit);
     if (again) text.append(", \"again\": true");
+    if (asksForMore()) text.append(", \"metadata_column\": true");
     return text.append(further).append("}").toString();
   }
 

@@ -14,6 +14,9 @@ What the source does with it (all of it is in the schema that Spark passes to `r
         ...
         return limited(my_reader, schema)       # stops where the query wants no more rows
 
+A frame that `with_metadata_column(frame)` gives back has the column `_metadata` beside those of the table, hidden: only queries
+that name it ask for it, and `wants_metadata_column(schema)` says that one does.
+
 `is_pruned(schema)` says whether the rule asked. Without it the schema is the whole one and there is no predicate: Spark's
 stock push-down never reaches the source, whatever the session's conf, because the reader must not define `pushFilters`
 at all. The predicate need not be applied exactly: rows that it is not true for may be left in, never others left out. The
@@ -44,10 +47,11 @@ from spark_plugin.pruning.handover import (
     pushed_limit,
     pushed_predicate,
     strip_marker,
+    wants_metadata_column,
     wants_statistics,
 )
 from spark_plugin.pruning.limited import limited
-from spark_plugin.pruning.rule import PruningStatus, install, status, wanted_rows
+from spark_plugin.pruning.rule import PruningStatus, install, status, wanted_rows, with_metadata_column
 
 __all__ = [
     "PruningStatus",
@@ -65,5 +69,7 @@ __all__ = [
     "status",
     "strip_marker",
     "wanted_rows",
+    "wants_metadata_column",
     "wants_statistics",
+    "with_metadata_column",
 ]

@@ -2,7 +2,8 @@
 
 The rule writes JSON text into the metadata of the first field, under MARKER_KEY: `{"predicates": [...], "limit": n,
 "nonce": "..."}`. With `"again": true` the scan has been planned before, and the predicates are more now than they were then
-(JoinedScan.java); with `"statistics": true` the numbers that `facts_text` may tell are worth some time. Where the log may
+(JoinedScan.java); with `"statistics": true` the numbers that `facts_text` may tell are worth some time; with
+`"metadata_column": true` one of the columns is the metadata column that the rule offers (MetadataTable.java). Where the log may
 answer a query it asks too, with a `question` (delta_py.scan.log_answers.Question); `"only": true` in it says that the scan will
 not be read in any case.
 
@@ -101,6 +102,11 @@ def is_planned_again(schema: StructType) -> bool:
 def wants_statistics(schema: StructType) -> bool:
     """Whether the session uses numbers of rows and of values where it plans joins."""
     return bool(_handed_over(schema).get("statistics", False))
+
+
+def wants_metadata_column(schema: StructType) -> bool:
+    """Whether one of the columns is none of the table's but the metadata column."""
+    return bool(_handed_over(schema).get("metadata_column", False))
 
 
 def log_question(schema: StructType) -> Question | None:

@@ -52,7 +52,7 @@ class PruningStatus:
     answered: aggregates that the log answered, so that nothing was read; answer_error: why one was read after all although the
     log was asked, where that was an error. filtered: scans whose files were chosen once more by what the other side of a join,
     or a subquery, had found; join_error: why a join was planned without a table's size or without choosing files, where that was
-    an error.
+    an error. metadata_error: why a table was loaded without its hidden column `_metadata`, where that was an error.
     """
 
     installed: bool
@@ -66,6 +66,7 @@ class PruningStatus:
     answer_error: str | None = None
     filtered: int = 0
     join_error: str | None = None
+    metadata_error: str | None = None
 
 
 def install(spark: SparkSession, *formats: str) -> bool:
@@ -81,6 +82,7 @@ def install(spark: SparkSession, *formats: str) -> bool:
         if rule is None:
             rule = _rule_class(spark).newInstance()
             rule.offerColumnar(_sources(spark, "columnar"))
+            rule.offerMetadata(_metadata_schema())
             getattr(experimental, "extraOptimizations_$eq")(experimental.extraOptimizations().appended(rule))
         for name in formats or ("pydelta",):
             rule.addFormat(name)
@@ -99,6 +101,15 @@ def wanted_rows(spark: SparkSession, frame: DataFrame, option: str, value: str) 
     return Wanted.parse(rule.wantedRows(frame._jdf.queryExecution().optimizedPlan(), option, value))
 
 
+def with_metadata_column(frame: DataFrame) -> DataFrame:
+    """What `load` has made of a table, with the hidden column `_metadata` where the rule is installed.
+
+    A table that has a column of this name stays as it is, and so do changes, views, and any other frame.
+    """
+    rule = _find_rule(frame.sparkSession._jsparkSession.experimental())
+    return frame if rule is None else type(frame)(rule.withMetadata(frame._jdf), frame.sparkSession)
+
+
 def status(spark: SparkSession) -> PruningStatus:
     """What the rule has done in this session, and in clones of it such as Spark's streaming makes."""
     if spark in _unavailable:
@@ -108,6 +119,15 @@ def status(spark: SparkSession) -> PruningStatus:
         return PruningStatus(installed=False)
     told = json.loads(rule.status())
     return PruningStatus(**{**told, "installed": True, "last_scan": _scan_report(told["last_scan"])})
+
+
+def _metadata_schema() -> str:
+    """The column `_metadata` as the only one of a schema, in JSON."""
+    from delta_py.protocol.schema import StructType  # every task imports this module, and needs none of these
+    from delta_py.scan.planning import metadata_scan_column
+    from spark_plugin.convert import to_spark_schema
+
+    return str(to_spark_schema(StructType((metadata_scan_column().logical,))).json())
 
 
 def _scan_report(told: dict[str, int] | None) -> ScanReport | None:

@@ -16,10 +16,18 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from delta_py.errors import InvalidOptionError, SchemaMismatchError
+from delta_py.errors import InvalidOptionError, SchemaMismatchError, UnsupportedOperationError
 from delta_py.expressions.tree import And, Expression
 from delta_py.protocol.schema import StructType, find_path
-from delta_py.scan.planning import Scan, ScanOptions, metadata_scan_column, plan_given, plan_scan, row_address_column
+from delta_py.scan.planning import (
+    METADATA_COLUMN,
+    Scan,
+    ScanOptions,
+    metadata_scan_column,
+    plan_given,
+    plan_scan,
+    row_address_column,
+)
 from delta_py.scan.time_travel import named_version
 from delta_py.snapshot import Snapshot
 from delta_py.storage.store import ObjectStore, open_store
@@ -42,6 +50,19 @@ class PinnedTable:
     def everything(self) -> StructType:
         """The columns that can be asked for, whatever options.columns names."""
         return _offered(self.options, self.snapshot)
+
+    def with_metadata_column(self) -> PinnedTable:
+        """The same, with `_metadata` among the columns that `plan` and `answer` know.
+
+        Raises UnsupportedOperationError for a table that has a column of this name, though not among those on offer here.
+        """
+        if self.snapshot.schema.find(METADATA_COLUMN) is not None:
+            raise UnsupportedOperationError(
+                f"The table at {self.snapshot.table_root} has a column {METADATA_COLUMN} of its own, which this read leaves out. "
+                f"It hides what {METADATA_COLUMN} says of files and rows elsewhere. Rename the column to have that.",
+                path=self.snapshot.table_root,
+            )
+        return replace(self, options=replace(self.options, metadata_column=True))
 
     def plan(
         self, columns: StructType, predicate: Expression | None, limit: int | None = None, *, count_rows: bool = False

@@ -1,0 +1,146 @@
+"""The hidden column `_metadata` of spark.read.format("pydelta"): the values of the option metadataColumn, without the option."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from delta_py.commands.write import write_delta
+from spark_plugin import DeltaTable
+from spark_plugin.pruning import status
+from tests.support.small_table import make_table
+
+TRACKED = {"delta.enableRowTracking": "true", "delta.enableDeletionVectors": "true"}
+FIELDS = ("file_path", "file_name", "file_size", "file_modification_time", "row_index", "row_id", "row_commit_version")
+
+
+def rows(start: int, stop: int, day: str) -> pa.Table:
+    return pa.table({"id": pa.array(range(start, stop), pa.int64()), "day": [day] * (stop - start)})
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Row tracking, partitions of which one needs escapes, and deletion vectors: ids 0-2 and 13-19 are gone."""
+    path = str(tmp_path_factory.mktemp("metadata") / "a table")
+    for version, (start, day) in enumerate([(0, "mon"), (10, "a b%"), (20, "wed")]):
+        write_delta(
+            path,
+            rows(start, start + 10, day),
+            mode="error" if version == 0 else "append",
+            partition_by=["day"] if version == 0 else None,
+            configuration=TRACKED if version == 0 else None,
+        )
+    for gone in ("id < 3", "id > 12 and id < 20"):
+        write_delta(path, rows(0, 0, "mon"), mode="overwrite", replace_where=gone)
+    return path
+
+
+def load(spark: SparkSession, path: str, **options: Any) -> DataFrame:
+    return spark.read.format("pydelta").options(**options).load(path)
+
+
+def by_id(frame: DataFrame) -> list[Any]:
+    return sorted(frame.collect(), key=lambda row: row["id"])
+
+
+def test_metadata_column_is_hidden_and_gives_what_the_option_gives(spark: SparkSession, table: str) -> None:
+    frame, option = load(spark, table), load(spark, table, metadataColumn="true")
+    assert (frame.columns, frame.select("*").columns) == (["id", "day"], ["id", "day"])
+    asked = frame.select("*", "_metadata")
+    assert asked.schema["_metadata"].dataType == option.schema["_metadata"].dataType
+    assert asked.schema["_metadata"].dataType.fieldNames() == list(FIELDS)  # type: ignore[attr-defined]
+    found = by_id(asked)
+    assert found == by_id(option)
+    assert [row["id"] for row in found] == [*range(3, 13), *range(20, 30)]
+    assert all(row["_metadata"]["row_index"] == row["id"] % 10 for row in found)
+    assert all(row["_metadata"]["row_id"] is not None for row in found)
+
+
+def test_metadata_column_names_files_as_spark_does(spark: SparkSession, table: str) -> None:
+    named = ("_metadata.file_path", "_metadata.file_name", "_metadata.file_size")
+    (directory,) = Path(table).glob("day=a*")
+    assert "%25" in directory.name
+    ours = load(spark, table).where("id = 11").select(*named)
+    assert ours.collect() == spark.read.parquet(str(directory)).where("id = 11").select(*named).collect()
+
+
+def test_metadata_column_in_filters_aggregates_and_joins(spark: SparkSession, table: str) -> None:
+    frame, before = load(spark, table), status(spark)
+    (name,) = (row[0] for row in frame.where("id = 12").select("_metadata.file_name").collect())
+    assert [row["id"] for row in by_id(frame.where(F.col("_metadata.file_name") == name))] == [10, 11, 12]
+    assert [row["id"] for row in by_id(frame.where("_metadata.row_index = 3"))] == [3, 23]
+    assert frame.where("_metadata.row_index = 3").count() == 2
+    counts = frame.groupBy("_metadata.file_name").count().collect()
+    assert sorted(row["count"] for row in counts) == [3, 7, 10]
+    left = frame.select("id", "_metadata.row_id").alias("l")
+    right = frame.where("_metadata.row_index < 2").select("_metadata.row_id", F.col("id").alias("other")).alias("r")
+    assert sorted(left.join(right, "row_id").select("id", "other").collect()) == [(10, 10), (11, 11), (20, 20), (21, 21)]
+    alike = frame.alias("a").join(frame.alias("b"), F.expr("a._metadata.row_id = b._metadata.row_id")).select("a.id", "b.id")
+    assert all(a == b for a, b in alike.collect()) and alike.count() == 20
+    after = status(spark)
+    assert (after.backed_off, after.metadata_error, after.answer_error) == (before.backed_off, None, before.answer_error)
+    assert "ReadSchema: struct<id:bigint,_metadata:struct<row_index:bigint>>" in plan(frame.select("id", "_metadata.row_index"))
+
+
+def test_metadata_column_that_a_query_names_in_vain_is_not_read(spark: SparkSession, table: str) -> None:
+    frame, before = load(spark, table), status(spark)
+    unused = frame.select("*", "_metadata").drop("_metadata")
+    assert unused.join(frame.select("id", "_metadata").drop("_metadata"), "id").count() == 20
+    assert unused.columns == ["id", "day"] and "_metadata" not in plan(unused)
+    after = status(spark)
+    assert after.backed_off == before.backed_off and after.applied > before.applied
+
+
+@pytest.mark.parametrize("options", [{}, {"pruning": "false"}], ids=["rule-off", "option"])
+def test_metadata_column_without_pruning_is_read_after_other_columns(
+    spark: SparkSession, table: str, conf: Any, options: dict[str, str]
+) -> None:
+    """Spark keeps the read function of a DataFrame's first query for the later ones, which has not this column."""
+    if not options:
+        conf({"spark.pydelta.pruning.enabled": "false"})
+    frame, option = load(spark, table, **options), load(spark, table, metadataColumn="true", **options)
+    assert frame.count() == 20
+    assert by_id(frame.select("*", "_metadata")) == by_id(option)
+    assert by_id(frame.where("_metadata.row_index = 2").select("id")) == [(12,), (22,)]
+    assert by_id(frame.select("id"))[0] == (3,)
+
+
+def test_metadata_column_of_a_cached_frame_and_of_an_old_version(spark: SparkSession, table: str) -> None:
+    frame, old = load(spark, table).cache(), load(spark, table, versionAsOf="0", columns="id")
+    assert frame.count() == 20
+    assert "InMemoryTableScan" in plan(frame.where("id > 3"))
+    assert frame.where("id = 12").select("_metadata.row_index").collect() == [(2,)]
+    frame.unpersist()
+    assert old.select("*", "_metadata.row_index").where("row_index < 2").collect() == [(0, 0), (1, 1)]
+
+
+def test_metadata_column_of_the_frame_of_a_delta_table(spark: SparkSession, table: str) -> None:
+    frame = DeltaTable.forPath(spark, table).toDF()
+    assert frame.where("id = 12").select("_metadata.row_index").collect() == [(2,)]
+
+
+def test_column_of_the_table_named_metadata_hides_the_metadata_column(spark: SparkSession, tmp_path: Path) -> None:
+    path = make_table(tmp_path / "t", [pa.table({"id": [1], "_Metadata": [{"file_name": "mine"}]})])
+    assert load(spark, path).select("_metadata.*").collect() == [("mine",)]
+    with pytest.raises(AnalysisException, match="_metadata"):
+        load(spark, path, columns="id").select("_metadata.file_path").collect()
+
+
+def test_change_feed_has_no_metadata_column(spark: SparkSession, tmp_path: Path) -> None:
+    path = str(tmp_path / "t")
+    write_delta(path, rows(0, 2, "mon"), configuration={"delta.enableChangeDataFeed": "true"})
+    changes = load(spark, path, readChangeFeed=True, startingVersion=0)
+    assert changes.count() == 2
+    with pytest.raises(AnalysisException, match="_metadata"):
+        changes.select("_metadata.file_path")
+
+
+def plan(frame: DataFrame) -> str:
+    text: str = frame._jdf.queryExecution().executedPlan().toString()  # type: ignore[operator]
+    return text
