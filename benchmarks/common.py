@@ -59,8 +59,15 @@ def peer_python(peer: Path) -> Path:
     return python
 
 
-def spark_environment(python: Path, peer: Path) -> dict[str, str]:
+# How a session is set: with Spark's and delta-spark's defaults, or as somebody would who knows how many cores there are
+# (session.py). The ratio that counts is to a tuned peer, in a session that is tuned for both.
+DEFAULTS, TUNED = "defaults", "tuned"
+SETTINGS = (DEFAULTS, TUNED)
+
+
+def spark_environment(python: Path, peer: Path, settings: str = TUNED) -> dict[str, str]:
     return {
+        "PYDELTA_BENCH_SETTINGS": settings,
         "PATH": f"{python.parent}:{os.environ['PATH']}",
         "PYSPARK_PYTHON": str(python),
         "PYSPARK_DRIVER_PYTHON": str(python),

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import statistics
+from itertools import product
 from pathlib import Path
 from typing import Any
 
-from benchmarks.common import HERE, Part, Sizes, peer_python, query_tables, run_json, spark_environment, table_text
+from benchmarks.common import HERE, SETTINGS, Part, Sizes, peer_python, query_tables, run_json, spark_environment, table_text
 
 # Of pydelta's time over delta-spark's. The names are dml_run's.
 TARGETS = {
@@ -22,22 +23,22 @@ def dml_part(directory: Path, sizes: Sizes, peer: Path) -> Part:
     python = peer_python(peer)
     tables = query_tables(directory, sizes)
     rows, ratios = [], {}
-    for operation, target in TARGETS.items():
-        found = {writer: _run(operation, writer, tables, sizes, python, peer) for writer in ("delta", "pydelta")}
+    for (operation, target), settings in product(TARGETS.items(), SETTINGS):
+        found = {writer: _run(operation, writer, tables, sizes, python, peer, settings) for writer in ("delta", "pydelta")}
         left = {writer: result["left"] for writer, result in found.items()}
         assert left["delta"] == left["pydelta"], f"{operation} leaves other rows: {left}"
         medians = {writer: statistics.median(result["seconds"]) for writer, result in found.items()}
-        ratios[operation] = ratio = medians["pydelta"] / medians["delta"]
+        ratios[operation] = ratio = medians["pydelta"] / medians["delta"]  # the last one: tuned
         times = [f"{medians[writer]:.2f} s" for writer in ("delta", "pydelta")]
         peaks = [f"{found[writer]['peak_mb']:.0f} MB" for writer in ("delta", "pydelta")]
-        rows.append([operation, *times, f"{ratio:.2f}x", f"at most {target}x", *peaks])
-    head = ["operation", "delta-spark", "pydelta", "ratio", "target", "delta-spark, peak", "pydelta, peak"]
+        rows.append([operation, settings, *times, f"{ratio:.2f}x", f"at most {target}x", *peaks])
+    head = ["operation", "settings", "delta-spark", "pydelta", "ratio", "target", "delta-spark, peak", "pydelta, peak"]
     title = f"## DML: a table of {sizes.scan_rows:,} rows x 10 columns, Spark 4.2.0"
     note = "Peak: of the session and all its processes (Pss), with a JVM heap of at most 4 GB that Spark fills as it likes."
     return Part([title, "", table_text(head, rows), "", note, ""], ratios)
 
 
-def _run(operation: str, writer: str, tables: Path, sizes: Sizes, python: Path, peer: Path) -> Any:
+def _run(operation: str, writer: str, tables: Path, sizes: Sizes, python: Path, peer: Path, settings: str) -> Any:
     command = [str(python), str(HERE / "dml_run.py"), operation, "--writer", writer, "--tables", str(tables)]
     rounds = str(min(sizes.runs, 3))
-    return run_json([*command, "--rows", str(sizes.scan_rows), "--rounds", rounds], spark_environment(python, peer))
+    return run_json([*command, "--rows", str(sizes.scan_rows), "--rounds", rounds], spark_environment(python, peer, settings))

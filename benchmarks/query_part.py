@@ -5,9 +5,13 @@ from __future__ import annotations
 import statistics
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from benchmarks.common import (
+    DEFAULTS,
     HERE,
+    SETTINGS,
+    TUNED,
     Part,
     Sizes,
     environments,
@@ -39,38 +43,57 @@ def query_part(directory: Path, sizes: Sizes, peer: Path) -> Part:
 
 
 def _queries(tables: Path, sizes: Sizes, python: Path, readers: str, peer: Path) -> Part:
-    command = [str(python), str(HERE / "query_run.py"), str(tables), "--rows", str(sizes.scan_rows)]
-    result = run_json([*command, "--readers", readers, "--rounds", str(sizes.runs)], spark_environment(python, peer))
-    medians = {
-        query: {reader: statistics.median(seconds) for reader, seconds in by_reader.items()}
-        for query, by_reader in result["seconds"].items()
-    }
-    ratios = {query: found["pydelta"] / found["delta"] for query, found in medians.items() if "delta" in found}
+    command = [str(python), str(HERE / "query_run.py"), str(tables), "--rows", str(sizes.scan_rows), "--readers", readers]
+    command += ["--rounds", str(sizes.runs)]
+    result = run_json(command, spark_environment(python, peer, TUNED))
+    medians = _medians(result)
+    if "delta" in readers.split(","):
+        for query, seconds in _medians(run_json(command, spark_environment(python, peer, DEFAULTS))).items():
+            medians[query] |= {f"{reader}, {DEFAULTS}": median for reader, median in seconds.items()}
+    ratios = {query: seconds["pydelta"] / seconds["delta"] for query, seconds in medians.items() if "delta" in seconds}
     title = (
         f"## Queries: {sizes.scan_rows:,} rows x 10 columns, TPC-H-like at scale {sizes.warehouse_scale}, Spark {result['spark']}"
     )
     return Part([title, "", query_text(medians), ""], ratios)
 
 
+def _medians(result: Any) -> dict[str, dict[str, float]]:
+    return {
+        query: {reader: statistics.median(seconds) for reader, seconds in by_reader.items()}
+        for query, by_reader in result["seconds"].items()
+    }
+
+
 def query_text(medians: Mapping[str, Mapping[str, float]]) -> str:
-    """medians: seconds by reader, by query."""
-    rows = [_row(query, found) for query, found in medians.items()]
-    if not any("delta" in found for found in medians.values()):
-        return table_text(
-            ["query", "Spark's Parquet", "pydelta", "to Parquet"], [[row[0], row[1], row[3], row[5]] for row in rows]
-        )
-    return table_text(["query", "Spark's Parquet", "delta-spark", "pydelta", "to delta-spark", "to Parquet", "target"], rows)
+    """medians: seconds by reader, by query; of a session with defaults by `<reader>, defaults`."""
+    if not any("delta" in seconds for seconds in medians.values()):
+        rows = [[query, *_times(seconds, "parquet", "pydelta"), _ratio(seconds, "parquet")] for query, seconds in medians.items()]
+        return table_text(["query", "Spark's Parquet", "pydelta", "to Parquet"], rows)
+    head = ["query", "Spark's Parquet", "delta-spark", "pydelta", "to delta-spark", "to Parquet", "target"]
+    head += ["delta-spark, defaults", "pydelta, defaults", "to delta-spark, defaults"]
+    return table_text(head, [_row(query, seconds) for query, seconds in medians.items()])
 
 
-def _row(query: str, found: Mapping[str, float]) -> list[str]:
-    """target: of the ratio to delta-spark."""
+def _row(query: str, seconds: Mapping[str, float]) -> list[str]:
+    """target: of the ratio to delta-spark, tuned."""
     target = TARGETS.get(query)
     return [
         query,
-        *(f"{found[reader]:.2f} s" if reader in found else "" for reader in ("parquet", "delta", "pydelta")),
-        *(f"{found['pydelta'] / found[peer]:.2f}x" if peer in found else "" for peer in ("delta", "parquet")),
+        *_times(seconds, "parquet", "delta", "pydelta"),
+        _ratio(seconds, "delta"),
+        _ratio(seconds, "parquet"),
         "" if target is None else f"at most {target}x",
+        *_times(seconds, "delta, defaults", "pydelta, defaults"),
+        _ratio(seconds, "delta, defaults", "pydelta, defaults"),
     ]
+
+
+def _times(seconds: Mapping[str, float], *readers: str) -> list[str]:
+    return [f"{seconds[reader]:.2f} s" if reader in seconds else "" for reader in readers]
+
+
+def _ratio(seconds: Mapping[str, float], peer: str, reader: str = "pydelta") -> str:
+    return f"{seconds[reader] / seconds[peer]:.2f}x" if peer in seconds else ""
 
 
 # ---------------------------------------------------------------- opening
@@ -86,12 +109,14 @@ def open_part(directory: Path, sizes: Sizes, peer: Path) -> Part:
         wanted = (commits * REMOVES_PER_COMMIT + files // 2) * ROWS_PER_FILE + ROWS_PER_FILE // 2
         table = log_table(directory, files, commits=commits)
         command = [str(python), str(HERE / "open_run.py"), str(table), "--id", str(wanted), "--rounds", str(min(sizes.runs, 3))]
-        found = run_json(command, spark_environment(python, peer))
-        cold, warm = ({reader: statistics.median(s) for reader, s in found[kind].items()} for kind in ("cold", "warm"))
-        ratios[f"open {name}"] = cold["pydelta"] / cold["delta"]
-        times = [f"{seconds[reader]:.2f} s" for seconds in (cold, warm) for reader in ("delta", "pydelta")]
-        rows.append([name, *times, f"{ratios[f'open {name}']:.2f}x"])
-    head = ["table", "delta-spark, first", "pydelta, first", "delta-spark, again", "pydelta, again", "first, ratio"]
+        for settings in SETTINGS:
+            seconds = run_json(command, spark_environment(python, peer, settings))
+            cold, warm = ({reader: statistics.median(s) for reader, s in seconds[kind].items()} for kind in ("cold", "warm"))
+            ratio = cold["pydelta"] / cold["delta"]
+            times = [f"{medians[reader]:.2f} s" for medians in (cold, warm) for reader in ("delta", "pydelta")]
+            rows.append([name, settings, *times, f"{ratio:.2f}x"])
+            ratios[f"open {name}"] = ratio  # the last one: tuned
+    head = ["table", "settings", "delta-spark, first", "pydelta, first", "delta-spark, again", "pydelta, again", "first, ratio"]
     note = "Target: the first opening of 300,000 files at most 0.3x. `first`: nothing of the table is in delta-spark's cache."
     title = "## Opening a table and planning a query that needs one file, in a running Spark 4.2.0 session"
     return Part([title, "", table_text(head, rows), "", note, ""], ratios)

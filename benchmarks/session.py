@@ -13,7 +13,8 @@ from pyspark.sql import SparkSession
 
 def session(formats: Collection[str]) -> SparkSession:
     """With as many task threads as the machine has cores. formats: those that are to be known; the jars of delta-spark (`delta`)
-    lie in the directory PYDELTA_PEER_JARS."""
+    lie in the directory PYDELTA_PEER_JARS. PYDELTA_BENCH_SETTINGS=tuned: with few partitions of shuffles (instead of 200) and of
+    the state of delta-spark's tables (instead of 50), as suits few cores."""
     builder = (
         SparkSession.builder.master(f"local[{os.cpu_count()}]")
         .config("spark.driver.memory", "4g")
@@ -23,6 +24,9 @@ def session(formats: Collection[str]) -> SparkSession:
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.pyspark.python", sys.executable)
     )
+    if os.environ.get("PYDELTA_BENCH_SETTINGS") == "tuned":
+        builder = builder.config("spark.sql.shuffle.partitions", "4")
+        builder = builder.config("spark.databricks.delta.snapshotPartitions", str(os.cpu_count()))
     if "delta" in formats:
         directory = os.environ["PYDELTA_PEER_JARS"]
         jars = sorted(jar for kind in ("delta-*", "unitycatalog-*") for jar in glob.glob(f"{directory}/{kind}.jar"))
