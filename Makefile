@@ -31,7 +31,7 @@ RUN = $(call with_env,$(VENV))
 RUN_PEER = PYDELTA_PEER_JARS="$(CURDIR)/$(PEER)/jars" $(call with_env,$(PEER))
 
 .PHONY: help setup demo check javac test unit acceptance spark spark42 canary applications interop storage faults nightly seconds \
-	bench all clean java
+	bench all clean java peer
 
 help: ## this list
 	@echo "make TARGET [K=name]"
@@ -45,8 +45,9 @@ check: $(VENV)/.ready javac ## ruff, mypy --strict, javac, the rules of the laye
 	$(VENV)/bin/mypy
 	$(RUN) $(PYTEST) -q tests/unit/test_layers.py tests/unit/test_protocol_headings.py
 
-javac: $(VENV)/.ready ## the plugin's Java sources, as a JDK compiles them, every warning an error
-	$(VENV)/bin/python tests/support/java_lint.py $(VENV)/bin/python
+javac: $(VENV)/.ready ## the plugin's Java sources, as a JDK compiles them, every warning an error; for Spark 4.2 after make peer
+	@for python in $(wildcard $(VENV)/bin/python $(PEER)/bin/python $(SPARK42)/bin/python); do \
+		$(VENV)/bin/python tests/support/java_lint.py $$python || exit 1; done
 
 test: $(VENV)/.ready java ## unit, property, acceptance and Spark tests; ALL=1 takes every sampled case
 	PYDELTA_ALL="$(ALL)" $(RUN) $(TOGETHER) tests/unit tests/property tests/acceptance tests/spark
@@ -93,6 +94,8 @@ nightly: ## hours: every sampled case, new random seeds, all of interop and appl
 clean: ## remove the environments and what tools left behind
 	rm -rf $(VENV) $(PEER) $(SPARK42) $(CANARY) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis spark-warehouse metastore_db derby.log
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+peer: $(PEER)/.ready ## the environment of the peers, with Spark 4.2: delta-spark and deltalake
 
 setup: $(VENV)/.ready ## the environment .venv, made when pyproject.toml or constraints.txt change
 
