@@ -15,7 +15,6 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import LongType, StructType, VarcharType
 
 from spark_plugin import DeltaTable, register
-from spark_plugin.data_source import DeltaSource
 from spark_plugin.exceptions import (
     ChangeDataFeedError,
     DataFileError,
@@ -24,10 +23,6 @@ from spark_plugin.exceptions import (
     SchemaMismatchError,
     TableNotFoundError,
 )
-from spark_plugin.options.read_options import read_options
-from spark_plugin.source.pinned import pin
-from spark_plugin.source.readers import DeltaReader
-from spark_plugin.source.task_batches import DeltaPartition
 from tests.support.small_table import append, make_table
 
 PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
@@ -151,42 +146,6 @@ def test_follow_latest_with_a_replaced_table_is_refused(spark: SparkSession, tab
     make_table(Path(table), [rows(0, 3)])
     with pytest.raises(SchemaMismatchError, match="DELTA_SCHEMA_CHANGE_SINCE_ANALYSIS"):
         frame.count()
-
-
-def test_pinned_table_plans_without_looking_for_the_version_again(table: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    pinned = pickle.loads(pickle.dumps(pin(read_options({"path": table}))))
-
-    def boom(*_: Any, **__: Any) -> None:
-        raise AssertionError("the log was listed again")
-
-    monkeypatch.setattr("delta_py.snapshot.load_segment", boom)
-    monkeypatch.setattr("delta_py.log.segment.load_segment", boom)
-    assert pinned.plan(pinned.schema, None).report.files_kept == 3
-
-
-def test_source_in_a_task_carries_neither_the_table_nor_its_files(table: str) -> None:
-    source = DeltaSource({"path": table})
-    reader = source.reader(source.schema())
-    assert isinstance(reader, DeltaReader)
-    assert len(pickle.dumps(source)) < 1000
-    text = pickle.dumps(reader)
-    assert b"part-" not in text and b".json" not in text
-
-
-# ---------------------------------------------------------------- partitions
-
-
-def test_partitions_hold_all_files_and_are_packed_by_bytes(table: str) -> None:
-    def sizes(**settings: int) -> list[int]:
-        source = DeltaSource({"path": table, "pydelta.session": str(settings).replace("'", '"')})
-        partitions = source.reader(source.schema()).partitions()
-        assert all(isinstance(part, DeltaPartition) for part in partitions)
-        return [len(list(part.files.scan_files())) for part in partitions if isinstance(part, DeltaPartition)]
-
-    assert sizes(wantedPartitions=1) == [3]
-    assert sizes(wantedPartitions=3) == [1, 1, 1]
-    assert sizes(wantedPartitions=100) == [1, 1, 1]
-    assert sizes(wantedPartitions=1, maxPartitionBytes=10 << 20, openCostInBytes=4 << 20) == [1, 2]
 
 
 # ---------------------------------------------------------------- the user's own schema

@@ -29,7 +29,7 @@ from spark_plugin.convert import to_spark_schema
 from spark_plugin.data_source import DeltaSource
 from spark_plugin.options.streaming_options import is_stream_read
 from spark_plugin.streaming.stream_reader import DeltaStreamReader, pin_stream
-from tests.spark.support.streamed_tables import FEED, daily_table, rows
+from tests.support.streamed_tables import FEED, daily_table, rows
 
 Row = tuple[Any, ...]
 
