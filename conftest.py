@@ -105,7 +105,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     settings = {
         "spark.driver.host": "127.0.0.1",
         # Tests run much code once: the compiler that takes its time would take it from them (an eighth of the Spark tests').
-        "spark.driver.extraJavaOptions": "-Duser.timezone=UTC -XX:TieredStopAtLevel=1",
+        # Without it Java keeps 48 MB for compiled code. Midway in the tests they are full, and code is compiled ever anew.
+        "spark.driver.extraJavaOptions": "-Duser.timezone=UTC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": "2",
         "spark.ui.enabled": "false",
