@@ -123,6 +123,21 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     session.stop()
 
 
+@pytest.fixture(scope="module")
+def plain_plans(spark: SparkSession) -> Iterator[None]:
+    """For files that test what becomes of a table, and not how Spark plans: it compiles no code for queries that run once."""
+    settings = {
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+        "spark.sql.adaptive.enabled": "false",
+    }
+    before = {name: spark.conf.get(name, None) for name in settings}
+    for name, value in settings.items():
+        spark.conf.set(name, value)
+    yield
+    restore(spark, before)
+
+
 @pytest.fixture
 def conf(spark: SparkSession) -> Iterator[Callable[[Mapping[str, str]], None]]:
     """Sets the session's settings for one test."""

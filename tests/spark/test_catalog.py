@@ -23,6 +23,8 @@ from spark_plugin.exceptions import (
     UnsupportedOperationError,
 )
 
+pytestmark = pytest.mark.usefixtures("plain_plans")
+
 COLUMNS = "id bigint, day string"
 
 

@@ -18,6 +18,8 @@ from delta_py.protocol.schema import INTEGER, LONG, STRING, StructField, StructT
 from delta_py.storage.local import LocalStore
 from spark_plugin import DeltaTable
 
+pytestmark = pytest.mark.usefixtures("plain_plans")
+
 COLUMNS = (
     StructField("k", LONG),
     StructField("v", STRING, True, {"CURRENT_DEFAULT": "concat('no', 'ne')"}),

@@ -23,6 +23,8 @@ from spark_plugin.exceptions import (
 from spark_plugin.pruning import wanted_rows
 from tests.spark.support.dml_tables import files_on_disk, last, make, metrics, path_of, plain_rows, same
 
+pytestmark = pytest.mark.usefixtures("plain_plans")
+
 VECTORS = {"delta.enableDeletionVectors": "true"}
 FEED = {"delta.enableChangeDataFeed": "true"}
 TRACKING = {"delta.enableRowTracking": "true"}

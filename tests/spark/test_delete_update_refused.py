@@ -22,6 +22,8 @@ from spark_plugin.exceptions import (
 )
 from tests.spark.support.dml_tables import files_on_disk, last, make, metrics, path_of, plain_rows, same
 
+pytestmark = pytest.mark.usefixtures("plain_plans")
+
 VECTORS = {"delta.enableDeletionVectors": "true"}
 FEED = {"delta.enableChangeDataFeed": "true"}
 

@@ -25,6 +25,8 @@ from spark_plugin.exceptions import (
 )
 from spark_plugin.tables import DeltaColumnBuilder, DeltaMergeBuilder, DeltaOptimizeBuilder, DeltaTableBuilder, IdentityGenerator
 
+pytestmark = pytest.mark.usefixtures("plain_plans")
+
 
 @pytest.fixture(scope="module")
 def path(tmp_path_factory: pytest.TempPathFactory) -> str:

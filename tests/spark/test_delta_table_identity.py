@@ -14,6 +14,8 @@ from spark_plugin import DeltaTable
 from spark_plugin.exceptions import InvariantViolationError, SchemaMismatchError
 from spark_plugin.tables import IdentityGenerator
 
+pytestmark = pytest.mark.usefixtures("plain_plans")
+
 
 def made(spark: SparkSession, path: Path, **generation: IdentityGenerator) -> str:
     columns = DeltaTable.create(spark).location(str(path)).addColumn("id", "bigint", **generation)  # type: ignore[arg-type]

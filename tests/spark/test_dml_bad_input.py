@@ -17,6 +17,8 @@ from delta_py import DeltaTable as PlainTable
 from spark_plugin import DeltaTable
 from spark_plugin.tables import IdentityGenerator
 
+pytestmark = pytest.mark.usefixtures("plain_plans")
+
 SOURCE = "id bigint, part string, n int, extra int"
 
 

@@ -28,6 +28,8 @@ from tests.support.seeds import seed_of
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.usefixtures("plain_plans")
+
 STEPS = 9
 FEED, VECTORS = {"delta.enableChangeDataFeed": "true"}, {"delta.enableDeletionVectors": "true"}
 TRACKED = {"delta.enableRowTracking": "true"}

@@ -19,6 +19,8 @@ from delta_py import write_delta
 from spark_plugin import DeltaTable
 from spark_plugin.exceptions import UnsupportedOperationError
 
+pytestmark = pytest.mark.usefixtures("plain_plans")
+
 SCHEMA = pa.schema([("k", pa.int64()), ("v", pa.string()), ("n", pa.int32()), ("p", pa.string())])
 COLUMNS = "k bigint, v string, n int, p string"
 PLACES = ["new york", "a=b", "50%", "x/y", None]

@@ -20,6 +20,8 @@ from spark_plugin.dml.store_assignment import Assigning, Typed
 from spark_plugin.exceptions import DeltaError, UnsupportedOperationError
 from spark_plugin.table_api.merge_builder import DeltaMergeBuilder
 
+pytestmark = pytest.mark.usefixtures("plain_plans")
+
 COLUMNS = "k bigint, v string, n int"
 TABLE = COLUMNS + ", st struct<a:int,b:string>, arr array<struct<a:int,b:string>>"
 UNRESOLVED = "DELTA_MERGE_UNRESOLVED_EXPRESSION"

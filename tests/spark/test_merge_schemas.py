@@ -15,6 +15,8 @@ from delta_py import DeltaTable as PlainTable
 from delta_py import write_delta
 from spark_plugin import DeltaTable
 
+pytestmark = pytest.mark.usefixtures("plain_plans")
+
 AUTO_MERGE = "spark.databricks.delta.schema.autoMerge.enabled"
 NESTED = pa.schema(
     [

@@ -25,6 +25,8 @@ from spark_plugin.exceptions import (
 )
 from tests.support.small_table import make_table
 
+pytestmark = pytest.mark.usefixtures("plain_plans")
+
 
 @pytest.fixture
 def path(tmp_path: Path) -> str:

@@ -31,6 +31,8 @@ from delta_py.protocol.schema import (
 )
 from delta_py.write.casts import assign, converter, may_assign
 
+pytestmark = pytest.mark.usefixtures("plain_plans")
+
 ZONE = "America/New_York"
 NUMBERS = ["0", "1", "-7", "100"]
 LARGE = ["127", "128", "-129", "32768", "2147483647", "2147483648", "9223372036854775807", "99999999999999999999"]

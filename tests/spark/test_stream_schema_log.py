@@ -13,6 +13,8 @@ from delta_py.streaming.schema_evolution import ALLOW_CONFS, java_hash
 from spark_plugin import exceptions as errors
 from tests.support.changing_table import Table
 
+pytestmark = pytest.mark.usefixtures("plain_plans")
+
 EVOLUTION = "DELTA_STREAMING_METADATA_EVOLUTION"
 BLOCKED = "DELTA_STREAMING_CANNOT_CONTINUE_PROCESSING_POST_SCHEMA_EVOLUTION"
 

@@ -26,6 +26,8 @@ from spark_plugin.exceptions import (
     UnsupportedOperationError,
 )
 
+pytestmark = pytest.mark.usefixtures("plain_plans")
+
 Rows = list[tuple[Any, ...]]
 
 

@@ -16,6 +16,8 @@ from delta_py import write_delta
 from spark_plugin.exceptions import InvalidOptionError, SchemaMismatchError, UnsupportedOperationError
 from tests.support.streamed_tables import daily_table, rows
 
+pytestmark = pytest.mark.usefixtures("plain_plans")
+
 
 @pytest.fixture
 def table(tmp_path: Path) -> str:

@@ -14,6 +14,8 @@ from pyspark.sql import SparkSession
 from spark_plugin.exceptions import InvalidOptionError, TimestampOutOfRangeError, VersionNotFoundError
 from tests.support.small_table import make_table
 
+pytestmark = pytest.mark.usefixtures("plain_plans")
+
 
 def at(hour: int) -> int:
     return round(datetime(2024, 3, 10, hour, tzinfo=UTC).timestamp() * 1000)
