@@ -95,11 +95,6 @@ class Snapshot:
         snapshot._log = reading
         return snapshot
 
-    @classmethod
-    def from_segment(cls, store: ObjectStore, segment: LogSegment, protocol: Protocol, metadata: Metadata) -> Self:
-        """A snapshot of which segment, protocol and metadata are known already: nothing is read."""
-        return cls(store, segment, protocol, metadata)
-
     def __reduce__(self) -> tuple[Any, ...]:
         return Snapshot, (self.store, self.segment, self.protocol, self.metadata, self._checksum)
 

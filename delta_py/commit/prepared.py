@@ -68,10 +68,6 @@ class IsolationLevel(Enum):
 MayMatch: TypeAlias = Callable[[Sequence[AddFile]], Sequence[bool]]
 
 
-def _all_match(adds: Sequence[AddFile]) -> Sequence[bool]:
-    return [True] * len(adds)
-
-
 @dataclass(frozen=True, slots=True)
 class ReadSet:
     """What a commit depends on.
@@ -88,10 +84,6 @@ class ReadSet:
     app_ids: frozenset[str] = frozenset()
     only_taken_rows: bool = False
     all_rows: bool = False
-
-    @classmethod
-    def whole_table(cls, paths: frozenset[str]) -> ReadSet:
-        return cls(("true",), _all_match, paths, all_rows=True)
 
     @property
     def is_empty(self) -> bool:

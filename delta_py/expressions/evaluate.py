@@ -27,7 +27,7 @@ from delta_py.expressions.clock import at_time
 from delta_py.expressions.coercion import is_fractional
 from delta_py.expressions.functions.table import FUNCTIONS, call_values
 from delta_py.expressions.nodes import Node, cases_of, literal_scalar
-from delta_py.expressions.resolve import resolve, resolve_condition
+from delta_py.expressions.resolve import resolve
 from delta_py.expressions.tree import (
     And,
     Call,
@@ -75,14 +75,6 @@ def evaluate(
         chunks = [plan.array(part) for part in batch.to_batches()]
         return pa.chunked_array(chunks, to_arrow_type(plan.root.data_type))
     return plan.array(batch)
-
-
-def filter_rows(predicate: Expression, batch: Any) -> Any:
-    """The rows (of a RecordBatch or Table) for which the predicate is true."""
-    mask = evaluate(predicate, batch)
-    if mask.type != pa.bool_():
-        mask = evaluate(resolve_condition(predicate, _schema_of(batch.schema)).expression, batch)
-    return batch.filter(mask)
 
 
 def can_evaluate(expression: Expression, schema: StructType) -> bool:

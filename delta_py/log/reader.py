@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from delta_py.errors import CorruptTableError, LogFileNotFoundError
 from delta_py.log.segment import LogFile
-from delta_py.protocol.actions import Action, AddFile, RemoveFile, parse_action
+from delta_py.protocol.actions import Action, AddFile, parse_action
 from delta_py.protocol.paths import LOG_DIRECTORY, commit_file_name, decode_path
 from delta_py.storage.kept_objects import KeptObjects
 from delta_py.storage.store import ObjectInfo, ObjectStore
@@ -413,9 +413,3 @@ def text_map(values: Sequence[dict[str, str | None]], nulls: pa.BooleanArray | N
     keys = pa.array([key for value in values for key in value], pa.string())
     items = pa.array([item for value in values for item in value.values()], pa.string())
     return pa.MapArray.from_arrays(offsets, keys, items, mask=nulls)
-
-
-def file_key(action: AddFile | RemoveFile) -> str:
-    """The key of an action's logical file, as in FileActions."""
-    path, vector = action.key
-    return path if vector is None else f"{path}{KEY_SEPARATOR}{vector}"

@@ -18,7 +18,7 @@ import numpy as np
 from pyroaring import BitMap64
 
 from delta_py.errors import CorruptTableError, DeletionVectorError
-from delta_py.protocol.paths import decode_path, encode_path
+from delta_py.protocol.paths import decode_path
 
 FILE_VERSION = 1
 PORTABLE_MAGIC = 1681511377
@@ -258,15 +258,6 @@ def inline_descriptor(bitmap: BitMap64) -> DeletionVectorDescriptor:
     data = serialize(bitmap)
     padded = data + bytes(-len(data) % 4)
     return DeletionVectorDescriptor("i", z85_encode(padded), None, len(data), len(bitmap))
-
-
-def absolute_descriptor(descriptor: DeletionVectorDescriptor, table_root: str) -> DeletionVectorDescriptor:
-    """The same vector named by its absolute path (for a table elsewhere, such as a shallow clone); inline stays."""
-    path = descriptor.path
-    if descriptor.storage_type != "u" or path is None:
-        return descriptor
-    place = encode_path(f"{table_root.rstrip('/')}/{path}")
-    return DeletionVectorDescriptor("p", place, descriptor.offset, descriptor.size_in_bytes, descriptor.cardinality)
 
 
 def from_row_indexes(indexes: Iterable[int] | np.ndarray) -> BitMap64:

@@ -299,11 +299,6 @@ def classic_checkpoint_name(version: int) -> str:
     return f"{_version(version)}.checkpoint.parquet"
 
 
-def multipart_checkpoint_name(version: int, part: int, part_count: int) -> str:
-    assert 1 <= part <= part_count, f"part {part} of {part_count} does not exist"
-    return f"{_version(version)}.checkpoint.{part:010d}.{part_count:010d}.parquet"
-
-
 def v2_checkpoint_name(version: int, unique: str, extension: str) -> str:
     """unique: a UUID's text. extension: `json` or `parquet`."""
     assert extension in ("json", "parquet"), extension

@@ -426,7 +426,7 @@ def test_pickled_snapshot_gives_the_same_files_without_listing_the_log(table: Ta
 def test_snapshot_from_known_parts_reads_nothing(table: TableBuilder, store: MemoryStore) -> None:
     known = Snapshot.load(store)
     store.calls.clear()
-    snapshot = Snapshot.from_segment(store, known.segment, known.protocol, known.metadata)
+    snapshot = Snapshot(store, known.segment, known.protocol, known.metadata)
     assert store.calls == []
     assert live(snapshot) == expected(table)
 

@@ -21,7 +21,7 @@ from delta_py.expressions.coercion import (
     is_numeric,
 )
 from delta_py.expressions.failures import mismatch, not_supported, wrong_argument_count
-from delta_py.protocol.schema import DOUBLE, STRING, VOID, DataType, DecimalType
+from delta_py.protocol.schema import DOUBLE, STRING, VOID, DataType
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +128,3 @@ def constant_integer(name: str, operand: Operand) -> int | None:
 def not_evaluated(result: DataType) -> Function:
     """A function that Spark has and that is parsed, but not evaluated here."""
     return Function(lambda name, operands: Signature(tuple(o.data_type for o in operands), result), None)
-
-
-def decimal_or(data_type: DataType, otherwise: DataType) -> DataType:
-    return data_type if isinstance(data_type, DecimalType) else otherwise

@@ -145,6 +145,7 @@ THEIRS: dict[str, tuple[bool, list[Any]]] = {
 }
 _READ = reading("day = 'a' AND id < 50", "read")
 _TAKEN = replace(_READ, only_taken_rows=True)
+_EVERY_ROW = ReadSet(("true",), lambda adds: [True] * len(adds), frozenset({"read", "other"}), all_rows=True)
 _REMOVE, _ADD = without("read", 3)
 OURS = {
     "blind append": append(),
@@ -161,8 +162,8 @@ OURS = {
     "rewrite of a file": append(reads=_TAKEN, removes=(_REMOVE,)),
     "append that read": append(reads=_READ),
     "append that read, with new columns": append(reads=_READ, metadata=METADATA),
-    "append that read all rows": append(reads=ReadSet.whole_table(frozenset({"read"}))),
-    "overwrite": append(reads=ReadSet.whole_table(frozenset({"read", "other"})), removes=(remove("read"), remove("other"))),
+    "append that read all rows": append(reads=replace(_EVERY_ROW, paths=frozenset({"read"}))),
+    "overwrite": append(reads=_EVERY_ROW, removes=(remove("read"), remove("other"))),
     "domain": append(adds=(), domains=(DomainMetadata("our.domain", "{}"),)),
     "create": PreparedCommit(0, NEW_TABLE, "ours", {}, Protocol(1, 2), METADATA),
 }

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import pytest
 
 from delta_py.errors import ExpressionError, SchemaMismatchError
-from delta_py.expressions.evaluate import can_evaluate, evaluate, filter_rows
+from delta_py.expressions.evaluate import can_evaluate, evaluate
 from delta_py.expressions.parse import parse_expression, parse_predicate
 from delta_py.expressions.tree import Call, Cast, Column, Comparison, In, Literal, StringMatch
 from delta_py.protocol.schema import BOOLEAN, DATE, DOUBLE, INTEGER, LONG, STRING, DecimalType, from_arrow_schema
@@ -225,7 +225,6 @@ def test_table_gives_a_chunked_array_and_keeps_its_chunks() -> None:
     found = evaluate(parse_predicate("i > 0", from_arrow_schema(table.schema)), table)
     assert isinstance(found, pa.ChunkedArray)
     assert found.to_pylist() == [True, False, False, None] * 2
-    assert filter_rows(parse_predicate("i > 0", from_arrow_schema(table.schema)), table).num_rows == 2
 
 
 def test_batch_without_rows_or_columns_is_evaluated() -> None:
@@ -298,4 +297,4 @@ def test_one_comparison_costs_little_more_than_its_kernels() -> None:
         return min(spans)
 
     bare = fastest(lambda: rows.filter(pc.greater(rows["i"], pa.scalar(60_000, pa.int32()))))
-    assert fastest(lambda: filter_rows(predicate, rows)) < bare + 0.001
+    assert fastest(lambda: rows.filter(evaluate(predicate, rows))) < bare + 0.001

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import struct
 import zlib
+from dataclasses import replace
 from uuid import UUID
 
 import numpy as np
@@ -272,8 +273,6 @@ def test_inline_and_absolute_descriptors_name_the_same_rows() -> None:
     store, bitmaps, (first, _) = two_vectors()
     inline = dv.inline_descriptor(bitmaps[0])
     assert read_deletion_vector(Store(), inline) == bitmaps[0]
-    absolute = dv.absolute_descriptor(first, "/my table/")
-    assert absolute.path == f"/my table/{first.path}"
-    store.files[absolute.path] = store.files[str(first.path)]
+    absolute = replace(first, storage_type="p", path_or_inline_dv=f"/my%20table/{first.path}")
+    store.files[f"/my table/{first.path}"] = store.files[str(first.path)]
     assert read_deletion_vector(store, absolute) == bitmaps[0]
-    assert dv.absolute_descriptor(inline, "/t") is inline

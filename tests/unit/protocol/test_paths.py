@@ -104,7 +104,7 @@ def test_log_names_are_built_and_parsed_back() -> None:
         paths.commit_file_name(42): (LogKind.COMMIT, 42),
         paths.checksum_file_name(0): (LogKind.CHECKSUM, 0),
         paths.classic_checkpoint_name(10): (LogKind.CHECKPOINT_CLASSIC, 10),
-        paths.multipart_checkpoint_name(10, 2, 3): (LogKind.CHECKPOINT_MULTIPART, 10),
+        f"{10:020d}.checkpoint.{2:010d}.{3:010d}.parquet": (LogKind.CHECKPOINT_MULTIPART, 10),
         paths.v2_checkpoint_name(7, UUID, "json"): (LogKind.CHECKPOINT_V2, 7),
         paths.v2_checkpoint_name(7, UUID, "parquet"): (LogKind.CHECKPOINT_V2, 7),
         paths.compacted_file_name(4, 6): (LogKind.COMPACTION, 4),
