@@ -12,6 +12,7 @@ import difflib
 from collections.abc import Mapping
 
 from delta_py.errors import InvalidOptionError
+from delta_py.protocol import column_mapping
 from delta_py.protocol.features import FEATURES
 from delta_py.protocol.sizes import parse_size
 from delta_py.write.conform import compression_codec
@@ -63,7 +64,7 @@ _TEXTS = (
     "delta.deletedFileRetentionDuration",
     "delta.parquet.format.version",
     "delta.dataSkippingStatsColumns",
-    "delta.columnMapping.mode",
+    column_mapping.MODE_PROPERTY,
     "delta.setTransactionRetentionDuration",
     "delta.isolationLevel",
     "delta.checkpointPolicy",
@@ -73,7 +74,7 @@ _TEXTS = (
 )
 _SPELLING = {name.lower(): name for name in (*_BOOLEANS, *_INTEGERS, *_TEXTS)}
 _FIXED_VALUES = {
-    "delta.columnMapping.mode": ("none", "name", "id"),
+    column_mapping.MODE_PROPERTY: column_mapping.MODES,
     "delta.checkpointPolicy": ("classic", "v2"),
     "delta.isolationLevel": ("serializable", "writeserializable", "snapshotisolation"),
 }

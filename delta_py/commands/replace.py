@@ -24,9 +24,10 @@ from delta_py.errors import (
     TableAlreadyExistsError,
     TableNotFoundError,
 )
-from delta_py.protocol import column_mapping
+from delta_py.protocol import column_mapping, identity
 from delta_py.protocol.actions import DomainMetadata, Metadata
 from delta_py.protocol.clustering import CLUSTERING_DOMAIN, clustering_columns, clustering_domain
+from delta_py.protocol.column_rules import GENERATION
 from delta_py.protocol.schema import StructField, StructType, map_fields, schema_to_json
 from delta_py.protocol.table_config import TableConfig
 from delta_py.scan.planning import ScanOptions
@@ -197,5 +198,5 @@ _ASSIGNED = ("delta.columnmapping.maxcolumnid", "delta.rowtracking.")
 
 def _shape(schema: StructType) -> StructType:
     """Names, types, nullability, and what values are made of, without ids."""
-    kept = ("comment", "delta.generationExpression", "delta.identity.start", "delta.identity.step")
+    kept = ("comment", GENERATION, identity.START, identity.STEP)
     return map_fields(schema, lambda f: replace(f, metadata={key: f.metadata[key] for key in kept if key in f.metadata}))

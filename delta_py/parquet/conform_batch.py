@@ -21,6 +21,7 @@ from delta_py.parquet.buffers import Ndarray, list_parts, validity
 from delta_py.parquet.conform_values import CannotRead, value_converter
 from delta_py.parquet.file_schema import FileField, FileSchema, Shape, is_list_like
 from delta_py.parquet.rebase import LegacyCalendar
+from delta_py.protocol.column_mapping import ID as COLUMN_ID
 from delta_py.protocol.schema import (
     VARIANT,
     VOID,
@@ -34,8 +35,6 @@ from delta_py.protocol.schema import (
 )
 
 Convert: TypeAlias = Callable[[pa.Array], pa.Array]
-
-_COLUMN_ID = "delta.columnMapping.id"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +56,7 @@ class Match:
 def match_column(logical: StructField, physical: StructField, schema: FileSchema, *, by_id: bool) -> Match:
     """Find a column in a file. Raises CannotRead when it is there twice, or is of another shape, or when ids are asked
     for and the file has none."""
-    if by_id and not schema.has_field_ids and _COLUMN_ID in physical.metadata:
+    if by_id and not schema.has_field_ids and COLUMN_ID in physical.metadata:
         raise CannotRead(
             "the table's columns are found by field id (column mapping mode `id`), and no column of the file has one; "
             "it was not written for this table"
@@ -74,7 +73,7 @@ def _match_field(path: str, logical: DataType, physical: StructField, siblings: 
 
 def _find(path: str, physical: StructField, siblings: Sequence[FileField], by_id: bool) -> FileField | None:
     """By id where the field has one and ids count; else by exact name; else by name ignoring case."""
-    field_id = physical.metadata.get(_COLUMN_ID) if by_id else None
+    field_id = physical.metadata.get(COLUMN_ID) if by_id else None
     if field_id is not None:
         return _only(path, [f for f in siblings if f.field_id == field_id])
     exact = [f for f in siblings if f.name == physical.name]

@@ -14,6 +14,8 @@ from enum import Enum
 
 from delta_py.errors import CorruptTableError, UnsupportedTableFeatureError
 from delta_py.protocol.actions import Protocol
+from delta_py.protocol.column_rules import DEFAULT, GENERATION, INVARIANT
+from delta_py.protocol.identity import START as IDENTITY_START
 from delta_py.protocol.schema import VARIANT, ArrayType, DataType, MapType, StructField, StructType
 from delta_py.protocol.sizes import parse_size
 
@@ -148,12 +150,12 @@ _SHREDDING = "delta.enableVariantShredding"
 
 _ROWS: tuple[Feature, ...] = (
     Feature("appendOnly", legacy_writer=2, enabled_by="delta.appendOnly", write=True),
-    Feature("invariants", legacy_writer=2, in_use=_field_has("delta.invariants"), write=True),
+    Feature("invariants", legacy_writer=2, in_use=_field_has(INVARIANT), write=True),
     Feature("checkConstraints", legacy_writer=3, in_use=_property_set("delta.constraints."), write=True),
     Feature("changeDataFeed", legacy_writer=4, enabled_by="delta.enableChangeDataFeed", write=True),
-    Feature("generatedColumns", legacy_writer=4, in_use=_field_has("delta.generationExpression"), write=True),
+    Feature("generatedColumns", legacy_writer=4, in_use=_field_has(GENERATION), write=True),
     Feature("columnMapping", reader=True, legacy_reader=2, legacy_writer=5, write=True),
-    Feature("identityColumns", legacy_writer=6, in_use=_field_has("delta.identity.start"), write=True),
+    Feature("identityColumns", legacy_writer=6, in_use=_field_has(IDENTITY_START), write=True),
     Feature("deletionVectors", reader=True, enabled_by="delta.enableDeletionVectors", write=True),
     Feature("rowTracking", needs=("domainMetadata",), enabled_by="delta.enableRowTracking", write=True),
     Feature("timestampNtz", reader=True, write=True),
@@ -169,7 +171,7 @@ _ROWS: tuple[Feature, ...] = (
     Feature("clustering", needs=("domainMetadata",), write=True),
     Feature("vacuumProtocolCheck", reader=True, write=True),
     Feature("inCommitTimestamp", enabled_by="delta.enableInCommitTimestamps", write=True),
-    Feature("allowColumnDefaults", in_use=_field_has("CURRENT_DEFAULT"), write=True),
+    Feature("allowColumnDefaults", in_use=_field_has(DEFAULT), write=True),
     Feature("typeWidening", reader=True, enabled_by=_WIDENING, write=True),
     Feature("typeWidening-preview", reader=True, enabled_by=_WIDENING, write=True, stands_for="typeWidening"),
     Feature("variantType", reader=True, in_use=_has_variant, write=True),

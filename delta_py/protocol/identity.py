@@ -11,13 +11,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from delta_py.errors import CorruptTableError, InvariantViolationError, SchemaMismatchError
+from delta_py.protocol.column_rules import GENERATION
 from delta_py.protocol.schema import LONG, StructField, StructType, type_name
 
 START = "delta.identity.start"
 STEP = "delta.identity.step"
 HIGH_WATER_MARK = "delta.identity.highWaterMark"
 ALLOW_EXPLICIT_INSERT = "delta.identity.allowExplicitInsert"
-GENERATION = "delta.generationExpression"
 
 _LONGS = range(-(2**63), 2**63)
 

@@ -31,6 +31,7 @@ from delta_py.expressions.resolve import resolve
 from delta_py.expressions.tree import Cast, Column
 from delta_py.parquet.conform_values import CannotRead
 from delta_py.parquet.variant import variant_converter
+from delta_py.protocol.column_rules import DEFAULT
 from delta_py.protocol.schema import (
     STRING,
     VARIANT,
@@ -352,9 +353,9 @@ def extra_columns(extra: list[str], names: tuple[str, ...], where: str) -> Schem
 
 def check_may_be_absent(missing: StructField, name: str) -> None:
     """A field that the data lacks is null, where that is lawful. Only columns, not fields in them, have defaults."""
-    if "CURRENT_DEFAULT" in missing.metadata:
+    if DEFAULT in missing.metadata:
         raise unenforceable(
-            f"a default for column {name}, which the data lacks", str(missing.metadata["CURRENT_DEFAULT"]), "allowColumnDefaults"
+            f"a default for column {name}, which the data lacks", str(missing.metadata[DEFAULT]), "allowColumnDefaults"
         )
     if not missing.nullable:
         raise InvariantViolationError(

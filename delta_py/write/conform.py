@@ -26,6 +26,8 @@ from delta_py.errors import (
     UnsupportedOperationError,
 )
 from delta_py.protocol.char_types import CharTypes, char_types
+from delta_py.protocol.column_mapping import MODE_PROPERTY
+from delta_py.protocol.column_rules import DEFAULT, GENERATION, INVARIANT
 from delta_py.protocol.identity import START as IDENTITY_START
 from delta_py.protocol.identity import identity_columns, identity_of
 from delta_py.protocol.schema import (
@@ -47,9 +49,6 @@ from delta_py.protocol.stats_columns import stats_columns
 from delta_py.protocol.table_config import Operation, TableConfig
 from delta_py.write.casts import Converter, check_may_be_absent, converter, extra_columns, unenforceable
 from delta_py.write.constraints import (
-    DEFAULT,
-    GENERATION,
-    INVARIANT,
     Clock,
     GeneratedColumn,
     RowCheck,
@@ -434,7 +433,7 @@ def check_new_schema(schema: StructType, column_mapping_mode: str) -> None:
     if bad:
         raise SchemaMismatchError(
             f"Column names with any of the characters {INVALID_CHARACTERS!r} need column mapping: {', '.join(map(repr, bad))}. "
-            "Rename the columns, or create the table with the property delta.columnMapping.mode = name.",
+            f"Rename the columns, or create the table with the property {MODE_PROPERTY} = name.",
             error_class="DELTA_INVALID_CHARACTERS_IN_COLUMN_NAMES",
             sql_state="42K05",
             columns=bad,

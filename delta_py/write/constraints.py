@@ -28,6 +28,7 @@ from delta_py.expressions.parse import parse_expression, parse_predicate
 from delta_py.expressions.resolve import resolve, resolve_condition
 from delta_py.expressions.tree import Cast, Column, Comparison, Expression, columns_of
 from delta_py.protocol.char_types import DECLARED_TYPE, CharType, CharTypes
+from delta_py.protocol.column_rules import DEFAULT, GENERATION, INVARIANT
 from delta_py.protocol.names import quoted
 from delta_py.protocol.schema import (
     Path,
@@ -38,9 +39,6 @@ from delta_py.protocol.schema import (
 from delta_py.protocol.table_config import TableConfig
 from delta_py.write.casts import runs, unenforceable
 
-GENERATION = "delta.generationExpression"
-DEFAULT = "CURRENT_DEFAULT"
-INVARIANT = "delta.invariants"
 _CHECK_PREFIX = "delta.constraints."
 _SHOWN_CHARACTERS = 200
 

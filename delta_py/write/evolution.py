@@ -18,6 +18,7 @@ from delta_py.expressions.coercion import INTEGRAL
 from delta_py.expressions.parse import parse_expression
 from delta_py.expressions.tree import columns_of
 from delta_py.protocol import column_mapping
+from delta_py.protocol.column_rules import DEFAULT, EXISTS_DEFAULT, GENERATION
 from delta_py.protocol.schema import (
     DATE,
     DOUBLE,
@@ -37,12 +38,12 @@ from delta_py.protocol.schema import (
 from delta_py.protocol.table_config import TableConfig
 from delta_py.write.casts import may_assign
 from delta_py.write.conform import check_new_schema
-from delta_py.write.constraints import GENERATION, table_rules
+from delta_py.write.constraints import table_rules
 
 TYPE_CHANGES = "delta.typeChanges"
 
 # Rules and bookkeeping of the table that the data was read from; they say nothing about another table.
-FOREIGN_METADATA = ("delta.", "CURRENT_DEFAULT", "EXISTS_DEFAULT")
+FOREIGN_METADATA = ("delta.", DEFAULT, EXISTS_DEFAULT)
 _WIDENING_FEATURE = "typeWidening"
 
 

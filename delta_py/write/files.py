@@ -22,10 +22,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from delta_py.errors import DeltaError, SchemaMismatchError, StorageError
+from delta_py.protocol import column_mapping
 from delta_py.protocol.actions import AddCDCFile, AddFile, RemoveFile
-from delta_py.protocol.column_mapping import to_physical
 from delta_py.protocol.identity import identity_columns
-from delta_py.protocol.paths import data_file_name, partition_directory
+from delta_py.protocol.paths import CHANGE_DATA_DIRECTORY, data_file_name, partition_directory
 from delta_py.protocol.schema import (
     VARIANT_ARROW,
     VOID,
@@ -46,11 +46,9 @@ from delta_py.write.partitions import PartitionKey, split_by_partition
 
 _log = logging.getLogger(__name__)
 
-_FIELD_ID = "delta.columnMapping.id"
 _SLICE_BYTES = 16 * 1024 * 1024
 _GATHERED_ROWS = 65_536
 _LONGEST_NAME_BYTES = 255
-CHANGE_DATA_DIRECTORY = "_change_data"
 _CHANGE_TYPE = pa.field("_change_type", pa.string())
 _FILE_CODECS = {"gzip": "gz"}  # codecs whose part of a file name is not their own name
 
@@ -375,7 +373,7 @@ class FileSetWriter:
 
     def _physical_partition(self, key: PartitionKey) -> dict[str, str | None]:
         mode = self._state.column_mapping_mode
-        return {to_physical(f, mode).name: text for f, text in zip(self._partition_fields, key, strict=True)}
+        return {column_mapping.to_physical(f, mode).name: text for f, text in zip(self._partition_fields, key, strict=True)}
 
     # ------------------------------------------------------------ the end
 
@@ -420,13 +418,13 @@ def _file_fields(state: WriteState) -> tuple[StructField, ...]:
 
 
 def _physical(f: StructField, mode: str) -> StructField:
-    return f if MATERIALIZED in f.metadata else to_physical(f, mode)
+    return f if MATERIALIZED in f.metadata else column_mapping.to_physical(f, mode)
 
 
 def _parquet_field(physical: StructField) -> pa.Field:
     """A field of a data file. All are optional in Parquet, so that a constraint can be dropped without a rewrite.
     Protocol: Delta Data Type to Parquet Type Mappings; Writer Requirements for Column Mapping."""
-    field_id = physical.metadata.get(_FIELD_ID)
+    field_id = physical.metadata.get(column_mapping.ID)
     metadata = None if field_id is None else {b"PARQUET:field_id": str(field_id).encode()}
     return pa.field(physical.name, _parquet_type(physical.data_type), nullable=True, metadata=metadata)
 

@@ -26,13 +26,12 @@ import pyarrow as pa
 
 from delta_py.errors import DeltaError
 from delta_py.expressions.failures import not_supported
+from delta_py.protocol.column_rules import DEFAULT, GENERATION
 from delta_py.protocol.identity import identity_of
 from delta_py.protocol.names import quoted
 from delta_py.protocol.schema import Path, StructField, StructType, type_name
 from delta_py.protocol.table_config import TableConfig
 from delta_py.write.constraints import (
-    DEFAULT,
-    GENERATION,
     Clock,
     RowCheck,
     RowRule,

@@ -16,12 +16,12 @@ from pyspark.sql.types import StructType as SparkStruct
 
 from delta_py.errors import SchemaMismatchError, UnsupportedOperationError
 from delta_py.expressions.coercion import is_atomic
+from delta_py.protocol.column_rules import GENERATION
 from delta_py.protocol.identity import identity_of
 from delta_py.protocol.names import quoted, split_name
 from delta_py.protocol.schema import DataType, Path, StructField, StructType, find_path
 from delta_py.scan.planning import ROW_ADDRESS
 from delta_py.write.casts import may_assign
-from delta_py.write.constraints import GENERATION
 from delta_py.write.row_changes import NEW
 from spark_plugin.convert import delta_type, find_field, spark_type
 from spark_plugin.dml.column_defaults import asks_for_default, default_of

@@ -11,8 +11,8 @@ from typing import Any
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from delta_py.protocol.column_rules import DEFAULT
 from delta_py.protocol.schema import StructField
-from delta_py.write.constraints import DEFAULT
 from spark_plugin.dml.connect_conditions import condition_text
 from spark_plugin.options.settings import is_connect
 

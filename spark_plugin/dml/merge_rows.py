@@ -16,10 +16,10 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from delta_py.errors import SchemaMismatchError, UnsupportedOperationError
+from delta_py.protocol.column_rules import DEFAULT, GENERATION
 from delta_py.protocol.identity import identity_columns
 from delta_py.protocol.names import quoted
 from delta_py.protocol.schema import VOID
-from delta_py.write.constraints import DEFAULT, GENERATION
 from delta_py.write.row_changes import CHANGE, CLAUSE, DELETED, NEW
 from spark_plugin.convert import to_spark_schema
 from spark_plugin.dml.column_defaults import default_of

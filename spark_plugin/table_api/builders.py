@@ -10,18 +10,15 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self
 from pyspark.sql import types as spark_types
 
 from delta_py.errors import InvalidOptionError, UnsupportedOperationError
+from delta_py.protocol import identity
 from delta_py.protocol.char_types import DECLARED_TYPE
+from delta_py.protocol.column_rules import GENERATION
 from spark_plugin.exceptions import as_spark_raises
 from spark_plugin.table_api.arguments import names_of, wrong_type
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import DataType, StructField, StructType
-
-GENERATION = "delta.generationExpression"
-IDENTITY_START = "delta.identity.start"
-IDENTITY_STEP = "delta.identity.step"
-IDENTITY_EXPLICIT = "delta.identity.allowExplicitInsert"
 
 
 @dataclass(frozen=True)
@@ -95,9 +92,9 @@ class DeltaColumnBuilder:
         if generator.step == 0:
             raise ValueError("Column identity generation requires step to be non-zero.")
         self._metadata |= {
-            IDENTITY_START: generator.start,
-            IDENTITY_STEP: generator.step,
-            IDENTITY_EXPLICIT: explicit,
+            identity.START: generator.start,
+            identity.STEP: generator.step,
+            identity.ALLOW_EXPLICIT_INSERT: explicit,
         }
         return self
 
