@@ -13,13 +13,14 @@ from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 from delta_py.errors import CorruptTableError
+from delta_py.protocol.names import unquoted
 from delta_py.protocol.schema import STRING, ArrayType, DataType, MapType, Path, PrimitiveType, StructField, StructType, type_name
 
 DECLARED_TYPE = "__CHAR_VARCHAR_TYPE_STRING"
 
 _LEAF = re.compile(r"\s*(char|character|varchar)\s*\(\s*(\d{1,9})\s*\)\s*", re.IGNORECASE)
 _NESTED = re.compile(r"\s*(struct|array|map)\s*<", re.IGNORECASE)
-_QUOTED_NAME = re.compile(r"\s*`((?:[^`]|``)*)`\s*:?")
+_QUOTED_NAME = re.compile(r"\s*(?P<name>`(?:[^`]|``)*`)\s*:?")
 _PLAIN_NAME = re.compile(r"\s*([^:<>,]+):")
 _OTHER = re.compile(r"[^<>,(]*(?:\([^()]*\))?[^<>,()]*")
 
@@ -167,7 +168,7 @@ def _type_at(text: str, place: int) -> tuple[_Declared, int]:
 
 def _name_at(text: str, place: int) -> tuple[str, int]:
     if quoted := _QUOTED_NAME.match(text, place):
-        return quoted[1].replace("``", "`"), quoted.end()
+        return unquoted(quoted["name"]), quoted.end()
     if plain := _PLAIN_NAME.match(text, place):
         return plain[1], plain.end()
     raise _NotDdl

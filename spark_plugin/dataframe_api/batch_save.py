@@ -16,6 +16,7 @@ from pyspark.errors import AnalysisException
 
 from delta_py.errors import DeltaError, InvalidOptionError, UnsupportedTableFeatureError
 from delta_py.protocol.identity import identity_columns
+from delta_py.protocol.names import quoted
 from delta_py.snapshot import Snapshot
 from delta_py.storage.store import open_store
 from spark_plugin.data_source import FORMAT
@@ -133,7 +134,7 @@ def _arranged(save: Save, path: str | None, snapshot: Snapshot | None) -> Any:
     columns = _partition_columns(save, path, snapshot)
     if not columns and not _adapts(save.spark):
         return save.frame  # Spark would make as many portions as it has shuffle partitions, be they ever so small
-    return save.frame.hint("rebalance", *(F.col(f"`{name.replace('`', '``')}`") for name in columns))
+    return save.frame.hint("rebalance", *(F.col(quoted(name)) for name in columns))
 
 
 def _is_optimized(save: Save, snapshot: Snapshot | None) -> bool:

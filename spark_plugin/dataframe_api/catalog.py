@@ -18,13 +18,14 @@ from pyspark.errors import PySparkException
 from pyspark.sql.types import StructType
 
 from delta_py.errors import InvalidOptionError, TableAlreadyExistsError, UnsupportedOperationError
+from delta_py.protocol.names import quoted, unquoted
 from spark_plugin.convert import metadata_value, without_metadata
 from spark_plugin.data_source import FORMAT
 from spark_plugin.options.read_options import CATALOG_KEY, catalog_options, local_path
 from spark_plugin.options.settings import is_connect
 
 _SESSION_CATALOG = "spark_catalog"
-_NAME_PART = re.compile(r"`(?P<quoted>(?:[^`]|``)+)`|(?P<plain>[^`.]+)")
+_NAME_PART = re.compile(r"`(?:[^`]|``)+`|[^`.]+")
 _TABLE_NAME = re.compile(r"\w+", re.ASCII)
 # Facts of SHOW TABLE EXTENDED, a line each. Comments, properties and names of columns stand among them as they are, with line
 # breaks that make lines look like facts; only what is printed before all of them is sure to be Spark's.
@@ -241,11 +242,11 @@ def _namespace_and_table(spark: Any, name: str) -> tuple[list[str], str]:
 
 def _parts(name: str) -> list[str]:
     """`a.`b.c`` -> ["a", "b.c"]."""
-    found = list(_NAME_PART.finditer(name))
-    if not found or ".".join(part[0] for part in found) != name:
+    parts = _NAME_PART.findall(name)
+    if not parts or ".".join(parts) != name:
         raise InvalidOptionError(f"{name!r} is no name of a table.", table=name)
-    return [(part["quoted"] or part["plain"]).replace("``", "`") for part in found]
+    return [unquoted(part) for part in parts]
 
 
 def _quoted(parts: list[str]) -> str:
-    return ".".join(f"`{part.replace('`', '``')}`" for part in parts)
+    return ".".join(map(quoted, parts))
