@@ -9,7 +9,8 @@ computed. A cast of a column beside a constant that the column's own type can ex
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 import pyarrow as pa
 
@@ -74,10 +75,6 @@ _FLIPPED = {"=": "=", "<=>": "<=>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 # Functions whose first argument is asked for its wall clock in the session's time zone.
 _CLOCK_FIELDS = frozenset({"hour", "minute", "second", "date_format"})
 _SECONDS_PATTERN = "yyyy-MM-dd HH:mm:ss"
-_RESOLVED_HERE = (
-    *("coalesce", "nvl", "ifnull", "nvl2", "nullif", "if", "greatest", "least", "isnull", "isnotnull", "struct", "typeof"),
-    *("to_date", "to_timestamp", "try_to_timestamp", "unix_timestamp", "from_unixtime", "like", "position"),
-)
 
 
 def resolve(expression: Expression, schema: StructType, session_timezone: str = "UTC") -> Node:
@@ -271,59 +268,49 @@ class _Resolver:
 
     def _call(self, name: str, arguments: list[Node]) -> Node:
         name = ALIASES.get(name, name)
-        match name:
-            case "nvl" | "ifnull" | "coalesce":
-                _count(name, arguments, 1 if name == "coalesce" else 2, None if name == "coalesce" else 2)
-                return self._same_typed("coalesce", arguments)
-            case "greatest" | "least":
-                same_type(name, [operand_of(argument) for argument in arguments])
-                return self._same_typed(name, arguments)
-            case "isnull" | "isnotnull":
-                _count(name, arguments, 1, 1)
-                null = null_test(arguments[0])
-                return null if name == "isnull" else negated(null)
-            case "nvl2":
-                _count(name, arguments, 3, 3)
-                return self._cases("if", [negated(null_test(arguments[0])), *arguments[1:]])
-            case "nullif":
-                _count(name, arguments, 2, 2)
-                equal = self.compare("=", arguments[0], arguments[1])
-                return self._cases("if", [equal, literal_node(Literal(None, arguments[0].data_type)), arguments[0]])
-            case "if":
-                _count(name, arguments, 3, 3)
-                return self._cases(name, arguments)
-            case "case":
-                _count(name, arguments, 2, None)
-                return self._cases(name, arguments)
-            case "in":
-                return self._equal_to_any(arguments[0], arguments[1:])
-            case "is_condition":  # `x IS TRUE`: x must be a condition, and stays as it is
-                return self.condition(arguments[0], "IS TRUE")
-            case "try_cast":
-                return self._try_cast(arguments[0], arguments[1].data_type)
-            case "typeof":
-                _count(name, arguments, 1, 1)
-                return literal_node(Literal(type_name(arguments[0].data_type), STRING))
-            case "element" | "get_field" if len(arguments) == 2 and isinstance(arguments[0].data_type, StructType):
-                return self._field_of(arguments[0], arguments[1])
-            case "struct":
-                return self._struct(arguments)
-            case "position":
-                _count(name, arguments, 2, 2)
-                return self._function("locate", arguments)
-            case "like":
-                _count(name, arguments, 2, 2)
-                return self._like(arguments[0], arguments[1])
-            case "to_timestamp" | "try_to_timestamp" | "to_date" | "unix_timestamp" | "to_unix_timestamp" | "from_unixtime":
-                return self._time_conversion(name, arguments)
-            case "concat" if not arguments:
-                return literal_node(Literal("", STRING))
-            case "+" | "-" if any(argument.data_type in (DATE, TIMESTAMP, TIMESTAMP_NTZ) for argument in arguments):
-                return self._date_arithmetic(name, arguments)
-        return self._function(name, arguments)
+        rule = _RULES.get(name)
+        if rule is None:
+            return self._function(name, arguments)
+        if len(arguments) < rule.least or (rule.most is not None and len(arguments) > rule.most):
+            raise wrong_argument_count(
+                name, len(arguments), str(rule.least) if rule.least == rule.most else f"{rule.least} or more"
+            )
+        return rule.resolve(self, name, arguments)
 
-    def _equal_to_any(self, operand: Node, options: Sequence[Node]) -> Node:
+    def coalesce(self, name: str, arguments: list[Node]) -> Node:
+        return self._same_typed("coalesce", arguments)
+
+    def extreme(self, name: str, arguments: list[Node]) -> Node:
+        same_type(name, [operand_of(argument) for argument in arguments])
+        return self._same_typed(name, arguments)
+
+    def null_check(self, name: str, arguments: list[Node]) -> Node:
+        null = null_test(arguments[0])
+        return null if name == "isnull" else negated(null)
+
+    def nvl2(self, name: str, arguments: list[Node]) -> Node:
+        return self.cases("if", [negated(null_test(arguments[0])), *arguments[1:]])
+
+    def null_if(self, name: str, arguments: list[Node]) -> Node:
+        equal = self.compare("=", arguments[0], arguments[1])
+        return self.cases("if", [equal, literal_node(Literal(None, arguments[0].data_type)), arguments[0]])
+
+    def is_condition(self, name: str, arguments: list[Node]) -> Node:
+        """`x IS TRUE`: x must be a condition, and stays as it is."""
+        return self.condition(arguments[0], "IS TRUE")
+
+    def type_of(self, name: str, arguments: list[Node]) -> Node:
+        return literal_node(Literal(type_name(arguments[0].data_type), STRING))
+
+    def concat(self, name: str, arguments: list[Node]) -> Node:
+        return self._function(name, arguments) if arguments else literal_node(Literal("", STRING))
+
+    def position(self, name: str, arguments: list[Node]) -> Node:
+        return self._function("locate", arguments)
+
+    def equal_to_any(self, name: str, arguments: list[Node]) -> Node:
         """IN with options that are no constants: all are compared in the one type that they have in common."""
+        operand, *options = arguments
         found = coercion.common_type_of_all([operand.data_type, *(option.data_type for option in options)])
         if found is None:
             raise not_supported("IN with options of types that have nothing in common")
@@ -341,7 +328,7 @@ class _Resolver:
         """As cast, for values that a conditional may never ask for: failing constants fail only when asked."""
         return self.cast(node, target, explicit=True)
 
-    def _cases(self, name: str, arguments: Sequence[Node]) -> Node:
+    def cases(self, name: str, arguments: Sequence[Node]) -> Node:
         """`if` and `case`: pairs of condition and value, then perhaps what is left."""
         pairs = len(arguments) // 2
         for condition in arguments[0 : 2 * pairs : 2]:
@@ -357,12 +344,16 @@ class _Resolver:
 
     # ------------------------------------------------------------ nested values
 
-    def _field_of(self, struct: Node, name: Node) -> Node:
-        if isinstance(struct.expression, Column) and is_constant(name) and isinstance(constant_value(name), str):
-            return self._column((*struct.expression.path, constant_value(name)))
-        return self._function("get_field", [struct, name])
+    def element(self, name: str, arguments: list[Node]) -> Node:
+        """What is in a value, by its place, key or field: a field of a column is a column itself."""
+        if len(arguments) != 2 or not isinstance(arguments[0].data_type, StructType):
+            return self._function(name, arguments)
+        struct, field = arguments
+        if isinstance(struct.expression, Column) and is_constant(field) and isinstance(constant_value(field), str):
+            return self._column((*struct.expression.path, constant_value(field)))
+        return self._function("get_field", [struct, field])
 
-    def _struct(self, arguments: Sequence[Node]) -> Node:
+    def struct(self, name: str, arguments: list[Node]) -> Node:
         """struct(a, b): fields are called by their columns, or col1, col2, ... by their places."""
         parts: list[Node] = []
         for place, argument in enumerate(arguments):
@@ -372,6 +363,9 @@ class _Resolver:
 
     # ------------------------------------------------------------ what becomes another expression
 
+    def try_cast(self, name: str, arguments: list[Node]) -> Node:
+        return self._try_cast(arguments[0], arguments[1].data_type)
+
     def _try_cast(self, node: Node, target: DataType) -> Node:
         check_cast(node.data_type, target)
         if node.data_type == target or not cast_can_fail(node.data_type, target):
@@ -380,16 +374,16 @@ class _Resolver:
             raise not_supported(f"try_cast to or from timestamp in the time zone {self._zone}", "Use a session in UTC.")
         return call_node("try_cast", target, (node, literal_node(Literal(None, target))))
 
-    def _like(self, operand: Node, pattern: Node) -> Node:
+    def like(self, name: str, arguments: list[Node]) -> Node:
+        operand, pattern = arguments
         text = self.cast(operand, STRING)
         if not is_constant(pattern) or not isinstance(constant_value(pattern), str):
             raise not_supported("LIKE with a pattern that is not a constant text", "Give it a constant.")
         check_pattern("like", constant_value(pattern))
         return Node(StringMatch("like", text.expression, constant_value(pattern)), BOOLEAN, (text,), text.can_fail)
 
-    def _time_conversion(self, name: str, arguments: list[Node]) -> Node:
+    def time_conversion(self, name: str, arguments: list[Node]) -> Node:
         """Functions between text, numbers and times, perhaps with a pattern."""
-        _count(name, arguments, 1, 2)
         first, *pattern = arguments
         if name == "from_unixtime":
             shown = pattern or [literal_node(Literal(_SECONDS_PATTERN, STRING))]
@@ -412,8 +406,10 @@ class _Resolver:
             return parsed
         return self._computed(call_node("to_utc_timestamp", TIMESTAMP, (parsed, literal_node(Literal(self._zone, STRING)))))
 
-    def _date_arithmetic(self, name: str, arguments: list[Node]) -> Node:
+    def sum_or_difference(self, name: str, arguments: list[Node]) -> Node:
         types = [argument.data_type for argument in arguments]
+        if not any(t in (DATE, TIMESTAMP, TIMESTAMP_NTZ) for t in types):
+            return self._function(name, arguments)
         if len(arguments) == 2 and types[0] == DATE and coercion.is_integral(types[1]):
             return self._function("date_add" if name == "+" else "date_sub", arguments)
         if len(arguments) == 2 and name == "+" and types[1] == DATE and coercion.is_integral(types[0]):
@@ -458,15 +454,55 @@ class _Resolver:
         return call_node("to_utc_timestamp", TIMESTAMP, (truncated, zone))
 
 
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    """How calls of a name are resolved that is no plain function. least, most: how many arguments; None: any number."""
+
+    resolve: Callable[[_Resolver, str, list[Node]], Node]
+    least: int = 0
+    most: int | None = None
+
+
+_TIME_CONVERSION = _Rule(_Resolver.time_conversion, 1, 2)
+_RULES: Mapping[str, _Rule] = {
+    "coalesce": _Rule(_Resolver.coalesce, 1),
+    "nvl": _Rule(_Resolver.coalesce, 2, 2),
+    "ifnull": _Rule(_Resolver.coalesce, 2, 2),
+    "nvl2": _Rule(_Resolver.nvl2, 3, 3),
+    "nullif": _Rule(_Resolver.null_if, 2, 2),
+    "if": _Rule(_Resolver.cases, 3, 3),
+    "case": _Rule(_Resolver.cases, 2),
+    "greatest": _Rule(_Resolver.extreme),
+    "least": _Rule(_Resolver.extreme),
+    "isnull": _Rule(_Resolver.null_check, 1, 1),
+    "isnotnull": _Rule(_Resolver.null_check, 1, 1),
+    "in": _Rule(_Resolver.equal_to_any),
+    "is_condition": _Rule(_Resolver.is_condition),
+    "try_cast": _Rule(_Resolver.try_cast),
+    "typeof": _Rule(_Resolver.type_of, 1, 1),
+    "element": _Rule(_Resolver.element),
+    "get_field": _Rule(_Resolver.element),
+    "struct": _Rule(_Resolver.struct),
+    "concat": _Rule(_Resolver.concat),
+    "position": _Rule(_Resolver.position, 2, 2),
+    "like": _Rule(_Resolver.like, 2, 2),
+    "to_date": _TIME_CONVERSION,
+    "to_timestamp": _TIME_CONVERSION,
+    "try_to_timestamp": _TIME_CONVERSION,
+    "unix_timestamp": _TIME_CONVERSION,
+    "to_unix_timestamp": _TIME_CONVERSION,
+    "from_unixtime": _TIME_CONVERSION,
+    "+": _Rule(_Resolver.sum_or_difference),
+    "-": _Rule(_Resolver.sum_or_difference),
+}
+
+_OF_THE_GRAMMAR = frozenset({"case", "in", "is_condition", "try_cast"})  # no names of functions that a text can call
+
+
 def _unknown_function(name: str) -> ExpressionError:
-    near = difflib.get_close_matches(name, [*FUNCTIONS, *ALIASES, *_RESOLVED_HERE], 1)
+    near = difflib.get_close_matches(name, [*FUNCTIONS, *ALIASES, *(_RULES.keys() - _OF_THE_GRAMMAR)], 1)
     hint = f" Did you mean {near[0]}?" if near else ""
     return not_supported(f"The function {name[:60]}", f"It cannot be evaluated exactly as Spark does.{hint}")
-
-
-def _count(name: str, arguments: Sequence[Node], least: int, most: int | None) -> None:
-    if len(arguments) < least or (most is not None and len(arguments) > most):
-        raise wrong_argument_count(name, len(arguments), str(least) if least == most else f"{least} or more")
 
 
 def _collations(field: StructField) -> Iterable[str]:
