@@ -9,8 +9,8 @@ from typing import Any
 from spark_plugin.data_source import FORMAT
 from spark_plugin.exceptions import as_spark_raises
 from spark_plugin.options.common import COMMAND
-from spark_plugin.options.settings import is_connect
 from spark_plugin.source.commands import carry_out
+from spark_plugin.spark_internals import is_connect
 from spark_plugin.wrapping import original
 
 

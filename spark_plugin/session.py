@@ -12,7 +12,7 @@ from weakref import WeakSet
 from spark_plugin import exceptions, pruning
 from spark_plugin.data_source import DeltaSource
 from spark_plugin.dataframe_api import method_patches
-from spark_plugin.options.settings import is_connect
+from spark_plugin.spark_internals import is_connect
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

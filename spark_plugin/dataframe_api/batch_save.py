@@ -23,8 +23,9 @@ from spark_plugin.data_source import FORMAT
 from spark_plugin.dataframe_api.rule_columns import rules_of_table, with_rule_columns
 from spark_plugin.dml.store_assignment import overflows_as_the_gates
 from spark_plugin.options.common import CLUSTER_BY, MODE, PARTITION_BY, RULE_NONCE, SESSION, TASKS, VIEW
-from spark_plugin.options.settings import active, conf, is_connect, reset_transaction, write_settings
+from spark_plugin.options.settings import active, conf, reset_transaction, write_settings
 from spark_plugin.source.arrow_batches import unweighed
+from spark_plugin.spark_internals import is_connect
 from spark_plugin.wrapping import original
 
 _OPTIMIZE_CONF = "spark.databricks.delta.optimizeWrite.enabled"

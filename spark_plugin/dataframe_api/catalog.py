@@ -22,7 +22,7 @@ from delta_py.protocol.names import quoted, unquoted
 from spark_plugin.convert import metadata_value, without_metadata
 from spark_plugin.data_source import FORMAT
 from spark_plugin.options.read_options import CATALOG_KEY, catalog_options, local_path
-from spark_plugin.options.settings import is_connect
+from spark_plugin.spark_internals import is_connect
 
 _SESSION_CATALOG = "spark_catalog"
 _NAME_PART = re.compile(r"`(?:[^`]|``)+`|[^`.]+")

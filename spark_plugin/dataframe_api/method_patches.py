@@ -26,9 +26,10 @@ from spark_plugin.dataframe_api.batch_save import Save
 from spark_plugin.dataframe_api.streaming_start import StreamSave
 from spark_plugin.exceptions import as_spark_raises
 from spark_plugin.options.common import ASKED_SCHEMA, SESSION, STREAM
-from spark_plugin.options.settings import active, is_connect, read_settings
+from spark_plugin.options.settings import active, read_settings
 from spark_plugin.options.streaming_options import tracks_schema
 from spark_plugin.pruning import with_metadata_column
+from spark_plugin.spark_internals import is_connect
 from spark_plugin.wrapping import Method, wrap
 from spark_plugin.wrapping import original as original_method
 

@@ -18,7 +18,8 @@ from spark_plugin.dataframe_api import catalog
 from spark_plugin.dataframe_api.batch_save import Save
 from spark_plugin.dataframe_api.catalog import Entry
 from spark_plugin.options.read_options import local_path
-from spark_plugin.options.settings import conf, is_connect
+from spark_plugin.options.settings import conf
+from spark_plugin.spark_internals import is_connect
 
 
 def save_as_table(save: Save, name: str) -> None:

@@ -28,7 +28,8 @@ from delta_py.write.rule_columns import RulesForSpark, rules_for_spark
 from spark_plugin.convert import delta_type, spark_type
 from spark_plugin.dml.at_table import at_table
 from spark_plugin.dml.store_assignment import Assigning, Typed
-from spark_plugin.options.settings import conf, is_connect
+from spark_plugin.options.settings import conf
+from spark_plugin.spark_internals import is_connect
 
 
 def rules_of_table(spark: Any, path: str, frame: Any) -> RulesForSpark | None:

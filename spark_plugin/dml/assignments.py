@@ -26,7 +26,7 @@ from delta_py.write.row_changes import NEW
 from spark_plugin.convert import delta_type, find_field, spark_type
 from spark_plugin.dml.column_defaults import asks_for_default, default_of
 from spark_plugin.dml.store_assignment import Assigning, Typed
-from spark_plugin.options.settings import is_connect
+from spark_plugin.spark_internals import is_connect
 
 Assignments: TypeAlias = dict[Path, Column]
 

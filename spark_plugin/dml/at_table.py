@@ -17,7 +17,7 @@ import pyarrow as pa
 from pyspark import TaskContext, cloudpickle
 
 from delta_py.errors import CommitOutcomeUnknownError
-from spark_plugin.options.settings import is_connect
+from spark_plugin.spark_internals import is_connect
 
 A = TypeVar("A")
 T = TypeVar("T")

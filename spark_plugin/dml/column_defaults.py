@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from delta_py.protocol.column_rules import DEFAULT
 from delta_py.protocol.schema import StructField
 from spark_plugin.dml.connect_conditions import condition_text
-from spark_plugin.options.settings import is_connect
+from spark_plugin.spark_internals import is_connect
 
 _WORD = "default"
 

@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 
 from delta_py.errors import UnsupportedOperationError
 from spark_plugin.dml.connect_conditions import condition_text, is_plain
-from spark_plugin.options.settings import is_connect
+from spark_plugin.spark_internals import is_connect
 
 _NON_DETERMINISTIC = "INVALID_NON_DETERMINISTIC_EXPRESSIONS"
 _ANALYSED = re.compile(r"== Analyzed Logical Plan ==\n(.*?)\n== Optimized Logical Plan ==", re.DOTALL)

@@ -45,11 +45,12 @@ from spark_plugin.dml.connect_conditions import wanted_by
 from spark_plugin.dml.store_assignment import overflows_as_the_gates
 from spark_plugin.exceptions import as_spark_raises
 from spark_plugin.options.common import FILES, SESSION
-from spark_plugin.options.settings import active, conf, is_connect, read_settings, reset_transaction, write_settings
+from spark_plugin.options.settings import active, conf, read_settings, reset_transaction, write_settings
 from spark_plugin.options.write_options import write_options
 from spark_plugin.pruning import wanted_rows
 from spark_plugin.pruning.handover import Wanted
 from spark_plugin.source.arrow_batches import unweighed
+from spark_plugin.spark_internals import SparkInternals, is_connect
 
 _RESULT = "result"
 _ABANDON_ROUNDS, _ABANDON_WAIT_SECONDS = 8, 0.5
@@ -265,5 +266,4 @@ def _tasks_are_running(spark: SparkSession) -> bool:
     """Whether any task runs in the session's application: one of a failed job may still be writing."""
     if is_connect(spark):
         return True
-    executors = spark.sparkContext._jsc.sc().statusTracker().getExecutorInfos()
-    return any(executor.numRunningTasks() > 0 for executor in executors)
+    return SparkInternals(spark).runs_tasks()

@@ -36,7 +36,8 @@ from spark_plugin.dml.merge_rows import PARTITION_VALUE, MergeRows
 from spark_plugin.dml.merge_scopes import MergeScopes, first_clause
 from spark_plugin.dml.merge_source import Source, SourceFacts, held_source, source_facts
 from spark_plugin.dml.store_assignment import Assigning
-from spark_plugin.options.settings import conf, is_connect
+from spark_plugin.options.settings import conf
+from spark_plugin.spark_internals import is_connect
 
 AUTO_MERGE_CONF = "spark.databricks.delta.schema.autoMerge.enabled"
 _REPARTITION_CONF = "spark.databricks.delta.merge.repartitionBeforeWrite.enabled"

@@ -27,7 +27,7 @@ from spark_plugin.dml.jobs import Target
 from spark_plugin.dml.merge_clauses import ResolvedClause, ResolvedMerge
 from spark_plugin.dml.resolving import by_names, resolve
 from spark_plugin.dml.store_assignment import Assigning, Given, Path, Typed
-from spark_plugin.options.settings import is_connect
+from spark_plugin.spark_internals import is_connect
 
 PARTITION_VALUE = "__pydelta_partition_"
 """With a number: the value of a partition column, beside a new row."""

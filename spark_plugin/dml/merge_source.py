@@ -39,7 +39,8 @@ from spark_plugin.data_source import FORMAT
 from spark_plugin.dml.connect_conditions import key_parts
 from spark_plugin.dml.merge_clauses import ResolvedMerge
 from spark_plugin.dml.resolving import as_column, outputs, resolve
-from spark_plugin.options.settings import conf, is_connect
+from spark_plugin.options.settings import conf
+from spark_plugin.spark_internals import is_connect
 
 SOURCE_ROW = "__pydelta_source_row"
 """A number of each row of the source, other than all others'."""

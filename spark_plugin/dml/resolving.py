@@ -21,7 +21,7 @@ from delta_py.errors import DeltaError, SchemaMismatchError, UnsupportedOperatio
 from delta_py.protocol.names import quoted
 from spark_plugin.dml.conditions import check_filters, is_deterministic, reads_tables, refuse_non_deterministic
 from spark_plugin.dml.connect_conditions import condition_text, is_plain
-from spark_plugin.options.settings import is_connect
+from spark_plugin.spark_internals import is_connect
 
 _UNRESOLVED = "UNRESOLVED_COLUMN"
 _OF_ANOTHER_FRAME = ("MISSING_ATTRIBUTES", "CANNOT_RESOLVE_DATAFRAME_COLUMN")

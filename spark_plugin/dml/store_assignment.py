@@ -21,7 +21,8 @@ from pyspark.sql.types import ArrayType, DataType, MapType, NullType, StructFiel
 
 from delta_py.errors import SchemaMismatchError, UnsupportedOperationError
 from spark_plugin.convert import find_field
-from spark_plugin.options.settings import conf, is_connect
+from spark_plugin.options.settings import conf
+from spark_plugin.spark_internals import is_connect
 
 Path: TypeAlias = tuple[str, ...]
 

@@ -12,6 +12,7 @@ from pyspark.errors import PySparkException
 from delta_py.protocol.sizes import parse_size
 from delta_py.streaming.schema_evolution import ALLOW_CONFS
 from spark_plugin.options.common import CONFS, PARTITIONS_PER_CORE, WRITE_CONFS
+from spark_plugin.spark_internals import SparkInternals, is_connect
 
 _AUTO_RESET_CONF = "spark.databricks.delta.write.txnVersion.autoReset.enabled"
 
@@ -68,20 +69,8 @@ def active(spark: Any) -> Iterator[None]:
     if is_connect(spark):
         yield
         return
-    sessions = type(spark)._get_j_spark_session_class(spark._jvm)
-    before = sessions.getActiveSession()
-    sessions.setActiveSession(spark._jsparkSession)
-    try:
+    with SparkInternals(spark).activated():
         yield
-    finally:
-        if before.isDefined():
-            sessions.setActiveSession(before.get())
-        else:
-            sessions.clearActiveSession()
-
-
-def is_connect(spark: Any) -> bool:
-    return type(spark).__module__.startswith("pyspark.sql.connect.")
 
 
 def conf(spark: Any, name: str) -> str | None:

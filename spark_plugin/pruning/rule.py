@@ -12,13 +12,11 @@ from importlib import resources
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
-import pyspark
-from pyspark.sql import SparkSession
-
 from spark_plugin.pruning.handover import Wanted
+from spark_plugin.spark_internals import SparkInternals, is_connect
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
     from delta_py.scan.planning import ScanReport
 
@@ -29,16 +27,12 @@ COLUMNAR_CONF = "spark.pydelta.columnarReader.enabled"
 """Set to false in a session to have Spark read rows instead of columns (spark_plugin/columnar)."""
 
 _RULE = "pydelta.pruning.PruneScans"
-_SPARK_VERSIONS = ("4.2.", "4.3.")
 _PYTHON_SCAN = "org.apache.spark.sql.execution.datasources.v2.python.PythonScan"
 
 _log = logging.getLogger("pydelta.pruning")
 
 _unavailable: WeakKeyDictionary[SparkSession, str] = WeakKeyDictionary()
 """Sessions that were told that they go without the rule, and why."""
-
-_compiled: list[tuple[Any, Any]] = []
-"""(Py4J gateway, rule class) of each JVM, in practice one. Compiled once: Py4J remembers methods by the class's name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,13 +71,13 @@ def install(spark: SparkSession, *formats: str) -> bool:
     """
     try:
         _refuse_unknown(spark)
-        experimental = spark._jsparkSession.experimental()
-        rule = _find_rule(experimental)
+        internals = SparkInternals(spark)
+        rule = internals.find_optimizer_rule(_RULE)
         if rule is None:
-            rule = _rule_class(spark).newInstance()
+            rule = internals.compiled(_RULE, lambda: _sources(spark, "pruning"), beside=_PYTHON_SCAN).newInstance()
             rule.offerColumnar(_sources(spark, "columnar"))
             rule.offerMetadata(_metadata_schema())
-            getattr(experimental, "extraOptimizations_$eq")(experimental.extraOptimizations().appended(rule))
+            internals.add_optimizer_rule(rule)
         for name in formats or ("pydelta",):
             rule.addFormat(name)
     except Exception as error:  # whatever a locked-down or foreign Spark answers, reading must go on
@@ -95,10 +89,11 @@ def install(spark: SparkSession, *formats: str) -> bool:
 
 def wanted_rows(spark: SparkSession, frame: DataFrame, option: str, value: str) -> Wanted:
     """Which rows of the scan that has this read option the frame wants; any, where the rule is not installed or off."""
-    rule = _find_rule(spark._jsparkSession.experimental())
+    internals = SparkInternals(spark)
+    rule = internals.find_optimizer_rule(_RULE)
     if rule is None:
         return Wanted(None)
-    return Wanted.parse(rule.wantedRows(frame._jdf.queryExecution().optimizedPlan(), option, value))
+    return Wanted.parse(rule.wantedRows(internals.optimized(frame), option, value))
 
 
 def with_metadata_column(frame: DataFrame) -> DataFrame:
@@ -106,15 +101,16 @@ def with_metadata_column(frame: DataFrame) -> DataFrame:
 
     A table that has a column of this name stays as it is, and so do changes, views, and any other frame.
     """
-    rule = _find_rule(frame.sparkSession._jsparkSession.experimental())
-    return frame if rule is None else type(frame)(rule.withMetadata(frame._jdf), frame.sparkSession)
+    internals = SparkInternals(frame.sparkSession)
+    rule = internals.find_optimizer_rule(_RULE)
+    return frame if rule is None else internals.changed(frame, rule.withMetadata)
 
 
 def status(spark: SparkSession) -> PruningStatus:
     """What the rule has done in this session, and in clones of it such as Spark's streaming makes."""
     if spark in _unavailable:
         return PruningStatus(installed=False, last_error=_unavailable[spark])
-    rule = None if _is_connect(spark) else _find_rule(spark._jsparkSession.experimental())
+    rule = None if is_connect(spark) else SparkInternals(spark).find_optimizer_rule(_RULE)
     if rule is None:
         return PruningStatus(installed=False)
     told = json.loads(rule.status())
@@ -136,47 +132,15 @@ def _scan_report(told: dict[str, int] | None) -> ScanReport | None:
     return None if told is None else ScanReport(**told)
 
 
-def _is_connect(spark: SparkSession) -> bool:
-    return type(spark).__module__.startswith("pyspark.sql.connect.")
-
-
 def _refuse_unknown(spark: SparkSession) -> None:
-    if _is_connect(spark):
+    if is_connect(spark):
         raise NotImplementedError("a Spark Connect client cannot add optimizer rules")
-    if not spark.version.startswith(_SPARK_VERSIONS):
-        known = " and ".join(f"{version}x" for version in _SPARK_VERSIONS)
-        raise NotImplementedError(f"it is made for Spark {known}, and this is {spark.version} (pyspark {pyspark.__version__})")
-
-
-def _find_rule(experimental: Any) -> Any | None:
-    rules = experimental.extraOptimizations()
-    found = (rules.apply(i) for i in range(rules.length()))
-    return next((rule for rule in found if rule.ruleName() == _RULE), None)
-
-
-def _rule_class(spark: SparkSession) -> Any:
-    gateway = spark.sparkContext._gateway
-    for known, rule_class in _compiled:
-        if known is gateway:
-            return rule_class
-    rule_class = _compile(spark)
-    _compiled.append((gateway, rule_class))
-    return rule_class
-
-
-def _compile(spark: SparkSession) -> Any:
-    """The rule's Class, compiled from the sources in this package by Spark's own Janino."""
-    jvm: Any = spark.sparkContext._jvm
-    context = jvm.java.lang.Thread.currentThread().getContextClassLoader()
-    parent = jvm.java.lang.Class.forName(_PYTHON_SCAN, False, context).getClassLoader()
-    finder = jvm.org.codehaus.commons.compiler.util.resource.MapResourceFinder(_sources(spark, "pruning"))
-    return jvm.org.codehaus.janino.JavaSourceClassLoader(parent, finder, "UTF-8").loadClass(_RULE)
+    SparkInternals(spark).require_known_version()
 
 
 def _sources(spark: SparkSession, name: str) -> Any:
     """A java.util.Map of the sources of pydelta.{name}, which lie in the package beside or around this file."""
-    jvm: Any = spark.sparkContext._jvm
-    sources = jvm.java.util.HashMap()
+    sources = SparkInternals(spark).java_map()
     for entry in resources.files("spark_plugin").joinpath(name).iterdir():
         if entry.name.endswith(".java"):
             sources.put(f"pydelta/{name}/{entry.name}", entry.read_bytes())

@@ -15,7 +15,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from py4j.clientserver import ClientServer
 from pyspark.sql.types import (
     BooleanType,
     DataType,
@@ -28,7 +27,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from spark_plugin.options.settings import is_connect
+from spark_plugin.spark_internals import SparkInternals, is_connect
 
 _BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
 _RECORDS = "spark.sql.execution.arrow.maxRecordsPerBatch"
@@ -50,7 +49,7 @@ def _leaf_types(kind: DataType) -> Iterator[DataType]:
 def unweighed(spark: Any, schema: StructType) -> Iterator[None]:
     """Jobs that this thread starts inside do without the weighing, if all columns are of such types and the user has set no
     size. Nothing is done over Spark Connect, nor where Py4J gives the threads of Python no threads of their own in the JVM."""
-    properties = {} if is_connect(spark) or not _has_own_threads(spark) else _properties(schema)
+    properties = {} if is_connect(spark) or not SparkInternals(spark).has_own_threads() else _properties(schema)
     given = spark.conf.getAll if properties else {}
     if not properties or any(name in given for name in (_BYTES, _RECORDS)):
         yield
@@ -73,8 +72,3 @@ def _properties(schema: StructType) -> dict[str, str]:
         return {}
     has_texts = any(isinstance(kind, StringType) for kind in types)
     return {_BYTES: _UNWEIGHED, _RECORDS: str(_ROWS_WITH_TEXTS)} if has_texts else {_BYTES: _UNWEIGHED}
-
-
-def _has_own_threads(spark: Any) -> bool:
-    """Whether local properties are those of this thread of Python (PYSPARK_PIN_THREAD, true by default)."""
-    return isinstance(spark.sparkContext._gateway, ClientServer)
