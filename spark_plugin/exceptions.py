@@ -8,10 +8,9 @@ delta_py.errors) catches it, and so does what caught it before (`AnalysisExcepti
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import wraps
-from typing import Any, TypeVar
+from typing import Any
 
 from pyspark.errors import AnalysisException, PySparkException
 
@@ -47,6 +46,7 @@ from delta_py.errors import (
     VersionNotFoundError,
     VersionsNotContiguousError,
 )
+from spark_plugin.spark_internals import message_without_stack, shown_as_raised, translate_exceptions
 
 __all__ = [
     "ChangeDataFeedError",
@@ -89,8 +89,6 @@ _BEHIND = re.compile(
     r"\n+(?:\s*SQLSTATE: |\s*at [\w$.]+\(|JVM stacktrace:|Driver stacktrace:|The above exception was |During handling of )"
 )
 
-_Spark = TypeVar("_Spark", bound=PySparkException)
-
 
 def delta_error_of(text: str) -> DeltaError | None:
     """The last error of delta_py in the text of a Python traceback that Spark passes on; None if there is none."""
@@ -107,7 +105,7 @@ def translate(raised: PySparkException) -> PySparkException:
     """The exception as one that is also a DeltaError, when that is what it carries; otherwise itself."""
     if isinstance(raised, DeltaError):
         return raised
-    error = delta_error_of(_message(raised))
+    error = delta_error_of(message_without_stack(raised))
     if error is None:
         return raised
     cls = _both(type(error), type(raised))
@@ -135,12 +133,6 @@ def as_spark_raises() -> Iterator[None]:
         raise made.with_traceback(error.__traceback__) from error.__cause__
 
 
-def _message(raised: PySparkException) -> str:
-    """Without the JVM's stack trace, which str() would fetch and add."""
-    described = getattr(raised, "_desc", None)
-    return described if isinstance(described, str) else str(raised)
-
-
 _made: dict[tuple[type[DeltaError], type[PySparkException]], type[PySparkException]] = {}
 
 
@@ -148,7 +140,7 @@ def _both(delta: type[DeltaError], spark: type[PySparkException]) -> type[PySpar
     """The class that is both, one for each pair."""
     known = _made.get((delta, spark))
     if known is None:
-        known = _made[delta, spark] = _make_class(delta, _catchable(spark))
+        known = _made[delta, spark] = _make_class(delta, shown_as_raised(spark))
     return known
 
 
@@ -172,37 +164,9 @@ def _make_class(delta: type[DeltaError], spark: type[PySparkException]) -> Any:
     return type(delta.__name__, (delta, spark), namespace)
 
 
-def _catchable(spark: type[PySparkException]) -> type[PySparkException]:
-    """pyspark shows an UnknownException as the JVM's error, so what stands in for one must not be one."""
-    from pyspark.errors.exceptions.captured import CapturedException, UnknownException
-
-    return CapturedException if issubclass(spark, UnknownException) else spark
-
-
 # ---------------------------------------------------------------- installing
 
 
 def install(*, connect: bool) -> None:
     """Let pyspark's conversion of the JVM's (or the Connect server's) exceptions go through `translate`. Idempotent."""
-    from pyspark.errors.exceptions import captured
-
-    _wrap(captured)
-    if connect:
-        from pyspark.errors.exceptions import connect as connect_exceptions
-        from pyspark.sql.connect.client import core
-
-        _wrap(connect_exceptions)
-        _wrap(core)
-
-
-def _wrap(module: Any) -> None:
-    convert: Callable[..., _Spark] = module.convert_exception
-    if getattr(convert, "_translates", False):
-        return
-
-    @wraps(convert)
-    def converted(*args: Any, **kwargs: Any) -> PySparkException:
-        return translate(convert(*args, **kwargs))
-
-    converted._translates = True  # type: ignore[attr-defined]
-    module.convert_exception = converted
+    translate_exceptions(translate, connect=connect)

@@ -14,12 +14,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from functools import wraps
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyspark
 from py4j.clientserver import ClientServer
+from pyspark.sql.types import DataType
 
 if TYPE_CHECKING:
+    from types import ModuleType
+
+    from pyspark.errors import PySparkException
     from pyspark.sql import DataFrame
 
 KNOWN_VERSIONS = ("4.2.", "4.3.")
@@ -134,6 +140,182 @@ class SparkInternals:
         java: Any = frame
         return type(frame)(change(java._jdf), self._spark)
 
+    def filter_condition(self, frame: DataFrame, condition: Any) -> Any:
+        """The condition of a filter of the frame, as the analyzer understands it: an expression. Raises AnalysisException."""
+        return self._analyzed(frame.where(condition)).condition()
+
+    def known_partition_count(self, frame: DataFrame) -> int | None:
+        """How many tasks will compute the frame's rows; None where that shows only when they are computed."""
+        execution = self._execution(frame)
+        plan = str(execution.executedPlan().toString())
+        if "AdaptiveSparkPlan" in plan or "Exchange" in plan or "Subquery" in plan:
+            return None
+        return int(execution.toRdd().getNumPartitions())
+
+    def _analyzed(self, frame: DataFrame) -> Any:
+        return self._execution(frame).analyzed()
+
     def _execution(self, frame: DataFrame) -> Any:
         java: Any = frame
         return java._jdf.queryExecution()
+
+
+# ---------------------------------------------------------------- expressions, as the analyzer or the client's JVM holds them
+
+
+def expression_sql(expression: Any) -> str:
+    return str(expression.sql())
+
+
+# ---------------------------------------------------------------- readers and writers, classic and of Spark Connect
+
+
+def readwriter_modules(*, connect: bool) -> tuple[ModuleType, ModuleType]:
+    """The modules of the readers and writers of batches, and of streams."""
+    if connect:
+        from pyspark.sql.connect import readwriter as client_batches
+        from pyspark.sql.connect.streaming import readwriter as client_streams
+
+        return client_batches, client_streams
+    from pyspark.sql import readwriter as batches
+    from pyspark.sql.streaming import readwriter as streams
+
+    return batches, streams
+
+
+def session_of(owner: Any) -> Any:
+    """The session of a reader or writer, of batches or streams."""
+    found = (getattr(owner, name, None) for name in ("_spark", "_session", "_client"))
+    return next(session for session in found if session is not None)
+
+
+def frame_of(writer: Any) -> Any:
+    """The DataFrame of a writer. Spark Connect's writers hold its plan."""
+    spark = session_of(writer)
+    if not is_connect(spark):
+        return writer._df
+    from pyspark.sql.connect.dataframe import DataFrame
+
+    return DataFrame(writer._write_stream._child if hasattr(writer, "_write_stream") else writer._df, spark)
+
+
+def callback_of(writer: Any) -> Any:
+    """What a batch writer of Spark Connect tells its DataFrame; None for others."""
+    return getattr(writer, "_callback", None)
+
+
+def new_writer(frame: Any, callback: Any) -> Any:
+    """A DataFrameWriter on which nothing was called. callback: of `callback_of`."""
+    spark = frame.sparkSession
+    if not is_connect(spark):
+        return frame.write
+    from pyspark.sql.connect.readwriter import DataFrameWriter
+
+    return DataFrameWriter(frame._plan, spark, callback)
+
+
+# ---------------------------------------------------------------- what a Column of a Spark Connect client holds
+
+
+@dataclass(frozen=True, slots=True)
+class ClientSql:
+    """A piece of SQL text."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ClientName:
+    """A column by its name, of no particular frame."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class ClientLiteral:
+    """A constant. Dates are days, timestamps microseconds, since 1970."""
+
+    value: Any
+    data_type: DataType
+
+
+@dataclass(frozen=True, slots=True)
+class ClientCast:
+    """CAST by the session's mode. operand: an expression of the client."""
+
+    operand: Any
+    data_type: DataType
+
+
+@dataclass(frozen=True, slots=True)
+class ClientFunction:
+    """A function without DISTINCT, operators too. operands: expressions of the client."""
+
+    name: str
+    operands: tuple[Any, ...]
+
+
+ClientNode: TypeAlias = ClientSql | ClientName | ClientLiteral | ClientCast | ClientFunction
+
+
+def client_expression(column: Any) -> Any:
+    """The expression in a Column of a client; its str() is how the client writes it. None for what is no such Column."""
+    return getattr(column, "_expr", None)
+
+
+def client_node(expression: Any) -> ClientNode | None:
+    """The uppermost node of a client's expression; None for one that is nothing of the above."""
+    match type(expression).__name__:
+        case "SQLExpression":
+            return ClientSql(str(expression._expr))
+        case "ColumnReference" if expression._plan_id is None:
+            return ClientName(expression._unparsed_identifier)
+        case "LiteralExpression":
+            return ClientLiteral(expression._value, expression._dataType)
+        case "CastExpression" if expression._eval_mode is None and isinstance(expression._data_type, DataType):
+            return ClientCast(expression._expr, expression._data_type)
+        case "UnresolvedFunction" if not expression._is_distinct:
+            return ClientFunction(expression._name, tuple(expression._args))
+    return None
+
+
+# ---------------------------------------------------------------- errors
+
+
+def message_without_stack(raised: PySparkException) -> str:
+    """The message of an exception of Spark's. Of one that the JVM threw, str() would fetch and add the stack trace."""
+    described = getattr(raised, "_desc", None)
+    return described if isinstance(described, str) else str(raised)
+
+
+def shown_as_raised(cls: type[PySparkException]) -> type[PySparkException]:
+    """The class itself, or the base of one in whose place pyspark would show the JVM's error."""
+    from pyspark.errors.exceptions.captured import CapturedException, UnknownException
+
+    return CapturedException if issubclass(cls, UnknownException) else cls
+
+
+def translate_exceptions(translate: Callable[[PySparkException], PySparkException], *, connect: bool) -> None:
+    """Let pyspark's conversion of the JVM's (or the Connect server's) exceptions go through `translate`. Idempotent."""
+    from pyspark.errors.exceptions import captured
+
+    _translate_in(captured, translate)
+    if connect:
+        from pyspark.errors.exceptions import connect as connect_exceptions
+        from pyspark.sql.connect.client import core
+
+        _translate_in(connect_exceptions, translate)
+        _translate_in(core, translate)
+
+
+def _translate_in(module: Any, translate: Callable[[PySparkException], PySparkException]) -> None:
+    convert: Callable[..., PySparkException] = module.convert_exception
+    if getattr(convert, "_translates", False):
+        return
+
+    @wraps(convert)
+    def converted(*args: Any, **kwargs: Any) -> PySparkException:
+        return translate(convert(*args, **kwargs))
+
+    converted._translates = True  # type: ignore[attr-defined]
+    module.convert_exception = converted

@@ -25,7 +25,7 @@ from spark_plugin.dml.store_assignment import overflows_as_the_gates
 from spark_plugin.options.common import CLUSTER_BY, MODE, PARTITION_BY, RULE_NONCE, SESSION, TASKS, VIEW
 from spark_plugin.options.settings import active, conf, reset_transaction, write_settings
 from spark_plugin.source.arrow_batches import unweighed
-from spark_plugin.spark_internals import is_connect
+from spark_plugin.spark_internals import SparkInternals, is_connect, new_writer
 from spark_plugin.wrapping import original
 
 _OPTIMIZE_CONF = "spark.databricks.delta.optimizeWrite.enabled"
@@ -105,7 +105,7 @@ class Save:
             original(type(writer), "save")(writer, path)
 
     def _writer(self, frame: Any) -> Any:
-        writer = self._fresh(frame).format(FORMAT).mode("overwrite" if self.mode == "overwrite" else "append")
+        writer = new_writer(frame, self.callback).format(FORMAT).mode("overwrite" if self.mode == "overwrite" else "append")
         for key, value in self.options.values():
             writer = writer.option(key, value)
         writer = writer.option(MODE, self.mode).option(SESSION, write_settings(self.spark))
@@ -113,13 +113,6 @@ class Save:
             if columns is not None:
                 writer = writer.option(name, json.dumps(list(columns)))
         return writer
-
-    def _fresh(self, frame: Any) -> Any:
-        if not is_connect(self.spark):
-            return frame.write
-        from pyspark.sql.connect.readwriter import DataFrameWriter
-
-        return DataFrameWriter(frame._plan, self.spark, self.callback)
 
 
 # ---------------------------------------------------------------- optimizeWrite
@@ -194,8 +187,4 @@ def _task_count(frame: Any, snapshot: Snapshot | None) -> int | None:
     only when the rows are computed, and for other tables."""
     if snapshot is None or not identity_columns(snapshot.schema):
         return None
-    execution = frame._jdf.queryExecution()
-    plan = str(execution.executedPlan().toString())
-    if "AdaptiveSparkPlan" in plan or "Exchange" in plan or "Subquery" in plan:
-        return None
-    return int(execution.toRdd().getNumPartitions())
+    return SparkInternals(frame.sparkSession).known_partition_count(frame)

@@ -29,7 +29,7 @@ from spark_plugin.options.common import ASKED_SCHEMA, SESSION, STREAM
 from spark_plugin.options.settings import active, read_settings
 from spark_plugin.options.streaming_options import tracks_schema
 from spark_plugin.pruning import with_metadata_column
-from spark_plugin.spark_internals import is_connect
+from spark_plugin.spark_internals import callback_of, frame_of, is_connect, readwriter_modules, session_of
 from spark_plugin.wrapping import Method, wrap
 from spark_plugin.wrapping import original as original_method
 
@@ -59,21 +59,11 @@ class _Calls:
 
 def install(*, connect: bool) -> None:
     """Wrap the methods, once in a process."""
-    from pyspark.sql.readwriter import DataFrameReader, DataFrameWriter, DataFrameWriterV2
-    from pyspark.sql.streaming.readwriter import DataStreamReader, DataStreamWriter
-
-    _install_reader(DataFrameReader)
-    _install_writer(DataFrameWriter)
-    _install_table_writer(DataFrameWriterV2)
-    _install_stream_reader(DataStreamReader)
-    _install_stream_writer(DataStreamWriter)
-    if connect:
-        from pyspark.sql.connect import readwriter
-        from pyspark.sql.connect.streaming import readwriter as streams
-
-        _install_reader(readwriter.DataFrameReader)
-        _install_writer(readwriter.DataFrameWriter)
-        _install_table_writer(readwriter.DataFrameWriterV2)
+    for over_connect in (False, True) if connect else (False,):
+        batches, streams = readwriter_modules(connect=over_connect)
+        _install_reader(batches.DataFrameReader)
+        _install_writer(batches.DataFrameWriter)
+        _install_table_writer(batches.DataFrameWriterV2)
         _install_stream_reader(streams.DataStreamReader)
         _install_stream_writer(streams.DataStreamWriter)
 
@@ -153,7 +143,7 @@ def _load_stream(original: Method) -> Method:
 
 def _loading(original: Method, *, is_stream: bool) -> Method:
     def load(self: Any, path: Any = None, format: str | None = None, schema: Any = None, **options: Any) -> Any:
-        spark = getattr(self, "_spark", None) or self._client
+        spark = session_of(self)
         if not _is_ours(spark, format or _calls(self).format):
             return original(self, path, format, schema, **options)
         tracks = is_stream and tracks_schema({**_calls(self).options, **options})
@@ -188,7 +178,7 @@ def _save(original: Method) -> Method:
         partitionBy: Any = None,
         **options: Any,
     ) -> None:
-        if not _is_ours(self._spark, format or _calls(self).format):
+        if not _is_ours(session_of(self), format or _calls(self).format):
             original(self, path, format, mode, partitionBy, **options)
             return
         _note_arguments(self, mode, partitionBy, options)
@@ -203,8 +193,8 @@ def _save_as_table(original: Method) -> Method:
         self: Any, name: str, format: str | None = None, mode: str | None = None, partitionBy: Any = None, **options: Any
     ) -> None:
         source = format or _calls(self).format
-        appends = (mode or _calls(self).mode or "").lower() == "append"
-        if not _is_ours(self._spark, source) and not (source is None and appends and catalog.is_ours(self._spark, name)):
+        spark, appends = session_of(self), (mode or _calls(self).mode or "").lower() == "append"
+        if not _is_ours(spark, source) and not (source is None and appends and catalog.is_ours(spark, name)):
             original(self, name, format, mode, partitionBy, **options)
             return
         _note_arguments(self, mode, partitionBy, options)
@@ -216,7 +206,7 @@ def _save_as_table(original: Method) -> Method:
 
 def _insert_into(original: Method) -> Method:
     def insertInto(self: Any, tableName: str, overwrite: bool | None = None) -> None:
-        if not catalog.is_ours(self._spark, tableName):
+        if not catalog.is_ours(session_of(self), tableName):
             original(self, tableName, overwrite)
             return
         if overwrite is not None:
@@ -239,16 +229,7 @@ def _as_save(writer: Any) -> Save:
     if calls.bucketed:
         raise UnsupportedOperationError("Delta tables have no buckets. Leave bucketBy and sortBy out.", option="bucketBy")
     mode = {"errorifexists": "error", "default": "error"}.get((calls.mode or "error").lower(), (calls.mode or "error").lower())
-    return Save(_frame(writer), mode, calls.options, calls.partition_by, calls.cluster_by, getattr(writer, "_callback", None))
-
-
-def _frame(writer: Any) -> Any:
-    """The DataFrame of a writer. Spark Connect's writers hold its plan."""
-    if not is_connect(writer._spark):
-        return writer._df
-    from pyspark.sql.connect.dataframe import DataFrame
-
-    return DataFrame(writer._df, writer._spark)
+    return Save(frame_of(writer), mode, calls.options, calls.partition_by, calls.cluster_by, callback_of(writer))
 
 
 # ---------------------------------------------------------------- writeTo
@@ -278,8 +259,8 @@ def _verb(verb: str) -> Callable[[Method], Method]:
         def method(self: Any, *args: Any, **kwargs: Any) -> None:
             calls = _calls(self)
             assert calls.table is not None
-            creates = verb in ("create", "createOrReplace")
-            ours = _is_ours(self._spark, calls.format) if calls.format or creates else catalog.is_ours(self._spark, calls.table)
+            spark, creates = session_of(self), verb in ("create", "createOrReplace")
+            ours = _is_ours(spark, calls.format) if calls.format or creates else catalog.is_ours(spark, calls.table)
             if not ours:
                 original(self, *args, **kwargs)
                 return
@@ -293,7 +274,7 @@ def _verb(verb: str) -> Callable[[Method], Method]:
 
 def _as_table_save(writer: Any, calls: _Calls) -> Save:
     """What was called on a DataFrameWriterV2."""
-    frame = _frame(writer)
+    frame = frame_of(writer)
     options = dict(calls.options)
     for name, value in calls.properties.items():
         if name.lower() != "location" and not name.lower().startswith("delta."):
@@ -303,7 +284,7 @@ def _as_table_save(writer: Any, calls: _Calls) -> Save:
         key = "path" if name.lower() == "location" else name
         options[key.lower()] = (key, value)
     partition_by = None if calls.partition_by is None else [_column_name(frame, col) for col in calls.partition_by]
-    return Save(frame, "error", options, partition_by, calls.cluster_by, getattr(writer, "_callback", None))
+    return Save(frame, "error", options, partition_by, calls.cluster_by, callback_of(writer))
 
 
 def _column_name(frame: Any, column: Any) -> str:
@@ -337,7 +318,7 @@ def _table_stream(original: Method) -> Method:
     """Spark tells a source nothing of the table that a name stands for: it becomes a load of its path."""
 
     def table(self: Any, tableName: str) -> Any:
-        spark = getattr(self, "_spark", None) or self._client
+        spark = session_of(self)
         if not catalog.is_ours(spark, tableName):
             return original(self, tableName)
         with as_spark_raises():
@@ -380,7 +361,7 @@ def _start(original: Method) -> Method:
         queryName: str | None = None,
         **options: Any,
     ) -> Any:
-        if not _is_ours(_session(self), format or _calls(self).format):
+        if not _is_ours(session_of(self), format or _calls(self).format):
             return original(self, path, format, outputMode, partitionBy, queryName, **options)
         _note_start(self, outputMode, partitionBy, queryName, options)
         with as_spark_raises():
@@ -400,7 +381,7 @@ def _to_table(original: Method) -> Method:
         **options: Any,
     ) -> Any:
         source = format or _calls(self).format
-        spark = _session(self)
+        spark = session_of(self)
         if not _is_ours(spark, source) and not (source is None and catalog.is_ours(spark, tableName)):
             return original(self, tableName, format, outputMode, partitionBy, queryName, **options)
         _note_start(self, outputMode, partitionBy, queryName, options)
@@ -410,17 +391,6 @@ def _to_table(original: Method) -> Method:
     return toTable
 
 
-def _session(writer: Any) -> Any:
-    """The session of a DataStreamWriter."""
-    return getattr(writer, "_session", None) or writer._spark
-
-
 def _as_stream_save(writer: Any, launch: Method) -> StreamSave:
-    calls, spark = _calls(writer), _session(writer)
-    if is_connect(spark):
-        from pyspark.sql.connect.dataframe import DataFrame
-
-        frame = DataFrame(writer._write_stream._child, spark)
-    else:
-        frame = writer._df
+    calls, frame = _calls(writer), frame_of(writer)
     return StreamSave(writer, frame, launch, calls.mode or "append", calls.options, calls.partition_by, calls.cluster_by)

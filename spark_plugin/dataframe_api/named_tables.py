@@ -19,7 +19,15 @@ from spark_plugin.dataframe_api.batch_save import Save
 from spark_plugin.dataframe_api.catalog import Entry
 from spark_plugin.options.read_options import local_path
 from spark_plugin.options.settings import conf
-from spark_plugin.spark_internals import is_connect
+from spark_plugin.spark_internals import (
+    ClientLiteral,
+    ClientSql,
+    SparkInternals,
+    client_expression,
+    client_node,
+    expression_sql,
+    is_connect,
+)
 
 
 def save_as_table(save: Save, name: str) -> None:
@@ -178,22 +186,20 @@ def _classic_sql(spark: Any, path: str, condition: Any) -> str | None:
 
     empty = spark.createDataFrame([], spark.read.format(FORMAT).load(path).schema)
     column = F.col(condition) if isinstance(condition, str) else condition
-    analyzed = empty.filter(column)._jdf.queryExecution().analyzed().condition()
-    text = str(analyzed.sql())
+    internals = SparkInternals(spark)
+    text = expression_sql(internals.filter_condition(empty, column))
     try:
-        again = empty.filter(F.expr(text))._jdf.queryExecution().analyzed().condition()
+        again = internals.filter_condition(empty, F.expr(text))
     except PySparkException:  # a function of Python's, for one, has no SQL
         return None
-    return text if str(again.sql()) == text else None
+    return text if expression_sql(again) == text else None
 
 
 def _connect_sql(condition: Any) -> str | None:
     """A client has no analyzer: only a condition that was written as SQL, or a constant, is known as text."""
-    from pyspark.sql.connect.expressions import LiteralExpression, SQLExpression
-
-    expression = getattr(condition, "_expr", None)
-    if isinstance(expression, SQLExpression):
-        return str(expression._expr)
-    if isinstance(expression, LiteralExpression) and isinstance(expression._value, bool):
-        return str(expression._value).lower()
+    match client_node(client_expression(condition)):
+        case ClientSql(text):
+            return text
+        case ClientLiteral(bool(value)):
+            return str(value).lower()
     return None

@@ -28,6 +28,15 @@ from delta_py.scan.char_padding import ends_in_char
 from spark_plugin.convert import delta_type
 from spark_plugin.options.settings import conf
 from spark_plugin.pruning.handover import Wanted
+from spark_plugin.spark_internals import (
+    ClientCast,
+    ClientFunction,
+    ClientLiteral,
+    ClientName,
+    ClientSql,
+    client_expression,
+    client_node,
+)
 
 _COMPARISONS = {"==": "=", "=": "=", "<=>": "<=>", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
 _STRING_MATCHES = {"startswith": "startswith", "endswith": "endswith", "contains": "contains"}
@@ -52,7 +61,7 @@ def wanted_by(spark: Any, condition: Column | None, schema: StructType, alias: s
         return Wanted(None)
     zone = conf(spark, "spark.sql.session.timeZone") or "UTC"
     try:
-        parts = tree.conjuncts(_Reader(schema, alias, zone).resolved(_expression_of(condition)))
+        parts = tree.conjuncts(_Reader(schema, alias, zone).resolved(client_expression(condition)))
     except (_NotRead, DeltaError):
         return Wanted(None)
     known = tuple(part for part in parts if _is_read(part) and not _has_char(part, schema))
@@ -61,9 +70,10 @@ def wanted_by(spark: Any, condition: Column | None, schema: StructType, alias: s
 
 def condition_text(condition: Column) -> str:
     """The condition as SQL text; one that cannot be read as the client writes it."""
-    asked = _expression_of(condition)
-    if _kind(asked) == "SQLExpression":
-        return str(asked._expr)
+    asked = client_expression(condition)
+    match client_node(asked):
+        case ClientSql(text):
+            return text
     tree_ = _tree_of(condition)
     return str(asked) if tree_ is None else _sql(tree_)
 
@@ -102,7 +112,7 @@ class KeyPart:
 
 def _tree_of(column: Column, zone: str | None = None) -> tree.Expression | None:
     try:
-        return _Reader(StructType(()), None, zone).read(_expression_of(column))
+        return _Reader(StructType(()), None, zone).read(client_expression(column))
     except (_NotRead, DeltaError):
         return None
 
@@ -111,12 +121,6 @@ def _sql(expression: tree.Expression) -> str:
     from delta_py.expressions.to_sql import to_sql
 
     return to_sql(expression)
-
-
-def _expression_of(column: Column) -> Any:
-    """What a client's Column holds: an Expression of pyspark.sql.connect.expressions."""
-    connect: Any = column
-    return connect._expr
 
 
 class _NotRead(Exception):
@@ -143,17 +147,17 @@ class _Reader:
         return path[1:] if aliased else path
 
     def read(self, asked: Any) -> tree.Expression:
-        match _kind(asked):
-            case "SQLExpression":
-                return self._parsed(asked._expr)
-            case "ColumnReference" if asked._plan_id is None:
-                return tree.Column(split_name(asked._unparsed_identifier))
-            case "LiteralExpression":
-                return _literal(asked._value, asked._dataType)
-            case "CastExpression" if asked._eval_mode is None and isinstance(asked._data_type, SparkType):
-                return tree.Cast(self.read(asked._expr), delta_type(asked._data_type))
-            case "UnresolvedFunction" if not asked._is_distinct:
-                return self._function(asked._name.lower(), [self.read(child) for child in asked._args])
+        match client_node(asked):
+            case ClientSql(text):
+                return self._parsed(text)
+            case ClientName(name):
+                return tree.Column(split_name(name))
+            case ClientLiteral(value, data_type):
+                return _literal(value, data_type)
+            case ClientCast(operand, data_type):
+                return tree.Cast(self.read(operand), delta_type(data_type))
+            case ClientFunction(name, operands):
+                return self._function(name.lower(), [self.read(operand) for operand in operands])
         raise _NotRead
 
     def _parsed(self, text: str) -> tree.Expression:
@@ -192,10 +196,6 @@ class _Reader:
             case _, [operand, tree.Literal(str(pattern))] if name in _STRING_MATCHES:
                 return tree.StringMatch(_STRING_MATCHES[name], operand, pattern)
         raise _NotRead
-
-
-def _kind(asked: Any) -> str:
-    return type(asked).__name__
 
 
 def _literal(value: Any, kind: SparkType) -> tree.Literal:
