@@ -12,15 +12,18 @@ Everything else is asked of that Spark as of the known ones, and what it does no
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import wraps
+from enum import Enum
+from functools import cached_property, wraps
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyspark
 from py4j.clientserver import ClientServer
-from pyspark.sql.types import DataType
+from pyspark.sql import Column
+from pyspark.sql.types import DataType, _parse_datatype_json_string
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -42,8 +45,6 @@ def is_connect(spark: Any) -> bool:
 
 class SparkInternals:
     """The inside of one classic session. Raises NotImplementedError for one of Spark Connect."""
-
-    __slots__ = ("_spark",)
 
     def __init__(self, spark: Any) -> None:
         if is_connect(spark):
@@ -144,6 +145,58 @@ class SparkInternals:
         """The condition of a filter of the frame, as the analyzer understands it: an expression. Raises AnalysisException."""
         return self._analyzed(frame.where(condition)).condition()
 
+    def projected(self, frame: DataFrame, count: int) -> list[Any]:
+        """The expressions of a projection. frame: made by select. count: of its columns."""
+        found = self._analyzed(frame).projectList()
+        return [found.apply(number) for number in range(count)]
+
+    def attributes(self, frame: DataFrame) -> list[Any]:
+        """The frame's columns as expressions."""
+        return _listed(self._analyzed(frame).output())
+
+    def attribute_set(self, frame: DataFrame) -> Any:
+        """The same, for `uses_only`."""
+        return self._analyzed(frame).outputSet()
+
+    def used_attributes(self, frame: DataFrame) -> Any:
+        """All that the expressions of the frame's uppermost node name, for `holds`."""
+        return self._analyzed(frame).references()
+
+    def has_subqueries(self, frame: DataFrame) -> bool:
+        """In any part of the frame's plan."""
+        return not self._analyzed(frame).subqueriesAll().isEmpty()
+
+    def not_row_by_row(self, projection: DataFrame, frame: DataFrame) -> NotRowByRow | None:
+        """Why a projection of the frame does not give one row a row; None when it does."""
+        plan = self._analyzed(projection)
+        name = str(plan.nodeName())
+        if name == "Project" and plan.child().fastEquals(self._analyzed(frame)):
+            return None
+        if name == "Aggregate":
+            return NotRowByRow.AGGREGATE
+        if name == "Project" and str(plan.child().nodeName()) == "Generate":
+            return NotRowByRow.GENERATOR
+        return NotRowByRow.WINDOW
+
+    def is_repeatable(self, frame: DataFrame, source: str) -> bool:
+        """Whether the frame gives the same rows whenever it is read: rows that the query holds itself, and tables of the Python
+        data source of this name, by deterministic expressions without functions of users or of the time. A table that is read
+        at its newest version each time (followLatest) does not."""
+        plan = self._analyzed(frame)
+        patterns = self._jvm.org.apache.spark.sql.catalyst.trees.TreePattern
+        odd = (patterns.PYTHON_UDF(), patterns.SCALA_UDF(), patterns.PLAN_EXPRESSION(), patterns.CURRENT_LIKE())
+        repeats = bool(plan.deterministic()) and not any(plan.containsPattern(pattern) for pattern in odd)
+        return repeats and _nodes_repeat(plan, source)
+
+    def estimated_bytes(self, frame: DataFrame) -> int:
+        """As Spark estimates them; very many when it does not know."""
+        return int(str(self.optimized(frame).stats().sizeInBytes()))
+
+    def unpersist_checkpoint(self, frame: DataFrame) -> None:
+        """Frees what a local checkpoint holds. RDD.unpersist would do this, and warn that the rows cannot be made anew."""
+        number = self._analyzed(frame).rdd().id()
+        self._spark.sparkContext._jsc.sc().unpersistRDD(number, False)
+
     def known_partition_count(self, frame: DataFrame) -> int | None:
         """How many tasks will compute the frame's rows; None where that shows only when they are computed."""
         execution = self._execution(frame)
@@ -159,12 +212,167 @@ class SparkInternals:
         java: Any = frame
         return java._jdf.queryExecution()
 
+    # ------------------------------------------------------------ expressions
+
+    def column(self, expression: Any) -> Column:
+        """An expression as a Column."""
+        return Column(self._utils.column(expression))
+
+    def has_subquery(self, expression: Any) -> bool:
+        return bool(self._expressions.SubqueryExpression.hasSubquery(expression))
+
+    def can_up_cast(self, found: DataType, wanted: DataType) -> bool:
+        """Whether every value of a type is one of the other, by Spark's rules."""
+        return bool(self._expressions.Cast.canUpCast(self._type_of_json(found.json()), self._type_of_json(wanted.json())))
+
+    def cast(self, column: Any, wanted: DataType, *, ansi: bool, overflow_of: str | None = None) -> Column:
+        """CAST whatever spark.sql.ansi.enabled is. overflow_of: a column, of which the error says that a value is too large."""
+        expressions, operand = self._expressions, self._utils.expression(column._jc)
+        mode = expressions.EvalMode.ANSI() if ansi else expressions.EvalMode.LEGACY()
+        cast = expressions.Cast(operand, self._type_of_json(wanted.json()), self._jvm.scala.Option.empty(), mode)
+        return self.column(cast if overflow_of is None else expressions.CheckOverflowInTableInsert(cast, overflow_of))
+
+    # Py4J asks the JVM for each part of such a name.
+
+    @cached_property
+    def _expressions(self) -> Any:
+        return self._jvm.org.apache.spark.sql.catalyst.expressions
+
+    @cached_property
+    def _utils(self) -> Any:
+        return self._jvm.org.apache.spark.sql.classic.ExpressionUtils
+
+    @cached_property
+    def _type_of_json(self) -> Any:
+        return self._jvm.org.apache.spark.sql.types.DataType.fromJson
+
 
 # ---------------------------------------------------------------- expressions, as the analyzer or the client's JVM holds them
 
 
+_COMPARISONS = {
+    "EqualTo": "=",
+    "EqualNullSafe": "<=>",
+    "LessThan": "<",
+    "LessThanOrEqual": "<=",
+    "GreaterThan": ">",
+    "GreaterThanOrEqual": ">=",
+}
+
+
 def expression_sql(expression: Any) -> str:
     return str(expression.sql())
+
+
+def unanalyzed_sql(column: Any) -> str:
+    """A Column of a classic session as SQL text, before any analysis."""
+    return str(column._jc.node().sql())
+
+
+def data_type_of(expression: Any) -> DataType:
+    return _parse_datatype_json_string(expression.dataType().json())
+
+
+def default_size(expression: Any) -> int:
+    """About the bytes of one value, by its type alone."""
+    return int(expression.dataType().defaultSize())
+
+
+def is_deterministic_expression(expression: Any) -> bool:
+    return bool(expression.deterministic())
+
+
+def is_constant(expression: Any) -> bool:
+    return bool(expression.foldable())
+
+
+def aliased(alias: Any) -> Any:
+    """What stands under an alias."""
+    return alias.child()
+
+
+def attribute_path(expression: Any) -> tuple[str, ...] | None:
+    """The names on the way to what an expression takes: an attribute, or a field of a struct. None when it takes neither."""
+    names: list[str] = []
+    while expression.nodeName() == "Alias":
+        expression = expression.child()
+    while _class_of(expression) == "GetStructField":
+        names.append(expression.childSchema().fieldNames()[expression.ordinal()])
+        expression = expression.child()
+    return (str(expression.name()), *reversed(names)) if _class_of(expression) == "AttributeReference" else None
+
+
+def conjuncts(expression: Any) -> Iterator[Any]:
+    """The parts of a condition that AND joins."""
+    if _class_of(expression) == "And":
+        yield from conjuncts(expression.left())
+        yield from conjuncts(expression.right())
+    else:
+        yield expression
+
+
+def comparison_of(expression: Any) -> str | None:
+    """The operator of a comparison (=, <=>, <, <=, >, >=); None for what is none."""
+    return _COMPARISONS.get(_class_of(expression))
+
+
+def operands_of(comparison: Any) -> tuple[Any, Any]:
+    return comparison.left(), comparison.right()
+
+
+def used_by(expression: Any) -> Any:
+    """The attributes that the expression names, for `holds`."""
+    return expression.references()
+
+
+def uses_only(expression: Any, attributes: Any) -> bool:
+    """Whether all that the expression names is in an `attribute_set`."""
+    return bool(expression.references().subsetOf(attributes))
+
+
+def holds(attributes: Any, attribute: Any) -> bool:
+    return bool(attributes.contains(attribute))
+
+
+def column_metadata(expression: Any, key: str) -> list[str]:
+    """What the columns that the expression names have under a key of their metadata, which is text."""
+    found = [attribute.metadata() for attribute in _listed(expression.references().toSeq())]
+    return [str(own.getString(key)) for own in found if own.contains(key)]
+
+
+def _class_of(node: Any) -> str:
+    return str(node.getClass().getSimpleName())
+
+
+def _listed(sequence: Any) -> list[Any]:
+    return [sequence.apply(number) for number in range(sequence.length())]
+
+
+# ---------------------------------------------------------------- plans
+
+_REPEATABLE = frozenset({"Project", "Filter", "SubqueryAlias", "Union", "LocalRelation", "Range", "OneRowRelation"})
+
+
+class NotRowByRow(Enum):
+    """What keeps a projection from one row a row."""
+
+    AGGREGATE = "aggregate"
+    GENERATOR = "generator"
+    WINDOW = "window"
+
+
+def _nodes_repeat(plan: Any, source: str) -> bool:
+    children = plan.children()
+    known = str(plan.nodeName()) in _REPEATABLE or _is_pinned(plan, source)
+    return known and all(_nodes_repeat(children.apply(number), source) for number in range(children.length()))
+
+
+def _is_pinned(plan: Any, source: str) -> bool:
+    if _class_of(plan) != "DataSourceV2Relation":
+        return False
+    if _class_of(plan.table()) not in ("PythonTable", "MetadataTable"):
+        return False
+    return str(plan.table().name()).lower() == source and not plan.options().getBoolean("followLatest", False)
 
 
 # ---------------------------------------------------------------- readers and writers, classic and of Spark Connect
@@ -277,6 +485,31 @@ def client_node(expression: Any) -> ClientNode | None:
         case "UnresolvedFunction" if not expression._is_distinct:
             return ClientFunction(expression._name, tuple(expression._args))
     return None
+
+
+def client_cast(column: Any, wanted: DataType, mode: str) -> Any:
+    """CAST of a client's Column, in the evaluation mode of this name."""
+    from pyspark.sql.connect.column import Column as ClientColumn
+    from pyspark.sql.connect.expressions import CastExpression
+
+    return ClientColumn(CastExpression(column._expr, wanted, mode))
+
+
+def stand_in_for(frame: Any, other: Any) -> None:
+    """From now on the columns that callers took from the other frame of a client are the frame's: it takes over the number by
+    which they know theirs."""
+    frame._plan._root_plan_id = other._plan._plan_id
+
+
+def may_have_subqueries(frame: Any) -> bool:
+    """Whether the plan of a client's projection has any, by the text that the server explains it with."""
+    # Below a projection, which has one child, others are its subqueries.
+    found = _ANALYZED.search(frame._explain_string(extended=True))
+    return found is None or _SECOND_CHILD.search(found[1]) is not None
+
+
+_ANALYZED = re.compile(r"== Analyzed Logical Plan ==\n(.*?)\n== Optimized Logical Plan ==", re.DOTALL)
+_SECOND_CHILD = re.compile(r"^:", re.MULTILINE)
 
 
 # ---------------------------------------------------------------- errors

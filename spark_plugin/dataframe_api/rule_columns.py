@@ -29,7 +29,7 @@ from spark_plugin.convert import delta_type, spark_type
 from spark_plugin.dml.at_table import at_table
 from spark_plugin.dml.store_assignment import Assigning, Typed
 from spark_plugin.options.settings import conf
-from spark_plugin.spark_internals import is_connect
+from spark_plugin.spark_internals import SparkInternals, is_connect
 
 
 def rules_of_table(spark: Any, path: str, frame: Any) -> RulesForSpark | None:
@@ -71,7 +71,8 @@ def with_rule_columns(frame: Any, rules: RulesForSpark, nonce: str) -> Any:
 def _inputs(frame: Any, rules: RulesForSpark) -> list[Column]:
     """The frame's columns, those that rules name under the table's names and in its types; then those that are null."""
     wanted = {field.name.lower(): field for field in rules.inputs}
-    assigning = Assigning(None if is_connect(frame.sparkSession) else frame.sparkSession._jvm, "ANSI", evolves=False)
+    spark = frame.sparkSession
+    assigning = Assigning(None if is_connect(spark) else SparkInternals(spark), "ANSI", evolves=False)
     columns = []
     for given in frame.schema.fields:
         column, field = F.col(quoted(given.name)), wanted.get(given.name.lower())

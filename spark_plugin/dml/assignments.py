@@ -26,12 +26,9 @@ from delta_py.write.row_changes import NEW
 from spark_plugin.convert import delta_type, find_field, spark_type
 from spark_plugin.dml.column_defaults import asks_for_default, default_of
 from spark_plugin.dml.store_assignment import Assigning, Typed
-from spark_plugin.spark_internals import is_connect
+from spark_plugin.spark_internals import SparkInternals, attribute_path, is_connect
 
 Assignments: TypeAlias = dict[Path, Column]
-
-_GET_FIELD = "GetStructField"
-_ATTRIBUTE = "AttributeReference"
 
 
 def assigned_paths(frame: DataFrame, schema: StructType, given: Mapping[str, Column], *, alias: str | None = None) -> Assignments:
@@ -65,8 +62,8 @@ def _named_paths(frame: DataFrame, names: Sequence[str], alias: str | None) -> l
     if is_connect(frame.sparkSession):
         found.schema  # noqa: B018 - the server says by its own errors which names are none
         return [path_by_name(frame.schema, name, alias) for name in names]
-    resolved = found._jdf.queryExecution().analyzed().projectList()
-    return [path_of(resolved.apply(number), name) for number, name in enumerate(names)]
+    resolved = SparkInternals(frame.sparkSession).projected(found, len(names))
+    return [path_of(expression, name) for expression, name in zip(resolved, names, strict=True)]
 
 
 def path_by_name(schema: SparkStruct, name: str, alias: str | None) -> Path:
@@ -87,15 +84,10 @@ def path_by_name(schema: SparkStruct, name: str, alias: str | None) -> Path:
 
 def path_of(expression: Any, name: str) -> Path:
     """The names on the way to what an analysed expression takes: an attribute, or a field of a struct."""
-    names: list[str] = []
-    while expression.nodeName() == "Alias":
-        expression = expression.child()
-    while expression.getClass().getSimpleName() == _GET_FIELD:
-        names.append(expression.childSchema().fieldNames()[expression.ordinal()])
-        expression = expression.child()
-    if expression.getClass().getSimpleName() != _ATTRIBUTE:
+    path = attribute_path(expression)
+    if path is None:
         raise _no_field(name)
-    return (str(expression.name()), *reversed(names))
+    return path
 
 
 def _no_field(name: str) -> UnsupportedOperationError:

@@ -6,30 +6,23 @@ default_of(own)                                   # the column's default express
 
 from __future__ import annotations
 
-from typing import Any
-
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from delta_py.protocol.column_rules import DEFAULT
 from delta_py.protocol.schema import StructField
 from spark_plugin.dml.connect_conditions import condition_text
-from spark_plugin.spark_internals import is_connect
+from spark_plugin.spark_internals import is_connect, unanalyzed_sql
 
 _WORD = "default"
 
 
 def asks_for_default(frame: DataFrame, value: Column) -> bool:
     """Whether the value is the word DEFAULT alone. A column of that name goes first, as in Spark's own SQL."""
-    text = condition_text(value) if is_connect(frame.sparkSession) else _sql(value)
+    text = condition_text(value) if is_connect(frame.sparkSession) else unanalyzed_sql(value)
     return text.strip().lower() == _WORD and _WORD not in (name.lower() for name in frame.columns)
 
 
 def default_of(own: StructField) -> Column:
     """The value that the column's default expression gives; NULL where it has none."""
     return F.expr(str(own.metadata.get(DEFAULT, "NULL")))
-
-
-def _sql(value: Any) -> str:
-    """A Column of a classic session as SQL text, before any analysis."""
-    return str(value._jc.node().sql())

@@ -7,7 +7,6 @@ by what it takes and refuses, for the plan stays on the server.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from functools import reduce
 from typing import NoReturn
@@ -18,11 +17,15 @@ from pyspark.sql import functions as F
 
 from delta_py.errors import UnsupportedOperationError
 from spark_plugin.dml.connect_conditions import condition_text, is_plain
-from spark_plugin.spark_internals import is_connect
+from spark_plugin.spark_internals import (
+    SparkInternals,
+    expression_sql,
+    is_connect,
+    is_deterministic_expression,
+    may_have_subqueries,
+)
 
 _NON_DETERMINISTIC = "INVALID_NON_DETERMINISTIC_EXPRESSIONS"
-_ANALYSED = re.compile(r"== Analyzed Logical Plan ==\n(.*?)\n== Optimized Logical Plan ==", re.DOTALL)
-_SECOND_CHILD = re.compile(r"^:", re.MULTILINE)
 
 
 def analysed_text(frame: DataFrame, condition: Column, operation: str) -> str:
@@ -37,10 +40,10 @@ def analysed_text(frame: DataFrame, condition: Column, operation: str) -> str:
         if not is_deterministic(frame, condition):
             refuse_non_deterministic(operation, text)
         return text
-    found = frame.where(condition)._jdf.queryExecution().analyzed().condition()
-    if not found.deterministic():
-        refuse_non_deterministic(operation, found.sql())
-    return str(found.sql())
+    found = SparkInternals(frame.sparkSession).filter_condition(frame, condition)
+    if not is_deterministic_expression(found):
+        refuse_non_deterministic(operation, expression_sql(found))
+    return expression_sql(found)
 
 
 def check_filters(frame: DataFrame, conditions: Sequence[Column]) -> None:
@@ -84,8 +87,4 @@ def reads_tables(frame: DataFrame, columns: Sequence[Column]) -> bool:
     if connect and all(is_plain(column) for column in columns):
         return False
     chosen = frame.select(*(column.alias(f"c{number}") for number, column in enumerate(columns)))
-    if not connect:
-        return not chosen._jdf.queryExecution().analyzed().subqueriesAll().isEmpty()
-    # The plan as text: below a projection, which has one child, others are its subqueries.
-    found = _ANALYSED.search(chosen._explain_string(extended=True))  # type: ignore[operator]
-    return found is None or _SECOND_CHILD.search(found[1]) is not None
+    return may_have_subqueries(chosen) if connect else SparkInternals(frame.sparkSession).has_subqueries(chosen)

@@ -40,7 +40,20 @@ from spark_plugin.dml.connect_conditions import key_parts
 from spark_plugin.dml.merge_clauses import ResolvedMerge
 from spark_plugin.dml.resolving import as_column, outputs, resolve
 from spark_plugin.options.settings import conf
-from spark_plugin.spark_internals import is_connect
+from spark_plugin.spark_internals import (
+    SparkInternals,
+    column_metadata,
+    comparison_of,
+    conjuncts,
+    default_size,
+    holds,
+    is_connect,
+    is_constant,
+    operands_of,
+    stand_in_for,
+    used_by,
+    uses_only,
+)
 
 SOURCE_ROW = "__pydelta_source_row"
 """A number of each row of the source, other than all others'."""
@@ -49,15 +62,6 @@ _FEW_KEYS = 1000
 _HELD_BYTES = 64 * 1024 * 1024
 _ROW_BYTES = 32
 _MANY_BYTES = 2**62
-_REPEATABLE = frozenset({"Project", "Filter", "SubqueryAlias", "Union", "LocalRelation", "Range", "OneRowRelation"})
-_COMPARISONS = {
-    "EqualTo": "=",
-    "EqualNullSafe": "<=>",
-    "LessThan": "<",
-    "LessThanOrEqual": "<=",
-    "GreaterThan": ">",
-    "GreaterThanOrEqual": ">=",
-}
 _TURNED = {"=": "=", "<=>": "<=>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
@@ -83,8 +87,8 @@ def held_source(merge: ResolvedMerge, level: StorageLevel) -> Iterator[Source]:
         with _held_by_server(merge.source, level) as source:
             yield source
         return
-    frame = _needed_columns(merge)
-    if has_equal_keys(merge) and _is_repeatable(frame) and _size(frame) > _HELD_BYTES:
+    frame, internals = _needed_columns(merge), SparkInternals(merge.source.sparkSession)
+    if has_equal_keys(merge) and internals.is_repeatable(frame, FORMAT) and internals.estimated_bytes(frame) > _HELD_BYTES:
         yield Source(frame, False)
         return
     started = time.monotonic()
@@ -93,62 +97,25 @@ def held_source(merge: ResolvedMerge, level: StorageLevel) -> Iterator[Source]:
     try:
         yield Source(kept, True, round((time.monotonic() - started) * 1000))
     finally:
-        _let_go(kept)
-
-
-def _let_go(kept: DataFrame) -> None:
-    """Frees what a local checkpoint holds. RDD.unpersist would do this, and warn that the rows cannot be made anew."""
-    number = kept._jdf.queryExecution().analyzed().rdd().id()
-    kept.sparkSession.sparkContext._jsc.sc().unpersistRDD(number, False)
+        internals.unpersist_checkpoint(kept)
 
 
 @contextmanager
 def _held_by_server(source: DataFrame, level: StorageLevel) -> Iterator[Source]:
     """All of its columns, as the client does not know which are used. The columns that callers took from the source are those of
-    what is held: it takes over the number by which they know their frame. The server lets go when the client does."""
+    what is held. The server lets go when the client does."""
     started = time.monotonic()
     kept = source.select("*", F.monotonically_increasing_id().alias(SOURCE_ROW)).localCheckpoint(True, level).select("*")
-    plans: Any = (kept, source)
-    plans[0]._plan._root_plan_id = plans[1]._plan._plan_id
+    stand_in_for(kept, source)
     yield Source(kept, True, round((time.monotonic() - started) * 1000))
 
 
 def _needed_columns(merge: ResolvedMerge) -> DataFrame:
     both = merge.target.crossJoin(merge.source)
     named = [value.column.alias(f"v{number}") for number, value in enumerate(merge.values())]
-    used = both.select(*named)._jdf.queryExecution().analyzed().references()
-    found = outputs(merge.source)
-    attributes = [found.apply(number) for number in range(found.length())]
-    return merge.source.select(*(as_column(merge.source, attribute) for attribute in attributes if used.contains(attribute)))
-
-
-def _is_repeatable(frame: DataFrame) -> bool:
-    """Whether the frame gives the same rows whenever it is read: rows that the query holds itself, and tables of ours, which
-    are read at one version, by deterministic expressions without functions of users or of the time."""
-    jvm: Any = frame.sparkSession._jvm
-    plan = frame._jdf.queryExecution().analyzed()
-    patterns = jvm.org.apache.spark.sql.catalyst.trees.TreePattern
-    odd = (patterns.PYTHON_UDF(), patterns.SCALA_UDF(), patterns.PLAN_EXPRESSION(), patterns.CURRENT_LIKE())
-    return bool(plan.deterministic()) and not any(plan.containsPattern(pattern) for pattern in odd) and _nodes_repeat(plan)
-
-
-def _size(frame: DataFrame) -> int:
-    """Bytes, as Spark estimates them; very many when it does not know."""
-    return int(str(frame._jdf.queryExecution().optimizedPlan().stats().sizeInBytes()))
-
-
-def _nodes_repeat(plan: Any) -> bool:
-    children = plan.children()
-    known = str(plan.nodeName()) in _REPEATABLE or _is_pinned(plan)
-    return known and all(_nodes_repeat(children.apply(number)) for number in range(children.length()))
-
-
-def _is_pinned(plan: Any) -> bool:
-    if plan.getClass().getSimpleName() != "DataSourceV2Relation":
-        return False
-    if plan.table().getClass().getSimpleName() not in ("PythonTable", "MetadataTable"):
-        return False
-    return str(plan.table().name()).lower() == FORMAT and not plan.options().getBoolean("followLatest", False)
+    used = SparkInternals(merge.source.sparkSession).used_attributes(both.select(*named))
+    attributes = [attribute for attribute in outputs(merge.source) if holds(used, attribute)]
+    return merge.source.select(*(as_column(merge.source, attribute) for attribute in attributes))
 
 
 # ---------------------------------------------------------------- what the keys say
@@ -213,11 +180,11 @@ def _parts(merge: ResolvedMerge) -> tuple[list[Column], list[_Bound]]:
     if merge.condition.expression is None:
         return _parts_by_name(merge)
     frame = merge.target
-    of_target = frame._jdf.queryExecution().analyzed().outputSet()
-    of_source = merge.source._jdf.queryExecution().analyzed().outputSet()
-    conjuncts = list(_conjuncts(merge.condition.expression))
-    alone = [as_column(frame, part) for part in conjuncts if part.references().subsetOf(of_target)]
-    asked = [as_column(frame, part) for part in conjuncts if part.references().subsetOf(of_source) and not part.foldable()]
+    internals = SparkInternals(frame.sparkSession)
+    of_target, of_source = internals.attribute_set(frame), internals.attribute_set(merge.source)
+    parts = list(conjuncts(merge.condition.expression))
+    alone = [as_column(frame, part) for part in parts if uses_only(part, of_target)]
+    asked = [as_column(frame, part) for part in parts if uses_only(part, of_source) and not is_constant(part)]
     bounds = []
     for ours, comparison, theirs in _comparisons(merge):
         (value,) = resolve(merge.source, [as_column(frame, theirs)], "search condition")
@@ -230,9 +197,7 @@ def _parts(merge: ResolvedMerge) -> tuple[list[Column], list[_Bound]]:
 def _has_char(expression: Any) -> bool:
     """Whether it is of a CHAR: Spark pads a constant beside one, and does not pad the source's value beside which it stands in
     the condition."""
-    used = expression.references().toSeq()
-    declared = [used.apply(number).metadata() for number in range(used.length())]
-    return any(own.contains(DECLARED_TYPE) and not own.getString(DECLARED_TYPE).lower().startswith("varchar") for own in declared)
+    return any(not declared.lower().startswith("varchar") for declared in column_metadata(expression, DECLARED_TYPE))
 
 
 def _parts_by_name(merge: ResolvedMerge) -> tuple[list[Column], list[_Bound]]:
@@ -270,23 +235,16 @@ def _type_in(frame: DataFrame, text: str) -> DataType | None:
 
 def _comparisons(merge: ResolvedMerge) -> Iterator[tuple[Any, str, Any]]:
     """The condition's parts that compare a value of the target with one of the source: both, as expressions."""
-    of_target = merge.target._jdf.queryExecution().analyzed().outputSet()
-    of_source = merge.source._jdf.queryExecution().analyzed().outputSet()
-    for part in _conjuncts(merge.condition.expression):
-        comparison = _COMPARISONS.get(str(part.getClass().getSimpleName()))
-        if comparison is None or part.references().subsetOf(of_target) or part.references().subsetOf(of_source):
+    internals = SparkInternals(merge.target.sparkSession)
+    of_target, of_source = internals.attribute_set(merge.target), internals.attribute_set(merge.source)
+    for part in conjuncts(merge.condition.expression):
+        comparison = comparison_of(part)
+        if comparison is None or uses_only(part, of_target) or uses_only(part, of_source):
             continue
-        for ours, theirs, name in ((part.left(), part.right(), comparison), (part.right(), part.left(), _TURNED[comparison])):
-            if ours.references().subsetOf(of_target) and theirs.references().subsetOf(of_source):
+        left, right = operands_of(part)
+        for ours, theirs, name in ((left, right, comparison), (right, left, _TURNED[comparison])):
+            if uses_only(ours, of_target) and uses_only(theirs, of_source):
                 yield ours, name, theirs
-
-
-def _conjuncts(expression: Any) -> Iterator[Any]:
-    if expression.getClass().getSimpleName() == "And":
-        yield from _conjuncts(expression.left())
-        yield from _conjuncts(expression.right())
-    else:
-        yield expression
 
 
 def _widths(merge: ResolvedMerge, frame: DataFrame) -> list[Column]:
@@ -294,16 +252,14 @@ def _widths(merge: ResolvedMerge, frame: DataFrame) -> list[Column]:
     Spark Connect, where it is left to Spark what to send."""
     if merge.condition.expression is None:
         return [F.lit(_MANY_BYTES).alias(name) for name in ("key_bytes", "source_bytes")]
-    used = merge.condition.expression.references()
-    found = outputs(frame)
+    used = used_by(merge.condition.expression)
     keys = everything = F.lit(_ROW_BYTES)
-    for number, own in enumerate(frame.schema.fields):
-        attribute = found.apply(number)
-        width = F.lit(int(attribute.dataType().defaultSize()))
+    for attribute, own in zip(outputs(frame), frame.schema.fields, strict=True):
+        width = F.lit(default_size(attribute))
         if isinstance(own.dataType, StringType | BinaryType):
             width = F.coalesce(F.octet_length(as_column(frame, attribute)), F.lit(0)) + 8
         everything = everything + width
-        keys = keys + width if used.contains(attribute) else keys
+        keys = keys + width if holds(used, attribute) else keys
     sums = {"key_bytes": keys, "source_bytes": everything}
     return [F.coalesce(F.sum(width), F.lit(0)).alias(name) for name, width in sums.items()]
 

@@ -15,13 +15,21 @@ from typing import Any
 from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import BooleanType, DataType, _parse_datatype_json_string
+from pyspark.sql.types import BooleanType, DataType
 
 from delta_py.errors import DeltaError, SchemaMismatchError, UnsupportedOperationError
 from delta_py.protocol.names import quoted
 from spark_plugin.dml.conditions import check_filters, is_deterministic, reads_tables, refuse_non_deterministic
 from spark_plugin.dml.connect_conditions import condition_text, is_plain
-from spark_plugin.spark_internals import is_connect
+from spark_plugin.spark_internals import (
+    NotRowByRow,
+    SparkInternals,
+    aliased,
+    data_type_of,
+    expression_sql,
+    is_connect,
+    is_deterministic_expression,
+)
 
 _UNRESOLVED = "UNRESOLVED_COLUMN"
 _OF_ANOTHER_FRAME = ("MISSING_ATTRIBUTES", "CANNOT_RESOLVE_DATAFRAME_COLUMN")
@@ -41,7 +49,7 @@ class Resolved:
 
     @property
     def sql(self) -> str:
-        return condition_text(self.column) if self.expression is None else str(self.expression.sql())
+        return condition_text(self.column) if self.expression is None else expression_sql(self.expression)
 
 
 def resolve(frame: DataFrame, columns: Sequence[Column], where: str) -> list[Resolved]:
@@ -64,8 +72,8 @@ def resolve(frame: DataFrame, columns: Sequence[Column], where: str) -> list[Res
     _check_one_a_row(made, frame, columns, where)
     if is_connect(frame.sparkSession):
         return [Resolved(column, own.dataType, None) for column, own in zip(columns, made.schema.fields, strict=True)]
-    found = made._jdf.queryExecution().analyzed().projectList()
-    return [_resolved(frame, found.apply(number).child()) for number in range(len(columns))]
+    found = SparkInternals(frame.sparkSession).projected(made, len(columns))
+    return [_resolved(frame, aliased(expression)) for expression in found]
 
 
 def check_values(frame: DataFrame, columns: Sequence[Column], where: str) -> None:
@@ -88,13 +96,12 @@ def _selected(frame: DataFrame, columns: Sequence[Column]) -> DataFrame:
 
 
 def _resolved(frame: DataFrame, expression: Any) -> Resolved:
-    return Resolved(as_column(frame, expression), _parse_datatype_json_string(expression.dataType().json()), expression)
+    return Resolved(as_column(frame, expression), data_type_of(expression), expression)
 
 
 def as_column(frame: DataFrame, expression: Any) -> Column:
     """A Catalyst expression as a Column. frame: any of the session."""
-    jvm: Any = frame.sparkSession._jvm
-    return Column(jvm.org.apache.spark.sql.classic.ExpressionUtils.column(expression))
+    return SparkInternals(frame.sparkSession).column(expression)
 
 
 def by_names(frame: DataFrame, names: Sequence[str], where: str) -> list[Resolved]:
@@ -106,16 +113,15 @@ def by_names(frame: DataFrame, names: Sequence[str], where: str) -> list[Resolve
     return [replace(value, column=frame[quoted(name)]) for value, name in zip(found, names, strict=True)]
 
 
-def outputs(frame: DataFrame) -> Any:
-    """The attributes that a frame has: a Seq of Catalyst's."""
-    return frame._jdf.queryExecution().analyzed().output()
+def outputs(frame: DataFrame) -> list[Any]:
+    """The attributes that a frame has: Catalyst's."""
+    return SparkInternals(frame.sparkSession).attributes(frame)
 
 
 def has_subquery(frame: DataFrame, value: Resolved) -> bool:
     if value.expression is None:
         return reads_tables(frame, [value.column])
-    jvm: Any = frame.sparkSession._jvm
-    return bool(jvm.org.apache.spark.sql.catalyst.expressions.SubqueryExpression.hasSubquery(value.expression))
+    return SparkInternals(frame.sparkSession).has_subquery(value.expression)
 
 
 def check_condition(frame: DataFrame, condition: Resolved, where: str) -> None:
@@ -140,7 +146,7 @@ def check_condition(frame: DataFrame, condition: Resolved, where: str) -> None:
 
 def _is_deterministic(frame: DataFrame, condition: Resolved) -> bool:
     found = condition.expression
-    return is_deterministic(frame, condition.column) if found is None else bool(found.deterministic())
+    return is_deterministic(frame, condition.column) if found is None else is_deterministic_expression(found)
 
 
 # ---------------------------------------------------------------- what cannot be used
@@ -151,7 +157,7 @@ def _check_one_a_row(made: DataFrame, frame: DataFrame, columns: Sequence[Column
     if is_connect(frame.sparkSession):
         _check_filters(frame, columns, where)
     else:
-        _check_row_by_row(made._jdf.queryExecution().analyzed(), frame, where)
+        _check_row_by_row(made, frame, where)
 
 
 def _check_filters(frame: DataFrame, columns: Sequence[Column], where: str) -> None:
@@ -168,14 +174,15 @@ def _check_filters(frame: DataFrame, columns: Sequence[Column], where: str) -> N
         raise
 
 
-def _check_row_by_row(plan: Any, frame: DataFrame, where: str) -> None:
+def _check_row_by_row(made: DataFrame, frame: DataFrame, where: str) -> None:
     """A projection of the frame's own rows is all that is wanted."""
-    name = str(plan.nodeName())
-    if name == "Project" and plan.child().fastEquals(frame._jdf.queryExecution().analyzed()):
-        return
-    if name == "Aggregate":
-        raise _aggregates(where)
-    raise _not_row_by_row(where, generator=name == "Project" and str(plan.child().nodeName()) == "Generate")
+    match SparkInternals(frame.sparkSession).not_row_by_row(made, frame):
+        case None:
+            return
+        case NotRowByRow.AGGREGATE:
+            raise _aggregates(where)
+        case fault:
+            raise _not_row_by_row(where, generator=fault is NotRowByRow.GENERATOR)
 
 
 def _not_row_by_row(where: str, *, generator: bool) -> UnsupportedOperationError:
@@ -226,8 +233,7 @@ def _aggregates(where: str) -> UnsupportedOperationError:
 def _sql_names(frame: DataFrame) -> list[str]:
     if is_connect(frame.sparkSession):
         return list(frame.columns)
-    found = outputs(frame)
-    return [str(found.apply(number).sql()) for number in range(found.length())]
+    return [expression_sql(attribute) for attribute in outputs(frame)]
 
 
 def _first_line(error: AnalysisException) -> str:

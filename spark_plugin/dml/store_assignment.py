@@ -22,7 +22,7 @@ from pyspark.sql.types import ArrayType, DataType, MapType, NullType, StructFiel
 from delta_py.errors import SchemaMismatchError, UnsupportedOperationError
 from spark_plugin.convert import find_field
 from spark_plugin.options.settings import conf
-from spark_plugin.spark_internals import is_connect
+from spark_plugin.spark_internals import SparkInternals, client_cast, is_connect
 
 Path: TypeAlias = tuple[str, ...]
 
@@ -57,17 +57,17 @@ class Given:
 
 @dataclass(frozen=True, slots=True)
 class Assigning:
-    """How values become those of a column. jvm: None over Spark Connect. evolves: structs may lack fields that the column
+    """How values become those of a column. internals: None over Spark Connect. evolves: structs may lack fields that the column
     has."""
 
-    jvm: Any
+    internals: SparkInternals | None
     policy: str
     evolves: bool
 
     @classmethod
     def of(cls, spark: SparkSession, *, evolves: bool) -> Assigning:
-        jvm = None if is_connect(spark) else spark._jvm
-        return cls(jvm, (conf(spark, "spark.sql.storeAssignmentPolicy") or "ANSI").upper(), evolves)
+        internals = None if is_connect(spark) else SparkInternals(spark)
+        return cls(internals, (conf(spark, "spark.sql.storeAssignmentPolicy") or "ANSI").upper(), evolves)
 
     # ------------------------------------------------------------ rows
 
@@ -111,7 +111,7 @@ class Assigning:
     @property
     def _evolving(self) -> Assigning:
         """For the row's own values, which may be of an older schema."""
-        return Assigning(self.jvm, self.policy, True)
+        return Assigning(self.internals, self.policy, True)
 
     # ------------------------------------------------------------ values
 
@@ -179,11 +179,9 @@ class Assigning:
 
     def _plain(self, value: Typed, wanted: DataType, name: str) -> Column:
         """A cast by the policy, whatever spark.sql.ansi.enabled is: Catalyst's own, which knows its mode."""
-        if self.jvm is None:
+        if self.internals is None:
             return self._asked(value.column, wanted, name)
-        expressions = self.jvm.org.apache.spark.sql.catalyst.expressions
-        to_type = self.jvm.org.apache.spark.sql.types.DataType.fromJson
-        up_casts = expressions.Cast.canUpCast(to_type(value.data_type.json()), to_type(wanted.json()))
+        up_casts = self.internals.can_up_cast(value.data_type, wanted)
         if self.policy == "STRICT" and not up_casts:
             raise SchemaMismatchError(
                 f"Cannot up cast {name} from {value.data_type.simpleString()} to {wanted.simpleString()}, and "
@@ -192,12 +190,8 @@ class Assigning:
                 sql_state="42846",
                 column=name,
             )
-        mode = expressions.EvalMode.LEGACY() if self.policy == "LEGACY" else expressions.EvalMode.ANSI()
-        utils = self.jvm.org.apache.spark.sql.classic.ExpressionUtils
-        cast = expressions.Cast(utils.expression(value.column._jc), to_type(wanted.json()), self.jvm.scala.Option.empty(), mode)
-        if self.policy == "ANSI" and not up_casts:
-            cast = expressions.CheckOverflowInTableInsert(cast, name)
-        return Column(utils.column(cast))
+        overflow_of = name if self.policy == "ANSI" and not up_casts else None
+        return self.internals.cast(value.column, wanted, ansi=self.policy != "LEGACY", overflow_of=overflow_of)
 
     def _asked(self, column: Any, wanted: DataType, name: str) -> Column:
         """The same cast, as a client of Spark Connect asks for it."""
@@ -206,10 +200,8 @@ class Assigning:
                 f"{name} needs a cast to {wanted.simpleString()}. spark.sql.storeAssignmentPolicy is STRICT, which cannot be "
                 "followed over Spark Connect. Cast the value, or set the policy to ANSI."
             )
-        from pyspark.sql.connect.column import Column as ConnectColumn
-        from pyspark.sql.connect.expressions import CastExpression
-
-        return ConnectColumn(CastExpression(column._expr, wanted, self.policy.lower()))
+        made: Column = client_cast(column, wanted, self.policy.lower())
+        return made
 
 
 @contextmanager
