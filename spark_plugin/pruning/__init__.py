@@ -36,6 +36,8 @@ files are chosen once more by what the other side of a join has found in a parti
 with a predicate more (`is_planned_again(schema)`), and the read function of the first call gets the partitions of the second.
 """
 
+from typing import TYPE_CHECKING, Any
+
 from spark_plugin.pruning.handover import (
     answer_text,
     explain_text,
@@ -51,7 +53,9 @@ from spark_plugin.pruning.handover import (
     wants_statistics,
 )
 from spark_plugin.pruning.limited import limited
-from spark_plugin.pruning.rule import PruningStatus, install, status, wanted_rows, with_metadata_column
+
+if TYPE_CHECKING:
+    from spark_plugin.pruning.rule import PruningStatus, install, status, wanted_rows, with_metadata_column
 
 __all__ = [
     "PruningStatus",
@@ -73,3 +77,12 @@ __all__ = [
     "wants_statistics",
     "with_metadata_column",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Each task imports this package, and none has a session to install the rule into."""
+    if name in ("PruningStatus", "install", "status", "wanted_rows", "with_metadata_column"):
+        from spark_plugin.pruning import rule
+
+        return getattr(rule, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -119,7 +119,7 @@ def status(spark: SparkSession) -> PruningStatus:
 
 def _metadata_schema() -> str:
     """The column `_metadata` as the only one of a schema, in JSON."""
-    from delta_py.protocol.schema import StructType  # every task imports this module, and needs none of these
+    from delta_py.protocol.schema import StructType  # a session without the rule needs none of these
     from delta_py.scan.planning import metadata_scan_column
     from spark_plugin.convert import to_spark_schema
 

@@ -30,7 +30,13 @@ OTHER_READS = (
     "delta_py.scan.log_answers",
     "delta_py.expressions.evaluate",
 )
-DRIVER = ("spark_plugin.session", "spark_plugin.dataframe_api.method_patches", "spark_plugin.tables")
+DRIVER = (
+    "spark_plugin.session",
+    "spark_plugin.dataframe_api.method_patches",
+    "spark_plugin.tables",
+    "spark_plugin.pruning.rule",
+    "spark_plugin.spark_internals",
+)
 
 
 def imported_by(module: str) -> set[str]:
