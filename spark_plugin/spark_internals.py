@@ -515,6 +515,12 @@ _SECOND_CHILD = re.compile(r"^:", re.MULTILINE)
 # ---------------------------------------------------------------- errors
 
 
+def java_exception_of(error: Exception) -> str | None:
+    """The exception of Java's as text for which Py4J raised the error; None for other errors."""
+    thrown = getattr(error, "java_exception", None)
+    return None if thrown is None else str(thrown.toString())
+
+
 def message_without_stack(raised: PySparkException) -> str:
     """The message of an exception of Spark's. Of one that the JVM threw, str() would fetch and add the stack trace."""
     described = getattr(raised, "_desc", None)

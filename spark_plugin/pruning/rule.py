@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from spark_plugin.pruning.handover import Wanted
-from spark_plugin.spark_internals import SparkInternals, is_connect
+from spark_plugin.spark_internals import SparkInternals, is_connect, java_exception_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -149,8 +149,7 @@ def _sources(spark: SparkSession, name: str) -> Any:
 
 def _reason(error: Exception) -> str:
     """The error in one line. Py4J's own text says only that a call failed, and goes on with Java's stack."""
-    thrown = getattr(error, "java_exception", None)
-    text = f"{type(error).__name__}: {error}" if thrown is None else str(thrown.toString())
+    text = java_exception_of(error) or f"{type(error).__name__}: {error}"
     return " ".join(line.strip() for line in text.strip().splitlines()[:2])
 
 

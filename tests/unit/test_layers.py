@@ -23,6 +23,20 @@ FOREIGN_TO_DELTA_PY = ("pyspark", "py4j", "pandas", "pyarrow.dataset", "spark_pl
 # Never in delta_py/protocol: bytes and values in, bytes and values out; no I/O and no clock.
 FOREIGN_TO_PROTOCOL = ("os", "io", "pathlib", "shutil", "socket", "subprocess", "tempfile", "threading", "time")
 
+# The one module that reaches behind the public API of Spark and of Py4J.
+INTERNALS = "spark_plugin/spark_internals.py"
+# What belongs to Spark alone, even where a module has a private name of its own that is spelled the same.
+SPARK_PRIVATE = ("_jdf", "_jc", "_jvm", "_jsc", "_jsparkSession", "_jreader", "_jwrite", "_gateway", "_sc", "_ssql")
+# Methods of Java's objects behind a session: its plans and rules, and what tells their classes.
+JVM_METHODS = (
+    *("queryExecution", "logicalPlan", "analyzed", "optimizedPlan", "executedPlan", "toRdd", "subqueriesAll", "fastEquals"),
+    *("nodeName", "projectList", "outputSet", "subsetOf", "references", "foldable", "containsPattern", "childSchema"),
+    *("experimental", "extraOptimizations", "statusTracker", "unpersistRDD", "getClass", "java_exception", "newJavaObject"),
+)
+BEHIND_THE_API = ("py4j", "pyspark.java_gateway", "pyspark.errors.exceptions", "pyspark.sql.classic", "pyspark.sql.connect")
+# (module, import): what is imported of these all the same, because it is the public name of an error that users catch too.
+PUBLIC_NAMES = {("spark_plugin/dml/merge.py", "py4j.protocol.Py4JJavaError")}
+
 
 def source_files() -> list[str]:
     files = [path for package in PACKAGES for path in (ROOT / package).rglob("*.py")]
@@ -78,6 +92,35 @@ def test_protocol_module_imports_no_io_and_no_clock(name: str) -> None:
     assert foreign_imports(name, FOREIGN_TO_PROTOCOL) == []
 
 
+@pytest.mark.parametrize("name", [n for n in SOURCES if not n.startswith("delta_py/") and n != INTERNALS])
+def test_only_spark_internals_reaches_behind_the_public_api_of_spark(name: str) -> None:
+    assert private_accesses(parse(name)) == [], f"what Spark keeps to itself is asked of {INTERNALS}"
+    imported = [found for found in foreign_imports(name, BEHIND_THE_API) if (name, found) not in PUBLIC_NAMES]
+    private = [found for found in foreign_imports(name, ("pyspark",)) if is_private(found.rpartition(".")[2])]
+    assert imported + private == [], f"what Spark keeps to itself is imported by {INTERNALS}"
+
+
+def test_imports_that_are_excepted_are_still_there() -> None:
+    for name, imported in PUBLIC_NAMES:
+        assert imported in foreign_imports(name, BEHIND_THE_API)
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("frame._jdf.count()", ["_jdf"]),
+        ("getattr(column, '_expr', None)", ["_expr"]),
+        ("class A:\n    def _jvm(self): return self._jvm", ["_jvm"]),
+        ("writer._write_stream", ["_write_stream"]),
+        ("frame.plan.queryExecution()", ["queryExecution"]),
+        ("class A:\n    _rows: int\n    def f(self): self._n = self._rows + self._g()\n    def _g(self): return 1", []),
+        ("frame.schema.__class__", []),
+    ],
+)
+def test_access_behind_the_api_is_found_in_a_text(text: str, found: list[str]) -> None:
+    assert private_accesses(ast.parse(text)) == found
+
+
 @pytest.mark.parametrize("name", [n for n in SOURCES if n.endswith("__init__.py")])
 def test_package_init_only_exports(name: str) -> None:
     for node in parse(name).body:
@@ -119,6 +162,42 @@ def is_export(node: ast.stmt) -> bool:
             return all(isinstance(inner, ast.Import | ast.ImportFrom) for inner in node.body)
         case _:
             return False
+
+
+def private_accesses(tree: ast.Module) -> list[str]:
+    """Attributes that are private to somebody else, or a method of Java's; by name, in the order in which they are walked."""
+    own = own_private_names(tree)
+    return [
+        name
+        for name in accessed_names(tree)
+        if name in SPARK_PRIVATE or name in JVM_METHODS or (is_private(name) and name not in own)
+    ]
+
+
+def accessed_names(tree: ast.Module) -> Iterator[str]:
+    """`x.name`, and what getattr and its like are given as a text."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Attribute(attr=name):
+                yield name
+            case ast.Call(func=ast.Name(id="getattr" | "hasattr" | "setattr"), args=[_, ast.Constant(value=str(name)), *_]):
+                yield name
+
+
+def own_private_names(tree: ast.Module) -> set[str]:
+    """What a module defines: functions, classes, variables and fields, and attributes that are set on self."""
+    own = set()
+    for node in ast.walk(tree):
+        match node:
+            case ast.FunctionDef(name=name) | ast.ClassDef(name=name) | ast.Name(id=name, ctx=ast.Store()):
+                own.add(name)
+            case ast.Attribute(value=ast.Name(id="self"), attr=name, ctx=ast.Store()):
+                own.add(name)
+    return own
+
+
+def is_private(name: str) -> bool:
+    return name.startswith("_") and not name.startswith("__")
 
 
 def imported_names(name: str, *, typing_too: bool) -> Iterator[str]:
