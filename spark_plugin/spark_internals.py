@@ -247,8 +247,7 @@ class SparkInternals:
         return self._jvm.org.apache.spark.sql.types.DataType.fromJson
 
 
-# ---------------------------------------------------------------- expressions, as the analyzer or the client's JVM holds them
-
+# ---------------------------------------------------------------- expressions, as the analyzer holds them
 
 _COMPARISONS = {
     "EqualTo": "=",
