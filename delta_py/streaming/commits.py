@@ -8,11 +8,10 @@ Protocol: Add File and Remove File; Change Metadata.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import orjson
 import pyarrow as pa
 
@@ -27,8 +26,6 @@ from delta_py.protocol.paths import decode_path
 from delta_py.protocol.table_config import Operation, TableConfig
 
 _LINES_AT_ONCE = 10_000
-_FILES_AT_ONCE = 8_192
-_PLACE = "place"
 
 
 def stream_schema(*, with_stats: bool) -> pa.Schema:
@@ -110,38 +107,6 @@ class _Parsing:
 
 def _batch(adds: list[dict[str, Any]], schema: pa.Schema) -> pa.RecordBatch:
     return adds_batch(adds, [decode_path(add["path"]) for add in adds]).select(schema.names)
-
-
-@dataclass(frozen=True, slots=True)
-class NumberedFiles:
-    """Files of one version, of which the place is the number. keep: drops those that are not to be read, and no column."""
-
-    files: pa.Table
-    keep: Callable[[pa.RecordBatch], pa.RecordBatch]
-
-    @property
-    def is_whole(self) -> bool:
-        return False
-
-    @property
-    def last_change(self) -> None:
-        return None
-
-    def places(self, first: int) -> Iterator[tuple[Any, Any]]:
-        """(places, sizes in bytes) of those that are to be read, from the place `first` on, in pieces, ascending."""
-        for batch in self.files.slice(first).to_batches(max_chunksize=_FILES_AT_ONCE):
-            places = pa.array(np.arange(first, first + batch.num_rows))
-            chosen = self.keep(batch.append_column(_PLACE, places))
-            yield chosen[_PLACE].to_numpy(), chosen["size"].to_numpy()
-            first += batch.num_rows
-
-    def batches(self, first: int, stop: int | None) -> Iterator[pa.RecordBatch]:
-        """The files to read from the place `first` up to `stop`, not included."""
-        length = None if stop is None else max(0, stop - first)
-        for batch in self.files.slice(first, length).to_batches(max_chunksize=_FILES_AT_ONCE):
-            chosen = self.keep(batch)
-            if chosen.num_rows:
-                yield chosen
 
 
 # ---------------------------------------------------------------- what may stop a stream

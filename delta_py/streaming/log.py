@@ -82,6 +82,10 @@ class StreamLog:
             "%s: versions %d to %d are gone and left out, as failOnDataLoss=false asks", self._store.root, expected, found
         )
 
+    def newest_version(self) -> int:
+        """The newest version there is now; the snapshot's own if the log has lost it."""
+        return max((commit.version for commit in self.commits_from(self._snapshot.version)), default=self._snapshot.version)
+
     def commit_at(self, version: int) -> StreamCommit:
         found = self.commits_from(version, version)
         if not found:

@@ -10,9 +10,9 @@ from typing import Any
 from delta_py.errors import InvalidOptionError, UnsupportedOperationError
 from delta_py.protocol.sizes import parse_size
 from delta_py.scan.time_travel import named_version, parse_timestamp_ms
-from delta_py.streaming.admission import StreamStart
 from delta_py.streaming.batch_limits import Limits
 from delta_py.streaming.commits import ChangeRules
+from delta_py.streaming.options import StreamStart
 from delta_py.streaming.schema_evolution import Allowed
 from spark_plugin.options.common import CONFS, SESSION, STREAM, WRITE_CONFS, flag, known, session_of, version
 from spark_plugin.options.read_options import ReadOptions, read_options

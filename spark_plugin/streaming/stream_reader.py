@@ -2,7 +2,7 @@
 
 Spark keeps one process for the driver's side of a stream, in which a DeltaStreamReader is asked for offsets and for the
 tasks of each batch; another process is asked for the function that tasks run. Which files make up a batch is decided by
-delta_py (streaming/admission.py), and they are read like those of any scan.
+delta_py (streaming/source.py), and they are read like those of any scan.
 """
 
 from __future__ import annotations
@@ -26,10 +26,11 @@ from delta_py.protocol.table_config import TableConfig
 from delta_py.scan.planning import ScanOptions, metadata_scan_column
 from delta_py.snapshot import Snapshot
 from delta_py.storage.store import open_store
-from delta_py.streaming.admission import StreamOptions, StreamSource, StreamStart
 from delta_py.streaming.batch_limits import Limits
 from delta_py.streaming.offset import StreamOffset
+from delta_py.streaming.options import StreamOptions, StreamStart
 from delta_py.streaming.schema_log import TrackedSchema
+from delta_py.streaming.source import StreamSource
 from spark_plugin.convert import check_requested, from_spark_schema
 from spark_plugin.options.streaming_options import StreamReadOptions, stream_read_options
 from spark_plugin.source.task_batches import DeltaPartition, check_layout, partitions_of, relabelled

@@ -8,10 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from delta_py.snapshot import Snapshot
-from delta_py.streaming.admission import StreamOptions, StreamSource
 from delta_py.streaming.batch_limits import Limits
 from delta_py.streaming.commits import ChangeRules
 from delta_py.streaming.offset import StreamOffset
+from delta_py.streaming.options import StreamOptions
+from delta_py.streaming.source import StreamSource
 from tests.support.memory_store import MemoryStore
 from tests.support.table_builder import TableBuilder, add, remove
 

@@ -26,7 +26,7 @@ COMMITTING = (
 )
 OTHER_READS = (
     "delta_py.changes.change_feed",
-    "delta_py.streaming.admission",
+    "delta_py.streaming.source",
     "delta_py.scan.log_answers",
     "delta_py.expressions.evaluate",
 )

@@ -24,11 +24,13 @@ from delta_py.errors import (
 from delta_py.expressions.parse import parse_predicate
 from delta_py.snapshot import Snapshot
 from delta_py.storage.store import ObjectInfo
-from delta_py.streaming import admission
-from delta_py.streaming.admission import Lag, StreamOptions, StreamSource, StreamStart
+from delta_py.streaming import lag
 from delta_py.streaming.batch_limits import Limits
 from delta_py.streaming.commits import ChangeRules
+from delta_py.streaming.lag import Lag
 from delta_py.streaming.offset import StreamOffset
+from delta_py.streaming.options import StreamOptions, StreamStart
+from delta_py.streaming.source import StreamSource
 from tests.support.memory_store import MemoryStore
 from tests.support.table_builder import TableBuilder, add, remove, stats
 
@@ -523,7 +525,7 @@ def test_stream_lag_counts_files_bytes_and_versions(builder: TableBuilder) -> No
 def test_stream_lag_looks_no_further_than_what_is_kept_for_the_next_trigger(
     builder: TableBuilder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(admission, "_LAG_FILES", 3)
+    monkeypatch.setattr(lag, "_LAG_FILES", 3)
     for number in range(3):
         builder.commit(add(f"f{number}"), add(f"g{number}"))
     stream, store = source(builder, 0), builder.store

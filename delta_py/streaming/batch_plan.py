@@ -1,0 +1,73 @@
+"""The files of one batch of a stream, as a Scan."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_py.changes.change_feed import CHANGE_COLUMNS
+from delta_py.changes.commit_changes import PLANNED_CHANGES
+from delta_py.expressions.tree import Expression, conjunction
+from delta_py.log.segment import LogFile
+from delta_py.scan.planning import Scan, ScanReport, make_state
+from delta_py.scan.scan_state import ScanState
+from delta_py.streaming.commits import ReadState, stream_schema
+from delta_py.streaming.committed_files import CommittedFiles
+from delta_py.streaming.initial_files import InitialFiles
+from delta_py.streaming.log import StreamLog
+from delta_py.streaming.offset import BEFORE_FIRST, StreamOffset
+from delta_py.streaming.options import StreamOptions
+
+_PLANNED_SCHEMA = stream_schema(with_stats=False)
+
+
+class BatchPlanner:
+    """ours: what the stream reads with."""
+
+    def __init__(
+        self, ours: ReadState, options: StreamOptions, log: StreamLog, initial: InitialFiles, committed: CommittedFiles
+    ) -> None:
+        self._ours, self._options, self._log = ours, options, log
+        self._initial, self._committed = initial, committed
+
+    def state(self, rows: Expression | None = None) -> ScanState:
+        """How an executor reads the files of a batch. rows: which of the files' rows are of the batch; None for all."""
+        options = self._options
+        extra = CHANGE_COLUMNS if options.change_feed else ()
+        parts = tuple(part for part in (options.predicate, rows) if part is not None)
+        scan = options.scan if rows is None else replace(options.scan, drop_rows=True)
+        predicate = conjunction(parts) if parts else None
+        return make_state(self._ours.config, self._ours.root, options.columns, predicate, scan, extra)
+
+    def plan(self, start: StreamOffset, end: StreamOffset) -> Scan:
+        """The files from `start` (not included) to `end` (included)."""
+        version, first = start.version, start.next_index
+        initial, rows = self._initial.between(start, end) if start.is_initial else ([], None)
+        if start.is_initial:
+            version, first = version + 1, 0
+        portions = [
+            (commit, first if commit.version == version else 0, end.next_index if commit.version == end.version else None)
+            for commit in self._commits(version, end)
+        ]
+        changes = self._committed.changes
+        if changes is not None:
+            inserts = [changes.as_inserts(batch, start.version) for batch in initial]
+            batches = [*inserts, *self._committed.changed_between(changes, portions)]
+            files = pa.Table.from_batches(batches, PLANNED_CHANGES)
+        else:
+            batches = [*initial, *self._committed.added_between(portions)]
+            files = pa.Table.from_batches([batch.select(_PLANNED_SCHEMA.names) for batch in batches], _PLANNED_SCHEMA)
+        size = pc.sum(files["size"]).as_py() or 0
+        return Scan(self.state(rows), files, ScanReport(files.num_rows, size, files.num_rows, size))
+
+    def _commits(self, version: int, end: StreamOffset) -> list[LogFile]:
+        """The commits from `version` to the one in which a batch ends."""
+        last = end.version if end.index > BEFORE_FIRST else end.version - 1
+        if end.is_initial or last < version:
+            return []
+        commits = self._log.commits_from(version, last)
+        if not commits or commits[-1].version < last:
+            self._log.lost(commits[-1].version + 1 if commits else version, last + 1)
+        return commits

@@ -1,0 +1,85 @@
+"""What single commits bring to a stream, as numbered files: the files that they added, or the changes of a change feed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+
+from delta_py.changes.change_feed import ChangePruner
+from delta_py.log.segment import LogFile
+from delta_py.protocol.table_config import TableConfig
+from delta_py.storage.store import ObjectStore
+from delta_py.streaming.changes import ChangeReader
+from delta_py.streaming.commits import ReadState, StreamCommit, check_rows_only_added, check_state, check_table
+from delta_py.streaming.log import StreamLog
+from delta_py.streaming.numbered_files import FileChoice, NumberedFiles, VersionFiles
+from delta_py.streaming.options import StreamOptions
+from delta_py.streaming.places import check_feed
+
+# Commits whose changes are worked out together.
+READ_AHEAD = 128
+
+# (commit, first place, place behind the last or None for all)
+Portions = Sequence[tuple[LogFile, int, int | None]]
+
+
+class CommittedFiles:
+    """ours: what the stream reads with. tracks_schema: it stops where the schema changes, so that commits with another one are
+    not refused.
+
+    Methods raise SchemaMismatchError, UnsupportedOperationError, UnsupportedTableFeatureError (commits.py), ChangeDataFeedError,
+    LogFileNotFoundError, CorruptTableError.
+    """
+
+    def __init__(
+        self,
+        store: ObjectStore,
+        log: StreamLog,
+        ours: ReadState,
+        options: StreamOptions,
+        choice: FileChoice,
+        *,
+        tracks_schema: bool,
+    ) -> None:
+        self._log, self._ours, self._options, self._choice = log, ours, options, choice
+        self._tracks_schema = tracks_schema
+        self.changes = ChangeReader(store, ours.config) if options.change_feed else None
+
+    def checked(self, file: LogFile) -> StreamCommit:
+        """A commit whose rows can be given as the stream reads them."""
+        commit, ours = self._log.read(file), self._ours
+        if self._tracks_schema:
+            check_table(ours.config, commit.protocol, commit.metadata, commit.version, ours.root)
+        else:
+            check_state(ours, commit.protocol, commit.metadata, commit.version)
+        if self.changes is not None and commit.metadata is not None:
+            config = TableConfig(commit.protocol or ours.config.protocol, commit.metadata)
+            check_feed(config, commit.version, ours.root)
+        return commit
+
+    def of(self, file: LogFile, ahead: Sequence[LogFile]) -> VersionFiles:
+        """ahead: some commits behind it, which may be asked for next."""
+        if self.changes is None:
+            return self._added(file)
+        return self.changes.of(self.checked(file).file, ahead)
+
+    def _added(self, file: LogFile) -> NumberedFiles:
+        """The files that a commit added, as far as the stream takes them."""
+        commit, rules = self.checked(file), self._options.rules
+        check_rows_only_added(commit, rules, self._ours.root)
+        is_skipped = commit.removed is not None and rules.skip_change_commits
+        return NumberedFiles(commit.files.slice(0, 0) if is_skipped else commit.files, self._choice)
+
+    def added_between(self, portions: Portions) -> Iterator[pa.RecordBatch]:
+        """The added files to read."""
+        for file, first, stop in portions:
+            yield from self._added(file).batches(first, stop)
+
+    def changed_between(self, changes: ChangeReader, portions: Portions) -> Iterator[pa.RecordBatch]:
+        """The changes to read: PLANNED_CHANGES."""
+        pruner = ChangePruner.of(self._ours.config, self._options.predicate, self._options.scan)
+        for number, (file, first, stop) in enumerate(portions):
+            ahead = [other for other, _, _ in portions[number + 1 : number + 1 + READ_AHEAD]]
+            commit = changes.of(self.checked(file).file, ahead)
+            yield from commit.batches(first, stop, pruner, self._options.exclude)

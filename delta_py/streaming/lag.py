@@ -1,0 +1,42 @@
+"""How far a stream is behind its table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow.compute as pc
+
+from delta_py.streaming.initial_files import InitialFiles
+from delta_py.streaming.log import FILES_KEPT, StreamLog
+from delta_py.streaming.offset import StreamOffset
+
+# Commits read ahead to tell how far a stream lags behind, and files in them: few enough that the log keeps them all.
+_LAG_COMMITS, _LAG_FILES = 1_000, FILES_KEPT // 2
+
+
+@dataclass(frozen=True, slots=True)
+class Lag:
+    """What a stream has still to read. versions: commits. at_least: there is more than was looked for."""
+
+    files: int
+    bytes: int
+    versions: int
+    at_least: bool
+
+
+def lag_after(offset: StreamOffset, log: StreamLog, initial: InitialFiles) -> Lag:
+    """What is there beyond an offset. Files that the options leave out are counted too."""
+    file_count, size_bytes, version, first = 0, 0, offset.version, offset.next_index
+    if offset.is_initial:
+        rest = initial.at(version).slice(first)
+        file_count, size_bytes = rest.num_rows, pc.sum(rest["size"]).as_py() or 0
+        version, first = version + 1, 0
+    commits = log.commits_from(version, version + _LAG_COMMITS)
+    counted, enough = 0, file_count + _LAG_FILES
+    for commit in commits[:_LAG_COMMITS]:
+        if file_count >= enough:
+            break
+        added = log.read(commit).files.slice(first if commit.version == version else 0)
+        file_count, size_bytes = file_count + added.num_rows, size_bytes + (pc.sum(added["size"]).as_py() or 0)
+        counted += 1
+    return Lag(file_count, size_bytes, len(commits), counted < len(commits))

@@ -1,0 +1,85 @@
+"""Files of one version, each with its place as its number, and which of them a stream reads.
+
+Places do not depend on `filter` and the like: a stream goes on from a place with other options than before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_py.protocol.stats import parse_stats
+from delta_py.scan.planning import FilePruner
+
+_FILES_AT_ONCE = 8_192
+_PLACE = "place"
+
+
+class VersionFiles(Protocol):
+    """The numbered files of one version. is_whole: they belong into one batch."""
+
+    @property
+    def is_whole(self) -> bool: ...
+
+    @property
+    def last_change(self) -> int | None:
+        """The place of a feed's last change, whether it is to be read or not; None for none, and for rows."""
+
+    def places(self, first: int) -> Iterator[tuple[Any, Any]]:
+        """(places, sizes in bytes) of those that are to be read, from the place `first` on, in pieces, ascending."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileChoice:
+    """Which files are to be read: those that may hold a row of pruner's predicate. exclude: an RE2 pattern; files whose path it
+    finds are left out."""
+
+    pruner: FilePruner
+    exclude: str | None
+
+    @property
+    def needs_stats(self) -> bool:
+        return bool(self.pruner.stats_leaves)
+
+    def keep(self, files: pa.RecordBatch) -> pa.RecordBatch:
+        if self.exclude is not None:
+            files = files.filter(pc.invert(pc.match_substring_regex(files["path"], self.exclude)))
+        stats = parse_stats(files["stats"], self.pruner.stats_leaves) if self.needs_stats else None
+        return self.pruner.prune(files, stats)
+
+
+@dataclass(frozen=True, slots=True)
+class NumberedFiles:
+    """Data files of which the place is the number."""
+
+    files: pa.Table
+    choice: FileChoice
+
+    @property
+    def is_whole(self) -> bool:
+        return False
+
+    @property
+    def last_change(self) -> None:
+        return None
+
+    def places(self, first: int) -> Iterator[tuple[Any, Any]]:
+        """(places, sizes in bytes) of those that are to be read, from the place `first` on, in pieces, ascending."""
+        for batch in self.files.slice(first).to_batches(max_chunksize=_FILES_AT_ONCE):
+            places = pa.array(np.arange(first, first + batch.num_rows))
+            chosen = self.choice.keep(batch.append_column(_PLACE, places))
+            yield chosen[_PLACE].to_numpy(), chosen["size"].to_numpy()
+            first += batch.num_rows
+
+    def batches(self, first: int, stop: int | None) -> Iterator[pa.RecordBatch]:
+        """The files to read from the place `first` up to `stop`, not included."""
+        length = None if stop is None else max(0, stop - first)
+        for batch in self.files.slice(first, length).to_batches(max_chunksize=_FILES_AT_ONCE):
+            chosen = self.choice.keep(batch)
+            if chosen.num_rows:
+                yield chosen

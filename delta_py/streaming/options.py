@@ -1,0 +1,39 @@
+"""What is asked of a stream: where it begins, and what it reads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from delta_py.expressions.tree import Expression
+from delta_py.protocol.schema import StructType
+from delta_py.scan.planning import ScanOptions
+from delta_py.streaming.commits import ChangeRules
+
+
+@dataclass(frozen=True, slots=True)
+class StreamOptions:
+    """exclude: an RE2 pattern; files whose path it finds are left out. fail_on_data_loss: False goes on after commits that are
+    gone. change_feed: the changes of rows, not the rows added. has_start: it was said where a new stream begins. event_time: the
+    column by whose times the rows that are there at the start are read, None for by the age of their files. columns, predicate,
+    scan: as in plan_scan."""
+
+    rules: ChangeRules = field(default_factory=ChangeRules)
+    exclude: str | None = None
+    fail_on_data_loss: bool = True
+    change_feed: bool = False
+    has_start: bool = False
+    event_time: str | None = None
+    columns: StructType | None = None
+    predicate: Expression | None = None
+    scan: ScanOptions = field(default_factory=ScanOptions)
+
+
+@dataclass(frozen=True, slots=True)
+class StreamStart:
+    """Where a new stream begins; at most one of these. None of them: with the table's rows as they are now.
+
+    version: with what that version added. timestamp_ms: with the first version at or after it. latest: with the next one."""
+
+    version: int | None = None
+    timestamp_ms: int | None = None
+    latest: bool = False

@@ -1,0 +1,66 @@
+"""Where a stream with a log of schemas stops for changes of the schema, and when they are noted in that log.
+
+A batch ends before each commit that changes the schema. When Spark says that this batch is done, the change is noted and the
+query stopped, so that the next run reads with the new schema what comes after.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from delta_py.log.segment import LogFile
+from delta_py.protocol.table_config import TableConfig
+from delta_py.streaming.committed_files import CommittedFiles
+from delta_py.streaming.log import StreamLog
+from delta_py.streaming.offset import AFTER_SCHEMA_CHANGE, BEFORE_FIRST, SCHEMA_CHANGE, StreamOffset
+from delta_py.streaming.schema_tracking import SchemaTracker
+
+
+class SchemaStops:
+    """Methods raise SchemaMismatchError (DELTA_STREAMING_METADATA_EVOLUTION) when the schema is noted anew."""
+
+    def __init__(self, tracker: SchemaTracker, log: StreamLog, committed: CommittedFiles) -> None:
+        self._tracker, self._log, self._committed = tracker, log, committed
+
+    def commit(self, end: StreamOffset) -> None:
+        """The batch that ended there is done."""
+        if end.is_schema_change:
+            commit = self._log.commit_at(end.version)
+            if self._tracker.is_change(commit):
+                self._tracker.evolve(commit)
+
+    def end_at_change(self, start: StreamOffset) -> StreamOffset | None:
+        """Where the batch after `start` ends, if that follows from a change of the schema alone. A log of schemas without an
+        entry gets its first one."""
+        tracker = self._tracker
+        if not tracker.is_on:
+            version = start.version - (start.index == BEFORE_FIRST and not start.is_initial and not start.begins)
+            version = max(0, min(version, self._log.newest_version()))
+            tracker.begin(self._log.state_at(version).config, version)
+        elif start.begins and start.is_initial:
+            tracker.begin_anew(self._log.state_at(start.version).config, start.version)
+        if start.index == SCHEMA_CHANGE:
+            return replace(start, index=AFTER_SCHEMA_CHANGE)
+        if start.index == AFTER_SCHEMA_CHANGE and tracker.is_change(self._log.commit_at(start.version)):
+            return start
+        return None
+
+    def is_before(self, file: LogFile, start: StreamOffset) -> bool:
+        """Whether the batch after `start` has to end before a commit."""
+        is_passed = start.version == file.version and start.index >= SCHEMA_CHANGE and start.index != BEFORE_FIRST
+        return not is_passed and self._tracker.is_change(self._committed.checked(file))
+
+    def begin_within(self, start: StreamOffset, end: StreamOffset) -> None:
+        """Note the schema of a batch that was planned before there was a log of schemas, and is run again."""
+        if self._tracker.is_on:
+            return
+        last = end.version if end.index > BEFORE_FIRST else max(0, end.version - 1)
+        first = min(last, start.version)
+        config = self._log.state_at(first).config
+        states = [(first, config)]
+        for file in [] if start.is_initial and end.is_initial else self._log.commits_from(first + 1, last):
+            commit = self._log.read(file)
+            if commit.protocol is not None or commit.metadata is not None:
+                config = TableConfig(commit.protocol or config.protocol, commit.metadata or config.metadata)
+                states.append((commit.version, config))
+        self._tracker.begin_within(states, last)

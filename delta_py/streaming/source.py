@@ -1,0 +1,137 @@
+"""Streaming reads of a table: which files make up the next batch, and which made up one that is run again.
+
+    source = StreamSource(snapshot, options)
+    offset = source.initial_offset(StreamStart())
+    end = source.admit(offset, Limits(files=1000))     # the place up to which the next batch goes
+    scan = source.plan(offset, end)                    # its files, read like any other Scan
+    source.commit(end)                                 # when the batch is done
+
+A batch is a function of its two offsets: after a restart the same offsets give the same rows. A stream first reads the
+files of the table at the version where it begins, ordered by (modification time, path), and then what each later commit
+added. What was found out stays in the source, for the next trigger; none of it is needed to go on after a restart.
+Protocol: Add File and Remove File.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from delta_py.changes.change_feed import first_version_from
+from delta_py.errors import VersionNotFoundError
+from delta_py.log.segment import list_log
+from delta_py.scan.planning import FilePruner, Scan
+from delta_py.scan.scan_state import ScanState
+from delta_py.snapshot import Snapshot
+from delta_py.streaming.admission import Admission
+from delta_py.streaming.batch_limits import Limits
+from delta_py.streaming.batch_plan import BatchPlanner
+from delta_py.streaming.commits import ReadState
+from delta_py.streaming.committed_files import CommittedFiles
+from delta_py.streaming.event_time import EventTime
+from delta_py.streaming.initial_files import InitialFiles
+from delta_py.streaming.lag import Lag, lag_after
+from delta_py.streaming.log import StreamLog
+from delta_py.streaming.numbered_files import FileChoice
+from delta_py.streaming.offset import StreamOffset
+from delta_py.streaming.options import StreamOptions, StreamStart
+from delta_py.streaming.places import PlaceCheck
+from delta_py.streaming.schema_stops import SchemaStops
+from delta_py.streaming.schema_tracking import SchemaTracker
+
+
+class StreamSource:
+    """One table as a stream. snapshot: its version gives the schema in which all rows come.
+
+    tracker: reads with the schemas of its log, and stops where the schema changes; None: with the snapshot's.
+    Methods raise what stops a stream: SchemaMismatchError, UnsupportedOperationError (commits.py),
+    LogFileNotFoundError (DELTA_MISSING_FILES_UNEXPECTED_VERSION, DELTA_LOG_FILE_NOT_FOUND_FOR_STREAMING_SOURCE), and
+    CorruptTableError. Not for sharing between threads.
+    """
+
+    def __init__(self, snapshot: Snapshot, options: StreamOptions | None = None, tracker: SchemaTracker | None = None) -> None:
+        options = options or StreamOptions()
+        order, tracks_schema = options.event_time, tracker is not None
+        config = snapshot.config if tracker is None else tracker.config
+        choice = FileChoice(FilePruner.of(config, options.predicate, options.scan), options.exclude)
+        ours = ReadState(config, snapshot.version, snapshot.store.root, options.has_start)
+        log = StreamLog(snapshot, with_stats=choice.needs_stats, fail_on_data_loss=options.fail_on_data_loss)
+        initial = InitialFiles(log, choice, None if order is None else EventTime.of(config, order))
+        committed = CommittedFiles(snapshot.store, log, ours, options, choice, tracks_schema=tracks_schema)
+        self._snapshot, self._config, self._order = snapshot, config, order
+        self._log, self._initial = log, initial
+        self._places = PlaceCheck(log, ours, order=order, has_feed=options.change_feed, tracks_schema=tracks_schema)
+        self._stops = None if tracker is None else SchemaStops(tracker, log, committed)
+        self._admission = Admission(log, initial, committed, self._stops, order)
+        self._planner = BatchPlanner(ours, options, log, initial, committed)
+
+    @property
+    def state(self) -> ScanState:
+        """How an executor reads the files of a batch, unless its scan says otherwise."""
+        return self._planner.state()
+
+    # ------------------------------------------------------------ where it begins
+
+    def initial_offset(self, start: StreamStart) -> StreamOffset:
+        """Where a new stream begins now. Raises VersionNotFoundError, TimestampOutOfRangeError for a start that is not there."""
+        return replace(self._beginning(start), begins=True)
+
+    def _beginning(self, start: StreamStart) -> StreamOffset:
+        table_id, store, version = self._config.metadata.id, self._snapshot.store, start.version
+        if start.latest:
+            return StreamOffset(table_id, self.newest_version() + 1)
+        if start.timestamp_ms is not None:
+            version = first_version_from(store, start.timestamp_ms, self._snapshot)
+        if version is None:
+            return StreamOffset(table_id, self._snapshot.version, is_initial=True, order=self._order)
+        available = list_log(store, 0).commits
+        if version not in available:
+            raise VersionNotFoundError(
+                f"startingVersion is {version}, and the log of the table at {store.root} has the commits "
+                f"{min(available, default=None)} to {max(available, default=None)}. Start with one of them, or without "
+                "startingVersion to read the table's rows first.",
+                version=version,
+                earliest=min(available, default=None),
+                latest=max(available, default=None),
+            )
+        return StreamOffset(table_id, version)
+
+    def newest_version(self) -> int:
+        return self._log.newest_version()
+
+    # ------------------------------------------------------------ batches
+
+    def admit(self, start: StreamOffset, limits: Limits, *, last_version: int | None = None) -> StreamOffset:
+        """Where the batch that begins after `start` ends: `start` itself when there is nothing to read.
+
+        last_version: commits after it do not count. At least one file is admitted, whatever its size. A commit that stops the
+        stream ends the batch before it, and raises when the next one is asked for.
+        """
+        self._go_on_from(start)
+        if self._stops is not None and (end_at_change := self._stops.end_at_change(start)) is not None:
+            return end_at_change
+        end = self._admission.end_of_batch(start, limits, last_version)
+        return replace(end, began=(start.version, start.is_initial)) if start.begins and end != start else end
+
+    def plan(self, start: StreamOffset, end: StreamOffset) -> Scan:
+        """The files of the batch from `start` (not included) to `end` (included)."""
+        start = start.true_start(end)
+        self._go_on_from(start)
+        self._places.check(end)
+        if self._stops is not None:
+            self._stops.begin_within(start, end)
+        return self._planner.plan(start, end)
+
+    def commit(self, end: StreamOffset) -> None:
+        """The batch that ended there is done. Raises SchemaMismatchError (DELTA_STREAMING_METADATA_EVOLUTION) when it ended
+        before a change of the schema, which is noted then."""
+        if self._stops is not None:
+            self._stops.commit(end)
+
+    def lag(self, after: StreamOffset) -> Lag:
+        """What is there beyond an offset. Files that the options leave out are counted too."""
+        return lag_after(after, self._log, self._initial)
+
+    def _go_on_from(self, start: StreamOffset) -> None:
+        self._places.check(start)
+        if not start.is_initial:
+            self._initial.forget()
