@@ -49,7 +49,7 @@ class PinnedTable:
     @property
     def everything(self) -> StructType:
         """The columns that can be asked for, whatever options.columns names."""
-        return _offered(self.options, self.snapshot)
+        return _columns_on_offer(self.options, self.snapshot)
 
     def with_metadata_column(self) -> PinnedTable:
         """The same, with `_metadata` among the columns that `plan` and `answer` know.
@@ -69,10 +69,10 @@ class PinnedTable:
     ) -> Scan:
         """limit: so many rows are enough, whichever they are. count_rows: the report shall say how many there are."""
         snapshot = self._newest() if self.options.follow_latest else self.snapshot
-        wanted = _with_filter(self.options, _offered(self.options, snapshot), predicate)
+        wanted = with_filter(self.options, _columns_on_offer(self.options, snapshot), predicate)
         if self.options.files is not None:
             return self._plan_files(self.options.files, columns, wanted)
-        settings = replace(_scan_options(self.options), metadata_column=self.options.metadata_column, limit=limit)
+        settings = replace(scan_options(self.options), metadata_column=self.options.metadata_column, limit=limit)
         return plan_scan(snapshot, columns, wanted, replace(settings, count_rows=count_rows))
 
     def answer(self, question: Question, predicate: Expression | None) -> pa.Table | None:
@@ -82,12 +82,12 @@ class PinnedTable:
         from delta_py.scan.log_answers import answer_from_log  # few scans are asked
 
         snapshot = self._newest() if self.options.follow_latest else self.snapshot
-        wanted = _with_filter(self.options, _offered(self.options, snapshot), predicate)
-        return answer_from_log(snapshot, question, wanted, _scan_options(self.options))
+        wanted = with_filter(self.options, _columns_on_offer(self.options, snapshot), predicate)
+        return answer_from_log(snapshot, question, wanted, scan_options(self.options))
 
     def _plan_files(self, listed: str, columns: StructType, predicate: Expression | None) -> Scan:
         """Of the files that a DML has chosen."""
-        settings = replace(_scan_options(self.options), row_address=True)
+        settings = replace(scan_options(self.options), row_address=True)
         here = os.path.isabs(listed)
         with pa.OSFile(listed, "rb") if here else self.snapshot.store.open_input(listed) as source:
             files = pa.ipc.open_stream(source)
@@ -127,8 +127,8 @@ class PinnedChanges:
             open_store(self.table_root),
             **self.range.bounds,
             columns=columns,
-            predicate=_with_filter(self.options, self.everything, predicate),
-            options=_scan_options(self.options),
+            predicate=with_filter(self.options, self.everything, predicate),
+            options=scan_options(self.options),
         )
 
 
@@ -165,7 +165,7 @@ def pin(options: ReadOptions) -> Pinned:
     snapshot = Snapshot.load(store, version=options.version, timestamp_ms=options.timestamp_ms)
     if options.view != "table":
         return PinnedView(options, snapshot)
-    return PinnedTable(options, snapshot, _selected(options, _offered(options, snapshot)))
+    return PinnedTable(options, snapshot, selected(options, _columns_on_offer(options, snapshot)))
 
 
 def _pin_changes(options: ReadOptions, store: ObjectStore, asked: ChangeRange) -> PinnedChanges:
@@ -177,7 +177,7 @@ def _pin_changes(options: ReadOptions, store: ObjectStore, asked: ChangeRange) -
     from delta_py.changes.change_feed import changes_schema
 
     everything = changes_schema(store, **asked.bounds)
-    return PinnedChanges(options, store.root, asked, everything, _selected(options, everything))
+    return PinnedChanges(options, store.root, asked, everything, selected(options, everything))
 
 
 def _resolve_suffix(options: ReadOptions) -> ReadOptions:
@@ -195,20 +195,29 @@ def _resolve_suffix(options: ReadOptions) -> ReadOptions:
     return replace(options, path=named.path, version=named.version, timestamp_ms=named.timestamp_ms)
 
 
-def _offered(options: ReadOptions, snapshot: Snapshot) -> StructType:
-    own = snapshot.schema
+def _columns_on_offer(options: ReadOptions, snapshot: Snapshot) -> StructType:
     if options.files is not None:
-        return StructType((*own.fields, row_address_column().logical))
-    return StructType((*own.fields, metadata_scan_column().logical)) if options.metadata_column else own
+        return StructType((*snapshot.schema.fields, row_address_column().logical))
+    return offered(options, snapshot.schema)
 
 
-def _selected(options: ReadOptions, offered: StructType) -> StructType:
+# ---------------------------------------------------------------- what options say of any read, a stream too
+
+
+def offered(options: ReadOptions, columns: StructType) -> StructType:
+    """The columns that can be asked for: these, and `_metadata` if it was asked for."""
+    return StructType((*columns.fields, metadata_scan_column().logical)) if options.metadata_column else columns
+
+
+def selected(options: ReadOptions, columns: StructType) -> StructType:
+    """Of the columns on offer those that options.columns names. Raises SchemaMismatchError for one that is not there."""
     if options.columns is None:
-        return offered
-    return StructType(tuple(find_path(offered, (name,))[0] for name in options.columns))
+        return columns
+    return StructType(tuple(find_path(columns, (name,))[0] for name in options.columns))
 
 
-def _scan_options(options: ReadOptions) -> ScanOptions:
+def scan_options(options: ReadOptions) -> ScanOptions:
+    """But for `_metadata`, which not every kind of read has."""
     return ScanOptions(
         drop_rows=options.filter is not None,
         ignore_missing_files=options.ignore_missing_files,
@@ -216,11 +225,11 @@ def _scan_options(options: ReadOptions) -> ScanOptions:
     )
 
 
-def _with_filter(options: ReadOptions, schema: StructType, predicate: Expression | None) -> Expression | None:
+def with_filter(options: ReadOptions, columns: StructType, predicate: Expression | None) -> Expression | None:
     """The option `filter` and what Spark asks for, both."""
     if options.filter is None:
         return predicate
     from delta_py.expressions.parse import parse_predicate  # sqlglot costs more to import than a plain read should pay
 
-    parsed = parse_predicate(options.filter, schema, session_timezone=options.session.time_zone)
+    parsed = parse_predicate(options.filter, columns, session_timezone=options.session.time_zone)
     return parsed if predicate is None else And((parsed, predicate))

@@ -8,7 +8,7 @@ delta_py (streaming/source.py), and they are read like those of any scan.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -20,10 +20,8 @@ from delta_py.changes.change_feed import CHANGE_COLUMNS
 from delta_py.errors import UnsupportedOperationError
 from delta_py.parquet.reader import read_files
 from delta_py.protocol.schema import StructType as DeltaSchema
-from delta_py.protocol.schema import find_path
 from delta_py.protocol.schema import to_arrow_schema as delta_arrow_schema
 from delta_py.protocol.table_config import TableConfig
-from delta_py.scan.planning import ScanOptions, metadata_scan_column
 from delta_py.snapshot import Snapshot
 from delta_py.storage.store import open_store
 from delta_py.streaming.batch_limits import Limits
@@ -33,6 +31,7 @@ from delta_py.streaming.schema_log import TrackedSchema
 from delta_py.streaming.source import StreamSource
 from spark_plugin.convert import check_requested, from_spark_schema
 from spark_plugin.options.streaming_options import StreamReadOptions, stream_read_options
+from spark_plugin.source.pinned import offered, scan_options, selected, with_filter
 from spark_plugin.source.task_batches import DeltaPartition, check_layout, partitions_of, relabelled
 from spark_plugin.streaming.schema_tracking import look_up, open_tracker
 
@@ -66,31 +65,15 @@ class PinnedStream:
 
     @property
     def schema(self) -> DeltaSchema:
-        offered, wanted = self.offered, self.options.batch.columns
-        return offered if wanted is None else DeltaSchema(tuple(find_path(offered, (name,))[0] for name in wanted))
+        return selected(self.options.batch, self.offered)
 
     @property
     def offered(self) -> DeltaSchema:
-        own = list(self.config.schema.fields)
-        if self.options.change_feed:
-            own.extend(column.logical for column in CHANGE_COLUMNS)
-        if self.options.batch.metadata_column:
-            own.append(metadata_scan_column().logical)
-        return DeltaSchema(tuple(own))
+        changes = CHANGE_COLUMNS if self.options.change_feed else ()
+        return offered(self.options.batch, DeltaSchema((*self.config.schema.fields, *(column.logical for column in changes))))
 
     def source(self, columns: DeltaSchema) -> StreamSource:
         options = self.options
-        predicate = None
-        if options.batch.filter is not None:
-            from delta_py.expressions.parse import parse_predicate  # sqlglot costs more to import than a plain read should pay
-
-            predicate = parse_predicate(options.batch.filter, self.offered, session_timezone=options.batch.session.time_zone)
-        scan = ScanOptions(
-            metadata_column=options.batch.metadata_column,
-            drop_rows=predicate is not None,
-            ignore_missing_files=options.batch.ignore_missing_files,
-            timezone=options.batch.session.time_zone,
-        )
         tracking = options.tracking
         return StreamSource(
             self._newest_alike() if tracking is None else Snapshot.load(self.snapshot.store),
@@ -102,8 +85,8 @@ class PinnedStream:
                 has_start=options.start != StreamStart(),
                 event_time=options.event_time,
                 columns=columns,
-                predicate=predicate,
-                scan=scan,
+                predicate=with_filter(options.batch, self.offered, None),
+                scan=replace(scan_options(options.batch), metadata_column=options.batch.metadata_column),
             ),
             None if tracking is None else open_tracker(tracking, self.snapshot, self.config),
         )
