@@ -21,8 +21,8 @@ def padded_chars(field: StructField) -> CharTypes:
 
 def is_char(field: StructField, inner: Path = ()) -> bool:
     """Whether the leaf at `inner` below the field is a CHAR."""
-    found = char_type_at(field, inner)
-    return found is not None and found.kind == "char"
+    char_type = char_type_at(field, inner)
+    return char_type is not None and char_type.kind == "char"
 
 
 def ends_in_char(along: Sequence[StructField]) -> bool:

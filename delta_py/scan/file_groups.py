@@ -49,10 +49,10 @@ def scan_files(files: pa.RecordBatch) -> Iterator[ScanFile]:
     """Rows of FILE_SCHEMA (with a number, what only commits need, or what changes have, or without) as values, for the task that
     reads them."""
     columns = [files[name].to_pylist() if name in files.schema.names else repeat(None, files.num_rows) for name in _COLUMNS]
-    for (path, size, modified, values, vector, only, row_id, row_version, number, *told), same in zip(
+    for (path, size, modified, values, vector, only, row_id, row_version, number, *for_commits), same in zip(
         zip(*columns, strict=True), _constants(files), strict=True
     ):
-        stats, path_text, tags, provider = told
+        stats, path_text, tags, provider = for_commits
         yield ScanFile(
             path=path,
             size_bytes=size,

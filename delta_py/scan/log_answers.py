@@ -104,8 +104,8 @@ class _Columns:
         schema, mode = config.schema, config.column_mapping_mode
 
         def located(names: Sequence[str]) -> tuple[tuple[Path, StructField], ...]:
-            own = [find_path(schema, (name,))[0] for name in names]
-            return tuple((physical_path(schema, (f.name,), mode), f) for f in own)
+            columns = [find_path(schema, (name,))[0] for name in names]
+            return tuple((physical_path(schema, (f.name,), mode), f) for f in columns)
 
         try:
             by, valued, minima, maxima = map(located, (question.by, question.valued, question.minima, question.maxima))
@@ -127,7 +127,7 @@ class _Columns:
         if rows.null_count:
             return None
         batch = batch.filter(pc.greater(rows, 0))
-        if any(self._is_malformed(batch.files, name, own) for name, own in self._partition_columns().items()):
+        if any(self._is_malformed(batch.files, name, column) for name, column in self._partition_columns().items()):
             return None
         files, stats, rows = batch.files, batch.stats, rows.filter(pc.greater(rows, 0))
         assert stats is not None, "rows are known"
@@ -139,17 +139,17 @@ class _Columns:
             *(self._bound(files, stats, whole, path, f, smallest=True) for path, f in self.minima),
             *(self._bound(files, stats, whole, path, f, smallest=False) for path, f in self.maxima),
         ]
-        told = [array for array in arrays if array is not None]
-        return pa.Table.from_arrays(told, schema=self.schema) if len(told) == len(arrays) else None
+        answers = [array for array in arrays if array is not None]
+        return pa.Table.from_arrays(answers, schema=self.schema) if len(answers) == len(arrays) else None
 
     def _partition_columns(self) -> dict[str, StructField]:
         """Those that the question names, by physical name."""
-        named = {path[0]: own for path, own in (*self.valued, *self.minima, *self.maxima) if path in self.partitions}
+        named = {path[0]: column for path, column in (*self.valued, *self.minima, *self.maxima) if path in self.partitions}
         return {**dict(self.by), **named}
 
-    def _is_malformed(self, files: pa.RecordBatch, name: str, own: StructField) -> bool:
+    def _is_malformed(self, files: pa.RecordBatch, name: str, column: StructField) -> bool:
         texts = partition_texts(files, name)
-        return bool(pc.any(malformed(texts, typed_partition_values(texts, own, self.timezone))).as_py())
+        return bool(pc.any(malformed(texts, typed_partition_values(texts, column, self.timezone))).as_py())
 
     @property
     def schema(self) -> pa.Schema:
@@ -157,16 +157,16 @@ class _Columns:
             *((f"by{place}", pa.string()) for place in range(len(self.by))),
             ("rows", pa.int64()),
             *((f"valued{place}", pa.int64()) for place in range(len(self.valued))),
-            *((f"min{place}", to_arrow_type(own.data_type)) for place, (_, own) in enumerate(self.minima)),
-            *((f"max{place}", to_arrow_type(own.data_type)) for place, (_, own) in enumerate(self.maxima)),
+            *((f"min{place}", to_arrow_type(column.data_type)) for place, (_, column) in enumerate(self.minima)),
+            *((f"max{place}", to_arrow_type(column.data_type)) for place, (_, column) in enumerate(self.maxima)),
         ]
         return pa.schema(fields)
 
     def _valued(
-        self, files: pa.RecordBatch, stats: FileStats, rows: pa.Array, whole: pa.Array, path: Path, own: StructField
+        self, files: pa.RecordBatch, stats: FileStats, rows: pa.Array, whole: pa.Array, path: Path, column: StructField
     ) -> pa.Array | None:
         if path in self.partitions:
-            values = typed_partition_values(partition_texts(files, path[0]), own, self.timezone)
+            values = typed_partition_values(partition_texts(files, path[0]), column, self.timezone)
             return pc.if_else(values.is_valid(), rows, pa.scalar(0, pa.int64()))
         nulls = stats.null_count.get(path)
         if nulls is None or not _all(pc.less_equal(nulls, stats.num_records)):
@@ -177,10 +177,10 @@ class _Columns:
         return pc.if_else(none, rows, pc.if_else(all_of_them, pa.scalar(0, pa.int64()), pc.subtract(rows, nulls)))
 
     def _bound(
-        self, files: pa.RecordBatch, stats: FileStats, whole: pa.Array, path: Path, own: StructField, *, smallest: bool
+        self, files: pa.RecordBatch, stats: FileStats, whole: pa.Array, path: Path, column: StructField, *, smallest: bool
     ) -> pa.Array | None:
         if path in self.partitions:
-            return typed_partition_values(partition_texts(files, path[0]), own, self.timezone)
+            return typed_partition_values(partition_texts(files, path[0]), column, self.timezone)
         minimum, maximum = stats.minimum.get(path), stats.maximum.get(path)
         nulls = stats.null_count.get(path)
         if minimum is None or maximum is None or not _all(whole):

@@ -26,13 +26,13 @@ def partition_numbers(files: pa.Table, columns: Mapping[str, ScanColumn], timezo
     values at all, but for texts: columns of other types are left out, and those of which some file has a text that is no
     value. `nulls` is 0, or absent where some file's rows have no value, as it is a number of rows.
     """
-    found: dict[str, dict[str, int]] = {}
+    numbers_by_column: dict[str, dict[str, int]] = {}
     for name, column in columns.items():
         kind = column.logical.data_type
         if isinstance(kind, PrimitiveType) and kind.name in _WITH_BOUNDS | _WITHOUT_BOUNDS:
             numbers = _numbers(files, column, timezone, bounds=kind.name in _WITH_BOUNDS)
-            found |= {} if numbers is None else {name: numbers}
-    return found
+            numbers_by_column |= {} if numbers is None else {name: numbers}
+    return numbers_by_column
 
 
 def _numbers(files: pa.Table, column: ScanColumn, timezone: str, *, bounds: bool) -> dict[str, int] | None:
@@ -41,10 +41,10 @@ def _numbers(files: pa.Table, column: ScanColumn, timezone: str, *, bounds: bool
     values = typed_partition_values(texts, column.logical, timezone)
     if pc.any(malformed(texts, values)).as_py():
         return None
-    told = {"distinct": pc.count_distinct(values).as_py()}
+    numbers = {"distinct": pc.count_distinct(values).as_py()}
     if values.null_count == 0:
-        told["nulls"] = 0
+        numbers["nulls"] = 0
     if bounds and values.null_count < len(values):
         ends = pc.min_max(values.cast(pa.int32()) if pa.types.is_date(values.type) else values).as_py()
-        told |= {"min": ends["min"], "max": ends["max"]}
-    return told
+        numbers |= {"min": ends["min"], "max": ends["max"]}
+    return numbers

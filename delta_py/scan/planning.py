@@ -171,13 +171,13 @@ def plan_scan(
     pruner = FilePruner.of(snapshot.config, predicate, options)
     dropped = frozenset() if options.keep_all else ONLY_FOR_COMMITS
     wanted = options.limit if state.predicate is None and not options.ignore_missing_files else None
-    kept = _Kept(pa.schema([f for f in FILE_SCHEMA if f.name not in dropped]), wanted)
+    kept_files = _KeptFiles(pa.schema([f for f in FILE_SCHEMA if f.name not in dropped]), wanted)
     leaves, counted = pruner.stats_leaves, options.count_rows or wanted is not None
     for batch in snapshot.file_batches(stats_leaves=leaves, want_whole=options.keep_all, want_records=counted):
-        kept.add(batch, pruner.pruned(batch))
-        if kept.are_enough:
+        kept_files.add(batch, pruner.pruned(batch))
+        if kept_files.are_enough:
             break
-    return kept.scan(state)
+    return kept_files.scan(state)
 
 
 NUMBERED_FILE_SCHEMA = FILE_SCHEMA.append(pa.field("number", pa.int32()))
@@ -194,14 +194,14 @@ def plan_given(
     """plan_scan of files that were chosen before. files: NUMBERED_FILE_SCHEMA."""
     state = make_state(config, table_root, columns, predicate, options)
     pruner = FilePruner.of(config, predicate, options)
-    kept = _Kept(pa.schema([f for f in NUMBERED_FILE_SCHEMA if f.name not in ONLY_FOR_COMMITS]), None)
+    kept_files = _KeptFiles(pa.schema([f for f in NUMBERED_FILE_SCHEMA if f.name not in ONLY_FOR_COMMITS]), None)
     for batch in files:
-        found = FileBatch(batch, parse_stats(batch["stats"], pruner.stats_leaves))
-        kept.add(found, pruner.pruned(found))
-    return kept.scan(state)
+        file_batch = FileBatch(batch, parse_stats(batch["stats"], pruner.stats_leaves))
+        kept_files.add(file_batch, pruner.pruned(file_batch))
+    return kept_files.scan(state)
 
 
-class _Kept:
+class _KeptFiles:
     """The files that a plan keeps, batch by batch. wanted: rows that are enough; None for all."""
 
     def __init__(self, schema: pa.Schema, wanted: int | None) -> None:
@@ -230,8 +230,8 @@ class _Kept:
 
     def scan(self, state: ScanState) -> Scan:
         table = pa.Table.from_batches(self._batches, schema=self._schema)
-        kept = (table.num_rows, pc.sum(table["size"]).as_py() or 0, self._rows if self._rows_known else None)
-        return Scan(state, table, ScanReport(self._files_total, self._bytes_total, *kept))
+        totals = (table.num_rows, pc.sum(table["size"]).as_py() or 0, self._rows if self._rows_known else None)
+        return Scan(state, table, ScanReport(self._files_total, self._bytes_total, *totals))
 
 
 def make_state(
@@ -295,36 +295,36 @@ def _wanted_fields(
     return [find_path(everything, (name,))[0] for name in columns]
 
 
-def cut_to(own: StructType, wanted: StructType) -> StructType:
-    """`own` with only the columns and struct fields that `wanted` has, at any depth, in `wanted`'s order.
+def cut_to(schema: StructType, wanted: StructType) -> StructType:
+    """`schema` with only the columns and struct fields that `wanted` has, at any depth, in `wanted`'s order.
 
     Raises SchemaMismatchError (DELTA_COLUMN_NOT_FOUND_IN_SCHEMA) for one that is not there.
     """
-    return StructType(tuple(_prune(find_path(own, (f.name,))[0], f) for f in wanted.fields))
+    return StructType(tuple(_prune(find_path(schema, (f.name,))[0], f) for f in wanted.fields))
 
 
-def _prune(own: StructField, wanted: StructField) -> StructField:
-    return replace(own, data_type=_prune_type(own.data_type, wanted.data_type))
+def _prune(column: StructField, wanted: StructField) -> StructField:
+    return replace(column, data_type=_prune_type(column.data_type, wanted.data_type))
 
 
-def _prune_type(own: DataType, wanted: DataType) -> DataType:
-    match own, wanted:
+def _prune_type(table_type: DataType, wanted: DataType) -> DataType:
+    match table_type, wanted:
         case StructType(), StructType():
-            return cut_to(own, wanted)
+            return cut_to(table_type, wanted)
         case ArrayType(), ArrayType():
-            return replace(own, element_type=_prune_type(own.element_type, wanted.element_type))
+            return replace(table_type, element_type=_prune_type(table_type.element_type, wanted.element_type))
         case MapType(), MapType():
-            key, value = _prune_type(own.key_type, wanted.key_type), _prune_type(own.value_type, wanted.value_type)
-            return replace(own, key_type=key, value_type=value)
-    return own
+            key, value = _prune_type(table_type.key_type, wanted.key_type), _prune_type(table_type.value_type, wanted.value_type)
+            return replace(table_type, key_type=key, value_type=value)
+    return table_type
 
 
-def _scan_column(config: TableConfig, known: Mapping[str, ScanColumn], own: StructField) -> ScanColumn:
-    special = known.get(own.name)
+def _scan_column(config: TableConfig, known: Mapping[str, ScanColumn], column: StructField) -> ScanColumn:
+    special = known.get(column.name)
     if special is not None:
-        return ScanColumn(own, own, special.source)
-    source = ColumnSource.PARTITION if own.name in config.partition_columns else ColumnSource.DATA
-    return ScanColumn(own, to_physical(own, config.column_mapping_mode), source)
+        return ScanColumn(column, column, special.source)
+    source = ColumnSource.PARTITION if column.name in config.partition_columns else ColumnSource.DATA
+    return ScanColumn(column, to_physical(column, config.column_mapping_mode), source)
 
 
 # ---------------------------------------------------------------- predicates
@@ -351,8 +351,8 @@ def _filter_columns(
     output = StructType(tuple(column.logical for column in columns))
     paths = columns_of(predicate)
     lacking = {path[0] for path in paths if not _has_path(output, path)}
-    own = {name: known[name].logical if name in known else find_path(config.schema, (name,))[0] for name in lacking}
-    needed = [_only_paths(own[name], paths) for name in sorted(lacking)]
+    lacking_columns = {name: known[name].logical if name in known else find_path(config.schema, (name,))[0] for name in lacking}
+    needed = [_only_paths(lacking_columns[name], paths) for name in sorted(lacking)]
     return tuple(_scan_column(config, known, f) for f in needed)
 
 
@@ -364,14 +364,14 @@ def _has_path(schema: StructType, path: Path) -> bool:
     return True
 
 
-def _only_paths(own: StructField, paths: frozenset[Path]) -> StructField:
+def _only_paths(column: StructField, paths: frozenset[Path]) -> StructField:
     """The field with only the nested fields on one of the paths (which start with its name)."""
-    inner = {path[1:] for path in paths if path[0] == own.name}
-    if () in inner or not isinstance(own.data_type, StructType):
-        return own
+    inner = {path[1:] for path in paths if path[0] == column.name}
+    if () in inner or not isinstance(column.data_type, StructType):
+        return column
     wanted = frozenset(inner)
-    kept = [f for f in own.data_type.fields if any(path[0] == f.name for path in wanted)]
-    return replace(own, data_type=StructType(tuple(_only_paths(f, wanted) for f in kept)))
+    fields = [f for f in column.data_type.fields if any(path[0] == f.name for path in wanted)]
+    return replace(column, data_type=StructType(tuple(_only_paths(f, wanted) for f in fields)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -446,18 +446,18 @@ class FilePruner:
         """Typed values by path, and which files have one that is no value of its column's type."""
         values: dict[Path, pa.Array] = {}
         unknown = pa.repeat(pa.scalar(False), files.num_rows)
-        for path, own in self.partition_fields.items():
+        for path, column in self.partition_fields.items():
             texts = partition_texts(files, path[0])
-            values[path] = typed_partition_values(texts, own, self.timezone)
+            values[path] = typed_partition_values(texts, column, self.timezone)
             unknown = pc.or_(unknown, malformed(texts, values[path]))
         return values, unknown
 
     def _malformed(self, file: pa.RecordBatch) -> CorruptTableError:
         """The error of one such file."""
-        for path, own in self.partition_fields.items():
+        for path, column in self.partition_fields.items():
             texts = partition_texts(file, path[0])
-            if malformed(texts, typed_partition_values(texts, own, self.timezone))[0].as_py():
-                return malformed_value(file["path"][0].as_py(), own.name, texts[0].as_py(), own.data_type)
+            if malformed(texts, typed_partition_values(texts, column, self.timezone))[0].as_py():
+                return malformed_value(file["path"][0].as_py(), column.name, texts[0].as_py(), column.data_type)
         raise AssertionError("no partition value of the file is malformed")
 
     def _mask(
@@ -473,9 +473,9 @@ def partition_texts(files: pa.RecordBatch, physical_name: str) -> pa.Array:
     return pc.map_lookup(files["partition_values"], pa.scalar(physical_name), "first")
 
 
-def typed_partition_values(texts: pa.Array, own: StructField, timezone: str) -> pa.Array:
+def typed_partition_values(texts: pa.Array, column: StructField, timezone: str) -> pa.Array:
     """As rows have them; null for a text that is no value of the type too (malformed says which)."""
-    return pad(parse_partition_values(texts, own.data_type, timezone=timezone, errors="null"), padded_chars(own))
+    return pad(parse_partition_values(texts, column.data_type, timezone=timezone, errors="null"), padded_chars(column))
 
 
 def _prunable(schema: StructType, part: Expression, same_in_file: Container[str]) -> bool:

@@ -37,15 +37,15 @@ class TimeTravelPath:
 
 def parse_path_suffix(path: str, session_timezone: str = "UTC") -> TimeTravelPath | None:
     """`/t@v12` or `/t@20240131235959000` -> what it names; None when the path has no such suffix."""
-    found = _SUFFIX_VERSION.fullmatch(path)
-    if found:
-        return TimeTravelPath(found["path"], version=int(found["version"]))
-    found = _SUFFIX_TIME.fullmatch(path)
-    if not found:
+    by_version = _SUFFIX_VERSION.fullmatch(path)
+    if by_version:
+        return TimeTravelPath(by_version["path"], version=int(by_version["version"]))
+    by_time = _SUFFIX_TIME.fullmatch(path)
+    if not by_time:
         return None
-    digits = found["time"]
+    digits = by_time["time"]
     text = f"{digits[:4]}-{digits[4:6]}-{digits[6:8]} {digits[8:10]}:{digits[10:12]}:{digits[12:14]}.{digits[14:]}"
-    return TimeTravelPath(found["path"], timestamp_ms=parse_timestamp_ms(text, session_timezone))
+    return TimeTravelPath(by_time["path"], timestamp_ms=parse_timestamp_ms(text, session_timezone))
 
 
 def named_version(path: str, session_timezone: str = "UTC") -> TimeTravelPath | None:
@@ -67,12 +67,12 @@ def parse_timestamp_ms(text: str, session_timezone: str = "UTC") -> int:
 
     Raises InvalidOptionError (DELTA_TIMESTAMP_INVALID) for text that Spark would not cast.
     """
-    found = _TEXT.fullmatch(text.strip())
-    if found is None:
+    fields = _TEXT.fullmatch(text.strip())
+    if fields is None:
         raise _invalid(text)
-    parts = {name: int(found[name] or default) for name, default in _DEFAULTS.items()}
-    micros = int((found["fraction"] or "").ljust(6, "0")[:6])
-    zone = _zone(found["zone"] or session_timezone, text)
+    parts = {name: int(fields[name] or default) for name, default in _DEFAULTS.items()}
+    micros = int((fields["fraction"] or "").ljust(6, "0")[:6])
+    zone = _zone(fields["zone"] or session_timezone, text)
     try:
         return _floor_ms(datetime(**parts, microsecond=micros, tzinfo=zone))
     except (ValueError, OverflowError) as error:
@@ -89,16 +89,18 @@ def _floor_ms(moment: datetime) -> int:
 def _zone(name: str, text: str) -> tzinfo:
     if name in ("Z", "z", "UTC", "GMT", "UT"):
         return UTC
-    found = _OFFSET.fullmatch(name)
-    if found is None:
+    numeric_zone = _OFFSET.fullmatch(name)
+    if numeric_zone is None:
         try:
             return ZoneInfo(name)
         except (ZoneInfoNotFoundError, ValueError) as error:
             raise _invalid(text) from error
-    offset = timedelta(hours=int(found["hours"]), minutes=int(found["minutes"] or 0), seconds=int(found["seconds"] or 0))
+    offset = timedelta(
+        hours=int(numeric_zone["hours"]), minutes=int(numeric_zone["minutes"] or 0), seconds=int(numeric_zone["seconds"] or 0)
+    )
     if offset > timedelta(hours=18):
         raise _invalid(text)
-    return timezone(-offset if found["sign"] == "-" else offset)
+    return timezone(-offset if numeric_zone["sign"] == "-" else offset)
 
 
 def _invalid(text: str) -> InvalidOptionError:
