@@ -38,6 +38,7 @@ os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
 os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
 os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
 os.environ["PYDELTA_CACHE_DIR"] = ""  # each test of the cache has its own
+os.environ["PYDELTA_POST_COMMIT_ERRORS"] = "all"  # what only warns its users must not pass here
 
 
 def pytest_report_header() -> str:
@@ -158,6 +159,12 @@ def no_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     from delta_py.commit.transaction import RetryPolicy
 
     monkeypatch.setattr(RetryPolicy, "wait_seconds", lambda self, attempt: 0.0)
+
+
+@pytest.fixture
+def harmless_post_commit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Storage and data may fail what follows a commit, as they do for users; mistakes of pydelta's still fail the test."""
+    monkeypatch.setenv("PYDELTA_POST_COMMIT_ERRORS", "mistakes")
 
 
 def _peer_settings() -> dict[str, str]:

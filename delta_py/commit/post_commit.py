@@ -3,12 +3,16 @@
 The commit stands already. Whatever fails here is logged and nothing else: the next commit makes up for it. Most commits pay
 for the checksum only, which is derived from the one before; every delta.checkpointInterval-th writes a checkpoint and, after
 it, cleans the log.
+
+PYDELTA_POST_COMMIT_ERRORS is for tests: with `all` every failure is raised, with `mistakes` what neither storage nor data can
+cause. It is read at each commit, so that it holds in worker processes too.
 Protocol: Version Checksum File; Checkpoints; Log Compaction Files; Metadata Cleanup.
 """
 
 from __future__ import annotations
 
 import logging
+import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -52,30 +56,29 @@ def run_post_commit(
     actions: Sequence[Action],
     *,
     clock_ms: Callable[[], int] = _now_ms,
-    strict: bool = False,
     follows_empty: bool = False,
 ) -> None:
     """Do what follows a commit. config: of the version; actions: as they were committed. follows_empty: the commit before has 0
     bytes, so that its checksum may speak of actions that are lost.
 
-    Raises nothing; strict (for tests) lets through what neither storage nor data can cause.
+    Raises nothing, unless PYDELTA_POST_COMMIT_ERRORS asks for it.
     """
     from delta_py.log.compaction import compaction_range
 
-    with _harmless(store, version, "has no version checksum", strict):
+    with _harmless(store, version, "has no version checksum"):
         checksum = (None if follows_empty else _derived(store, config, version, actions)) or _replayed(store, version)
         if checksum is not None:
             writer.put_checksum(version, checksum.to_bytes(_txn_id(actions)))
     interval = _CHECKPOINT_INTERVAL
-    with _harmless(store, version, "has no checkpoint", strict):
+    with _harmless(store, version, "has no checkpoint"):
         interval = _checkpoint_interval(config)
         if version > 0 and version % interval == 0:
             _checkpoint(store, writer, version, actions, clock_ms())
-            with _harmless(store, version, "was followed by no log cleanup", strict):
+            with _harmless(store, version, "was followed by no log cleanup"):
                 _clean(store, writer, config, clock_ms())
     compacted = compaction_range(version, interval)
     if compacted is not None:
-        with _harmless(store, version, "has no log compaction", strict):
+        with _harmless(store, version, "has no log compaction"):
             _compact(store, writer, *compacted)
 
 
@@ -89,21 +92,24 @@ def checkpoint(snapshot: Snapshot, *, clock_ms: Callable[[], int] = _now_ms) -> 
 
     writer = LogWriter(snapshot.store, snapshot.config)
     written = write_checkpoint(snapshot.store, writer, snapshot.segment, now_ms=clock_ms())
-    with _harmless(snapshot.store, snapshot.version, "was followed by no log cleanup", strict=False):
+    with _harmless(snapshot.store, snapshot.version, "was followed by no log cleanup"):
         # How long the log is kept is for the newest version to say, and the snapshot may be an older one.
         _clean(snapshot.store, writer, Snapshot.load(snapshot.store).config, clock_ms())
     return written.file_count
 
 
 @contextmanager
-def _harmless(store: ObjectStore, version: int, what: str, strict: bool) -> Iterator[None]:
+def _harmless(store: ObjectStore, version: int, what: str) -> Iterator[None]:
     """The commit stands: what goes wrong afterwards is told, not raised."""
+    raised = os.environ.get("PYDELTA_POST_COMMIT_ERRORS")
     try:
         yield
     except (OSError, DeltaError, pa.ArrowException) as error:
+        if raised == "all":
+            raise
         _log.warning("%s: version %d is committed, but %s: %s", store.root, version, what, error)
     except Exception:
-        if strict:
+        if raised in ("all", "mistakes"):
             raise
         _log.exception("%s: version %d is committed, but %s, by a mistake in pydelta", store.root, version, what)
 

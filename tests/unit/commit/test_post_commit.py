@@ -7,10 +7,11 @@ from collections.abc import Mapping
 from typing import Any
 
 import orjson
+import pyarrow as pa
 import pytest
 
 from delta_py.commit.post_commit import checkpoint, run_post_commit
-from delta_py.errors import DeltaError, UnsupportedTableFeatureError
+from delta_py.errors import CorruptTableError, DeltaError, UnsupportedTableFeatureError
 from delta_py.log.writer import LogWriter
 from delta_py.protocol.actions import parse_action
 from delta_py.snapshot import Snapshot
@@ -34,11 +35,11 @@ def commit(table: TableBuilder, *actions: Json, post: bool = True, now_ms: int =
     return version
 
 
-def after(table: TableBuilder, version: int, *, now_ms: int = NOW_MS, strict: bool = True) -> None:
+def after(table: TableBuilder, version: int, *, now_ms: int = NOW_MS) -> None:
     listed = [parse_action(orjson.dumps(action)) for action in table.commits[version]]
     config = Snapshot.load(table.store, version).config
     actions = [action for action in listed if action is not None]
-    run_post_commit(table.store, LogWriter(table.store, config), config, version, actions, clock_ms=lambda: now_ms, strict=strict)
+    run_post_commit(table.store, LogWriter(table.store, config), config, version, actions, clock_ms=lambda: now_ms)
 
 
 def create(table: TableBuilder, configuration: Mapping[str, str] | None = None, **options: Any) -> int:
@@ -174,6 +175,7 @@ def test_interval_is_the_tables(interval: str, expected: set[int], table: TableB
     assert {int(name[:20]) for name in names(table) if "checkpoint." in name} == expected
 
 
+@pytest.mark.usefixtures("harmless_post_commit")
 @pytest.mark.parametrize("interval", ["0", "-1", "often"])
 def test_interval_that_is_none_is_told_and_the_rest_is_done(
     interval: str, table: TableBuilder, caplog: pytest.LogCaptureFixture
@@ -233,6 +235,7 @@ def busy_table() -> TableBuilder:
     return table
 
 
+@pytest.mark.usefixtures("harmless_post_commit")
 def test_every_call_of_the_store_may_fail_and_every_version_reads_the_same(caplog: pytest.LogCaptureFixture) -> None:
     quiet = busy_table()
     assert isinstance(quiet.store, MemoryStore)
@@ -262,7 +265,7 @@ def one_failure(number: int, moment: str) -> None:
     config = Snapshot.load(store).config
     actions = [action for line in table.commits[6] if (action := parse_action(orjson.dumps(line))) is not None]
     store.hook = fail
-    run_post_commit(store, LogWriter(store, config), config, 6, actions, clock_ms=lambda: time_ms, strict=True)
+    run_post_commit(store, LogWriter(store, config), config, 6, actions, clock_ms=lambda: time_ms)
     store.hook = None
     assert live(table, 6) == snapshot_files[6]
     for version in range(6):
@@ -280,13 +283,35 @@ def live(table: TableBuilder, version: int) -> set[str] | None:
         return None
 
 
-def test_mistake_of_ours_is_logged_and_raised_only_when_asked_for(
-    table: TableBuilder, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+@pytest.mark.parametrize(
+    ("asked_for", "raised"),
+    [(None, ()), ("mistakes", (KeyError,)), ("all", (KeyError, OSError, CorruptTableError, pa.ArrowInvalid))],
+)
+@pytest.mark.parametrize("error", [KeyError("k"), OSError(5, "injected"), CorruptTableError("bad"), pa.ArrowInvalid("bad")])
+def test_failure_after_the_commit_is_logged_and_raised_only_when_asked_for(
+    error: Exception,
+    asked_for: str | None,
+    raised: tuple[type[Exception], ...],
+    table: TableBuilder,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     create(table)
     commit(table, add("a"), post=False)
-    monkeypatch.setattr(LogWriter, "put_checksum", lambda self, version, data: {}["mistake"])
-    after(table, 1, strict=False)
-    assert "by a mistake in pydelta" in caplog.text and caplog.records[-1].levelno == logging.ERROR
-    with pytest.raises(KeyError):
-        after(table, 1, strict=True)
+
+    def fail(self: LogWriter, version: int, data: bytes) -> None:
+        raise error
+
+    monkeypatch.setattr(LogWriter, "put_checksum", fail)
+    if asked_for is None:
+        monkeypatch.delenv("PYDELTA_POST_COMMIT_ERRORS")
+    else:
+        monkeypatch.setenv("PYDELTA_POST_COMMIT_ERRORS", asked_for)
+    if isinstance(error, raised):
+        with pytest.raises(type(error)):
+            after(table, 1)
+        return
+    after(table, 1)
+    assert "version 1 is committed, but has no version checksum" in caplog.text
+    assert ("by a mistake in pydelta" in caplog.text) == isinstance(error, KeyError)
+    assert caplog.records[-1].levelno == (logging.ERROR if isinstance(error, KeyError) else logging.WARNING)

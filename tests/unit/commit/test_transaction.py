@@ -451,6 +451,7 @@ def test_checksum_of_row_tracking_and_in_commit_timestamps_holds_them(tmp_path: 
     assert Snapshot.load(store).timestamp_ms == 10**15
 
 
+@pytest.mark.usefixtures("harmless_post_commit")
 def test_checksum_that_cannot_be_written_does_not_fail_the_commit(store: ScriptedStore, caplog: pytest.LogCaptureFixture) -> None:
     original = store.put_if_absent
 
