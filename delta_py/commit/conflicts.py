@@ -144,20 +144,21 @@ def _check_added(ours: PreparedCommit, winner: WinningCommit, shared: Set[str]) 
     if winner.is_blind_append and not blind_counts:
         return
     adds = [add for add in winner.adds if add.data_change and add.path not in shared]
-    found = [add for add, matches in zip(adds, ours.reads.may_match(adds), strict=True) if matches]
-    if not found:
+    matching_adds = [add for add, matches in zip(adds, ours.reads.may_match(adds), strict=True) if matches]
+    if not matching_adds:
         return
     enough = (
         IsolationLevel.WRITE_SERIALIZABLE
         if winner.is_blind_append and ours.metadata is None
         else IsolationLevel.SNAPSHOT_ISOLATION
     )
-    where = ", ".join(f"{name}={value}" for name, value in found[0].partition_values.items())
+    values = ", ".join(f"{name}={value}" for name, value in matching_adds[0].partition_values.items())
+    where = f" to partition [{values}]" if values else ""
     raise _conflict(
         ConcurrentAppendException,
         ours,
         winner,
-        f"added {_files({add.path for add in found})}{f' to partition [{where}]' if where else ''}, which may hold rows that "
+        f"added {_files({add.path for add in matching_adds})}{where}, which may hold rows that "
         f"this one had to read: {' or '.join(ours.reads.predicates)}",
         f"Run the operation again. Isolation level {enough.value} would have let it pass ({ours.isolation.value} is in force).",
     )
@@ -202,20 +203,20 @@ def _shared_files(ours: PreparedCommit, winners: Sequence[WinningCommit]) -> dic
     removed = {remove.path: remove for remove in ours.removes}
     added = {add.path: add for add in ours.adds if add.deletion_vector is not None}
     watched = ours.reads.paths | removed.keys()
-    found: dict[str, SharedFile] = {}
+    shared: dict[str, SharedFile] = {}
     gone: set[str] = set()
     for winner in winners:
         adds = {add.path: add for add in winner.adds}
         for remove in (remove for remove in winner.removes if remove.path in watched):
-            path, theirs, known = remove.path, adds.get(remove.path), found.get(remove.path)
+            path, theirs, known = remove.path, adds.get(remove.path), shared.get(remove.path)
             live = known.theirs if known is not None else removed.get(path, remove)
             stays = theirs is not None and theirs.deletion_vector is not None and remove.key == live.key != theirs.key
             if theirs is None or not stays or (path in removed and path not in added):
                 gone.add(path)
             else:
                 before = remove.deletion_vector if known is None else known.before
-                found[path] = SharedFile(before, theirs, added.get(path), winner)
-    return {path: file for path, file in found.items() if path not in gone}
+                shared[path] = SharedFile(before, theirs, added.get(path), winner)
+    return {path: file for path, file in shared.items() if path not in gone}
 
 
 def merged_rows(commit: PreparedCommit, file: SharedFile, before: BitMap64, theirs: BitMap64, ours: BitMap64 | None) -> BitMap64:

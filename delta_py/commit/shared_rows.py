@@ -32,12 +32,12 @@ def settle_shared(store: ObjectStore, commit: PreparedCommit) -> tuple[PreparedC
     """
     with ThreadPoolExecutor(min(_THREADS, len(commit.shared)), "delta_py-vectors") as pool:
         merged = list(pool.map(lambda file: _merged(store, commit, file), commit.shared))
-    rows = {file.path: found for file, found in zip(commit.shared, merged, strict=True) if file.ours is not None}
+    rows = {file.path: deleted_rows for file, deleted_rows in zip(commit.shared, merged, strict=True) if file.ours is not None}
     emptied = {file.path for file in commit.shared if file.path in rows and len(rows[file.path]) == num_records(file.theirs)}
-    kept = [path for path in rows if path not in emptied]
-    descriptors = _put_vectors(store, [rows[path] for path in kept]) if kept else ()
+    changed_paths = [path for path in rows if path not in emptied]
+    descriptors = _put_vectors(store, [rows[path] for path in changed_paths]) if changed_paths else ()
     vectors: dict[str, DeletionVectorDescriptor | None] = dict.fromkeys(emptied)
-    vectors.update(zip(kept, descriptors, strict=True))
+    vectors.update(zip(changed_paths, descriptors, strict=True))
     return commit.with_vectors(vectors), descriptors[0].path if descriptors else None
 
 

@@ -91,9 +91,10 @@ class Transaction:
         clock_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        found = snapshot.store if snapshot is not None else store
-        assert found is not None, "a new table needs a store"
-        self._snapshot, self._store, self._isolation = snapshot, found, isolation
+        if snapshot is not None:
+            store = snapshot.store
+        assert store is not None, "a new table needs a store"
+        self._snapshot, self._store, self._isolation = snapshot, store, isolation
         self._policy, self._clock_ms, self._sleep = policy or RetryPolicy(), clock_ms, sleep
         self._reads = _Reads()
         self._parts: list[WrittenFiles] = []
@@ -154,8 +155,8 @@ class Transaction:
     def read_transaction(self, app_id: str) -> int | None:
         """The newest transaction version that the table has recorded for the application; None for none."""
         self._reads.app_ids.add(app_id)
-        found = None if self._snapshot is None else self._snapshot.set_transactions().get(app_id)
-        return None if found is None else found.version
+        transaction = None if self._snapshot is None else self._snapshot.set_transactions().get(app_id)
+        return None if transaction is None else transaction.version
 
     # ------------------------------------------------------------ what it will hold
 
@@ -190,8 +191,11 @@ class Transaction:
     @property
     def is_recorded(self) -> bool:
         """Whether one of the transactions that this commit would record is in the table at the version read."""
-        recorded = {app_id: self.read_transaction(app_id) for app_id in self._transactions}
-        return any(found is not None and found >= self._transactions[app_id].version for app_id, found in recorded.items())
+        recorded_versions = {app_id: self.read_transaction(app_id) for app_id in self._transactions}
+        return any(
+            recorded_version is not None and recorded_version >= self._transactions[app_id].version
+            for app_id, recorded_version in recorded_versions.items()
+        )
 
     def commit(
         self,
@@ -387,8 +391,8 @@ class Transaction:
 def _outdated_vectors(written: WrittenFiles, new_paths: Sequence[str], actions: Iterable[Action]) -> set[str]:
     """Files of vectors that were made for an attempt that lost, and that the commit no longer names: also where no new one took
     their place, because both commits together took every row of the file. new_paths: all that was made, the written first."""
-    made = {*_vector_files(written.adds), *new_paths[len(written.new_paths) :]} & set(new_paths)
-    return made - _vector_files(actions)
+    new_vectors = {*_vector_files(written.adds), *new_paths[len(written.new_paths) :]} & set(new_paths)
+    return new_vectors - _vector_files(actions)
 
 
 def _vector_files(actions: Iterable[Action]) -> set[str]:
