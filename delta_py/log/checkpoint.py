@@ -99,8 +99,8 @@ def _live_transactions(config: TableConfig, state: SmallState, now_ms: int) -> d
     if retention is None:
         return dict(state.transactions)
     oldest = now_ms - retention
-    kept = state.transactions.items()
-    return {name: txn for name, txn in kept if txn.last_updated_ms is None or txn.last_updated_ms > oldest}
+    transactions = state.transactions.items()
+    return {name: txn for name, txn in transactions if txn.last_updated_ms is None or txn.last_updated_ms > oldest}
 
 
 # ---------------------------------------------------------------- classic

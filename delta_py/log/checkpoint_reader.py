@@ -109,7 +109,7 @@ class CheckpointReader:
     def _sidecar(self, row: Mapping[str, Any]) -> ObjectInfo:
         """Sidecars always lie in the table's own directory; some writers put a whole URI before the name."""
         path = row.get("path")
-        size, time = (found if isinstance(found := row.get(name), int) else 0 for name in ("sizeInBytes", "modificationTime"))
+        size, time = (number if isinstance(number := row.get(name), int) else 0 for name in ("sizeInBytes", "modificationTime"))
         try:
             return ObjectInfo(f"{SIDECAR_DIRECTORY}/{decode_path(path).rpartition('/')[2]}", size, time)  # type: ignore[arg-type]
         except (CorruptTableError, TypeError) as error:
@@ -157,12 +157,12 @@ class JsonPart:
 
     def _check_whole(self) -> None:
         """A file cut short after a whole line still parses: look for what a checkpoint cannot lack."""
-        found = {name: self.rows(name) for name in ("checkpointMetadata", "protocol", "metaData", "sidecar")}
+        rows_by_action = {name: self.rows(name) for name in ("checkpointMetadata", "protocol", "metaData", "sidecar")}
         for name in ("checkpointMetadata", "protocol", "metaData"):
-            if not found[name]:
+            if not rows_by_action[name]:
                 raise CheckpointUnreadableError.of(self.file.path, f"it holds no {name} action, so it was cut short")
-        recorded = (found["checkpointMetadata"][0].get("tags") or {}).get("sidecarSizeInBytes")
-        total = sum(size for row in found["sidecar"] if isinstance(size := row.get("sizeInBytes"), int))
+        recorded = (rows_by_action["checkpointMetadata"][0].get("tags") or {}).get("sidecarSizeInBytes")
+        total = sum(size for row in rows_by_action["sidecar"] if isinstance(size := row.get("sizeInBytes"), int))
         if isinstance(recorded, str) and recorded.isdigit() and total < int(recorded):
             why = f"its sidecars have {total} bytes of the {recorded} that it speaks of, so it was cut short"
             raise CheckpointUnreadableError.of(self.file.path, why)
@@ -178,13 +178,13 @@ class JsonPart:
                 raise CheckpointUnreadableError.of(self.file.path, error.message) from error
 
     def rows(self, action: str) -> list[dict[str, Any]]:
-        needle, found = f'"{action}"'.encode(), []
+        needle, rows = f'"{action}"'.encode(), []
         with self._decoding():
             for first, lines in self._commits.pieces(self.file):
                 for number, line in enumerate(lines, first):
                     if needle in line:
-                        found.append(self._value(number, line).get(action))
-        return [row for row in found if isinstance(row, dict)]
+                        rows.append(self._value(number, line).get(action))
+        return [row for row in rows if isinstance(row, dict)]
 
     def _value(self, number: int, line: bytes) -> dict[str, Any]:
         try:
@@ -241,35 +241,35 @@ class ParquetPart:
         if action in ("protocol", "metaData"):
             # One row among perhaps millions: look where the statistics say it is, and everywhere if it is not there.
             likely = [group for group in self._groups() if not self._is_null(group, f"{action}.{_KEY_LEAVES[action]}")]
-            found = self._rows_in(action, likely)
-            if found:
-                return found
+            likely_rows = self._rows_in(action, likely)
+            if likely_rows:
+                return likely_rows
         return self._rows_in(action, self._groups())
 
     def _rows_in(self, action: str, groups: list[int]) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = []
+        rows: list[dict[str, Any]] = []
         for batch in self._batches([action], groups):
             struct = batch.column(0)
             chosen = struct.filter(pc.is_valid(children(struct)[_KEY_LEAVES[action]]))
-            found.extend(_plain(row, struct.type) for row in chosen.to_pylist())
-        return found
+            rows.extend(_plain(row, struct.type) for row in chosen.to_pylist())
+        return rows
 
     def files(self, wanted: StatsWanted) -> Iterator[RawFiles]:
         if "add" not in self.schema.names:
             return
         plan = _plan(self, self.schema.field("add").type, wanted)
-        kept = self._kept_stats(plan)
-        if kept is not None:
-            plan = plan.without_known(kept)
+        kept_stats = self._kept_stats(plan)
+        if kept_stats is not None:
+            plan = plan.without_known(kept_stats)
         size = _BATCH_ROWS_WITH_TEXT if "stats" in plan.columns else _BATCH_ROWS
         rows_read = files_read = 0
         for batch in self._batches([f"add.{leaf}" for leaf in plan.columns], self._groups(), size):
             with decoding(self.path):
                 raw = _raw_files(self.path, batch.column(0), plan)
             rows_read += batch.num_rows
-            if kept is not None:
-                known = kept.known(files_read, raw.files.num_rows)
-                raw = replace(raw, known=known, kept=kept, is_last=rows_read == self.row_count)
+            if kept_stats is not None:
+                known = kept_stats.known(files_read, raw.files.num_rows)
+                raw = replace(raw, known=known, kept=kept_stats, is_last=rows_read == self.row_count)
             files_read += raw.files.num_rows
             yield raw
 
@@ -293,9 +293,9 @@ class ParquetPart:
 
     def columns(self, action: str, leaves: list[str], size: int) -> Iterator[dict[str, pa.Array]]:
         """The rows of `add` or `remove` batch by batch, as columns by name. leaves: what to read below the action."""
-        for found in self.raw_columns(action, leaves, size):
-            chosen = found["path"].is_valid()
-            yield found if chosen.false_count == 0 else {name: array.filter(chosen) for name, array in found.items()}
+        for rows in self.raw_columns(action, leaves, size):
+            chosen = rows["path"].is_valid()
+            yield rows if chosen.false_count == 0 else {name: array.filter(chosen) for name, array in rows.items()}
 
     def raw_columns(self, action: str, leaves: list[str], size: int) -> Iterator[dict[str, pa.Array]]:
         """The same of all rows, null where a row is some other action."""
@@ -351,12 +351,12 @@ class _Plan:
     json_leaves: Mapping[Path, DataType]
     parsed_leaves: Mapping[Path, DataType]
 
-    def without_known(self, kept: KeptStats) -> _Plan:
+    def without_known(self, kept_stats: KeptStats) -> _Plan:
         """The same, less the statistics that were parsed before."""
-        if kept.is_complete:
+        if kept_stats.is_complete:
             columns = [name for name in self.columns if name != "stats"]
             return replace(self, columns=columns, from_json=False, json_leaves={})
-        return replace(self, json_leaves=kept.missing)
+        return replace(self, json_leaves=kept_stats.missing)
 
 
 _OTHER_COLUMNS = ("partitionValues", "size", "modificationTime", "deletionVector", "baseRowId", "defaultRowCommitVersion")
@@ -389,10 +389,10 @@ def _parsed_columns(part: ParquetPart, add: pa.StructType, wanted: StatsWanted) 
     columns: list[str] = []
     served: dict[Path, DataType] = {}
     for path, kind in wanted.leaves.items():
-        found = [bound for bound in _BOUNDS if _has_leaf(parsed, (bound, *path))]
-        if found:
+        bounds = [bound for bound in _BOUNDS if _has_leaf(parsed, (bound, *path))]
+        if bounds:
             served[path] = kind
-            columns += [".".join(("stats_parsed", bound, *path)) for bound in found]
+            columns += [".".join(("stats_parsed", bound, *path)) for bound in bounds]
     if not served and (wanted.leaves or not _has_leaf(parsed, ("numRecords",))):
         return [], {}
     shared = [f"stats_parsed.{name}" for name in ("numRecords", "tightBounds") if parsed.get_field_index(name) >= 0]

@@ -196,24 +196,24 @@ def keys_of(columns: Columns) -> pa.RecordBatch:
 def add_rows(columns: Columns, shape: RowShape) -> pa.StructArray:
     """shape.add_type. dataChange is false: a checkpoint changes nothing."""
     count = len(columns["path"])
-    made: Columns = {"dataChange": pa.repeat(pa.scalar(False), count)}
+    add_columns: Columns = {"dataChange": pa.repeat(pa.scalar(False), count)}
     json, struct = columns.get("stats"), columns.get("stats_parsed")
     if shape.stats_struct and struct is not None and _says_all(struct, json, shape):
-        made["stats_parsed"] = struct
+        add_columns["stats_parsed"] = struct
     elif shape.stats_struct:
-        made["stats_parsed"] = json_to_struct(all_json(json, struct, count), shape.leaves, tight_bounds=shape.tight_bounds)
+        add_columns["stats_parsed"] = json_to_struct(all_json(json, struct, count), shape.leaves, tight_bounds=shape.tight_bounds)
     if shape.stats_json:
-        made["stats"] = all_json(json, struct, count)
+        add_columns["stats"] = all_json(json, struct, count)
     if shape.partitions:
-        made["partitionValues_parsed"] = _typed_partition_values(columns["partitionValues"], shape.partitions)
+        add_columns["partitionValues_parsed"] = _typed_partition_values(columns["partitionValues"], shape.partitions)
     fields = list(shape.add_type)
-    return pa.StructArray.from_arrays([made.get(f.name, columns.get(f.name)) for f in fields], fields=fields)
+    return pa.StructArray.from_arrays([add_columns.get(f.name, columns.get(f.name)) for f in fields], fields=fields)
 
 
 def remove_rows(columns: Columns) -> pa.StructArray:
     """REMOVE_TYPE."""
-    made = {**columns, "dataChange": pa.repeat(pa.scalar(False), len(columns["path"]))}
-    return pa.StructArray.from_arrays([made[f.name] for f in REMOVE_TYPE], fields=list(REMOVE_TYPE))
+    remove_columns = {**columns, "dataChange": pa.repeat(pa.scalar(False), len(columns["path"]))}
+    return pa.StructArray.from_arrays([remove_columns[f.name] for f in REMOVE_TYPE], fields=list(REMOVE_TYPE))
 
 
 def _says_all(struct: pa.StructArray, json: pa.Array | None, shape: RowShape) -> bool:

@@ -59,15 +59,15 @@ class FileState:
         """The live adds of the commits after the older checkpoint."""
         waiting: list[dict[str, Any]] = []
         for file, rows in replay(self._segment, self._commits.file_rows):
-            own: set[str] = set()
+            commit_keys: set[str] = set()
             for piece in rows:
                 waiting += self._fresh(piece.adds, piece.add_keys)
                 self._keep_tombstones(removes_from_json(file, self._fresh(piece.removes, piece.remove_keys)))
-                own.update(piece.add_keys, piece.remove_keys)
+                commit_keys.update(piece.add_keys, piece.remove_keys)
                 if len(waiting) >= _JOINED_ROWS:
                     yield self._rows(adds_from_json(file, waiting))
                     waiting = []
-            self._seen |= own
+            self._seen |= commit_keys
         if waiting:
             yield self._rows(adds_from_json(self._segment.last_commit, waiting))
         self._keys = SeenKeys(self._seen)
@@ -136,9 +136,9 @@ class FileState:
         return (removes_from_json(part.file, rows.removes) for rows in part.file_rows())
 
     def _keep_tombstones(self, columns: Columns) -> None:
-        kept = self._unexpired(columns)
-        if len(kept["path"]):
-            self._tombstones.append(kept)
+        tombstones = self._unexpired(columns)
+        if len(tombstones["path"]):
+            self._tombstones.append(tombstones)
 
     def _unexpired(self, columns: Columns) -> Columns:
         fresh = pc.fill_null(pc.greater(columns["deletionTimestamp"], self._oldest_tombstone_ms), False)

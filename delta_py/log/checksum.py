@@ -137,11 +137,11 @@ class VersionChecksum:
         """The error, if the log's protocol or metadata are not those of the checksum."""
         return self._fault("protocol", protocol, self.protocol) or self._fault("metadata", metadata, self.metadata)
 
-    def _fault(self, what: str, found: object, recorded: object) -> LogIntegrityError | None:
-        if found == recorded:
+    def _fault(self, what: str, actual: object, recorded: object) -> LogIntegrityError | None:
+        if actual == recorded:
             return None
         return LogIntegrityError(
-            f"The state rebuilt from the log has {what} {found}, but the version checksum {self.path} says {recorded}. Files of "
+            f"The state rebuilt from the log has {what} {actual}, but the version checksum {self.path} says {recorded}. Files of "
             "the log were changed or lost. Restore them from a backup; if the checksum itself is wrong, move its file away.",
             path=self.path,
             field=what,
@@ -168,9 +168,9 @@ T = TypeVar("T", SetTransaction, DomainMetadata)
 def _newest(before: tuple[T, ...] | None, changed: Iterable[T], key: str) -> tuple[T, ...] | None:
     if before is None:
         return None
-    found = {getattr(item, key): item for item in before}
-    found.update({getattr(item, key): item for item in changed})
-    return tuple(found.values())
+    by_key = {getattr(item, key): item for item in before}
+    by_key.update({getattr(item, key): item for item in changed})
+    return tuple(by_key.values())
 
 
 def _listed(items: Sequence[SetTransaction | DomainMetadata] | None) -> list[dict[str, Any]] | None:
@@ -178,10 +178,10 @@ def _listed(items: Sequence[SetTransaction | DomainMetadata] | None) -> list[dic
 
 
 def _count(value: Mapping[str, Any], name: str) -> int:
-    found = value.get(name)
-    if not isinstance(found, int) or isinstance(found, bool) or not 0 <= found < 2**63:
-        raise CorruptTableError(f"{name} is {found!r}")
-    return found
+    number = value.get(name)
+    if not isinstance(number, int) or isinstance(number, bool) or not 0 <= number < 2**63:
+        raise CorruptTableError(f"{name} is {number!r}")
+    return number
 
 
 def _all(values: Any, action: Any) -> tuple[Any, ...] | None:

@@ -84,15 +84,15 @@ def _midnight(time_ms: int) -> int:
 
 def _newest_commit_until(store: ObjectStore, config: TableConfig, cutoff_ms: int) -> int | None:
     """The newest version committed at or before a time. Only the log's old end is looked at."""
-    commit_clock, found = CommitClock(store, config), None
+    commit_clock, version = CommitClock(store, config), None
     for info in store.list_from(LOG_DIRECTORY, version_prefix(0)):
         name = parse_log_name(info.path.rpartition("/")[2])
         if name is None or name.kind is not LogKind.COMMIT:
             continue
         if commit_clock.time_of_next(log_file(info, name)) > cutoff_ms:
             break
-        found = name.version
-    return found
+        version = name.version
+    return version
 
 
 def _sound_checkpoint(store: ObjectStore, newest: int) -> Checkpoint | None:

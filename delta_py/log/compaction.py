@@ -37,7 +37,7 @@ def compact(store: ObjectStore, start: int, end: int) -> bytes | None:
 
     Raises CorruptTableError for a commit that breaks the protocol, FileNotFoundError for one that is gone.
     """
-    kept: dict[tuple[str, str], bytes] = {}
+    newest_lines: dict[tuple[str, str], bytes] = {}
     size_bytes = 0
     for version in range(start, end + 1):
         path = f"{LOG_DIRECTORY}/{commit_file_name(version)}"
@@ -46,9 +46,9 @@ def compact(store: ObjectStore, start: int, end: int) -> bytes | None:
         if size_bytes > _MOST_BYTES:
             return None
         for identity, line in _lines(LogFile(path, version, version, len(data), 0), data):
-            kept.pop(identity, None)
-            kept[identity] = line
-    return b"".join(line + b"\n" for line in kept.values()) or None
+            newest_lines.pop(identity, None)
+            newest_lines[identity] = line
+    return b"".join(line + b"\n" for line in newest_lines.values()) or None
 
 
 def _lines(file: LogFile, data: bytes) -> Iterator[tuple[tuple[str, str], bytes]]:

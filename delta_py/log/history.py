@@ -126,10 +126,10 @@ def _in_commit_timestamp(reader: CommitReader, commit: LogFile) -> int:
     info = _commit_info(reader, commit)
     if info is None:
         raise _no_timestamp(commit, "has no commitInfo action", "DELTA_MISSING_COMMIT_INFO")
-    found = info.in_commit_timestamp_ms
-    if found is None:
+    timestamp_ms = info.in_commit_timestamp_ms
+    if timestamp_ms is None:
         raise _no_timestamp(commit, "has no inCommitTimestamp in its commitInfo action", "DELTA_MISSING_COMMIT_TIMESTAMP")
-    return found
+    return timestamp_ms
 
 
 def _no_timestamp(commit: LogFile, what: str, condition: str) -> CorruptTableError:
@@ -173,13 +173,13 @@ def version_at_timestamp(
     or_last: a time after the last commit means the last; or_earliest: a time before the first means the first.
     Raises TimestampOutOfRangeError (DELTA_TIMESTAMP_GREATER_THAN_COMMIT, DELTA_TIMESTAMP_EARLIER_THAN_COMMIT_RETENTION).
     """
-    found = commit_at_timestamp(store, timestamp_ms, config, recreatable=recreatable)
+    commit = commit_at_timestamp(store, timestamp_ms, config, recreatable=recreatable)
     newest = _newest(store, config)
-    if found.timestamp_ms > timestamp_ms and not or_earliest:
-        raise _too_early(store, timestamp_ms, found)
-    if found.version == newest.version and found.timestamp_ms < timestamp_ms and not or_last:
-        raise _too_late(store, timestamp_ms, found)
-    return found.version
+    if commit.timestamp_ms > timestamp_ms and not or_earliest:
+        raise _too_early(store, timestamp_ms, commit)
+    if commit.version == newest.version and commit.timestamp_ms < timestamp_ms and not or_last:
+        raise _too_late(store, timestamp_ms, commit)
+    return commit.version
 
 
 def commit_at_timestamp(store: ObjectStore, timestamp_ms: int, config: TableConfig, *, recreatable: bool = True) -> CommitTime:

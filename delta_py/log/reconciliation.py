@@ -71,14 +71,14 @@ def commit_files(segment: LogSegment, commits: CommitReader, wanted: StatsWanted
 
 def _fresh_adds(segment: LogSegment, commits: CommitReader, seen: set[str]) -> Iterator[pa.RecordBatch]:
     for _, pieces in replay(segment, commits.file_actions):
-        own: set[str] = set()
+        commit_keys: set[str] = set()
         for piece in pieces:
             fresh = [key not in seen for key in piece.add_keys]
-            own.update(piece.add_keys, piece.remove_keys)
+            commit_keys.update(piece.add_keys, piece.remove_keys)
             adds = piece.adds if all(fresh) else piece.adds.filter(pa.array(fresh, pa.bool_()))
             if adds.num_rows:
                 yield adds
-        seen |= own
+        seen |= commit_keys
 
 
 def _joined(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

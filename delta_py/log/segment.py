@@ -245,10 +245,10 @@ def _make_segment(store: ObjectStore, listing: Listing, wanted: int | None, unus
     )
 
 
-def _choose_compactions(found: list[LogFile], first: int, last: int) -> tuple[LogFile, ...]:
+def _choose_compactions(compactions: list[LogFile], first: int, last: int) -> tuple[LogFile, ...]:
     """Those that fit into the range and do not overlap, in the order of their names, as the reference takes them."""
     chosen, position = [], first
-    for compaction in sorted(found, key=lambda file: (file.version, file.end_version)):
+    for compaction in sorted(compactions, key=lambda file: (file.version, file.end_version)):
         if compaction.version >= position and compaction.end_version <= last:
             chosen.append(compaction)
             position = compaction.end_version + 1
@@ -256,11 +256,10 @@ def _choose_compactions(found: list[LogFile], first: int, last: int) -> tuple[Lo
 
 
 def _warn_of_incomplete(store: ObjectStore, listing: Listing, chosen: Checkpoint | None, version: int) -> None:
-    for found, parts, count in listing.incomplete:
-        if found <= version and (chosen is None or found > chosen.version):
-            _log.warning(
-                "%s: the checkpoint of version %d has %d of %d parts and is passed over", store.root, found, parts, count
-            )
+    for checkpoint_version, parts, count in listing.incomplete:
+        if checkpoint_version <= version and (chosen is None or checkpoint_version > chosen.version):
+            text = "%s: the checkpoint of version %d has %d of %d parts and is passed over"
+            _log.warning(text, store.root, checkpoint_version, parts, count)
 
 
 # ---------------------------------------------------------------- refusals
@@ -362,10 +361,10 @@ class _Number(str):
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    fields = dict(pairs)
+    if len(fields) != len(pairs):
         raise ValueError("a key occurs twice")
-    return found
+    return fields
 
 
 def _checked_version(value: Any) -> int:

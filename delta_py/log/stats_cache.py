@@ -43,8 +43,8 @@ class StatsCache:
         """What is kept of a file. identity: of its content. leaves: those whose statistics are wanted from its JSON."""
         names = {path: _name(identity, path, kind) for path, kind in leaves.items()}
         names[_RECORDS] = _name(identity, _RECORDS, None)
-        found = {path: self.disk.mapped(name) for path, name in names.items()}
-        tables = {path: pa.ipc.open_stream(content).read_all() for path, content in found.items() if content is not None}
+        entries = {path: self.disk.mapped(name) for path, name in names.items()}
+        tables = {path: pa.ipc.open_stream(content).read_all() for path, content in entries.items() if content is not None}
         return KeptStats(self.disk, names, tables, {path: kind for path, kind in leaves.items() if path not in tables})
 
 
@@ -75,7 +75,7 @@ class KeptStats:
         columns = {path: _columns(table.slice(start, count)) for path, table in self._tables.items()}
         unknown = unknown_stats(count)
         records = columns.pop(_RECORDS, None)
-        found = FileStats(
+        stats = FileStats(
             count,
             unknown.num_records if records is None else records["num_records"],
             unknown.tight_bounds if records is None else records["tight_bounds"],
@@ -83,8 +83,8 @@ class KeptStats:
             {path: named["maximum"] for path, named in columns.items() if "maximum" in named},
             {path: named["null_count"] for path, named in columns.items() if "null_count" in named},
         )
-        assert len(found.num_records) == count, "an entry has fewer rows than its file"
-        return found
+        assert len(stats.num_records) == count, "an entry has fewer rows than its file"
+        return stats
 
     def remember(self, stats: FileStats) -> None:
         """Take in the next rows' statistics of the missing leaves. A disk that does not take them is no error."""

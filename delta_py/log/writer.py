@@ -86,8 +86,8 @@ class LogWriter:
 
     def put_checkpoint(self, name: str, data: bytes) -> None:
         """Write a checkpoint's file into `_delta_log`; one of the same name is replaced. Raises OSError."""
-        found = parse_log_name(name)
-        assert found is not None and found.is_checkpoint, name
+        log_name = parse_log_name(name)
+        assert log_name is not None and log_name.is_checkpoint, name
         self._store.put(f"{LOG_DIRECTORY}/{name}", data)
 
     def put_sidecar(self, name: str, data: bytes) -> None:
@@ -116,8 +116,8 @@ class LogWriter:
     def delete(self, path: str) -> None:
         """Delete a commit, checksum, checkpoint, compaction or sidecar. Raises OSError. Protocol: Metadata Cleanup."""
         directory, _, name = path.rpartition("/")
-        found = parse_log_name(name)
-        in_log = directory == LOG_DIRECTORY and found is not None and found.kind is not LogKind.LAST_CHECKPOINT
+        log_name = parse_log_name(name)
+        in_log = directory == LOG_DIRECTORY and log_name is not None and log_name.kind is not LogKind.LAST_CHECKPOINT
         assert in_log or directory == SIDECAR_DIRECTORY, path
         self._store.delete(path)
 
