@@ -177,12 +177,12 @@ def _variant(source: pa.DataType, name: str) -> Converter | None:
 
     def checked(array: pa.Array) -> pa.Array:
         try:
-            found = convert(array)
+            variants = convert(array)
         except CannotRead as error:
             raise _type_mismatch(source, VARIANT, name, str(error)) from error
-        if pc.any(pc.and_(pc.is_valid(found), pc.is_null(found.field(1)))).as_py():
+        if pc.any(pc.and_(pc.is_valid(variants), pc.is_null(variants.field(1)))).as_py():
             raise _type_mismatch(source, VARIANT, name, "A variant has no metadata.")
-        return found
+        return variants
 
     return checked
 

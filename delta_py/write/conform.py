@@ -207,16 +207,16 @@ def _is_writable(part: DataType, top_level: bool) -> bool:
 
 def _unkept_rules(schema: StructType) -> Iterator[tuple[Path, tuple[str, str, str], str]]:
     """Rules on fields that the gate does not keep: where no rule is expected."""
-    kept: dict[str, set[Path]] = {
+    kept_paths: dict[str, set[Path]] = {
         INVARIANT: {path for path, _ in marked_fields(schema, INVARIANT)},
         GENERATION: {(name,) for name in schema.names},
         IDENTITY_START: {(column.name,) for column in identity_columns(schema)},
     }
-    for path, found in _all_fields(schema):
+    for path, nested_field in _all_fields(schema):
         for rule in _FIELD_RULES:
             mark = rule[1]
-            if mark in found.metadata and path not in kept.get(mark, set()):
-                yield path, rule, str(found.metadata[mark])
+            if mark in nested_field.metadata and path not in kept_paths.get(mark, set()):
+                yield path, rule, str(nested_field.metadata[mark])
 
 
 _FIELD_RULES = (

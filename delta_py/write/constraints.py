@@ -132,17 +132,17 @@ class RowCheck:
     def check(self, batch: pa.RecordBatch) -> None:
         """Raises InvariantViolationError (DELTA_VIOLATE_CONSTRAINT_WITH_VALUES, DELTA_REPLACE_WHERE_MISMATCH) with the
         values of the first row that breaks the rule; ExpressionError when a row cannot be asked (division by zero, ...)."""
-        kept = _evaluated(self._expression, batch, _what(self.rule))
-        if kept.true_count < len(kept):
-            raise violation(self.rule, condition_text(self.rule), self._columns, batch, kept)
+        answers = _evaluated(self._expression, batch, _what(self.rule))
+        if answers.true_count < len(answers):
+            raise violation(self.rule, condition_text(self.rule), self._columns, batch, answers)
 
 
 def violation(
-    rule: RowRule, sql: str, columns: Sequence[Path], batch: pa.RecordBatch, kept: pa.BooleanArray
+    rule: RowRule, sql: str, columns: Sequence[Path], batch: pa.RecordBatch, answers: pa.BooleanArray
 ) -> InvariantViolationError:
     """The error of rows of which not all keep a rule. sql: the condition; columns: those that it names, whose values are told;
-    kept: what the condition is for each row."""
-    broken = pc.invert(kept.fill_null(False))
+    answers: what the condition is for each row."""
+    broken = pc.invert(answers.fill_null(False))
     first, count = broken.index(True).as_py(), broken.true_count
     values = {".".join(path): _shown(batch, path, first) for path in columns}
     lines = "".join(f"\n - {name} : {value}" for name, value in values.items())

@@ -147,9 +147,9 @@ class _Merge:
 
     def struct(self, table: StructType, data: StructType, path: Path) -> StructType:
         given = {f.name.lower(): f for f in data.fields}
-        kept = tuple(self._field(f, given.get(f.name.lower()), (*path, f.name)) for f in table.fields)
+        table_fields = tuple(self._field(f, given.get(f.name.lower()), (*path, f.name)) for f in table.fields)
         known = {f.name.lower() for f in table.fields}
-        return StructType((*kept, *(_new_field(f) for f in data.fields if f.name.lower() not in known)))
+        return StructType((*table_fields, *(_new_field(f) for f in data.fields if f.name.lower() not in known)))
 
     def _field(self, table: StructField, data: StructField | None, path: Path) -> StructField:
         if data is None:

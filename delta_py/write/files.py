@@ -208,12 +208,12 @@ def delete_files_of(store: ObjectStore, write_id: str) -> int:
     """Delete every file of data or of deletion vectors whose name carries the write's id; returns how many there were. As
     delete_files, it may fail in part. Only for a write that is never going to be committed."""
     try:
-        found = [info.path for info in store.list_recursive("") if f"{write_id}-" in info.path.rpartition("/")[2]]
+        paths = [info.path for info in store.list_recursive("") if f"{write_id}-" in info.path.rpartition("/")[2]]
     except OSError as error:
         _log.warning("could not look for the files of a failed write in %s (VACUUM will remove them): %s", store.root, error)
         return 0
-    delete_files(store, found)
-    return len(found)
+    delete_files(store, paths)
+    return len(paths)
 
 
 # ---------------------------------------------------------------- files

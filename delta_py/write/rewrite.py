@@ -146,10 +146,10 @@ def matched_rows(store: ObjectStore, file: ScanFile, matching: ScanState) -> Tou
 
     matching: gives row_index_columns() of exactly the rows wanted (drop_rows).
     """
-    found = BitMap64()
+    positions = BitMap64()
     for batch in read_files(matching, [file], store):
-        found |= from_row_indexes(batch.column(0).field("row_index").to_numpy(zero_copy_only=False))
-    return TouchedFile(file, deleted=(inline_descriptor(found),), deleted_count=len(found)) if found else None
+        positions |= from_row_indexes(batch.column(0).field("row_index").to_numpy(zero_copy_only=False))
+    return TouchedFile(file, deleted=(inline_descriptor(positions),), deleted_count=len(positions)) if positions else None
 
 
 def removed(file: ScanFile, *, now_ms: int | None = None, data_change: bool = True) -> RemoveFile:
@@ -283,9 +283,9 @@ class _Taker:
     # ------------------------------------------------------------ new files
 
     def _written_anew(self, file: ScanFile, rows: _Rows) -> WrittenFiles:
-        kept = replace(file, deletion_vector=inline_descriptor(rows.gone))
+        live_rows = replace(file, deletion_vector=inline_descriptor(rows.gone))
         row_ids = self._rewrite.row_ids
-        batches: Iterator[pa.RecordBatch] = read_files(self._rewrite.rows, [kept], self._store)
+        batches: Iterator[pa.RecordBatch] = read_files(self._rewrite.rows, [live_rows], self._store)
         if row_ids is not None:
             batches = map(row_ids.taken_from, batches)
         written = write_unchanged(self._rewrite.state, batches, self._store, task=self._task)
@@ -338,10 +338,10 @@ def _within(present: BitMap64, row_count: int) -> BitMap64:
 
 
 def _union(store: ObjectStore, sets: tuple[DeletionVectorDescriptor, ...]) -> BitMap64:
-    found = BitMap64()
+    positions = BitMap64()
     for descriptor in sets:
-        found |= read_deletion_vector(store, descriptor)
-    return found
+        positions |= read_deletion_vector(store, descriptor)
+    return positions
 
 
 def added(file: ScanFile, *, data_change: bool = True) -> AddFile:
@@ -375,8 +375,8 @@ def _wide_stats(stats: str | None, row_count: int) -> str:
         known = orjson.loads(stats or "{}")
     except orjson.JSONDecodeError:
         known = {}
-    found: dict[str, Any] = known if isinstance(known, dict) else {}
-    return orjson.dumps({**found, "numRecords": row_count, "tightBounds": False}).decode()
+    file_stats: dict[str, Any] = known if isinstance(known, dict) else {}
+    return orjson.dumps({**file_stats, "numRecords": row_count, "tightBounds": False}).decode()
 
 
 def _mismatch(file: ScanFile, rows: _Rows, what: str) -> RowCountMismatchError:
@@ -399,11 +399,11 @@ def _repeated(file: ScanFile, count: int, distinct: int, repeats: Repeats) -> De
     return multiple_matches(f"{count} changes were to be made to {distinct} rows of data file {file.path}")
 
 
-def multiple_matches(found: str) -> UnsupportedOperationError:
-    """found: what was seen of rows that several rows of the source match."""
+def multiple_matches(matches: str) -> UnsupportedOperationError:
+    """matches: what was seen of rows that several rows of the source match."""
     return UnsupportedOperationError(
         "Cannot perform Merge as multiple source rows matched and attempted to modify the same target row in the Delta table in "
-        f"possibly conflicting ways: {found}. Nothing was committed. Make the source have one row at most for each key.",
+        f"possibly conflicting ways: {matches}. Nothing was committed. Make the source have one row at most for each key.",
         error_class="DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE",
         sql_state="21506",
     )

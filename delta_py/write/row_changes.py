@@ -208,9 +208,9 @@ class _Places:
         bounds = [0, *(np.flatnonzero(np.diff(keys)) + 1).tolist(), len(keys)]
         for start, stop in pairwise(bounds):
             file, kind = divmod(int(keys[start]), 2)
-            found = from_row_indexes(rows[start:stop])
+            positions = from_row_indexes(rows[start:stop])
             known = self._sets.get((file, kind))
-            self._sets[file, kind] = found if known is None else known | found
+            self._sets[file, kind] = positions if known is None else known | positions
             self._counts[file, kind] = self._counts.get((file, kind), 0) + stop - start
 
     def described(self, store: ObjectStore, write_id: str) -> tuple[tuple[TouchedRows, ...], tuple[str, ...]]:

@@ -176,7 +176,7 @@ class HiddenCheck:
 
     def check(self, lawful: pa.RecordBatch, batch: pa.RecordBatch) -> None:
         """batch: of the data, whose rows are those of `lawful`. Raises InvariantViolationError as RowCheck."""
-        kept = batch.column(self.place)
-        assert pa.types.is_boolean(kept.type), f"the answers to the rule {self.column.rule.name} are {kept.type}"
-        if kept.true_count < len(kept):
-            raise violation(self.column.rule, condition_text(self.column.rule), self.column.paths, lawful, kept)
+        answers = batch.column(self.place)
+        assert pa.types.is_boolean(answers.type), f"the answers to the rule {self.column.rule.name} are {answers.type}"
+        if answers.true_count < len(answers):
+            raise violation(self.column.rule, condition_text(self.column.rule), self.column.paths, lawful, answers)
