@@ -93,12 +93,12 @@ def set_properties(store: ObjectStore, properties: Mapping[str, str]) -> int:
 def _try_properties(store: ObjectStore, properties: Mapping[str, str]) -> int | None:
     """As set_properties; None when all would be well but for files without row ids."""
     snapshot = Snapshot.load(store)
-    asked, features = split_configuration(properties)
-    versions = {name: asked.pop(name) for name in _VERSIONS if name in asked}
-    _refuse_constraints(asked)
-    replaced = {name.lower() for name in asked}
-    kept = {name: value for name, value in snapshot.metadata.configuration.items() if name.lower() not in replaced}
-    change = _Change(snapshot, {**kept, **asked})
+    new_properties, features = split_configuration(properties)
+    versions = {name: new_properties.pop(name) for name in _VERSIONS if name in new_properties}
+    _refuse_constraints(new_properties)
+    replaced = {name.lower() for name in new_properties}
+    other_properties = {name: value for name, value in snapshot.metadata.configuration.items() if name.lower() not in replaced}
+    change = _Change(snapshot, {**other_properties, **new_properties})
     protocol = snapshot.protocol
     if versions:
         reader, writer = (
@@ -127,10 +127,10 @@ def unset_properties(store: ObjectStore, names: Sequence[str], *, if_exists: boo
             properties=missing,
         )
     gone = {name.lower() for name in wanted}
-    kept = {name: value for name, value in snapshot.metadata.configuration.items() if name.lower() not in gone}
+    properties = {name: value for name, value in snapshot.metadata.configuration.items() if name.lower() not in gone}
     _refuse_internal(gone & present.keys())
     parameters = {"properties": list(names), "ifExists": if_exists}
-    version = _commit(_Change(snapshot, kept), snapshot.protocol, frozenset(), "UNSET TBLPROPERTIES", parameters)
+    version = _commit(_Change(snapshot, properties), snapshot.protocol, frozenset(), "UNSET TBLPROPERTIES", parameters)
     assert version is not None, "nothing was turned on"
     return version
 
@@ -144,27 +144,27 @@ def add_feature(store: ObjectStore, name: str) -> int:
     return set_properties(store, {f"delta.feature.{name}": "supported"})
 
 
-def _refuse_constraints(asked: Mapping[str, str]) -> None:
-    found = [name for name in asked if name.lower().startswith("delta.constraints.")]
-    if found:
+def _refuse_constraints(properties: Mapping[str, str]) -> None:
+    checks = [name for name in properties if name.lower().startswith("delta.constraints.")]
+    if checks:
         raise UnsupportedOperationError(
-            f"{', '.join(found)}: a CHECK constraint holds for all rows, and a property would not check those that are there. "
+            f"{', '.join(checks)}: a CHECK constraint holds for all rows, and a property would not check those that are there. "
             "Nothing was changed. Add it with an engine that has ALTER TABLE ... ADD CONSTRAINT.",
             error_class="DELTA_ADD_CONSTRAINTS",
             sql_state="0A000",
-            properties=found,
+            properties=checks,
         )
 
 
 def _refuse_internal(names: set[str]) -> None:
-    internal = ("delta.columnmapping.maxcolumnid", "delta.rowtracking.", "delta.incommittimestampenablement", "delta.identity")
-    found = sorted(name for name in names if name.startswith(internal))
-    if found:
+    prefixes = ("delta.columnmapping.maxcolumnid", "delta.rowtracking.", "delta.incommittimestampenablement", "delta.identity")
+    internal = sorted(name for name in names if name.startswith(prefixes))
+    if internal:
         raise InvalidOptionError(
-            f"{', '.join(found)} is Delta's own bookkeeping and cannot be taken away. Nothing was changed.",
+            f"{', '.join(internal)} is Delta's own bookkeeping and cannot be taken away. Nothing was changed.",
             error_class="DELTA_UNKNOWN_CONFIGURATION",
             sql_state="F0000",
-            properties=found,
+            properties=internal,
         )
 
 

@@ -95,14 +95,14 @@ def _present(target: ObjectStore) -> Snapshot | None:
 
 
 def _state(source: Snapshot, present: Snapshot | None, properties: Mapping[str, str]) -> tuple[Protocol, Metadata]:
-    asked, features = split_configuration(properties)
-    replaced = {name.lower() for name in asked}
+    new_properties, features = split_configuration(properties)
+    replaced = {name.lower() for name in new_properties}
     inherited = {name: value for name, value in source.metadata.configuration.items() if name.lower() not in replaced}
     since = {name.lower() for name in SINCE}  # when the source began to stamp its commits is nothing to the clone's log
     metadata = replace(
         source.metadata,
         id=str(uuid.uuid4()),
-        configuration={name: value for name, value in {**inherited, **asked}.items() if name.lower() not in since},
+        configuration={name: value for name, value in {**inherited, **new_properties}.items() if name.lower() not in since},
     )
     needed = {*features, *features_in_use(source.schema, Properties(metadata.configuration))}
     if present is None:

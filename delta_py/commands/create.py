@@ -76,23 +76,23 @@ def define_table(
             error_class="DELTA_CLUSTER_BY_WITH_PARTITIONED_BY",
             sql_state="42613",
         )
-    asked, features = split_configuration(configuration or {})
-    mode = column_mapping.mode(Properties(asked))
-    partitions = check_schema(schema, partition_by, mode, Properties(asked))
+    properties, features = split_configuration(configuration or {})
+    mode = column_mapping.mode(Properties(properties))
+    partitions = check_schema(schema, partition_by, mode, Properties(properties))
     if mode != "none":
         schema, last_id = column_mapping.assign(schema, lambda _: f"col-{uuid.uuid4()}")
-        asked[column_mapping.MAX_ID_PROPERTY] = str(last_id)
-    if Properties(asked).boolean("delta.enableRowTracking"):
-        asked["delta.rowTracking.materializedRowIdColumnName"] = f"_row-id-col-{uuid.uuid4()}"
-        asked["delta.rowTracking.materializedRowCommitVersionColumnName"] = f"_row-commit-version-col-{uuid.uuid4()}"
+        properties[column_mapping.MAX_ID_PROPERTY] = str(last_id)
+    if Properties(properties).boolean("delta.enableRowTracking"):
+        properties["delta.rowTracking.materializedRowIdColumnName"] = f"_row-id-col-{uuid.uuid4()}"
+        properties["delta.rowTracking.materializedRowCommitVersionColumnName"] = f"_row-commit-version-col-{uuid.uuid4()}"
     versions = tuple(
-        int(asked.pop(key, lowest)) for key, lowest in (("delta.minReaderVersion", 1), ("delta.minWriterVersion", 2))
+        int(properties.pop(key, lowest)) for key, lowest in (("delta.minReaderVersion", 1), ("delta.minWriterVersion", 2))
     )
     metadata = Metadata(
         id=str(uuid.uuid4()),
         schema_string=schema_to_json(schema),
         partition_columns=partitions,
-        configuration=asked,
+        configuration=properties,
         name=name,
         description=description,
         created_time_ms=time.time_ns() // 1_000_000,
@@ -101,7 +101,7 @@ def define_table(
     if cluster_by:
         features |= {"clustering"}
     definition = TableDefinition(
-        lowest_protocol(schema, Properties(asked), features, (versions[0], versions[1])), metadata, domains
+        lowest_protocol(schema, Properties(properties), features, (versions[0], versions[1])), metadata, domains
     )
     definition.config.require(Operation.WRITE)
     return definition
@@ -120,10 +120,10 @@ def create_table(store: ObjectStore, definition: TableDefinition, operation: str
 
 def check_empty(store: ObjectStore) -> None:
     """Raises InvalidOptionError (DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION) when there are files where there is no table."""
-    found = next(iter(store.list_recursive("")), None)
-    if found is not None:
+    first_file = next(iter(store.list_recursive("")), None)
+    if first_file is not None:
         raise InvalidOptionError(
-            f"There is no table at {store.root}, and the directory is not empty: it has {found.path}. Nothing was created. "
+            f"There is no table at {store.root}, and the directory is not empty: it has {first_file.path}. Nothing was created. "
             "Empty it, or choose another location.",
             error_class="DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION",
             sql_state="42601",

@@ -186,8 +186,8 @@ class Dml:
         pruner = FilePruner.of(self.snapshot.config, _not_true(left), ScanOptions(timezone=self.state.time_zone))
         parts = []
         for batch in files.to_batches(max_chunksize=65_536):
-            kept = pruner.prune(batch, parse_stats(batch["stats"], pruner.stats_leaves))
-            parts.append(pc.invert(pc.is_in(batch["number"], kept["number"])))
+            matching = pruner.prune(batch, parse_stats(batch["stats"], pruner.stats_leaves))
+            parts.append(pc.invert(pc.is_in(batch["number"], matching["number"])))
         return pa.chunked_array(parts, pa.bool_()).combine_chunks()
 
     # ------------------------------------------------------------ what tasks need
@@ -227,7 +227,7 @@ class Dml:
         for part in changes:
             for rows in part.touched:
                 by_file.setdefault(rows.file, []).append(rows)
-        replaced = sum(rows.updated_count for found in by_file.values() for rows in found)
+        replaced = sum(rows.updated_count for changed_rows in by_file.values() for rows in changed_rows)
         written = sum(part.written.row_count for part in changes)
         if replaced != updated or written != updated + inserted:
             raise RowCountMismatchError(
@@ -302,9 +302,9 @@ class Dml:
         return (self.config.metadata, self.config.protocol) != (self.snapshot.metadata, self.snapshot.protocol)
 
     def _check_rows(self, changes: Sequence[TaskChanges], taken: TakenOut) -> None:
-        found = [rows for part in changes for rows in part.touched]
-        updated = sum(rows.updated_count for rows in found)
-        deleted = sum(rows.deleted_count for rows in found)
+        touched = [rows for part in changes for rows in part.touched]
+        updated = sum(rows.updated_count for rows in touched)
+        deleted = sum(rows.deleted_count for rows in touched)
         repeated = self.repeats is Repeats.IGNORED and taken.deleted <= deleted
         if taken.updated != updated or (taken.deleted != deleted and not repeated):
             raise RowCountMismatchError(
@@ -318,8 +318,8 @@ class Dml:
         """Under the reference's names, counted as it counts: an UPDATE "removes" each file of which it takes rows, though the
         file stays with a larger vector; a vector that is updated is one removed and one added too. What is not known of files
         that went as a whole is left out."""
-        kept = {add.path for add in taken.written.adds}
-        gone = [remove for remove in taken.written.removes if remove.path not in kept]
+        rewritten_paths = {add.path for add in taken.written.adds}
+        gone = [remove for remove in taken.written.removes if remove.path not in rewritten_paths]
         vectors = {add.path for add in taken.written.adds if add.deletion_vector is not None}
         added = [*written.adds, *(add for add in taken.written.adds if add.path not in vectors)]
         known = row_count_of(self._whole)
@@ -354,10 +354,10 @@ MetricNames: TypeAlias = Callable[[Mapping[str, int], Mapping[int, int]], dict[s
 
 
 def _by_clause(changes: Sequence[TaskChanges]) -> dict[int, int]:
-    found: Counter[int] = Counter()
+    row_counts: Counter[int] = Counter()
     for part in changes:
-        found.update(dict(part.by_clause))
-    return found
+        row_counts.update(dict(part.by_clause))
+    return row_counts
 
 
 _LIGHT_FILES, _LIGHT_BYTES = 200, 4 * 1024 * 1024
@@ -377,11 +377,11 @@ def _has_null(expression: Expression) -> bool:
     )
 
 
-def _touched(file: ScanFile, found: Sequence[TouchedRows]) -> TouchedFile:
+def _touched(file: ScanFile, changed_rows: Sequence[TouchedRows]) -> TouchedFile:
     return TouchedFile(
         file,
-        deleted=tuple(rows.deleted for rows in found if rows.deleted is not None),
-        updated=tuple(rows.updated for rows in found if rows.updated is not None),
-        deleted_count=sum(rows.deleted_count for rows in found),
-        updated_count=sum(rows.updated_count for rows in found),
+        deleted=tuple(rows.deleted for rows in changed_rows if rows.deleted is not None),
+        updated=tuple(rows.updated for rows in changed_rows if rows.updated is not None),
+        deleted_count=sum(rows.deleted_count for rows in changed_rows),
+        updated_count=sum(rows.updated_count for rows in changed_rows),
     )

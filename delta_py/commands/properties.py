@@ -82,18 +82,18 @@ _FIXED_VALUES = {
 
 def split_configuration(configuration: Mapping[str, str]) -> tuple[dict[str, str], frozenset[str]]:
     """Checked properties under the names that are stored, and the features that `delta.feature.*` asks for."""
-    kept: dict[str, str] = {}
+    properties: dict[str, str] = {}
     features = set()
     for given, value in configuration.items():
         if given.lower().startswith(_FEATURE_PREFIX):
             features.add(feature_asked_for(given, value))
             continue
         name = known_name(given)
-        if name in kept:
+        if name in properties:
             raise InvalidOptionError(f"Table property {name} is given twice.", property=name)
         _check_value(name, value)
-        kept[name] = value
-    return kept, frozenset(features)
+        properties[name] = value
+    return properties, frozenset(features)
 
 
 def feature_asked_for(given: str, value: str) -> str:

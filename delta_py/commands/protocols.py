@@ -24,12 +24,12 @@ _ALWAYS = {"appendOnly", "invariants"}
 _MAPPING_VERSIONS = (2, 5)
 
 
-def lowest_protocol(schema: StructType, properties: Properties, asked: Iterable[str], versions: tuple[int, int]) -> Protocol:
+def lowest_protocol(schema: StructType, properties: Properties, features: Iterable[str], versions: tuple[int, int]) -> Protocol:
     """The lowest protocol that supports what schema and properties use and what was asked for by name or version.
 
     Raises InvalidOptionError for versions that do not exist.
     """
-    return with_features(protocol_of_versions(*versions), {*features_in_use(schema, properties), *asked})
+    return with_features(protocol_of_versions(*versions), {*features_in_use(schema, properties), *features})
 
 
 def protocol_of_versions(reader: int, writer: int) -> Protocol:

@@ -148,8 +148,8 @@ def _taken_over(snapshot: Snapshot, metadata: Metadata) -> Metadata:
 
 
 def _without_id(f: StructField) -> StructField:
-    kept = {key: value for key, value in f.metadata.items() if key not in (column_mapping.ID, column_mapping.PHYSICAL_NAME)}
-    return replace(f, metadata=kept)
+    metadata = {key: value for key, value in f.metadata.items() if key not in (column_mapping.ID, column_mapping.PHYSICAL_NAME)}
+    return replace(f, metadata=metadata)
 
 
 def _domains(snapshot: Snapshot, metadata: Metadata, definition: TableDefinition) -> Iterator[DomainMetadata]:
@@ -173,21 +173,21 @@ def check_alike(snapshot: Snapshot, definition: TableDefinition) -> None:
     properties = snapshot.config.properties
     given = [name for name in wanted.configuration if not name.lower().startswith(_ASSIGNED)]
     clustering = snapshot.domain_metadata().get(CLUSTERING_DOMAIN) if snapshot.config.feature("clustering") else None
-    asked = clustering_columns(definition.config.schema, next(iter(definition.domains), None))
+    wanted_clustering = clustering_columns(definition.config.schema, next(iter(definition.domains), None))
     differing = {
         "DELTA_CREATE_TABLE_SCHEME_MISMATCH": _shape(snapshot.schema) != _shape(definition.config.schema),
         "DELTA_CREATE_TABLE_WITH_DIFFERENT_PARTITIONING": metadata.partition_columns != wanted.partition_columns,
-        "DELTA_CREATE_TABLE_WITH_DIFFERENT_CLUSTERING": clustering_columns(snapshot.schema, clustering) != asked,
+        "DELTA_CREATE_TABLE_WITH_DIFFERENT_CLUSTERING": clustering_columns(snapshot.schema, clustering) != wanted_clustering,
         "DELTA_CREATE_TABLE_WITH_DIFFERENT_PROPERTY": any(properties.get(name) != wanted.configuration[name] for name in given),
     }
-    found = next((condition for condition, differs in differing.items() if differs), None)
-    if found is not None:
+    mismatch = next((condition for condition, differs in differing.items() if differs), None)
+    if mismatch is not None:
         raise SchemaMismatchError(
             f"There is a table at {snapshot.table_root} already, and it is not the one that was to be created: its columns, "
             f"partitioning, clustering or properties differ. It has {schema_to_json(snapshot.schema)}, partitioned by "
             f"({', '.join(metadata.partition_columns)}), with {dict(metadata.configuration)}. Nothing was changed. Leave the "
             "columns and properties out to take it as it is, or choose another location.",
-            error_class=found,
+            error_class=mismatch,
             sql_state="42KD7",
             path=snapshot.table_root,
         )
@@ -198,5 +198,5 @@ _ASSIGNED = ("delta.columnmapping.maxcolumnid", "delta.rowtracking.")
 
 def _shape(schema: StructType) -> StructType:
     """Names, types, nullability, and what values are made of, without ids."""
-    kept = ("comment", GENERATION, identity.START, identity.STEP)
-    return map_fields(schema, lambda f: replace(f, metadata={key: f.metadata[key] for key in kept if key in f.metadata}))
+    keys = ("comment", GENERATION, identity.START, identity.STEP)
+    return map_fields(schema, lambda f: replace(f, metadata={key: f.metadata[key] for key in keys if key in f.metadata}))

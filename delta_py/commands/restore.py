@@ -160,14 +160,14 @@ def _set_state(transaction: Transaction, present: Snapshot, past: Snapshot) -> N
 
 def _metadata(present: Snapshot, past: Snapshot) -> Metadata:
     """What the table was, with counters that never count down."""
-    kept = {key: value for key, value in past.metadata.configuration.items() if not key.lower().startswith(_TIMESTAMPS)}
-    kept |= {key: value for key, value in present.metadata.configuration.items() if key.lower().startswith(_TIMESTAMPS)}
+    properties = {key: value for key, value in past.metadata.configuration.items() if not key.lower().startswith(_TIMESTAMPS)}
+    properties |= {key: value for key, value in present.metadata.configuration.items() if key.lower().startswith(_TIMESTAMPS)}
     last = max(s.config.properties.integer(column_mapping.MAX_ID_PROPERTY, 0) for s in (present, past))
     if last:
-        kept[column_mapping.MAX_ID_PROPERTY] = str(last)
+        properties[column_mapping.MAX_ID_PROPERTY] = str(last)
     marks = _marks(present.schema, past.schema)
     schema = schema_to_json(with_marks(past.schema, marks)) if marks else past.metadata.schema_string
-    return replace(past.metadata, id=present.metadata.id, configuration=kept, schema_string=schema)
+    return replace(past.metadata, id=present.metadata.id, configuration=properties, schema_string=schema)
 
 
 def _marks(present: StructType, past: StructType) -> list[tuple[str, int]]:

@@ -23,14 +23,14 @@ def stamped(snapshot: Snapshot, configuration: Mapping[str, str]) -> tuple[dict[
     """The properties that the table is to get, with what they must say of the versions before, and the time (ms) that the
     commit must then have; None for any. With a time, the commit must be the version after the snapshot's."""
     since = {name.lower() for name in SINCE}
-    told = {name: value for name, value in configuration.items() if name.lower() not in since}
-    if not Properties(told).boolean(ENABLED):
-        return told, None
+    properties = {name: value for name, value in configuration.items() if name.lower() not in since}
+    if not Properties(properties).boolean(ENABLED):
+        return properties, None
     present = snapshot.config.properties
     if present.boolean(ENABLED):
-        return told | {name: present[name] for name in SINCE if name in present}, None
+        return properties | {name: present[name] for name in SINCE if name in present}, None
     at_ms = max(time.time_ns() // 1_000_000, snapshot.timestamp_ms + 1)
-    return told | dict(zip(SINCE, (str(snapshot.version + 1), str(at_ms)), strict=True)), at_ms
+    return properties | dict(zip(SINCE, (str(snapshot.version + 1), str(at_ms)), strict=True)), at_ms
 
 
 def transaction_at(snapshot: Snapshot, at_ms: int | None) -> Transaction:

@@ -199,8 +199,8 @@ def _visible(data_schema: StructType, hidden: HiddenColumns) -> StructType:
 
 def _without_rules(column: StructField) -> StructField:
     """What another table says of a column that the rows come from (ids, defaults, generation) is not true of this one."""
-    kept = {key: value for key, value in column.metadata.items() if not key.startswith(FOREIGN_METADATA)}
-    return column if len(kept) == len(column.metadata) else replace(column, metadata=kept)
+    metadata = {key: value for key, value in column.metadata.items() if not key.startswith(FOREIGN_METADATA)}
+    return column if len(metadata) == len(column.metadata) else replace(column, metadata=metadata)
 
 
 def _check_request(request: WriteRequest, mode: str) -> None:
@@ -220,8 +220,8 @@ def _check_request(request: WriteRequest, mode: str) -> None:
 def _is_recorded(snapshot: Snapshot, request: WriteRequest) -> bool:
     if request.txn_app_id is None or request.txn_version is None:
         return False
-    found = snapshot.set_transactions().get(request.txn_app_id)
-    return found is not None and found.version >= request.txn_version
+    transaction = snapshot.set_transactions().get(request.txn_app_id)
+    return transaction is not None and transaction.version >= request.txn_version
 
 
 def _plan_create(store: ObjectStore, data_schema: StructType, request: WriteRequest, mode: str) -> WritePlan:
@@ -319,8 +319,8 @@ def _check_clustering(snapshot: Snapshot, cluster_by: Sequence[str] | None) -> N
 
 def _check_same_metadata(metadata: Metadata, request: WriteRequest) -> None:
     """A write into a table that is there does not change its name and properties: what it names must hold already."""
-    found = {name.lower(): value for name, value in metadata.configuration.items()}
-    differing = [name for name, value in (request.configuration or {}).items() if found.get(name.lower()) != value]
+    properties = {name.lower(): value for name, value in metadata.configuration.items()}
+    differing = [name for name, value in (request.configuration or {}).items() if properties.get(name.lower()) != value]
     if request.name is not None and request.name != metadata.name:
         differing.append("name")
     if request.description is not None and request.description != metadata.description:
