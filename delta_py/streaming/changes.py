@@ -44,25 +44,25 @@ class ChangeReader:
         known = self._known.get(file.version)
         if known is None or known[0] != file:
             try:
-                found = self._read([file, *ahead])
+                commits = self._read([file, *ahead])
             except DeltaError:  # it may be of another commit, which nobody has asked for
-                found = self._read([file])
-            self._keep(found)
-            known = found[0]
+                commits = self._read([file])
+            self._keep(commits)
+            known = commits[0]
         return known[1]
 
     def as_inserts(self, files: pa.RecordBatch, version: int) -> pa.RecordBatch:
         """PLANNED_CHANGES: the rows of a snapshot's files, as the inserts of its version."""
         return inserts_of(files, version, self._time(version))
 
-    def _keep(self, found: Sequence[tuple[LogFile, CommitFiles]]) -> None:
+    def _keep(self, commits: Sequence[tuple[LogFile, CommitFiles]]) -> None:
         """For the next trigger, within bounds."""
-        for file, files in found:
+        for file, files in commits:
             self._known.pop(file.version, None)
             self._known[file.version] = file, files
-        kept = sum(files.changed.num_rows for _, files in self._known.values())
-        while len(self._known) > len(found) and (len(self._known) > _COMMITS_KEPT or kept > _CHANGES_KEPT):
-            kept -= self._known.pop(next(iter(self._known)))[1].changed.num_rows
+        change_count = sum(files.changed.num_rows for _, files in self._known.values())
+        while len(self._known) > len(commits) and (len(self._known) > _COMMITS_KEPT or change_count > _CHANGES_KEPT):
+            change_count -= self._known.pop(next(iter(self._known)))[1].changed.num_rows
 
     def _read(self, files: Sequence[LogFile]) -> list[tuple[LogFile, CommitFiles]]:
         """The first of the commits, and as many more as are worked out with it."""
@@ -71,14 +71,14 @@ class ChangeReader:
             times_ms = {commit.version: self._time(commit.version) for commit in actions.commits}
             changed = CommitChanges(self._store, pool, times_ms, physical_partitions(self._config)).of(actions)
         of_action, of_change = (table[COMMIT_VERSION].to_numpy() for table in (actions.files, changed))
-        found = []
+        commits = []
         for file, commit in zip(files, actions.commits, strict=False):
-            own = actions.files.slice(*_run(of_action, commit.version))
-            is_whole = commit.has_change_files or own["deletion_vector"].null_count < own.num_rows
-            last_change = own.num_rows - 1 if own.num_rows else None
+            commit_actions = actions.files.slice(*_run(of_action, commit.version))
+            is_whole = commit.has_change_files or commit_actions["deletion_vector"].null_count < commit_actions.num_rows
+            last_change = commit_actions.num_rows - 1 if commit_actions.num_rows else None
             part = changed.slice(*_run(of_change, commit.version))
-            found.append((file, CommitFiles(part, is_whole, last_change)))
-        return found
+            commits.append((file, CommitFiles(part, is_whole, last_change)))
+        return commits
 
     def _time(self, version: int) -> int:
         """When a version was committed, as the feed says in a batch."""

@@ -45,16 +45,16 @@ class EventTime:
     @classmethod
     def of(cls, config: TableConfig, column: str) -> EventTime:
         """Raises SchemaMismatchError for a column that is not there, InvalidOptionError for one that cannot order."""
-        own: StructField = find_path(config.schema, (column,))[0]
-        if own.data_type not in (TIMESTAMP, TIMESTAMP_NTZ, DATE) or own.name in config.partition_columns:
-            what = "a partition column" if own.name in config.partition_columns else f"of type {type_name(own.data_type)}"
+        f: StructField = find_path(config.schema, (column,))[0]
+        if f.data_type not in (TIMESTAMP, TIMESTAMP_NTZ, DATE) or f.name in config.partition_columns:
+            what = "a partition column" if f.name in config.partition_columns else f"of type {type_name(f.data_type)}"
             raise InvalidOptionError(
                 f"eventTimeColumn is {column}, which is {what}: rows can be ordered by a column of type timestamp, "
                 "timestamp_ntz or date that is stored in the files. Name the column of withWatermark.",
                 option="eventTimeColumn",
                 column=column,
             )
-        return cls(own.name, physical_path(config.schema, (own.name,), config.column_mapping_mode), own.data_type)
+        return cls(f.name, physical_path(config.schema, (f.name,), config.column_mapping_mode), f.data_type)
 
     # ------------------------------------------------------------ order
 
@@ -81,8 +81,8 @@ class EventTime:
             return pa.array(np.full(count, unknown), pa.int64())
         plain = bounds.cast(pa.int32()).cast(pa.int64()) if self.data_type == DATE else bounds.cast(pa.int64())
         first, last = (self._number(time) for time in (_FIRST, _LAST))
-        told = pc.and_(pc.greater_equal(plain, first), pc.less_equal(plain, last))
-        return pc.if_else(pc.fill_null(told, False), plain, pa.scalar(unknown, pa.int64()))
+        is_in_range = pc.and_(pc.greater_equal(plain, first), pc.less_equal(plain, last))
+        return pc.if_else(pc.fill_null(is_in_range, False), plain, pa.scalar(unknown, pa.int64()))
 
     def _number(self, time: datetime) -> int:
         since = time - _EPOCH
@@ -111,8 +111,8 @@ class EventTime:
 
     def _bound(self, files: pa.Table, place: int) -> int | None:
         """The least time of the file at a place; None where there is none, or it is not known."""
-        found: int | None = files[LEAST][place].as_py() if place < files.num_rows else None
-        return None if found == _BEFORE_ALL else found
+        least: int | None = files[LEAST][place].as_py() if place < files.num_rows else None
+        return None if least == _BEFORE_ALL else least
 
     def _rows(self, begin: int | None, end: int | None, is_last: bool) -> Expression | None:
         """begin, end: None for no bound; the files of only nulls come behind all others, at _AFTER_ALL."""

@@ -42,13 +42,13 @@ class StreamLog:
         """The commits from `version` to `last` (None: the newest), without a gap (unless data loss is allowed)."""
         listing = list_log(self._store, max(0, version - 1), last)
         self._check_same_log(listing.commits, version)
-        found = [listing.commits[number] for number in sorted(listing.commits) if number >= version]
+        commits = [listing.commits[number] for number in sorted(listing.commits) if number >= version]
         expected = version
-        for commit in found:
+        for commit in commits:
             if commit.version != expected:
                 self.lost(expected, commit.version)
             expected = commit.version + 1
-        return found
+        return commits
 
     def _check_same_log(self, commits: dict[int, LogFile], version: int) -> None:
         """That the log is still the one that the stream reads: a table that was deleted and made anew has other commits."""
@@ -87,10 +87,10 @@ class StreamLog:
         return max((commit.version for commit in self.commits_from(self._snapshot.version)), default=self._snapshot.version)
 
     def commit_at(self, version: int) -> StreamCommit:
-        found = self.commits_from(version, version)
-        if not found:
+        commits = self.commits_from(version, version)
+        if not commits:
             self.lost(version, version + 1)
-        return self.read(found[0])
+        return self.read(commits[0])
 
     def read(self, file: LogFile) -> StreamCommit:
         commit = self._commits.get(file.version)

@@ -100,9 +100,9 @@ class StreamOffset:
                 sql_state="XXKDS",
                 form=form,
             )
-        found = (value.get("reservoirId"), value.get("reservoirVersion"), value.get("index"), value.get("isStartingVersion"))
+        place = (value.get("reservoirId"), value.get("reservoirVersion"), value.get("index"), value.get("isStartingVersion"))
         order = value.get("eventTimeColumn")
-        if [type(item) for item in found] != [str, int, int, bool] or isinstance(order, str) != (form == _FORM_BY_TIME):
+        if [type(item) for item in place] != [str, int, int, bool] or isinstance(order, str) != (form == _FORM_BY_TIME):
             raise InvalidOptionError(
                 f"The stream's checkpoint has an offset that cannot be read: {dict(value)}. It was changed or is damaged: "
                 "restore the checkpoint, or start a new one.",
@@ -110,8 +110,8 @@ class StreamOffset:
                 sql_state="XXKDS",
             )
         began = (value.get("beganAtVersion"), value.get("beganWithSnapshot"))
-        told = began if type(began[0]) is int and type(began[1]) is bool else None
-        offset = cls(*found, order=order, begins=value.get("begins") is True, began=told)  # type: ignore[arg-type]
+        began_at = began if type(began[0]) is int and type(began[1]) is bool else None
+        offset = cls(*place, order=order, begins=value.get("begins") is True, began=began_at)  # type: ignore[arg-type]
         goes_on = value.get("goesOnWithVersion")
         if type(goes_on) is int and goes_on > offset.version:
             return replace(offset, version=goes_on, index=BEFORE_FIRST, last_change=(offset.version, offset.index))

@@ -33,8 +33,8 @@ class ColumnChanges:
     @property
     def kinds(self) -> tuple[str, ...]:
         """As the options allowSourceColumn... name them."""
-        found = (("Rename", self.renamed), ("Drop", self.dropped), ("TypeChange", self.widened))
-        return tuple(kind for kind, columns in found if columns)
+        columns_by_kind = (("Rename", self.renamed), ("Drop", self.dropped), ("TypeChange", self.widened))
+        return tuple(kind for kind, columns in columns_by_kind if columns)
 
     @property
     def details(self) -> str:
@@ -69,8 +69,8 @@ def column_changes(older: Metadata, newer: Metadata, version: int) -> ColumnChan
     that became NOT NULL.
     """
     old, new = _columns(older), _columns(newer)
-    kept = [(column, new[path]) for path, column in old.items() if path in new]
-    for was, now in kept:
+    common = [(column, new[path]) for path, column in old.items() if path in new]
+    for was, now in common:
         if (was.nullable and not now.nullable) or not _is_readable(was.data_type, now.data_type):
             raise SchemaMismatchError(
                 f"Version {version} changed the column {was.name} from {_described(was)} to {_described(now)}. Rows from before "
@@ -82,9 +82,11 @@ def column_changes(older: Metadata, newer: Metadata, version: int) -> ColumnChan
             )
     dropped = [path for path in old if path not in new]
     return ColumnChanges(
-        tuple((was.name, now.name) for was, now in kept if was.path[-1] != now.path[-1]),
+        tuple((was.name, now.name) for was, now in common if was.path[-1] != now.path[-1]),
         tuple(old[path].name for path in dropped if old[path].is_named and path[:-1] not in dropped),
-        tuple((now.name, type_name(was.data_type), type_name(now.data_type)) for was, now in kept if _is_leaf_changed(was, now)),
+        tuple(
+            (now.name, type_name(was.data_type), type_name(now.data_type)) for was, now in common if _is_leaf_changed(was, now)
+        ),
     )
 
 

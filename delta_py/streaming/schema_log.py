@@ -145,8 +145,8 @@ class SchemaLog:
 
     @property
     def _number_before(self) -> int:
-        told = None if self.newest is None else self.newest.previous
-        return self.number - 1 if told is None else told
+        previous = None if self.newest is None else self.newest.previous
+        return self.number - 1 if previous is None else previous
 
     def entry(self, number: int) -> TrackedSchema:
         try:

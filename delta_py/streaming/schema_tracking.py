@@ -132,15 +132,15 @@ def merged(log: SchemaLog, table: ObjectStore) -> SchemaLog:
     newest = log.newest
     if newest is None:
         return log
-    found = newest
+    last = newest
     for file, protocol, metadata in _bare_changes(table, newest.version):
         if file.version == newest.version:
             continue
-        found = replace(found, version=file.version, protocol=protocol or found.protocol)
+        last = replace(last, version=file.version, protocol=protocol or last.protocol)
         if metadata is not None:
-            found = found.with_metadata(metadata)
-    is_same = found.protocol == newest.protocol and _what_counts(found.metadata) == _what_counts(newest.metadata)
-    return log if is_same else log.append(found, instead=True)
+            last = last.with_metadata(metadata)
+    is_same = last.protocol == newest.protocol and _what_counts(last.metadata) == _what_counts(newest.metadata)
+    return log if is_same else log.append(last, instead=True)
 
 
 def _bare_changes(table: ObjectStore, version: int) -> Iterator[tuple[LogFile, Protocol | None, Metadata | None]]:
@@ -179,5 +179,5 @@ def _what_counts(metadata: Metadata) -> tuple[StructType, tuple[str, ...], dict[
         parse_schema(metadata.schema_string),
         lambda f: replace(f, metadata={name: value for name, value in f.metadata.items() if name != HIGH_WATER_MARK}),
     )
-    own = {name: value for name, value in metadata.configuration.items() if name.startswith("delta.")}
-    return schema, tuple(name.lower() for name in metadata.partition_columns), own
+    delta_properties = {name: value for name, value in metadata.configuration.items() if name.startswith("delta.")}
+    return schema, tuple(name.lower() for name in metadata.partition_columns), delta_properties
