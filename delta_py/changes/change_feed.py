@@ -171,17 +171,17 @@ def _check_bounds(first: int | None, last: int | None, first_ms: int | None, las
 
 def first_version_from(store: ObjectStore, timestamp_ms: int, latest: Snapshot) -> int:
     """The first commit at or after a time."""
-    found = commit_at_timestamp(store, timestamp_ms, latest.config, recreatable=False)
-    if found.timestamp_ms >= timestamp_ms:
-        return found.version
-    if found.version < latest.version:
-        return found.version + 1
+    commit = commit_at_timestamp(store, timestamp_ms, latest.config, recreatable=False)
+    if commit.timestamp_ms >= timestamp_ms:
+        return commit.version
+    if commit.version < latest.version:
+        return commit.version + 1
     raise TimestampOutOfRangeError(
         f"The time {time_text(timestamp_ms)} is after the latest version of the table at {store.root}: version "
-        f"{found.version} of {time_text(found.timestamp_ms)}. No change is that new: start at or before it.",
+        f"{commit.version} of {time_text(commit.timestamp_ms)}. No change is that new: start at or before it.",
         timestamp_ms=timestamp_ms,
-        latest_version=found.version,
-        latest_timestamp_ms=found.timestamp_ms,
+        latest_version=commit.version,
+        latest_timestamp_ms=commit.timestamp_ms,
     )
 
 
@@ -214,8 +214,8 @@ def _changes(store: ObjectStore, bounds: _Bounds) -> Iterator[pa.Table]:
 
 def _commits(store: ObjectStore, bounds: _Bounds) -> list[LogFile]:
     commits = list_commits(store, bounds.first, bounds.last)
-    found = {commit.version for commit in commits}
-    missing = next((version for version in range(bounds.first, bounds.last + 1) if version not in found), None)
+    versions = {commit.version for commit in commits}
+    missing = next((version for version in range(bounds.first, bounds.last + 1) if version not in versions), None)
     if missing is not None:
         raise LogFileNotFoundError(
             f"The changes of version {missing} of the table at {store.root} are gone: its commit is no longer in the log. "

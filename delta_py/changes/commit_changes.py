@@ -125,8 +125,8 @@ def read_actions(reader: CommitReader, files: Iterable[LogFile]) -> Iterator[Cha
             waiting, count = [], 0
         if is_alone:
             batches = (_batch(reader, [_Parsed(file, facts, lines)]) for lines in chain([first], pieces))
-            found = collected(batches, _ACTIONS)
-            yield ChangeActions.of([facts], found)
+            actions = collected(batches, _ACTIONS)
+            yield ChangeActions.of([facts], actions)
         else:
             waiting.append(_Parsed(file, facts, first))
             count += len(first)
@@ -143,24 +143,24 @@ _Line: TypeAlias = tuple[int, dict[str, Any]]  # kind, action
 
 def _pieces(reader: CommitReader, file: LogFile, facts: CommitFacts) -> Iterator[list[_Line]]:
     """The actions on files in pieces of _LINES_AT_ONCE, the last one smaller; all else goes into the facts."""
-    found: list[_Line] = []
+    pending: list[_Line] = []
     try:
         for _, lines in reader.pieces(file):
             for line in lines:
-                _take(line, found, facts)
-                if len(found) == _LINES_AT_ONCE:
-                    yield found
-                    found = []
+                _take(line, pending, facts)
+                if len(pending) == _LINES_AT_ONCE:
+                    yield pending
+                    pending = []
     except _MALFORMED as error:
         raise _explained(reader, file) from error
-    if found:
-        yield found
+    if pending:
+        yield pending
 
 
 _MALFORMED = (CorruptTableError, pa.ArrowException, AttributeError, KeyError, TypeError, ValueError, OverflowError)
 
 
-def _take(line: bytes, found: list[_Line], facts: CommitFacts) -> None:
+def _take(line: bytes, actions: list[_Line], facts: CommitFacts) -> None:
     if not line.strip():
         return
     action = orjson.loads(line)
@@ -169,7 +169,7 @@ def _take(line: bytes, found: list[_Line], facts: CommitFacts) -> None:
         if body is not None:
             facts.has_change_files |= kind == _CHANGE_FILE
             if kind == _CHANGE_FILE or body.get("dataChange", True):
-                found.append((kind, body))
+                actions.append((kind, body))
             return
     if "protocol" in action:
         facts.protocol = Protocol.from_json(action["protocol"])
@@ -346,9 +346,9 @@ class CommitChanges:
             before, after = self._deleted_rows(one, path, version), self._deleted_rows(other, path, version)
             return len(after - before) > 0, len(before - after) > 0
 
-        told = (old["deletion_vector"], new["deletion_vector"], new["path"], new[COMMIT_VERSION])
-        found = list(self.pool.map(compare, *(column.to_pylist() for column in told)))
-        return pa.array([went for went, _ in found], pa.bool_()), pa.array([came for _, came in found], pa.bool_())
+        columns = (old["deletion_vector"], new["deletion_vector"], new["path"], new[COMMIT_VERSION])
+        sides = list(self.pool.map(compare, *(column.to_pylist() for column in columns)))
+        return pa.array([went for went, _ in sides], pa.bool_()), pa.array([came for _, came in sides], pa.bool_())
 
     def _deleted_rows(self, vector: dict[str, Any] | None, path: str, version: int) -> BitMap64:
         try:

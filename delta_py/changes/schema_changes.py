@@ -83,12 +83,12 @@ def _struct(old: StructType, new: StructType, path: Path, widening: bool) -> str
     known: Mapping[str, StructField] = {f.name.lower(): f for f in new.fields}
     for f in old.fields:
         where = (*path, f.name)
-        found = known.get(f.name.lower())
-        if found is None or found.name != f.name:
+        known_field = known.get(f.name.lower())
+        if known_field is None or known_field.name != f.name:
             return f"column {'.'.join(where)} is gone"
-        if f.nullable and not found.nullable:
+        if f.nullable and not known_field.nullable:
             return f"column {'.'.join(where)} became NOT NULL"
-        reason = _type(f.data_type, found.data_type, where, widening)
+        reason = _type(f.data_type, known_field.data_type, where, widening)
         if reason is not None:
             return reason
     return None
