@@ -129,9 +129,9 @@ class DiskCache:
     def trim(self) -> None:
         """Remove what was used longest ago, until a quarter is free, and what processes that died left half-written. Raises
         OSError."""
-        found = sorted(self._entries())
-        total = sum(size for _, size, _ in found)
-        for used, size, path in found:
+        entries = sorted(self._entries())
+        total = sum(size for _, size, _ in entries)
+        for used, size, path in entries:
             unfinished = path.endswith(".new")
             if (used > time.time() - _ABANDONED_SECONDS) if unfinished else (total <= self.limit_bytes * 3 // 4):
                 continue
@@ -158,9 +158,9 @@ class NewEntry:
         self.sink.close()
         with pa.memory_map(str(self._path)) as written:
             content = written.read_buffer()
-            kept = _checksum(name, memoryview(content))
+            checksum = _checksum(name, memoryview(content))
         with open(self._path, "ab") as file:
-            file.write(kept)
+            file.write(checksum)
         self._path.replace(self._cache.directory / name)
         self._cache.trim_by_chance(content.size + _SUM_BYTES)
 

@@ -55,12 +55,12 @@ class KeptObjects:
         """The whole object."""
         if not self._is_kept(info):
             return self.store.read(info.path)
-        found = self.find(info, 0, info.size_bytes)
-        if found is None:
-            found = self.store.read(info.path)
-            if len(found) == info.size_bytes:
-                self.keep(info, 0, found)
-        return found
+        content = self.find(info, 0, info.size_bytes)
+        if content is None:
+            content = self.store.read(info.path)
+            if len(content) == info.size_bytes:
+                self.keep(info, 0, content)
+        return content
 
     def open_input(self, info: ObjectInfo) -> pa.NativeFile:
         """A seekable file for pyarrow."""
@@ -78,21 +78,21 @@ class KeptObjects:
             return None
         assert self._disk is not None
         name = self._name(info, "footer")
-        kept = self._disk.read(name)
-        footer = _footer_of(self.store, info) if kept is None else kept
+        known_footer = self._disk.read(name)
+        footer = _footer_of(self.store, info) if known_footer is None else known_footer
         try:
-            found = None if footer is None else pq.read_metadata(pa.BufferReader(footer))
+            metadata = None if footer is None else pq.read_metadata(pa.BufferReader(footer))
         except (pa.ArrowException, OSError):  # what pyarrow has against it comes up again when the file is opened without it
             return None
-        if kept is None and footer is not None:
+        if known_footer is None and footer is not None:
             self._put(name, footer)
-        return found
+        return metadata
 
     def find(self, info: ObjectInfo, start: int, length: int) -> bytes | None:
         """What the cache has of a part of an object."""
         assert self._disk is not None
-        found = self._disk.read(self._name(info, start, length))
-        return found if found is not None and len(found) == length else None
+        content = self._disk.read(self._name(info, start, length))
+        return content if content is not None and len(content) == length else None
 
     def keep(self, info: ObjectInfo, start: int, data: bytes) -> None:
         self._put(self._name(info, start, len(data)), data)
@@ -183,8 +183,8 @@ class _Blocks(io.RawIOBase):
         """Neighbouring blocks, in one request; None where the object is shorter or longer than listed. A byte after its end is
         asked for, which must not be there."""
         start, stop = first * _BLOCK_BYTES, min(end * _BLOCK_BYTES, self._info.size_bytes)
-        asked = stop - start + (1 if stop == self._info.size_bytes else 0)
-        data = self._objects.store.read_range(self._info.path, start, asked)
+        length = stop - start + (1 if stop == self._info.size_bytes else 0)
+        data = self._objects.store.read_range(self._info.path, start, length)
         if len(data) != stop - start:
             return None
         blocks = [data[place : place + _BLOCK_BYTES] for place in range(0, len(data), _BLOCK_BYTES)]

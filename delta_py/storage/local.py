@@ -77,12 +77,12 @@ class LocalStore:
         first = os.fsencode(start)
         try:
             with os.scandir(self._locate(directory)) as entries:
-                found = [entry for entry in entries if os.fsencode(entry.name) >= first]
+                listed = [entry for entry in entries if os.fsencode(entry.name) >= first]
         except (FileNotFoundError, NotADirectoryError):
             return
-        found.sort(key=lambda entry: os.fsencode(entry.name))
+        listed.sort(key=lambda entry: os.fsencode(entry.name))
         prefix = f"{directory}/" if directory else ""
-        for entry in found:
+        for entry in listed:
             info = _info(entry, prefix + entry.name)
             if info is not None:
                 yield info
@@ -94,10 +94,10 @@ class LocalStore:
             prefix = f"{current}/" if current else ""
             try:
                 with os.scandir(self._locate(current)) as entries:
-                    found = list(entries)
+                    listed = list(entries)
             except (FileNotFoundError, NotADirectoryError):
                 continue
-            for entry in found:
+            for entry in listed:
                 if entry.is_dir(follow_symlinks=False):
                     waiting.append(prefix + entry.name)
                 else:
