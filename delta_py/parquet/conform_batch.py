@@ -81,11 +81,11 @@ def _find(path: str, physical: StructField, siblings: Sequence[FileField], by_id
     return _only(path, exact or [f for f in siblings if f.name.lower() == folded])
 
 
-def _only(path: str, found: list[FileField]) -> FileField | None:
-    if len(found) > 1:
-        names = ", ".join(f.name for f in found)
+def _only(path: str, candidates: list[FileField]) -> FileField | None:
+    if len(candidates) > 1:
+        names = ", ".join(f.name for f in candidates)
         raise CannotRead(f"column {path} is in the file more than once: {names}; which one is meant cannot be told")
-    return found[0] if found else None
+    return candidates[0] if candidates else None
 
 
 def _match_value(path: str, logical: DataType, physical: DataType, source: FileField, by_id: bool) -> Match:
@@ -177,8 +177,8 @@ def nulls(match: Match, row_count: int) -> pa.Array:
 
 def _struct_converter(match: Match, arrow: pa.StructType, target: pa.DataType, context: FileContext) -> Convert | None:
     assert match.source is not None
-    kept = context.kept(match.source.children)
-    positions = [None if part.source is None else kept.index(part.source) for part in match.parts]
+    read_fields = context.kept(match.source.children)
+    positions = [None if part.source is None else read_fields.index(part.source) for part in match.parts]
     converts = [
         None if position is None else converter(part, arrow.field(position).type, context)
         for part, position in zip(match.parts, positions, strict=True)

@@ -48,8 +48,8 @@ class FilePlan:
         self._context = FileContext(schema, calendar, frozenset(self.leaves))
         self._narrow: FilePlan | None = None
         self._converts: dict[int, Convert | None] = {}
-        kept = self._context.kept(schema.fields)
-        self._positions = [None if m is None or m.source is None else kept.index(self._top(m)) for m in self.matches]
+        read_fields = self._context.kept(schema.fields)
+        self._positions = [None if m is None or m.source is None else read_fields.index(self._top(m)) for m in self.matches]
 
     def only(self, parquet: pq.ParquetFile, places: AbstractSet[int]) -> FilePlan:
         """The plan for decoding no more than the columns at these places need."""
@@ -59,8 +59,8 @@ class FilePlan:
         return self._narrow
 
     def leaves_of(self, places: AbstractSet[int]) -> set[int]:
-        found = [self.matches[place] for place in places]
-        return set().union(*(needed_leaves(match, self.schema) for match in found if match is not None))
+        matches = [self.matches[place] for place in places]
+        return set().union(*(needed_leaves(match, self.schema) for match in matches if match is not None))
 
     def _top(self, match: Match) -> Any:
         assert match.source is not None

@@ -69,10 +69,10 @@ def read_file_schema(file: pq.ParquetFile) -> FileSchema:
 
 
 def _fields(arrow_fields: Sequence[pa.Field], first_leaf: int) -> tuple[FileField, ...]:
-    found: list[FileField] = []
+    fields: list[FileField] = []
     for arrow in arrow_fields:
-        found.append(_field(arrow, _end(found, first_leaf)))
-    return tuple(found)
+        fields.append(_field(arrow, _end(fields, first_leaf)))
+    return tuple(fields)
 
 
 def _end(fields: Sequence[FileField], start: int) -> int:

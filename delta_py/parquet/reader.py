@@ -183,10 +183,12 @@ class _ScanReader:
         if self._row_filter is not None:
             known = {place: columns.make(place, rows) for place in self._row_filter.columns}
             mask = self._row_filter.mask(known, len(rows))
-            kept = len(rows) if mask is None else int(mask.sum())
-            if kept == 0:
+            kept_count = len(rows) if mask is None else int(mask.sum())
+            if kept_count == 0:
                 return None
-            if mask is not None and (kept < len(rows) * _MANY_ROWS_KEPT or (kept < len(rows) and self._row_filter.must_drop)):
+            if mask is not None and (
+                kept_count < len(rows) * _MANY_ROWS_KEPT or (kept_count < len(rows) and self._row_filter.must_drop)
+            ):
                 inner = RowPick.of(mask)
                 rows = decoded.picked(inner if pick is None else pick.narrowed(mask))
                 known = {place: inner.rows_of(array) for place, array in known.items() if place < len(self._schema)}
@@ -203,12 +205,12 @@ def _tracking_columns(state: ScanState) -> dict[str, ScanColumn]:
     for column in (*state.columns, *state.filter_columns):
         if column.source is ColumnSource.METADATA and isinstance(column.logical.data_type, StructType):
             wanted.update(column.logical.data_type.names)
-    found = {}
+    stored_columns = {}
     for metadata_field, name in names.items():
         if name is not None and metadata_field in wanted:
             stored = StructField(name, LONG)
-            found[metadata_field] = ScanColumn(stored, stored)
-    return found
+            stored_columns[metadata_field] = ScanColumn(stored, stored)
+    return stored_columns
 
 
 # ---------------------------------------------------------------- errors

@@ -90,8 +90,8 @@ class GroupFilter:
             for path, leaf in self.leaves.items()
             if leaf.column in file.constants
         }
-        found = {path: _descend(file.matches[leaf.column], leaf.inner) for path, leaf in self.leaves.items()}
-        stats = self._stats(footer, file, {path: match for path, match in found.items() if match is not None})
+        matches = {path: _descend(file.matches[leaf.column], leaf.inner) for path, leaf in self.leaves.items()}
+        stats = self._stats(footer, file, {path: match for path, match in matches.items() if match is not None})
         if stats is None and not constants:
             return None
         from delta_py.expressions.skipping import keep_mask  # a scan without a predicate should not pay for it
@@ -100,9 +100,9 @@ class GroupFilter:
         result: Ndarray = mask.to_numpy(zero_copy_only=False)
         return result
 
-    def _stats(self, footer: Any, file: FileSide, found: Mapping[Path, Match]) -> FileStats | None:
-        indexes = {path: match.source.first_leaf for path, match in found.items() if match.source and file.is_telling(match)}
-        absent = [path for path, match in found.items() if match.source is None]
+    def _stats(self, footer: Any, file: FileSide, matches: Mapping[Path, Match]) -> FileStats | None:
+        indexes = {path: match.source.first_leaf for path, match in matches.items() if match.source and file.is_telling(match)}
+        absent = [path for path, match in matches.items() if match.source is None]
         if not indexes and not absent:
             return None
         stats = stats_from_parquet_footer(footer, indexes, {path: self.leaves[path].data_type for path in indexes})
