@@ -61,10 +61,10 @@ def char_types(field: StructField, *, strict: bool = False) -> CharTypes:
 
 def char_type_at(field: StructField, inner: Path = ()) -> CharType | None:
     """The length of the text at `inner` (names of struct fields) below the field; None if it has none."""
-    found = char_types(field)
+    char_type = char_types(field)
     for name in inner:
-        found = found.get(name) if isinstance(found, Mapping) else None
-    return found if isinstance(found, CharType) else None
+        char_type = char_type.get(name) if isinstance(char_type, Mapping) else None
+    return char_type if isinstance(char_type, CharType) else None
 
 
 def only_kind(types: CharTypes, kind: Literal["char", "varchar"]) -> CharTypes:
@@ -134,10 +134,10 @@ _Declared: TypeAlias = "CharType | _Struct | _Collection | None"
 
 
 def _parse(text: str) -> _Declared:
-    found, place = _type_at(text, 0)
+    data_type, place = _type_at(text, 0)
     if place != len(text):
         raise _NotDdl
-    return found
+    return data_type
 
 
 def _type_at(text: str, place: int) -> tuple[_Declared, int]:

@@ -94,9 +94,9 @@ def _logical(schema: StructType, physical: Path) -> Path | None:
     names: list[str] = []
     level = schema
     for name in physical:
-        found = next((f for f in level.fields if f.metadata.get(PHYSICAL_NAME, f.name) == name), None)
-        if found is None:
+        field = next((f for f in level.fields if f.metadata.get(PHYSICAL_NAME, f.name) == name), None)
+        if field is None:
             return None
-        names.append(found.name)
-        level = found.data_type if isinstance(found.data_type, StructType) else StructType(())
+        names.append(field.name)
+        level = field.data_type if isinstance(field.data_type, StructType) else StructType(())
     return tuple(names)

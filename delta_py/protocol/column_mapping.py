@@ -147,8 +147,8 @@ def _rename_struct(struct: StructType, mode: str) -> StructType:
 def _max_id(data_type: DataType) -> int:
     match data_type:
         case StructType(fields):
-            own = (f.metadata.get(ID) for f in fields)
-            ids = [number for number in own if isinstance(number, int) and _is_id(number)]
+            field_ids = (f.metadata.get(ID) for f in fields)
+            ids = [number for number in field_ids if isinstance(number, int) and _is_id(number)]
             return max([0, *ids, *(_max_id(f.data_type) for f in fields)])
         case ArrayType(element, _):
             return _max_id(element)

@@ -145,9 +145,9 @@ def _read_framed(store: ReadsRanges, path: str, descriptor: DeletionVectorDescri
     start = 0 if offset <= _READ_FROM_START else offset
     block = store.read_range(path, start, offset - start + framed_size)
     if start == 0 and block[:1] != bytes([FILE_VERSION]):
-        found = block[0] if block else "nothing"
+        first_byte = block[0] if block else "nothing"
         raise DeletionVectorError(
-            f"The deletion vector file {path} starts with {found}, not with the format version {FILE_VERSION}. "
+            f"The deletion vector file {path} starts with {first_byte}, not with the format version {FILE_VERSION}. "
             "It is damaged, or written in a newer format.",
             path=path,
         )

@@ -64,10 +64,10 @@ class Properties(Mapping[str, str]):
     def size(self, name: str, default: int) -> int:
         """Bytes. Raises CorruptTableError for a value that is no size above 0."""
         text = self.get(name)
-        found = default if text is None else parse_size(text)
-        if not found:
+        size = default if text is None else parse_size(text)
+        if not size:
             raise CorruptTableError(f"Table property {name} is {text!r}; it must be a size, such as 128mb.", property=name)
-        return found
+        return size
 
 
 InUse = Callable[[Properties, StructType], bool]

@@ -36,16 +36,16 @@ class Identity:
     def number(self, index: int) -> int:
         """The number at a place in the sequence that begins behind the mark. Raises InvariantViolationError
         (ARITHMETIC_OVERFLOW) for one that has no 64 bits."""
-        found = self._next() + index * self.step
-        if found not in _LONGS:
+        number = self._next() + index * self.step
+        if number not in _LONGS:
             raise InvariantViolationError(
-                f"Identity column {self.name} has run out of numbers: the next would be {found}, which has more than 64 bits. "
+                f"Identity column {self.name} has run out of numbers: the next would be {number}, which has more than 64 bits. "
                 "Nothing was written.",
                 error_class="ARITHMETIC_OVERFLOW",
                 sql_state="22003",
                 column=self.name,
             )
-        return found
+        return number
 
     def _next(self) -> int:
         if self.mark is None or (self.mark - self.start) * self.step < 0:  # a mark before the start was set by mistake
@@ -84,7 +84,7 @@ def _senseless(f: StructField) -> CorruptTableError:
 
 def identity_columns(schema: StructType) -> tuple[Identity, ...]:
     """The identity columns, in the schema's order."""
-    return tuple(found for found in map(identity_of, schema.fields) if found is not None)
+    return tuple(identity for identity in map(identity_of, schema.fields) if identity is not None)
 
 
 def with_marks(schema: StructType, given: Iterable[tuple[str, int]]) -> StructType:

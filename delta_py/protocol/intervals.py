@@ -65,6 +65,6 @@ def interval_property(properties: Properties, name: str, default: str | None) ->
 
 def retention_ms(properties: Properties, rule: tuple[str, str]) -> int:
     """LOG_RETENTION or DELETED_FILE_RETENTION of a table, in milliseconds. Raises CorruptTableError."""
-    found = interval_property(properties, *rule)
-    assert found is not None, "the rule has a default"
-    return found
+    retention = interval_property(properties, *rule)
+    assert retention is not None, "the rule has a default"
+    return retention

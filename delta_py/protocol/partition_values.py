@@ -161,10 +161,10 @@ def _cast_decimals(texts: pa.StringArray, target: pa.DataType) -> pa.Array | Non
 
 
 def _integer(text: str, bits: int) -> int | None:
-    found = _INTEGER.fullmatch(text)
-    if found is None or len(text) > 400:
+    digits = _INTEGER.fullmatch(text)
+    if digits is None or len(text) > 400:
         return None
-    value = int(found[1])
+    value = int(digits[1])
     return value if -(2 ** (bits - 1)) <= value < 2 ** (bits - 1) else None
 
 
@@ -189,14 +189,14 @@ def _decimal(text: str, precision: int, scale: int) -> Decimal | None:
 
 
 def _days(text: str) -> int | None:
-    found = _DATE.fullmatch(text)
-    days = None if found is None else _civil_days(found)
+    day_text = _DATE.fullmatch(text)
+    days = None if day_text is None else _civil_days(day_text)
     return None if days is None or not -(2**31) <= days < 2**31 else days
 
 
-def _civil_days(found: re.Match[str]) -> int | None:
+def _civil_days(parts: re.Match[str]) -> int | None:
     """Days since 1970 of the year, month and day in groups 1 to 3; None for a day that is in no calendar."""
-    year, month, day = int(found[1]), int(found[2] or 1), int(found[3] or 1)
+    year, month, day = int(parts[1]), int(parts[2] or 1), int(parts[3] or 1)
     try:
         cycles = 0 if 1 <= year <= 9999 else (year - 2000) // _CYCLE_YEARS
         return date(year - _CYCLE_YEARS * cycles, month, day).toordinal() - _EPOCH_ORDINAL + _CYCLE_DAYS * cycles
@@ -222,16 +222,16 @@ def _timestamps(texts: pa.StringArray, target: pa.DataType, timezone: str) -> pa
 
 def _micros(text: str) -> tuple[int, int | None] | None:
     """The wall clock since 1970, and the offset that is written with it, in microseconds; None for no timestamp."""
-    found = _TIMESTAMP.fullmatch(text)
-    days = None if found is None else _civil_days(found)
-    if found is None or days is None:
+    timestamp = _TIMESTAMP.fullmatch(text)
+    days = None if timestamp is None else _civil_days(timestamp)
+    if timestamp is None or days is None:
         return None
-    hour, minute, second = (int(found[group] or 0) for group in (4, 5, 6))
-    fraction = int((found[7] or "")[:6].ljust(6, "0"))
+    hour, minute, second = (int(timestamp[group] or 0) for group in (4, 5, 6))
+    fraction = int((timestamp[7] or "")[:6].ljust(6, "0"))
     if hour > 23 or minute > 59 or second > 59:
         return None
     wall = days * _DAY_MICROS + ((hour * 60 + minute) * 60 + second) * _SECOND + fraction
-    return wall, None if found[8] is None else _offset_micros(found[8])
+    return wall, None if timestamp[8] is None else _offset_micros(timestamp[8])
 
 
 def _within(micros: int, room: int = 0) -> int | None:
@@ -243,11 +243,11 @@ def _offset_micros(zone: str) -> int | None:
     """The offset of a zone that is written as one; None for the name of a region."""
     if zone in _UTC_NAMES:
         return 0
-    found = _OFFSET.fullmatch(zone)
-    if found is None:
+    offset = _OFFSET.fullmatch(zone)
+    if offset is None:
         return None
-    micros = (int(found[2]) * 60 + int(found[3] or 0)) * 60 * _SECOND
-    return -micros if found[1] == "-" else micros
+    micros = (int(offset[2]) * 60 + int(offset[3] or 0)) * 60 * _SECOND
+    return -micros if offset[1] == "-" else micros
 
 
 def _at_zone(walls: pa.Array, timezone: str) -> pa.Array:

@@ -337,7 +337,7 @@ def find_path(schema: StructType, path: Path) -> tuple[StructField, ...]:
 
     Raises SchemaMismatchError (DELTA_COLUMN_NOT_FOUND_IN_SCHEMA) naming the columns that are there.
     """
-    found: list[StructField] = []
+    fields: list[StructField] = []
     struct: DataType = schema
     for name in path:
         step = struct.find(name) if isinstance(struct, StructType) else None
@@ -349,6 +349,6 @@ def find_path(schema: StructType, path: Path) -> tuple[StructField, ...]:
                 sql_state="42703",
                 column=".".join(path),
             )
-        found.append(step)
+        fields.append(step)
         struct = step.data_type
-    return tuple(found)
+    return tuple(fields)

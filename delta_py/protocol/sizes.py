@@ -9,5 +9,5 @@ _SIZE = re.compile(r"(?P<number>\d+)\s*(?P<unit>[kmgtp]?)b?", re.IGNORECASE | re
 
 def parse_size(text: str) -> int | None:
     """The bytes, with units of 1024; None for what is no size."""
-    found = _SIZE.fullmatch(text.strip())
-    return None if found is None else int(found["number"]) << 10 * " kmgtp".index(found["unit"].lower() or " ")
+    size = _SIZE.fullmatch(text.strip())
+    return None if size is None else int(size["number"]) << 10 * " kmgtp".index(size["unit"].lower() or " ")

@@ -170,9 +170,9 @@ def struct_to_struct(
             if pa.types.is_struct(child.type):
                 children.append(build(child.type, inner))
                 continue
-            found, leaf = _field(parsed, inner), leaves.get(inner[1:])
+            array, leaf = _field(parsed, inner), leaves.get(inner[1:])
             is_bound = leaf is not None and inner[0] in ("minValues", "maxValues")
-            typed = None if found is None else _typed(found, leaf) if is_bound and leaf is not None else _plain(found, child.type)
+            typed = None if array is None else _typed(array, leaf) if is_bound and leaf is not None else _plain(array, child.type)
             children.append(pa.nulls(len(parsed), child.type) if typed is None else typed)
         return pa.StructArray.from_arrays(children, fields=list(kind), mask=missing if not path else None)
 
@@ -194,8 +194,8 @@ def stats_from_struct(stats_parsed: pa.StructArray | pa.ChunkedArray, leaves: Ma
 
 def _assemble(parsed: pa.StructArray, leaves: Mapping[Path, DataType], count: int) -> FileStats:
     def bounds(section: str, side: int) -> dict[Path, pa.Array]:
-        found = {path: _bound(_field(parsed, (section, *path)), kind, side) for path, kind in leaves.items()}
-        return {path: array for path, array in found.items() if array is not None}
+        arrays = {path: _bound(_field(parsed, (section, *path)), kind, side) for path, kind in leaves.items()}
+        return {path: array for path, array in arrays.items() if array is not None}
 
     counts = {path: _count(_field(parsed, ("nullCount", *path))) for path in leaves}
     tight = _field(parsed, ("tightBounds",))
@@ -329,17 +329,17 @@ def stats_from_parquet_footer(footer: Any, columns: Mapping[Path, int], leaves: 
         if path not in columns:
             continue
         chunks = [group.column(columns[path]) for group in groups]
-        found = [chunk.statistics if chunk.is_stats_set else None for chunk in chunks]
-        nulls[path] = pa.array([s.null_count if s is not None and s.has_null_count else None for s in found], pa.int64())
+        statistics = [chunk.statistics if chunk.is_stats_set else None for chunk in chunks]
+        nulls[path] = pa.array([s.null_count if s is not None and s.has_null_count else None for s in statistics], pa.int64())
         if _json_type(kind) is not None:
-            minimum[path] = _footer_bounds(found, kind, "min")
-            maximum[path] = _footer_bounds(found, kind, "max")
+            minimum[path] = _footer_bounds(statistics, kind, "min")
+            maximum[path] = _footer_bounds(statistics, kind, "max")
     rows = pa.array([group.num_rows for group in groups], pa.int64())
     return FileStats(len(groups), rows, _all_true(len(groups)), minimum, maximum, nulls)
 
 
-def _footer_bounds(found: Sequence[Any], data_type: DataType, side: str) -> pa.Array:
-    values = [_footer_bound(s, data_type, side) if s is not None and s.has_min_max else None for s in found]
+def _footer_bounds(statistics: Sequence[Any], data_type: DataType, side: str) -> pa.Array:
+    values = [_footer_bound(s, data_type, side) if s is not None and s.has_min_max else None for s in statistics]
     target = to_arrow_type(data_type)
     if pa.types.is_date(target):
         return pa.array(values, pa.int32()).cast(target)

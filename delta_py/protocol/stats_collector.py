@@ -117,13 +117,13 @@ def _footer_bounds(footer: Any, index: int) -> tuple[int, int] | None:
     """The smallest and largest stored integer of a column over all row groups; None where one does not say."""
     lows, highs = [], []
     for number in range(footer.num_row_groups):
-        found = footer.row_group(number).column(index).statistics
-        if found is None:
+        statistics = footer.row_group(number).column(index).statistics
+        if statistics is None:
             return None
-        if found.has_min_max:
-            lows.append(found.min_raw)
-            highs.append(found.max_raw)
-        elif not found.has_null_count or found.null_count < footer.row_group(number).num_rows:
+        if statistics.has_min_max:
+            lows.append(statistics.min_raw)
+            highs.append(statistics.max_raw)
+        elif not statistics.has_null_count or statistics.null_count < footer.row_group(number).num_rows:
             return None
     return (min(lows), max(highs)) if lows else None
 

@@ -134,17 +134,17 @@ class TableConfig:
             )
 
     def _partition_field(self, name: str) -> StructField:
-        found = self.schema.find(name)
-        if found is None:
+        field = self.schema.find(name)
+        if field is None:
             raise CorruptTableError(
                 f"Partition column {name!r} is not in the schema, which has {', '.join(self.schema.names)}. "
                 "The metaData action is damaged.",
                 column=name,
             )
-        if isinstance(found.data_type, (StructType, ArrayType, MapType)):
+        if isinstance(field.data_type, (StructType, ArrayType, MapType)):
             raise CorruptTableError(
-                f"Partition column {name!r} is of type {type_name(found.data_type)}, which no partition value can have. "
+                f"Partition column {name!r} is of type {type_name(field.data_type)}, which no partition value can have. "
                 "The metaData action is damaged.",
                 column=name,
             )
-        return found
+        return field
