@@ -367,15 +367,15 @@ def zero_of(arrow_type: pa.DataType) -> Any:
 
 def raise_first(bad: Any, values: Any, failure: Callable[[object], ExpressionError]) -> None:
     """Raise `failure(value)` for the first value whose flag is true and that is not null."""
-    found = pc.and_(bad, pc.is_valid(values)).fill_null(False)
-    if not found.true_count:
+    bad_values = pc.and_(bad, pc.is_valid(values)).fill_null(False)
+    if not bad_values.true_count:
         return
-    value = values.filter(found)[0]
+    value = values.filter(bad_values)[0]
     try:
         shown: object = value.as_py()
     except (ValueError, OverflowError):  # a date outside of what Python's own types hold
         shown = str(value.cast(pa.int64()))
-    raise failure(shown) from BadRows(found)
+    raise failure(shown) from BadRows(bad_values)
 
 
 def with_validity_of(values: Any, source: Any) -> Any:

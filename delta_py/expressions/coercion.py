@@ -108,13 +108,13 @@ def common_type(first: DataType, second: DataType) -> DataType | None:
 
 
 def common_type_of_all(types: Iterable[DataType]) -> DataType | None:
-    found: DataType = VOID
+    common: DataType = VOID
     for item in types:
-        wider = common_type(found, item)
+        wider = common_type(common, item)
         if wider is None:
             return None
-        found = wider
-    return found
+        common = wider
+    return common
 
 
 def _common_number(first: DataType, second: DataType) -> DataType:
@@ -170,5 +170,5 @@ def _adjusted(precision: int, scale: int) -> DecimalType:
     """Spark's `allowPrecisionLoss`: over 38 digits the scale gives way, down to 6."""
     if precision <= MAX_PRECISION:
         return DecimalType(precision, scale)
-    kept = max(MAX_PRECISION - (precision - scale), min(scale, _MIN_ADJUSTED_SCALE))
-    return DecimalType(MAX_PRECISION, kept)
+    kept_scale = max(MAX_PRECISION - (precision - scale), min(scale, _MIN_ADJUSTED_SCALE))
+    return DecimalType(MAX_PRECISION, kept_scale)

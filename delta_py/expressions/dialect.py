@@ -69,14 +69,14 @@ def syntax_tree(sql: str) -> exp.Expression:
     dialect = SparkExpressions()
     try:
         tokens = _mended(sql, dialect.tokenize(sql))
-        found = dialect.parser(error_message_context=len(sql)).parse_into(exp.Condition, tokens, sql)
+        trees = dialect.parser(error_message_context=len(sql)).parse_into(exp.Condition, tokens, sql)
     except TokenError as error:
         raise not_an_expression(sql, str(error).rpartition(": ")[2][:200] or "a text or comment is not closed") from error
     except ParseError as error:
         raise _unexpected(sql, error) from error
-    if len(found) != 1 or not isinstance(found[0], exp.Expression):
-        raise not_an_expression(sql, "it holds no expression" if not found or found[0] is None else "it holds several")
-    return found[0]
+    if len(trees) != 1 or not isinstance(trees[0], exp.Expression):
+        raise not_an_expression(sql, "it holds no expression" if not trees or trees[0] is None else "it holds several")
+    return trees[0]
 
 
 def _unexpected(sql: str, error: ParseError) -> ExpressionError:
@@ -107,9 +107,9 @@ def _mended(sql: str, tokens: list[Token]) -> list[Token]:
             if result and result[-1].token_type == TokenType.STRING:
                 before = result.pop()
                 token = _replaced(before, TokenType.STRING, before.text + token.text)
-        elif (found := literals.NUMBER.match(sql, token.start)) and not (sql[token.start] == "." and _ends_operand(result)):
-            end = found.end()
-            token = _replaced(token, TokenType.NUMBER, found.group())
+        elif (number := literals.NUMBER.match(sql, token.start)) and not (sql[token.start] == "." and _ends_operand(result)):
+            end = number.end()
+            token = _replaced(token, TokenType.NUMBER, number.group())
         _check(sql, token, result[-1] if result else None)
         result.append(token)
     _check_gap(sql, sql[end:])
@@ -117,10 +117,10 @@ def _mended(sql: str, tokens: list[Token]) -> list[Token]:
 
 
 def _text(sql: str, token: Token) -> tuple[Token, int]:
-    found = literals.TEXT.match(sql, token.start)
-    if found is None:
+    literal = literals.TEXT.match(sql, token.start)
+    if literal is None:
         raise not_an_expression(sql, f"the text at character {token.start + 1} cannot be read")
-    return _replaced(token, TokenType.STRING, literals.text(sql, found.group())), found.end()
+    return _replaced(token, TokenType.STRING, literals.text(sql, literal.group())), literal.end()
 
 
 def _replaced(token: Token, token_type: TokenType, text: str) -> Token:
@@ -212,33 +212,33 @@ class _Parser(SparkParser):
             return self._is(operand)
         negated = self._match(TokenType.NOT)
         if self._match(TokenType.BETWEEN):
-            found = self._between(operand)
+            predicate = self._between(operand)
         elif self._match(TokenType.IN):
             if not self._match(TokenType.L_PAREN, advance=False):
                 self.raise_error("Expecting (")
-            found = self._parse_in(operand)
+            predicate = self._parse_in(operand)
         elif self._match_set((TokenType.LIKE, TokenType.ILIKE)):
             return self._pattern(exp.Like if self._prev.token_type == TokenType.LIKE else exp.ILike, operand, negated)
         elif self._match(TokenType.RLIKE):
-            found = self.expression(exp.RegexpLike(this=operand, expression=self._parse_comparison()))
+            predicate = self.expression(exp.RegexpLike(this=operand, expression=self._parse_comparison()))
         else:
             if negated:
                 self.raise_error("Expecting a predicate")
             return operand
-        return self.expression(exp.Not(this=found)) if negated else found
+        return self.expression(exp.Not(this=predicate)) if negated else predicate
 
     def _is(self, operand: Any) -> Any:
         negated = self._match(TokenType.NOT)
         if self._match(TokenType.DISTINCT):
             if not self._match(TokenType.FROM):
                 self.raise_error("Expecting FROM")
-            found: Any = self.expression(exp.NullSafeEQ(this=operand, expression=self._parse_comparison()))
+            predicate: Any = self.expression(exp.NullSafeEQ(this=operand, expression=self._parse_comparison()))
             negated = not negated
         elif self._match_set((TokenType.NULL, TokenType.TRUE, TokenType.FALSE)) or self._match_texts(("UNKNOWN",)):
-            found = self.expression(exp.Is(this=operand, expression=exp.Var(this=self._prev.text.upper())))
+            predicate = self.expression(exp.Is(this=operand, expression=exp.Var(this=self._prev.text.upper())))
         else:
             self.raise_error("Expecting NULL")
-        return self.expression(exp.Not(this=found)) if negated else found
+        return self.expression(exp.Not(this=predicate)) if negated else predicate
 
     def _between(self, operand: Any) -> Any:
         low = self._parse_comparison()
@@ -249,8 +249,8 @@ class _Parser(SparkParser):
     def _pattern(self, kind: type[exp.Expression], operand: Any, negated: Any) -> Any:
         """LIKE and ILIKE; with ANY or SOME an OR, with ALL an AND of the matches, each negated by NOT."""
         if not (self._next.token_type == TokenType.L_PAREN and self._match_texts(("ANY", "SOME", "ALL"))):
-            found = self._parse_escape(self.expression(kind(this=operand, expression=self._parse_comparison())))
-            return self.expression(exp.Not(this=found)) if negated else found
+            predicate = self._parse_escape(self.expression(kind(this=operand, expression=self._parse_comparison())))
+            return self.expression(exp.Not(this=predicate)) if negated else predicate
         connective = exp.And if self._prev.text.upper() == "ALL" else exp.Or
         patterns = self._parse_wrapped(lambda: self._parse_csv(self._parse_comparison))
         matches = [kind(this=operand.copy(), expression=pattern) for pattern in patterns]

@@ -162,9 +162,9 @@ class _Plan:
             values = pc.add(values, pa.scalar(0.0, values.type))  # -0.0 becomes 0.0
         if pa.types.is_null(values.type):
             return pa.scalar(None, pa.bool_())
-        found = _on_arrays(lambda array: pc.is_in(array, value_set=options, skip_nulls=True), [values])
-        found = pc.if_else(pc.is_valid(values), found, None)
-        return pc.if_else(found, True, None) if has_null else found
+        is_member = _on_arrays(lambda array: pc.is_in(array, value_set=options, skip_nulls=True), [values])
+        is_member = pc.if_else(pc.is_valid(values), is_member, None)
+        return pc.if_else(is_member, True, None) if has_null else is_member
 
     # ------------------------------------------------------------ only the rows that ask
 
@@ -208,8 +208,8 @@ class _Plan:
         left: Any = pa.scalar(True)  # rows that no condition took so far
         taken = []
         for condition, value in zip(cases.conditions, cases.values, strict=True):
-            found = self._for_rows(condition, batch, left) if condition.can_fail else self.value(condition, batch)
-            mine = pc.and_(left, pc.fill_null(found, False))
+            holds = self._for_rows(condition, batch, left) if condition.can_fail else self.value(condition, batch)
+            mine = pc.and_(left, pc.fill_null(holds, False))
             taken.append((mine, self._for_rows(value, batch, mine) if value.can_fail else self.value(value, batch)))
             left = pc.and_not(left, mine)
         result: Any = pa.scalar(None, to_arrow_type(node.data_type))
@@ -262,10 +262,10 @@ class _Plans:
     def get(self, expression: Expression, schema: pa.Schema) -> _Plan:
         key = id(expression)
         with self._lock:
-            found = self._kept.get(key)
+            entry = self._kept.get(key)
         # The kept tuple keeps the expression alive, so its id belongs to no other.
-        if found is not None and found[0] is expression and found[1].equals(schema):
-            return found[2]
+        if entry is not None and entry[0] is expression and entry[1].equals(schema):
+            return entry[2]
         plan = _Plan(resolve(expression, _schema_of(schema)))
         with self._lock:
             self._kept[key] = (expression, schema, plan)

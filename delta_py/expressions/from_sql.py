@@ -90,9 +90,9 @@ class _Converter:
             case exp.Bracket():
                 return self._element(node)
         for read in (self._literal, self._comparison, self._predicate, self._grammar):
-            found = read(node)
-            if found is not None:
-                return found
+            expression = read(node)
+            if expression is not None:
+                return expression
         raise self._refused(node)
 
     def _trees(self, nodes: Iterable[exp.Expression]) -> tuple[Expression, ...]:
@@ -136,10 +136,10 @@ class _Converter:
                 return Literal(bytes.fromhex(text if len(text) % 2 == 0 else "0" + text), BINARY)
             except ValueError as error:
                 raise not_an_expression(self._sql, f"{text[:40]!r} is not hexadecimal") from error
-        found = self._fold(Cast(Literal(text, STRING), _PREFIXES[prefix]))
-        if not isinstance(found, Literal):
+        literal = self._fold(Cast(Literal(text, STRING), _PREFIXES[prefix]))
+        if not isinstance(literal, Literal):
             raise not_an_expression(self._sql, f"{text[:40]!r} is no {prefix.lower()} between the years 1 and 9999")
-        return found
+        return literal
 
     def _named(self, node: exp.Expression) -> Expression:
         """A column by its path, or a field of what another expression gives."""
@@ -203,8 +203,8 @@ class _Converter:
         return In(operand, constants) if len(constants) == len(options) else Call("in", (operand, *options))
 
     def _constant(self, option: Expression) -> Literal | None:
-        found = option if isinstance(option, Literal) else self._fold(option)
-        return found if isinstance(found, Literal) else None
+        value = option if isinstance(option, Literal) else self._fold(option)
+        return value if isinstance(value, Literal) else None
 
     def _like(self, node: exp.Expression, escape: str) -> Expression:
         operand, pattern = self.tree(node.this), self._constant(self.tree(node.expression))
@@ -276,11 +276,11 @@ class _Converter:
 
 def _operands(node: exp.Expression) -> list[exp.Expression]:
     """The operands of a chain of one connective, which may be very long, from left to right."""
-    found, kind = [], type(node)
+    operands, kind = [], type(node)
     while type(node) is kind:
-        found.append(node.expression)
+        operands.append(node.expression)
         node = node.this
-    return [node, *reversed(found)]
+    return [node, *reversed(operands)]
 
 
 def _escape(sql: str, node: exp.Expression) -> str:

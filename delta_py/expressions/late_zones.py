@@ -79,9 +79,9 @@ def _rules(region: str) -> tuple[_Int64, _Int64, _Int64]:
         ) from error
 
     def offset_at(second: int) -> int:
-        found = datetime.datetime.fromtimestamp(second, zone).utcoffset()
-        assert found is not None
-        return int(found.total_seconds())
+        offset = datetime.datetime.fromtimestamp(second, zone).utcoffset()
+        assert offset is not None
+        return int(offset.total_seconds())
 
     first = int(_start_of(np.array(_FIRST_YEAR)))
     last = int(_start_of(np.array(_LAST_YEAR + 1)))

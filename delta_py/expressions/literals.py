@@ -31,19 +31,19 @@ def text(sql: str, quoted: str) -> str:
     if quoted[0] in "rR":
         return _encodable(sql, quoted[2:-1])
     quote, body = quoted[0], quoted[1:-1]
-    undoubled = re.sub(r"(\\.)|" + quote * 2, lambda found: found.group(1) or quote, body, flags=re.DOTALL)
-    return _encodable(sql, _ESCAPE.sub(lambda found: _character(sql, found), undoubled))
+    undoubled = re.sub(r"(\\.)|" + quote * 2, lambda escape: escape.group(1) or quote, body, flags=re.DOTALL)
+    return _encodable(sql, _ESCAPE.sub(lambda escape: _character(sql, escape), undoubled))
 
 
-def _character(sql: str, found: re.Match[str]) -> str:
-    short, long, octal, other = found.groups()
+def _character(sql: str, escape: re.Match[str]) -> str:
+    short, long, octal, other = escape.groups()
     if octal is not None:
         return chr(int(octal, 8))
     if other is not None:
         return _ESCAPED.get(other, other)
     code = int(short or long, 16)
     if code > 0x10FFFF:
-        raise not_an_expression(sql, f"there is no character {found.group()}")
+        raise not_an_expression(sql, f"there is no character {escape.group()}")
     return chr(code)
 
 

@@ -210,14 +210,14 @@ class _Resolver:
     def _common(self, what: str, left: Node, right: Node) -> tuple[Node, Node]:
         """Both operands in the type in which Spark compares them."""
         left_type, right_type = _beside_decimal(left, right), _beside_decimal(right, left)
-        found = coercion.common_type(left_type, right_type)
-        if found is None:
+        common = coercion.common_type(left_type, right_type)
+        if common is None:
             raise mismatch(what, left.data_type, right.data_type)
-        if not (is_atomic(found) or found == VOID):
-            raise not_supported(f"{what} on {type_name(found)}")
-        if found == STRING:
+        if not (is_atomic(common) or common == VOID):
+            raise not_supported(f"{what} on {type_name(common)}")
+        if common == STRING:
             left, right = self._padded(left, right), self._padded(right, left)
-        return self.cast(left, found), self.cast(right, found)
+        return self.cast(left, common), self.cast(right, common)
 
     def _padded(self, text: Node, beside: Node) -> Node:
         """A literal beside a char(n) column, filled up with spaces as the column's values are."""
@@ -229,20 +229,20 @@ class _Resolver:
     def _char_length(self, node: Node) -> int | None:
         if not isinstance(node.expression, Column) or len(node.expression.path) > 1:
             return None
-        found = char_type_at(find_path(self._schema, node.expression.path)[0])
-        return found.length if found is not None and found.kind == "char" else None
+        char_type = char_type_at(find_path(self._schema, node.expression.path)[0])
+        return char_type.length if char_type is not None and char_type.kind == "char" else None
 
     def _in(self, operand: Node, options: tuple[Literal, ...]) -> Node:
-        found = coercion.common_type_of_all([operand.data_type, *(option.data_type for option in options)])
-        if found is None:
+        common = coercion.common_type_of_all([operand.data_type, *(option.data_type for option in options)])
+        if common is None:
             raise mismatch("IN", operand.data_type, *dict.fromkeys(option.data_type for option in options))
-        if not (is_atomic(found) or found == VOID):
-            raise not_supported(f"IN on {type_name(found)}")
-        literals = self._cast_options(options, found)
+        if not (is_atomic(common) or common == VOID):
+            raise not_supported(f"IN on {type_name(common)}")
+        literals = self._cast_options(options, common)
         length = self._char_length(operand)
         if length is not None:
             literals = [Literal(o.value.ljust(length) if isinstance(o.value, str) else o.value, o.data_type) for o in literals]
-        child = self.cast(operand, found)
+        child = self.cast(operand, common)
         inner, narrow = narrow_all(child, literals)
         return Node(In(inner.expression, tuple(narrow)), BOOLEAN, (inner,), inner.can_fail)
 
@@ -311,18 +311,18 @@ class _Resolver:
     def equal_to_any(self, name: str, arguments: list[Node]) -> Node:
         """IN with options that are no constants: all are compared in the one type that they have in common."""
         operand, *options = arguments
-        found = coercion.common_type_of_all([operand.data_type, *(option.data_type for option in options)])
-        if found is None:
+        common = coercion.common_type_of_all([operand.data_type, *(option.data_type for option in options)])
+        if common is None:
             raise not_supported("IN with options of types that have nothing in common")
-        left = self.cast(operand, found)
-        equal = [self.compare("=", left, self.cast(option, found)) for option in options]
+        left = self.cast(operand, common)
+        equal = [self.compare("=", left, self.cast(option, common)) for option in options]
         return Node(Or(tuple(e.expression for e in equal)), BOOLEAN, tuple(equal), any(e.can_fail for e in equal))
 
     def _same_typed(self, name: str, arguments: Sequence[Node]) -> Node:
-        found = coercion.common_type_of_all(argument.data_type for argument in arguments)
-        if found is None:
+        common = coercion.common_type_of_all(argument.data_type for argument in arguments)
+        if common is None:
             raise mismatch(name, *(argument.data_type for argument in arguments))
-        return call_node(name, found, tuple(self._cast_if_needed(argument, found) for argument in arguments))
+        return call_node(name, common, tuple(self._cast_if_needed(argument, common) for argument in arguments))
 
     def _cast_if_needed(self, node: Node, target: DataType) -> Node:
         """As cast, for values that a conditional may never ask for: failing constants fail only when asked."""
@@ -335,12 +335,12 @@ class _Resolver:
             if condition.data_type not in (BOOLEAN, VOID):
                 raise mismatch(f"A condition of {name}", condition.data_type)
         values = [*arguments[1 : 2 * pairs : 2], *(arguments[-1:] if len(arguments) % 2 else [])]
-        found = coercion.common_type_of_all(value.data_type for value in values)
-        if found is None:
+        common = coercion.common_type_of_all(value.data_type for value in values)
+        if common is None:
             raise mismatch(name, *(value.data_type for value in values))
         is_condition = [place < 2 * pairs and place % 2 == 0 for place in range(len(arguments))]
-        parts = [self._cast_if_needed(a, BOOLEAN if c else found) for a, c in zip(arguments, is_condition, strict=True)]
-        return call_node(name, found, tuple(parts))
+        parts = [self._cast_if_needed(a, BOOLEAN if c else common) for a, c in zip(arguments, is_condition, strict=True)]
+        return call_node(name, common, tuple(parts))
 
     # ------------------------------------------------------------ nested values
 
@@ -506,8 +506,8 @@ def _unknown_function(name: str) -> ExpressionError:
 
 
 def _collations(field: StructField) -> Iterable[str]:
-    found = field.metadata.get("__COLLATIONS")
-    return [str(name).rpartition(".")[2] for name in found.values()] if isinstance(found, dict) else []
+    collations = field.metadata.get("__COLLATIONS")
+    return [str(name).rpartition(".")[2] for name in collations.values()] if isinstance(collations, dict) else []
 
 
 def _beside_decimal(node: Node, other: Node) -> DataType:

@@ -333,8 +333,8 @@ def _sorted_options(values: list[Any], arrow_type: pa.DataType) -> pa.Array | No
 def _first_not_below(sought: pa.Array, bounds: pa.Array) -> np.ndarray[Any, np.dtype[np.int64]]:
     """For each bound, the position of the first of the sorted values that is not below it; their number if there is none."""
     if pa.types.is_primitive(bounds.type) and not pa.types.is_boolean(bounds.type):
-        found: np.ndarray[Any, np.dtype[np.int64]] = np.searchsorted(_numbers(sought), _numbers(bounds))
-        return found
+        places: np.ndarray[Any, np.dtype[np.int64]] = np.searchsorted(_numbers(sought), _numbers(bounds))
+        return places
     low = np.zeros(len(bounds), np.int64)
     high = np.full(len(bounds), len(sought), np.int64)
     while (low < high).any():

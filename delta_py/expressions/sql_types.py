@@ -44,17 +44,17 @@ _TYPES: dict[object, DataType] = {
 
 def data_type_of(sql: str, written: exp.Expression) -> DataType:
     """The type that a cast in `sql` names. Raises ExpressionError for one that nothing is cast to here."""
-    found = _TYPES.get(written.this) if isinstance(written, exp.DataType) else None
-    if found is None:
+    data_type = _TYPES.get(written.this) if isinstance(written, exp.DataType) else None
+    if data_type is None:
         raise not_supported(f"A cast to {written.sql('spark')[:40]}")
     if written.args.get("collate") is not None:
         raise not_supported("A cast to a type with a collation")
     parameters = [_whole_number(sql, parameter) for parameter in written.expressions]
-    if isinstance(found, DecimalType):
-        return _decimal(sql, parameters) if parameters else found
+    if isinstance(data_type, DecimalType):
+        return _decimal(sql, parameters) if parameters else data_type
     if parameters:
         raise not_an_expression(sql, f"the type {written.sql('spark')[:40]} takes no parameters")
-    return found
+    return data_type
 
 
 def _whole_number(sql: str, parameter: exp.Expression) -> int:

@@ -41,9 +41,9 @@ def trimmed(texts: Any) -> Any:
 
 
 def _refuse(bad: Any, texts: Any, target: DataType) -> None:
-    found = pc.and_(bad, pc.is_valid(texts)).fill_null(False)
-    if found.true_count:
-        raise invalid_input(texts.filter(found)[0].as_py(), target) from BadRows(found)
+    refused = pc.and_(bad, pc.is_valid(texts)).fill_null(False)
+    if refused.true_count:
+        raise invalid_input(texts.filter(refused)[0].as_py(), target) from BadRows(refused)
 
 
 def _refuse_unlike(pattern: str, stripped: Any, texts: Any, target: DataType) -> None:
@@ -116,8 +116,8 @@ def to_date(texts: Any) -> Any:
 def to_timestamp(texts: Any, zone: str) -> Any:
     """Instants. Text without a zone of its own is read in `zone`."""
     wall_clocks, zones = _wall_clocks(texts, TIMESTAMP)
-    own = pc.is_in(zones, value_set=pa.array([""]), skip_nulls=True)
-    if own.true_count == len(own) - zones.null_count:
+    is_zoneless = pc.is_in(zones, value_set=pa.array([""]), skip_nulls=True)
+    if is_zoneless.true_count == len(is_zoneless) - zones.null_count:
         return to_instants(wall_clocks, zone)
     instants = to_instants(wall_clocks, zone)
     for name in pc.unique(zones).to_pylist():  # distinct zones, not rows
@@ -196,8 +196,8 @@ def days_of(year: _Int64, month: _Int64, day: _Int64) -> _Int64:
     # Years begin in March here, so that the leap day is a year's last.
     march_year = year - (month <= 2)
     day_of_year = (153 * ((month + 9) % 12) + 2) // 5 + day - 1
-    found: _Int64 = march_year * 365 + march_year // 4 - march_year // 100 + march_year // 400 + day_of_year - 719_468
-    return found
+    days: _Int64 = march_year * 365 + march_year // 4 - march_year // 100 + march_year // 400 + day_of_year - 719_468
+    return days
 
 
 def _masked(numbers: _Int64, texts: Any) -> Any:

@@ -68,10 +68,10 @@ def offset_seconds(zone: str) -> int | None:
     zone = _SHORT_NAMES.get(zone, zone)
     if zone in _UTC_NAMES:
         return 0
-    found = _OFFSET.fullmatch(zone)
-    if found is None:
+    offset = _OFFSET.fullmatch(zone)
+    if offset is None:
         return None
-    sign, hours, minutes, seconds = found.groups()
+    sign, hours, minutes, seconds = offset.groups()
     if int(minutes or 0) > 59 or int(seconds or 0) > 59:
         return None
     total = int(hours) * 3600 + int(minutes or 0) * 60 + int(seconds or 0)
@@ -112,8 +112,8 @@ def to_wall_clock(instants: Any, zone: str) -> Any:
     offset = offset_seconds(zone)
     if offset is not None:
         return _shift(instants, offset, WALL_CLOCK)
-    found = pc.local_timestamp(instants.cast(pa.timestamp("us", tz=region(zone))))
-    return _with_late(found, instants, lambda late: late + late_offsets(late, region(zone), local=False))
+    clocks = pc.local_timestamp(instants.cast(pa.timestamp("us", tz=region(zone))))
+    return _with_late(clocks, instants, lambda late: late + late_offsets(late, region(zone), local=False))
 
 
 def to_instants(wall_clocks: Any, zone: str) -> Any:
@@ -123,18 +123,18 @@ def to_instants(wall_clocks: Any, zone: str) -> Any:
     before = pc.assume_timezone(wall_clocks, region(zone), ambiguous="earliest", nonexistent="earliest")
     # In a gap `before` is the last instant before it; its own offset is the one that java.time goes on with.
     offset_then = pc.subtract(pc.local_timestamp(before).cast(pa.int64()), before.cast(pa.int64()))
-    found = pc.subtract(wall_clocks.cast(pa.int64()), offset_then).cast(INSTANT)
-    return _with_late(found, wall_clocks, lambda late: late - late_offsets(late, region(zone), local=True))
+    instants = pc.subtract(wall_clocks.cast(pa.int64()), offset_then).cast(INSTANT)
+    return _with_late(instants, wall_clocks, lambda late: late - late_offsets(late, region(zone), local=True))
 
 
-def _with_late(found: Any, times: Any, change: Callable[[_Int64], _Int64]) -> Any:
+def _with_late(converted: Any, times: Any, change: Callable[[_Int64], _Int64]) -> Any:
     """`found`, and for times from 2037 on what `change` makes of them: there Arrow no longer changes the clocks."""
     micros = times.cast(pa.int64())
     late = pc.fill_null(pc.greater_equal(micros, FIRST_LATE_MICROS), False)
     if not pc.any(late).as_py():
-        return found
-    changed = pa.array(change(micros.filter(late).to_numpy(zero_copy_only=False))).cast(found.type)
-    return pc.replace_with_mask(found, late, changed)
+        return converted
+    changed = pa.array(change(micros.filter(late).to_numpy(zero_copy_only=False))).cast(converted.type)
+    return pc.replace_with_mask(converted, late, changed)
 
 
 def _shift(values: Any, seconds: int, target: pa.DataType) -> Any:

@@ -73,8 +73,8 @@ def _whole(values: Any, arguments: list[Any]) -> _Int64:
     count = next((len(a) for a in arguments if isinstance(a, pa.Array)), 1)
     array = pa.repeat(values, count) if isinstance(values, pa.Scalar) else values
     narrow = array.cast(pa.int32()) if pa.types.is_date(array.type) else array
-    found: _Int64 = narrow.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
-    return found
+    numbers: _Int64 = narrow.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
+    return numbers
 
 
 def _valid_where(arguments: list[Any], values: Any) -> Any:
@@ -87,11 +87,11 @@ def _valid_where(arguments: list[Any], values: Any) -> Any:
 
 
 def _dates(days: _Int64, arguments: list[Any]) -> Any:
-    found = _valid_where(arguments, pa.array(days))
+    day_numbers = _valid_where(arguments, pa.array(days))
     low, high = INTEGRAL_RANGE[INTEGER]
-    outside = pc.or_(pc.less(found, low), pc.greater(found, high))
-    raise_first(outside, found, lambda value: overflow(f"The date of day {value}"))
-    return found.cast(pa.int32()).cast(pa.date32())
+    outside = pc.or_(pc.less(day_numbers, low), pc.greater(day_numbers, high))
+    raise_first(outside, day_numbers, lambda value: overflow(f"The date of day {value}"))
+    return day_numbers.cast(pa.int32()).cast(pa.date32())
 
 
 # ---------------------------------------------------------------- months and weeks
@@ -116,10 +116,10 @@ def _add_months(arguments: list[Any], result: DataType) -> Any:
 
 def _months_between_signature(name: str, operands: Sequence[Operand]) -> Signature:
     """(end, start[, whether to round to 8 digits[, time zone]]); the zone is what resolve.py puts there."""
-    found = fixed(DOUBLE, TIMESTAMP, TIMESTAMP, BOOLEAN, STRING, optional=2)(name, operands)
+    signature = fixed(DOUBLE, TIMESTAMP, TIMESTAMP, BOOLEAN, STRING, optional=2)(name, operands)
     if len(operands) > 2 and not operands[2].is_literal:
         raise not_supported(f"{name} with an argument 3 that is not a constant", "Give it a constant.")
-    return found
+    return signature
 
 
 def _months_between(arguments: list[Any], result: DataType) -> Any:
@@ -186,10 +186,10 @@ def _no_such_day(name: str) -> ExpressionError:
 
 def _times_signature(name: str, operands: Sequence[Operand]) -> Signature:
     check_count(name, operands, 1, 1)
-    found = operands[0].data_type
-    if found == VOID:
+    data_type = operands[0].data_type
+    if data_type == VOID:
         return Signature((LONG,), TIMESTAMP)
-    if isinstance(found, DecimalType) or not is_integral(found):
+    if isinstance(data_type, DecimalType) or not is_integral(data_type):
         raise not_supported(f"{name} of numbers that are not whole")
     return Signature((LONG,), TIMESTAMP)
 

@@ -40,12 +40,12 @@ def _texts(content: Any, offsets: Any, source: Any, arrow_type: pa.DataType) -> 
 
 def _hex_signature(name: str, operands: Sequence[Operand]) -> Signature:
     check_count(name, operands, 1, 1)
-    found = operands[0].data_type
-    if found in (STRING, BINARY):
-        return Signature((found,), STRING)
-    if is_numeric(found) or found == VOID:
+    data_type = operands[0].data_type
+    if data_type in (STRING, BINARY):
+        return Signature((data_type,), STRING)
+    if is_numeric(data_type) or data_type == VOID:
         return Signature((LONG,), STRING)
-    raise mismatch(name, found)
+    raise mismatch(name, data_type)
 
 
 def _hex(arguments: list[Any], result: DataType) -> Any:

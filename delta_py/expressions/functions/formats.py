@@ -77,18 +77,18 @@ _FIELDS: dict[str, Callable[[Any], Any]] = {"M": pc.month, "d": pc.day, "H": pc.
 
 def _items(pattern: str) -> list[tuple[str, str]]:
     """(letters, '') or ('', literal text), in order. Raises ExpressionError for a quote that is not closed."""
-    found, place = [], 0
+    items, place = [], 0
     while place < len(pattern):
         item = _ITEM.match(pattern, place)
         if item is None or (_UNUSABLE & set(item.group() if not item[1] else "") and item[2] is None):
             raise not_supported(f"The date pattern {shown(pattern)}")
         if item[1]:
-            found.append((item.group(), ""))
+            items.append((item.group(), ""))
         else:
             quoted = item[2]
-            found.append(("", item.group() if quoted is None else quoted.replace("''", "'") or "'"))
+            items.append(("", item.group() if quoted is None else quoted.replace("''", "'") or "'"))
         place = item.end()
-    return found
+    return items
 
 
 def _date_format(arguments: list[Any], result: DataType) -> Any:
@@ -103,10 +103,10 @@ def _date_format(arguments: list[Any], result: DataType) -> Any:
 
 
 def _format_signature(name: str, operands: Sequence[Operand]) -> Signature:
-    found = fixed(STRING, TIMESTAMP, STRING)(name, operands)
+    signature = fixed(STRING, TIMESTAMP, STRING)(name, operands)
     if isinstance(operands[1].value, str):
         _date_format([pa.array([0], INSTANT), operands[1].value], STRING)
-    return found
+    return signature
 
 
 # ---------------------------------------------------------------- from text

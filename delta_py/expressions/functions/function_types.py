@@ -108,12 +108,12 @@ def numeric_argument(name: str, data_type: DataType) -> DataType:
 def same_type(name: str, operands: Sequence[Operand]) -> Signature:
     """Any number (at least two) of operands with a common type, which is the result's."""
     check_count(name, operands, 2, None)
-    found = common_type_of_all(operand.data_type for operand in operands)
+    common = common_type_of_all(operand.data_type for operand in operands)
     if any(operand.data_type == STRING for operand in operands) and any(o.data_type not in (STRING, VOID) for o in operands):
-        found = None  # text is not promoted here
-    if found is None or not (is_atomic(found) or found == VOID):
+        common = None  # text is not promoted here
+    if common is None or not (is_atomic(common) or common == VOID):
         raise mismatch(name, *(operand.data_type for operand in operands))
-    return Signature((found,) * len(operands), found)
+    return Signature((common,) * len(operands), common)
 
 
 def constant_integer(name: str, operand: Operand) -> int | None:

@@ -90,10 +90,10 @@ def _java_sign(values: Any) -> Any:
 
 def _bits_signature(name: str, operands: Sequence[Operand]) -> Signature:
     check_count(name, operands, 2, 2)
-    found = common_type(operands[0].data_type, operands[1].data_type)
-    if found is None or not is_integral(found):
+    common = common_type(operands[0].data_type, operands[1].data_type)
+    if common is None or not is_integral(common):
         raise mismatch(name, *(operand.data_type for operand in operands))
-    return Signature((found, found), found)
+    return Signature((common, common), common)
 
 
 def _not_signature(name: str, operands: Sequence[Operand]) -> Signature:
@@ -168,15 +168,15 @@ def _pmod(arguments: list[Any], result: DataType) -> Any:
     with np.errstate(all="ignore"):
         # The sum wraps in the machine's width, as Java's does before its own remainder.
         safe = np.where(divisor == 0, 1, divisor)
-        found = np.where(numbers < 0, np.fmod(numbers + safe, safe), numbers)
-    return with_validity_of(pa.array(found).cast(rest.type, safe=False), rest)
+        remainders = np.where(numbers < 0, np.fmod(numbers + safe, safe), numbers)
+    return with_validity_of(pa.array(remainders).cast(rest.type, safe=False), rest)
 
 
 def _pmod_signature(name: str, operands: Sequence[Operand]) -> Signature:
-    found = NUMBERS["%"].signature("%", operands)
-    if isinstance(found.result, DecimalType):
+    signature = NUMBERS["%"].signature("%", operands)
+    if isinstance(signature.result, DecimalType):
         raise not_supported("pmod on decimals")
-    return found
+    return signature
 
 
 def _run_of(name: str) -> Callable[[list[Any], DataType], Any]:
@@ -229,8 +229,8 @@ def _try_signature(name: str) -> Callable[[str, Sequence[Operand]], Signature]:
 
 def _negative_signature(name: str, operands: Sequence[Operand]) -> Signature:
     check_count(name, operands, 1, 1)
-    found = numeric_argument(name, operands[0].data_type)
-    return Signature((found,), found)
+    data_type = numeric_argument(name, operands[0].data_type)
+    return Signature((data_type,), data_type)
 
 
 def _factorial(arguments: list[Any], result: DataType) -> Any:
@@ -286,7 +286,7 @@ MATH: dict[str, Function] = {
 
 def _division_signature(name: str, operands: Sequence[Operand]) -> Signature:
     check_count(name, operands, 2, 2)
-    found = NUMBERS["/"].signature("/", operands)
-    if isinstance(found.result, DecimalType):
+    signature = NUMBERS["/"].signature("/", operands)
+    if isinstance(signature.result, DecimalType):
         raise not_supported(f"{name} on decimals")
-    return found
+    return signature

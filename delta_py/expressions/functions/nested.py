@@ -80,8 +80,8 @@ def _element_signature(name: str, operands: Sequence[Operand]) -> Signature:
             raise mismatch(name, container, key)
         return Signature((container, LONG if key == LONG else INTEGER), container.element_type)
     if isinstance(container, MapType) and name != "get":
-        found = common_type(container.key_type, key)
-        if found != container.key_type or not is_atomic(found):
+        common = common_type(container.key_type, key)
+        if common != container.key_type or not is_atomic(common):
             raise mismatch(name, container, key)
         return Signature((container, container.key_type), container.value_type)
     raise mismatch(name, container, key)
@@ -115,27 +115,27 @@ def _at_index(
     starts, lengths = _starts_and_lengths(values)
     rows_index = _row_values(index, len(values))
     known = pc.and_(values.is_valid(), rows_index.is_valid()).to_numpy(zero_copy_only=False)
-    asked = rows_index.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
-    place = asked
+    indexes = rows_index.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
+    place = indexes
     if from_one:
-        if (known & (asked == 0)).any():
+        if (known & (indexes == 0)).any():
             raise ExpressionError(
                 "The index 0 is not valid: element_at counts from 1, or from the end with a negative index.",
                 error_class="INVALID_INDEX_OF_ZERO",
                 sql_state="22003",
             )
-        place = np.where(asked > 0, asked - 1, asked + lengths)
+        place = np.where(indexes > 0, indexes - 1, indexes + lengths)
     inside = (place >= 0) & (place < lengths)
     if outside is not None:
-        outside(known & ~inside, asked, lengths)
+        outside(known & ~inside, indexes, lengths)
     return values.values.take(pa.array(starts + place, mask=~(known & inside)))
 
 
-def _refuse_index(bad: _Flags, asked: _Int64, lengths: _Int64) -> None:
+def _refuse_index(bad: _Flags, indexes: _Int64, lengths: _Int64) -> None:
     if bad.any():
         row = int(np.argmax(bad))
         raise ExpressionError(
-            f"The index {asked[row]} is out of bounds: the array has {lengths[row]} elements. Use get or try_element_at, which "
+            f"The index {indexes[row]} is out of bounds: the array has {lengths[row]} elements. Use get or try_element_at, which "
             "give null then.",
             error_class="INVALID_ARRAY_INDEX",
             sql_state="22003",
@@ -144,18 +144,18 @@ def _refuse_index(bad: _Flags, asked: _Int64, lengths: _Int64) -> None:
 
 def _of_map(values: Any, key: Any) -> Any:
     rows, places, equal = _matches(values, values.keys, key)
-    found = equal.fill_null(False).to_numpy(zero_copy_only=False)
+    is_equal = equal.fill_null(False).to_numpy(zero_copy_only=False)
     place = np.full(len(values), -1, np.int64)
-    place[rows[found][::-1]] = places[found][::-1]  # of equal keys, which there should not be, the first
+    place[rows[is_equal][::-1]] = places[is_equal][::-1]  # of equal keys, which there should not be, the first
     return values.items.take(pa.array(place, mask=place < 0))
 
 
 def _field_signature(name: str, operands: Sequence[Operand]) -> Signature:
     struct, field = operands[0].data_type, operands[1].value
-    found = struct.find(field) if isinstance(struct, StructType) and isinstance(field, str) else None
-    if found is None:
+    struct_field = struct.find(field) if isinstance(struct, StructType) and isinstance(field, str) else None
+    if struct_field is None:
         raise mismatch(f"The field {field}", struct)
-    return Signature((struct, STRING), found.data_type)
+    return Signature((struct, STRING), struct_field.data_type)
 
 
 def _field(arguments: list[Any], result: DataType) -> Any:
@@ -187,10 +187,14 @@ def _size(arguments: list[Any], result: DataType) -> Any:
 
 
 def _keys_signature(name: str, operands: Sequence[Operand]) -> Signature:
-    found = _collection(name, operands, MapType)
-    assert isinstance(found, MapType)
-    array = ArrayType(found.key_type, False) if name == "map_keys" else ArrayType(found.value_type, found.value_contains_null)
-    return Signature((found,), array)
+    map_type = _collection(name, operands, MapType)
+    assert isinstance(map_type, MapType)
+    array = (
+        ArrayType(map_type.key_type, False)
+        if name == "map_keys"
+        else ArrayType(map_type.value_type, map_type.value_contains_null)
+    )
+    return Signature((map_type,), array)
 
 
 def _list_of(values: Any, elements: Any, result: DataType) -> Any:
@@ -210,8 +214,8 @@ def _contains_signature(name: str, operands: Sequence[Operand]) -> Signature:
         element = container.element_type
     else:
         raise mismatch(name, container, wanted)
-    found = common_type(element, wanted)
-    if found != element or wanted == VOID or not is_atomic(element):
+    common = common_type(element, wanted)
+    if common != element or wanted == VOID or not is_atomic(element):
         raise mismatch(name, container, wanted)
     return Signature((container, element), LONG if name == "array_position" else BOOLEAN)
 
@@ -221,11 +225,11 @@ def _contains(arguments: list[Any], result: DataType) -> Any:
     values, wanted = arguments
     elements = values.keys if pa.types.is_map(values.type) else values.values
     rows, _, equal = _matches(values, elements, wanted)
-    found, unknown = np.zeros(len(values), bool), np.zeros(len(values), bool)
-    found[rows[equal.fill_null(False).to_numpy(zero_copy_only=False)]] = True
+    contained, unknown = np.zeros(len(values), bool), np.zeros(len(values), bool)
+    contained[rows[equal.fill_null(False).to_numpy(zero_copy_only=False)]] = True
     unknown[rows[equal.is_null().to_numpy(zero_copy_only=False)]] = True
     null = pc.or_(values.is_null(), _row_values(wanted, len(values)).is_null()).to_numpy(zero_copy_only=False)
-    return pa.array(found, mask=null | (unknown & ~found))
+    return pa.array(contained, mask=null | (unknown & ~contained))
 
 
 def _position(arguments: list[Any], result: DataType) -> Any:
@@ -244,10 +248,10 @@ def _position(arguments: list[Any], result: DataType) -> Any:
 
 
 def _array_signature(name: str, operands: Sequence[Operand]) -> Signature:
-    found = common_type_of_all(operand.data_type for operand in operands)
-    if found is None:
+    common = common_type_of_all(operand.data_type for operand in operands)
+    if common is None:
         raise mismatch(name, *(operand.data_type for operand in operands))
-    return Signature((found,) * len(operands), ArrayType(found))
+    return Signature((common,) * len(operands), ArrayType(common))
 
 
 def _array(arguments: list[Any], result: DataType) -> Any:

@@ -49,10 +49,10 @@ def operand_types(name: str, first: Operand, second: Operand) -> tuple[DataType,
         decimals = _as_decimal(first, left), _as_decimal(second, right)
         if decimals[0] is not None and decimals[1] is not None:
             return decimals[0], decimals[1]
-    found = common_type(left, right)
-    if found is None or not is_numeric(found):
+    common = common_type(left, right)
+    if common is None or not is_numeric(common):
         raise mismatch(name, first.data_type, second.data_type)
-    return found, found
+    return common, common
 
 
 def _as_decimal(operand: Operand, data_type: DataType) -> DecimalType | None:
@@ -64,8 +64,8 @@ def _as_decimal(operand: Operand, data_type: DataType) -> DecimalType | None:
 
 def _arithmetic(name: str, operands: Sequence[Operand]) -> Signature:
     if len(operands) == 1 and name == "-":
-        found = numeric_argument(name, operands[0].data_type)
-        return Signature((found,), found)
+        data_type = numeric_argument(name, operands[0].data_type)
+        return Signature((data_type,), data_type)
     check_count(name, operands, 2, 2)
     left, right = operand_types(name, *operands)
     if isinstance(left, DecimalType) and isinstance(right, DecimalType):
@@ -92,36 +92,36 @@ def _integral_division(name: str, operands: Sequence[Operand]) -> Signature:
 
 def _one_number(name: str, operands: Sequence[Operand]) -> Signature:
     check_count(name, operands, 1, 1)
-    found = numeric_argument(name, operands[0].data_type)
-    return Signature((found,), found)
+    data_type = numeric_argument(name, operands[0].data_type)
+    return Signature((data_type,), data_type)
 
 
 def _whole(name: str, operands: Sequence[Operand]) -> Signature:
     if len(operands) == 2:
         raise not_supported(f"{name} with a scale", "Use round, or leave the scale out.")
     check_count(name, operands, 1, 1)
-    found = numeric_argument(name, operands[0].data_type)
-    if operands[0].data_type == VOID or is_integral(found):
+    data_type = numeric_argument(name, operands[0].data_type)
+    if operands[0].data_type == VOID or is_integral(data_type):
         return Signature((LONG,), LONG)
-    if isinstance(found, DecimalType):
-        digits = found.precision if found.scale == 0 else min(found.precision - found.scale + 1, MAX_PRECISION)
-        return Signature((found,), DecimalType(digits, 0))
+    if isinstance(data_type, DecimalType):
+        digits = data_type.precision if data_type.scale == 0 else min(data_type.precision - data_type.scale + 1, MAX_PRECISION)
+        return Signature((data_type,), DecimalType(digits, 0))
     return Signature((DOUBLE,), LONG)
 
 
 def _round_signature(name: str, operands: Sequence[Operand]) -> Signature:
     if len(operands) not in (1, 2):
         raise wrong_argument_count(name, len(operands), "1 to 2")
-    found = numeric_argument(name, operands[0].data_type)
+    data_type = numeric_argument(name, operands[0].data_type)
     digits = constant_integer(name, operands[1]) if len(operands) == 2 else 0
     rest = tuple(operand.data_type for operand in operands[1:])
-    if not isinstance(found, DecimalType):
-        return Signature((found, *rest), found)
-    integral = found.precision - found.scale + 1
-    kept = min(digits or 0, found.scale)
-    if kept < 0:
-        return Signature((found, *rest), DecimalType(min(max(integral, 1 - kept), MAX_PRECISION), 0))
-    return Signature((found, *rest), DecimalType(min(integral + kept, MAX_PRECISION), kept))
+    if not isinstance(data_type, DecimalType):
+        return Signature((data_type, *rest), data_type)
+    integral = data_type.precision - data_type.scale + 1
+    scale = min(digits or 0, data_type.scale)
+    if scale < 0:
+        return Signature((data_type, *rest), DecimalType(min(max(integral, 1 - scale), MAX_PRECISION), 0))
+    return Signature((data_type, *rest), DecimalType(min(integral + scale, MAX_PRECISION), scale))
 
 
 # ---------------------------------------------------------------- + - * on all numbers
@@ -382,12 +382,12 @@ def _is_nan(arguments: list[Any], result: DataType) -> Any:
 
 def _is_nan_signature(name: str, operands: Sequence[Operand]) -> Signature:
     check_count(name, operands, 1, 1)
-    found = operands[0].data_type
-    if found != FLOAT:
-        found = DOUBLE
+    data_type = operands[0].data_type
+    if data_type != FLOAT:
+        data_type = DOUBLE
         if not (is_numeric(operands[0].data_type) or operands[0].data_type in (STRING, VOID)):
             raise mismatch(name, operands[0].data_type)
-    return Signature((found,), BOOLEAN)
+    return Signature((data_type,), BOOLEAN)
 
 
 NUMBERS: dict[str, Function] = {

@@ -78,8 +78,8 @@ def _regexp_extract(arguments: list[Any], result: DataType) -> Any:
     group = arguments[2] if len(arguments) == 3 else 1
     if pattern is None or group is None:
         return _nulls(values)
-    found = _group(values, pattern, group)
-    return pc.if_else(pc.is_valid(values), found.fill_null(""), None)
+    groups = _group(values, pattern, group)
+    return pc.if_else(pc.is_valid(values), groups.fill_null(""), None)
 
 
 def _group(values: Any, pattern: str, group: int) -> Any:
@@ -106,10 +106,10 @@ def _regexp_count(arguments: list[Any], result: DataType) -> Any:
 
 
 def _split_signature(name: str, operands: Sequence[Operand]) -> Signature:
-    found = _regex_signature(_TEXTS, INTEGER, optional=1)(name, operands)
+    signature = _regex_signature(_TEXTS, INTEGER, optional=1)(name, operands)
     if len(operands) == 3:
         constant_integer(name, operands[2])
-    return found
+    return signature
 
 
 def _split(arguments: list[Any], result: DataType) -> Any:
@@ -162,9 +162,9 @@ def _split_part(arguments: list[Any], result: DataType) -> Any:
 
 
 def _split_part_signature(name: str, operands: Sequence[Operand]) -> Signature:
-    found = fixed(STRING, STRING, STRING, INTEGER)(name, operands)
+    signature = fixed(STRING, STRING, STRING, INTEGER)(name, operands)
     constant_integer(name, operands[2])
-    return found
+    return signature
 
 
 def _substring_index(arguments: list[Any], result: DataType) -> Any:

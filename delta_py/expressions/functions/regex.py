@@ -30,19 +30,19 @@ def to_re2(pattern: str, *, only_tests: bool = False, named: bool = False) -> st
     while place < len(pattern):
         character = pattern[place]
         if character == "\\":
-            found, place = _escape(pattern, place)
+            translated, place = _escape(pattern, place)
         elif character == "[":
-            found, place = _class(pattern, place)
+            translated, place = _class(pattern, place)
         elif character == "(":
-            found, place = _group(pattern, place)
+            translated, place = _group(pattern, place)
             depth += 1
-            if named and found == "(":
+            if named and translated == "(":
                 groups += 1
-                found = f"(?P<g{groups}>"
+                translated = f"(?P<g{groups}>"
         else:
-            found, place = _plain(pattern, place, only_tests), place + 1
+            translated, place = _plain(pattern, place, only_tests), place + 1
             depth -= character == ")"
-        place = _quantified(pattern, place, result, found, character)
+        place = _quantified(pattern, place, result, translated, character)
     if depth:
         raise _refused(pattern, "a parenthesis that is not closed")
     return f"(?P<g0>{''.join(result)})" if named else "".join(result)
@@ -75,13 +75,13 @@ def _plain(pattern: str, place: int, only_tests: bool) -> str:
     return "\\" + character if character in "]}" else character
 
 
-def _quantified(pattern: str, place: int, result: list[str], found: str, character: str) -> int:
+def _quantified(pattern: str, place: int, result: list[str], translated: str, character: str) -> int:
     """Appends the item with the repetition after it; a group's repetition comes after its closing parenthesis."""
-    result.append(found)
+    result.append(translated)
     quantifier = _QUANTIFIER.match(pattern, place)
     if quantifier is None:
         return place
-    if character in "(|^$" and not found.startswith("["):
+    if character in "(|^$" and not translated.startswith("["):
         raise _refused(pattern, f"{quantifier.group()!r} that repeats nothing")
     place = quantifier.end()
     result.append(quantifier.group())

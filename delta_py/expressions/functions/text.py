@@ -230,13 +230,13 @@ def _translate(arguments: list[Any], result: DataType) -> Any:
 
 
 def _unused(values: Any, count: int) -> list[str]:
-    found: list[str] = []
+    characters: list[str] = []
     for code in range(0xF0000, 0x10FFFE):
-        if len(found) == count:
+        if len(characters) == count:
             break
         if not pc.any(pc.match_substring(values, chr(code))).as_py():
-            found.append(chr(code))
-    return found
+            characters.append(chr(code))
+    return characters
 
 
 def _concat_ws_signature(name: str, operands: Sequence[Operand]) -> Signature:
