@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import hypothesis
 import pytest
 
-from tests.support import sampling
+from tests.support import delta_spark, sampling
 from tests.support.corpus import unpack
 from tests.support.file_seconds import SecondsOfFiles, slowest_files_first
 from tests.support.seeds import run_seed
@@ -113,7 +113,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse")),
-        **_peer_settings(),
+        **delta_spark.settings(),
     }
     for name, value in settings.items():
         builder = builder.config(name, value)
@@ -165,16 +165,3 @@ def no_waits(monkeypatch: pytest.MonkeyPatch) -> None:
 def harmless_post_commit(monkeypatch: pytest.MonkeyPatch) -> None:
     """Storage and data may fail what follows a commit, as they do for users; mistakes of pydelta's still fail the test."""
     monkeypatch.setenv("PYDELTA_POST_COMMIT_ERRORS", "mistakes")
-
-
-def _peer_settings() -> dict[str, str]:
-    folder = os.environ.get("PYDELTA_PEER_JARS")
-    if not folder:
-        return {}
-    jars = sorted(str(jar) for name in ("delta-*.jar", "unitycatalog-*.jar") for jar in Path(folder).glob(name))
-    return {
-        "spark.jars": ",".join(jars),
-        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
-        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-        "spark.databricks.delta.snapshotPartitions": "2",  # of 50, most are empty for tables as small as those of tests
-    }
