@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Sealed(Generic[T]):
+class PickledValue(Generic[T]):
     """A pickled value: a process that does not open it does not import what it is made of."""
 
     pickled: bytes

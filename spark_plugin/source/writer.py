@@ -20,7 +20,7 @@ from delta_py.errors import ProtocolChangedException
 from delta_py.protocol.schema import StructType
 from delta_py.storage.store import open_store
 from delta_py.write.files import WrittenFiles, write_files
-from spark_plugin.source.pickled_value import Sealed
+from spark_plugin.source.pickled_value import PickledValue
 
 if TYPE_CHECKING:
     from delta_py.commands.write import WritePlan
@@ -38,7 +38,7 @@ class DeltaWriter(DataSourceArrowWriter):
     """One save. plan: None when there is nothing to do: mode `ignore` found a table, or the table has the write already."""
 
     def __init__(self, options: WriteOptions, plan: WritePlan | None) -> None:
-        self._job = Sealed.of((options, plan))
+        self._job = PickledValue.of((options, plan))
         self._state = None if plan is None else plan.state
 
     @classmethod

@@ -24,7 +24,7 @@ from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMess
 from delta_py.protocol.schema import StructType
 from delta_py.storage.store import open_store
 from delta_py.write.files import WrittenFiles, write_files
-from spark_plugin.source.pickled_value import Sealed
+from spark_plugin.source.pickled_value import PickledValue
 
 if TYPE_CHECKING:
     from delta_py.commands.write import WritePlan
@@ -39,7 +39,7 @@ _COMMIT_WORKER = "pyspark.sql.worker.python_streaming_sink_runner"
 class BatchFiles(WriterCommitMessage):
     """What one task wrote. plan: of the batch; the same in all its messages."""
 
-    plan: Sealed[WritePlan]
+    plan: PickledValue[WritePlan]
     query_id: str
     written: WrittenFiles
 
@@ -48,8 +48,8 @@ class DeltaStreamWriter(DataSourceStreamArrowWriter):
     """The writer of one batch. plan: None in the process that commits."""
 
     def __init__(self, options: WriteOptions, plan: WritePlan | None) -> None:
-        self._options = Sealed.of(options)
-        self._plan = None if plan is None else Sealed.of(plan)
+        self._options = PickledValue.of(options)
+        self._plan = None if plan is None else PickledValue.of(plan)
         self._state = None if plan is None else plan.state
 
     @classmethod
