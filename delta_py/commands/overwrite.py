@@ -11,7 +11,6 @@ from enum import Enum
 
 from delta_py.commands.request import WriteRequest
 from delta_py.commit.transaction import Transaction
-from delta_py.errors import InvalidOptionError
 from delta_py.expressions.parse import parse_predicate
 from delta_py.expressions.skipping import is_exact_on_partitions
 from delta_py.expressions.tree import Cast, Column, Comparison, Expression, IsNull, Literal, Or, conjunction, conjuncts
@@ -35,55 +34,13 @@ class Overwrites(Enum):
     PARTITIONS = "partitions"
 
 
-def check_overwrite_options(request: WriteRequest, overwrite: bool) -> None:
-    """Raises InvalidOptionError for options that contradict each other, or that only an overwrite can have."""
-    dynamic = request.partition_overwrite_mode.lower()
-    if dynamic not in ("static", "dynamic"):
-        raise InvalidOptionError(
-            f"partitionOverwriteMode is {request.partition_overwrite_mode!r}; it can be static or dynamic.",
-            option="partitionOverwriteMode",
-        )
-    given = [
-        name
-        for name, is_given in (
-            ("replaceWhere", request.replace_where is not None),
-            ("overwriteSchema", request.overwrite_schema),
-            ("partitionOverwriteMode=dynamic", dynamic == "dynamic"),
-        )
-        if is_given
-    ]
-    if not overwrite and request.replace_where is not None:
-        raise InvalidOptionError(
-            f"replaceWhere goes with mode overwrite; the mode is {request.mode}. Nothing was written.", option="replaceWhere"
-        )
-    if overwrite and len(given) > 1:
-        error_class, sql_state = _CONTRADICTIONS[given[0], given[1]]
-        raise InvalidOptionError(
-            f"{given[0]} and {given[1]} contradict each other: {_WHY}. Give one of them.",
-            error_class=error_class,
-            sql_state=sql_state,
-            options=given,
-        )
-
-
-_WHY = "each says by itself which rows, or all, are replaced"
-_CONTRADICTIONS = {
-    ("replaceWhere", "overwriteSchema"): ("DELTA_OVERWRITE_SCHEMA_WITH_REPLACE_WHERE", "42613"),
-    ("replaceWhere", "partitionOverwriteMode=dynamic"): ("DELTA_REPLACE_WHERE_WITH_DYNAMIC_PARTITION_OVERWRITE", "42613"),
-    ("overwriteSchema", "partitionOverwriteMode=dynamic"): (
-        "DELTA_OVERWRITE_SCHEMA_WITH_DYNAMIC_PARTITION_OVERWRITE",
-        "42613",
-    ),
-}
-
-
 def what_is_overwritten(config: TableConfig, request: WriteRequest, overwrite: bool) -> Overwrites:
     """Dynamic mode means nothing for a table without partitions, as in Spark: the table is overwritten."""
     if not overwrite:
         return Overwrites.NOTHING
     if request.replace_where is not None:
         return Overwrites.MATCHING_ROWS
-    if request.partition_overwrite_mode.lower() == "dynamic" and config.partition_columns:
+    if request.is_dynamic and config.partition_columns:
         return Overwrites.PARTITIONS
     return Overwrites.TABLE
 

@@ -5,23 +5,34 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from delta_py.commit.prepared import IsolationLevel
 from delta_py.errors import InvalidOptionError
 
 _LONGEST_TRANSACTION_VERSION = 2**63 - 1
+# As the history names them.
+_SAVE_MODES = {
+    "error": "ErrorIfExists",
+    "errorifexists": "ErrorIfExists",
+    "append": "Append",
+    "ignore": "Ignore",
+    "overwrite": "Overwrite",
+}
 
 
 @dataclass(frozen=True, slots=True)
 class WriteRequest:
-    """What a caller asks for. mode: error (or errorifexists), append, ignore, overwrite, in any case of letters.
+    """What a caller asks for. It may ask for what cannot be; `check` says so.
 
-    partition_by, cluster_by: None where nothing was said. name, description, configuration: of a table that the write
-    creates. merge_schema: add the data's new columns to the table; overwrite_schema: give it the data's schema (overwrite).
-    replace_where: SQL; overwrite only the rows for which it is true. partition_overwrite_mode: `static`, or `dynamic` to
-    overwrite only the partitions that the data has. txn_app_id, txn_version: both or none; a write that the table has
-    recorded already does nothing. data_change: False says that the rows are only arranged anew.
-    max_records_per_file, target_file_bytes, compression: None for what the table says. isolation_level: for this write
-    only. time_zone: of the session, in which texts and times are turned into each other. tasks: how many tasks write at most,
-    as far as that is known. rule_nonce: of the data's hidden columns that answer rules of the table (write/rule_columns.py).
+    mode: error (or errorifexists), append, ignore, overwrite, in any case of letters. partition_by, cluster_by: None where
+    nothing was said. name, description, configuration: of a table that the write creates. merge_schema: add the data's new
+    columns to the table; overwrite_schema: give it the data's schema. replace_where: SQL; overwrite only the rows for which it
+    is true. partition_overwrite_mode: `static`, or `dynamic` to overwrite only the partitions that the data has. Other modes
+    than overwrite take no notice of overwrite_schema and partition_overwrite_mode, which sessions may set for all writes.
+    txn_app_id, txn_version: both or none; a write that the table has recorded already does nothing. data_change: False says
+    that the rows are only arranged anew. max_records_per_file, target_file_bytes, compression: None for what the table says.
+    isolation_level: for this write only. time_zone: of the session, in which texts and times are turned into each other.
+    tasks: how many tasks write at most, as far as that is known. rule_nonce: of the data's hidden columns that answer rules of
+    the table (write/rule_columns.py).
     """
 
     mode: str = "error"
@@ -46,6 +57,110 @@ class WriteRequest:
     tasks: int | None = None
     rule_nonce: str | None = None
 
+    def check(self) -> None:
+        """Raises InvalidOptionError for a value that cannot be meant (DELTA_ILLEGAL_OPTION, INVALID_SAVE_MODE,
+        DELTA_INVALID_ISOLATION_LEVEL), or that the log cannot hold; and for what contradicts something else
+        (DELTA_INVALID_IDEMPOTENT_WRITES_OPTIONS, DELTA_OVERWRITE_SCHEMA_WITH_REPLACE_WHERE,
+        DELTA_REPLACE_WHERE_WITH_DYNAMIC_PARTITION_OVERWRITE, DELTA_OVERWRITE_SCHEMA_WITH_DYNAMIC_PARTITION_OVERWRITE)."""
+        mode = self.save_mode
+        if self.partition_overwrite_mode.lower() not in ("static", "dynamic"):
+            raise _illegal("partitionOverwriteMode", self.partition_overwrite_mode, "static or dynamic")
+        if self.replace_where is not None and not self.replace_where.strip():
+            raise _illegal("replaceWhere", self.replace_where, "a condition in SQL, such as \"day = '2024-05-01'\"")
+        if self.replace_where is not None and mode != "Overwrite":
+            raise InvalidOptionError(
+                f"replaceWhere goes with mode overwrite, and the mode is {self.mode}. Nothing was written. Use mode overwrite, "
+                "or leave replaceWhere out.",
+                option="replaceWhere",
+            )
+        if mode == "Overwrite":
+            self._check_one_kind_of_overwrite()
+        for option, number in (("maxRecordsPerFile", self.max_records_per_file), ("targetFileSize", self.target_file_bytes)):
+            if number is not None and number <= 0:
+                raise _illegal(option, number, "at least 1")
+        if self.isolation_level is not None:
+            IsolationLevel.parse(self.isolation_level)
+        self._check_transaction()
+        self._check_texts()
+
+    @property
+    def save_mode(self) -> str:
+        """The mode as the history names it. Raises InvalidOptionError (INVALID_SAVE_MODE)."""
+        found = _SAVE_MODES.get(self.mode.lower())
+        if found is None:
+            raise InvalidOptionError(
+                f"There is no write mode {self.mode!r}. Use error, append, overwrite or ignore. Nothing was written.",
+                error_class="INVALID_SAVE_MODE",
+                sql_state="42000",
+                mode=self.mode,
+            )
+        return found
+
+    @property
+    def is_dynamic(self) -> bool:
+        return self.partition_overwrite_mode.lower() == "dynamic"
+
+    def _check_one_kind_of_overwrite(self) -> None:
+        kinds = {
+            "replaceWhere": self.replace_where is not None,
+            "overwriteSchema": self.overwrite_schema,
+            "partitionOverwriteMode=dynamic": self.is_dynamic,
+        }
+        given = [name for name, is_given in kinds.items() if is_given]
+        if len(given) > 1:
+            mode = " (partitionOverwriteMode=static outweighs a session's setting)" if self.is_dynamic else ""
+            raise InvalidOptionError(
+                f"{given[0]} and {given[1]} contradict each other: each says by itself which rows, or all, are replaced. Nothing "
+                f"was written. Give one of them{mode}.",
+                error_class=_CONTRADICTIONS[given[0], given[1]],
+                sql_state="42613",
+                options=given,
+            )
+
+    def _check_transaction(self) -> None:
+        version = self.txn_version
+        if (self.txn_app_id is None) != (version is None):
+            there, missing = ("txnAppId", "txnVersion") if version is None else ("txnVersion", "txnAppId")
+            raise InvalidOptionError(
+                f"Invalid options for idempotent writes: {there} is given without {missing}. Nothing was written. Give both, or "
+                "none of them, be it as options or as settings of the session.",
+                error_class="DELTA_INVALID_IDEMPOTENT_WRITES_OPTIONS",
+                sql_state="42616",
+                option=missing,
+            )
+        if self.txn_app_id == "":
+            raise _illegal("txnAppId", "", "a name of the application that is not empty")
+        if version is not None and not -_LONGEST_TRANSACTION_VERSION - 1 <= version <= _LONGEST_TRANSACTION_VERSION:
+            raise _illegal("txnVersion", version, "a whole number of 64 bits")
+
+    def _check_texts(self) -> None:
+        """Not Unicode is a half of a surrogate pair by itself."""
+        texts = {
+            "name": self.name,
+            "description": self.description,
+            "txnAppId": self.txn_app_id,
+            "userMetadata": self.user_metadata,
+            "replaceWhere": self.replace_where,
+            **{f"the name of property {key!r}": key for key in self.configuration or {}},
+            **{f"property {key!r}": value for key, value in (self.configuration or {}).items()},
+        }
+        for what, text in texts.items():
+            if text is not None and any("\ud800" <= character <= "\udfff" for character in text):
+                raise InvalidOptionError(f"{what} is not valid Unicode: {text[:100]!r}. Nothing was written.", option=what)
+
+
+_CONTRADICTIONS = {
+    ("replaceWhere", "overwriteSchema"): "DELTA_OVERWRITE_SCHEMA_WITH_REPLACE_WHERE",
+    ("replaceWhere", "partitionOverwriteMode=dynamic"): "DELTA_REPLACE_WHERE_WITH_DYNAMIC_PARTITION_OVERWRITE",
+    ("overwriteSchema", "partitionOverwriteMode=dynamic"): "DELTA_OVERWRITE_SCHEMA_WITH_DYNAMIC_PARTITION_OVERWRITE",
+}
+
+
+def _illegal(option: str, value: object, wanted: str) -> InvalidOptionError:
+    return InvalidOptionError(
+        f"Invalid value {value!r} for option {option!r}: it must be {wanted}. Nothing was written.", option=option, value=value
+    )
+
 
 @dataclass(frozen=True, slots=True)
 class StreamBatch:
@@ -55,23 +170,3 @@ class StreamBatch:
     query_id: str
     batch_id: int
     output_mode: str
-
-
-def check_log_values(request: WriteRequest) -> None:
-    """Raises InvalidOptionError for texts and numbers that the log cannot hold: texts that are not Unicode (a half of a
-    surrogate pair by itself), and transaction versions beyond 64 bits."""
-    texts = {
-        "name": request.name,
-        "description": request.description,
-        "txnAppId": request.txn_app_id,
-        "userMetadata": request.user_metadata,
-        "replaceWhere": request.replace_where,
-        **{f"the name of property {key!r}": key for key in request.configuration or {}},
-        **{f"property {key!r}": value for key, value in (request.configuration or {}).items()},
-    }
-    for what, text in texts.items():
-        if text is not None and any("\ud800" <= character <= "\udfff" for character in text):
-            raise InvalidOptionError(f"{what} is not valid Unicode: {text[:100]!r}. Nothing was written.", option=what)
-    version = request.txn_version
-    if version is not None and not -_LONGEST_TRANSACTION_VERSION - 1 <= version <= _LONGEST_TRANSACTION_VERSION:
-        raise InvalidOptionError(f"txnVersion is {version}; it must fit into 64 bits. Nothing was written.", option="txnVersion")

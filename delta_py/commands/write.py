@@ -20,18 +20,16 @@ from delta_py.commands.create import TableDefinition, define_table
 from delta_py.commands.evolve import changed_metadata
 from delta_py.commands.overwrite import (
     Overwrites,
-    check_overwrite_options,
     needs_change_files,
     replace_metrics,
     replaced_files,
     what_is_overwritten,
 )
-from delta_py.commands.request import StreamBatch, WriteRequest, check_log_values
+from delta_py.commands.request import StreamBatch, WriteRequest
 from delta_py.commit.prepared import IsolationLevel
 from delta_py.commit.transaction import Transaction
 from delta_py.errors import (
     DeltaError,
-    InvalidOptionError,
     SchemaMismatchError,
     StorageError,
     TableAlreadyExistsError,
@@ -48,14 +46,6 @@ from delta_py.write.evolution import FOREIGN_METADATA
 from delta_py.write.files import WrittenFiles, delete_files, delete_files_of, write_files
 from delta_py.write.rewrite import TakenOut
 from delta_py.write.rule_columns import HiddenColumns
-
-_MODES = {
-    "error": "ErrorIfExists",
-    "errorifexists": "ErrorIfExists",
-    "append": "Append",
-    "ignore": "Ignore",
-    "overwrite": "Overwrite",
-}
 
 # Spark kills the Python worker of a task 2 s after the task was cancelled (spark.python.task.killTimeout).
 _STRAGGLER_ROUNDS, _STRAGGLER_WAIT_SECONDS = 3, 1.0
@@ -169,12 +159,8 @@ def plan_write(store: ObjectStore, data_schema: StructType, request: WriteReques
     Returns the plan; or, when there is nothing to do because mode is ignore and the table is there, or because the table
     has recorded the request's transaction, its newest version. Raises as write_delta, before any file is written.
     """
-    mode = _MODES.get(request.mode.lower())
-    if mode is None:
-        raise InvalidOptionError(
-            f"There is no write mode {request.mode!r}. Use error, append, overwrite or ignore.", mode=request.mode
-        )
-    _check_request(request, mode)
+    request.check()
+    mode = request.save_mode
     data_schema = map_fields(data_schema, _without_rules)
     try:
         snapshot = Snapshot.load(store)
@@ -201,20 +187,6 @@ def _without_rules(column: StructField) -> StructField:
     """What another table says of a column that the rows come from (ids, defaults, generation) is not true of this one."""
     metadata = {key: value for key, value in column.metadata.items() if not key.startswith(FOREIGN_METADATA)}
     return column if len(metadata) == len(column.metadata) else replace(column, metadata=metadata)
-
-
-def _check_request(request: WriteRequest, mode: str) -> None:
-    """Raises InvalidOptionError for options that contradict each other or the mode."""
-    if (request.txn_app_id is None) != (request.txn_version is None):
-        raise InvalidOptionError("txnAppId and txnVersion go together: give both, or none.", option="txnVersion")
-    if request.max_records_per_file is not None and request.max_records_per_file <= 0:
-        raise InvalidOptionError(f"maxRecordsPerFile is {request.max_records_per_file}; it must be at least 1.")
-    if request.target_file_bytes is not None and request.target_file_bytes <= 0:
-        raise InvalidOptionError(f"targetFileSize is {request.target_file_bytes}; it must be at least 1.")
-    if request.isolation_level is not None:
-        IsolationLevel.parse(request.isolation_level)
-    check_log_values(request)
-    check_overwrite_options(request, mode == "Overwrite")
 
 
 def _is_recorded(snapshot: Snapshot, request: WriteRequest) -> bool:

@@ -28,6 +28,7 @@ from spark_plugin.exceptions import as_spark_raises
 from spark_plugin.options.common import ASKED_SCHEMA, SESSION, STREAM
 from spark_plugin.options.settings import active, read_settings
 from spark_plugin.options.streaming_options import tracks_schema
+from spark_plugin.options.write_options import save_mode
 from spark_plugin.pruning import with_metadata_column
 from spark_plugin.spark_internals import callback_of, frame_of, is_connect, readwriter_modules, session_of
 from spark_plugin.wrapping import Method, wrap
@@ -228,7 +229,7 @@ def _as_save(writer: Any) -> Save:
     calls = _calls(writer)
     if calls.bucketed:
         raise UnsupportedOperationError("Delta tables have no buckets. Leave bucketBy and sortBy out.", option="bucketBy")
-    mode = {"errorifexists": "error", "default": "error"}.get((calls.mode or "error").lower(), (calls.mode or "error").lower())
+    mode = save_mode(calls.mode or "error")
     return Save(frame_of(writer), mode, calls.options, calls.partition_by, calls.cluster_by, callback_of(writer))
 
 

@@ -62,7 +62,6 @@ _UNSUPPORTED = {
     "replaceOn": "Name the rows to replace with replaceWhere.",
     "targetAlias": "It goes with replaceOn. Name the rows to replace with replaceWhere.",
 }
-_ISOLATION_LEVELS = ("Serializable", "WriteSerializable", "SnapshotIsolation")
 _WHOLE_NUMBER = re.compile(r"[+-]?[0-9]{1,19}", re.ASCII)
 _LONG = range(-(2**63), 2**63)
 
@@ -82,24 +81,23 @@ class WriteOptions:
 def write_options(options: Mapping[str, str], *, overwrite: bool) -> WriteOptions:
     """overwrite: what Spark says; the option MODE, which the patched methods add, says more.
 
-    Raises InvalidOptionError for an unknown name, a value that cannot be meant, or options that contradict each other or
-    the mode; UnsupportedOperationError for an option of the reference that this version does not have.
+    Raises InvalidOptionError for an unknown name and for a text that is no value of its option; what WriteRequest.check raises;
+    UnsupportedOperationError for an option of the reference that this version does not have.
     """
     given = known({key: value for key, value in options.items() if not _is_property(key)}, _NAMES, "write")
     _refuse_unsupported(given)
-    path, mode = single_path(given), _mode(given, overwrite)
-    replaces = mode == "overwrite"
+    path = single_path(given)
     txn_app_id, txn_version = _transaction(given)
     flag(given, "optimizeWrite")  # the patched method has acted on it, before Spark divided the rows into tasks
     request = WriteRequest(
-        mode=mode,
+        mode=save_mode(given.get(MODE, "overwrite" if overwrite else "append")),
         partition_by=_json_names(given, PARTITION_BY),
         configuration={key: value for key, value in options.items() if _is_property(key)},
         cluster_by=_json_names(given, CLUSTER_BY),
         merge_schema=flag(_with_conf(given, "mergeSchema"), "mergeSchema"),
-        overwrite_schema=flag(given, "overwriteSchema") and replaces,
-        replace_where=_replace_where(given, mode),
-        partition_overwrite_mode=_partition_overwrite_mode(given, replaces),
+        overwrite_schema=flag(given, "overwriteSchema"),
+        replace_where=given.get("replaceWhere"),
+        partition_overwrite_mode=_partition_overwrite_mode(given),
         txn_app_id=txn_app_id,
         txn_version=txn_version,
         user_metadata=_with_conf(given, "userMetadata").get("userMetadata"),
@@ -107,11 +105,12 @@ def write_options(options: Mapping[str, str], *, overwrite: bool) -> WriteOption
         max_records_per_file=_max_records(_with_conf(given, "maxRecordsPerFile")),
         target_file_bytes=_target_file_bytes(given),
         compression=_compression(given),
-        isolation_level=_one_of(given, "isolationLevel", _ISOLATION_LEVELS),
+        isolation_level=given["isolationLevel"].strip() if "isolationLevel" in given else None,
         time_zone=session_of(given).time_zone,
         tasks=int(given[TASKS]) if TASKS in given else None,
         rule_nonce=given.get(RULE_NONCE),
     )
+    request.check()
     return WriteOptions(path, request)
 
 
@@ -129,14 +128,10 @@ def _refuse_unsupported(given: Mapping[str, str]) -> None:
             )
 
 
-def _mode(given: Mapping[str, str], overwrite: bool) -> str:
-    mode = given.get(MODE, "overwrite" if overwrite else "append").lower()
-    mode = {"errorifexists": "error", "default": "error"}.get(mode, mode)
-    if mode not in ("append", "overwrite", "error", "ignore"):
-        raise InvalidOptionError(
-            f"The save mode {mode!r} is unknown. It can be append, overwrite, error, errorifexists or ignore.", option="mode"
-        )
-    return mode
+def save_mode(text: str) -> str:
+    """A mode of DataFrameWriter.mode in the words of WriteRequest, which says what modes there are."""
+    mode = text.lower()
+    return {"errorifexists": "error", "default": "error"}.get(mode, mode)
 
 
 def _confs(given: Mapping[str, str]) -> Mapping[str, str]:
@@ -158,82 +153,18 @@ def _json_names(given: Mapping[str, str], name: str) -> tuple[str, ...] | None:
 # ---------------------------------------------------------------- single options
 
 
-def _replace_where(given: Mapping[str, str], mode: str) -> str | None:
-    text = given.get("replaceWhere")
-    if text is None:
-        return None
-    if mode != "overwrite":
-        raise InvalidOptionError(
-            f"replaceWhere goes with mode overwrite, and the mode is {mode}; nothing was written. Add .mode('overwrite'), or "
-            "leave replaceWhere out.",
-            option="replaceWhere",
-        )
-    if not text.strip():
-        raise _illegal("replaceWhere", text, "a condition in SQL, such as \"day = '2024-05-01'\"")
-    if flag(given, "overwriteSchema"):
-        raise InvalidOptionError(
-            "replaceWhere replaces some rows, and overwriteSchema gives the table another schema, which only an overwrite of "
-            "all rows can. Leave one of them out.",
-            error_class="DELTA_OVERWRITE_SCHEMA_WITH_REPLACE_WHERE",
-            sql_state="42613",
-            option="overwriteSchema",
-        )
-    return text
-
-
-def _partition_overwrite_mode(given: Mapping[str, str], replaces: bool) -> str:
-    """`static` or `dynamic`. replaceWhere says by itself what is replaced, and outweighs the session's setting."""
-    if not replaces:
-        _one_of(given, "partitionOverwriteMode", ("static", "dynamic"))
-        return "static"
+def _partition_overwrite_mode(given: Mapping[str, str]) -> str:
+    """replaceWhere says by itself what is replaced, and outweighs the session's setting."""
     said = given if "replaceWhere" in given else _with_conf(given, "partitionOverwriteMode")
-    mode = _one_of(said, "partitionOverwriteMode", ("static", "dynamic")) or "static"
-    if mode == "dynamic":
-        _refuse_with_dynamic(given)
-    return mode
-
-
-def _refuse_with_dynamic(given: Mapping[str, str]) -> None:
-    clashing = [name for name in ("replaceWhere", "overwriteSchema") if given.get(name, "false").lower() != "false"]
-    for name in clashing:
-        conf = WRITE_CONFS["partitionOverwriteMode"]
-        source = "option" if "partitionOverwriteMode" in given else f"session setting {conf}"
-        raise InvalidOptionError(
-            f"{name} and partitionOverwriteMode=dynamic (by {source}) contradict each other: dynamic mode replaces the "
-            f"partitions that the rows have, and nothing else. Nothing was written. Leave {name} out, or add "
-            "option('partitionOverwriteMode', 'static').",
-            error_class=_WITH_DYNAMIC[name],
-            sql_state="42613",
-            option=name,
-        )
-
-
-_WITH_DYNAMIC = {
-    "replaceWhere": "DELTA_REPLACE_WHERE_WITH_DYNAMIC_PARTITION_OVERWRITE",
-    "overwriteSchema": "DELTA_OVERWRITE_SCHEMA_WITH_DYNAMIC_PARTITION_OVERWRITE",
-}
+    return said.get("partitionOverwriteMode", "static").strip().lower()
 
 
 def _transaction(given: Mapping[str, str]) -> tuple[str | None, int | None]:
-    """Both from the options or, when they have neither, from the session."""
-    names = ("txnAppId", "txnVersion")
-    if not any(name in given for name in names):
+    """From the options or, when they have neither, from the session."""
+    if "txnAppId" not in given and "txnVersion" not in given:
         given = _with_conf(_with_conf(given, "txnAppId"), "txnVersion")
-    app_id, text = given.get("txnAppId"), given.get("txnVersion")
-    if (app_id is None) != (text is None):
-        there, missing = names if app_id is not None else names[::-1]
-        raise InvalidOptionError(
-            f"Invalid options for idempotent writes: {there} is given without {missing}. Give both, or none of them "
-            f"(session settings: {WRITE_CONFS['txnAppId']}, {WRITE_CONFS['txnVersion']}).",
-            error_class="DELTA_INVALID_IDEMPOTENT_WRITES_OPTIONS",
-            sql_state="42616",
-            option=missing,
-        )
-    if text is None:
-        return None, None
-    if not app_id:
-        raise _illegal("txnAppId", "", "a name of the application that is not empty")
-    return app_id, _integer("txnVersion", text)
+    text = given.get("txnVersion")
+    return given.get("txnAppId"), None if text is None else _integer("txnVersion", text)
 
 
 def _max_records(given: Mapping[str, str]) -> int | None:
@@ -268,17 +199,6 @@ def _integer(name: str, text: str) -> int:
     if not _WHOLE_NUMBER.fullmatch(text.strip()) or int(text) not in _LONG:
         raise _illegal(name, text, "a whole number of 64 bits")
     return int(text)
-
-
-def _one_of(given: Mapping[str, str], name: str, allowed: tuple[str, ...]) -> str | None:
-    """The value in the spelling of `allowed`."""
-    text = given.get(name)
-    if text is None:
-        return None
-    found = next((value for value in allowed if value.lower() == text.strip().lower()), None)
-    if found is None:
-        raise _illegal(name, text, " or ".join(allowed))
-    return found
 
 
 def _illegal(name: str, value: str, wanted: str) -> InvalidOptionError:

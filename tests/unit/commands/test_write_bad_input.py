@@ -215,7 +215,7 @@ def test_write_delta_transaction_version_may_be_any_of_64_bits(tmp_path: Path, v
         ("nope = 1", SchemaMismatchError),
         ("id = = 1", ExpressionError),
         ("id + 1", ExpressionError),
-        ("", ExpressionError),
+        ("", InvalidOptionError),
         ("id = 1; DROP TABLE t", ExpressionError),
         ("unheard_of(id) = 1", DeltaError),
     ],

@@ -266,6 +266,7 @@ def test_write_mode_is_what_the_seam_says_or_else_what_spark_says() -> None:
     }.items():
         assert write({MODE: said}).mode == mode
     assert "upsert" in str(write_refusal({MODE: "upsert"}))
+    assert write_refusal({"isolationLevel": "ReadCommitted"}).error_class == "DELTA_INVALID_ISOLATION_LEVEL"
 
 
 def test_write_without_options_asks_for_nothing() -> None:
@@ -302,7 +303,7 @@ def test_write_options_in_any_case_reach_the_request() -> None:
         max_records_per_file=1000,
         target_file_bytes=64 << 20,
         compression="Snappy",
-        isolation_level="SnapshotIsolation",
+        isolation_level="snapshotisolation",
         time_zone="Europe/Paris",
     )
 
@@ -330,7 +331,7 @@ def test_write_settings_of_the_session_stand_in_for_options_that_are_not_given()
 def test_write_options_of_an_overwrite_mean_nothing_in_another_mode_or_are_refused(mode: str) -> None:
     confs = session_confs(partitionOverwriteMode="dynamic")
     asked = write({MODE: mode, SESSION: confs}, overwriteSchema="true", partitionOverwriteMode="dynamic")
-    assert (asked.overwrite_schema, asked.partition_overwrite_mode) == (False, "static")
+    assert (asked.mode, asked.replace_where) == (mode, None)
     assert "mode overwrite" in str(write_refusal({"replaceWhere": "a = 1", MODE: mode}))
 
 
@@ -381,7 +382,6 @@ def test_write_replace_where_outweighs_the_dynamic_mode_of_the_session() -> None
         ("targetFileSize", "-1"),
         ("targetFileSize", "big"),
         ("compression", "brotli"),
-        ("isolationLevel", "ReadCommitted"),
     ],
 )
 def test_write_option_with_a_value_that_cannot_be_meant_is_refused(name: str, value: str) -> None:
