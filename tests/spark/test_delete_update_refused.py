@@ -17,6 +17,7 @@ from delta_py import DeltaTable as PlainTable
 from delta_py import write_delta
 from spark_plugin.exceptions import (
     ConcurrentAppendException,
+    InvalidOptionError,
     SchemaMismatchError,
     UnsupportedOperationError,
 )
@@ -163,6 +164,18 @@ def wait_for(file: Path) -> None:
             return
         time.sleep(0.1)
     raise AssertionError(f"{file} did not appear")
+
+
+def test_the_sessions_transaction_without_its_version_is_refused(plain: DataFrame, tmp_path: Path) -> None:
+    spark, table = plain.sparkSession, make(plain, tmp_path / "t", VECTORS)
+    spark.conf.set("spark.databricks.delta.write.txnAppId", "job")
+    try:
+        with pytest.raises(InvalidOptionError, match="txnAppId is given without txnVersion") as caught:
+            table.delete("part = 'a'")
+    finally:
+        spark.conf.unset("spark.databricks.delta.write.txnAppId")
+    assert caught.value.error_class == "DELTA_INVALID_IDEMPOTENT_WRITES_OPTIONS"
+    same(table.toDF(), plain)
 
 
 def test_the_sessions_transaction_is_done_once(plain: DataFrame, tmp_path: Path) -> None:

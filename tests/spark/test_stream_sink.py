@@ -180,6 +180,7 @@ def test_stream_update_mode_is_refused_by_name(source: Input, path: str) -> None
         ({"dataChange": "false"}, UnsupportedOperationError, "dataChange"),
         ({"optimizeWrite": "true"}, UnsupportedOperationError, "optimizeWrite"),
         ({"replaceOn": "x"}, UnsupportedOperationError, "replaceOn"),
+        ({"isolationLevel": "ReadCommitted"}, InvalidOptionError, "DELTA_INVALID_ISOLATION_LEVEL"),
     ],
 )
 def test_stream_option_that_is_unknown_or_of_batches_is_refused_at_the_start(

@@ -104,6 +104,14 @@ def test_overwrite_with_rows_outside_of_replace_where_is_refused(spark: SparkSes
     assert (PlainTable(table).version, len(list(Path(table).rglob("*.parquet")))) == (0, 2)
 
 
+def test_save_with_options_that_contradict_the_mode_is_refused(spark: SparkSession, table: str) -> None:
+    writer = frame(spark, (7, "tue")).write.format("pydelta").mode("append").option("replaceWhere", "day = 'mon'")
+    with pytest.raises(InvalidOptionError, match="the mode is append") as caught:
+        writer.save(table)
+    assert caught.value.error_class == "DELTA_ILLEGAL_OPTION"
+    assert PlainTable(table).version == 0
+
+
 def test_overwrite_in_dynamic_mode_replaces_the_partitions_that_the_rows_have(spark: SparkSession, table: str, conf: Any) -> None:
     rows = frame(spark, (9, "mon"), (8, "wed"))
     rows.write.format("pydelta").mode("overwrite").option("partitionOverwriteMode", "dynamic").save(table)
