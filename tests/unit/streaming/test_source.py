@@ -511,6 +511,16 @@ def test_stream_of_a_change_feed_that_was_off_is_refused(builder: TableBuilder) 
     assert "startingVersion" in error.message
 
 
+@pytest.mark.parametrize("count", [2, 3, 4])
+def test_stream_of_a_change_feed_ends_without_a_batch_of_nothing(count: int) -> None:
+    builder = TableBuilder(MemoryStore())
+    builder.create(configuration={"delta.enableChangeDataFeed": "true"})
+    for name in "abcd"[:count]:
+        builder.commit(add(name))
+    found = batches(source(builder, change_feed=True, has_start=True), at(1), Limits(files=2))
+    assert found == [["a", "b"], *([list("cd"[: count - 2])] if count > 2 else [])]
+
+
 # ---------------------------------------------------------------- lag
 
 
