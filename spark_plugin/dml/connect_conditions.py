@@ -94,20 +94,19 @@ def key_parts(condition: Column, zone: str) -> list[KeyPart]:
     for part in parts:
         match part:
             case tree.Comparison(op, tree.Column() as left, tree.Column() as right):
-                made.append(KeyPart(_sql(part), op, _sql(left), _sql(right)))
+                made.append(KeyPart(_sql(part), (left.path, right.path), op))
             case _:
-                made.append(KeyPart(_sql(part)))
+                made.append(KeyPart(_sql(part), tuple(sorted(tree.columns_of(part)))))
     return made
 
 
 @dataclass(frozen=True, slots=True)
 class KeyPart:
-    """SQL text of a part of a condition. comparison, left, right: where it compares two columns."""
+    """A part of a condition. text: its SQL. columns: the parts of the names in it. comparison: where it compares two columns."""
 
     text: str
+    columns: tuple[tuple[str, ...], ...]
     comparison: str | None = None
-    left: str = ""
-    right: str = ""
 
 
 def _tree_of(column: Column, zone: str | None = None) -> tree.Expression | None:

@@ -12,16 +12,18 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import BooleanType, StructField, StructType
 
 from delta_py.errors import SchemaMismatchError, UnsupportedOperationError
+from delta_py.protocol.names import split_name
 from spark_plugin.dml.assignments import path_by_name, path_of
 from spark_plugin.dml.column_defaults import asks_for_default
+from spark_plugin.dml.merge_names import Names
 from spark_plugin.dml.resolving import Resolved, by_names, check_condition, resolve, unresolved
 from spark_plugin.dml.store_assignment import Given, Path, Typed
+from spark_plugin.options.settings import conf
 
 Kind: TypeAlias = Literal["matched", "not matched", "not matched by source"]
 Action: TypeAlias = Literal["update", "delete", "insert"]
@@ -107,10 +109,12 @@ class ResolvedClause:
 
 @dataclass(frozen=True, slots=True)
 class ResolvedMerge:
-    """target, source: frames of one session. condition: that of the join. clauses: in the caller's order."""
+    """target, source: frames of one session. names: what their names mean by the schemas. condition: that of the join. clauses:
+    in the caller's order."""
 
     target: DataFrame
     source: DataFrame
+    names: Names
     condition: Resolved
     clauses: tuple[ResolvedClause, ...]
 
@@ -136,8 +140,10 @@ class ResolvedMerge:
         if not isinstance(on.data_type, BooleanType):
             target.join(source, on.column).schema  # noqa: B018 - Spark has an error of its own for joins
         check_condition(both, on, "search condition of MERGE operation")
-        reader = _ClauseReader(target, tuple(columns), source, both, evolves, alias)
-        return cls(target, source, on, tuple(reader.read(clause) for clause in clauses))
+        case_sensitive = (conf(target.sparkSession, "spark.sql.caseSensitive") or "false").lower() == "true"
+        names = Names(target.schema, source.schema, alias, case_sensitive)
+        reader = _ClauseReader(target, tuple(columns), source, both, names, evolves)
+        return cls(target, source, names, on, tuple(reader.read(clause) for clause in clauses))
 
     def of_kind(self, kind: Kind) -> list[tuple[int, ResolvedClause]]:
         """The clauses of a kind in order, with their numbers."""
@@ -187,8 +193,8 @@ class _ClauseReader:
     columns: tuple[str, ...]
     source: DataFrame
     both: DataFrame
+    names: Names
     evolves: bool
-    alias: str | None
 
     def read(self, clause: Clause) -> ResolvedClause:
         scope = {"matched": self.both, "not matched": self.source, "not matched by source": self.target}[clause.kind]
@@ -236,22 +242,18 @@ class _ClauseReader:
 
     def _path(self, name: str, clause: Clause) -> Path:
         """The column or field that a name means: of the table, or, where it may get new ones, of the source."""
-        frame, alias = self.target, self.alias
-        try:
-            (found,) = resolve(frame, [F.col(name)], clause.where)
-        except (SchemaMismatchError, AnalysisException) as error:
-            if not self.evolves or clause.kind == "not matched by source":
-                raise
+        frame, alias = self.target, self.names.alias
+        if self.evolves and clause.kind != "not matched by source" and self._is_new(split_name(name)):
             frame, alias = self.source, None
-            try:
-                (found,) = resolve(frame, [F.col(name)], clause.where)
-            except (SchemaMismatchError, AnalysisException):
-                raise error from None
+        (found,) = resolve(frame, [F.col(name)], clause.where)
         path = path_by_name(frame.schema, name, alias) if found.expression is None else path_of(found.expression, name)
         own = {column.lower(): column for column in self.columns}
         if path[0].lower() not in own and not self.evolves:
             raise unresolved(name, clause.where, self.columns)
         return (own.get(path[0].lower(), path[0]), *path[1:])
+
+    def _is_new(self, path: Path) -> bool:
+        return self.names.is_known(path, "source") and not self.names.is_known(path, "target")
 
 
 def _no_default(name: str, clause: Clause) -> SchemaMismatchError:

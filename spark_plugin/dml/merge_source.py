@@ -35,9 +35,12 @@ from pyspark.sql.types import (
 )
 
 from delta_py.protocol.char_types import DECLARED_TYPE
+from delta_py.protocol.names import quoted
+from delta_py.protocol.schema import Path
 from spark_plugin.data_source import FORMAT
 from spark_plugin.dml.connect_conditions import key_parts
 from spark_plugin.dml.merge_clauses import ResolvedMerge
+from spark_plugin.dml.merge_names import Named
 from spark_plugin.dml.resolving import as_column, outputs, resolve
 from spark_plugin.options.settings import conf
 from spark_plugin.spark_internals import (
@@ -201,23 +204,40 @@ def _has_char(expression: Any) -> bool:
 
 
 def _parts_by_name(merge: ResolvedMerge) -> tuple[list[Column], list[_Bound]]:
-    """The same over Spark Connect, of what can be read: a name that one of the frames alone knows is that one's."""
+    """The same over Spark Connect, of what can be read."""
     parts, bounds = [], []
     zone = conf(merge.source.sparkSession, "spark.sql.session.timeZone") or "UTC"
     for part in key_parts(merge.condition.column, zone):
+        named = [_named(merge, path) for path in part.columns]
         if part.comparison is None:
-            if _type_in(merge.target, part.text) is not None and _type_in(merge.source, part.text) is None:
+            if named and all(name is not None and name.side == "target" for name in named):
                 parts.append(F.expr(part.text))
             continue
-        for ours, theirs, comparison in (
-            (part.left, part.right, part.comparison),
-            (part.right, part.left, _TURNED[part.comparison]),
-        ):
-            kinds = [_type_in(frame, text) for text in (ours, theirs) for frame in (merge.target, merge.source)]
-            match kinds:
-                case [DataType() as own, None, None, DataType() as kind] if _has_bounds(kind) and _same_order(own, kind):
-                    bounds.append(_Bound(F.expr(ours), comparison, F.expr(theirs), kind))
+        texts = [".".join(quoted(step) for step in path) for path in part.columns]
+        match named:
+            case [Named("target", DataType() as own), Named("source", DataType() as kind)]:
+                ours, theirs, comparison = *texts, part.comparison
+            case [Named("source", DataType() as kind), Named("target", DataType() as own)]:
+                theirs, ours, comparison = *texts, _TURNED[part.comparison]
+            case _:
+                continue
+        if _has_bounds(kind) and _same_order(own, kind):
+            bounds.append(_Bound(F.expr(ours), comparison, F.expr(theirs), kind))
     return parts, bounds
+
+
+def _named(merge: ResolvedMerge, path: Path) -> Named | None:
+    """What a name in the condition means. Spark is asked only where the schemas do not tell."""
+    named = merge.names.column(path)
+    if named is not None and named.data_type is not None:
+        return named
+    text = ".".join(quoted(step) for step in path)
+    match _type_in(merge.target, text), _type_in(merge.source, text):
+        case DataType() as kind, None:
+            return Named("target", kind)
+        case None, DataType() as kind:
+            return Named("source", kind)
+    return None
 
 
 def _same_order(own: DataType, other: DataType) -> bool:

@@ -1,0 +1,79 @@
+"""Whether a name in a MERGE is a column of the target or of the source, by their schemas alone.
+
+    names = Names(target=schema, source=schema, alias="t", case_sensitive=False)
+    names.column(("t", "id"))            # Named("target", LongType())
+
+A server of Spark Connect logs each question that it has to refuse, so it is not asked whether one of the frames knows a name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from pyspark.sql.types import DataType, StructType
+
+Side: TypeAlias = Literal["target", "source"]
+
+_MOST_QUALIFIERS = 3  # catalog.database.table
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """What a name means. data_type: None where the schemas leave open which of several columns it is."""
+
+    side: Side
+    data_type: DataType | None
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """target, source: the columns of both. alias: the target's, which has no other qualifier. Those of the source are not known.
+    case_sensitive: as the session's setting says."""
+
+    target: StructType
+    source: StructType
+    alias: str | None
+    case_sensitive: bool
+
+    def column(self, path: tuple[str, ...]) -> Named | None:
+        """What a name means that Spark's analyzer has accepted over both sides, so that it is not ambiguous. path: its parts.
+        None where the schemas do not tell.
+
+        Spark takes the columns of which the most parts in front are qualifiers.
+        """
+        target, source = self._target(path), self._source(path)
+        if not source:
+            return Named("target", target[max(target)]) if target else None
+        if not target:
+            return Named("source", next(iter(source.values())) if len(source) == 1 else None)
+        # A column of the source with as many qualifiers would make an alias' name ambiguous, so it has others.
+        certain = max(target) > 0 and max(source) <= max(target)
+        return Named("target", target[max(target)]) if certain else None
+
+    def is_known(self, path: tuple[str, ...], side: Side) -> bool:
+        """Whether the side may have such a column or field."""
+        return bool(self._target(path) if side == "target" else self._source(path))
+
+    def _target(self, path: tuple[str, ...]) -> Mapping[int, DataType | None]:
+        """By the number of qualifiers that the path would begin with: the type of the column, None for one of several."""
+        found = self._found(self.target, path, 0)
+        aliased = self.alias is not None and self._same(self.alias, path[0])
+        return {**found, **(self._found(self.target, path, 1) if aliased else {})}
+
+    def _source(self, path: tuple[str, ...]) -> Mapping[int, DataType | None]:
+        counts = range(_MOST_QUALIFIERS + 1)
+        return {count: kind for qualifiers in counts for count, kind in self._found(self.source, path, qualifiers).items()}
+
+    def _found(self, schema: StructType, path: tuple[str, ...], qualifiers: int) -> Mapping[int, DataType | None]:
+        kinds: list[DataType] = [schema]
+        for part in path[qualifiers:]:
+            structs = [kind for kind in kinds if isinstance(kind, StructType)]
+            kinds = [own.dataType for kind in structs for own in kind.fields if self._same(own.name, part)]
+        if not kinds or len(path) <= qualifiers:
+            return {}
+        return {qualifiers: kinds[0] if len(kinds) == 1 else None}
+
+    def _same(self, one: str, other: str) -> bool:
+        return one == other or (not self.case_sensitive and one.lower() == other.lower())

@@ -1,0 +1,56 @@
+"""Names in a MERGE: which side they are of, as far as the schemas of both tell."""
+
+from __future__ import annotations
+
+import pytest
+from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
+
+from spark_plugin.dml.merge_names import Named, Names
+
+INNER = StructType([StructField("id", IntegerType())])
+TARGET = StructType([StructField("id", LongType()), StructField("name", StringType()), StructField("st", INNER)])
+SOURCE = StructType([StructField("id", IntegerType()), StructField("key", StringType()), StructField("own", INNER)])
+AS_T = Names(TARGET, SOURCE, "t", case_sensitive=False)
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("t.id", Named("target", LongType())),
+        ("T.ID", Named("target", LongType())),
+        ("t.st.id", None),  # or id in the source's table st of a database t
+        ("name", Named("target", StringType())),
+        ("s.id", Named("source", IntegerType())),
+        ("db.s.id", Named("source", IntegerType())),
+        ("key", Named("source", StringType())),
+        ("own.id", Named("source", None)),  # the field, or the column of a frame that is called own
+        ("st.id", None),  # the target's field, or the source's column id
+        ("id", None),
+        ("nothing", None),
+        ("id.deeper", None),
+    ],
+)
+def test_name_is_of_the_side_that_alone_can_have_it(name: str, meant: Named | None) -> None:
+    assert AS_T.column(tuple(name.split("."))) == meant
+
+
+def test_name_in_another_case_is_another_name_where_the_session_says_so() -> None:
+    names = Names(TARGET, SOURCE, "t", case_sensitive=True)
+    assert names.column(("t", "ID")) is None and names.column(("t", "id")) == Named("target", LongType())
+    assert names.column(("T", "id")) == Named("source", IntegerType()), "the target is not called so"
+
+
+def test_name_without_an_alias_of_the_target_is_of_the_source() -> None:
+    names = Names(TARGET, SOURCE, None, case_sensitive=False)
+    assert names.column(("t", "id")) == Named("source", IntegerType())
+    assert names.column(("t", "name")) is None
+
+
+def test_name_of_two_columns_of_one_side_has_no_type() -> None:
+    twice = StructType([StructField("k", LongType()), StructField("k", StringType())])
+    assert Names(TARGET, twice, "t", case_sensitive=False).column(("a", "k")) == Named("source", None)
+
+
+def test_name_is_known_where_a_column_or_field_may_be_meant() -> None:
+    assert AS_T.is_known(("t", "st", "id"), "target") and AS_T.is_known(("s", "key"), "source")
+    assert not AS_T.is_known(("key",), "target") and not AS_T.is_known(("t", "st", "more"), "target")
