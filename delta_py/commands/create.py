@@ -35,10 +35,11 @@ from delta_py.protocol.schema import (
     type_name,
 )
 from delta_py.protocol.table_config import Operation, TableConfig
+from delta_py.scan.file_groups import CHANGE_FIELDS
 from delta_py.storage.store import ObjectStore
 from delta_py.write.conform import check_new_schema
 
-CHANGE_COLUMNS = ("_change_type", "_commit_version", "_commit_timestamp")
+CHANGE_COLUMNS = tuple(f.name for f in CHANGE_FIELDS)
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,6 +38,7 @@ from delta_py.protocol.schema import (
     to_arrow_type,
 )
 from delta_py.protocol.stats_collector import StatsCollector
+from delta_py.scan.file_groups import CHANGE_TYPE
 from delta_py.storage.store import ObjectStore, open_store
 from delta_py.write.casts import runs
 from delta_py.write.conform import MATERIALIZED, Conformer, LawfulBatch, WriteState, unchanged
@@ -49,7 +50,7 @@ _log = logging.getLogger(__name__)
 _SLICE_BYTES = 16 * 1024 * 1024
 _GATHERED_ROWS = 65_536
 _LONGEST_NAME_BYTES = 255
-_CHANGE_TYPE = pa.field("_change_type", pa.string())
+_CHANGE_TYPE = pa.field(CHANGE_TYPE, pa.string())
 _FILE_CODECS = {"gzip": "gz"}  # codecs whose part of a file name is not their own name
 
 
