@@ -80,8 +80,8 @@ class Snapshot:
         if timestamp_ms is None:
             return cls._load(store, version)
         newest = cls._load(store, None)
-        found = version_at_timestamp(store, timestamp_ms, newest.config)
-        return newest if found == newest.version else cls._load(store, found)
+        version = version_at_timestamp(store, timestamp_ms, newest.config)
+        return newest if version == newest.version else cls._load(store, version)
 
     @classmethod
     def _load(cls, store: ObjectStore, version: int | None) -> Self:

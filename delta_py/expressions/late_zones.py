@@ -31,8 +31,8 @@ def late_offsets(micros: _Int64, region: str, *, local: bool) -> _Int64:
     # The year is that of UTC or of the wall clock; no rule changes the clocks at the turn of a year.
     year = _years_of(seconds)
     moved = seconds - (_start_of(year) - _start_of(_like(year)))
-    found: _Int64 = offsets[np.searchsorted(thresholds if local else changes, moved, side="right")] * _SECOND_MICROS
-    return found
+    offset_micros: _Int64 = offsets[np.searchsorted(thresholds if local else changes, moved, side="right")] * _SECOND_MICROS
+    return offset_micros
 
 
 def _start_of(year: _Int64) -> _Int64:

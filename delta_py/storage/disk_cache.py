@@ -141,7 +141,7 @@ class DiskCache:
 
     def _entries(self) -> Iterator[tuple[float, int, str]]:
         with os.scandir(self.directory) as entries:
-            for entry in filter(lambda found: _OWN_NAME.fullmatch(found.name), entries):
+            for entry in filter(lambda file: _OWN_NAME.fullmatch(file.name), entries):
                 with contextlib.suppress(FileNotFoundError):
                     status = entry.stat()
                     yield status.st_mtime, _on_disk(status.st_size), entry.path

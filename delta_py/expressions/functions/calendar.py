@@ -133,8 +133,8 @@ def _months_between(arguments: list[Any], result: DataType) -> Any:
     difference = months + ((day1 - day2) * 86_400 + seconds1 - seconds2) / _MONTH_SECONDS
     if rounds:
         difference = np.floor(difference * 1e8 + 0.5) / 1e8
-    found = pa.array(np.where((day1 == day2) | both_last, months, difference))
-    return pa.nulls(len(found), pa.float64()) if rounds is None else _valid_where(times, found)
+    distances = pa.array(np.where((day1 == day2) | both_last, months, difference))
+    return pa.nulls(len(distances), pa.float64()) if rounds is None else _valid_where(times, distances)
 
 
 def _day_and_second(time: Any, times: list[Any], zone: str) -> tuple[_Int64, _Int64]:

@@ -189,10 +189,10 @@ def _parse_date(arguments: list[Any], result: DataType) -> Any:
 
 def _parse_signature(result: DataType) -> Callable[[str, Sequence[Operand]], Signature]:
     def signature(name: str, operands: Sequence[Operand]) -> Signature:
-        found = fixed(result, STRING, STRING)(name, operands)
+        resolved = fixed(result, STRING, STRING)(name, operands)
         if isinstance(operands[1].value, str):
             _reader(operands[1].value)
-        return found
+        return resolved
 
     return signature
 

@@ -38,8 +38,8 @@ def _of_double(kernel: Callable[[Any], Any], *, null_from: float | None = None, 
         values = arguments[0]
         numbers = values.fill_null(1.0).to_numpy(zero_copy_only=False)
         with np.errstate(all="ignore"):
-            found = with_validity_of(pa.array(np.asarray(kernel(numbers), np.float64), from_pandas=False), values)
-        return found if null_from is None else pc.if_else(pc.less_equal(values, null_from), None, found)
+            results = with_validity_of(pa.array(np.asarray(kernel(numbers), np.float64), from_pandas=False), values)
+        return results if null_from is None else pc.if_else(pc.less_equal(values, null_from), None, results)
 
     return Function(fixed(DOUBLE, DOUBLE), run, increasing=increasing)
 
@@ -49,8 +49,8 @@ def _of_two_doubles(kernel: Callable[[Any, Any], Any]) -> Function:
         count = max(len(a) for a in arguments if isinstance(a, pa.Array))
         left, right = (pa.repeat(a, count) if isinstance(a, pa.Scalar) else a for a in arguments)
         with np.errstate(all="ignore"):
-            found = kernel(*(a.fill_null(1.0).to_numpy(zero_copy_only=False) for a in (left, right)))
-        return with_validity_of(with_validity_of(pa.array(found), left), right)
+            results = kernel(*(a.fill_null(1.0).to_numpy(zero_copy_only=False) for a in (left, right)))
+        return with_validity_of(with_validity_of(pa.array(results), left), right)
 
     return Function(fixed(DOUBLE, DOUBLE, DOUBLE), run)
 
@@ -120,10 +120,10 @@ def _shift(name: str) -> Callable[[list[Any], DataType], Any]:
         places = (places & (bits - 1)).astype(values.dtype)
         if name == "shiftrightunsigned":
             unsigned = values.view(np.uint64 if bits == 64 else np.uint32)
-            found = np.right_shift(unsigned, places.astype(unsigned.dtype)).view(values.dtype)
+            results = np.right_shift(unsigned, places.astype(unsigned.dtype)).view(values.dtype)
         else:
-            found = np.left_shift(values, places) if name == "shiftleft" else np.right_shift(values, places)
-        return _valid_where(arguments, pa.array(found))
+            results = np.left_shift(values, places) if name == "shiftleft" else np.right_shift(values, places)
+        return _valid_where(arguments, pa.array(results))
 
     return run
 
@@ -219,10 +219,10 @@ def _try_sum(name: str) -> Callable[[list[Any], DataType], Any]:
 def _try_signature(name: str) -> Callable[[str, Sequence[Operand]], Signature]:
     def signature(called: str, operands: Sequence[Operand]) -> Signature:
         check_count(called, operands, 2, 2)
-        found = NUMBERS[name].signature(name, operands)
-        if isinstance(found.result, DecimalType):
+        resolved = NUMBERS[name].signature(name, operands)
+        if isinstance(resolved.result, DecimalType):
             raise not_supported(f"{called} on decimals")
-        return found
+        return resolved
 
     return signature
 

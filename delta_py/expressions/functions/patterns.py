@@ -30,13 +30,13 @@ def _regex_signature(result: DataType, *more: DataType, optional: int = 0) -> Ca
     checked = fixed(result, STRING, STRING, *more, optional=optional)
 
     def signature(name: str, operands: Sequence[Operand]) -> Signature:
-        found = checked(name, operands)
+        resolved = checked(name, operands)
         pattern = operands[1].value
         if isinstance(pattern, str):
             to_re2(pattern, only_tests=name == "rlike")
             if name != "rlike" and matches_empty(pattern):
                 raise not_supported(f"{name} with a pattern that matches the empty text")
-        return found
+        return resolved
 
     return signature
 
@@ -157,8 +157,8 @@ def _split_part(arguments: list[Any], result: DataType) -> Any:
     place = pc.add(lengths, part) if part < 0 else pc.if_else(pc.is_valid(lengths), pa.scalar(part - 1, pa.int32()), None)
     inside = pc.and_(pc.greater_equal(place, 0), pc.less(place, lengths))
     starts = parts.offsets.slice(0, len(parts)).cast(pa.int64())
-    found = parts.values.take(pc.if_else(inside, pc.add(starts, place.cast(pa.int64())), None))
-    return pc.if_else(pc.is_valid(values), found.fill_null(""), None)
+    texts = parts.values.take(pc.if_else(inside, pc.add(starts, place.cast(pa.int64())), None))
+    return pc.if_else(pc.is_valid(values), texts.fill_null(""), None)
 
 
 def _split_part_signature(name: str, operands: Sequence[Operand]) -> Signature:
