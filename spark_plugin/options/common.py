@@ -152,14 +152,14 @@ def version(given: Mapping[str, str], name: str) -> int | None:
 
 
 def session_of(given: Mapping[str, str]) -> SessionSettings:
-    told = json.loads(given.get(SESSION, "{}"))
-    zone = given.get("timeZone") or told.get("timeZone") or local_time_zone()
+    session = json.loads(given.get(SESSION, "{}"))
+    zone = given.get("timeZone") or session.get("timeZone") or local_time_zone()
     defaults = SessionSettings()
     return SessionSettings(
         time_zone=zone,
-        max_partition_bytes=told.get("maxPartitionBytes", defaults.max_partition_bytes),
-        open_cost_bytes=told.get("openCostInBytes", defaults.open_cost_bytes),
-        wanted_partitions=told.get("wantedPartitions", PARTITIONS_PER_CORE * (os.cpu_count() or 1)),
+        max_partition_bytes=session.get("maxPartitionBytes", defaults.max_partition_bytes),
+        open_cost_bytes=session.get("openCostInBytes", defaults.open_cost_bytes),
+        wanted_partitions=session.get("wantedPartitions", PARTITIONS_PER_CORE * (os.cpu_count() or 1)),
     )
 
 

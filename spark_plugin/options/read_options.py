@@ -179,15 +179,15 @@ def _without_catalog(options: Mapping[str, str]) -> dict[str, str]:
             "them out; options of df.write.format('pydelta') with these names set them when the table is created.",
             properties=properties,
         )
-    own = {key: value for key, value in given.items() if f"option.{key}" in given}
+    named = {key: value for key, value in given.items() if f"option.{key}" in given}
     path = given.get("path")
-    return own if path is None else {**own, "path": local_path(path)}
+    return named if path is None else {**named, "path": local_path(path)}
 
 
 def local_path(location: str) -> str:
     """A location of Spark's catalog as a path: Spark writes `file:/a b%c` without percent-encoding, which a URL would have."""
-    found = re.fullmatch(r"file:(?://(?=/))?(/(?!/).*)", location, re.DOTALL)
-    return location if found is None else found[1]
+    file_uri = re.fullmatch(r"file:(?://(?=/))?(/(?!/).*)", location, re.DOTALL)
+    return location if file_uri is None else file_uri[1]
 
 
 def with_catalog_entry(options: Mapping[str, str], entry: str | None) -> dict[str, str]:

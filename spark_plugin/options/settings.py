@@ -46,8 +46,8 @@ def reset_transaction(spark: Any) -> None:
         spark.conf.unset(name)
 
 
-def _as_option(told: dict[str, Any]) -> str:
-    return json.dumps({name: value for name, value in told.items() if value is not None})
+def _as_option(settings: dict[str, Any]) -> str:
+    return json.dumps({name: value for name, value in settings.items() if value is not None})
 
 
 def _wanted_partitions(spark: Any) -> int | None:
@@ -83,8 +83,8 @@ def conf(spark: Any, name: str) -> str | None:
 
 
 def _all_confs(spark: Any) -> dict[str, str]:
-    found: dict[str, str] = spark.conf.getAll
-    return found
+    confs: dict[str, str] = spark.conf.getAll
+    return confs
 
 
 def _size(text: str | None) -> int | None:

@@ -64,10 +64,10 @@ def _without_confs(given: Mapping[str, str]) -> dict[str, str]:
     key = next((key for key in given if key.lower() == SESSION.lower()), None)
     if key is None:
         return dict(given)
-    told = json.loads(given[key])
+    settings = json.loads(given[key])
     unmeant = {WRITE_CONFS[name] for name in _NOT_IN_STREAMS if name in WRITE_CONFS}
-    told[CONFS] = {name: value for name, value in (told.get(CONFS) or {}).items() if name not in unmeant}
-    return {**given, key: json.dumps(told)}
+    settings[CONFS] = {name: value for name, value in (settings.get(CONFS) or {}).items() if name not in unmeant}
+    return {**given, key: json.dumps(settings)}
 
 
 # ---------------------------------------------------------------- reading
