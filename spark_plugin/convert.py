@@ -42,15 +42,15 @@ def metadata_value(schema: spark.StructType, key: str) -> str | None:
 
 def without_metadata(schema: spark.StructType, key: str) -> spark.StructType:
     """The schema without the entry in any field."""
-    kept = [{k: v for k, v in (f.metadata or {}).items() if k != key} for f in schema.fields]
-    fields = zip(schema.fields, kept, strict=True)
+    remaining = [{k: v for k, v in (f.metadata or {}).items() if k != key} for f in schema.fields]
+    fields = zip(schema.fields, remaining, strict=True)
     return spark.StructType([spark.StructField(f.name, f.dataType, f.nullable, metadata) for f, metadata in fields])
 
 
 def find_field(schema: spark.StructType, name: str) -> spark.StructField | None:
     """By name: exactly, else whatever the case; None when there is none."""
-    near = [own for own in schema.fields if own.name.lower() == name.lower()]
-    return next((own for own in near if own.name == name), near[0] if near else None)
+    near = [field for field in schema.fields if field.name.lower() == name.lower()]
+    return next((field for field in near if field.name == name), near[0] if near else None)
 
 
 def to_spark_schema(schema: StructType) -> spark.StructType:
@@ -143,13 +143,13 @@ def _any_type(kind: spark.DataType, test: Callable[[spark.DataType], bool]) -> b
 # ---------------------------------------------------------------- what a reader was asked for
 
 
-def check_requested(own: StructType, requested: StructType) -> None:
+def check_requested(offered: StructType, requested: StructType) -> None:
     """Whether columns can be handed out as `requested`: the same types, whatever the case of names; may be null where the
     table's may.
 
-    own: the same columns of the table, in the same order. Raises SchemaMismatchError naming the column and both types.
+    offered: the same columns of the table, in the same order. Raises SchemaMismatchError naming the column and both types.
     """
-    for mine, wanted in zip(own.fields, requested.fields, strict=True):
+    for mine, wanted in zip(offered.fields, requested.fields, strict=True):
         if not _fits(mine.data_type, wanted.data_type):
             raise SchemaMismatchError(
                 f"Column {wanted.name} was asked for as {type_name(wanted.data_type)}, and the table has it as "

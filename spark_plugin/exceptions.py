@@ -93,12 +93,12 @@ _BEHIND = re.compile(
 def delta_error_of(text: str) -> DeltaError | None:
     """The last error of delta_py in the text of a Python traceback that Spark passes on; None if there is none."""
     start = text.rfind("delta_py.errors.")
-    found = _RAISED.match(text, start) if start >= 0 else None
-    cls = None if found is None else getattr(errors, found["name"], None)
-    if found is None or not (isinstance(cls, type) and issubclass(cls, DeltaError)):
+    parts = _RAISED.match(text, start) if start >= 0 else None
+    cls = None if parts is None else getattr(errors, parts["name"], None)
+    if parts is None or not (isinstance(cls, type) and issubclass(cls, DeltaError)):
         return None
-    message = _BEHIND.split(found["message"], maxsplit=1)[0].strip()
-    return cls(message, error_class=found["condition"])
+    message = _BEHIND.split(parts["message"], maxsplit=1)[0].strip()
+    return cls(message, error_class=parts["condition"])
 
 
 def translate(raised: PySparkException) -> PySparkException:
@@ -109,11 +109,11 @@ def translate(raised: PySparkException) -> PySparkException:
     if error is None:
         return raised
     cls = _both(type(error), type(raised))
-    made = cls.__new__(cls)
-    made.__dict__.update(raised.__dict__)
-    made.__dict__.update(error.__dict__)
-    made.args = error.args
-    return made.with_traceback(raised.__traceback__)
+    translated = cls.__new__(cls)
+    translated.__dict__.update(raised.__dict__)
+    translated.__dict__.update(error.__dict__)
+    translated.args = error.args
+    return translated.with_traceback(raised.__traceback__)
 
 
 @contextmanager
@@ -126,11 +126,11 @@ def as_spark_raises() -> Iterator[None]:
         if isinstance(error, PySparkException):
             raise
         cls = _both(type(error), AnalysisException)
-        made = cls.__new__(cls)
-        PySparkException.__init__(made, message=str(error))
-        made.__dict__.update(error.__dict__)
-        made.args = error.args
-        raise made.with_traceback(error.__traceback__) from error.__cause__
+        raised = cls.__new__(cls)
+        PySparkException.__init__(raised, message=str(error))
+        raised.__dict__.update(error.__dict__)
+        raised.args = error.args
+        raise raised.with_traceback(error.__traceback__) from error.__cause__
 
 
 _made: dict[tuple[type[DeltaError], type[PySparkException]], type[PySparkException]] = {}

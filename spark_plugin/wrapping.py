@@ -24,6 +24,6 @@ def wrap(cls: type[Any], name: str, make: Callable[[Method], Method]) -> None:
 
 def original(cls: type[Any], name: str) -> Method:
     """The method as it was before it was wrapped, in the class or in one of its bases."""
-    kept = (_originals.get((base, name)) for base in cls.__mro__)
-    method: Method = next((method for method in kept if method is not None), getattr(cls, name))
+    originals = (_originals.get((base, name)) for base in cls.__mro__)
+    method: Method = next((method for method in originals if method is not None), getattr(cls, name))
     return method

@@ -60,8 +60,8 @@ def pushed_predicate(schema: StructType) -> tree.Expression | None:
     Columns are logical paths in the schema's own spelling and are part of the schema. Rows for which it is not true may
     be left out of what is read; Spark filters again.
     """
-    asked = (_predicate(text) for text in _handed_over(schema).get("predicates", ()))
-    parts = tuple(part for part in asked if part is not None)
+    predicates = (_predicate(text) for text in _handed_over(schema).get("predicates", ()))
+    parts = tuple(part for part in predicates if part is not None)
     return tree.conjunction(parts) if parts else None
 
 
@@ -77,12 +77,12 @@ class Wanted:
     @classmethod
     def parse(cls, text: str) -> Wanted:
         """text: of WantedRows.java. A scan that is not there, or more than once, may be asked for any row."""
-        told = json.loads(text)
-        if told["found"] != 1:
-            return cls(None, none=bool(told["empty"]) and told["found"] == 0)
-        asked = [_predicate(value) for value in told["predicates"]]
-        known = tuple(part for part in asked if part is not None)
-        return cls(tree.conjunction(known) if known else None, exact=bool(told["exact"]) and len(known) == len(asked))
+        answer = json.loads(text)
+        if answer["found"] != 1:
+            return cls(None, none=bool(answer["empty"]) and answer["found"] == 0)
+        predicates = [_predicate(value) for value in answer["predicates"]]
+        known = tuple(part for part in predicates if part is not None)
+        return cls(tree.conjunction(known) if known else None, exact=bool(answer["exact"]) and len(known) == len(predicates))
 
 
 def pushed_limit(schema: StructType) -> int | None:
@@ -111,18 +111,18 @@ def wants_metadata_column(schema: StructType) -> bool:
 
 def log_question(schema: StructType) -> Question | None:
     """What the rule asks of the log, so that nothing need be read; None if it does not ask."""
-    asked = _handed_over(schema).get("question")
-    if asked is None:
+    question = _handed_over(schema).get("question")
+    if question is None:
         return None
     from delta_py.scan.log_answers import Question  # few scans are asked
 
-    return Question(*(tuple(asked[name]) for name in ("by", "valued", "minima", "maxima")))
+    return Question(*(tuple(question[name]) for name in ("by", "valued", "minima", "maxima")))
 
 
 def is_only_question(schema: StructType) -> bool:
     """Whether the scan will not be read, whatever the answer is."""
-    asked = _handed_over(schema).get("question")
-    return asked is not None and bool(asked["only"])
+    question = _handed_over(schema).get("question")
+    return question is not None and bool(question["only"])
 
 
 def answer_text(answer: pa.Table, schema: StructType) -> str:
@@ -135,8 +135,8 @@ def answer_text(answer: pa.Table, schema: StructType) -> str:
 
 def explain_text(report: ScanReport, schema: StructType) -> str:
     """The report in the form that KeptFiles.java finds inside a pickled partition. schema: the one that asked for the scan."""
-    kept = f"{report.files_kept}/{report.files_total} files,{report.bytes_kept}/{report.bytes_total} bytes"
-    return _note("kept", kept, schema)
+    files_and_bytes = f"{report.files_kept}/{report.files_total} files,{report.bytes_kept}/{report.bytes_total} bytes"
+    return _note("kept", files_and_bytes, schema)
 
 
 def facts_text(facts: Mapping[str, Any], schema: StructType) -> str:
