@@ -94,14 +94,14 @@ class PinnedTable:
             return plan_given(self.snapshot.config, self.snapshot.table_root, files, columns, predicate, settings)
 
     def _newest(self) -> Snapshot:
-        made, newest = self.snapshot, Snapshot.load(self.snapshot.store)
-        if newest.metadata.id != made.metadata.id or newest.metadata.schema_string != made.metadata.schema_string:
+        pinned, newest = self.snapshot, Snapshot.load(self.snapshot.store)
+        if newest.metadata.id != pinned.metadata.id or newest.metadata.schema_string != pinned.metadata.schema_string:
             raise SchemaMismatchError(
-                f"The table at {made.table_root} changed its schema, or was replaced, between version {made.version}, for "
+                f"The table at {pinned.table_root} changed its schema, or was replaced, between version {pinned.version}, for "
                 f"which this DataFrame was made, and version {newest.version}, the newest. Load it again.",
                 error_class="DELTA_SCHEMA_CHANGE_SINCE_ANALYSIS",
                 sql_state="KD007",
-                version=made.version,
+                version=pinned.version,
                 newest=newest.version,
             )
         return newest
@@ -168,16 +168,16 @@ def pin(options: ReadOptions) -> Pinned:
     return PinnedTable(options, snapshot, selected(options, _columns_on_offer(options, snapshot)))
 
 
-def _pin_changes(options: ReadOptions, store: ObjectStore, asked: ChangeRange) -> PinnedChanges:
+def _pin_changes(options: ReadOptions, store: ObjectStore, change_range: ChangeRange) -> PinnedChanges:
     """An open end is fixed at the newest version there is now."""
-    if asked.ending_version is None and asked.ending_timestamp_ms is None:
+    if change_range.ending_version is None and change_range.ending_timestamp_ms is None:
         newest = Snapshot.load(store).version
-        if asked.starting_version is None or asked.starting_version <= newest:
-            asked = replace(asked, ending_version=newest)
+        if change_range.starting_version is None or change_range.starting_version <= newest:
+            change_range = replace(change_range, ending_version=newest)
     from delta_py.changes.change_feed import changes_schema
 
-    everything = changes_schema(store, **asked.bounds)
-    return PinnedChanges(options, store.root, asked, everything, selected(options, everything))
+    everything = changes_schema(store, **change_range.bounds)
+    return PinnedChanges(options, store.root, change_range, everything, selected(options, everything))
 
 
 def _resolve_suffix(options: ReadOptions) -> ReadOptions:

@@ -56,14 +56,14 @@ def _source_path(tracking: SchemaTracking, log: SchemaLog) -> str:
     """The name that Spark gives the source: a directory in the checkpoint. Its number is the first unless the log says more."""
     checkpoint = _checkpoint_of(tracking.location)
     sources = f"file:{checkpoint}/{_SOURCES}/"
-    told = None if log.newest is None else log.newest.source_path
-    return told if told is not None and told.startswith(sources) else f"{sources}0"
+    noted = None if log.newest is None else log.newest.source_path
+    return noted if noted is not None and noted.startswith(sources) else f"{sources}0"
 
 
 def _checkpoint_of(location: str) -> Path:
     here = Path(open_store(location).root)
-    found = next((path for path in (here, *here.parents) if (path / _QUERY_ID).is_file()), None)
-    if found is None:
+    checkpoint = next((path for path in (here, *here.parents) if (path / _QUERY_ID).is_file()), None)
+    if checkpoint is None:
         raise InvalidOptionError(
             f"The schemaTrackingLocation {location} is in no query's checkpoint. Name the checkpointLocation of the query that "
             "reads the stream, or a directory in it.",
@@ -72,4 +72,4 @@ def _checkpoint_of(location: str) -> Path:
             option="schemaTrackingLocation",
             location=location,
         )
-    return found
+    return checkpoint

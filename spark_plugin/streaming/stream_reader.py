@@ -154,8 +154,8 @@ class DeltaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return None
         lag = self._driver.lag(self._place)
         end = StreamOffset(self._place.table_id, self._place.version + lag.versions + self._place.is_initial)
-        told = {"numFilesOutstanding": lag.files, "numBytesOutstanding": lag.bytes, "numVersionsOutstanding": lag.versions}
-        return {**end.to_json(), **told, "outstandingIsAtLeast": lag.at_least}
+        outstanding = {"numFilesOutstanding": lag.files, "numBytesOutstanding": lag.bytes, "numVersionsOutstanding": lag.versions}
+        return {**end.to_json(), **outstanding, "outstandingIsAtLeast": lag.at_least}
 
     def commit(self, end: dict[str, Any]) -> None:
         self._driver.commit(StreamOffset.from_json(end))
