@@ -39,12 +39,12 @@ def assigned_paths(frame: DataFrame, schema: StructType, given: Mapping[str, Col
     UnsupportedOperationError for what is no column or field of a struct, for an identity column, and for columns that
     are assigned twice, or a field and its struct.
     """
-    found: Assignments = {}
+    values_by_path: Assignments = {}
     if not given:
-        return found
+        return values_by_path
     for (name, value), named in zip(given.items(), _named_paths(frame, list(given), alias), strict=True):
         path = _path_in(schema, named, name)
-        clash = next((other for other in found if other[: len(path)] == path or path[: len(other)] == other), None)
+        clash = next((other for other in values_by_path if other[: len(path)] == path or path[: len(other)] == other), None)
         if clash is not None:
             raise UnsupportedOperationError(
                 f"There is a conflict from these SET columns: {['.'.join(clash), '.'.join(path)]}. A column can be given one "
@@ -53,8 +53,8 @@ def assigned_paths(frame: DataFrame, schema: StructType, given: Mapping[str, Col
                 sql_state="42701",
                 columns=[".".join(clash), ".".join(path)],
             )
-        found[path] = value
-    return found
+        values_by_path[path] = value
+    return values_by_path
 
 
 def _named_paths(frame: DataFrame, names: Sequence[str], alias: str | None) -> list[Path]:
@@ -72,14 +72,14 @@ def path_by_name(schema: SparkStruct, name: str, alias: str | None) -> Path:
     if alias is not None and len(path) > 1 and path[0].lower() == alias.lower():
         path = path[1:]
     kind: SparkType = schema
-    found = []
+    names = []
     for part in path:
-        own = find_field(kind, part) if isinstance(kind, SparkStruct) else None
-        if own is None:
+        field = find_field(kind, part) if isinstance(kind, SparkStruct) else None
+        if field is None:
             raise _no_field(name)
-        found.append(own.name)
-        kind = own.dataType
-    return tuple(found)
+        names.append(field.name)
+        kind = field.dataType
+    return tuple(names)
 
 
 def path_of(expression: Any, name: str) -> Path:
@@ -102,33 +102,33 @@ def _no_field(name: str) -> UnsupportedOperationError:
 
 def _path_in(schema: StructType, path: Path, name: str) -> Path:
     """The path in the table's own spelling: Spark keeps the case of letters that was written."""
-    own = None if path[0] == ROW_ADDRESS else schema.find(path[0])
-    if own is None:
+    column = None if path[0] == ROW_ADDRESS else schema.find(path[0])
+    if column is None:
         raise SchemaMismatchError(
             f"{name} is no column of the table. It has {', '.join(schema.names)}.",
             error_class="DELTA_COLUMN_NOT_FOUND_IN_SCHEMA",
             column=name,
         )
-    if identity_of(own) is not None:
+    if identity_of(column) is not None:
         raise UnsupportedOperationError(
             f"UPDATE on IDENTITY column {name} is not supported. Leave it out of SET.",
             error_class="DELTA_IDENTITY_COLUMNS_UPDATE_NOT_SUPPORTED",
             sql_state="42808",
             column=name,
         )
-    return (own.name, *path[1:])
+    return (column.name, *path[1:])
 
 
 def with_defaults(frame: DataFrame, schema: StructType, values: Assignments) -> Assignments:
     """The values, with the column's default for DEFAULT. A generated column's is to be computed, so it is left out."""
-    found = {}
+    values_by_path = {}
     for path, value in values.items():
-        own = find_path(schema, path)[0]
+        field = find_path(schema, path)[0]
         if len(path) > 1 or not asks_for_default(frame, value):
-            found[path] = value
-        elif GENERATION not in own.metadata:
-            found[path] = default_of(own)
-    return found
+            values_by_path[path] = value
+        elif GENERATION not in field.metadata:
+            values_by_path[path] = default_of(field)
+    return values_by_path
 
 
 def new_row(schema: StructType, frame: DataFrame, values: Assignments) -> Column:
@@ -139,23 +139,23 @@ def new_row(schema: StructType, frame: DataFrame, values: Assignments) -> Column
     assert {path[0] for path in values} <= set(schema.names), "a value would be lost"
     typed = _in_assignable_types(schema, frame, values)
     fields = []
-    for own in schema.fields:
-        inside = {path[1:]: value for path, value in typed.items() if path[0] == own.name}
-        if inside or GENERATION not in own.metadata:
-            fields.append(_value(own, frame[quoted(own.name)], inside).alias(own.name))
+    for field in schema.fields:
+        inside = {path[1:]: value for path, value in typed.items() if path[0] == field.name}
+        if inside or GENERATION not in field.metadata:
+            fields.append(_value(field, frame[quoted(field.name)], inside).alias(field.name))
     return F.struct(*fields).alias(NEW)
 
 
-def _value(own: StructField, old: Column, inside: Mapping[Path, Column]) -> Column:
+def _value(field: StructField, old: Column, inside: Mapping[Path, Column]) -> Column:
     """The field's new value. inside: what is assigned, by path from here; () for all of it. A struct that is null becomes
     one with the assigned fields."""
     if not inside:
         return old
     if () in inside:
         return inside[()]
-    assert isinstance(own.data_type, StructType)
+    assert isinstance(field.data_type, StructType)
     parts = []
-    for child in own.data_type.fields:
+    for child in field.data_type.fields:
         deeper = {path[1:]: value for path, value in inside.items() if path[0] == child.name}
         parts.append(_value(child, old.getField(child.name), deeper).alias(child.name))
     return F.struct(*parts)
@@ -174,13 +174,13 @@ def _in_assignable_types(schema: StructType, frame: DataFrame, values: Assignmen
     named = [value.alias(f"v{number}") for number, value in enumerate(values.values())]
     rule = Assigning.of(frame.sparkSession, evolves=False)
     return {
-        path: _cast(rule, Typed(value, found.dataType), find_path(schema, path)[-1].data_type, ".".join(path))
-        for (path, value), found in zip(values.items(), frame.select(*named).schema.fields, strict=True)
+        path: _cast(rule, Typed(value, field.dataType), find_path(schema, path)[-1].data_type, ".".join(path))
+        for (path, value), field in zip(values.items(), frame.select(*named).schema.fields, strict=True)
     }
 
 
 def _cast(rule: Assigning, value: Typed, wanted: DataType, name: str) -> Column:
-    found = delta_type(value.data_type)
-    if is_atomic(found) and is_atomic(wanted) and may_assign(found, wanted):
+    data_type = delta_type(value.data_type)
+    if is_atomic(data_type) and is_atomic(wanted) and may_assign(data_type, wanted):
         return value.column
     return rule.cast(value, spark_type(wanted), name)

@@ -23,6 +23,6 @@ def asks_for_default(frame: DataFrame, value: Column) -> bool:
     return text.strip().lower() == _WORD and _WORD not in (name.lower() for name in frame.columns)
 
 
-def default_of(own: StructField) -> Column:
+def default_of(field: StructField) -> Column:
     """The value that the column's default expression gives; NULL where it has none."""
-    return F.expr(str(own.metadata.get(DEFAULT, "NULL")))
+    return F.expr(str(field.metadata.get(DEFAULT, "NULL")))

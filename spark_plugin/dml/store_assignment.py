@@ -36,14 +36,14 @@ class Typed:
     column: Column
     data_type: DataType
 
-    def field(self, own: StructField) -> Typed:
-        return Typed(self.column.getField(own.name), own.dataType)
+    def field(self, f: StructField) -> Typed:
+        return Typed(self.column.getField(f.name), f.dataType)
 
     def find(self, name: str) -> Typed | None:
         """The field of this name, whatever its case; None when there is none."""
         assert isinstance(self.data_type, StructType)
-        own = find_field(self.data_type, name)
-        return None if own is None else self.field(own)
+        f = find_field(self.data_type, name)
+        return None if f is None else self.field(f)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,30 +80,30 @@ class Assigning:
         Raises SchemaMismatchError (DELTA_UPDATE_SCHEMA_MISMATCH_EXPRESSION) and UnsupportedOperationError
         (DELTA_UNSUPPORTED_FIELD_UPDATE_NON_STRUCT).
         """
-        made = []
-        for own in schema.fields:
-            if own.name not in absent:
-                inside = _inside(given, own.name)
-                made.append(self._value(own, current(own.name), inside, (own.name,)).alias(own.name))
-        return made
+        columns = []
+        for field in schema.fields:
+            if field.name not in absent:
+                inside = _inside(given, field.name)
+                columns.append(self._value(field, current(field.name), inside, (field.name,)).alias(field.name))
+        return columns
 
-    def _value(self, own: StructField, current: Typed | None, inside: Mapping[Path, Given], path: Path) -> Column:
+    def _value(self, field: StructField, current: Typed | None, inside: Mapping[Path, Given], path: Path) -> Column:
         if not inside:
-            return self._null(own.dataType) if current is None else self._evolving.cast(current, own.dataType, ".".join(path))
+            return self._null(field.dataType) if current is None else self._evolving.cast(current, field.dataType, ".".join(path))
         whole = inside.get(())
         if whole is not None:
-            kept = current if whole.keeps_own else None
-            return self.cast(whole.value, own.dataType, ".".join(path), kept=kept)
-        if not isinstance(own.dataType, StructType):
+            present = current if whole.keeps_own else None
+            return self.cast(whole.value, field.dataType, ".".join(path), kept=present)
+        if not isinstance(field.dataType, StructType):
             raise UnsupportedOperationError(
                 f"Updating nested fields is only supported for StructType, and {'.'.join(path)} is of type "
-                f"{own.dataType.simpleString()}. Assign the whole column.",
+                f"{field.dataType.simpleString()}. Assign the whole column.",
                 error_class="DELTA_UNSUPPORTED_FIELD_UPDATE_NON_STRUCT",
                 sql_state="0AKDC",
                 column=".".join(path),
             )
         parts = []
-        for child in own.dataType.fields:
+        for child in field.dataType.fields:
             old = None if current is None else current.find(child.name)
             parts.append(self._value(child, old, _inside(inside, child.name), (*path, child.name)).alias(child.name))
         return F.struct(*parts)
@@ -122,57 +122,57 @@ class Assigning:
         Structs are matched by the names of their fields, whatever the case, and stay null where they are null. A value that
         the type cannot hold is an error when the row is made, unless spark.sql.storeAssignmentPolicy is LEGACY.
         """
-        column, found = value.column, value.data_type
-        if found.simpleString() == wanted.simpleString() and kept is None:
+        column, source = value.column, value.data_type
+        if source.simpleString() == wanted.simpleString() and kept is None:
             return column
-        if isinstance(found, NullType):
+        if isinstance(source, NullType):
             return self._null(wanted)
-        if isinstance(found, StructType) and isinstance(wanted, StructType):
+        if isinstance(source, StructType) and isinstance(wanted, StructType):
             return self._struct(value, wanted, name, kept)
-        if isinstance(found, ArrayType) and isinstance(wanted, ArrayType) and _holds_struct(found) and _holds_struct(wanted):
-            return F.transform(column, lambda item: self.cast(Typed(item, found.elementType), wanted.elementType, name))
-        if isinstance(found, MapType) and isinstance(wanted, MapType) and _holds_struct(found) and _holds_struct(wanted):
-            return self._map(column, found, wanted, name)
-        return column if found.simpleString() == wanted.simpleString() else self._plain(value, wanted, name)
+        if isinstance(source, ArrayType) and isinstance(wanted, ArrayType) and _holds_struct(source) and _holds_struct(wanted):
+            return F.transform(column, lambda item: self.cast(Typed(item, source.elementType), wanted.elementType, name))
+        if isinstance(source, MapType) and isinstance(wanted, MapType) and _holds_struct(source) and _holds_struct(wanted):
+            return self._map(column, source, wanted, name)
+        return column if source.simpleString() == wanted.simpleString() else self._plain(value, wanted, name)
 
-    def _struct(self, value: Typed, wanted: StructType, name: str, kept: Typed | None) -> Column:
-        found = value.data_type
-        assert isinstance(found, StructType)
-        unknown = [own.name for own in found.fields if find_field(wanted, own.name) is None]
-        lacking = [own.name for own in wanted.fields if find_field(found, own.name) is None]
+    def _struct(self, value: Typed, wanted: StructType, name: str, present: Typed | None) -> Column:
+        source = value.data_type
+        assert isinstance(source, StructType)
+        unknown = [field.name for field in source.fields if find_field(wanted, field.name) is None]
+        lacking = [field.name for field in wanted.fields if find_field(source, field.name) is None]
         if unknown or (lacking and not self.evolves):
             raise SchemaMismatchError(
-                f"Cannot cast {found.simpleString()} to {wanted.simpleString()} for {name}. All nested columns must match: "
+                f"Cannot cast {source.simpleString()} to {wanted.simpleString()} for {name}. All nested columns must match: "
                 f"{', '.join(unknown or lacking)} {'is not in the table' if unknown else 'is missing'}.",
                 error_class="DELTA_UPDATE_SCHEMA_MISMATCH_EXPRESSION",
                 sql_state="42846",
                 column=name,
             )
         parts = []
-        for own in wanted.fields:
-            given, old = value.find(own.name), None if kept is None else kept.find(own.name)
-            parts.append(self._part(given, old, own, f"{name}.{own.name}").alias(own.name))
+        for field in wanted.fields:
+            given, old = value.find(field.name), None if present is None else present.find(field.name)
+            parts.append(self._part(given, old, field, f"{name}.{field.name}").alias(field.name))
         there = value.column.isNotNull()
-        if kept is not None and _has_own_fields(kept.data_type, found):
-            there = there | kept.column.isNotNull()
+        if present is not None and _has_own_fields(present.data_type, source):
+            there = there | present.column.isNotNull()
         return F.when(there, F.struct(*parts))
 
-    def _part(self, given: Typed | None, old: Typed | None, own: StructField, name: str) -> Column:
+    def _part(self, given: Typed | None, old: Typed | None, field: StructField, name: str) -> Column:
         if given is not None:
-            return self.cast(given, own.dataType, name, kept=old if isinstance(own.dataType, StructType) else None)
-        return self._null(own.dataType) if old is None else self._evolving.cast(old, own.dataType, name)
+            return self.cast(given, field.dataType, name, kept=old if isinstance(field.dataType, StructType) else None)
+        return self._null(field.dataType) if old is None else self._evolving.cast(old, field.dataType, name)
 
-    def _map(self, column: Column, found: MapType, wanted: MapType, name: str) -> Column:
-        if found.keyType.simpleString() != wanted.keyType.simpleString():
-            to_key = partial(self._item, found.keyType, wanted.keyType, name)
+    def _map(self, column: Column, source: MapType, wanted: MapType, name: str) -> Column:
+        if source.keyType.simpleString() != wanted.keyType.simpleString():
+            to_key = partial(self._item, source.keyType, wanted.keyType, name)
             column = F.transform_keys(column, lambda key, _: to_key(key))
-        if found.valueType.simpleString() != wanted.valueType.simpleString():
-            to_value = partial(self._item, found.valueType, wanted.valueType, name)
+        if source.valueType.simpleString() != wanted.valueType.simpleString():
+            to_value = partial(self._item, source.valueType, wanted.valueType, name)
             column = F.transform_values(column, lambda _, item: to_value(item))
         return column
 
-    def _item(self, found: DataType, wanted: DataType, name: str, item: Column) -> Column:
-        return self.cast(Typed(item, found), wanted, name)
+    def _item(self, source: DataType, wanted: DataType, name: str, item: Column) -> Column:
+        return self.cast(Typed(item, source), wanted, name)
 
     def _null(self, wanted: DataType) -> Column:
         return F.lit(None).cast(wanted)
@@ -235,9 +235,9 @@ def _holds_struct(kind: DataType) -> bool:
     return False
 
 
-def _has_own_fields(own: DataType, other: DataType) -> bool:
+def _has_own_fields(data_type: DataType, other: DataType) -> bool:
     """Whether a struct has fields, at any depth of structs, that the other lacks."""
-    if not (isinstance(own, StructType) and isinstance(other, StructType)):
+    if not (isinstance(data_type, StructType) and isinstance(other, StructType)):
         return False
-    found = [(f, find_field(other, f.name)) for f in own.fields]
-    return any(theirs is None or _has_own_fields(f.dataType, theirs.dataType) for f, theirs in found)
+    pairs = [(f, find_field(other, f.name)) for f in data_type.fields]
+    return any(theirs is None or _has_own_fields(f.dataType, theirs.dataType) for f, theirs in pairs)
