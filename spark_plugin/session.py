@@ -41,11 +41,11 @@ def register(spark: SparkSession) -> None:
 def _check_workers(spark: SparkSession) -> None:
     """Spark runs Python sources in processes of their own; warn when those will not find our packages."""
     python = str(getattr(spark.sparkContext, "pythonExec", "python3"))
-    found = shutil.which(python)
-    if python in _checked or found == sys.executable:
+    program = shutil.which(python)
+    if python in _checked or program == sys.executable:
         return
     _checked.add(python)
-    problem = "there is no such program" if found is None else _import_problem(found)
+    problem = "there is no such program" if program is None else _import_problem(program)
     if problem is not None:
         _log.warning(
             "Spark's Python workers run %r, and there pydelta will not work: %s. Before the SparkSession is made, add the line: "

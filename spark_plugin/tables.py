@@ -308,10 +308,10 @@ class DeltaTable:
         if done is None:  # over Spark Connect the table's history has the numbers
             row = self.history().filter("operation = 'RESTORE'").select("operationMetrics").first()
             assert row is not None
-            found = [int(row["operationMetrics"][metric]) for metric in _RESTORE_METRICS.values()]
+            numbers = [int(row["operationMetrics"][metric]) for metric in _RESTORE_METRICS.values()]
         else:
-            found = [done.metrics()[metric] for metric in _RESTORE_METRICS.values()]
-        return self._spark.createDataFrame([tuple(found)], ", ".join(f"{name} bigint" for name in _RESTORE_METRICS))
+            numbers = [done.metrics()[metric] for metric in _RESTORE_METRICS.values()]
+        return self._spark.createDataFrame([tuple(numbers)], ", ".join(f"{name} bigint" for name in _RESTORE_METRICS))
 
     def clone(
         self, target: str, isShallow: bool = False, replace: bool = False, properties: Mapping[str, str] | None = None

@@ -126,10 +126,10 @@ def _metadata_schema() -> str:
     return str(to_spark_schema(StructType((metadata_scan_column().logical,))).json())
 
 
-def _scan_report(told: dict[str, int] | None) -> ScanReport | None:
+def _scan_report(numbers: dict[str, int] | None) -> ScanReport | None:
     from delta_py.scan.planning import ScanReport  # costs more to import than a session that never asks should pay
 
-    return None if told is None else ScanReport(**told)
+    return None if numbers is None else ScanReport(**numbers)
 
 
 def _refuse_unknown(spark: SparkSession) -> None:
@@ -154,9 +154,9 @@ def _reason(error: Exception) -> str:
 
 
 def _warn_once(spark: SparkSession, reason: str) -> None:
-    told = spark in _unavailable
+    is_known = spark in _unavailable
     _unavailable[spark] = reason
-    if not told:
+    if not is_known:
         _log.warning(
             "pydelta reads without column pruning in this session: %s. Rows are right, but every column and every file of a "
             "table is read. Name what a query needs by hand: .option('columns', 'a, b').option('filter', \"a > 1\").",
