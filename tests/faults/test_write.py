@@ -6,6 +6,7 @@ from there on, and with the process killed. PYDELTA_SEED and PYDELTA_FAULTS_N ch
 
 from __future__ import annotations
 
+import itertools
 import multiprocessing
 import os
 import random
@@ -30,7 +31,8 @@ from delta_py.errors import (
 from delta_py.log.history import history
 from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore
-from tests.support.faulty_store import KINDS, Fault, FaultyStore, Killed
+from tests.support.faulty_store import FAULTS, Fault, FaultyStore, Killed
+from tests.support.sampling import sampled
 from tests.support.seeds import run_seed
 
 pytestmark = pytest.mark.usefixtures("no_waits")
@@ -138,12 +140,11 @@ def calls_of(tmp_path: Path, workload: str) -> list[str]:
     return store.calls
 
 
-@pytest.mark.parametrize("workload", WORKLOADS)
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("workload", "kind"), sampled(itertools.product(WORKLOADS, FAULTS), 5))
 def test_write_with_one_call_failed_is_done_once_or_not_at_all(tmp_path: Path, workload: str, kind: str) -> None:
     calls = calls_of(tmp_path, workload)
     assert sum(call.startswith("put_if_absent _delta_log") for call in calls) >= 1
-    outcomes = Counter(one_fault(tmp_path / str(number), workload, Fault(number, **KINDS[kind])) for number in range(len(calls)))
+    outcomes = Counter(one_fault(tmp_path / str(number), workload, Fault(number, **FAULTS[kind])) for number in range(len(calls)))
     assert sum(outcomes.values()) == len(calls)
     assert outcomes["refused"] + outcomes["killed"] > 0, "no fault was felt"
 

@@ -6,6 +6,9 @@ the same with an exception that nothing catches.
 
 from __future__ import annotations
 
+import errno
+import itertools
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -24,15 +27,17 @@ class Killed(BaseException):
 @dataclass(frozen=True)
 class Fault:
     """call: number of the call that fails, from 0. after: carried out first. lasting: all later ones fail too, before.
-    killed: as Killed instead of OSError; every later call then fails as well, for a dead process does nothing more."""
+    killed: as Killed instead of OSError; every later call then fails as well, for a dead process does nothing more.
+    code: of the OSError."""
 
     call: int
     after: bool = False
     lasting: bool = False
     killed: bool = False
+    code: int = errno.EIO
 
     def error(self) -> BaseException:
-        return Killed() if self.killed else OSError(5, "injected failure")
+        return Killed() if self.killed else OSError(self.code, f"injected: {os.strerror(self.code)}")
 
 
 KINDS = {
@@ -44,6 +49,15 @@ KINDS = {
     "killed after it": {"after": True, "killed": True},
 }
 """What can happen to one call, by name, as arguments of a Fault."""
+
+_CODES = ("EIO", "ESTALE", "EMFILE", "ENOSPC")
+
+FAULTS = {name: kind for name, kind in KINDS.items() if "killed" in kind} | {
+    f"{name}, {code}": {**kind, "code": getattr(errno, code)}
+    for (name, kind), code in itertools.product(KINDS.items(), _CODES)
+    if "killed" not in kind
+}
+"""The same with each error that a file system gives and that says nothing of the call's effect by itself."""
 
 
 @dataclass
@@ -73,10 +87,20 @@ class FaultyStore:
         return result
 
     def list_from(self, directory: str, start: str = "") -> Iterator[ObjectInfo]:
-        return iter(self.run(f"list_from {directory}", lambda: list(self.inner.list_from(directory, start))))
+        return self._listed(f"list_from {directory}", lambda: self.inner.list_from(directory, start))
 
     def list_recursive(self, directory: str) -> Iterator[ObjectInfo]:
-        return iter(self.run(f"list_recursive {directory}", lambda: list(self.inner.list_recursive(directory))))
+        return self._listed(f"list_recursive {directory}", lambda: self.inner.list_recursive(directory))
+
+    def _listed(self, name: str, objects: Callable[[], Iterator[ObjectInfo]]) -> Iterator[ObjectInfo]:
+        """One that fails after it has given what there is fails at its last page: whoever has seen all but that may not know."""
+        found: list[ObjectInfo] = []
+        try:
+            self.run(name, lambda: found.extend(objects()))
+        except BaseException:
+            yield from found
+            raise
+        yield from found
 
     def read(self, path: str) -> bytes:
         return self.run(f"read {path}", lambda: self.inner.read(path))
@@ -85,7 +109,8 @@ class FaultyStore:
         return self.run(f"read_range {path}", lambda: self.inner.read_range(path, offset, length))
 
     def open_input(self, path: str) -> pa.NativeFile:
-        return self.run(f"open_input {path}", lambda: self.inner.open_input(path))
+        stream = self.run(f"open_input {path}", lambda: self.inner.open_input(path))
+        return pa.PythonFile(_FaultyInput(self, path, stream), mode="r")
 
     def open_output(self, path: str) -> pa.NativeFile:
         stream = self.run(f"open_output {path}", lambda: self.inner.open_output(path))
@@ -101,15 +126,28 @@ class FaultyStore:
         self.run(f"delete {path}", lambda: self.inner.delete(path))
 
 
+class _FaultyInput:
+    """Each read is a call of the store."""
+
+    def __init__(self, store: FaultyStore, path: str, stream: pa.NativeFile) -> None:
+        self._store, self._path, self._stream = store, path, stream
+
+    def read(self, count: int = -1) -> bytes:
+        return self._store.run(f"input {self._path}", lambda: bytes(self._stream.read(None if count < 0 else count)))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
 class _FaultyStream:
-    """Closing is a call of the store, for then the object becomes durable; single writes are not."""
+    """Each write is a call of the store, and closing, by which the object becomes durable."""
 
     def __init__(self, store: FaultyStore, path: str, stream: Any) -> None:
         self._store, self._path, self._stream = store, path, stream
         self.closed = False
 
     def write(self, data: Any) -> int:
-        return int(self._stream.write(data))
+        return self._store.run(f"output {self._path}", lambda: int(self._stream.write(data)))
 
     def tell(self) -> int:
         return int(self._stream.tell())
