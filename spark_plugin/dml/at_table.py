@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 from pyspark import TaskContext, cloudpickle
+from pyspark.sql.types import BinaryType, StructField, StructType
 
 from delta_py.errors import CommitOutcomeUnknownError
 from spark_plugin.spark_internals import is_connect
@@ -23,6 +24,8 @@ A = TypeVar("A")
 T = TypeVar("T")
 
 _VALUE = "value"
+# A schema as text would be a question to the server.
+_SCHEMA = StructType([StructField(_VALUE, BinaryType())])
 
 
 def at_table(spark: Any, step: Callable[[], T], *, once: bool = False) -> T:
@@ -49,8 +52,8 @@ def each_in_task(spark: Any, items: Sequence[A], work: Callable[[A], T]) -> list
                 made = cloudpickle.dumps(work(pickle.loads(text)))  # type: ignore[no-untyped-call]
                 yield pa.record_batch({_VALUE: pa.array([made], pa.binary())})
 
-    frame = spark.createDataFrame([(bytearray(pickle.dumps(item)),) for item in items], f"{_VALUE} binary")
-    return [pickle.loads(row[_VALUE]) for row in frame.mapInArrow(run, f"{_VALUE} binary").collect()]
+    frame = spark.createDataFrame([(bytearray(pickle.dumps(item)),) for item in items], _SCHEMA)
+    return [pickle.loads(row[_VALUE]) for row in frame.mapInArrow(run, _SCHEMA).collect()]
 
 
 def _outcome(step: Callable[[], Any], once: bool) -> tuple[bool, Any]:
