@@ -6,27 +6,25 @@ row = new_row(schema, frame, values)                       # the struct column N
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Mapping
+from typing import TypeAlias
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import DataType as SparkType
-from pyspark.sql.types import StructType as SparkStruct
 
 from delta_py.errors import SchemaMismatchError, UnsupportedOperationError
 from delta_py.expressions.coercion import is_atomic
 from delta_py.protocol.column_rules import GENERATION
 from delta_py.protocol.identity import identity_of
-from delta_py.protocol.names import quoted, split_name
+from delta_py.protocol.names import quoted
 from delta_py.protocol.schema import DataType, Path, StructField, StructType, find_path
 from delta_py.scan.planning import ROW_ADDRESS
 from delta_py.write.casts import may_assign
 from delta_py.write.row_changes import NEW
-from spark_plugin.convert import delta_type, find_field, spark_type
+from spark_plugin.convert import delta_type, spark_type
+from spark_plugin.dml.analyzer import analyzer_of
 from spark_plugin.dml.column_defaults import asks_for_default, default_of
 from spark_plugin.dml.store_assignment import Assigning, Typed
-from spark_plugin.spark_internals import SparkInternals, attribute_path, is_connect
 
 Assignments: TypeAlias = dict[Path, Column]
 
@@ -42,7 +40,8 @@ def assigned_paths(frame: DataFrame, schema: StructType, given: Mapping[str, Col
     values_by_path: Assignments = {}
     if not given:
         return values_by_path
-    for (name, value), named in zip(given.items(), _named_paths(frame, list(given), alias), strict=True):
+    paths = analyzer_of(frame.sparkSession).assigned_paths(frame, list(given), alias)
+    for (name, value), named in zip(given.items(), paths, strict=True):
         path = _path_in(schema, named, name)
         clash = next((other for other in values_by_path if other[: len(path)] == path or path[: len(other)] == other), None)
         if clash is not None:
@@ -55,49 +54,6 @@ def assigned_paths(frame: DataFrame, schema: StructType, given: Mapping[str, Col
             )
         values_by_path[path] = value
     return values_by_path
-
-
-def _named_paths(frame: DataFrame, names: Sequence[str], alias: str | None) -> list[Path]:
-    found = frame.select(*(F.col(name).alias(f"c{number}") for number, name in enumerate(names)))
-    if is_connect(frame.sparkSession):
-        found.schema  # noqa: B018 - the server says by its own errors which names are none
-        return [path_by_name(frame.schema, name, alias) for name in names]
-    resolved = SparkInternals(frame.sparkSession).projected(found, len(names))
-    return [path_of(expression, name) for expression, name in zip(resolved, names, strict=True)]
-
-
-def path_by_name(schema: SparkStruct, name: str, alias: str | None) -> Path:
-    """The names on the way to a column or field, for a name that Spark has resolved: alias first, whatever the case."""
-    path = split_name(name)
-    if alias is not None and len(path) > 1 and path[0].lower() == alias.lower():
-        path = path[1:]
-    kind: SparkType = schema
-    names = []
-    for part in path:
-        field = find_field(kind, part) if isinstance(kind, SparkStruct) else None
-        if field is None:
-            raise _no_field(name)
-        names.append(field.name)
-        kind = field.dataType
-    return tuple(names)
-
-
-def path_of(expression: Any, name: str) -> Path:
-    """The names on the way to what an analysed expression takes: an attribute, or a field of a struct."""
-    path = attribute_path(expression)
-    if path is None:
-        raise _no_field(name)
-    return path
-
-
-def _no_field(name: str) -> UnsupportedOperationError:
-    return UnsupportedOperationError(
-        f"{name} cannot be assigned: nested updates are only supported for fields of structs, not for elements of arrays and "
-        "maps. Assign the whole column.",
-        error_class="DELTA_UNSUPPORTED_NESTED_FIELD_IN_UPDATE",
-        sql_state="0A000",
-        column=name,
-    )
 
 
 def _path_in(schema: StructType, path: Path, name: str) -> Path:

@@ -11,15 +11,14 @@ from pyspark.sql import functions as F
 
 from delta_py.protocol.column_rules import DEFAULT
 from delta_py.protocol.schema import StructField
-from spark_plugin.dml.connect_conditions import condition_text
-from spark_plugin.spark_internals import is_connect, unanalyzed_sql
+from spark_plugin.dml.analyzer import analyzer_of
 
 _WORD = "default"
 
 
 def asks_for_default(frame: DataFrame, value: Column) -> bool:
     """Whether the value is the word DEFAULT alone. A column of that name goes first, as in Spark's own SQL."""
-    text = condition_text(value) if is_connect(frame.sparkSession) else unanalyzed_sql(value)
+    text = analyzer_of(frame.sparkSession).written_text(value)
     return text.strip().lower() == _WORD and _WORD not in (name.lower() for name in frame.columns)
 
 

@@ -12,10 +12,9 @@ from typing import Any
 from pyspark.sql import Column, SparkSession
 
 from delta_py.write.row_changes import DELETED, UPDATED
+from spark_plugin.dml.analyzer import analyzer_of
 from spark_plugin.dml.assignments import assigned_paths, new_row, with_defaults
-from spark_plugin.dml.conditions import analysed_text, reads_tables
 from spark_plugin.dml.jobs import DmlResult, Target, open_target, run_changes
-from spark_plugin.dml.resolving import check_values
 
 
 def delete(spark: SparkSession, path: str, condition: Column | None = None, *, alias: str | None = None) -> DmlResult:
@@ -30,7 +29,7 @@ def delete(spark: SparkSession, path: str, condition: Column | None = None, *, a
             target.dml.transaction.only_taken_rows_matter()
             target.choose_files(None, whole=True)
             return run_changes(target, None, _parameters(None))
-        asked = analysed_text(target.shape, condition, "DELETE")
+        asked = analyzer_of(spark).filter_text(target.shape, condition, "DELETE")
         _note_what_is_read(target, [condition])
         matched = target.frame.where(condition)
         wanted = target.wanted(matched, condition)
@@ -45,14 +44,14 @@ def update(
 
     assignments: by column name; fields of structs by their path. Values may use the row's old ones; DEFAULT is
     the column's default. Raises as `delete`, and
-    what assigned_paths, check_values, new_row and the gate (write/conform.py) raise.
+    what assigned_paths, Analyzer.check_values, new_row and the gate (write/conform.py) raise.
     """
     with open_target(spark, path, "UPDATE", alias=alias) as target:
         schema = target.dml.config.schema
-        asked = None if condition is None else analysed_text(target.shape, condition, "UPDATE")
+        asked = None if condition is None else analyzer_of(spark).filter_text(target.shape, condition, "UPDATE")
         paths = with_defaults(target.shape, schema, assigned_paths(target.shape, schema, assignments, alias=alias))
         if paths:
-            check_values(target.shape, list(paths.values()), "UPDATE")
+            analyzer_of(spark).check_values(target.shape, list(paths.values()), "UPDATE")
         matched = target.frame if condition is None else target.frame.where(condition)
         row = new_row(schema, matched, paths)
         _note_what_is_read(target, [*paths.values(), *([] if condition is None else [condition])])
@@ -65,7 +64,7 @@ def update(
 def _note_what_is_read(target: Target, columns: Sequence[Column]) -> None:
     """What the commit depends on beside the rows that it changes: all rows of the table where there is a subquery, which may
     have read any of them."""
-    if reads_tables(target.shape, columns):
+    if analyzer_of(target.spark).reads_tables(target.shape, columns):
         target.dml.transaction.read_rows(None)
     else:
         target.dml.transaction.only_taken_rows_matter()

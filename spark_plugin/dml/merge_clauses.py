@@ -13,15 +13,14 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
 from pyspark.sql.types import BooleanType, StructField, StructType
 
 from delta_py.errors import SchemaMismatchError, UnsupportedOperationError
 from delta_py.protocol.names import split_name
-from spark_plugin.dml.assignments import path_by_name, path_of
+from spark_plugin.dml.analysis import ConditionParts, Resolved, unresolved
+from spark_plugin.dml.analyzer import Analyzer, analyzer_of
 from spark_plugin.dml.column_defaults import asks_for_default
 from spark_plugin.dml.merge_names import Names
-from spark_plugin.dml.resolving import Resolved, by_names, check_condition, resolve, unresolved
 from spark_plugin.dml.store_assignment import Given, Path, Typed
 from spark_plugin.options.settings import conf
 
@@ -109,13 +108,14 @@ class ResolvedClause:
 
 @dataclass(frozen=True, slots=True)
 class ResolvedMerge:
-    """target, source: frames of one session. names: what their names mean by the schemas. condition: that of the join. clauses:
-    in the caller's order."""
+    """target, source: frames of one session. names: what their names mean by the schemas. condition: that of the join;
+    parts: what it asks of each. clauses: in the caller's order."""
 
     target: DataFrame
     source: DataFrame
     names: Names
     condition: Resolved
+    parts: ConditionParts
     clauses: tuple[ResolvedClause, ...]
 
     @classmethod
@@ -132,18 +132,19 @@ class ResolvedMerge:
     ) -> ResolvedMerge:
         """columns: of the table. alias: the target's. evolves: columns that only the source has may be assigned.
 
-        Raises what `resolve` and `check_condition` raise; SchemaMismatchError and UnsupportedOperationError for assignments
+        Raises what Analyzer.resolve and check_condition raise; SchemaMismatchError and UnsupportedOperationError for assignments
         that contradict each other, or name what cannot be assigned.
         """
-        both = target.crossJoin(source)
-        (on,) = resolve(both, [condition], "search condition")
+        analyzer, both = analyzer_of(target.sparkSession), target.crossJoin(source)
+        (on,) = analyzer.resolve(both, [condition], "search condition")
         if not isinstance(on.data_type, BooleanType):
             target.join(source, on.column).schema  # noqa: B018 - Spark has an error of its own for joins
-        check_condition(both, on, "search condition of MERGE operation")
+        analyzer.check_condition(both, on, "search condition of MERGE operation")
         case_sensitive = (conf(target.sparkSession, "spark.sql.caseSensitive") or "false").lower() == "true"
         names = Names(target.schema, source.schema, alias, case_sensitive)
-        reader = _ClauseReader(target, tuple(columns), source, both, names, evolves)
-        return cls(target, source, names, on, tuple(reader.read(clause) for clause in clauses))
+        reader = _ClauseReader(analyzer, target, tuple(columns), source, both, names, evolves)
+        parts = analyzer.parts(on, target, source, names)
+        return cls(target, source, names, on, parts, tuple(reader.read(clause) for clause in clauses))
 
     def of_kind(self, kind: Kind) -> list[tuple[int, ResolvedClause]]:
         """The clauses of a kind in order, with their numbers."""
@@ -189,6 +190,7 @@ def _assigned_part(schema: StructType, paths: set[Path], base: Path) -> StructTy
 
 @dataclass(frozen=True, slots=True)
 class _ClauseReader:
+    analyzer: Analyzer
     target: DataFrame
     columns: tuple[str, ...]
     source: DataFrame
@@ -200,8 +202,8 @@ class _ClauseReader:
         scope = {"matched": self.both, "not matched": self.source, "not matched by source": self.target}[clause.kind]
         condition = None
         if clause.condition is not None:
-            (condition,) = resolve(scope, [clause.condition], f"{clause.action.upper()} condition")
-            check_condition(scope, condition, f"{clause.action.upper()} condition of MERGE operation")
+            (condition,) = self.analyzer.resolve(scope, [clause.condition], f"{clause.action.upper()} condition")
+            self.analyzer.check_condition(scope, condition, f"{clause.action.upper()} condition of MERGE operation")
         if clause.action == "delete":
             return ResolvedClause(clause.kind, clause.action, condition, {}, False)
         if clause.assignments is None:
@@ -212,7 +214,7 @@ class _ClauseReader:
     def _all_columns(self, clause: Clause) -> dict[Path, Given]:
         """With schema evolution the columns that the source has, otherwise all that the table has."""
         names = self.source.columns if self.evolves else list(self.columns)
-        values = by_names(self.source, names, clause.where)
+        values = self.analyzer.resolve_names(self.source, names, clause.where)
         own = {name.lower(): name for name in self.columns}
         keeps = self.evolves and clause.action == "update"
         return {
@@ -226,7 +228,7 @@ class _ClauseReader:
         """The values, by path, and the columns that are to have their defaults."""
         by_default = [name for name, value in assignments.items() if asks_for_default(scope, value)]
         told = {name: value for name, value in assignments.items() if name not in by_default}
-        values = dict(zip(told, resolve(scope, list(told.values()), clause.where), strict=True))
+        values = dict(zip(told, self.analyzer.resolve(scope, list(told.values()), clause.where), strict=True))
         given: dict[Path, Given] = {}
         defaults: list[Path] = []
         for name in assignments:
@@ -245,8 +247,7 @@ class _ClauseReader:
         frame, alias = self.target, self.names.alias
         if self.evolves and clause.kind != "not matched by source" and self._is_new(split_name(name)):
             frame, alias = self.source, None
-        (found,) = resolve(frame, [F.col(name)], clause.where)
-        path = path_by_name(frame.schema, name, alias) if found.expression is None else path_of(found.expression, name)
+        path = self.analyzer.resolve_assigned(frame, name, alias, clause.where)
         own = {column.lower(): column for column in self.columns}
         if path[0].lower() not in own and not self.evolves:
             raise unresolved(name, clause.where, self.columns)

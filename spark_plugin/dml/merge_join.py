@@ -17,9 +17,8 @@ from pyspark.sql import functions as F
 from delta_py.protocol.sizes import parse_size
 from spark_plugin.dml.merge_clauses import ResolvedMerge
 from spark_plugin.dml.merge_source import SOURCE_ROW, Source, SourceFacts
-from spark_plugin.dml.resolving import as_column, outputs
 from spark_plugin.options.settings import conf
-from spark_plugin.spark_internals import holds, used_by
+from spark_plugin.spark_internals import SparkInternals, holds, used_by
 
 FROM_SOURCE = "__pydelta_from_source"
 
@@ -52,13 +51,15 @@ def join(merge: ResolvedMerge, source: Source, near: DataFrame, facts: SourceFac
 def _matches(merge: ResolvedMerge, source: Source, near: DataFrame, columns: list[Column]) -> DataFrame:
     """Of each pair that matches the number of the source's row, and columns of the target's."""
     used = used_by(merge.condition.expression)
-    keys = [as_column(source.frame, attribute) for attribute in outputs(source.frame) if holds(used, attribute)]
+    internals = SparkInternals(near.sparkSession)
+    keys = [internals.column(attribute) for attribute in internals.attributes(source.frame) if holds(used, attribute)]
     narrow = source.frame.select(*keys, F.col(SOURCE_ROW).alias(_MATCH))
     return near.join(F.broadcast(narrow), merge.condition.column, "inner").select(F.col(_MATCH), *columns)
 
 
 def _columns(frame: DataFrame) -> list[Column]:
-    return [as_column(frame, attribute) for attribute in outputs(frame)]
+    internals = SparkInternals(frame.sparkSession)
+    return [internals.column(attribute) for attribute in internals.attributes(frame)]
 
 
 def broadcast_limit(frame: DataFrame) -> int:

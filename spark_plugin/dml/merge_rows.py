@@ -22,10 +22,10 @@ from delta_py.protocol.names import quoted
 from delta_py.protocol.schema import VOID
 from delta_py.write.row_changes import CHANGE, CLAUSE, DELETED, NEW
 from spark_plugin.convert import to_spark_schema
+from spark_plugin.dml.analyzer import analyzer_of
 from spark_plugin.dml.column_defaults import default_of
 from spark_plugin.dml.jobs import Target
 from spark_plugin.dml.merge_clauses import ResolvedClause, ResolvedMerge
-from spark_plugin.dml.resolving import by_names, resolve
 from spark_plugin.dml.store_assignment import Assigning, Given, Path, Typed
 from spark_plugin.spark_internals import is_connect
 
@@ -38,13 +38,14 @@ class MergeRows:
 
     def __init__(self, target: Target, merge: ResolvedMerge, rule: Assigning) -> None:
         self._target, self._merge, self._rule = target, merge, rule
+        self._analyzer = analyzer_of(target.spark)
         self._delta = target.dml.config.schema
         self.schema: StructType = to_spark_schema(self._delta)
         self._generated = {f.name: str(f.metadata[GENERATION]) for f in self._delta.fields if GENERATION in f.metadata}
         names = target.dml.snapshot.schema.names
         self._own = {
             name: Typed(value.column, value.data_type)
-            for name, value in zip(names, by_names(target.frame, names, "target"), strict=True)
+            for name, value in zip(names, self._analyzer.resolve_names(target.frame, names, "target"), strict=True)
         }
 
     def _current(self, clause: ResolvedClause) -> Mapping[str, Typed]:
@@ -98,7 +99,7 @@ class MergeRows:
     def _defaults(self, names: Sequence[str]) -> dict[Path, Given]:
         """The defaults of columns; generated ones are computed."""
         asked = [f for f in self._delta.fields if f.name in names and f.name not in self._generated]
-        found = resolve(self._merge.source, [default_of(f) for f in asked], "default")
+        found = self._analyzer.resolve(self._merge.source, [default_of(f) for f in asked], "default")
         return {(f.name,): Given(Typed(value.column, value.data_type)) for f, value in zip(asked, found, strict=True)}
 
     def with_generated(self, changed: DataFrame) -> DataFrame:

@@ -16,7 +16,6 @@ from operator import and_
 from typing import Any
 
 from pyspark import StorageLevel
-from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import (
@@ -34,28 +33,16 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from delta_py.protocol.char_types import DECLARED_TYPE
-from delta_py.protocol.names import quoted
-from delta_py.protocol.schema import Path
 from spark_plugin.data_source import FORMAT
-from spark_plugin.dml.connect_conditions import key_parts
+from spark_plugin.dml.analysis import ConditionParts
 from spark_plugin.dml.merge_clauses import ResolvedMerge
-from spark_plugin.dml.merge_names import Named
-from spark_plugin.dml.resolving import as_column, outputs, resolve
-from spark_plugin.options.settings import conf
 from spark_plugin.spark_internals import (
     SparkInternals,
-    column_metadata,
-    comparison_of,
-    conjuncts,
     default_size,
     holds,
     is_connect,
-    is_constant,
-    operands_of,
     stand_in_for,
     used_by,
-    uses_only,
 )
 
 SOURCE_ROW = "__pydelta_source_row"
@@ -65,7 +52,6 @@ _FEW_KEYS = 1000
 _HELD_BYTES = 64 * 1024 * 1024
 _ROW_BYTES = 32
 _MANY_BYTES = 2**62
-_TURNED = {"=": "=", "<=>": "<=>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +77,7 @@ def held_source(merge: ResolvedMerge, level: StorageLevel) -> Iterator[Source]:
             yield source
         return
     frame, internals = _needed_columns(merge), SparkInternals(merge.source.sparkSession)
-    if has_equal_keys(merge) and internals.is_repeatable(frame, FORMAT) and internals.estimated_bytes(frame) > _HELD_BYTES:
+    if merge.parts.has_equal_keys and internals.is_repeatable(frame, FORMAT) and internals.estimated_bytes(frame) > _HELD_BYTES:
         yield Source(frame, False)
         return
     started = time.monotonic()
@@ -116,9 +102,10 @@ def _held_by_server(source: DataFrame, level: StorageLevel) -> Iterator[Source]:
 def _needed_columns(merge: ResolvedMerge) -> DataFrame:
     both = merge.target.crossJoin(merge.source)
     named = [value.column.alias(f"v{number}") for number, value in enumerate(merge.values())]
-    used = SparkInternals(merge.source.sparkSession).used_attributes(both.select(*named))
-    attributes = [attribute for attribute in outputs(merge.source) if holds(used, attribute)]
-    return merge.source.select(*(as_column(merge.source, attribute) for attribute in attributes))
+    internals = SparkInternals(merge.source.sparkSession)
+    used = internals.used_attributes(both.select(*named))
+    attributes = [attribute for attribute in internals.attributes(merge.source) if holds(used, attribute)]
+    return merge.source.select(*(internals.column(attribute) for attribute in attributes))
 
 
 # ---------------------------------------------------------------- what the keys say
@@ -152,7 +139,7 @@ class SourceFacts:
 
 def source_facts(merge: ResolvedMerge, source: Source, *, ask_unique: bool) -> SourceFacts:
     """One or two small jobs over the source. ask_unique: look for keys that come twice (a shuffle of the keys)."""
-    alone, bounds = _parts(merge)
+    bounds = _bounds(merge.parts)
     asked = [F.count(F.lit(1)).alias("rows"), *_widths(merge, source.frame)]
     for number, bound in enumerate(bounds):
         value = bound.source
@@ -165,106 +152,20 @@ def source_facts(merge: ResolvedMerge, source: Source, *, ask_unique: bool) -> S
     assert found is not None
     few = [number for number, bound in enumerate(bounds) if _lists_keys(bound) and found[f"distinct{number}"] <= _FEW_KEYS]
     keys = _keys(source.frame, bounds, few)
-    parts = [*alone, *(_restricted(bound, number, found, keys.get(number)) for number, bound in enumerate(bounds))]
+    restricted = [_restricted(bound, number, found, keys.get(number)) for number, bound in enumerate(bounds)]
+    parts = [*merge.parts.of_target, *restricted]
     unique = ask_unique and bool(equal) and _is_unique(source.frame, equal)
     restriction = reduce(and_, parts) if parts else None
-    return SourceFacts(found["rows"], restriction, unique, has_equal_keys(merge), found["key_bytes"], found["source_bytes"])
+    return SourceFacts(found["rows"], restriction, unique, merge.parts.has_equal_keys, found["key_bytes"], found["source_bytes"])
 
 
-def has_equal_keys(merge: ResolvedMerge) -> bool:
-    """Whether some part of the condition asks for equal values of target and source."""
-    if merge.condition.expression is None:
-        return any(bound.comparison in ("=", "<=>") for bound in _parts_by_name(merge)[1])
-    return any(comparison in ("=", "<=>") for _, comparison, _ in _comparisons(merge))
-
-
-def _parts(merge: ResolvedMerge) -> tuple[list[Column], list[_Bound]]:
-    """The condition's parts that speak of the target alone, and those that bound it by the source."""
-    if merge.condition.expression is None:
-        return _parts_by_name(merge)
-    frame = merge.target
-    internals = SparkInternals(frame.sparkSession)
-    of_target, of_source = internals.attribute_set(frame), internals.attribute_set(merge.source)
-    parts = list(conjuncts(merge.condition.expression))
-    alone = [as_column(frame, part) for part in parts if uses_only(part, of_target)]
-    asked = [as_column(frame, part) for part in parts if uses_only(part, of_source) and not is_constant(part)]
-    bounds = []
-    for ours, comparison, theirs in _comparisons(merge):
-        (value,) = resolve(merge.source, [as_column(frame, theirs)], "search condition")
-        if _has_bounds(value.data_type) and not (isinstance(value.data_type, StringType) and _has_char(ours)):
-            source = F.when(reduce(and_, asked), value.column) if asked else value.column
-            bounds.append(_Bound(as_column(frame, ours), comparison, source, value.data_type))
-    return alone, bounds
-
-
-def _has_char(expression: Any) -> bool:
-    """Whether it is of a CHAR: Spark pads a constant beside one, and does not pad the source's value beside which it stands in
-    the condition."""
-    return any(not declared.lower().startswith("varchar") for declared in column_metadata(expression, DECLARED_TYPE))
-
-
-def _parts_by_name(merge: ResolvedMerge) -> tuple[list[Column], list[_Bound]]:
-    """The same over Spark Connect, of what can be read."""
-    parts, bounds = [], []
-    zone = conf(merge.source.sparkSession, "spark.sql.session.timeZone") or "UTC"
-    for part in key_parts(merge.condition.column, zone):
-        named = [_named(merge, path) for path in part.columns]
-        if part.comparison is None:
-            if named and all(name is not None and name.side == "target" for name in named):
-                parts.append(F.expr(part.text))
-            continue
-        texts = [".".join(quoted(step) for step in path) for path in part.columns]
-        match named:
-            case [Named("target", DataType() as own), Named("source", DataType() as kind)]:
-                ours, theirs, comparison = *texts, part.comparison
-            case [Named("source", DataType() as kind), Named("target", DataType() as own)]:
-                theirs, ours, comparison = *texts, _TURNED[part.comparison]
-            case _:
-                continue
-        if _has_bounds(kind) and _same_order(own, kind):
-            bounds.append(_Bound(F.expr(ours), comparison, F.expr(theirs), kind))
-    return parts, bounds
-
-
-def _named(merge: ResolvedMerge, path: Path) -> Named | None:
-    """What a name in the condition means. Spark is asked only where the schemas do not tell."""
-    named = merge.names.column(path)
-    if named is not None and named.data_type is not None:
-        return named
-    text = ".".join(quoted(step) for step in path)
-    match _type_in(merge.target, text), _type_in(merge.source, text):
-        case DataType() as kind, None:
-            return Named("target", kind)
-        case None, DataType() as kind:
-            return Named("source", kind)
-    return None
-
-
-def _same_order(own: DataType, other: DataType) -> bool:
-    """Whether Spark compares their values as they are: texts beside numbers have another order than among themselves."""
-    return own == other or (isinstance(own, IntegralType) and isinstance(other, IntegralType))
-
-
-def _type_in(frame: DataFrame, text: str) -> DataType | None:
-    """None for what is no value of the frame's."""
-    try:
-        return frame.select(F.expr(text)).schema.fields[0].dataType
-    except AnalysisException:
-        return None
-
-
-def _comparisons(merge: ResolvedMerge) -> Iterator[tuple[Any, str, Any]]:
-    """The condition's parts that compare a value of the target with one of the source: both, as expressions."""
-    internals = SparkInternals(merge.target.sparkSession)
-    of_target, of_source = internals.attribute_set(merge.target), internals.attribute_set(merge.source)
-    for part in conjuncts(merge.condition.expression):
-        comparison = comparison_of(part)
-        if comparison is None or uses_only(part, of_target) or uses_only(part, of_source):
-            continue
-        left, right = operands_of(part)
-        for ours, theirs, name in ((left, right, comparison), (right, left, _TURNED[comparison])):
-            if uses_only(ours, of_target) and uses_only(theirs, of_source):
-                yield ours, name, theirs
+def _bounds(parts: ConditionParts) -> list[_Bound]:
+    asked = reduce(and_, parts.of_source) if parts.of_source else None
+    return [
+        _Bound(part.target, part.operator, part.source if asked is None else F.when(asked, part.source), part.data_type)
+        for part in parts.comparisons
+        if part.is_ordered and _has_bounds(part.data_type)
+    ]
 
 
 def _widths(merge: ResolvedMerge, frame: DataFrame) -> list[Column]:
@@ -272,12 +173,12 @@ def _widths(merge: ResolvedMerge, frame: DataFrame) -> list[Column]:
     Spark Connect, where it is left to Spark what to send."""
     if merge.condition.expression is None:
         return [F.lit(_MANY_BYTES).alias(name) for name in ("key_bytes", "source_bytes")]
-    used = used_by(merge.condition.expression)
+    internals, used = SparkInternals(frame.sparkSession), used_by(merge.condition.expression)
     keys = everything = F.lit(_ROW_BYTES)
-    for attribute, own in zip(outputs(frame), frame.schema.fields, strict=True):
+    for attribute, own in zip(internals.attributes(frame), frame.schema.fields, strict=True):
         width = F.lit(default_size(attribute))
         if isinstance(own.dataType, StringType | BinaryType):
-            width = F.coalesce(F.octet_length(as_column(frame, attribute)), F.lit(0)) + 8
+            width = F.coalesce(F.octet_length(internals.column(attribute)), F.lit(0)) + 8
         everything = everything + width
         keys = keys + width if holds(used, attribute) else keys
     sums = {"key_bytes": keys, "source_bytes": everything}

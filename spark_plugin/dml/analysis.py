@@ -1,0 +1,196 @@
+"""What an analyzer answers (analyzer.py): resolved values, the parts of a MERGE's condition, and errors in the words of a DML."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any, NoReturn, TypeAlias
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import BooleanType, DataType
+
+from delta_py.errors import DeltaError, SchemaMismatchError, UnsupportedOperationError
+from spark_plugin.dml.connect_conditions import condition_text
+from spark_plugin.spark_internals import expression_sql
+
+GENERATOR = "UNSUPPORTED_GENERATOR"
+_UNRESOLVED = "UNRESOLVED_COLUMN"
+_OF_ANOTHER_FRAME = ("MISSING_ATTRIBUTES", "CANNOT_RESOLVE_DATAFRAME_COLUMN")
+_AGGREGATES = ("MISSING_GROUP_BY", "MISSING_AGGREGATION", "GROUP_BY_AGGREGATE")
+
+_Known: TypeAlias = Callable[[], Sequence[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """One value a row. column: usable in every frame that carries the columns that it names. expression: Catalyst's; None over
+    Spark Connect."""
+
+    column: Column
+    data_type: DataType
+    expression: Any
+
+    @property
+    def sql(self) -> str:
+        return condition_text(self.column) if self.expression is None else expression_sql(self.expression)
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """A part of a MERGE's condition: target <operator> source. data_type: of the source's value. is_ordered: whether the
+    source's least and greatest values bound the target's that fulfil it."""
+
+    target: Column
+    operator: str
+    source: Column
+    data_type: DataType
+    is_ordered: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ConditionParts:
+    """What a MERGE's condition asks for, as far as it can be told; all of it must be true. of_target, of_source: parts that speak
+    of one side alone."""
+
+    of_target: tuple[Column, ...]
+    of_source: tuple[Column, ...]
+    comparisons: tuple[Comparison, ...]
+
+    @property
+    def has_equal_keys(self) -> bool:
+        """Whether some part asks for equal values of target and source."""
+        return any(part.operator in ("=", "<=>") for part in self.comparisons)
+
+
+TURNED = {"=": "=", "<=>": "<=>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+"""The same comparison with its sides exchanged."""
+
+
+# ---------------------------------------------------------------- asking
+
+
+def selected(frame: DataFrame, columns: Sequence[Column]) -> DataFrame:
+    """The columns alone. Raises AnalysisException."""
+    made = frame.select(*(column.alias(f"__pydelta_value_{number}") for number, column in enumerate(columns)))
+    made.schema  # noqa: B018 - over Spark Connect the server analyses it when it is asked
+    return made
+
+
+def selected_for_merge(frame: DataFrame, columns: Sequence[Column], where: str, known: _Known) -> DataFrame:
+    """The same, with the errors of a MERGE. known: gives the frame's columns, for messages."""
+    try:
+        return selected(frame, columns)
+    except AnalysisException as error:
+        explained = _explained(error, where, known)
+        if explained is None:
+            raise
+        raise explained from error
+
+
+def selected_values(frame: DataFrame, columns: Sequence[Column], where: str) -> DataFrame:
+    """The same, with the error for aggregates alone."""
+    try:
+        return selected(frame, columns)
+    except AnalysisException as error:
+        if (error.getCondition() or "").startswith(_AGGREGATES):
+            raise aggregates(where) from error
+        raise
+
+
+def check_filters(frame: DataFrame, conditions: Sequence[Column]) -> None:
+    """Raises Spark's AnalysisException for what is no condition of the frame's rows. No job runs."""
+    filtered = reduce(lambda found, condition: found.where(condition), conditions, frame)
+    # A client of Spark Connect takes a filter's schema for the frame's, which it may know; it asks the server for another one.
+    filtered.select(F.lit(1)).schema  # noqa: B018 - which analyses all of it
+
+
+# ---------------------------------------------------------------- what cannot be used
+
+
+def check_boolean(frame: DataFrame, condition: Resolved, where: str) -> None:
+    if not isinstance(condition.data_type, BooleanType):
+        check_filters(frame, [condition.column])  # Spark's own error says it best
+        raise UnsupportedOperationError(
+            f"The {where} ({condition.sql}) is a {condition.data_type.simpleString()}, not a boolean."
+        )
+
+
+def refuse_subquery(where: str, condition: str) -> NoReturn:
+    raise UnsupportedOperationError(
+        f"Subqueries are not supported in the {where} (condition = {condition}). Join what the subquery reads to the "
+        "source first.",
+        error_class="DELTA_UNSUPPORTED_SUBQUERY",
+        sql_state="0AKDC",
+        condition=condition,
+    )
+
+
+def refuse_non_deterministic(where: str, condition: str) -> NoReturn:
+    raise UnsupportedOperationError(
+        f"Non-deterministic functions are not supported in the {where} (condition = {condition}): a task that Spark repeats "
+        "would find other rows. Write the values of the function into a column first.",
+        error_class="DELTA_NON_DETERMINISTIC_FUNCTION_NOT_SUPPORTED",
+        sql_state="0AKDC",
+        condition=condition,
+    )
+
+
+def not_row_by_row(where: str, *, generator: bool) -> UnsupportedOperationError:
+    return UnsupportedOperationError(
+        f"The {where} uses a window or a function that makes rows, and sees one row at a time. Make the value before, as a "
+        "column of the source of a MERGE.",
+        error_class=f"{GENERATOR}.OUTSIDE_SELECT" if generator else "UNSUPPORTED_EXPR_FOR_OPERATOR",
+        sql_state="42K0E",
+    )
+
+
+def aggregates(where: str) -> UnsupportedOperationError:
+    condition = where.endswith("condition")
+    return UnsupportedOperationError(
+        f"Aggregate functions are not supported in the {where}, which sees one row at a time. Aggregate before, as a column of "
+        "the source of a MERGE.",
+        error_class="DELTA_AGGREGATION_NOT_SUPPORTED" if condition else "UNSUPPORTED_EXPR_FOR_OPERATOR",
+        sql_state="42903" if condition else "42K0E",
+    )
+
+
+def unresolved(name: str, where: str, known: Sequence[str]) -> SchemaMismatchError:
+    return SchemaMismatchError(
+        f"Cannot resolve {name} in {where} given columns {', '.join(known)}. Nothing was changed. Correct the name or its alias.",
+        error_class="DELTA_MERGE_UNRESOLVED_EXPRESSION",
+        sql_state="42601",
+        name=name,
+        clause=where,
+    )
+
+
+def no_field(name: str) -> UnsupportedOperationError:
+    return UnsupportedOperationError(
+        f"{name} cannot be assigned: nested updates are only supported for fields of structs, not for elements of arrays and "
+        "maps. Assign the whole column.",
+        error_class="DELTA_UNSUPPORTED_NESTED_FIELD_IN_UPDATE",
+        sql_state="0A000",
+        column=name,
+    )
+
+
+def _explained(error: AnalysisException, where: str, known: _Known) -> DeltaError | None:
+    """Spark's error in the words of a MERGE; None for one that says enough."""
+    condition = error.getCondition() or ""
+    if condition.startswith(_UNRESOLVED):
+        return unresolved((error.getMessageParameters() or {}).get("objectName", "a column"), where, known())
+    if condition.startswith(_OF_ANOTHER_FRAME):
+        return SchemaMismatchError(
+            f"The {where} names a column of a DataFrame that is neither the source nor the target: {first_line(error)} Name "
+            "columns by text, with the aliases of target and source, or take them from the very DataFrame that is the source.",
+            error_class="DELTA_MERGE_RESOLVED_ATTRIBUTE_MISSING_FROM_INPUT",
+            sql_state="42601",
+        )
+    return aggregates(where) if condition.startswith(_AGGREGATES) else None
+
+
+def first_line(error: AnalysisException) -> str:
+    return str(error).partition("\n")[0]

@@ -1,0 +1,83 @@
+"""What DELETE, UPDATE and MERGE ask Spark's analyzer, and who answers.
+
+    analyzer = analyzer_of(spark)
+    (condition,) = analyzer.resolve(frame, [F.expr("t.a = s.b")], "UPDATE condition")
+
+In a classic session a PlanAnalyzer answers, by Catalyst's plans. A Spark Connect client has no plans: a NameAnalyzer answers, by
+names, schemas and what the server refuses. No question runs a job, and none that has an answer is refused by the server, which
+would log it as an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from pyspark.sql import Column, DataFrame
+
+from delta_py.protocol.schema import Path
+from spark_plugin.dml.analysis import ConditionParts, Resolved
+from spark_plugin.dml.merge_names import Names
+from spark_plugin.dml.name_analyzer import NameAnalyzer
+from spark_plugin.dml.plan_analyzer import PlanAnalyzer
+from spark_plugin.spark_internals import is_connect
+
+
+class Analyzer(Protocol):
+    """frame: in which names are looked up. where: what the columns are part of, for messages."""
+
+    # ------------------------------------------------------------ DELETE and UPDATE
+
+    def filter_text(self, frame: DataFrame, condition: Column, operation: str) -> str:
+        """The condition of a filter of the frame as SQL text.
+
+        Raises Spark's AnalysisException for what is no condition of its rows; UnsupportedOperationError
+        (DELTA_NON_DETERMINISTIC_FUNCTION_NOT_SUPPORTED).
+        """
+
+    def reads_tables(self, frame: DataFrame, columns: Sequence[Column]) -> bool:
+        """Whether any of the columns, as the frame understands them, has a subquery."""
+
+    # ------------------------------------------------------------ UPDATE
+
+    def assigned_paths(self, frame: DataFrame, names: Sequence[str], alias: str | None) -> list[Path]:
+        """The column or field of a struct that each name is. alias: the frame's. Raises Spark's AnalysisException for a name that
+        is not there; UnsupportedOperationError (DELTA_UNSUPPORTED_NESTED_FIELD_IN_UPDATE) for parts of arrays and maps."""
+
+    def check_values(self, frame: DataFrame, columns: Sequence[Column], where: str) -> None:
+        """Raises UnsupportedOperationError for values that are not one a row: aggregates and windows
+        (UNSUPPORTED_EXPR_FOR_OPERATOR), generators (UNSUPPORTED_GENERATOR.OUTSIDE_SELECT); Spark's AnalysisException for all
+        else."""
+
+    # ------------------------------------------------------------ UPDATE and MERGE
+
+    def written_text(self, column: Column) -> str:
+        """The column as it was written, before any analysis."""
+
+    # ------------------------------------------------------------ MERGE
+
+    def resolve(self, frame: DataFrame, columns: Sequence[Column], where: str) -> list[Resolved]:
+        """The columns by one analysis. They may be used in every frame that carries the columns that they name, such as a join.
+
+        Raises SchemaMismatchError for a name that is not there (DELTA_MERGE_UNRESOLVED_EXPRESSION) and for a column of another
+        frame (DELTA_MERGE_RESOLVED_ATTRIBUTE_MISSING_FROM_INPUT); UnsupportedOperationError for what is not one value a row:
+        aggregates (DELTA_AGGREGATION_NOT_SUPPORTED), windows, generators; Spark's AnalysisException for all else, such as an
+        ambiguous name.
+        """
+
+    def resolve_names(self, frame: DataFrame, names: Sequence[str], where: str) -> list[Resolved]:
+        """Columns of the frame, as `resolve`."""
+
+    def resolve_assigned(self, frame: DataFrame, name: str, alias: str | None, where: str) -> Path:
+        """As assigned_paths, of one name, with the errors of `resolve`."""
+
+    def check_condition(self, frame: DataFrame, condition: Resolved, where: str) -> None:
+        """Raises UnsupportedOperationError for a condition that has a subquery (DELTA_UNSUPPORTED_SUBQUERY) or is not
+        deterministic; Spark's AnalysisException for one that is not boolean."""
+
+    def parts(self, condition: Resolved, target: DataFrame, source: DataFrame, names: Names) -> ConditionParts:
+        """What a MERGE's condition asks of each side. names: the schemas of both."""
+
+
+def analyzer_of(spark: Any) -> Analyzer:
+    return NameAnalyzer(spark) if is_connect(spark) else PlanAnalyzer(spark)

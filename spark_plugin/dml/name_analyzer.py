@@ -1,0 +1,195 @@
+"""The analyzer of a Spark Connect client, where plans stay on the server: its answers come from what the server takes and
+refuses, from the client's own columns (connect_conditions.py), and from the schemas of both sides (merge_names.py). See
+analyzer.py for the questions.
+
+What is resolved stays a name. It means what it means in the frame where it is used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import DataType, IntegralType, StructType
+
+from delta_py.errors import UnsupportedOperationError
+from delta_py.protocol.names import quoted, split_name
+from delta_py.protocol.schema import Path
+from spark_plugin.convert import find_field
+from spark_plugin.dml.analysis import (
+    GENERATOR,
+    TURNED,
+    Comparison,
+    ConditionParts,
+    Resolved,
+    aggregates,
+    check_boolean,
+    check_filters,
+    first_line,
+    no_field,
+    not_row_by_row,
+    refuse_non_deterministic,
+    refuse_subquery,
+    selected,
+    selected_for_merge,
+    selected_values,
+)
+from spark_plugin.dml.connect_conditions import condition_text, is_plain, key_parts
+from spark_plugin.dml.merge_names import Named, Names
+from spark_plugin.options.settings import conf
+from spark_plugin.spark_internals import may_have_subqueries
+
+_NON_DETERMINISTIC = "INVALID_NON_DETERMINISTIC_EXPRESSIONS"
+_NO_AGGREGATES, _NOT_IN_FILTERS = "INVALID_WHERE_CONDITION", ("WINDOW_FUNCTION_NOT_ALLOWED", GENERATOR)
+
+
+class NameAnalyzer:
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+
+    def filter_text(self, frame: DataFrame, condition: Column, operation: str) -> str:
+        check_filters(frame, [condition])
+        text = condition_text(condition)
+        if not self._is_deterministic(frame, condition):
+            refuse_non_deterministic(operation, text)
+        return text
+
+    def reads_tables(self, frame: DataFrame, columns: Sequence[Column]) -> bool:
+        if all(is_plain(column) for column in columns):
+            return False
+        return may_have_subqueries(frame.select(*(column.alias(f"c{number}") for number, column in enumerate(columns))))
+
+    def written_text(self, column: Column) -> str:
+        return condition_text(column)
+
+    def assigned_paths(self, frame: DataFrame, names: Sequence[str], alias: str | None) -> list[Path]:
+        selected(frame, [F.col(name) for name in names])  # the server says by its own errors which names are none
+        return [_path_by_name(frame.schema, name, alias) for name in names]
+
+    def check_values(self, frame: DataFrame, columns: Sequence[Column], where: str) -> None:
+        selected_values(frame, columns, where)
+        self._check_row_by_row(frame, columns, where)
+
+    def resolve(self, frame: DataFrame, columns: Sequence[Column], where: str) -> list[Resolved]:
+        if not columns:
+            return []
+        projection = selected_for_merge(frame, columns, where, lambda: frame.columns)
+        self._check_row_by_row(frame, columns, where)
+        return [Resolved(column, field.dataType, None) for column, field in zip(columns, projection.schema.fields, strict=True)]
+
+    def resolve_names(self, frame: DataFrame, names: Sequence[str], where: str) -> list[Resolved]:
+        """Bound to the frame: names alone might be those of others in a join."""
+        fields = frame.schema.fields
+        types = {field.name: field.dataType for field in fields}
+        if len({name.lower() for name in types}) < len(fields) or not all(name in types for name in names):
+            values = self.resolve(frame, [F.col(quoted(name)) for name in names], where)
+            types = {name: value.data_type for name, value in zip(names, values, strict=True)}
+        return [Resolved(frame[quoted(name)], types[name], None) for name in names]
+
+    def resolve_assigned(self, frame: DataFrame, name: str, alias: str | None, where: str) -> Path:
+        self.resolve(frame, [F.col(name)], where)
+        return _path_by_name(frame.schema, name, alias)
+
+    def check_condition(self, frame: DataFrame, condition: Resolved, where: str) -> None:
+        check_boolean(frame, condition, where)
+        if self.reads_tables(frame, [condition.column]):
+            refuse_subquery(where, condition.sql)
+        if not self._is_deterministic(frame, condition.column):
+            refuse_non_deterministic(where, condition.sql)
+
+    def parts(self, condition: Resolved, target: DataFrame, source: DataFrame, names: Names) -> ConditionParts:
+        of_target, comparisons = [], []
+        for part in key_parts(condition.column, conf(self._spark, "spark.sql.session.timeZone") or "UTC"):
+            meanings = [_meaning(path, target, source, names) for path in part.columns]
+            if part.comparison is None:
+                if meanings and all(meaning is not None and meaning.side == "target" for meaning in meanings):
+                    of_target.append(F.expr(part.text))
+                continue
+            columns = [F.col(_text(path)) for path in part.columns]
+            match meanings:
+                case [Named("target", DataType() as own), Named("source", DataType() as kind)]:
+                    comparisons.append(Comparison(columns[0], part.comparison, columns[1], kind, _same_order(own, kind)))
+                case [Named("source", DataType() as kind), Named("target", DataType() as own)]:
+                    turned = TURNED[part.comparison]
+                    comparisons.append(Comparison(columns[1], turned, columns[0], kind, _same_order(own, kind)))
+        return ConditionParts(tuple(of_target), (), tuple(comparisons))
+
+    def _is_deterministic(self, frame: DataFrame, condition: Column) -> bool:
+        """Whether Spark takes it as the condition of a join. Raises UnsupportedOperationError for one that it refuses there for
+        another reason."""
+        if is_plain(condition):
+            return True
+        other = self._spark.createDataFrame([], "__pydelta_other int")
+        try:
+            frame.join(other, condition, "left_semi").schema  # noqa: B018 - the server analyses it when it is asked
+        except AnalysisException as error:
+            if error.getCondition() == _NON_DETERMINISTIC:
+                return False
+            raise UnsupportedOperationError(
+                "Over Spark Connect the condition cannot be checked for functions that give another result each time: "
+                f"{first_line(error)} Collect what the subquery gives first, or use a classic session."
+            ) from error
+        return True
+
+    def _check_row_by_row(self, frame: DataFrame, columns: Sequence[Column], where: str) -> None:
+        """What a filter does not take is not one value a row."""
+        unknown = [column for column in columns if not is_plain(column)]
+        if not unknown:
+            return
+        try:
+            check_filters(frame, [column.isNull() for column in unknown])
+        except AnalysisException as error:
+            condition = error.getCondition() or ""
+            if condition == _NO_AGGREGATES:
+                raise aggregates(where) from error
+            if condition.startswith(_NOT_IN_FILTERS):
+                raise not_row_by_row(where, generator=condition.startswith(GENERATOR)) from error
+            raise
+
+
+def _path_by_name(schema: StructType, name: str, alias: str | None) -> Path:
+    """The names on the way to a column or field, for a name that Spark has resolved: alias first, whatever the case."""
+    path = split_name(name)
+    if alias is not None and len(path) > 1 and path[0].lower() == alias.lower():
+        path = path[1:]
+    data_type: DataType = schema
+    names = []
+    for part in path:
+        field = find_field(data_type, part) if isinstance(data_type, StructType) else None
+        if field is None:
+            raise no_field(name)
+        names.append(field.name)
+        data_type = field.dataType
+    return tuple(names)
+
+
+def _meaning(path: Path, target: DataFrame, source: DataFrame, names: Names) -> Named | None:
+    """What a name in the condition of a MERGE means. The server is asked only where the schemas do not tell."""
+    named = names.column(path)
+    if named is not None and named.data_type is not None:
+        return named
+    match _type_in(target, path), _type_in(source, path):
+        case DataType() as kind, None:
+            return Named("target", kind)
+        case None, DataType() as kind:
+            return Named("source", kind)
+    return None
+
+
+def _type_in(frame: DataFrame, path: Path) -> DataType | None:
+    """None for what is no value of the frame's."""
+    try:
+        return frame.select(F.col(_text(path))).schema.fields[0].dataType
+    except AnalysisException:
+        return None
+
+
+def _text(path: Path) -> str:
+    return ".".join(quoted(step) for step in path)
+
+
+def _same_order(own: DataType, other: DataType) -> bool:
+    """Whether Spark compares their values as they are: texts beside numbers have another order than among themselves."""
+    return own == other or (isinstance(own, IntegralType) and isinstance(other, IntegralType))

@@ -1,0 +1,145 @@
+"""The analyzer of a classic session: its answers come from Catalyst's analysed plans. See analyzer.py for the questions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import StringType
+
+from delta_py.protocol.char_types import DECLARED_TYPE
+from delta_py.protocol.names import quoted
+from delta_py.protocol.schema import Path
+from spark_plugin.dml.analysis import (
+    TURNED,
+    Comparison,
+    ConditionParts,
+    Resolved,
+    aggregates,
+    check_boolean,
+    no_field,
+    not_row_by_row,
+    refuse_non_deterministic,
+    refuse_subquery,
+    selected_for_merge,
+    selected_values,
+)
+from spark_plugin.dml.merge_names import Names
+from spark_plugin.spark_internals import (
+    NotRowByRow,
+    SparkInternals,
+    aliased,
+    attribute_path,
+    column_metadata,
+    comparison_of,
+    conjuncts,
+    data_type_of,
+    expression_sql,
+    is_constant,
+    is_deterministic_expression,
+    operands_of,
+    unanalyzed_sql,
+    uses_only,
+)
+
+
+class PlanAnalyzer:
+    def __init__(self, spark: SparkSession) -> None:
+        self._internals = SparkInternals(spark)
+
+    def filter_text(self, frame: DataFrame, condition: Column, operation: str) -> str:
+        analysed = self._internals.filter_condition(frame, condition)
+        if not is_deterministic_expression(analysed):
+            refuse_non_deterministic(operation, expression_sql(analysed))
+        return expression_sql(analysed)
+
+    def reads_tables(self, frame: DataFrame, columns: Sequence[Column]) -> bool:
+        chosen = frame.select(*(column.alias(f"c{number}") for number, column in enumerate(columns)))
+        return self._internals.has_subqueries(chosen)
+
+    def written_text(self, column: Column) -> str:
+        return unanalyzed_sql(column)
+
+    def assigned_paths(self, frame: DataFrame, names: Sequence[str], alias: str | None) -> list[Path]:
+        projection = frame.select(*(F.col(name).alias(f"c{number}") for number, name in enumerate(names)))
+        expressions = self._internals.projected(projection, len(names))
+        return [_path_of(expression, name) for expression, name in zip(expressions, names, strict=True)]
+
+    def check_values(self, frame: DataFrame, columns: Sequence[Column], where: str) -> None:
+        self._check_row_by_row(selected_values(frame, columns, where), frame, where)
+
+    def resolve(self, frame: DataFrame, columns: Sequence[Column], where: str) -> list[Resolved]:
+        if not columns:
+            return []
+        projection = selected_for_merge(frame, columns, where, lambda: self._columns_of(frame))
+        self._check_row_by_row(projection, frame, where)
+        expressions = [aliased(alias) for alias in self._internals.projected(projection, len(columns))]
+        return [Resolved(self._internals.column(value), data_type_of(value), value) for value in expressions]
+
+    def resolve_names(self, frame: DataFrame, names: Sequence[str], where: str) -> list[Resolved]:
+        return self.resolve(frame, [F.col(quoted(name)) for name in names], where)
+
+    def resolve_assigned(self, frame: DataFrame, name: str, alias: str | None, where: str) -> Path:
+        (column,) = self.resolve(frame, [F.col(name)], where)
+        return _path_of(column.expression, name)
+
+    def check_condition(self, frame: DataFrame, condition: Resolved, where: str) -> None:
+        check_boolean(frame, condition, where)
+        if self._internals.has_subquery(condition.expression):
+            refuse_subquery(where, condition.sql)
+        if not is_deterministic_expression(condition.expression):
+            refuse_non_deterministic(where, condition.sql)
+
+    def parts(self, condition: Resolved, target: DataFrame, source: DataFrame, names: Names) -> ConditionParts:
+        of_target, of_source = self._internals.attribute_set(target), self._internals.attribute_set(source)
+        conditions = list(conjuncts(condition.expression))
+        comparisons = []
+        for ours, operator, theirs in _comparisons(conditions, of_target, of_source):
+            (value,) = self.resolve(source, [self._internals.column(theirs)], "search condition")
+            is_ordered = not (isinstance(value.data_type, StringType) and _has_char(ours))
+            comparisons.append(Comparison(self._internals.column(ours), operator, value.column, value.data_type, is_ordered))
+        return ConditionParts(
+            tuple(self._internals.column(part) for part in conditions if uses_only(part, of_target)),
+            tuple(self._internals.column(part) for part in conditions if uses_only(part, of_source) and not is_constant(part)),
+            tuple(comparisons),
+        )
+
+    def _columns_of(self, frame: DataFrame) -> list[str]:
+        return [expression_sql(attribute) for attribute in self._internals.attributes(frame)]
+
+    def _check_row_by_row(self, projection: DataFrame, frame: DataFrame, where: str) -> None:
+        """A projection of the frame's own rows is all that is wanted."""
+        match self._internals.not_row_by_row(projection, frame):
+            case None:
+                return
+            case NotRowByRow.AGGREGATE:
+                raise aggregates(where)
+            case fault:
+                raise not_row_by_row(where, generator=fault is NotRowByRow.GENERATOR)
+
+
+def _path_of(expression: Any, name: str) -> Path:
+    path = attribute_path(expression)
+    if path is None:
+        raise no_field(name)
+    return path
+
+
+def _comparisons(parts: Sequence[Any], of_target: Any, of_source: Any) -> Iterator[tuple[Any, str, Any]]:
+    """Those that compare a value of the target with one of the source: both, as expressions."""
+    for part in parts:
+        comparison = comparison_of(part)
+        if comparison is None or uses_only(part, of_target) or uses_only(part, of_source):
+            continue
+        left, right = operands_of(part)
+        for ours, theirs, operator in ((left, right, comparison), (right, left, TURNED[comparison])):
+            if uses_only(ours, of_target) and uses_only(theirs, of_source):
+                yield ours, operator, theirs
+
+
+def _has_char(expression: Any) -> bool:
+    """Whether it is of a CHAR: Spark pads a constant beside one, and does not pad the source's value beside which it stands in
+    the condition."""
+    return any(not declared.lower().startswith("varchar") for declared in column_metadata(expression, DECLARED_TYPE))
