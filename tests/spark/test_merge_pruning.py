@@ -20,9 +20,11 @@ from delta_py import DeltaTable as PlainTable
 from delta_py import write_delta
 from delta_py.commands.dml import Candidates, Dml
 from spark_plugin import DeltaTable
-from spark_plugin.dml import merge, merge_source
+from spark_plugin.data_source import FORMAT
+from spark_plugin.dml import merge
 from spark_plugin.dml.jobs import DmlResult
 from spark_plugin.dml.merge_clauses import Clause
+from spark_plugin.spark_internals import SparkInternals
 
 FILES = 6
 
@@ -260,7 +262,7 @@ def test_merge_keys_of_fixed_length_match_as_they_are_read(spark: SparkSession, 
 
 
 def test_a_source_that_asks_for_the_time_is_made_once(spark: SparkSession) -> None:
-    numbers = spark.range(3)
-    assert merge_source._is_repeatable(numbers)
+    internals, numbers = SparkInternals(spark), spark.range(3)
+    assert internals.is_repeatable(numbers, FORMAT)
     for made in ("current_timestamp()", "current_date()", "now()", "localtimestamp()"):
-        assert not merge_source._is_repeatable(numbers.selectExpr("id", made)), made
+        assert not internals.is_repeatable(numbers.selectExpr("id", made), FORMAT), made
