@@ -19,7 +19,7 @@ import pandas as pd
 from pyspark.sql import DataFrame, DataFrameReader, Observation, SparkSession, Window
 from pyspark.sql import functions as F
 
-ROW_COUNT = 80_000
+ROW_COUNT = 16_000
 
 
 @dataclass(frozen=True)

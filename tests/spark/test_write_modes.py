@@ -25,8 +25,6 @@ from spark_plugin.exceptions import (
     SchemaMismatchError,
 )
 
-pytestmark = pytest.mark.usefixtures("plain_plans")
-
 COLUMNS = "id bigint, day string"
 OPTIMIZE_PROPERTY = "delta.autoOptimize.optimizeWrite"
 
