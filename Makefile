@@ -19,8 +19,9 @@ BENCH ?=
 ALL ?=
 
 PYTEST = -m pytest --timeout=600 $(if $(SEED),--hypothesis-seed=$(SEED)) $(if $(K),-k "$(K)")
-# The tests of a file stay together, in one of two processes, each with a Spark session: two cores are busy. Slow files go first.
-TOGETHER = $(PYTEST) -n 2 --dist loadfile --no-loadscope-reorder
+# The tests of a file stay together, in one of three processes, each with a Spark session: while one waits, the others keep two cores
+# busy. Slow files go first.
+TOGETHER = $(PYTEST) -n 3 --dist loadfile --no-loadscope-reorder
 export PYDELTA_SEED = $(SEED)
 export PYDELTA_SAMPLE = $(SAMPLE)
 

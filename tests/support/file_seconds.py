@@ -1,8 +1,8 @@
 """How long each test file takes: a table in the repository, by which a run begins with its slowest files.
 
-Two processes share the files of a run. When the slow ones go first, the quick ones at the end fill both processes to the
-same moment. PYDELTA_WRITE_SECONDS=1 (make seconds) writes the table anew from what a run took; a file that the table does
-not name goes first, because nobody knows how slow it is.
+Processes share the files of a run. When the slow ones go first, the quick ones at the end fill all of them to the same moment.
+PYDELTA_WRITE_SECONDS=1 (make seconds) writes the table anew from what a run took. A file that the table does not name goes first,
+because nobody knows how slow it is.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 TABLE = Path(__file__).with_name("file_seconds.txt")
+_TESTS = TABLE.parent.parent
 _UNKNOWN = float("inf")
 
 
@@ -39,6 +40,7 @@ class SecondsOfFiles:
         self.seconds[report.nodeid.partition("::")[0].removeprefix("tests/")] += report.duration
 
     def pytest_sessionfinish(self) -> None:
-        rows = sorted((read_table() | self.seconds).items(), key=lambda row: (-row[1], row[0]))
+        there = {name: seconds for name, seconds in (read_table() | self.seconds).items() if (_TESTS / name).exists()}
+        rows = sorted(there.items(), key=lambda row: (-row[1], row[0]))
         lines = ["# Seconds that each test file takes in `make test`, 2 cores (make seconds). Slow files go first."]
         TABLE.write_text("\n".join([*lines, *(f"{seconds:.1f} {name}" for name, seconds in rows)]) + "\n")
