@@ -1,9 +1,10 @@
-"""What Spark keeps to itself: the one module that reaches behind the public API of pyspark.
+"""What Spark keeps to itself: the module that reaches behind the public API of pyspark.
 
     internals = SparkInternals(spark)          # of a classic session
     rule = internals.find_optimizer_rule(name)
 
-Behind a classic session is a JVM. A Spark Connect client has none, and `SparkInternals` refuses it: ask `is_connect` first.
+Behind a classic session is a JVM. A Spark Connect client has none, and `SparkInternals` refuses it: ask `is_connect` first. What
+a client's Columns and plans hold is in `connect_internals.py`.
 What comes out of the JVM (rules, plans, expressions) is opaque to callers: they hand it from one function here to another.
 
 On a version of Spark that is not known only the optimizer rule is refused (`require_known_version`): reads are right without it.
@@ -12,13 +13,11 @@ Everything else is asked of that Spark as of the known ones, and what it does no
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property, wraps
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import pyspark
 from py4j.clientserver import ClientServer
@@ -419,96 +418,6 @@ def new_writer(frame: Any, callback: Any) -> Any:
     from pyspark.sql.connect.readwriter import DataFrameWriter
 
     return DataFrameWriter(frame._plan, spark, callback)
-
-
-# ---------------------------------------------------------------- what a Column of a Spark Connect client holds
-
-
-@dataclass(frozen=True, slots=True)
-class ClientSql:
-    """A piece of SQL text."""
-
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class ClientName:
-    """A column by its name, of no particular frame."""
-
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
-class ClientLiteral:
-    """A constant. Dates are days, timestamps microseconds, since 1970."""
-
-    value: Any
-    data_type: DataType
-
-
-@dataclass(frozen=True, slots=True)
-class ClientCast:
-    """CAST by the session's mode. operand: an expression of the client."""
-
-    operand: Any
-    data_type: DataType
-
-
-@dataclass(frozen=True, slots=True)
-class ClientFunction:
-    """A function without DISTINCT, operators too. operands: expressions of the client."""
-
-    name: str
-    operands: tuple[Any, ...]
-
-
-ClientNode: TypeAlias = ClientSql | ClientName | ClientLiteral | ClientCast | ClientFunction
-
-
-def client_expression(column: Any) -> Any:
-    """The expression in a Column of a client; its str() is how the client writes it. None for what is no such Column."""
-    return getattr(column, "_expr", None)
-
-
-def client_node(expression: Any) -> ClientNode | None:
-    """The uppermost node of a client's expression; None for one that is nothing of the above."""
-    match type(expression).__name__:
-        case "SQLExpression":
-            return ClientSql(str(expression._expr))
-        case "ColumnReference" if expression._plan_id is None:
-            return ClientName(expression._unparsed_identifier)
-        case "LiteralExpression":
-            return ClientLiteral(expression._value, expression._dataType)
-        case "CastExpression" if expression._eval_mode is None and isinstance(expression._data_type, DataType):
-            return ClientCast(expression._expr, expression._data_type)
-        case "UnresolvedFunction" if not expression._is_distinct:
-            return ClientFunction(expression._name, tuple(expression._args))
-    return None
-
-
-def client_cast(column: Any, wanted: DataType, mode: str) -> Any:
-    """CAST of a client's Column, in the evaluation mode of this name."""
-    from pyspark.sql.connect.column import Column as ClientColumn
-    from pyspark.sql.connect.expressions import CastExpression
-
-    return ClientColumn(CastExpression(column._expr, wanted, mode))
-
-
-def stand_in_for(frame: Any, other: Any) -> None:
-    """From now on the columns that callers took from the other frame of a client are the frame's: it takes over the number by
-    which they know theirs."""
-    frame._plan._root_plan_id = other._plan._plan_id
-
-
-def may_have_subqueries(frame: Any) -> bool:
-    """Whether the plan of a client's projection has any, by the text that the server explains it with."""
-    # Below a projection, which has one child, others are its subqueries.
-    found = _ANALYZED.search(frame._explain_string(extended=True))
-    return found is None or _SECOND_CHILD.search(found[1]) is not None
-
-
-_ANALYZED = re.compile(r"== Analyzed Logical Plan ==\n(.*?)\n== Optimized Logical Plan ==", re.DOTALL)
-_SECOND_CHILD = re.compile(r"^:", re.MULTILINE)
 
 
 # ---------------------------------------------------------------- errors

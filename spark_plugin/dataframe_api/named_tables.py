@@ -13,21 +13,14 @@ from typing import Any
 from pyspark.errors import PySparkException
 
 from delta_py.errors import InvalidOptionError, SchemaMismatchError, TableAlreadyExistsError, TableNotFoundError
+from spark_plugin.connect_internals import ClientLiteral, ClientSql, client_expression, client_node
 from spark_plugin.data_source import FORMAT
 from spark_plugin.dataframe_api import catalog
 from spark_plugin.dataframe_api.batch_save import Save
 from spark_plugin.dataframe_api.catalog import Entry
 from spark_plugin.options.read_options import local_path
 from spark_plugin.options.settings import conf
-from spark_plugin.spark_internals import (
-    ClientLiteral,
-    ClientSql,
-    SparkInternals,
-    client_expression,
-    client_node,
-    expression_sql,
-    is_connect,
-)
+from spark_plugin.spark_internals import SparkInternals, expression_sql, is_connect
 
 
 def save_as_table(save: Save, name: str) -> None:

@@ -25,10 +25,7 @@ from delta_py.protocol.names import split_name
 from delta_py.protocol.schema import DataType, StructType, find_path, primitive_from_name
 from delta_py.protocol.schema import DecimalType as DeltaDecimal
 from delta_py.scan.char_padding import ends_in_char
-from spark_plugin.convert import delta_type
-from spark_plugin.options.settings import conf
-from spark_plugin.pruning.handover import Wanted
-from spark_plugin.spark_internals import (
+from spark_plugin.connect_internals import (
     ClientCast,
     ClientFunction,
     ClientLiteral,
@@ -37,6 +34,9 @@ from spark_plugin.spark_internals import (
     client_expression,
     client_node,
 )
+from spark_plugin.convert import delta_type
+from spark_plugin.options.settings import conf
+from spark_plugin.pruning.handover import Wanted
 
 _COMPARISONS = {"==": "=", "=": "=", "<=>": "<=>", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
 _STRING_MATCHES = {"startswith": "startswith", "endswith": "endswith", "contains": "contains"}

@@ -33,17 +33,11 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from spark_plugin.connect_internals import stand_in_for
 from spark_plugin.data_source import FORMAT
 from spark_plugin.dml.analysis import ConditionParts
 from spark_plugin.dml.merge_clauses import ResolvedMerge
-from spark_plugin.spark_internals import (
-    SparkInternals,
-    default_size,
-    holds,
-    is_connect,
-    stand_in_for,
-    used_by,
-)
+from spark_plugin.spark_internals import SparkInternals, default_size, holds, is_connect, used_by
 
 SOURCE_ROW = "__pydelta_source_row"
 """A number of each row of the source, other than all others'."""

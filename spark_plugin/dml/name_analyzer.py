@@ -17,6 +17,7 @@ from pyspark.sql.types import DataType, IntegralType, StructType
 from delta_py.errors import UnsupportedOperationError
 from delta_py.protocol.names import quoted, split_name
 from delta_py.protocol.schema import Path
+from spark_plugin.connect_internals import may_have_subqueries
 from spark_plugin.convert import find_field
 from spark_plugin.dml.analysis import (
     GENERATOR,
@@ -39,7 +40,6 @@ from spark_plugin.dml.analysis import (
 from spark_plugin.dml.connect_conditions import condition_text, is_plain, key_parts
 from spark_plugin.dml.merge_names import Named, Names
 from spark_plugin.options.settings import conf
-from spark_plugin.spark_internals import may_have_subqueries
 
 _NON_DETERMINISTIC = "INVALID_NON_DETERMINISTIC_EXPRESSIONS"
 _NO_AGGREGATES, _NOT_IN_FILTERS = "INVALID_WHERE_CONDITION", ("WINDOW_FUNCTION_NOT_ALLOWED", GENERATOR)

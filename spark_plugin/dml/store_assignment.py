@@ -20,9 +20,10 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, MapType, NullType, StructField, StructType
 
 from delta_py.errors import SchemaMismatchError, UnsupportedOperationError
+from spark_plugin.connect_internals import client_cast
 from spark_plugin.convert import find_field
 from spark_plugin.options.settings import conf
-from spark_plugin.spark_internals import SparkInternals, client_cast, is_connect
+from spark_plugin.spark_internals import SparkInternals, is_connect
 
 Path: TypeAlias = tuple[str, ...]
 

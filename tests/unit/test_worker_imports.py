@@ -36,6 +36,7 @@ DRIVER = (
     "spark_plugin.tables",
     "spark_plugin.pruning.rule",
     "spark_plugin.spark_internals",
+    "spark_plugin.connect_internals",
 )
 
 
