@@ -14,7 +14,6 @@ import pytest
 
 from delta_py import DeltaTable, write_delta
 from delta_py.commands.dml import Dml
-from delta_py.errors import CommitOutcomeUnknownError, DeltaError
 from delta_py.parquet.reader import read_files
 from delta_py.protocol.schema import StructType
 from delta_py.scan.planning import ROW_ADDRESS, ScanOptions, plan_given, row_address_column
@@ -22,7 +21,7 @@ from delta_py.storage.local import LocalStore
 from delta_py.storage.store import ObjectStore
 from delta_py.write.rewrite import TakenOut, take_out
 from delta_py.write.row_changes import CHANGE, DELETED, FILE, INSERTED, NEW, ROW, ROW_ID, UPDATED, write_changes
-from tests.support.faulty_store import FAULTS, Fault, FaultyStore, Killed
+from tests.support.faulty_store import FAULTS, Fault, FaultyStore, outcome_of
 from tests.support.sampling import sampled
 
 pytestmark = pytest.mark.usefixtures("no_waits")
@@ -128,15 +127,8 @@ def test_change_with_one_call_failed_is_done_once_or_not_at_all(
 
 def one_fault(path: Path, operation: str, fault: Fault, before: list[tuple[int, int]], files_before: set[str]) -> str:
     store = FaultyStore(LocalStore(str(path)), fault)
-    try:
-        assert change(store, operation) == 2
-        outcome = "done"
-    except CommitOutcomeUnknownError:
-        outcome = "unknown"
-    except Killed:
-        outcome = "killed"
-    except (DeltaError, OSError):
-        outcome = "refused"
+    version_made, outcome = outcome_of(lambda: change(store, operation))
+    assert version_made == 2 or outcome != "done"
     call = store.calls[fault.call] if fault.call < len(store.calls) else None
     made = DeltaTable(str(path)).version == 2
     assert state(path) == (expected(operation) if made else before), call

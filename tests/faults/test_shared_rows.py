@@ -15,13 +15,12 @@ import pytest
 
 from delta_py import DeltaTable
 from delta_py.commands.write import write_delta
-from delta_py.errors import CommitOutcomeUnknownError, DeltaError
 from delta_py.protocol.actions import AddFile, parse_action
 from delta_py.protocol.paths import commit_file_name
 from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore
 from delta_py.storage.store import ObjectStore
-from tests.support.faulty_store import FAULTS, Fault, FaultyStore, Killed
+from tests.support.faulty_store import FAULTS, Fault, FaultyStore, outcome_of
 from tests.support.sampling import sampled
 
 pytestmark = pytest.mark.usefixtures("no_waits")
@@ -125,15 +124,7 @@ def test_commit_that_follows_other_vectors_with_one_call_failed_is_done_once_or_
 
 def one_fault(root: Path, fault: Fault) -> str:
     store = RacedStore(LocalStore(str(root)), rivals(root), fault)
-    try:
-        version = take(store, *OURS)
-        outcome = "done"
-    except CommitOutcomeUnknownError:
-        outcome = "unknown"
-    except Killed:
-        outcome = "killed"
-    except (DeltaError, OSError):
-        outcome = "refused"
+    version, outcome = outcome_of(lambda: take(store, *OURS))
     while store.rivals:
         store.rivals.pop(0)()
     left = ids(root)

@@ -23,15 +23,13 @@ import pytest
 from delta_py import DeltaTable
 from delta_py.commands.write import write_delta
 from delta_py.errors import (
-    CommitOutcomeUnknownError,
-    DeltaError,
     ProtocolChangedException,
     TableNotFoundError,
 )
 from delta_py.log.history import history
 from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore
-from tests.support.faulty_store import FAULTS, Fault, FaultyStore, Killed
+from tests.support.faulty_store import FAULTS, Fault, FaultyStore, outcome_of
 from tests.support.sampling import sampled
 from tests.support.seeds import run_seed
 
@@ -155,15 +153,8 @@ def one_fault(root: Path, workload: str, fault: Fault) -> str:
     root.mkdir()
     load.prepare(root)
     before, store = data_files(root), FaultyStore(LocalStore(str(root)), fault)
-    try:
-        assert load.run(store) == version
-        outcome = "done"
-    except CommitOutcomeUnknownError:
-        outcome = "unknown"
-    except Killed:
-        outcome = "killed"
-    except (DeltaError, OSError):
-        outcome = "refused"
+    version_made, outcome = outcome_of(lambda: load.run(store))
+    assert version_made == version or outcome != "done"
     made = newest(root) == version
     assert made or newest(root) == version - 1
     assert (made, outcome) not in ((False, "done"), (True, "refused")), store.calls[fault.call]

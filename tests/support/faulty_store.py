@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
+from delta_py.errors import CommitOutcomeUnknownError, DeltaError
 from delta_py.storage.store import ObjectInfo, ObjectStore
 
 T = TypeVar("T")
@@ -58,6 +59,18 @@ FAULTS = {name: kind for name, kind in KINDS.items() if "killed" in kind} | {
     if "killed" not in kind
 }
 """The same with each error that a file system gives and that says nothing of the call's effect by itself."""
+
+
+def outcome_of(commit: Callable[[], T]) -> tuple[T | None, str]:
+    """What the commit returned, None when it did not return; and how it ended: done, unknown, killed or refused."""
+    try:
+        return commit(), "done"
+    except CommitOutcomeUnknownError:
+        return None, "unknown"
+    except Killed:
+        return None, "killed"
+    except (DeltaError, OSError):
+        return None, "refused"
 
 
 @dataclass
