@@ -1,0 +1,122 @@
+"""ALTER, RESTORE and CLONE with each storage call failed in turn: the table is as before or as after, and no error follows a
+commit that succeeded."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from delta_py import DeltaTable
+from delta_py.commands.alter import set_properties
+from delta_py.commands.clone import clone_table
+from delta_py.commands.restore import restore
+from delta_py.commands.write import write_delta
+from delta_py.errors import TableNotFoundError
+from delta_py.snapshot import Snapshot
+from delta_py.storage.local import LocalStore
+from tests.support.faulty_store import FAULTS, Fault, FaultyStore, outcome_of
+from tests.support.sampling import sampled
+
+pytestmark = pytest.mark.usefixtures("no_waits")
+
+State = tuple[int, dict[str, str], list[int]]
+"""Version, properties and ids of a table."""
+
+
+def state(path: Path) -> State | None:
+    try:
+        table = DeltaTable(str(path))
+    except TableNotFoundError:
+        return None
+    return table.version, dict(table.metadata.configuration), sorted(table.to_arrow(["id"])["id"].to_pylist())
+
+
+def make(path: Path, batches: int = 3) -> None:
+    for number in range(batches):
+        write_delta(str(path), pa.table({"id": range(4 * number, 4 * number + 4)}), mode="append")
+
+
+def clone(store: Any, **options: Any) -> int:
+    source = Path(store.root).with_name("source")
+    return clone_table(Snapshot.load(LocalStore(str(source))), store, **options)
+
+
+@dataclass(frozen=True)
+class Command:
+    """before: commits of the table that it meets; 0 when there is none. steps: commits that it makes. after: what is then."""
+
+    run: Callable[[Any], int]
+    before: int
+    after: State
+    steps: int = 1
+
+
+COMMANDS = {
+    "ALTER": Command(
+        lambda store: set_properties(store, {"delta.appendOnly": "true"}), 3, (3, {"delta.appendOnly": "true"}, [*range(12)])
+    ),
+    "ALTER that gives row ids": Command(
+        lambda store: set_properties(store, {"delta.enableRowTracking": "true"}),
+        3,
+        (5, {"delta.enableRowTracking": "true"}, [*range(12)]),
+        3,
+    ),
+    "RESTORE": Command(lambda store: restore(store, version=1).version, 3, (3, {}, [*range(8)])),
+    "CLONE": Command(clone, 0, (0, {}, [*range(12)])),
+    "CLONE in place of a table": Command(lambda store: clone(store, replace_table=True), 1, (1, {}, [*range(12)])),
+}
+
+
+@pytest.mark.parametrize(("command", "kind"), sampled(itertools.product(COMMANDS, FAULTS), 3))
+def test_command_with_one_call_failed_is_done_once_or_not_at_all(tmp_path: Path, command: str, kind: str) -> None:
+    count = prepare(tmp_path / "count", COMMANDS[command])
+    store = FaultyStore(LocalStore(str(count)))
+    assert COMMANDS[command].run(store) == COMMANDS[command].after[0]
+    check_after(count, COMMANDS[command])
+    outcomes = Counter(
+        one_fault(tmp_path / str(number), COMMANDS[command], Fault(number, **FAULTS[kind])) for number in range(len(store.calls))
+    )
+    assert outcomes["refused"] + outcomes["killed"] > 0, "no fault was felt"
+
+
+def prepare(directory: Path, command: Command) -> Path:
+    """The table that the command changes."""
+    make(directory / "source")
+    if command.before:
+        make(directory / "table", command.before)
+    return directory / "table"
+
+
+def check_after(path: Path, command: Command) -> None:
+    found = state(path)
+    assert found is not None
+    _, properties, ids = command.after
+    assert properties.items() <= found[1].items() and found[2] == ids, found
+
+
+def one_fault(directory: Path, command: Command, fault: Fault) -> str:
+    path = prepare(directory, command)
+    before, store = state(path), FaultyStore(LocalStore(str(path)), fault)
+    version, outcome = outcome_of(lambda: command.run(store))
+    assert version == command.after[0] or outcome != "done"
+    found, call = state(path), store.calls[fault.call]
+    newest = -1 if found is None else found[0]
+    made = newest == command.after[0]
+    assert (made, outcome) not in ((False, "done"), (True, "refused")), call
+    if made:
+        check_after(path, command)
+    else:
+        assert (
+            (found == before) if command.steps == 1 else (found is not None and before is not None and found[2] == before[2])
+        ), call
+        command.run(LocalStore(str(path)))  # running it again succeeds
+        check_after(path, command)
+    DeltaTable(str(path)).snapshot.check_integrity()
+    return outcome
