@@ -74,9 +74,9 @@ TURNED = {"=": "=", "<=>": "<=>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 def selected(frame: DataFrame, columns: Sequence[Column]) -> DataFrame:
     """The columns alone. Raises AnalysisException."""
-    made = frame.select(*(column.alias(f"__pydelta_value_{number}") for number, column in enumerate(columns)))
-    made.schema  # noqa: B018 - over Spark Connect the server analyses it when it is asked
-    return made
+    selected = frame.select(*(column.alias(f"__pydelta_value_{number}") for number, column in enumerate(columns)))
+    selected.schema  # noqa: B018 - over Spark Connect the server analyses it when it is asked
+    return selected
 
 
 def selected_for_merge(frame: DataFrame, columns: Sequence[Column], where: str, known: _Known) -> DataFrame:

@@ -49,8 +49,8 @@ def each_in_task(spark: Any, items: Sequence[A], work: Callable[[A], T]) -> list
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for text in batch.column(0).to_pylist():
-                made = cloudpickle.dumps(work(pickle.loads(text)))  # type: ignore[no-untyped-call]
-                yield pa.record_batch({_VALUE: pa.array([made], pa.binary())})
+                result = cloudpickle.dumps(work(pickle.loads(text)))  # type: ignore[no-untyped-call]
+                yield pa.record_batch({_VALUE: pa.array([result], pa.binary())})
 
     frame = spark.createDataFrame([(bytearray(pickle.dumps(item)),) for item in items], _SCHEMA)
     return [pickle.loads(row[_VALUE]) for row in frame.mapInArrow(run, _SCHEMA).collect()]

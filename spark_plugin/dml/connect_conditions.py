@@ -70,34 +70,34 @@ def wanted_by(spark: Any, condition: Column | None, schema: StructType, alias: s
 
 def condition_text(condition: Column) -> str:
     """The condition as SQL text; one that cannot be read as the client writes it."""
-    asked = client_expression(condition)
-    match client_node(asked):
+    expression = client_expression(condition)
+    match client_node(expression):
         case ClientSql(text):
             return text
-    tree_ = _tree_of(condition)
-    return str(asked) if tree_ is None else _sql(tree_)
+    parsed = _tree_of(condition)
+    return str(expression) if parsed is None else _sql(parsed)
 
 
 def is_plain(column: Column) -> bool:
     """Whether it is of columns, constants and comparisons only: the same for each row however often it is asked, without
     subqueries."""
-    found = _tree_of(column)
-    return found is not None and _is_read(found)
+    parsed = _tree_of(column)
+    return parsed is not None and _is_read(parsed)
 
 
 def key_parts(condition: Column, zone: str) -> list[KeyPart]:
     """The parts of a condition that compare two columns, or that are plain otherwise; nothing of one that cannot be read. zone:
     the session's, in which texts of timestamps are meant."""
-    found = _tree_of(condition, zone)
-    parts = [] if found is None else [part for part in tree.conjuncts(found) if _is_read(part)]
-    made = []
+    parsed = _tree_of(condition, zone)
+    parts = [] if parsed is None else [part for part in tree.conjuncts(parsed) if _is_read(part)]
+    comparisons = []
     for part in parts:
         match part:
             case tree.Comparison(op, tree.Column() as left, tree.Column() as right):
-                made.append(KeyPart(_sql(part), (left.path, right.path), op))
+                comparisons.append(KeyPart(_sql(part), (left.path, right.path), op))
             case _:
-                made.append(KeyPart(_sql(part), tuple(sorted(tree.columns_of(part)))))
-    return made
+                comparisons.append(KeyPart(_sql(part), tuple(sorted(tree.columns_of(part)))))
+    return comparisons
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,10 +134,10 @@ class _Reader:
     alias: str | None
     zone: str | None
 
-    def resolved(self, asked: Any) -> tree.Expression:
+    def resolved(self, expression: Any) -> tree.Expression:
         from delta_py.expressions.resolve import resolve_condition  # few sessions are of Spark Connect
 
-        named = tree.transform_columns(self.read(asked), lambda path: tree.Column(self._without_alias(path)))
+        named = tree.transform_columns(self.read(expression), lambda path: tree.Column(self._without_alias(path)))
         assert self.zone is not None
         return resolve_condition(named, self.schema, self.zone).expression
 
@@ -145,8 +145,8 @@ class _Reader:
         aliased = self.alias is not None and len(path) > 1 and path[0].lower() == self.alias.lower()
         return path[1:] if aliased else path
 
-    def read(self, asked: Any) -> tree.Expression:
-        match client_node(asked):
+    def read(self, expression: Any) -> tree.Expression:
+        match client_node(expression):
             case ClientSql(text):
                 return self._parsed(text)
             case ClientName(name):

@@ -29,12 +29,12 @@ def delete(spark: SparkSession, path: str, condition: Column | None = None, *, a
             target.dml.transaction.only_taken_rows_matter()
             target.choose_files(None, whole=True)
             return run_changes(target, None, _parameters(None))
-        asked = analyzer_of(spark).filter_text(target.shape, condition, "DELETE")
+        text = analyzer_of(spark).filter_text(target.shape, condition, "DELETE")
         _note_what_is_read(target, [condition])
         matched = target.frame.where(condition)
         wanted = target.wanted(matched, condition)
         count = 0 if wanted.none else target.choose_files(wanted.predicate, whole=wanted.exact)
-        return run_changes(target, matched.select(*target.address(DELETED)) if count else None, _parameters(asked))
+        return run_changes(target, matched.select(*target.address(DELETED)) if count else None, _parameters(text))
 
 
 def update(
@@ -48,7 +48,7 @@ def update(
     """
     with open_target(spark, path, "UPDATE", alias=alias) as target:
         schema = target.dml.config.schema
-        asked = None if condition is None else analyzer_of(spark).filter_text(target.shape, condition, "UPDATE")
+        text = None if condition is None else analyzer_of(spark).filter_text(target.shape, condition, "UPDATE")
         paths = with_defaults(target.shape, schema, assigned_paths(target.shape, schema, assignments, alias=alias))
         if paths:
             analyzer_of(spark).check_values(target.shape, list(paths.values()), "UPDATE")
@@ -58,7 +58,7 @@ def update(
         wanted = target.wanted(matched, condition)
         count = 0 if wanted.none or not assignments else target.choose_files(wanted.predicate)
         changed = matched.select(*target.address(UPDATED), row)
-        return run_changes(target, changed if count else None, _parameters(asked))
+        return run_changes(target, changed if count else None, _parameters(text))
 
 
 def _note_what_is_read(target: Target, columns: Sequence[Column]) -> None:

@@ -70,10 +70,10 @@ def merge(
     """
     clauses = checked_clauses(clauses)
     evolves = evolves or (conf(spark, AUTO_MERGE_CONF) or "false").lower() == "true"
-    asked = _Asked(spark, path, alias, source, condition, clauses, evolves)
+    request = _Request(spark, path, alias, source, condition, clauses, evolves)
     for level in _LEVELS:
         try:
-            return asked.run(level)
+            return request.run(level)
         except (PySparkException, Py4JJavaError) as error:
             if isinstance(error, DeltaError) or not _LOST.search(str(error)):
                 raise
@@ -87,7 +87,7 @@ def merge(
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _Request:
     """A MERGE as it was asked for."""
 
     spark: SparkSession
@@ -162,9 +162,9 @@ class _Run:
         # Without rows of the target there is nothing that the other clauses could take their values from.
         clauses = list(enumerate(self.merge.clauses)) if matched else self.merge.of_kind("not matched")
         makers = [(number, clause) for number, clause in clauses if clause.action != "delete"]
-        made = [F.when(F.col(CLAUSE) == number, self.rows.new_row(clause)) for number, clause in makers]
+        new_rows = [F.when(F.col(CLAUSE) == number, self.rows.new_row(clause)) for number, clause in makers]
         places = [F.col(ROW_ADDRESS)] if matched else []
-        return decided.select(*places, F.col(CLAUSE), *([F.coalesce(*made).alias(NEW)] if made else []))
+        return decided.select(*places, F.col(CLAUSE), *([F.coalesce(*new_rows).alias(NEW)] if new_rows else []))
 
     def _near(self, facts: SourceFacts) -> DataFrame | None:
         """The target's rows that matter, of the files that may have some; None when there are none. Settles which files are
@@ -202,8 +202,8 @@ class _Run:
         """The new rows of a partition in one task, unless they are many: after a join every task has some of each. Few rows
         make few files as they are."""
         names = self.target.dml.config.partition_columns
-        asked = (conf(self.target.spark, _REPARTITION_CONF) or "true").lower() == "true"
-        if not names or not asked or NEW not in changed.columns or facts.source_bytes <= broadcast_limit(changed):
+        repartitions = (conf(self.target.spark, _REPARTITION_CONF) or "true").lower() == "true"
+        if not names or not repartitions or NEW not in changed.columns or facts.source_bytes <= broadcast_limit(changed):
             return changed
         placed = self.rows.partition_values(changed)
         keys = [F.col(f"{PARTITION_VALUE}{number}") for number in range(len(names))]
@@ -223,8 +223,8 @@ class _Run:
             return first_clause(self.merge, "not matched")
         of_target = F.col(ROW_ADDRESS).getField("file_number").isNotNull()
         of_source = F.col(FROM_SOURCE).isNotNull()
-        found = F.when(of_target & of_source, first_clause(self.merge, "matched"))
-        return found.when(of_source, first_clause(self.merge, "not matched")).otherwise(
+        clause = F.when(of_target & of_source, first_clause(self.merge, "matched"))
+        return clause.when(of_source, first_clause(self.merge, "not matched")).otherwise(
             first_clause(self.merge, "not matched by source")
         )
 

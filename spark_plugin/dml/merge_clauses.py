@@ -57,13 +57,13 @@ def checked_clauses(clauses: Sequence[Clause]) -> tuple[Clause, ...]:
     Raises UnsupportedOperationError for no clause (DELTA_MERGE_MISSING_WHEN), and for a clause without a condition that others
     of its kind follow: they could never apply. So it is for an update of nothing, where delta-spark goes on to the others.
     """
-    kept: list[Clause] = []
+    effective: list[Clause] = []
     for clause in reversed(clauses):
         idle = clause.assignments == {} and clause.condition is None and clause.action == "update"
-        if not idle or any(other.kind == clause.kind for other in kept):
-            kept.insert(0, clause)
-    _check_order(kept)
-    return tuple(kept)
+        if not idle or any(other.kind == clause.kind for other in effective):
+            effective.insert(0, clause)
+    _check_order(effective)
+    return tuple(effective)
 
 
 def _check_order(clauses: Sequence[Clause]) -> None:
@@ -74,8 +74,8 @@ def _check_order(clauses: Sequence[Clause]) -> None:
             sql_state="42601",
         )
     for kind, error_class in _OMITTED.items():
-        found = [clause for clause in clauses if clause.kind == kind]
-        if any(clause.condition is None for clause in found[:-1]):
+        of_kind = [clause for clause in clauses if clause.kind == kind]
+        if any(clause.condition is None for clause in of_kind[:-1]):
             name = kind.upper()
             raise UnsupportedOperationError(
                 f"When there are more than one {name} clauses in a MERGE, only the last {name} clause can omit the condition: "
@@ -157,13 +157,13 @@ class ResolvedMerge:
     @property
     def deletes_all_matches(self) -> bool:
         """Whether the one thing that happens to matched rows is that they go: then it does not matter how often."""
-        found = [clause for clause in self.clauses if clause.kind == "matched"]
-        return len(found) == 1 and found[0].action == "delete" and found[0].condition is None
+        matched = [clause for clause in self.clauses if clause.kind == "matched"]
+        return len(matched) == 1 and matched[0].action == "delete" and matched[0].condition is None
 
     @property
     def changes_every_match(self) -> bool:
-        found = [clause for clause in self.clauses if clause.kind == "matched"]
-        return bool(found) and found[-1].condition is None
+        matched = [clause for clause in self.clauses if clause.kind == "matched"]
+        return bool(matched) and matched[-1].condition is None
 
     def values(self) -> list[Resolved | Typed]:
         """All that is computed from rows."""
@@ -178,14 +178,14 @@ class ResolvedMerge:
 
 
 def _assigned_part(schema: StructType, paths: set[Path], base: Path) -> StructType:
-    kept = []
-    for own in schema.fields:
-        path = (*base, own.name.lower())
+    assigned = []
+    for field in schema.fields:
+        path = (*base, field.name.lower())
         if path in paths:
-            kept.append(own)
-        elif isinstance(own.dataType, StructType) and any(other[: len(path)] == path for other in paths):
-            kept.append(StructField(own.name, _assigned_part(own.dataType, paths, path), own.nullable))
-    return StructType(kept)
+            assigned.append(field)
+        elif isinstance(field.dataType, StructType) and any(other[: len(path)] == path for other in paths):
+            assigned.append(StructField(field.name, _assigned_part(field.dataType, paths, path), field.nullable))
+    return StructType(assigned)
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,10 +215,10 @@ class _ClauseReader:
         """With schema evolution the columns that the source has, otherwise all that the table has."""
         names = self.source.columns if self.evolves else list(self.columns)
         values = self.analyzer.resolve_names(self.source, names, clause.where)
-        own = {name.lower(): name for name in self.columns}
+        table_names = {name.lower(): name for name in self.columns}
         keeps = self.evolves and clause.action == "update"
         return {
-            (own.get(name.lower(), name),): Given(Typed(value.column, value.data_type), keeps)
+            (table_names.get(name.lower(), name),): Given(Typed(value.column, value.data_type), keeps)
             for name, value in zip(names, values, strict=True)
         }
 
@@ -227,8 +227,8 @@ class _ClauseReader:
     ) -> tuple[dict[Path, Given], tuple[str, ...]]:
         """The values, by path, and the columns that are to have their defaults."""
         by_default = [name for name, value in assignments.items() if asks_for_default(scope, value)]
-        told = {name: value for name, value in assignments.items() if name not in by_default}
-        values = dict(zip(told, self.analyzer.resolve(scope, list(told.values()), clause.where), strict=True))
+        given_values = {name: value for name, value in assignments.items() if name not in by_default}
+        values = dict(zip(given_values, self.analyzer.resolve(scope, list(given_values.values()), clause.where), strict=True))
         given: dict[Path, Given] = {}
         defaults: list[Path] = []
         for name in assignments:
@@ -248,10 +248,10 @@ class _ClauseReader:
         if self.evolves and clause.kind != "not matched by source" and self._is_new(split_name(name)):
             frame, alias = self.source, None
         path = self.analyzer.resolve_assigned(frame, name, alias, clause.where)
-        own = {column.lower(): column for column in self.columns}
-        if path[0].lower() not in own and not self.evolves:
+        table_names = {column.lower(): column for column in self.columns}
+        if path[0].lower() not in table_names and not self.evolves:
             raise unresolved(name, clause.where, self.columns)
-        return (own.get(path[0].lower(), path[0]), *path[1:])
+        return (table_names.get(path[0].lower(), path[0]), *path[1:])
 
     def _is_new(self, path: Path) -> bool:
         return self.names.is_known(path, "source") and not self.names.is_known(path, "target")

@@ -32,20 +32,20 @@ def join(merge: ResolvedMerge, source: Source, near: DataFrame, facts: SourceFac
     source of few rows. So where the keys of the source are few, they are sent to the target, and what they match is joined
     to the source by the number of its row. Without equal keys there is no other way: Spark would send the target instead.
     """
-    own = source.frame.select("*", F.lit(True).alias(FROM_SOURCE))
+    rows = source.frame.select("*", F.lit(True).alias(FROM_SOURCE))
     condition = merge.condition.column
     inserts, lone = bool(merge.of_kind("not matched")), bool(merge.of_kind("not matched by source"))
     limit = broadcast_limit(near) if facts.equal else sys.maxsize
     if lone or (not inserts and facts.source_bytes <= limit):
         send = facts.source_bytes <= limit and not (inserts and facts.equal)
-        sent = F.broadcast(own) if send else own
+        sent = F.broadcast(rows) if send else rows
         return near.join(sent, condition, "full_outer" if inserts else ("left_outer" if lone else "inner"))
     matched = bool(merge.of_kind("matched"))
     how = "left_anti" if not matched else ("left_outer" if inserts else "inner")
     if not source.held or facts.key_bytes > limit:
-        return own.join(near, condition, how)
+        return rows.join(near, condition, how)
     matches = _matches(merge, source, near, [] if not matched else _columns(near))
-    return own.join(matches, F.col(SOURCE_ROW) == F.col(_MATCH), how)
+    return rows.join(matches, F.col(SOURCE_ROW) == F.col(_MATCH), how)
 
 
 def _matches(merge: ResolvedMerge, source: Source, near: DataFrame, columns: list[Column]) -> DataFrame:

@@ -58,9 +58,9 @@ class Names:
 
     def _target(self, path: tuple[str, ...]) -> Mapping[int, DataType | None]:
         """By the number of qualifiers that the path would begin with: the type of the column, None for one of several."""
-        found = self._found(self.target, path, 0)
+        columns = self._found(self.target, path, 0)
         aliased = self.alias is not None and self._same(self.alias, path[0])
-        return {**found, **(self._found(self.target, path, 1) if aliased else {})}
+        return {**columns, **(self._found(self.target, path, 1) if aliased else {})}
 
     def _source(self, path: tuple[str, ...]) -> Mapping[int, DataType | None]:
         counts = range(_MOST_QUALIFIERS + 1)

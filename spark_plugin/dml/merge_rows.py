@@ -98,9 +98,9 @@ class MergeRows:
 
     def _defaults(self, names: Sequence[str]) -> dict[Path, Given]:
         """The defaults of columns; generated ones are computed."""
-        asked = [f for f in self._delta.fields if f.name in names and f.name not in self._generated]
-        found = self._analyzer.resolve(self._merge.source, [default_of(f) for f in asked], "default")
-        return {(f.name,): Given(Typed(value.column, value.data_type)) for f, value in zip(asked, found, strict=True)}
+        fields = [f for f in self._delta.fields if f.name in names and f.name not in self._generated]
+        values = self._analyzer.resolve(self._merge.source, [default_of(f) for f in fields], "default")
+        return {(f.name,): Given(Typed(value.column, value.data_type)) for f, value in zip(fields, values, strict=True)}
 
     def with_generated(self, changed: DataFrame) -> DataFrame:
         """Computes the generated columns that `new_row` left null, from the other columns of the new row."""

@@ -47,24 +47,24 @@ class MergeScopes:
     def changed(self, near: DataFrame | None) -> DataFrame:
         """ROW_ADDRESS (where `near` is not None), CLAUSE and NEW (where a clause makes rows) of the rows that some clause applies
         to. near: the target's rows that may matter."""
-        own = self.source.frame.select("*", F.lit(True).alias(FROM_SOURCE))
+        source = self.source.frame.select("*", F.lit(True).alias(FROM_SOURCE))
         if near is None:
-            seen = self._decided(own, "not matched", F.lit(True))
+            rows = self._decided(source, "not matched", F.lit(True))
         else:
-            seen = near.join(own, self.merge.condition.column, self._how())
+            rows = near.join(source, self.merge.condition.column, self._how())
             of_target, of_source = F.col(f"{ROW_ADDRESS}.file_number").isNotNull(), F.col(FROM_SOURCE).isNotNull()
-            seen = self._decided(seen, "matched", of_target & of_source)
-            seen = seen.select(own["*"], *self._beside(seen), self._packed())
-            seen = self._decided(seen, "not matched", of_source & ~of_target)
-            seen = seen.select(f"{_TARGET_ROW}.*", FROM_SOURCE, *self._beside(seen))
+            rows = self._decided(rows, "matched", of_target & of_source)
+            rows = rows.select(source["*"], *self._beside(rows), self._packed())
+            rows = self._decided(rows, "not matched", of_source & ~of_target)
+            rows = rows.select(f"{_TARGET_ROW}.*", FROM_SOURCE, *self._beside(rows))
             if self.target.alias is not None:
-                seen = seen.alias(self.target.alias)
-            seen = self._decided(seen, "not matched by source", of_target & ~of_source)
-        made = [name for name in seen.columns if name.startswith(f"{NEW}_")]
-        clause = F.coalesce(*(F.col(name) for name in seen.columns if name.startswith(f"{CLAUSE}_"))).alias(CLAUSE)
+                rows = rows.alias(self.target.alias)
+            rows = self._decided(rows, "not matched by source", of_target & ~of_source)
+        new_names = [name for name in rows.columns if name.startswith(f"{NEW}_")]
+        clause = F.coalesce(*(F.col(name) for name in rows.columns if name.startswith(f"{CLAUSE}_"))).alias(CLAUSE)
         places = [] if near is None else [ROW_ADDRESS]
-        new = [F.coalesce(*(F.col(name) for name in made)).alias(NEW)] if made else []
-        return seen.select(*places, clause, *new).where(F.col(CLAUSE).isNotNull())
+        new = [F.coalesce(*(F.col(name) for name in new_names)).alias(NEW)] if new_names else []
+        return rows.select(*places, clause, *new).where(F.col(CLAUSE).isNotNull())
 
     def _how(self) -> str:
         """How the target's rows are joined to the source's."""
@@ -73,21 +73,21 @@ class MergeScopes:
             return "full_outer" if inserts else "left_outer"
         return "right_outer" if inserts else "inner"
 
-    def _decided(self, seen: DataFrame, kind: Kind, where: Column) -> DataFrame:
+    def _decided(self, rows: DataFrame, kind: Kind, where: Column) -> DataFrame:
         """With the number of the clause of this kind that applies to a row, and the new row that it makes."""
         clauses = self.merge.of_kind(kind)
         if not clauses:
-            return seen
+            return rows
         number = f"{CLAUSE}_{_KINDS.index(kind)}"
-        seen = seen.select("*", F.when(where, first_clause(self.merge, kind)).alias(number))
-        made = [F.when(F.col(number) == n, self.rows.new_row(clause)) for n, clause in clauses if clause.action != "delete"]
-        return seen.select("*", F.coalesce(*made).alias(f"{NEW}_{_KINDS.index(kind)}")) if made else seen
+        rows = rows.select("*", F.when(where, first_clause(self.merge, kind)).alias(number))
+        new_rows = [F.when(F.col(number) == n, self.rows.new_row(clause)) for n, clause in clauses if clause.action != "delete"]
+        return rows.select("*", F.coalesce(*new_rows).alias(f"{NEW}_{_KINDS.index(kind)}")) if new_rows else rows
 
     def _packed(self) -> Column:
         """The target's row as one value, out of the sight of clauses for rows of the source."""
         names = self.target.dml.snapshot.schema.names
         return F.struct(*(self.target.frame[quoted(name)].alias(name) for name in names)).alias(_TARGET_ROW)
 
-    def _beside(self, seen: DataFrame) -> Sequence[str]:
+    def _beside(self, rows: DataFrame) -> Sequence[str]:
         """What was found out so far."""
-        return [ROW_ADDRESS, *(name for name in seen.columns if name.startswith((f"{CLAUSE}_", f"{NEW}_")))]
+        return [ROW_ADDRESS, *(name for name in rows.columns if name.startswith((f"{CLAUSE}_", f"{NEW}_")))]

@@ -76,11 +76,11 @@ def held_source(merge: ResolvedMerge, level: StorageLevel) -> Iterator[Source]:
         return
     started = time.monotonic()
     numbered = frame.select("*", F.monotonically_increasing_id().alias(SOURCE_ROW))
-    kept = numbered.localCheckpoint(True, level)
+    held = numbered.localCheckpoint(True, level)
     try:
-        yield Source(kept, True, round((time.monotonic() - started) * 1000))
+        yield Source(held, True, round((time.monotonic() - started) * 1000))
     finally:
-        internals.unpersist_checkpoint(kept)
+        internals.unpersist_checkpoint(held)
 
 
 @contextmanager
@@ -88,9 +88,9 @@ def _held_by_server(source: DataFrame, level: StorageLevel) -> Iterator[Source]:
     """All of its columns, as the client does not know which are used. The columns that callers took from the source are those of
     what is held. The server lets go when the client does."""
     started = time.monotonic()
-    kept = source.select("*", F.monotonically_increasing_id().alias(SOURCE_ROW)).localCheckpoint(True, level).select("*")
-    stand_in_for(kept, source)
-    yield Source(kept, True, round((time.monotonic() - started) * 1000))
+    held = source.select("*", F.monotonically_increasing_id().alias(SOURCE_ROW)).localCheckpoint(True, level).select("*")
+    stand_in_for(held, source)
+    yield Source(held, True, round((time.monotonic() - started) * 1000))
 
 
 def _needed_columns(merge: ResolvedMerge) -> DataFrame:
@@ -134,29 +134,31 @@ class SourceFacts:
 def source_facts(merge: ResolvedMerge, source: Source, *, ask_unique: bool) -> SourceFacts:
     """One or two small jobs over the source. ask_unique: look for keys that come twice (a shuffle of the keys)."""
     bounds = _bounds(merge.parts)
-    asked = [F.count(F.lit(1)).alias("rows"), *_widths(merge, source.frame)]
+    aggregates = [F.count(F.lit(1)).alias("rows"), *_widths(merge, source.frame)]
     for number, bound in enumerate(bounds):
         value = bound.source
-        asked.append(_out(F.min(value), bound.data_type).alias(f"min{number}"))
-        asked.append(_out(F.max(value), bound.data_type).alias(f"max{number}"))
-        asked.append(F.count(value).alias(f"count{number}"))
-        asked.append(F.approx_count_distinct(value).alias(f"distinct{number}"))
+        aggregates.append(_out(F.min(value), bound.data_type).alias(f"min{number}"))
+        aggregates.append(_out(F.max(value), bound.data_type).alias(f"max{number}"))
+        aggregates.append(F.count(value).alias(f"count{number}"))
+        aggregates.append(F.approx_count_distinct(value).alias(f"distinct{number}"))
     equal = [bound for bound in bounds if bound.comparison == "="]
-    found = source.frame.agg(*asked).first()
-    assert found is not None
-    few = [number for number, bound in enumerate(bounds) if _lists_keys(bound) and found[f"distinct{number}"] <= _FEW_KEYS]
+    aggregated = source.frame.agg(*aggregates).first()
+    assert aggregated is not None
+    few = [number for number, bound in enumerate(bounds) if _lists_keys(bound) and aggregated[f"distinct{number}"] <= _FEW_KEYS]
     keys = _keys(source.frame, bounds, few)
-    restricted = [_restricted(bound, number, found, keys.get(number)) for number, bound in enumerate(bounds)]
+    restricted = [_restricted(bound, number, aggregated, keys.get(number)) for number, bound in enumerate(bounds)]
     parts = [*merge.parts.of_target, *restricted]
     unique = ask_unique and bool(equal) and _is_unique(source.frame, equal)
     restriction = reduce(and_, parts) if parts else None
-    return SourceFacts(found["rows"], restriction, unique, merge.parts.has_equal_keys, found["key_bytes"], found["source_bytes"])
+    return SourceFacts(
+        aggregated["rows"], restriction, unique, merge.parts.has_equal_keys, aggregated["key_bytes"], aggregated["source_bytes"]
+    )
 
 
 def _bounds(parts: ConditionParts) -> list[_Bound]:
-    asked = reduce(and_, parts.of_source) if parts.of_source else None
+    of_source = reduce(and_, parts.of_source) if parts.of_source else None
     return [
-        _Bound(part.target, part.operator, part.source if asked is None else F.when(asked, part.source), part.data_type)
+        _Bound(part.target, part.operator, part.source if of_source is None else F.when(of_source, part.source), part.data_type)
         for part in parts.comparisons
         if part.is_ordered and _has_bounds(part.data_type)
     ]
@@ -169,9 +171,9 @@ def _widths(merge: ResolvedMerge, frame: DataFrame) -> list[Column]:
         return [F.lit(_MANY_BYTES).alias(name) for name in ("key_bytes", "source_bytes")]
     internals, used = SparkInternals(frame.sparkSession), used_by(merge.condition.expression)
     keys = everything = F.lit(_ROW_BYTES)
-    for attribute, own in zip(internals.attributes(frame), frame.schema.fields, strict=True):
+    for attribute, field in zip(internals.attributes(frame), frame.schema.fields, strict=True):
         width = F.lit(default_size(attribute))
-        if isinstance(own.dataType, StringType | BinaryType):
+        if isinstance(field.dataType, StringType | BinaryType):
             width = F.coalesce(F.octet_length(internals.column(attribute)), F.lit(0)) + 8
         everything = everything + width
         keys = keys + width if holds(used, attribute) else keys
@@ -184,25 +186,25 @@ def _keys(frame: DataFrame, bounds: Sequence[_Bound], few: Sequence[int]) -> dic
     if not few:
         return {}
     sets = [F.collect_set(_out(bounds[number].source, bounds[number].data_type)).alias(str(number)) for number in few]
-    found = frame.agg(*sets).first()
-    assert found is not None
-    return {number: found[str(number)] for number in few}
+    values = frame.agg(*sets).first()
+    assert values is not None
+    return {number: values[str(number)] for number in few}
 
 
 def _lists_keys(bound: _Bound) -> bool:
     return bound.comparison in ("=", "<=>") and not isinstance(bound.data_type, (FloatType, DoubleType))
 
 
-def _restricted(bound: _Bound, number: int, found: Any, keys: list[Any] | None) -> Column:
+def _restricted(bound: _Bound, number: int, aggregated: Any, keys: list[Any] | None) -> Column:
     """What the target's value must be to match any of the source's."""
-    kind, count = bound.data_type, found[f"count{number}"]
+    kind, count = bound.data_type, aggregated[f"count{number}"]
     if count == 0:
         known = F.lit(False)
     elif keys is not None:
         plain = isinstance(kind, (IntegralType, StringType, BooleanType))
         known = bound.target.isin(keys if plain else [_back(key, kind) for key in keys])
     else:
-        low, high = _back(found[f"min{number}"], kind), _back(found[f"max{number}"], kind)
+        low, high = _back(aggregated[f"min{number}"], kind), _back(aggregated[f"max{number}"], kind)
         match bound.comparison:
             case "=" | "<=>":
                 known = (bound.target >= low) & (bound.target <= high)
@@ -214,7 +216,7 @@ def _restricted(bound: _Bound, number: int, found: Any, keys: list[Any] | None) 
                 known = bound.target > low
             case _:
                 known = bound.target >= low
-    return known | bound.target.isNull() if bound.comparison == "<=>" and count < found["rows"] else known
+    return known | bound.target.isNull() if bound.comparison == "<=>" and count < aggregated["rows"] else known
 
 
 def _is_unique(frame: DataFrame, equal: Sequence[_Bound]) -> bool:

@@ -190,6 +190,6 @@ def _text(path: Path) -> str:
     return ".".join(quoted(step) for step in path)
 
 
-def _same_order(own: DataType, other: DataType) -> bool:
+def _same_order(kind: DataType, other: DataType) -> bool:
     """Whether Spark compares their values as they are: texts beside numbers have another order than among themselves."""
-    return own == other or (isinstance(own, IntegralType) and isinstance(other, IntegralType))
+    return kind == other or (isinstance(kind, IntegralType) and isinstance(other, IntegralType))

@@ -201,8 +201,8 @@ class Assigning:
                 f"{name} needs a cast to {wanted.simpleString()}. spark.sql.storeAssignmentPolicy is STRICT, which cannot be "
                 "followed over Spark Connect. Cast the value, or set the policy to ANSI."
             )
-        made: Column = client_cast(column, wanted, self.policy.lower())
-        return made
+        cast: Column = client_cast(column, wanted, self.policy.lower())
+        return cast
 
 
 @contextmanager
