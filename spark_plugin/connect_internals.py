@@ -97,8 +97,8 @@ def stand_in_for(frame: Any, other: Any) -> None:
 def may_have_subqueries(frame: Any) -> bool:
     """Whether the plan of a client's projection has any, by the text that the server explains it with."""
     # Below a projection, which has one child, others are its subqueries.
-    found = _ANALYZED.search(frame._explain_string(extended=True))
-    return found is None or _SECOND_CHILD.search(found[1]) is not None
+    analyzed = _ANALYZED.search(frame._explain_string(extended=True))
+    return analyzed is None or _SECOND_CHILD.search(analyzed[1]) is not None
 
 
 _ANALYZED = re.compile(r"== Analyzed Logical Plan ==\n(.*?)\n== Optimized Logical Plan ==", re.DOTALL)

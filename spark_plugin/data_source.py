@@ -174,8 +174,8 @@ def _check_asked(pinned: PinnedTable | PinnedChanges) -> None:
     Raises SchemaMismatchError.
     """
     if pinned.options.asked_schema is not None:
-        asked = from_spark_schema(StructType.fromJson(json.loads(pinned.options.asked_schema)))
-        check_requested(cut_to(pinned.everything, asked), asked)
+        schema = from_spark_schema(StructType.fromJson(json.loads(pinned.options.asked_schema)))
+        check_requested(cut_to(pinned.everything, schema), schema)
 
 
 def _with_metadata_column(pinned: PinnedTable | PinnedChanges) -> PinnedTable:

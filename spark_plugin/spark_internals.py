@@ -92,8 +92,8 @@ class SparkInternals:
     def find_optimizer_rule(self, name: str) -> Any | None:
         """The session's own rule of this name."""
         rules = self._spark._jsparkSession.experimental().extraOptimizations()
-        found = (rules.apply(number) for number in range(rules.length()))
-        return next((rule for rule in found if rule.ruleName() == name), None)
+        in_order = (rules.apply(number) for number in range(rules.length()))
+        return next((rule for rule in in_order if rule.ruleName() == name), None)
 
     def add_optimizer_rule(self, rule: Any) -> None:
         """Behind the session's other rules."""
@@ -117,9 +117,9 @@ class SparkInternals:
         context = self._jvm.java.lang.Thread.currentThread().getContextClassLoader()
         parent = self._jvm.java.lang.Class.forName(beside, False, context).getClassLoader()
         finder = self._jvm.org.codehaus.commons.compiler.util.resource.MapResourceFinder(sources())
-        made = self._jvm.org.codehaus.janino.JavaSourceClassLoader(parent, finder, "UTF-8").loadClass(name)
-        _compiled.append((gateway, name, made))
-        return made
+        java_class = self._jvm.org.codehaus.janino.JavaSourceClassLoader(parent, finder, "UTF-8").loadClass(name)
+        _compiled.append((gateway, name, java_class))
+        return java_class
 
     @property
     def _jvm(self) -> Any:
@@ -146,8 +146,8 @@ class SparkInternals:
 
     def projected(self, frame: DataFrame, count: int) -> list[Any]:
         """The expressions of a projection. frame: made by select. count: of its columns."""
-        found = self._analyzed(frame).projectList()
-        return [found.apply(number) for number in range(count)]
+        expressions = self._analyzed(frame).projectList()
+        return [expressions.apply(number) for number in range(count)]
 
     def attributes(self, frame: DataFrame) -> list[Any]:
         """The frame's columns as expressions."""
@@ -334,8 +334,8 @@ def holds(attributes: Any, attribute: Any) -> bool:
 
 def column_metadata(expression: Any, key: str) -> list[str]:
     """What the columns that the expression names have under a key of their metadata, which is text."""
-    found = [attribute.metadata() for attribute in _listed(expression.references().toSeq())]
-    return [str(own.getString(key)) for own in found if own.contains(key)]
+    metadata = [attribute.metadata() for attribute in _listed(expression.references().toSeq())]
+    return [str(values.getString(key)) for values in metadata if values.contains(key)]
 
 
 def _class_of(node: Any) -> str:
@@ -391,8 +391,8 @@ def readwriter_modules(*, connect: bool) -> tuple[ModuleType, ModuleType]:
 
 def session_of(owner: Any) -> Any:
     """The session of a reader or writer, of batches or streams."""
-    found = (getattr(owner, name, None) for name in ("_spark", "_session", "_client"))
-    return next(session for session in found if session is not None)
+    sessions = (getattr(owner, name, None) for name in ("_spark", "_session", "_client"))
+    return next(session for session in sessions if session is not None)
 
 
 def frame_of(writer: Any) -> Any:

@@ -50,10 +50,10 @@ class Save:
 
     def option(self, name: str) -> str | None:
         """An option's value as text, `true` and `false` for booleans."""
-        found = self.options.get(name.lower())
-        if found is None:
+        named = self.options.get(name.lower())
+        if named is None:
             return None
-        return str(found[1]).lower() if isinstance(found[1], bool) else str(found[1])
+        return str(named[1]).lower() if isinstance(named[1], bool) else str(named[1])
 
     def with_options(self, **options: str) -> Save:
         return replace(self, options={**self.options, **{name.lower(): (name, value) for name, value in options.items()}})

@@ -108,17 +108,17 @@ def find(spark: Any, name: str, schema: StructType | None = None) -> Entry | Non
     namespace, table = _namespace_and_table(spark, name)
     inside = f" IN {_quoted(namespace)}" if namespace else ""
     rows = spark.sql(f"SHOW TABLE EXTENDED{inside} LIKE '{table}'").collect()
-    found = [row for row in rows if row["tableName"].lower() == table.lower() and not (namespace and row["isTemporary"])]
-    if not found:
+    entries = [row for row in rows if row["tableName"].lower() == table.lower() and not (namespace and row["isTemporary"])]
+    if not entries:
         return None
-    if any(row["isTemporary"] for row in found):
+    if any(row["isTemporary"] for row in entries):
         return Entry(name, "")
-    text = found[0]["information"]
+    text = entries[0]["information"]
     table_type, provider = _type_and_provider(text)
     options: dict[str, str] = {}
     if provider == FORMAT:
-        kept = metadata_value(schema or spark.table(name).schema, CATALOG_KEY)
-        options = {} if kept is None else catalog_options(kept)
+        text_of_options = metadata_value(schema or spark.table(name).schema, CATALOG_KEY)
+        options = {} if text_of_options is None else catalog_options(text_of_options)
     path = _path(options.pop("path", None), text) if provider else None
     return Entry(name, provider, path, table_type == "EXTERNAL", options)
 
@@ -179,23 +179,23 @@ def left_behind(name: str, path: str) -> TableAlreadyExistsError:
     )
 
 
-def new_table_path(spark: Any, name: str, asked: str | None) -> str:
-    """Where a table that is to be created under the name goes: the path asked for, else the database's directory."""
+def new_table_path(spark: Any, name: str, path: str | None) -> str:
+    """Where a table that is to be created under the name goes: the path that was asked for, else the database's directory."""
     namespace, table = _namespace_and_table(spark, name)
-    if asked is None:
+    if path is None:
         database = namespace[-1] if namespace else spark.catalog.currentDatabase()
         rows = spark.sql(f"DESCRIBE DATABASE {_quoted([database])}").collect()
         location = next(str(value) for key, value in rows if key == "Location")
         return f"{local_path(location).rstrip('/')}/{table.lower()}"
-    if os.path.isabs(asked) or urlsplit(asked).scheme:
-        return asked
+    if os.path.isabs(path) or urlsplit(path).scheme:
+        return path
     if is_connect(spark):
         raise InvalidOptionError(
-            f"The path {asked!r} of table {name} is relative, and the server takes it from another directory than the catalog. "
+            f"The path {path!r} of table {name} is relative, and the server takes it from another directory than the catalog. "
             "Give the whole path.",
             option="path",
         )
-    return os.path.abspath(asked)
+    return os.path.abspath(path)
 
 
 def enter(spark: Any, name: str, path: str, *, again: bool = False) -> None:

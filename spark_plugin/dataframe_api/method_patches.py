@@ -103,11 +103,11 @@ def _noting(note: Callable[..., None]) -> Callable[[Method], Method]:
 
 
 def _calls(owner: Any) -> _Calls:
-    found = owner.__dict__.get(_CALLS)
-    if found is None:
-        found = owner.__dict__[_CALLS] = _Calls()
-    assert isinstance(found, _Calls)
-    return found
+    calls = owner.__dict__.get(_CALLS)
+    if calls is None:
+        calls = owner.__dict__[_CALLS] = _Calls()
+    assert isinstance(calls, _Calls)
+    return calls
 
 
 def _note_mode(calls: _Calls, saveMode: str | None) -> None:
@@ -149,11 +149,11 @@ def _loading(original: Method, *, is_stream: bool) -> Method:
             return original(self, path, format, schema, **options)
         tracks = is_stream and tracks_schema({**_calls(self).options, **options})
         options.setdefault(SESSION, read_settings(spark, tracks_schema=tracks))
-        asked = _calls(self).schema if schema is None else schema
+        user_schema = _calls(self).schema if schema is None else schema
         if is_stream:
             options[STREAM] = "true"
-        elif asked is not None and not is_connect(spark):
-            options[ASKED_SCHEMA] = _schema_text(asked)
+        elif user_schema is not None and not is_connect(spark):
+            options[ASKED_SCHEMA] = _schema_text(user_schema)
         with active(spark):
             frame = original(self, path, format, schema, **options)
         return frame if is_stream or is_connect(spark) else with_metadata_column(frame)
@@ -161,9 +161,9 @@ def _loading(original: Method, *, is_stream: bool) -> Method:
     return load
 
 
-def _schema_text(asked: Any) -> str:
+def _schema_text(schema: Any) -> str:
     """asked: a StructType, or a schema in SQL. Where Spark takes CHAR and VARCHAR at all, it takes them as STRING."""
-    text = (StructType.fromDDL(asked) if isinstance(asked, str) else asked).json()
+    text = (StructType.fromDDL(schema) if isinstance(schema, str) else schema).json()
     return _LIMITED_TEXT.sub(r'\1"string"', text)
 
 
@@ -292,14 +292,14 @@ def _column_name(frame: Any, column: Any) -> str:
     """The name of a column of the frame, given as a name or as a Column."""
     text = column if isinstance(column, str) else str(column).removeprefix("Column<'").removesuffix("'>")
     bare = unquoted(text)
-    found = next((name for name in frame.columns if name.lower() == bare.lower()), None)
-    if found is None:
+    column_name = next((name for name in frame.columns if name.lower() == bare.lower()), None)
+    if column_name is None:
         raise UnsupportedOperationError(
             f"partitionedBy({text}): Delta tables are partitioned by columns, and {text} is none of {', '.join(frame.columns)}. "
             "For days, months or buckets add a column with the value and partition by it.",
             option="partitionedBy",
         )
-    return str(found)
+    return str(column_name)
 
 
 # ---------------------------------------------------------------- readStream, writeStream

@@ -42,10 +42,10 @@ def save_as_table(save: Save, name: str) -> None:
 def create(save: Save, name: str) -> None:
     """Write a table for a name that is free, and enter it. At a path that was asked for a table may be there already, and
     the mode says what becomes of it; in the database's directory there must be none unless it is overwritten."""
-    spark, asked = save.spark, save.option("path")
-    path = catalog.new_table_path(spark, name, asked)
+    spark, path_option = save.spark, save.option("path")
+    path = catalog.new_table_path(spark, name, path_option)
     save = save.without("path")
-    if asked is not None or save.mode == "overwrite":
+    if path_option is not None or save.mode == "overwrite":
         save.to(path)
     else:
         try:
@@ -57,10 +57,10 @@ def create(save: Save, name: str) -> None:
 
 def write_to_entry(save: Save, entry: Entry) -> None:
     """Append to, or overwrite, the table behind a name."""
-    path, asked = entry.writable_path(), save.option("path")
-    if asked is not None and catalog.new_table_path(save.spark, entry.name, local_path(asked)) != path:
+    path, path_option = entry.writable_path(), save.option("path")
+    if path_option is not None and catalog.new_table_path(save.spark, entry.name, local_path(path_option)) != path:
         raise InvalidOptionError(
-            f"Table {entry.name} is at {path} and not at {asked}; nothing was written. Leave the option path out.",
+            f"Table {entry.name} is at {path} and not at {path_option}; nothing was written. Leave the option path out.",
             option="path",
         )
     save.without("path").to(path)

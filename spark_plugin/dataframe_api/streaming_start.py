@@ -49,8 +49,8 @@ class StreamSave:
         """
         mode = self._checked_mode()
         options = self._travelling()
-        told = {name: str(value) for name, value in options.items()}
-        stream_write_options({**told, **({} if path is None else {"path": path})}, complete=mode == "complete")
+        texts = {name: str(value) for name, value in options.items()}
+        stream_write_options({**texts, **({} if path is None else {"path": path})}, complete=mode == "complete")
         writer = self.writer.format(FORMAT)
         for name, value in options.items():
             writer = writer.option(name, value)
@@ -67,10 +67,11 @@ class StreamSave:
             named_tables.create(save, name)
             entry = catalog.find(self.spark, name)
             assert entry is not None, f"{name} was just entered"
-        path, asked = entry.writable_path(), self.options.get("path")
-        if asked is not None and catalog.new_table_path(self.spark, name, str(asked[1])) != path:
+        path, path_option = entry.writable_path(), self.options.get("path")
+        if path_option is not None and catalog.new_table_path(self.spark, name, str(path_option[1])) != path:
             raise InvalidOptionError(
-                f"Table {name} is at {path} and not at {asked[1]}; nothing was started. Leave the option path out.", option="path"
+                f"Table {name} is at {path} and not at {path_option[1]}; nothing was started. Leave the option path out.",
+                option="path",
             )
         return self.start(path)
 

@@ -113,8 +113,8 @@ def status(spark: SparkSession) -> PruningStatus:
     rule = None if is_connect(spark) else SparkInternals(spark).find_optimizer_rule(_RULE)
     if rule is None:
         return PruningStatus(installed=False)
-    told = json.loads(rule.status())
-    return PruningStatus(**{**told, "installed": True, "last_scan": _scan_report(told["last_scan"])})
+    counts = json.loads(rule.status())
+    return PruningStatus(**{**counts, "installed": True, "last_scan": _scan_report(counts["last_scan"])})
 
 
 def _metadata_schema() -> str:

@@ -65,9 +65,9 @@ def as_assignments(given: Any, name: str) -> dict[str, Column]:
                 f"Values of dict in {name} must contain only Spark SQL Columns or strings (expressions in SQL), found {value!r} "
                 f"of {type(value)}"
             )
-        made = as_condition(value)
-        assert made is not None
-        assignments[column] = made
+        condition = as_condition(value)
+        assert condition is not None
+        assignments[column] = condition
     return assignments
 
 
