@@ -112,7 +112,7 @@ WITH_SETTINGS = [(name, list(SETTINGS)[place // 8 % len(SETTINGS)]) for place, n
 PUSHED = ["frame_reused_with_other_filters", "join_of_one_load_with_itself"]
 
 
-@pytest.mark.parametrize(("name", "setting"), [*sampled(WITH_SETTINGS, 16), *((name, "pushdown") for name in PUSHED)])
+@pytest.mark.parametrize(("name", "setting"), [*sampled(WITH_SETTINGS, 32), *((name, "pushdown") for name in PUSHED)])
 def test_query_shape_gives_the_same_rows_by_every_road(
     name: str, setting: str, delta: Table, expected: Callable[[str], str], conf: Any
 ) -> None:
@@ -217,7 +217,7 @@ READING_WRITES: dict[str, tuple[str, dict[str, str], Change]] = {
 REPLACED = {"overwrite": "true", "replace_where": "part = 1"}
 
 
-@pytest.mark.parametrize(("road", "name"), sampled(product(ROADS, READING_WRITES), 3))
+@pytest.mark.parametrize(("road", "name"), sampled(product(ROADS, READING_WRITES), 6))
 def test_write_that_reads_its_own_table_writes_the_rows_that_were_there(
     name: str, road: str, parquet: Table, spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -316,7 +316,7 @@ def cached_join(table: Table) -> list[Any]:
         both.unpersist(True)
 
 
-@pytest.mark.parametrize("name", sampled(MORE, 3))
+@pytest.mark.parametrize("name", sampled(MORE, 6))
 def test_query_of_another_kind_gives_the_same_rows_by_every_road(name: str, delta: Table, parquet: Table) -> None:
     wanted = MORE[name](parquet)
     for road in ROADS:
