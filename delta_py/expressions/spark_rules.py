@@ -27,6 +27,7 @@ from sqlglot import exp
 
 from delta_py.errors import ExpressionError
 from delta_py.expressions import literals
+from delta_py.expressions.clock import CLOCK_FUNCTIONS
 from delta_py.expressions.dialect import syntax_tree
 from delta_py.expressions.failures import not_an_expression, not_supported
 from delta_py.expressions.sql_types import data_type_of
@@ -72,6 +73,8 @@ _FUNCTION_NAMES = """
 FUNCTIONS = frozenset(_FUNCTION_NAMES.split())
 # Without arguments they are of the clock.
 _OF_THE_CLOCK = frozenset({"unix_timestamp", "to_unix_timestamp"})
+# For defaults, which are computed once a statement.
+_CLOCK_FUNCTIONS = frozenset({*CLOCK_FUNCTIONS, "now", "curdate"})
 
 _INFIX: Mapping[type[exp.Expression], str] = {
     **{exp.EQ: "=", exp.NEQ: "<>", exp.NullSafeEQ: "<=>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">="},
@@ -109,13 +112,26 @@ def checked_sql(text: str, schema: StructType) -> CheckedSql:
     (DELTA_COLUMN_NOT_FOUND_IN_SCHEMA) for an unknown column.
     """
     printer = _Printer(text, schema)
+    return CheckedSql(_printed(printer, text), tuple(sorted(printer.columns)))
+
+
+def checked_default(text: str) -> str:
+    """The value that a column's default gives, as Spark may be given it: an expression without columns, which may ask the
+    clock (current_date() and the like).
+
+    Raises as checked_sql.
+    """
+    return _printed(_Printer(text, StructType(()), asks_clock=True), text)
+
+
+def _printed(printer: _Printer, text: str) -> str:
     try:
         printed = printer.print(syntax_tree(text))
     except RecursionError as error:
         raise _too_large() from error
     if len(printed) > _MAX_CHARACTERS:
         raise _too_large()
-    return CheckedSql(printed, tuple(sorted(printer.columns)))
+    return printed
 
 
 def spark_type_name(data_type: DataType) -> str:
@@ -132,8 +148,10 @@ def null_if_empty(column: str) -> str:
 
 
 class _Printer:
-    def __init__(self, sql: str, schema: StructType) -> None:
-        self._sql, self._schema = sql, schema
+    """asks_clock: functions of the clock are allowed."""
+
+    def __init__(self, sql: str, schema: StructType, *, asks_clock: bool = False) -> None:
+        self._sql, self._schema, self._asks_clock = sql, schema, asks_clock
         self._variables: dict[str, str] = {}  # of the lambdas around the node: lower-case name, printed name
         self._depth = 0
         self.columns: set[Path] = set()
@@ -214,6 +232,8 @@ class _Printer:
     def _named(self, parts: Iterable[exp.Expr]) -> str:
         """A lambda variable, or else a column, and fields in it."""
         names = tuple(self._name(part) for part in parts)
+        if self._asks_clock and len(names) == 1 and names[0].lower() in CLOCK_FUNCTIONS:
+            return self._function(names[0], [])
         variable = self._variables.get(names[0].lower())
         if variable is not None:
             return ".".join([variable, *(_quoted(name) for name in names[1:])])
@@ -315,6 +335,8 @@ class _Printer:
 
     def _function(self, name: str, arguments: Iterable[exp.Expression]) -> str:
         lower, given = name.lower(), list(arguments)
+        if self._asks_clock and lower in _CLOCK_FUNCTIONS and not given:
+            return f"system.builtin.`{lower}`()"
         if lower not in FUNCTIONS or (lower in _OF_THE_CLOCK and not given):
             raise not_supported(f"The function {name[:60]}", "It is not among those that Spark may compute for a table's rule.")
         return f"system.builtin.`{lower}`({self._list(given)})"

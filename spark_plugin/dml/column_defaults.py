@@ -9,8 +9,11 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from delta_py.errors import DeltaError
+from delta_py.expressions.spark_rules import checked_default
 from delta_py.protocol.column_rules import DEFAULT
 from delta_py.protocol.schema import StructField
+from delta_py.write.casts import unenforceable
 from spark_plugin.dml.analyzer import analyzer_of
 
 _WORD = "default"
@@ -23,5 +26,12 @@ def asks_for_default(frame: DataFrame, value: Column) -> bool:
 
 
 def default_of(field: StructField) -> Column:
-    """The value that the column's default expression gives; NULL where it has none."""
-    return F.expr(str(field.metadata.get(DEFAULT, "NULL")))
+    """The value that the column's default expression gives; NULL where it has none.
+
+    Raises UnsupportedTableFeatureError for an expression that is not of built-ins which depend on their arguments and the clock.
+    """
+    text = str(field.metadata.get(DEFAULT, "NULL"))
+    try:
+        return F.expr(checked_default(text))
+    except DeltaError as error:
+        raise unenforceable(f"the default of column {field.name}", text, "allowColumnDefaults", error) from error

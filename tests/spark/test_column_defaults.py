@@ -118,3 +118,21 @@ def test_default_of_what_is_no_column_of_the_table_is_refused(spark: SparkSessio
         merge.whenMatchedUpdate(set=values).execute()
     assert caught.value.getCondition() == "DEFAULT_PLACEMENT_INVALID"
     assert PlainTable(path).version == 1
+
+
+@pytest.mark.parametrize(
+    "default",
+    ["reflect('java.lang.System', 'setProperty', 'pydelta.pwned', 'yes')", "(SELECT max(v) FROM private)", "of_the_session()"],
+)
+def test_default_of_a_hostile_table_is_not_run(spark: SparkSession, tmp_path: Path, default: str) -> None:
+    spark.udf.register("of_the_session", lambda: "sent")
+    spark.range(1).selectExpr("'secret of the session' AS v").createOrReplaceTempView("private")
+    path = made(tmp_path, (COLUMNS[0], StructField("v", STRING, True, {"CURRENT_DEFAULT": default})))
+    table = DeltaTable.forPath(spark, path)
+    inserts = table.alias("t").merge(spark.range(5, 6).alias("s"), "t.k = s.id").whenNotMatchedInsert(values={"k": "s.id"})
+    for change in (lambda: table.update(set={"v": F.expr("DEFAULT")}), inserts.execute):
+        with pytest.raises(PySparkException, match="default of column v") as raised:
+            change()
+        assert raised.value.getCondition() == "DELTA_UNSUPPORTED_FEATURES_FOR_WRITE"
+    assert spark.sql("SELECT java_method('java.lang.System', 'getProperty', 'pydelta.pwned', 'no') AS p").first() == ("no",)
+    assert rows(path) == {1: {"v": "a"}, 2: {"v": "b"}}

@@ -9,7 +9,7 @@ import pytest
 from delta_py.errors import DeltaError, ExpressionError
 from delta_py.expressions.functions.table import ALIASES, FUNCTIONS
 from delta_py.expressions.spark_rules import FUNCTIONS as BUILT_INS
-from delta_py.expressions.spark_rules import checked_sql, spark_type_name
+from delta_py.expressions.spark_rules import checked_default, checked_sql, spark_type_name
 from delta_py.protocol.schema import (
     BOOLEAN,
     DATE,
@@ -192,3 +192,49 @@ def test_table_of_our_own_functions_does_not_grow() -> None:
     """A rule that needs another function is computed by Spark: its name goes into the list of spark_rules.py."""
     assert len(FUNCTIONS) <= 152
     assert len(ALIASES) <= 22
+
+
+@pytest.mark.parametrize(
+    ("sql", "printed"),
+    [
+        ("concat('no', 'ne')", "system.builtin.`concat`('no', 'ne')"),
+        ("6 * 7", "(6 * 7)"),
+        ("NULL", "NULL"),
+        ("current_date", "system.builtin.`current_date`()"),
+        ("CURRENT_TIMESTAMP()", "system.builtin.`current_timestamp`()"),
+        ("date_add(now(), 1)", "system.builtin.`date_add`(system.builtin.`now`(), 1)"),
+        ("array(1, 2)", "system.builtin.`array`(1, 2)"),
+    ],
+)
+def test_default_is_of_built_ins_and_may_ask_the_clock(sql: str, printed: str) -> None:
+    assert checked_default(sql) == printed
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "reflect('java.lang.System', 'setProperty', 'a', 'b')",
+        "java_method('java.lang.System', 'exit', 1)",
+        "try_reflect('java.lang.System', 'exit', 1)",
+        "(SELECT max(v) FROM private)",
+        "exists(SELECT 1)",
+        "of_the_session()",
+        "`current_date` + id",
+        "now(1)",
+        "system.session.my_variable",
+        "my_variable",
+        "rand()",
+        "uuid()",
+        "current_user()",
+        "input_file_name()",
+        "'a'; DROP TABLE t",
+    ],
+)
+def test_default_of_anything_else_is_refused(sql: str) -> None:
+    with pytest.raises(DeltaError):
+        checked_default(sql)
+
+
+def test_rule_may_not_ask_the_clock() -> None:
+    with pytest.raises(DeltaError):
+        checked_sql("d < current_date()", SCHEMA)
