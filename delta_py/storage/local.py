@@ -12,9 +12,10 @@ import errno
 import io
 import os
 import re
+import stat
 import uuid
 from collections.abc import Iterator
-from typing import Any
+from typing import IO, Any
 
 import pyarrow as pa
 
@@ -28,7 +29,11 @@ _NO_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS}
 
 
 class LocalStore:
-    """ObjectStore over a directory. Symbolic links to files are followed, links to directories are not walked into."""
+    """ObjectStore over a directory, in which others may have put what they like.
+
+    Only regular files are read, for a pipe or a device may never end. Symbolic links to files are followed; links to
+    directories are not walked into, and nothing is written or deleted through them, or outside of the root.
+    """
 
     __slots__ = ("_root",)
 
@@ -71,6 +76,30 @@ class LocalStore:
             )
         return os.path.join(self._root, path)
 
+    def _locate_own(self, path: str) -> str:
+        """The absolute name of a file that is to be written or deleted: below the root, in directories that are no links.
+
+        Raises StorageError.
+        """
+        *directories, _ = parts = path.split("/")
+        if path.startswith("file:") or _URI.match(path) or any(part in ("", ".", "..") for part in parts):
+            raise StorageError(
+                f"{path!r} is not the name of a file below {self._root}. Nothing was written or deleted there.",
+                root=self._root,
+                path=path,
+            )
+        directory = self._root
+        for part in directories:
+            directory = os.path.join(directory, part)
+            if os.path.islink(directory):
+                raise StorageError(
+                    f"{directory} is a symbolic link. Nothing is written or deleted through links below the table's root, as "
+                    "they may lead to other people's files. Put a directory in its place.",
+                    root=self._root,
+                    path=path,
+                )
+        return os.path.join(directory, parts[-1])
+
     # ------------------------------------------------------------ reading
 
     def list_from(self, directory: str, start: str = "") -> Iterator[ObjectInfo]:
@@ -106,38 +135,44 @@ class LocalStore:
                         yield info
 
     def read(self, path: str) -> bytes:
-        with _nothing_below_a_file(), open(self._locate(path), "rb") as file:
-            return file.read()
+        with _nothing_below_a_file(), _open_regular(self._locate(path)) as file:
+            return file.read(os.fstat(file.fileno()).st_size)
 
     def read_range(self, path: str, offset: int, length: int) -> bytes:
-        with _nothing_below_a_file(), open(self._locate(path), "rb") as file:
-            file.seek(offset)
-            return file.read(length)
+        with _nothing_below_a_file(), _open_regular(self._locate(path)) as file:
+            size = os.fstat(file.fileno()).st_size
+            file.seek(min(offset, size))
+            return file.read(min(length, max(size - offset, 0)))  # memory is taken for as much as is asked for
 
     def open_input(self, path: str) -> pa.NativeFile:
         # Not memory-mapped: a file that is cut short under a map kills the process with SIGBUS.
+        name = self._locate(path)
         with _nothing_below_a_file():
-            return pa.OSFile(self._locate(path), "rb")
+            _open_regular(name).close()
+            return pa.OSFile(name, "rb")
 
     # ------------------------------------------------------------ writing
 
     def open_output(self, path: str) -> pa.NativeFile:
-        name = self._locate(path)
+        name = self._locate_own(path)
         _make_directory(os.path.dirname(name))
         return pa.PythonFile(_DurableFile(name), mode="w")
 
     def put(self, path: str, data: bytes) -> None:
-        name = self._locate(path)
+        name = self._locate_own(path)
         temporary = _write_temporary(name, data)
         try:
             os.replace(temporary, name)
+        except IsADirectoryError as error:
+            _remove(temporary)
+            raise _not_written(name, error) from error
         except OSError:
             _remove(temporary)
             raise
         _sync_directory(os.path.dirname(name))
 
     def put_if_absent(self, path: str, data: bytes) -> None:
-        name = self._locate(path)
+        name = self._locate_own(path)
         if os.path.lexists(name):
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), name)
         try:
@@ -151,7 +186,7 @@ class LocalStore:
         _sync_directory(os.path.dirname(name))
 
     def delete(self, path: str) -> None:
-        _remove(self._locate(path))
+        _remove(self._locate_own(path))
 
     def _link(self, temporary: str, name: str) -> None:
         try:
@@ -172,6 +207,33 @@ class LocalStore:
             ) from error
 
 
+def _open_regular(name: str) -> IO[bytes]:
+    """Raises StorageError for what is no regular file. A pipe without a writer would block when it is opened, too."""
+    try:
+        file = open(name, "rb", opener=lambda path, flags: os.open(path, flags | os.O_NONBLOCK))  # noqa: SIM115
+    except IsADirectoryError as error:
+        raise _not_regular(name) from error
+    except OSError as error:
+        if error.errno not in (errno.ELOOP, errno.ENXIO):  # links in a circle, a socket
+            raise
+        raise _not_regular(name) from error
+    try:
+        _check_regular(name, os.fstat(file.fileno()))
+    except StorageError:
+        file.close()
+        raise
+    return file
+
+
+def _check_regular(name: str, status: os.stat_result) -> None:
+    if not stat.S_ISREG(status.st_mode):
+        raise _not_regular(name)
+
+
+def _not_regular(name: str) -> StorageError:
+    return StorageError(f"{name} is no regular file, and is not read. Remove it, or restore the file.", path=name)
+
+
 @contextlib.contextmanager
 def _nothing_below_a_file() -> Iterator[None]:
     """A name below a file is a name that is not there, as it is for lists and in other stores."""
@@ -179,6 +241,8 @@ def _nothing_below_a_file() -> Iterator[None]:
         yield
     except NotADirectoryError as error:
         raise FileNotFoundError(errno.ENOENT, f"{os.strerror(errno.ENOENT)}: a part of it is a file", error.filename) from error
+    except ValueError as error:  # no name on a disk holds the character NUL
+        raise FileNotFoundError(errno.ENOENT, f"{os.strerror(errno.ENOENT)}: {error}") from error
 
 
 class _DurableFile(io.FileIO):
@@ -238,13 +302,18 @@ def _write_some(write: Any, view: memoryview) -> None:
 
 
 def _info(entry: os.DirEntry[str], path: str) -> ObjectInfo | None:
-    """None for a directory, and for a file that went away since it was listed."""
+    """None for a directory, and for a file that went away since it was listed. A link that leads in a circle is listed: who
+    reads it gets an error."""
     try:
         if entry.is_dir():
             return None
         status = entry.stat()
     except FileNotFoundError:
         return None
+    except OSError as error:
+        if error.errno != errno.ELOOP:
+            raise
+        status = entry.stat(follow_symlinks=False)
     return ObjectInfo(path, status.st_size, status.st_mtime_ns // 1_000_000)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import socket
 from pathlib import Path
 
 import pyarrow as pa
@@ -106,7 +107,7 @@ def test_put_if_absent_on_a_full_disk_says_that_nothing_was_written(tmp_path: Pa
 
 def test_put_that_cannot_take_the_name_leaves_nothing_beside_it(tmp_path: Path) -> None:
     (tmp_path / "d").mkdir()
-    with pytest.raises(OSError):
+    with pytest.raises(StorageError, match="cannot be written"):
         LocalStore(str(tmp_path)).put("d", b"1")
     assert [path.name for path in tmp_path.iterdir()] == ["d"]
 
@@ -133,7 +134,7 @@ def test_bytes_and_names_are_synced_before_a_write_returns(tmp_path: Path, monke
 def test_file_uri_of_another_host_is_refused_by_name(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"x")
     store = LocalStore(str(tmp_path))
-    for read in (store.read, store.open_input, lambda path: store.read_range(path, 0, 1), store.delete):
+    for read in (store.read, store.open_input, lambda path: store.read_range(path, 0, 1)):
         with pytest.raises(UnsupportedOperationError, match=rf"file://there{tmp_path}/a .*host 'there'"):
             read(f"file://there{tmp_path}/a")
     with pytest.raises(UnsupportedOperationError, match="host 'there'"):
@@ -148,3 +149,85 @@ def test_data_file_of_another_host_is_not_looked_for_here(tmp_path: Path) -> Non
     log.write_text(log.read_text().replace(f'"path":"{file.name}"', f'"path":"file://there{file}"'))
     with pytest.raises(UnsupportedOperationError, match=rf"file://there{file} .*host 'there'"):
         DeltaTable(str(tmp_path / "t")).to_arrow()
+
+
+# ---------------------------------------------------------------- what others may have put into the directory
+
+
+@pytest.mark.parametrize("path", ["../x", "/etc/x", "a/../../x", "a//x", "./x", "file:///tmp/x", "file:/tmp/x", "a/.."])
+def test_nothing_is_written_or_deleted_outside_of_the_root(tmp_path: Path, path: str) -> None:
+    store = LocalStore(str(tmp_path / "table"))
+    for write in (
+        store.delete,
+        store.open_output,
+        lambda name: store.put(name, b"1"),
+        lambda name: store.put_if_absent(name, b"1"),
+    ):
+        with pytest.raises(StorageError, match="not the name of a file below"):
+            write(path)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("path", ["linked/x", "a/linked/x", "linked/b/x"])
+def test_nothing_is_written_or_deleted_through_links(tmp_path: Path, path: str) -> None:
+    victim, table = tmp_path / "victim", tmp_path / "table"
+    for directory in (victim / "b", table / "a"):
+        directory.mkdir(parents=True)
+    (victim / "x").write_bytes(b"precious")
+    (victim / "b" / "x").write_bytes(b"precious")
+    for link in (table / "linked", table / "a" / "linked"):
+        link.symlink_to(victim)
+    store = LocalStore(str(table))
+    for write in (
+        store.delete,
+        store.open_output,
+        lambda name: store.put(name, b"1"),
+        lambda name: store.put_if_absent(name, b"1"),
+    ):
+        with pytest.raises(StorageError, match="symbolic link"):
+            write(path)
+    assert {str(file.relative_to(victim)): file.read_bytes() for file in victim.rglob("*") if file.is_file()} == {
+        "x": b"precious",
+        "b/x": b"precious",
+    }
+
+
+def test_root_that_is_a_link_is_the_users_choice(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "root").symlink_to(tmp_path / "real")
+    LocalStore(str(tmp_path / "root")).put("a/x", b"1")
+    assert (tmp_path / "real" / "a" / "x").read_bytes() == b"1"
+
+
+@pytest.mark.parametrize("odd", ["directory", "fifo", "device", "socket", "circle"])
+def test_only_regular_files_are_read(tmp_path: Path, odd: str) -> None:
+    place = tmp_path / "x"
+    match odd:
+        case "directory":
+            place.mkdir()
+        case "fifo":
+            os.mkfifo(place)
+        case "device":
+            place.symlink_to("/dev/zero")
+        case "circle":
+            place.symlink_to(place)
+        case "socket":
+            with socket.socket(socket.AF_UNIX) as listener:
+                listener.bind(str(place))
+    store = LocalStore(str(tmp_path))
+    for read in (store.read, store.open_input, lambda name: store.read_range(name, 0, 1)):
+        with pytest.raises(StorageError, match="no regular file"):
+            read("x")
+    assert [info.path for info in store.list_from("")] == ([] if odd == "directory" else ["x"])
+
+
+def test_range_asks_for_no_more_memory_than_the_file_has_bytes(tmp_path: Path) -> None:
+    store = LocalStore(str(tmp_path))
+    store.put("x", b"123456789")
+    assert store.read_range("x", 4, 2**62) == b"56789"
+    assert store.read_range("x", 2**62, 2**62) == b""
+
+
+def test_name_with_nul_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        LocalStore(str(tmp_path)).read("a\0b")
