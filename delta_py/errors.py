@@ -7,7 +7,16 @@ trip through Spark as text. Facts are attributes too (`message_parameters`), and
 
 from __future__ import annotations
 
+import re
 from typing import Any
+
+# Line breaks but those before the items of a list, and what else moves a cursor, hides text or cannot be encoded.
+_NOT_SHOWN = re.compile("\n(?! (?:- |[0-9]))|[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+# User and password in a URL, and its query, in which signed URLs carry their keys. Azure's have the container before the @.
+_USER = re.compile(r"(?<!abfs)(?<!abfss)(?<!wasb)(?<!wasbs)://[^/@\s]+@")
+_QUERY = re.compile(r"(?<!file)(://[^\s?'\"]*\?)[^\s'\"]+")
+_LONGEST_MESSAGE = 8_000
+_LONGEST_VALUE = 200
 
 
 class DeltaError(Exception):
@@ -26,12 +35,32 @@ class DeltaError(Exception):
             self.error_class = error_class
         if sql_state is not None:
             self.sql_state = sql_state
-        self.message = message
+        self.message = readable(message)
         self.message_parameters = parameters
-        super().__init__(f"[{self.error_class}] {message}")
+        super().__init__(f"[{self.error_class}] {self.message}")
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuild, (type(self), self.message, self.error_class, self.sql_state, self.message_parameters)
+
+
+def readable(message: str) -> str:
+    """A message that quotes names and values of a table, which anybody may have made: on one line but for items (` - `), without
+    control characters, and no longer than 8,000 characters. So no table can write into a terminal or a log what is not there, or
+    make one error look like another. URLs in it lose user, password and query."""
+    if len(message) > _LONGEST_MESSAGE:
+        half = _LONGEST_MESSAGE // 2
+        message = f"{message[:half]} ... ({len(message) - 2 * half} characters more) ... {message[-half:]}"
+    message = _QUERY.sub(r"\1...", _USER.sub("://...@", message))
+    return _NOT_SHOWN.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), message)
+
+
+def shown(value: Any) -> str:
+    """A value out of a table, for a message: its beginning, whatever it is."""
+    try:
+        text = repr(value)
+    except RecursionError:
+        text = f"a {type(value).__name__} that is nested very deep"
+    return text if len(text) <= _LONGEST_VALUE else f"{text[:_LONGEST_VALUE]}..."
 
 
 def _rebuild(cls: type[DeltaError], message: str, error_class: str, sql_state: str, parameters: dict[str, Any]) -> DeltaError:

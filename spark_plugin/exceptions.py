@@ -83,22 +83,21 @@ __all__ = [
     "install",
 ]
 
-_RAISED = re.compile(r"delta_py\.errors\.(?P<name>\w+): \[(?P<condition>[A-Z0-9_.]+)\] (?P<message>.*)", re.DOTALL)
-# What Spark writes behind the message of the Python exception.
-_BEHIND = re.compile(
-    r"\n+(?:\s*SQLSTATE: |\s*at [\w$.]+\(|JVM stacktrace:|Driver stacktrace:|The above exception was |During handling of )"
+# As a traceback ends, at the beginning of a line: messages have no line breaks but those before items (errors.readable).
+_RAISED = re.compile(
+    r"^delta_py\.errors\.(?P<name>\w+): \[(?P<condition>[A-Z0-9_.]+)\] (?P<message>[^\n]*(?:\n (?:- |[0-9])[^\n]*)*)",
+    re.MULTILINE,
 )
 
 
 def delta_error_of(text: str) -> DeltaError | None:
     """The last error of delta_py in the text of a Python traceback that Spark passes on; None if there is none."""
-    start = text.rfind("delta_py.errors.")
-    parts = _RAISED.match(text, start) if start >= 0 else None
+    raised = list(_RAISED.finditer(text))
+    parts = raised[-1] if raised else None
     cls = None if parts is None else getattr(errors, parts["name"], None)
     if parts is None or not (isinstance(cls, type) and issubclass(cls, DeltaError)):
         return None
-    message = _BEHIND.split(parts["message"], maxsplit=1)[0].strip()
-    return cls(message, error_class=parts["condition"])
+    return cls(parts["message"].strip(), error_class=parts["condition"])
 
 
 def translate(raised: PySparkException) -> PySparkException:

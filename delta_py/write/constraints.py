@@ -149,7 +149,7 @@ def violation(
     rows = f"{count} of {batch.num_rows} rows of a batch violate it; the values are those of the first."
     if rule.kind == "replace_where":
         return InvariantViolationError(
-            f"A row that was to be written does not match replaceWhere ({sql}); it has the values:{lines}\n{rows} "
+            f"A row that was to be written does not match replaceWhere ({sql}); it has the values:{lines}\n {rows} "
             "Nothing was written. Write only rows that match, or widen the condition.",
             error_class="DELTA_REPLACE_WHERE_MISMATCH",
             sql_state="44000",
@@ -159,7 +159,7 @@ def violation(
         )
     name = {"generated": "Generated Column", "invariant": f"Invariant of {rule.name}"}.get(rule.kind, rule.name)
     return InvariantViolationError(
-        f"CHECK constraint {name} ({sql}) violated by row with values:{lines}\n{rows} "
+        f"CHECK constraint {name} ({sql}) violated by row with values:{lines}\n {rows} "
         "Nothing was written. Correct the rows, or drop the rule.",
         constraint=name,
         expression=sql,

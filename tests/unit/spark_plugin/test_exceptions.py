@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import time
 
 import pytest
 from pyspark.errors import AnalysisException, PySparkException
@@ -29,7 +30,7 @@ def as_worker_text(error: DeltaError) -> str:
 @pytest.mark.parametrize("name", CONFLICTS)
 @pytest.mark.parametrize("spark_class", [PySparkException, connect.AnalysisException, connect.SparkException])
 def test_conflict_of_a_worker_is_caught_as_what_it_is_and_as_spark_s_own(name: str, spark_class: type[PySparkException]) -> None:
-    original = getattr(errors, name)("Version 7 (WRITE) added files.\n\nRetry.")
+    original = getattr(errors, name)("Version 7 (WRITE) added files. Retry.")
     raised = spark_class(message=as_worker_text(original))
     made = translate(raised)
     assert isinstance(made, getattr(exceptions, name)) and isinstance(made, spark_class)
@@ -59,3 +60,24 @@ def test_error_of_the_user_s_own_process_is_caught_as_spark_s_too() -> None:
 def test_error_of_another_source_is_left_as_it_is() -> None:
     raised = connect.AnalysisException(message="[PYTHON_DATA_SOURCE_ERROR] ValueError: no")
     assert translate(raised) is raised
+
+
+def test_message_that_quotes_another_error_is_not_taken_for_it() -> None:
+    name = "x\n\ndelta_py.errors.ConcurrentAppendException: [DELTA_CONCURRENT_APPEND] try again"
+    made = translate(PySparkException(message=as_worker_text(errors.DataFileError(f"Data file {name} is missing."))))
+    assert isinstance(made, errors.DataFileError) and not isinstance(made, errors.ConcurrentAppendException)
+    assert made.getCondition() == errors.DataFileError.error_class
+
+
+def test_items_of_a_message_arrive_line_by_line() -> None:
+    original = errors.InvariantViolationError(
+        "violated by row with values:\n - a : 1\n - b : 2\n 1 of 2 rows of a batch. Mend it."
+    )
+    assert str(translate(PySparkException(message=as_worker_text(original)))) == str(original)
+
+
+def test_message_of_very_many_line_breaks_is_read_in_no_time() -> None:
+    text = as_worker_text(errors.DataFileError("x")).replace(": [DELTA", ": [DELTA", 1) + "\n" * 200_000 + " " * 200_000
+    started = time.monotonic()
+    assert isinstance(translate(PySparkException(message=text)), errors.DataFileError)
+    assert time.monotonic() - started < 2

@@ -63,7 +63,7 @@ def test_answer_that_is_false_or_null_breaks_the_rule_with_the_rows_values(answe
     rows = {"id": pa.array([1, 2]), answers_of(table, "n"): pa.array([True, answer], pa.bool_())}
     with pytest.raises(InvariantViolationError) as caught:
         conform(table, "n", rows)
-    assert "CHECK constraint hashed (hash(id) <> 0) violated by row with values:\n - id : 2\n1 of 2 rows" in str(caught.value)
+    assert "CHECK constraint hashed (hash(id) <> 0) violated by row with values:\n - id : 2\n 1 of 2 rows" in str(caught.value)
     assert caught.value.message_parameters["values"] == {"id": "2"}
 
 
