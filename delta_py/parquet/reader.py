@@ -233,7 +233,7 @@ def _naming(file: ScanFile) -> Iterator[None]:
         raise _missing(file) from error
     except MemoryError:
         raise
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise DataFileError(
             f"Data file {file.path} cannot be read: {error}. It may be cut short or damaged, or its storage failed. "
             "Restore the file from a backup, or restore the table to a version without it.",

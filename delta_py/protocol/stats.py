@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 
 from delta_py.protocol.bounds import widen
 from delta_py.protocol.json_objects import decimal_fits, read_json_objects
+from delta_py.protocol.parquet_statistics import chunk_statistics
 from delta_py.protocol.schema import DataType, DecimalType, Path, PrimitiveType, to_arrow_type
 
 RULES = 2
@@ -322,19 +323,21 @@ _TO_MICROS = {"milliseconds": (1_000, 1), "microseconds": (1, 1), "nanoseconds":
 
 
 def stats_from_parquet_footer(footer: Any, columns: Mapping[Path, int], leaves: Mapping[Path, DataType]) -> FileStats:
-    """One "file" a row group. footer: pyarrow.parquet.FileMetaData; columns: index of each leaf's Parquet column."""
-    groups = [footer.row_group(index) for index in range(footer.num_row_groups)]
+    """One "file" a row group. footer: pyarrow.parquet.FileMetaData; columns: index of each leaf's Parquet column.
+
+    Raises pyarrow.ArrowInvalid for a footer that contradicts itself.
+    """
+    groups = range(footer.num_row_groups)
     minimum, maximum, nulls = {}, {}, {}
     for path, kind in leaves.items():
         if path not in columns:
             continue
-        chunks = [group.column(columns[path]) for group in groups]
-        statistics = [chunk.statistics if chunk.is_stats_set else None for chunk in chunks]
+        statistics = [chunk_statistics(footer, group, columns[path]) for group in groups]
         nulls[path] = pa.array([s.null_count if s is not None and s.has_null_count else None for s in statistics], pa.int64())
         if _json_type(kind) is not None:
             minimum[path] = _footer_bounds(statistics, kind, "min")
             maximum[path] = _footer_bounds(statistics, kind, "max")
-    rows = pa.array([group.num_rows for group in groups], pa.int64())
+    rows = pa.array([footer.row_group(group).num_rows for group in groups], pa.int64())
     return FileStats(len(groups), rows, _all_true(len(groups)), minimum, maximum, nulls)
 
 

@@ -19,6 +19,7 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from delta_py.protocol.parquet_statistics import chunk_statistics
 from delta_py.protocol.schema import DATE, DataType, DecimalType, Path, PrimitiveType, StructType, find_path, to_arrow_type
 
 _BOUNDED = frozenset({"long", "integer", "short", "byte", "float", "double", "string", "date", "timestamp", "timestamp_ntz"})
@@ -117,7 +118,7 @@ def _footer_bounds(footer: Any, index: int) -> tuple[int, int] | None:
     """The smallest and largest stored integer of a column over all row groups; None where one does not say."""
     lows, highs = [], []
     for number in range(footer.num_row_groups):
-        statistics = footer.row_group(number).column(index).statistics
+        statistics = chunk_statistics(footer, number, index)
         if statistics is None:
             return None
         if statistics.has_min_max:
