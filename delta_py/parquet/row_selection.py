@@ -1,6 +1,7 @@
 """Which rows of a file are read: all but those that a deletion vector names, or only those that a selection names.
 
-Positions are 0-based rows of the Parquet file, held as sorted int64 arrays, so that a stretch of rows is a slice.
+Positions are 0-based rows of the Parquet file. They stay in the bitmap that was read, and only those of a stretch of rows are
+unfolded: a vector of some bytes may name more rows than memory holds.
 Protocol: Reader Requirements for Deletion Vectors.
 """
 
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyroaring import BitMap64
 
 from delta_py.errors import DeletionVectorError
 from delta_py.parquet.buffers import Ndarray
@@ -24,17 +26,15 @@ from delta_py.storage.store import ObjectStore
 class RowSelection:
     """dropped: rows left out. selected: if not None, only these are read (and of these not the dropped ones)."""
 
-    dropped: Ndarray | None = None
-    selected: Ndarray | None = None
+    dropped: BitMap64 | None = None
+    selected: BitMap64 | None = None
 
     def kept_count(self, start: int, stop: int) -> int:
         """Of the rows from start to stop at most this many are read; 0 says that none is."""
         count = stop - start
-        if self.selected is not None:
-            count = len(_between(self.selected, start, stop))
-        if self.dropped is not None and len(_between(self.dropped, start, stop)) == stop - start:
-            count = 0
-        return count
+        if self.dropped is not None and self.dropped.range_cardinality(start, stop) == count:
+            return 0
+        return count if self.selected is None else self.selected.range_cardinality(start, stop)
 
     def pick(self, start: int, stop: int) -> RowPick | None:
         """The rows to read of those from start to stop; None for all of them."""
@@ -49,9 +49,8 @@ class RowSelection:
         return RowPick.of(keep)
 
 
-def _between(rows: Ndarray, start: int, stop: int) -> Ndarray:
-    first, last = np.searchsorted(rows, (start, stop))
-    return rows[first:last]
+def _between(rows: BitMap64, start: int, stop: int) -> Ndarray:
+    return row_indexes(rows & BitMap64(range(start, stop)))
 
 
 _log = logging.getLogger(__name__)
@@ -72,7 +71,9 @@ def load_selection(store: ObjectStore, file: ScanFile, row_count: int) -> RowSel
     )
 
 
-def _positions(store: ObjectStore, file: ScanFile, descriptor: DeletionVectorDescriptor | None, row_count: int) -> Ndarray | None:
+def _positions(
+    store: ObjectStore, file: ScanFile, descriptor: DeletionVectorDescriptor | None, row_count: int
+) -> BitMap64 | None:
     if descriptor is None:
         return None
     try:
@@ -85,17 +86,15 @@ def _positions(store: ObjectStore, file: ScanFile, descriptor: DeletionVectorDes
             path=file.path,
             deletion_vector=descriptor.path,
         ) from error
-    rows = row_indexes(bitmap)
-    if len(rows) and rows[-1] >= row_count:
+    if bitmap and bitmap.max() >= row_count:
         # Such vectors are in tables that everyone else reads, and of the rows that are there none is in doubt.
         _log.warning(
             "The deletion vector of data file %s names row %d of %d; what it names beyond the file's rows is passed over.",
             file.path,
-            rows[-1],
+            bitmap.max(),
             row_count,
         )
-        rows = rows[: np.searchsorted(rows, row_count)]
-    return rows
+    return bitmap
 
 
 @dataclass(frozen=True, slots=True)

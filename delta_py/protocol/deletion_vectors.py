@@ -17,7 +17,7 @@ from uuid import UUID
 import numpy as np
 from pyroaring import BitMap64
 
-from delta_py.errors import CorruptTableError, DeletionVectorError
+from delta_py.errors import CorruptTableError, DeletionVectorError, shown
 from delta_py.protocol.paths import decode_path
 
 FILE_VERSION = 1
@@ -59,7 +59,7 @@ class DeletionVectorDescriptor:
         sound = all(isinstance(n, int) and not isinstance(n, bool) and 0 <= n < 2**bits for n, bits in counts)
         if storage not in ("u", "p", "i") or not isinstance(place, str) or not sound:
             raise CorruptTableError(
-                f"A deletion vector's descriptor is not valid: {dict(value)!r}. "
+                f"A deletion vector's descriptor is not valid: {shown(dict(value))}. "
                 "The log is damaged, or written for a newer protocol."
             )
         return cls(storage, place, offset, size, cardinality)  # type: ignore[arg-type]
@@ -91,6 +91,10 @@ class DeletionVectorDescriptor:
         if self.storage_type == "p":
             return decode_path(self.path_or_inline_dv)
         prefix, text = self.path_or_inline_dv[:-_UUID_TEXT], self.path_or_inline_dv[-_UUID_TEXT:]
+        if "/" in prefix or prefix in (".", ".."):
+            raise DeletionVectorError(
+                f"The deletion vector {self.path_or_inline_dv!r} names no file of the table: {prefix!r} is no directory."
+            )
         raw = z85_decode(text)
         if len(raw) != 16:
             raise DeletionVectorError(

@@ -30,7 +30,6 @@ from delta_py.protocol.deletion_vectors import (
     from_row_indexes,
     inline_descriptor,
     read_deletion_vector,
-    row_indexes,
 )
 from delta_py.protocol.schema import LONG, StructField, StructType
 from delta_py.protocol.stats import parse_stats
@@ -333,8 +332,7 @@ def _within(present: BitMap64, row_count: int) -> BitMap64:
     """The vector without what it names beyond the file's rows: such vectors are met, and are read so."""
     if not present or present.max() < row_count:
         return present
-    rows = row_indexes(present)
-    return from_row_indexes(rows[rows < row_count])
+    return present & BitMap64(range(row_count))
 
 
 def _union(store: ObjectStore, sets: tuple[DeletionVectorDescriptor, ...]) -> BitMap64:

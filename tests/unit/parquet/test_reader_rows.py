@@ -20,7 +20,7 @@ from delta_py.expressions.tree import And, Call, Column, Comparison, Expression,
 from delta_py.parquet import reader as reader_module
 from delta_py.parquet.reader import read_files
 from delta_py.parquet.row_selection import RowPick
-from delta_py.protocol.deletion_vectors import DeletionVectorDescriptor, dv_file_bytes, serialize
+from delta_py.protocol.deletion_vectors import DeletionVectorDescriptor, dv_file_bytes, inline_descriptor, serialize
 from delta_py.protocol.schema import DATE, INTEGER, LONG, STRING, TIMESTAMP, StructField, StructType
 from delta_py.scan.scan_state import ColumnSource, ScanColumn, ScanFile
 from delta_py.storage.local import LocalStore
@@ -119,6 +119,14 @@ def test_deletion_vector_beyond_the_files_rows_deletes_nothing_there_and_is_repo
     with caplog.at_level(logging.WARNING):
         assert xs(scan_state(tmp_path, [X]), file) == [0, 1, 2, *range(4, 1000)]
     assert "a.parquet" in caplog.text and "5000000000" in caplog.text
+
+
+def test_deletion_vector_of_more_rows_than_memory_holds_is_unfolded_only_where_rows_are(tmp_path: Path) -> None:
+    """Unfolded whole these are 32 GB."""
+    file = numbered(tmp_path)
+    state = scan_state(tmp_path, [X])
+    assert xs(state, replace(file, deletion_vector=inline_descriptor(BitMap64(range(10, 2**32))))) == list(range(10))
+    assert xs(state, replace(file, selection=inline_descriptor(BitMap64(range(990, 2**32))))) == list(range(990, 1000))
 
 
 def test_deletion_vector_of_the_wrong_cardinality_is_an_error(tmp_path: Path) -> None:
