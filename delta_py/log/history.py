@@ -17,7 +17,7 @@ from typing import Any
 import orjson
 import pyarrow as pa
 
-from delta_py.errors import CorruptTableError, TimestampOutOfRangeError
+from delta_py.errors import CorruptTableError, TimestampOutOfRangeError, shown
 from delta_py.log.reader import CommitReader, corrupt_line, text_map
 from delta_py.log.segment import LogFile, available_versions, list_commits
 from delta_py.protocol.actions import CommitInfo
@@ -278,7 +278,12 @@ def _history_column(field: pa.Field, rows: Sequence[tuple[int, int, Mapping[str,
 
 
 def _text(value: Any) -> str | None:
-    return value if value is None or isinstance(value, str) else orjson.dumps(value).decode()
+    if value is None or isinstance(value, str):
+        return value
+    try:
+        return orjson.dumps(value).decode()
+    except orjson.JSONEncodeError:  # nested deeper than it writes
+        return shown(value)
 
 
 def _text_struct(value: Any, name: str) -> dict[str, str | None] | None:

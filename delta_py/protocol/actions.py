@@ -14,7 +14,7 @@ from typing import Any, Self
 
 import orjson
 
-from delta_py.errors import CorruptTableError
+from delta_py.errors import CorruptTableError, shown
 from delta_py.protocol.deletion_vectors import DeletionVectorDescriptor
 from delta_py.protocol.paths import decode_path, encode_path
 
@@ -28,7 +28,7 @@ def _int(value: Any, name: str, action: str, *, minimum: int | None = None) -> i
     good = isinstance(value, int) and not isinstance(value, bool) and -(2**63) <= value < 2**63
     if not good or (minimum is not None and value < minimum):
         raise CorruptTableError(
-            f"{action}.{name} is {value!r}, which is no valid number. The log is damaged.", field=f"{action}.{name}"
+            f"{action}.{name} is {shown(value)}, which is no valid number. The log is damaged.", field=f"{action}.{name}"
         )
     return int(value)
 
@@ -39,13 +39,39 @@ def _optional_int(value: Any, name: str, action: str) -> int | None:
 
 def _text(value: Any, name: str, action: str) -> str:
     if not isinstance(value, str):
-        raise CorruptTableError(f"{action}.{name} is {value!r}, which is no text. The log is damaged.", field=f"{action}.{name}")
+        raise CorruptTableError(
+            f"{action}.{name} is {shown(value)}, which is no text. The log is damaged.", field=f"{action}.{name}"
+        )
     return value
+
+
+def _optional_text(value: Any, name: str, action: str) -> str | None:
+    return None if value is None else _text(value, name, action)
+
+
+def _fields(value: Any, name: str) -> dict[str, Any]:
+    """An object of metaData, empty where there is none."""
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise CorruptTableError(
+            f"metaData.{name} is {shown(value)}, which is no map. The log is damaged.", field=f"metaData.{name}"
+        )
+    return value
+
+
+def _texts(value: Any, name: str) -> dict[str, str]:
+    """A map of texts in metaData, without nulls. Numbers and booleans are taken as JSON writes them, as the reference does."""
+    texts = {key: item for key, item in _fields(value, name).items() if item is not None}
+    return {
+        key: orjson.dumps(item).decode() if isinstance(item, bool | int | float) else _text(item, f"{name}.{key}", "metaData")
+        for key, item in texts.items()
+    }
 
 
 def _partition_values(value: Any, action: str) -> dict[str, str | None]:
     if not isinstance(value, dict):
-        raise CorruptTableError(f"{action}.partitionValues is {value!r}, which is no map. The log is damaged.")
+        raise CorruptTableError(f"{action}.partitionValues is {shown(value)}, which is no map. The log is damaged.")
     return {str(name): None if item is None else _text(item, "partitionValues", action) for name, item in value.items()}
 
 
@@ -104,16 +130,17 @@ class Metadata:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:
-        form, schema = value.get("format") or {}, value.get("schemaString")
+        form, schema = _fields(value.get("format"), "format"), value.get("schemaString")
+        provider = form.get("provider")
         return cls(
             id=_text(value.get("id"), "id", "metaData"),
             schema_string=_NO_COLUMNS if schema is None else _text(schema, "schemaString", "metaData"),
             partition_columns=tuple(_text(name, "partitionColumns", "metaData") for name in value.get("partitionColumns") or ()),
-            configuration={k: v for k, v in (value.get("configuration") or {}).items() if v is not None},
-            name=value.get("name"),
-            description=value.get("description"),
-            format_provider=form.get("provider") or "parquet",
-            format_options=dict(form.get("options") or {}),
+            configuration=_texts(value.get("configuration"), "configuration"),
+            name=_optional_text(value.get("name"), "name", "metaData"),
+            description=_optional_text(value.get("description"), "description", "metaData"),
+            format_provider=_optional_text(provider, "format.provider", "metaData") or "parquet",
+            format_options=_texts(form.get("options"), "format.options"),
             created_time_ms=_optional_int(value.get("createdTime"), "createdTime", "metaData"),
         )
 
@@ -375,7 +402,7 @@ def parse_action(line: bytes) -> Action | None:
     for name, body in value.items():
         if name in _CLASSES and body is not None:
             if not isinstance(body, dict):
-                raise CorruptTableError(f"The action {name} is {body!r} and no JSON object. The log is damaged.")
+                raise CorruptTableError(f"The action {name} is {shown(body)} and no JSON object. The log is damaged.")
             action: Action = _CLASSES[name].from_json(body)
             return action
     return None

@@ -21,7 +21,7 @@ DECLARED_TYPE = "__CHAR_VARCHAR_TYPE_STRING"
 _LEAF = re.compile(r"\s*(char|character|varchar)\s*\(\s*(\d{1,9})\s*\)\s*", re.IGNORECASE)
 _NESTED = re.compile(r"\s*(struct|array|map)\s*<", re.IGNORECASE)
 _QUOTED_NAME = re.compile(r"\s*(?P<name>`(?:[^`]|``)*`)\s*:?")
-_PLAIN_NAME = re.compile(r"\s*([^:<>,]+):")
+_PLAIN_NAME = re.compile(r"\s*([^:<>,\s][^:<>,]*):")  # the blanks once: they may be very many
 _OTHER = re.compile(r"[^<>,(]*(?:\([^()]*\))?[^<>,()]*")
 
 
@@ -50,7 +50,7 @@ def char_types(field: StructField, *, strict: bool = False) -> CharTypes:
         if not isinstance(declared, str):
             raise _NotDdl
         return _fitted(_parse(declared), field.data_type, strict=strict)
-    except _NotDdl as error:
+    except (_NotDdl, RecursionError) as error:
         if not strict:
             return None
         raise CorruptTableError(

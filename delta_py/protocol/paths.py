@@ -273,7 +273,12 @@ def parse_log_name(name: str) -> LogName | None:
 
 
 def _version(version: int) -> str:
-    assert 0 <= version <= MAX_VERSION, f"version {version} is out of range"
+    assert version >= 0, f"version {version} is out of range"
+    if version > MAX_VERSION:
+        raise CorruptTableError(
+            f"There is no version {version}: the last that a table can have is {MAX_VERSION}. A table with such versions was "
+            "made by hand; write its rows into a new one."
+        )
     return f"{version:020d}"
 
 

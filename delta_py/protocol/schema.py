@@ -119,7 +119,9 @@ def parse_schema(text: str | bytes) -> StructType:
     """Schema JSON -> StructType. Raises CorruptTableError for text that is not a struct schema."""
     try:
         parsed = _type_from_json(orjson.loads(text))
-    except (orjson.JSONDecodeError, KeyError, TypeError, ValueError) as error:
+    except RecursionError:
+        raise CorruptTableError("The table's schema is nested too deep to be read. The metaData action is damaged.") from None
+    except (orjson.JSONDecodeError, AttributeError, KeyError, TypeError, ValueError) as error:
         raise CorruptTableError(f"The table's schema cannot be parsed: {error}. The metaData action is damaged.") from error
     if not isinstance(parsed, StructType):
         raise CorruptTableError("The table's schema is not a struct. The metaData action is damaged.")

@@ -22,7 +22,7 @@ _TEXT = re.compile(
     r"\s*(?P<zone>[A-Za-z+\-][\w/+\-:]*)?)?)?)?"
 )
 _OFFSET = re.compile(r"(?:UTC|GMT|UT)?(?P<sign>[+-])(?P<hours>\d{1,2})(?::?(?P<minutes>\d{2})(?::?(?P<seconds>\d{2}))?)?")
-_SUFFIX_VERSION = re.compile(r"(?P<path>.+)@[vV](?P<version>\d+)/?")
+_SUFFIX_VERSION = re.compile(r"(?P<path>.+)@[vV](?P<version>\d{1,19})/?")
 _SUFFIX_TIME = re.compile(r"(?P<path>.+)@(?P<time>\d{17})/?")
 
 

@@ -74,4 +74,8 @@ def detail_rows(snapshot: Snapshot) -> pa.Table:
 
 
 def _time(milliseconds: int | None) -> dt.datetime | None:
-    return None if milliseconds is None else dt.datetime(1970, 1, 1, tzinfo=dt.UTC) + dt.timedelta(milliseconds=milliseconds)
+    """None too for a time that no calendar here has."""
+    try:
+        return None if milliseconds is None else dt.datetime(1970, 1, 1, tzinfo=dt.UTC) + dt.timedelta(milliseconds=milliseconds)
+    except OverflowError:
+        return None

@@ -279,3 +279,13 @@ def test_history_of_an_empty_commit_is_a_version_and_a_time() -> None:
     assert (newest.pop("version"), newest.pop("timestamp")) == (2, datetime.fromtimestamp((T + 3000) / 1000, UTC))
     assert set(newest.values()) == {None}
     assert version_at(table, 3000) == 2 and version_at(table, 2999) == 1
+
+
+def test_commit_info_that_is_nested_deep_is_told_by_its_beginning() -> None:
+    deep: Any = []
+    for _ in range(500):
+        deep = [deep]
+    table = by_file_times(0)
+    table.commit(info(None, operationParameters={"predicate": deep}, userMetadata=deep))
+    told = history(table.store).to_pylist()[0]
+    assert told["userMetadata"].startswith("[[[") and len(told["userMetadata"]) < 300

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pyarrow as pa
@@ -151,3 +152,14 @@ def test_table_with_the_type_straight_in_the_schema_is_read_and_written_as_text(
     with pytest.raises(InvariantViolationError, match="varchar"):
         write_delta(str(tmp_path), pa.table({"v": ["long"]}), mode="append")
     assert DeltaTable(str(tmp_path)).to_arrow().num_rows == 3
+
+
+@pytest.mark.parametrize(
+    "declared", ["array<" * 5_000, "struct<" + " " * 200_000, "struct<a" + " " * 200_000, "array<" * 5_000 + "char(1)"]
+)
+def test_declared_type_that_is_nested_deep_or_full_of_blanks_is_refused_in_no_time(declared: str) -> None:
+    started = time.monotonic()
+    assert char_types(field(declared)) is None
+    with pytest.raises(CorruptTableError, match="cannot be checked"):
+        char_types(field(declared), strict=True)
+    assert time.monotonic() - started < 2

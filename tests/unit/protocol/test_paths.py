@@ -167,3 +167,9 @@ def test_partition_directory_escapes_as_spark_does() -> None:
 def test_data_file_names_are_spark_names() -> None:
     assert paths.data_file_name(3, UUID) == f"part-00003-{UUID}.c000.zstd.parquet"
     assert paths.data_file_name(3, UUID, 2, codec="none", change_data=True) == f"cdc-00003-{UUID}.c002.parquet"
+
+
+def test_version_after_the_last_is_an_error_of_the_table() -> None:
+    assert paths.commit_file_name(2**63 - 1) == "9223372036854775807.json".rjust(25, "0")
+    with pytest.raises(CorruptTableError, match="no version 9223372036854775808"):
+        paths.commit_file_name(2**63)
