@@ -20,11 +20,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from delta_py.errors import CorruptTableError
+from delta_py.errors import CorruptTableError, StorageError
 from delta_py.log.reader import DELETION_VECTOR_TYPE, FILE_SCHEMA, ONLY_FOR_COMMITS, PARTITION_VALUES_TYPE, CommitReader, FileRows
 from delta_py.log.segment import Checkpoint, LogFile
 from delta_py.log.stats_cache import LEAST_ROWS, KeptStats, StatsCache
-from delta_py.protocol.paths import SIDECAR_DIRECTORY, decode_path, decode_paths
+from delta_py.protocol.parquet_statistics import chunk_statistics
+from delta_py.protocol.paths import SIDECAR_DIRECTORY, LogKind, decode_path, decode_paths
 from delta_py.protocol.schema import DataType, Path
 from delta_py.protocol.stats import FileStats
 from delta_py.protocol.stats_text import struct_to_json
@@ -100,7 +101,17 @@ class CheckpointReader:
     def __init__(self, checkpoint: Checkpoint, commits: CommitReader) -> None:
         self.checkpoint = checkpoint
         self.top: list[Part] = [_open_part(file, commits) for file in checkpoint.files]
-        self.sidecars = [ParquetPart(commits.objects, self._sidecar(row)) for row in self.rows("sidecar")]
+        infos = {info.path: info for info in map(self._sidecar, self.rows("sidecar"))}  # one that is named twice counts once
+        self.sidecars = [ParquetPart(commits.objects, info) for info in infos.values()]
+        holds_files = any(isinstance(part, JsonPart) or "add" in part.schema.names for part in self.top)
+        if not (holds_files or self.sidecars or checkpoint.kind is LogKind.CHECKPOINT_V2):
+            raise CheckpointUnreadableError.of(checkpoint.files[0].path, "it has no column add")
+
+    @property
+    def file_count(self) -> int | None:
+        """How many files it holds, by the footers; None where they do not say."""
+        counts = [part.file_count for part in (*self.top, *self.sidecars)]
+        return sum(count for count in counts if count is not None) if None not in counts else None
 
     def rows(self, action: str) -> list[dict[str, Any]]:
         """All actions of a kind other than add and remove, as the JSON objects they would be in a commit."""
@@ -112,7 +123,7 @@ class CheckpointReader:
         size, time = (number if isinstance(number := row.get(name), int) else 0 for name in ("sizeInBytes", "modificationTime"))
         try:
             return ObjectInfo(f"{SIDECAR_DIRECTORY}/{decode_path(path).rpartition('/')[2]}", size, time)  # type: ignore[arg-type]
-        except (CorruptTableError, TypeError) as error:
+        except (CorruptTableError, TypeError, AttributeError) as error:
             raise CheckpointUnreadableError.of(self.checkpoint.files[0].path, f"a sidecar's path is {path!r}") from error
 
     def files(self, wanted: StatsWanted) -> Iterator[RawFiles]:
@@ -141,7 +152,7 @@ def decoding(path: str) -> Iterator[None]:
     """What pyarrow raises on a damaged file becomes CheckpointUnreadableError."""
     try:
         yield
-    except (OSError, pa.ArrowException) as error:
+    except (OSError, pa.ArrowException, UnicodeDecodeError, StorageError) as error:
         raise CheckpointUnreadableError.of(path, error) from error
 
 
@@ -182,16 +193,27 @@ class JsonPart:
         with self._decoding():
             for first, lines in self._commits.pieces(self.file):
                 for number, line in enumerate(lines, first):
-                    if needle in line:
-                        rows.append(self._value(number, line).get(action))
-        return [row for row in rows if isinstance(row, dict)]
+                    row = self._value(number, line).get(action) if needle in line else None
+                    if isinstance(row, dict):
+                        rows.append(row)
+                    elif row is not None:
+                        raise CheckpointUnreadableError.of(self.file.path, f"line {number}: its {action} is no object")
+        return rows
+
+    @property
+    def file_count(self) -> int | None:
+        """0 where all files are in sidecars; None where they would have to be counted."""
+        with self._decoding():
+            return None if any(b'"add"' in line for _, lines in self._commits.pieces(self.file) for line in lines) else 0
 
     def _value(self, number: int, line: bytes) -> dict[str, Any]:
         try:
             value = orjson.loads(line)
         except orjson.JSONDecodeError as error:
             raise CheckpointUnreadableError.of(self.file.path, f"line {number}: {error}") from error
-        return value if isinstance(value, dict) else {}
+        if not isinstance(value, dict):
+            raise CheckpointUnreadableError.of(self.file.path, f"line {number} is no object")
+        return value
 
     def files(self, wanted: StatsWanted) -> Iterator[RawFiles]:
         with self._decoding():
@@ -302,6 +324,12 @@ class ParquetPart:
         for batch in self._batches([f"{action}.{leaf}" for leaf in leaves], self._groups(), size):
             yield children(batch.column(0))
 
+    @property
+    def file_count(self) -> int | None:
+        """By the statistics; None where they do not say."""
+        nulls = self.null_count("path") if "add" in self.schema.names else self.row_count
+        return None if nulls is None else self.row_count - nulls
+
     def _groups(self) -> list[int]:
         return list(range(self._file.metadata.num_row_groups))
 
@@ -321,7 +349,8 @@ class ParquetPart:
         position = self._positions.get(leaf)
         if position is None:
             return None
-        statistics = self._file.metadata.row_group(group).column(position).statistics
+        with decoding(self.path):
+            statistics = chunk_statistics(self._file.metadata, group, position)
         return int(statistics.null_count) if statistics is not None and statistics.has_null_count else None
 
 
@@ -479,7 +508,7 @@ def as_type(array: pa.Array | None, kind: pa.DataType, count: int) -> pa.Array:
 def deletion_vectors(vectors: pa.StructArray | None, count: int) -> pa.Array:
     if vectors is None:
         return pa.nulls(count, DELETION_VECTOR_TYPE)
-    given = children(vectors)
+    given = children(vectors) if pa.types.is_struct(vectors.type) else {}
     if "storageType" not in given:
         raise pa.ArrowInvalid("add.deletionVector has no field storageType")
     missing = given["storageType"].is_null()

@@ -14,7 +14,7 @@ from typing import Any, Self, TypeVar
 
 import orjson
 
-from delta_py.errors import CorruptTableError, LogIntegrityError
+from delta_py.errors import CorruptTableError, LogIntegrityError, StorageError
 from delta_py.log.segment import LogFile
 from delta_py.protocol.actions import (
     Action,
@@ -153,6 +153,9 @@ def read_checksum(store: ObjectStore, file: LogFile) -> VersionChecksum | None:
     try:
         return VersionChecksum.parse(file.path, store.read(file.path))
     except FileNotFoundError:
+        return None
+    except StorageError as error:
+        _log.warning("the version checksum %s is passed over: %s", file.path, error.message)
         return None
     except _OlderForm as error:
         _log.debug("the version checksum %s is passed over: %s", file.path, error.message)

@@ -170,7 +170,9 @@ def _delete_free_sidecars(store: ObjectStore, writer: LogWriter, before_ms: int)
             )
             return 0
     free = [
-        info for info in store.list_from(SIDECAR_DIRECTORY) if info.modification_time_ms < before_ms and info.path not in used
+        info
+        for info in store.list_from(SIDECAR_DIRECTORY)
+        if info.path.endswith(".parquet") and info.modification_time_ms < before_ms and info.path not in used
     ]
     for info in free:
         writer.delete(info.path)

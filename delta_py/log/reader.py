@@ -94,13 +94,14 @@ class CommitReader:
     relied on by others, must see the store itself. Not for sharing between threads.
     """
 
-    __slots__ = ("_remembered", "_remembered_bytes", "_warned", "objects")
+    __slots__ = ("_remembered", "_remembered_bytes", "_sound", "_warned", "objects")
 
     def __init__(self, store: ObjectStore, *, kept: bool = True) -> None:
         self.objects = KeptObjects.of(store) if kept else KeptObjects(store)
         self._remembered: dict[str, bytes] = {}
         self._remembered_bytes = 0
         self._warned: set[str] = set()  # a state is read in more than one pass
+        self._sound: set[str] = set()  # compactions of which every line was parsed
 
     def actions(self, file: LogFile, *names: str) -> Iterator[Action]:
         """The actions in order; with names, only those of these kinds (as in the log: `metaData`), found cheaply.
@@ -167,13 +168,17 @@ class CommitReader:
 
         A writer that lost its power, or a store that lost a file's bytes, may leave such a commit. As in the reference it is a
         version without actions, and a warning names the file: what was in it is lost, which a reader cannot mend. Any other
-        file without lines raises CorruptTableError.
+        file without lines raises CorruptTableError, and so does a compaction with a line that is no JSON object: whoever looks
+        for a few actions in it must not take it for whole where another reader takes the commits in its place.
         """
-        empty = True
+        empty, unchecked = True, file.end_version > file.version and file.path not in self._sound
         for piece in _split(1, self._read(file)) if file.size_bytes <= _PIECE_BYTES else self._stream(file):
             empty = False
+            if unchecked:
+                _check_objects(file, *piece)
             yield piece
         if not empty:
+            self._sound.add(file.path)
             return
         if file.end_version > file.version or file.size_bytes or self._read(file):
             raise corrupt_line(file, 1, "the file is empty.")
@@ -238,6 +243,28 @@ def _split(first: int, data: bytes) -> Iterator[tuple[int, list[bytes]]]:
     lines = data.split(b"\n")
     if any(line.strip() for line in lines):
         yield first, lines
+
+
+def _check_objects(file: LogFile, first: int, lines: list[bytes]) -> None:
+    """Raises CorruptTableError unless each line that is not blank is a JSON object."""
+    texts = [line for line in lines if line.strip()]
+    try:
+        values = orjson.loads(b"[" + b",".join(texts) + b"]")
+        if len(values) == len(texts) and all(type(value) is dict for value in values):
+            return
+    except orjson.JSONDecodeError:
+        pass
+    for number, line in enumerate(lines, first):  # finds the line
+        _check_object(file, number, line)
+
+
+def _check_object(file: LogFile, number: int, line: bytes) -> None:
+    try:
+        value = orjson.loads(line) if line.strip() else {}
+    except orjson.JSONDecodeError as error:
+        raise corrupt_line(file, number, f"it is no JSON ({error}).") from error
+    if not isinstance(value, dict):
+        raise corrupt_line(file, number, "it is no JSON object.")
 
 
 def _parse(file: LogFile, number: int, line: bytes) -> Action | None:

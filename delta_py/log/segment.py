@@ -11,11 +11,17 @@ import hashlib
 import json
 import logging
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import quote
 
-from delta_py.errors import LogFileNotFoundError, TableNotFoundError, VersionNotFoundError, VersionsNotContiguousError
+from delta_py.errors import (
+    LogFileNotFoundError,
+    StorageError,
+    TableNotFoundError,
+    VersionNotFoundError,
+    VersionsNotContiguousError,
+)
 from delta_py.protocol.paths import LAST_CHECKPOINT, LOG_DIRECTORY, LogKind, LogName, parse_log_name, version_prefix
 from delta_py.storage.store import ObjectInfo, ObjectStore
 
@@ -43,11 +49,13 @@ class LogFile:
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """One complete checkpoint: a single file, or all parts of a multi-part checkpoint in order."""
+    """One complete checkpoint: a single file, or all parts of a multi-part checkpoint in order. checksum: the version checksum of
+    its version, if there is one."""
 
     version: int
     kind: LogKind
     files: tuple[LogFile, ...]
+    checksum: LogFile | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,7 +226,7 @@ def _choose_checkpoint(listing: Listing, version: int | None, unusable: frozense
         if version is not None and checkpoint.version > version:
             continue
         if unusable.isdisjoint(file.path for file in checkpoint.files) and all(file.size_bytes > 0 for file in checkpoint.files):
-            return checkpoint
+            return replace(checkpoint, checksum=listing.checksums.get(checkpoint.version))
     return None
 
 
@@ -347,10 +355,13 @@ def read_last_checkpoint(store: ObjectStore) -> int | None:
         text = store.read(LAST_CHECKPOINT_PATH)
     except FileNotFoundError:
         return None
+    except StorageError as error:
+        _log.warning("%s: _last_checkpoint is not read (%s); listing the whole log", store.root, error.message)
+        return None
     try:
         value = json.loads(text, object_pairs_hook=_object, parse_int=_Number, parse_float=_Number)
         version = _checked_version(value)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         _log.warning("%s: _last_checkpoint is damaged (%s); listing the whole log", store.root, error)
         return None
     return version

@@ -118,7 +118,7 @@ class LogWriter:
         directory, _, name = path.rpartition("/")
         log_name = parse_log_name(name)
         in_log = directory == LOG_DIRECTORY and log_name is not None and log_name.kind is not LogKind.LAST_CHECKPOINT
-        assert in_log or directory == SIDECAR_DIRECTORY, path
+        assert in_log or (directory == SIDECAR_DIRECTORY and name.endswith(".parquet")), path
         self._store.delete(path)
 
     # ------------------------------------------------------------ whose commit it is

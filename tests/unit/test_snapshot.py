@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import logging
 import pickle
 from collections.abc import Iterator
@@ -97,6 +98,19 @@ def test_damaged_compaction_is_replaced_by_its_commits(
     table.write(name, store.read(f"_delta_log/{name}")[:-30])
     assert live(Snapshot.load(store)) == expected(table)
     assert f"{name} is passed over" in caplog.text
+
+
+@pytest.mark.parametrize("damaged", [b"{]", b"", b"[]\n", b'{"metaData":{}\n', b'"x"\n{}'])
+def test_damaged_compaction_is_out_for_metadata_too(table: TableBuilder, store: MemoryStore, damaged: bytes) -> None:
+    """What its lines lack is not taken for what the commits say."""
+    table.commit(table.metadata(configuration={"delta.appendOnly": "true"}))
+    wanted = Snapshot.load(store).metadata
+    newest = len(table.commits) - 1
+    name = table.compact(1, newest)
+    lines = store.read(f"_delta_log/{name}").splitlines(keepends=True)
+    table.write(name, b"".join(line for line in lines if b'"metaData"' not in line) + damaged if damaged else b"")
+    assert wanted.configuration == {"delta.appendOnly": "true"}
+    assert Snapshot.load(store).metadata == wanted
 
 
 def test_file_of_a_remove_that_names_no_vector_stays(table: TableBuilder, store: MemoryStore) -> None:
@@ -320,6 +334,38 @@ def test_unreadable_checkpoint_of_a_cleaned_log_is_refused_by_name(table: TableB
         table.delete(f"{version:020d}.json")
     with pytest.raises(CorruptTableError, match=name):
         Snapshot.load(store)
+
+
+def doubled(data: bytes, rows: int | None = None) -> bytes:
+    """A checkpoint's rows twice, or only the first ones."""
+    table, sink = pq.read_table(pa.BufferReader(data)), io.BytesIO()
+    pq.write_table(pa.concat_tables([table, table]) if rows is None else table.slice(0, rows), sink)
+    return sink.getvalue()
+
+
+@pytest.mark.parametrize("rows", [None, 3], ids=["doubled", "lost"])
+@pytest.mark.parametrize("kind", ["classic", "multipart", "v2-parquet", "v2-json"])
+@pytest.mark.parametrize("at", [4, 5])
+def test_checkpoint_of_another_number_of_files_than_its_checksum_gives_way_to_the_rest_of_the_log(
+    table: TableBuilder, store: MemoryStore, caplog: pytest.LogCaptureFixture, kind: str, rows: int | None, at: int
+) -> None:
+    name = table.checkpoint(at, kind=kind, sidecars=1 if kind.startswith("v2") else 0)[-1]
+    table.checksum(at)
+    table.write(name, doubled(store.read(f"_delta_log/{name}"), rows))
+    assert live(Snapshot.load(store)) == expected(table)
+    assert f"the checkpoint of version {at} is passed over" in caplog.text
+
+
+def test_checkpoint_of_another_number_of_files_than_its_checksum_is_refused_where_nothing_else_is_left(
+    table: TableBuilder, store: MemoryStore
+) -> None:
+    (name,) = table.checkpoint(4)
+    table.checksum(4)
+    table.write(name, doubled(store.read(f"_delta_log/{name}")))
+    for version in range(4):
+        table.delete(f"{version:020d}.json")
+    with pytest.raises(CorruptTableError, match=rf"{name}.*files, but the version checksum"):
+        live(Snapshot.load(store))
 
 
 @pytest.mark.parametrize("gives", [0, 1, 2])

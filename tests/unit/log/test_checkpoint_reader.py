@@ -305,3 +305,50 @@ def test_absurd_size_is_unreadable_and_names_the_file(table: TableBuilder, size:
 def test_column_of_another_type_is_unreadable(table: TableBuilder) -> None:
     write(table, {"add": pa.array([{"path": "x", "size": "big"}], pa.struct([("path", pa.string()), ("size", pa.string())]))})
     assert "big" in unreadable(table).message
+
+
+def test_classic_checkpoint_without_a_column_for_files_is_unreadable(table: TableBuilder) -> None:
+    (name,) = table.checkpoint()
+    whole = pq.read_table(pa.BufferReader(table.store.read(f"_delta_log/{name}")))
+    write(table, {column: whole[column] for column in whole.column_names if column != "add"})
+    assert "it has no column add" in unreadable(table).message
+
+
+@pytest.mark.parametrize("action", [b"true", b'"x"', b"[]"])
+def test_json_checkpoint_with_an_action_that_is_no_object_is_unreadable(table: TableBuilder, action: bytes) -> None:
+    name = table.checkpoint(kind="v2-json", sidecars=2)[0]
+    table.write(name, table.store.read(f"_delta_log/{name}") + b'{"sidecar": ' + action + b"}\n")
+    assert "its sidecar is no object" in unreadable(table).message
+
+
+@pytest.mark.parametrize("path", [b"{}", b"5", b"null"])
+def test_json_checkpoint_with_a_sidecar_without_a_name_is_unreadable(table: TableBuilder, path: bytes) -> None:
+    name = table.checkpoint(kind="v2-json", sidecars=1)[0]
+    table.write(name, table.store.read(f"_delta_log/{name}") + b'{"sidecar": {"path": ' + path + b"}}\n")
+    assert "a sidecar's path is" in unreadable(table).message
+
+
+def test_sidecar_that_is_named_twice_counts_once(table: TableBuilder) -> None:
+    name = table.checkpoint(kind="v2-json", sidecars=2)[0]
+    lines = table.store.read(f"_delta_log/{name}").splitlines(keepends=True)
+    table.write(name, b"".join([*lines, *(line for line in lines if b'"sidecar"' in line)]))
+    assert [row["path"] for row in rows(read(table))] == ["a", "b c", "d"]
+
+
+def test_deletion_vectors_that_are_no_structs_are_unreadable(table: TableBuilder) -> None:
+    kind = pa.struct([("path", pa.string()), ("size", pa.int64()), ("deletionVector", pa.float64())])
+    write(table, {"add": pa.array([{"path": "x", "size": 1, "deletionVector": 1.5}], kind)})
+    assert "deletionVector" in unreadable(table).message
+
+
+def test_chunk_of_another_type_than_the_schemas_is_unreadable_and_does_not_end_the_process(table: TableBuilder) -> None:
+    (name,) = table.checkpoint()
+    data = table.store.read(f"_delta_log/{name}")
+    length = int.from_bytes(data[-8:-4], "little")
+    body, footer = data[: -8 - length], data[-8 - length :]
+    # Thrift: ColumnMetaData begins; its field 1, the type: int32 and byte array; then a list of encodings.
+    number, text = bytes([0x1C, 0x15, 2, 0x19]), bytes([0x1C, 0x15, 12, 0x19])
+    assert footer.count(number) >= 1, "the versions of the protocol"
+    table.write(name, body + footer.replace(number, text))
+    with pytest.raises(CheckpointUnreadableError, match="says it is of"):
+        open_checkpoint(table).rows("protocol")

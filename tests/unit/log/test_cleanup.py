@@ -237,10 +237,11 @@ def test_sidecars_that_no_checkpoint_names_go_after_a_day(monkeypatch: pytest.Mo
     before, kept = states(table), names(table, "_delta_log/_sidecars")
     table.write("_sidecars/lost.parquet", b"x", time_ms=START_MS)
     table.write("_sidecars/new.parquet", b"x", time_ms=START_MS + 11 * DAY_MS)
+    table.write("_sidecars/thesis.doc", b"x", time_ms=START_MS)
     clean(table, 11.5)
     left = names(table, "_delta_log/_sidecars")
-    assert "new.parquet" in left and "lost.parquet" not in left
-    assert left - {"new.parquet"} < kept
+    assert "new.parquet" in left and "lost.parquet" not in left and "thesis.doc" in left
+    assert left - {"new.parquet", "thesis.doc"} < kept
     assert states(table) == {version: before[version] for version in range(6, 12)}
 
 

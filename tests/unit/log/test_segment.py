@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import pickle
+from pathlib import Path
 
 import pytest
 
@@ -25,6 +27,7 @@ from delta_py.log.segment import (
     read_last_checkpoint,
 )
 from delta_py.protocol.paths import LogKind
+from delta_py.storage.local import LocalStore
 from tests.support.memory_store import MemoryStore
 from tests.support.table_builder import TableBuilder, add
 
@@ -346,3 +349,22 @@ def test_list_commits_gives_the_range_that_is_there(table: TableBuilder, store: 
     table.delete(f"{3:020d}.json")
     assert [commit.version for commit in list_commits(store, 2, 4)] == [2, 4]
     assert [commit.version for commit in list_commits(store, 4)] == [4, 5]
+
+
+@pytest.mark.parametrize("text", [b"[" * 100_000, b'{"version":' * 50_000])
+def test_hint_that_is_nested_too_deep_is_ignored_with_a_warning(
+    table: TableBuilder, store: MemoryStore, caplog: pytest.LogCaptureFixture, text: bytes
+) -> None:
+    table.checkpoint(3)
+    table.write("_last_checkpoint", text)
+    assert versions(load_segment(store)) == (3, [4, 5])
+    assert "_last_checkpoint is damaged" in caplog.text
+
+
+@pytest.mark.parametrize("odd", ["directory", "fifo"])
+def test_hint_that_is_no_file_is_ignored_with_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture, odd: str) -> None:
+    local = LocalStore(str(tmp_path))
+    TableBuilder(local).commit()
+    (os.mkdir if odd == "directory" else os.mkfifo)(tmp_path / "_delta_log" / "_last_checkpoint")
+    assert load_segment(local).version == 0
+    assert "_last_checkpoint is not read" in caplog.text
