@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 
 import orjson
 
-from delta_py.errors import CorruptTableError, InvalidOptionError
+from delta_py.errors import CorruptTableError, InvalidOptionError, shown
 from delta_py.protocol.actions import (
     Action,
     AddCDCFile,
@@ -32,6 +32,7 @@ from delta_py.protocol.deletion_vectors import DeletionVectorDescriptor
 
 ROW_TRACKING_DOMAIN = "delta.rowTracking"
 NEW_TABLE = -1
+_MAX_LONG = 2**63 - 1
 IDENTITY_TAG = "delta.identity.schemaUpdate"  # of commits whose metadata only raises the high water marks of identity columns
 
 # What the history calls these numbers: of DELETE and UPDATE, and of MERGE.
@@ -142,7 +143,10 @@ class PreparedCommit:
         times = {"timestamp": now_ms}
         if self.in_commit_timestamps:
             previous = self.previous_timestamp_ms
-            times = {"inCommitTimestamp": now_ms if previous is None else max(now_ms, previous + 1), **times}
+            stamp = now_ms if previous is None else max(now_ms, previous + 1)
+            if stamp > _MAX_LONG:
+                raise _used_up(f"Version {self.version - 1} has the in-commit timestamp {previous}, and a later one")
+            times = {"inCommitTimestamp": stamp, **times}
         return CommitInfo({**times, **self.commit_info, "txnId": self.txn_id})
 
     def _with_row_ids(self) -> tuple[Iterable[AddFile], tuple[DomainMetadata, ...]]:
@@ -154,6 +158,8 @@ class PreparedCommit:
             if add.base_row_id is None:
                 row_count = num_records(add)
                 assert row_count is not None, "Transaction.commit lets no add pass without numRecords"
+                if mark + row_count > _MAX_LONG:
+                    raise _used_up(f"Row ids up to {mark} are given out, and {row_count} more")
                 add = replace(add, base_row_id=mark + 1, default_row_commit_version=self.version)
                 mark += row_count
             adds.append(add)
@@ -193,11 +199,23 @@ def row_id_high_water_mark(domain: DomainMetadata | None) -> int:
     if domain is None or domain.removed:
         return -1
     try:
-        return int(orjson.loads(domain.configuration)["rowIdHighWaterMark"])
-    except (orjson.JSONDecodeError, KeyError, TypeError, ValueError) as error:
+        mark = orjson.loads(domain.configuration)["rowIdHighWaterMark"]
+    except (orjson.JSONDecodeError, KeyError, TypeError):
+        mark = None
+    if type(mark) is not int or not -1 <= mark <= _MAX_LONG:
         raise CorruptTableError(
-            f"The domain {ROW_TRACKING_DOMAIN} holds {domain.configuration!r}, which is no high water mark. The log is damaged."
-        ) from error
+            f"The domain {ROW_TRACKING_DOMAIN} holds {shown(domain.configuration)}, which is no high water mark. The log is "
+            "damaged."
+        )
+    return mark
+
+
+def _used_up(what: str) -> CorruptTableError:
+    """A number of the log that has come to its end: written, it could not be read."""
+    return CorruptTableError(
+        f"{what} would not fit into 64 bits. Nothing was committed. The log is damaged, or was made so: restore the table to a "
+        "version before, or write its rows into a new one."
+    )
 
 
 # ---------------------------------------------------------------- the commits that won

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 from dataclasses import replace
 from typing import Any
@@ -570,3 +571,27 @@ def test_row_id_mark_that_cannot_be_read_is_corruption(text: str) -> None:
 def test_row_id_mark_of_no_domain_is_before_the_first() -> None:
     assert row_id_high_water_mark(None) == -1
     assert row_id_high_water_mark(DomainMetadata("delta.rowTracking", "", removed=True)) == -1
+
+
+@pytest.mark.parametrize("mark", [2**63 - 1, 2**63 - 2, 2**63 - 4])
+def test_row_ids_beyond_64_bits_are_refused_before_anything_is_written(mark: int) -> None:
+    with pytest.raises(CorruptTableError, match="64 bits"):
+        append(adds=(add("new", 4),), row_id_high_water_mark=mark).actions(0)
+
+
+def test_row_ids_may_go_to_the_end_of_64_bits() -> None:
+    actions = append(adds=(add("new", 4),), row_id_high_water_mark=2**63 - 5).actions(0)
+    (domain,) = [action for action in actions if isinstance(action, DomainMetadata)]
+    assert domain.configuration == f'{{"rowIdHighWaterMark":{2**63 - 1}}}'
+
+
+def test_in_commit_timestamp_beyond_64_bits_is_refused_before_anything_is_written() -> None:
+    with pytest.raises(CorruptTableError, match="64 bits"):
+        append(in_commit_timestamps=True, previous_timestamp_ms=2**63 - 1).actions(5)
+
+
+@pytest.mark.parametrize("mark", ["9", True, 1.5, -2, 2**63, None, []])
+def test_high_water_mark_of_another_form_is_refused(mark: object) -> None:
+    domain = DomainMetadata("delta.rowTracking", json.dumps({"rowIdHighWaterMark": mark}))
+    with pytest.raises(CorruptTableError, match="no high water mark"):
+        row_id_high_water_mark(domain)
