@@ -16,6 +16,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import types as spark
 
 from delta_py.errors import CorruptTableError, SchemaMismatchError, UnsupportedOperationError
+from delta_py.protocol.column_rules import EXISTS_DEFAULT
 from delta_py.protocol.schema import (
     ArrayType,
     DataType,
@@ -101,7 +102,13 @@ def _public(data_type: Any) -> Any:
 
 
 def _public_metadata(field: StructField) -> dict[str, Any]:
-    return {key: value for key, value in field.metadata.items() if not key.startswith("delta.")}
+    """Without what is the table's alone, what Spark would evaluate (EXISTS_DEFAULT, which is not needed: missing columns are
+    null), and marks of our own, which only this session may set."""
+    return {
+        key: value
+        for key, value in field.metadata.items()
+        if not key.startswith(("delta.", "pydelta.")) and key != EXISTS_DEFAULT
+    }
 
 
 def _check_type(field: StructField) -> None:

@@ -200,7 +200,15 @@ def new_table_path(spark: Any, name: str, path: str | None) -> str:
 
 def enter(spark: Any, name: str, path: str, *, again: bool = False) -> None:
     """Enter a table that is there, with its present columns. Raises what Spark raises when the name is taken, unless
-    `again`: then another session has entered it meanwhile."""
+    `again`: then another session has entered it meanwhile. Raises InvalidOptionError for a path in which Spark would replace
+    variables."""
+    if "${" in path:
+        raise InvalidOptionError(
+            f"The path {path!r} of table {name} holds ${{, where Spark puts in variables of the environment and settings: the "
+            "name would lead to another place. Choose another path, or use the table by its path.",
+            option="path",
+            path=path,
+        )
     text = path.replace("\\", "\\\\").replace("'", "\\'")
     unless = "IF NOT EXISTS " if again else ""
     spark.sql(f"CREATE TABLE {unless}{_quoted(_parts(name))} USING {FORMAT} LOCATION '{text}'")

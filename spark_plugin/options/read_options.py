@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 
 from delta_py.errors import ChangeDataFeedError, InvalidOptionError, UnsupportedOperationError
@@ -156,7 +156,7 @@ def catalog_entry(options: Mapping[str, str]) -> str | None:
 
 def catalog_options(entry: str) -> dict[str, str]:
     """What `catalog_entry` kept, each option under its proper spelling."""
-    return known(json.loads(entry), (*_READ_NAMES, *_STREAM_NAMES), "read")
+    return known(_options_in(entry), (*_READ_NAMES, *_STREAM_NAMES), "read")
 
 
 def _is_catalog(options: Mapping[str, str]) -> bool:
@@ -180,6 +180,7 @@ def _without_catalog(options: Mapping[str, str]) -> dict[str, str]:
             properties=properties,
         )
     named = {key: value for key, value in given.items() if f"option.{key}" in given}
+    _refuse_private(named)
     path = given.get("path")
     return named if path is None else {**named, "path": local_path(path)}
 
@@ -193,7 +194,25 @@ def local_path(location: str) -> str:
 def with_catalog_entry(options: Mapping[str, str], entry: str | None) -> dict[str, str]:
     """The options, and from the entry those that they lack, when Spark has told no path."""
     given = {key.lower(): value for key, value in options.items()}
-    return given if entry is None or has_path(given) else {**json.loads(entry), **given}
+    return given if entry is None or has_path(given) else {**_options_in(entry), **given}
+
+
+def _options_in(entry: str) -> dict[str, str]:
+    options: dict[str, str] = json.loads(entry)
+    _refuse_private(options)
+    return options
+
+
+def _refuse_private(names: Iterable[str]) -> None:
+    """Raises InvalidOptionError for options that this package sets itself, in an entry that anybody may have made: they name
+    files to read, and classes to load."""
+    private = sorted(name for name in names if name.lower().startswith("pydelta."))
+    if private:
+        raise InvalidOptionError(
+            f"The table's entry in the catalog gives the options {', '.join(private)}, which are pydelta's own. Somebody has put "
+            "them there: look who made the entry, drop it, and enter the table without OPTIONS.",
+            option=private[0],
+        )
 
 
 def _refuse_contradictions(parsed: ReadOptions) -> None:

@@ -67,12 +67,14 @@ def test_schema_in_spark_has_nullability_comments_and_special_types() -> None:
 
 
 def test_schema_in_spark_lacks_the_metadata_of_the_log_at_every_depth() -> None:
+    """Nor what Spark would evaluate, or take for a mark of ours."""
     mapped = {"delta.columnMapping.id": 1, "delta.columnMapping.physicalName": "col-1", "mine": "kept"}
+    mapped |= {"pydelta.pruning": '{"limit": 3}', "EXISTS_DEFAULT": "reflect('java.lang.System', 'exit', 1)"}
     inside = struct(field("x", "long", **mapped))
     converted = to_spark_schema(
         delta(struct(field("a", inside, **mapped), field("b", array(inside)), field("c", map_of("string", inside))))
     )
-    assert "delta." not in converted.json()
+    assert "delta." not in converted.json() and "reflect" not in converted.json()
     assert converted.json().count('"mine"') == 4
 
 

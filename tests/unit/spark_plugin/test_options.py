@@ -24,6 +24,7 @@ from spark_plugin.options.read_options import (
     ChangeRange,
     ReadOptions,
     catalog_entry,
+    catalog_options,
     local_path,
     read_options,
     with_catalog_entry,
@@ -445,3 +446,15 @@ def test_catalog_entry_with_properties_of_delta_is_refused() -> None:
 )
 def test_local_path_of_a_location_is_taken_literally(location: str, path: str) -> None:
     assert local_path(location) == path
+
+
+@pytest.mark.parametrize("name", ["pydelta.schema", "pydelta.files", "PyDelta.View", "pydelta.session"])
+def test_catalog_entry_may_not_give_options_of_our_own(name: str) -> None:
+    told = {"provider": "pydelta", "path": "/t", name: "x", f"option.{name}": "x"}
+    with pytest.raises(InvalidOptionError, match=name.lower()):
+        read_options(told)
+    with pytest.raises(InvalidOptionError, match=name.lower()):
+        catalog_entry(told)
+    for read in (catalog_options, lambda entry: with_catalog_entry({}, entry)):
+        with pytest.raises(InvalidOptionError, match="pydelta's own"):
+            read(json.dumps({"path": "/t", name.lower(): "x"}))
