@@ -14,6 +14,7 @@ K ?=
 SEED ?=
 SAMPLE ?=
 N ?=
+FUZZ ?=
 KILLS ?=
 BENCH ?=
 ALL ?=
@@ -31,7 +32,7 @@ with_env = PATH="$(CURDIR)/$(1)/bin:$$PATH" PYSPARK_PYTHON="$(CURDIR)/$(1)/bin/p
 RUN = $(call with_env,$(VENV))
 RUN_PEER = PYDELTA_PEER_JARS="$(CURDIR)/$(PEER)/jars" $(call with_env,$(PEER))
 
-.PHONY: help setup demo check javac test unit acceptance spark spark42 canary applications interop storage faults nightly seconds \
+.PHONY: help setup demo check javac test unit acceptance spark spark42 canary applications interop storage faults fuzz nightly seconds \
 	bench all clean java peer
 
 help: ## this list
@@ -84,13 +85,16 @@ storage: $(VENV)/.ready ## the contract of object stores
 faults: $(VENV)/.ready java ## failures injected into storage; SEED= and N= choose the schedules, KILLS= how often a Spark driver dies
 	PYDELTA_FAULTS_N="$(N)" PYDELTA_FAULTS_KILLS="$(KILLS)" $(RUN) $(PYTEST) tests/faults
 
+fuzz: $(VENV)/.ready ## tables of which one file is damaged or hostile; SEED= and FUZZ= choose the cases, and how many
+	PYDELTA_FUZZ_N="$(FUZZ)" $(RUN) $(PYTEST) -s tests/fuzz
+
 bench: $(VENV)/.ready $(PEER)/.ready $(PEER)/jars/.ready java ## measure against deltalake and Spark's Parquet reader; BENCH="--quick"
 	$(RUN) benchmarks/bench.py --peer $(PEER) $(BENCH)
 
-all: check test applications interop storage faults ## everything but the benchmarks
+all: check test applications interop storage faults fuzz ## everything but the benchmarks
 
 nightly: ## hours: every sampled case, new random seeds, all of interop and applications, killed drivers, Spark 4.2
-	$(MAKE) --keep-going all spark42 ALL=1 SEED=$(or $(SEED),$(shell od -An -N3 -tu4 /dev/urandom | tr -d ' ')) N=$(or $(N),100) KILLS=$(or $(KILLS),20)
+	$(MAKE) --keep-going all spark42 ALL=1 SEED=$(or $(SEED),$(shell od -An -N3 -tu4 /dev/urandom | tr -d ' ')) N=$(or $(N),100) KILLS=$(or $(KILLS),20) FUZZ=$(or $(FUZZ),5000)
 
 clean: ## remove the environments and what tools left behind
 	rm -rf $(VENV) $(PEER) $(SPARK42) $(CANARY) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis spark-warehouse metastore_db derby.log
