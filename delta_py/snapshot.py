@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from delta_py.errors import CorruptTableError
 from delta_py.log.checkpoint_reader import CheckpointReader, CheckpointUnreadableError, StatsWanted
-from delta_py.log.checksum import VersionChecksum, read_checksum
+from delta_py.log.checksum import VersionChecksum, open_checkpoint, read_checksum
 from delta_py.log.history import commit_timestamp, version_at_timestamp
 from delta_py.log.reader import FILE_SCHEMA, CommitReader
 from delta_py.log.reconciliation import (
@@ -282,22 +282,12 @@ class _Log:
         while segment.checkpoint is not None:
             if self._checkpoint is None or self._checkpoint.checkpoint != segment.checkpoint:
                 try:
-                    self._checkpoint = self._compared(CheckpointReader(segment.checkpoint, self._commits))
+                    self._checkpoint = open_checkpoint(self._store, segment.checkpoint, self._commits)
                 except CheckpointUnreadableError as error:
                     segment = self._without(segment, error, segment.version)
                     continue
             return segment, self._checkpoint
         return segment, None
-
-    def _compared(self, reader: CheckpointReader) -> CheckpointReader:
-        """Raises CheckpointUnreadableError for a checkpoint of another number of files than its version checksum speaks of: some
-        came twice, or were lost."""
-        checkpoint, counted = reader.checkpoint, reader.file_count
-        checksum = None if checkpoint.checksum is None or counted is None else read_checksum(self._store, checkpoint.checksum)
-        if checksum is not None and checksum.file_count != counted:
-            why = f"it holds {counted} files, but the version checksum {checksum.path} says {checksum.file_count}"
-            raise CheckpointUnreadableError.of(checkpoint.files[0].path, why)
-        return reader
 
     def _without(self, segment: LogSegment, error: CheckpointUnreadableError, version: int) -> LogSegment:
         """A segment of `version` that does not use the checkpoint that failed; raises its error when there is none."""

@@ -19,10 +19,11 @@ import pyarrow as pa
 
 from delta_py.errors import CorruptTableError, DeltaError
 from delta_py.log.checkpoint_file import RowFile, WrittenCheckpoint, as_rows, small_rows
-from delta_py.log.checkpoint_reader import CheckpointReader, CheckpointUnreadableError, ahead
+from delta_py.log.checkpoint_reader import CheckpointUnreadableError, ahead
 from delta_py.log.checkpoint_rows import DOMAIN_TYPE, METADATA_TYPE, PROTOCOL_TYPE, REMOVE_TYPE, TXN_TYPE, RowShape
 from delta_py.log.checkpoint_state import FileState
 from delta_py.log.checkpoint_v2 import write_v2_checkpoint
+from delta_py.log.checksum import open_checkpoint
 from delta_py.log.reader import CommitReader
 from delta_py.log.reconciliation import SmallState, protocol_and_metadata, transactions_and_domains
 from delta_py.log.segment import LogSegment, load_segment
@@ -69,7 +70,7 @@ def _without(store: ObjectStore, segment: LogSegment, unusable: frozenset[str], 
 
 def _write(store: ObjectStore, writer: LogWriter, segment: LogSegment, now_ms: int) -> WrittenCheckpoint:
     commits = CommitReader(store, kept=False)
-    older = None if segment.checkpoint is None else CheckpointReader(segment.checkpoint, commits)
+    older = None if segment.checkpoint is None else open_checkpoint(store, segment.checkpoint, commits)
     small = protocol_and_metadata(segment, commits, older)
     others = transactions_and_domains(segment, commits, older)
     if small.protocol is None or small.metadata is None:

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, TypeAlias, TypeVar
 
 import orjson
@@ -101,13 +102,13 @@ class CheckpointReader:
     def __init__(self, checkpoint: Checkpoint, commits: CommitReader) -> None:
         self.checkpoint = checkpoint
         self.top: list[Part] = [_open_part(file, commits) for file in checkpoint.files]
-        infos = {info.path: info for info in map(self._sidecar, self.rows("sidecar"))}  # one that is named twice counts once
+        infos = {info.path: info for info in map(self.sidecar_of, self.rows("sidecar"))}  # one that is named twice counts once
         self.sidecars = [ParquetPart(commits.objects, info) for info in infos.values()]
         holds_files = any(isinstance(part, JsonPart) or "add" in part.schema.names for part in self.top)
         if not (holds_files or self.sidecars or checkpoint.kind is LogKind.CHECKPOINT_V2):
             raise CheckpointUnreadableError.of(checkpoint.files[0].path, "it has no column add")
 
-    @property
+    @cached_property
     def file_count(self) -> int | None:
         """How many files it holds, by the footers; None where they do not say."""
         counts = [part.file_count for part in (*self.top, *self.sidecars)]
@@ -117,8 +118,9 @@ class CheckpointReader:
         """All actions of a kind other than add and remove, as the JSON objects they would be in a commit."""
         return [row for part in self.top for row in part.rows(action)]
 
-    def _sidecar(self, row: Mapping[str, Any]) -> ObjectInfo:
-        """Sidecars always lie in the table's own directory; some writers put a whole URI before the name."""
+    def sidecar_of(self, row: Mapping[str, Any]) -> ObjectInfo:
+        """The file that a sidecar action names. It always lies in the table's own directory; some writers put a whole URI before
+        the name."""
         path = row.get("path")
         size, time = (number if isinstance(number := row.get(name), int) else 0 for name in ("sizeInBytes", "modificationTime"))
         try:

@@ -85,8 +85,8 @@ class FileState:
         """When the older checkpoint's sidecars were made, by path; ms since 1970."""
         if self._checkpoint is None:
             return {}
-        rows = zip(self._checkpoint.sidecars, self._checkpoint.rows("sidecar"), strict=True)
-        return {part.path: row["modificationTime"] for part, row in rows if isinstance(row.get("modificationTime"), int)}
+        rows = [(self._checkpoint.sidecar_of(row).path, row.get("modificationTime")) for row in self._checkpoint.rows("sidecar")]
+        return {path: time for path, time in rows if isinstance(time, int)}
 
     def checkpoint_adds(self, part: Part) -> Iterator[pa.StructArray]:
         """The adds of one file of the older checkpoint that are still live."""

@@ -112,6 +112,29 @@ def test_checkpoints_of_all_kinds_are_gone_on_from(kind: str, sidecars: int, tab
     assert [row["tags"] for row in rows(table, 2, "add") if row["path"] == "g"] == [[("a", "b")]]
 
 
+def test_checkpoint_after_one_that_names_a_sidecar_twice_has_each_file_once(table: TableBuilder) -> None:
+    table.commit(table.protocol(features=["v2Checkpoint"]), table.metadata(configuration=V2), add("a"), add("b"))
+    name = table.checkpoint(0, kind="v2-json", sidecars=2)[0]
+    lines = table.store.read(f"_delta_log/{name}").splitlines(keepends=True)
+    table.write(name, b"".join([*lines, *(line for line in lines if b'"sidecar"' in line)]))
+    table.commit(add("c"))
+    assert checkpoint(table).file_count == 3
+    forget_commits(table, 1)
+    assert paths(table) == {"a", "b", "c"}
+
+
+def test_checkpoint_is_not_made_of_one_that_has_files_twice(table: TableBuilder) -> None:
+    table.create(add("a"), add("b"))
+    (name,) = table.checkpoint(0)
+    table.checksum(0)
+    rows_once = pq.read_table(pa.BufferReader(table.store.read(f"_delta_log/{name}")))
+    sink = io.BytesIO()
+    pq.write_table(pa.concat_tables([rows_once, rows_once]), sink)
+    table.write(name, sink.getvalue())
+    table.commit(add("c"))
+    assert checkpoint(table).file_count == 3
+
+
 # ---------------------------------------------------------------- what expires
 
 
