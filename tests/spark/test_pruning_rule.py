@@ -96,7 +96,7 @@ def applied(spark: SparkSession) -> Iterator[Callable[[], int]]:
 
 @pytest.mark.parametrize(
     ("name", "setting"),
-    [*((name, "as_usual") for name in sampled(SHAPES, 10)), *((name, "as_unusual") for name in sampled(SHAPES, 40))],
+    [*((name, "as_usual") for name in sampled(SHAPES, 14)), *((name, "as_unusual") for name in sampled(SHAPES, 40))],
 )
 def test_query_shape_on_a_delta_table_gives_the_rows_of_sparks_parquet_reader(
     name: str, setting: str, delta: Table, expected: Callable[[str], str], conf: Any, applied: Callable[[], int]
