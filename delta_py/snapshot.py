@@ -63,7 +63,7 @@ class Snapshot:
         self.config = TableConfig(protocol, metadata)
         self.config.require(Operation.READ)
         self._checksum = checksum
-        self._log = _Log(store, segment)
+        self._log = _Log(store, segment, checksum)
         self._small: SmallState | None = None
         self._timestamp_ms: int | None = None
         self._num_files: int | None = None
@@ -220,8 +220,9 @@ class Snapshot:
 class _Log:
     """Reads the files of a segment; goes over to an older checkpoint, or to the commits alone, when one is unreadable."""
 
-    def __init__(self, store: ObjectStore, segment: LogSegment) -> None:
-        self._store = store
+    def __init__(self, store: ObjectStore, segment: LogSegment, checksum: VersionChecksum | None = None) -> None:
+        """checksum: of the segment's version, where it was read."""
+        self._store, self._checksum = store, checksum
         self._commits = CommitReader(store)
         self._segment = segment  # with a checkpoint that is not known to be unreadable
         self._checkpoint: CheckpointReader | None = None
@@ -282,7 +283,7 @@ class _Log:
         while segment.checkpoint is not None:
             if self._checkpoint is None or self._checkpoint.checkpoint != segment.checkpoint:
                 try:
-                    self._checkpoint = open_checkpoint(self._store, segment.checkpoint, self._commits)
+                    self._checkpoint = open_checkpoint(self._store, segment.checkpoint, self._commits, self._checksum)
                 except CheckpointUnreadableError as error:
                     segment = self._without(segment, error, segment.version)
                     continue

@@ -167,11 +167,18 @@ def read_checksum(store: ObjectStore, file: LogFile) -> VersionChecksum | None:
         return None
 
 
-def open_checkpoint(store: ObjectStore, checkpoint: Checkpoint, commits: CommitReader) -> CheckpointReader:
-    """Raises CheckpointUnreadableError as CheckpointReader, and for a checkpoint of another number of files than its version's
-    checksum speaks of: some came twice, or were lost."""
-    reader = CheckpointReader(checkpoint, commits)
-    checksum = None if checkpoint.checksum is None or reader.file_count is None else read_checksum(store, checkpoint.checksum)
+def open_checkpoint(
+    store: ObjectStore, checkpoint: Checkpoint, commits: CommitReader, known: VersionChecksum | None = None
+) -> CheckpointReader:
+    """known: a checksum that was read already; if it is that of the checkpoint's version, it is not read again.
+
+    Raises CheckpointUnreadableError as CheckpointReader, and for a checkpoint of another number of files than its version's
+    checksum speaks of: some came twice, or were lost.
+    """
+    reader, file = CheckpointReader(checkpoint, commits), checkpoint.checksum
+    if file is None or reader.file_count is None:
+        return reader
+    checksum = known if known is not None and known.path == file.path else read_checksum(store, file)
     if checksum is not None and checksum.file_count != reader.file_count:
         why = f"it holds {reader.file_count} files, but the version checksum {checksum.path} says {checksum.file_count}"
         raise CheckpointUnreadableError.of(checkpoint.files[0].path, why)

@@ -356,6 +356,14 @@ def test_checkpoint_of_another_number_of_files_than_its_checksum_gives_way_to_th
     assert f"the checkpoint of version {at} is passed over" in caplog.text
 
 
+def test_checksum_of_a_version_with_a_checkpoint_is_read_once(table: TableBuilder, store: MemoryStore) -> None:
+    table.checkpoint(5)
+    table.checksum(5)
+    store.calls.clear()
+    assert live(Snapshot.load(store)) == expected(table)
+    assert [path for name, path in store.calls if name == "read" and path.endswith(".crc")] == [f"_delta_log/{5:020d}.crc"]
+
+
 def test_checkpoint_of_another_number_of_files_than_its_checksum_is_refused_where_nothing_else_is_left(
     table: TableBuilder, store: MemoryStore
 ) -> None:
