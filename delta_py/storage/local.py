@@ -60,7 +60,8 @@ class LocalStore:
     def _locate(self, path: str) -> str:
         """The file's absolute name; `path` is relative to the root, absolute, or a file: URI without percent-encoding.
 
-        Raises UnsupportedOperationError for a URI of another scheme, or of another host than this one.
+        Raises UnsupportedOperationError for a URI of another scheme, or of another host than this one; FileNotFoundError for a
+        name with NUL.
         """
         if path.startswith("file:"):
             path = path.removeprefix("file:")
@@ -74,6 +75,8 @@ class LocalStore:
                 "Read the table from where its files can be reached.",
                 path=path,
             )
+        if "\0" in path:  # no name on a disk holds it
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
         return os.path.join(self._root, path)
 
     def _locate_own(self, path: str) -> str:
@@ -82,7 +85,7 @@ class LocalStore:
         Raises StorageError.
         """
         *directories, _ = parts = path.split("/")
-        if path.startswith("file:") or _URI.match(path) or any(part in ("", ".", "..") for part in parts):
+        if path.startswith("file:") or _URI.match(path) or "\0" in path or any(part in ("", ".", "..") for part in parts):
             raise StorageError(
                 f"{path!r} is not the name of a file below {self._root}. Nothing was written or deleted there.",
                 root=self._root,
@@ -217,17 +220,10 @@ def _open_regular(name: str) -> IO[bytes]:
         if error.errno not in (errno.ELOOP, errno.ENXIO):  # links in a circle, a socket
             raise
         raise _not_regular(name) from error
-    try:
-        _check_regular(name, os.fstat(file.fileno()))
-    except StorageError:
+    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
         file.close()
-        raise
-    return file
-
-
-def _check_regular(name: str, status: os.stat_result) -> None:
-    if not stat.S_ISREG(status.st_mode):
         raise _not_regular(name)
+    return file
 
 
 def _not_regular(name: str) -> StorageError:
@@ -241,8 +237,6 @@ def _nothing_below_a_file() -> Iterator[None]:
         yield
     except NotADirectoryError as error:
         raise FileNotFoundError(errno.ENOENT, f"{os.strerror(errno.ENOENT)}: a part of it is a file", error.filename) from error
-    except ValueError as error:  # no name on a disk holds the character NUL
-        raise FileNotFoundError(errno.ENOENT, f"{os.strerror(errno.ENOENT)}: {error}") from error
 
 
 class _DurableFile(io.FileIO):

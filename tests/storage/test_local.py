@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import socket
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
@@ -154,15 +155,16 @@ def test_data_file_of_another_host_is_not_looked_for_here(tmp_path: Path) -> Non
 # ---------------------------------------------------------------- what others may have put into the directory
 
 
-@pytest.mark.parametrize("path", ["../x", "/etc/x", "a/../../x", "a//x", "./x", "file:///tmp/x", "file:/tmp/x", "a/.."])
+def changes_by(store: LocalStore) -> list[Callable[[str], object]]:
+    """Each way to change a file, by its name."""
+    puts = [lambda name: store.put(name, b"1"), lambda name: store.put_if_absent(name, b"1")]
+    return [store.delete, store.open_output, *puts]
+
+
+@pytest.mark.parametrize("path", ["a\0b", "../x", "/etc/x", "a/../../x", "a//x", "./x", "file:///tmp/x", "file:/tmp/x", "a/.."])
 def test_nothing_is_written_or_deleted_outside_of_the_root(tmp_path: Path, path: str) -> None:
     store = LocalStore(str(tmp_path / "table"))
-    for write in (
-        store.delete,
-        store.open_output,
-        lambda name: store.put(name, b"1"),
-        lambda name: store.put_if_absent(name, b"1"),
-    ):
+    for write in changes_by(store):
         with pytest.raises(StorageError, match="not the name of a file below"):
             write(path)
     assert list(tmp_path.iterdir()) == []
@@ -178,12 +180,7 @@ def test_nothing_is_written_or_deleted_through_links(tmp_path: Path, path: str) 
     for link in (table / "linked", table / "a" / "linked"):
         link.symlink_to(victim)
     store = LocalStore(str(table))
-    for write in (
-        store.delete,
-        store.open_output,
-        lambda name: store.put(name, b"1"),
-        lambda name: store.put_if_absent(name, b"1"),
-    ):
+    for write in changes_by(store):
         with pytest.raises(StorageError, match="symbolic link"):
             write(path)
     assert {str(file.relative_to(victim)): file.read_bytes() for file in victim.rglob("*") if file.is_file()} == {
