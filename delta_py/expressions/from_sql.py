@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from sqlglot import exp
 
 from delta_py.expressions import literals
+from delta_py.expressions.clock import CLOCK_FUNCTIONS
 from delta_py.expressions.dialect import syntax_tree
 from delta_py.expressions.failures import not_an_expression, not_supported
 from delta_py.expressions.functions.like import with_backslashes
@@ -49,7 +50,6 @@ _OPERATORS: dict[type[exp.Expression], str] = {
     **{exp.BitwiseAnd: "&", exp.BitwiseOr: "|", exp.BitwiseXor: "^", exp.BitwiseNot: "~"},
     **{exp.BitwiseLeftShift: "shiftleft", exp.BitwiseRightShift: "shiftright", exp.Neg: "-", exp.RegexpLike: "rlike"},
 }
-_WITHOUT_PARENTHESES = frozenset({"current_date", "current_timestamp", "current_timezone", "localtimestamp"})
 _FIELDS = {
     **{name: name.lower() for name in ("YEAR", "QUARTER", "MONTH", "DAY", "DAYOFWEEK", "HOUR", "MINUTE")},
     **{"Y": "year", "YEARS": "year", "YR": "year", "YRS": "year", "QTR": "quarter", "MON": "month", "MONS": "month"},
@@ -151,7 +151,7 @@ class _Converter:
             return Call("get_field", (inner, Literal(name, STRING)))
         path = tuple(self._name(part) for part in node.parts)  # type: ignore[attr-defined]
         bare = path[0].lower()
-        if len(path) == 1 and bare in _WITHOUT_PARENTHESES and not node.this.quoted and self._schema.find(bare) is None:
+        if len(path) == 1 and bare in CLOCK_FUNCTIONS and not node.this.quoted and self._schema.find(bare) is None:
             return Call(bare, ())
         return Column(path)
 

@@ -330,8 +330,6 @@ def _rows_of(store: ObjectStore, touched: TouchedFile, repeats: Repeats) -> _Row
 
 def _within(present: BitMap64, row_count: int) -> BitMap64:
     """The vector without what it names beyond the file's rows: such vectors are met, and are read so."""
-    if not present or present.max() < row_count:
-        return present
     return present & BitMap64(range(row_count))
 
 
