@@ -95,14 +95,10 @@ def _is_commit(path: Path) -> bool:
 def _field(path: Path, rng: random.Random) -> Mutation | None:
     lines = path.read_bytes().split(b"\n")
     number = rng.randrange(len(lines))
-    try:
-        value = json.loads(lines[number])
-    except ValueError:
+    parsed = _parsed(lines[number], rng)
+    if parsed is None:
         return None
-    places = list(_places(value))
-    if not places:
-        return None
-    holder, key = rng.choice(places)
+    value, holder, key = parsed
     name, what = _trail(value, holder, key), rng.choice(["drop", "retype", "number", "text", "deep", "null", "rename", "inside"])
     old = holder[key]
     match what:
@@ -127,7 +123,7 @@ def _field(path: Path, rng: random.Random) -> Mutation | None:
             holder[key] = inner
         case _:
             return None
-    text = json.dumps(value).replace('"@DEEP@"', "[" * DEEP + "]" * DEEP)
+    text = _written(value)
     lines[number] = text.encode("utf-8", "surrogatepass")
     path.write_bytes(b"\n".join(lines))
     return Mutation(f"line {number + 1}, {name}: {what} -> {text[:80]}", True)
@@ -135,15 +131,25 @@ def _field(path: Path, rng: random.Random) -> Mutation | None:
 
 def _inside(text: str, rng: random.Random) -> str | None:
     """JSON within JSON: schemas, statistics, configurations of domains."""
+    parsed = _parsed(text, rng)
+    if parsed is None:
+        return None
+    value, holder, key = parsed
+    holder[key] = rng.choice([*ODD_TEXTS, *ODD_NUMBERS, None, True, [], {}, "decimal(99,99)", "array<" * 3000, "@DEEP@"])
+    return _written(value)
+
+
+def _parsed(text: str | bytes, rng: random.Random) -> tuple[Any, Any, Any] | None:
+    """The value, and any place in it: what holds it, and its key. None for what is no JSON, or has no places."""
     try:
         value = json.loads(text)
     except ValueError:
         return None
     places = list(_places(value))
-    if not places:
-        return None
-    holder, key = rng.choice(places)
-    holder[key] = rng.choice([*ODD_TEXTS, *ODD_NUMBERS, None, True, [], {}, "decimal(99,99)", "array<" * 3000, "@DEEP@"])
+    return (value, *rng.choice(places)) if places else None
+
+
+def _written(value: Any) -> str:
     return json.dumps(value).replace('"@DEEP@"', "[" * DEEP + "]" * DEEP)
 
 
