@@ -13,7 +13,8 @@ from typing import Any
 import orjson
 
 from delta_py.errors import CorruptTableError
-from delta_py.log.reader import KEY_SEPARATOR, corrupt_line, vector_id
+from delta_py.log.file_keys import file_key
+from delta_py.log.reader import corrupt_line
 from delta_py.log.segment import LogFile
 from delta_py.protocol.paths import LOG_DIRECTORY, commit_file_name, decode_path
 from delta_py.storage.store import ObjectStore
@@ -68,9 +69,7 @@ def _identity(value: dict[str, Any]) -> tuple[str, str] | None:
     for name in ("add", "remove"):
         body = value.get(name)
         if body is not None:
-            vector = body.get("deletionVector")
-            path = decode_path(body["path"])
-            return "file", path if vector is None else f"{path}{KEY_SEPARATOR}{vector_id(vector)}"
+            return "file", file_key(decode_path(body["path"]), body.get("deletionVector"))
     for name, key in (("txn", "appId"), ("domainMetadata", "domain")):
         if value.get(name) is not None:
             return name, value[name][key]

@@ -18,6 +18,7 @@ import orjson
 import pyarrow as pa
 
 from delta_py.errors import CorruptTableError, LogFileNotFoundError
+from delta_py.log.file_keys import file_key
 from delta_py.log.segment import LogFile
 from delta_py.protocol.actions import Action, AddFile, parse_action
 from delta_py.protocol.paths import LOG_DIRECTORY, commit_file_name, decode_path
@@ -59,9 +60,6 @@ _log = logging.getLogger("delta_py")
 _PIECE_BYTES = 8 * 1024 * 1024
 _REMEMBERED_FILE_BYTES = 1024 * 1024
 _REMEMBERED_BYTES = 32 * 1024 * 1024
-
-# A logical file's key as one text: its path, and after NUL (which no path holds) its deletion vector's unique id.
-KEY_SEPARATOR = "\0"
 
 
 @dataclass(frozen=True, slots=True)
@@ -318,8 +316,7 @@ class _FileActionLines:
             if body is None:
                 return
             path = decode_path(body["path"])
-            vector = body.get("deletionVector")
-            key = path if vector is None else f"{path}{KEY_SEPARATOR}{vector_id(vector)}"
+            key = file_key(path, body.get("deletionVector"))
         except (orjson.JSONDecodeError, AttributeError, KeyError, TypeError, CorruptTableError) as error:
             if line.strip():
                 raise self._explained(number, line) from error
@@ -375,12 +372,6 @@ class _FileActionLines:
             except (AttributeError, TypeError, ValueError) as error:
                 return corrupt_line(self._file, number, f"a field of the add action has another type than it should ({error}).")
         return corrupt_line(self._file, self._lines[0], "from here on an add action has another form than the protocol gives it.")
-
-
-def vector_id(vector: Any) -> str:
-    """The unique id of a deletion vector from its JSON. Protocol: Derived Fields."""
-    offset = vector.get("offset")
-    return f"{vector['storageType']}{vector['pathOrInlineDv']}" + ("" if offset is None else f"@{offset}")
 
 
 def adds_batch(adds: list[dict[str, Any]], paths: list[str]) -> pa.RecordBatch:

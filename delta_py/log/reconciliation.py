@@ -19,7 +19,8 @@ import pyarrow.compute as pc
 
 from delta_py.errors import CorruptTableError
 from delta_py.log.checkpoint_reader import CheckpointReader, CheckpointUnreadableError, RawFiles, StatsWanted, raw_from_json
-from delta_py.log.reader import KEY_SEPARATOR, CommitReader
+from delta_py.log.file_keys import file_keys, path_of
+from delta_py.log.reader import CommitReader
 from delta_py.log.segment import LogFile, LogSegment
 from delta_py.log.stats_cache import KeptStats
 from delta_py.protocol.actions import DomainMetadata, Metadata, Protocol, SetTransaction
@@ -171,7 +172,7 @@ class SeenKeys:
     def __init__(self, keys: Set[str]) -> None:
         self._count = len(keys)
         self._keys = pa.array(keys, pa.large_string())
-        self._paths = pa.array({key.partition(KEY_SEPARATOR)[0] for key in keys}, pa.string())
+        self._paths = pa.array({path_of(key) for key in keys}, pa.string())
 
     def masks(self, checkpoint: CheckpointReader) -> Callable[[pa.RecordBatch], pa.BooleanArray | None]:
         """A function from each batch of the checkpoint, in order, to the mask of files that no newer action speaks of
@@ -215,21 +216,6 @@ class SeenKeys:
         suspects = pa.Table.from_batches(group).select(["path", "deletion_vector"]).filter(hit).combine_chunks()
         seen = pc.is_in(file_keys(suspects), self._keys)
         return pc.invert(pc.replace_with_mask(hit, hit, seen))
-
-
-def file_keys(files: pa.Table) -> pa.Array:
-    """The key of each file, as FileActions writes them. files: one chunk."""
-    vectors = files["deletion_vector"].chunk(0)
-    paths = files["path"].chunk(0).cast(pa.large_string())
-    if vectors.null_count == len(vectors):
-        return paths
-    storage, place, offset = (
-        pc.struct_field(vectors, name).cast(pa.large_string()) for name in ("storageType", "pathOrInlineDv", "offset")
-    )
-    at, none, separator = (pa.scalar(text, pa.large_string()) for text in ("@", "", KEY_SEPARATOR))
-    suffix = pc.fill_null(pc.binary_join_element_wise(at, offset, none), none)
-    identity = pc.binary_join_element_wise(storage, place, suffix, none)
-    return pc.coalesce(pc.binary_join_element_wise(paths, identity, separator), paths)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ import pytest
 
 from delta_py.errors import CorruptTableError, LogFileNotFoundError
 from delta_py.log import reader
-from delta_py.log.reader import FILE_SCHEMA, KEY_SEPARATOR, CommitReader, FileActions, read_actions
+from delta_py.log.reader import FILE_SCHEMA, CommitReader, FileActions, read_actions
 from delta_py.log.segment import LogFile, list_commits
 from delta_py.protocol.actions import AddFile, CommitInfo, Protocol, parse_action
 from tests.support.memory_store import MemoryStore
@@ -93,7 +93,7 @@ def test_key_of_an_action_is_the_same_as_that_of_its_row(table: TableBuilder) ->
     found = columns(table, commit(table, *actions))
     parsed = [parse_action(json.dumps(action).encode()) for action in actions]
     keys = [action.key for action in parsed if isinstance(action, AddFile)]
-    assert found.add_keys == [path if vector_id is None else f"{path}{KEY_SEPARATOR}{vector_id}" for path, vector_id in keys]
+    assert found.add_keys == [path if vector_id is None else f"{path}\0{vector_id}" for path, vector_id in keys]
 
 
 def test_commit_without_files_gives_no_rows(table: TableBuilder) -> None:
