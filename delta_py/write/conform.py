@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import time
 import uuid
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
@@ -398,6 +399,7 @@ def _places(schema: StructType, data: HiddenColumns) -> list[int | None]:
         raise SchemaMismatchError(
             "The table has no columns, so no rows can be written. Add columns first.", error_class="DELTA_EMPTY_DATA"
         )
+    _check_duplicates(schema, ())
     places: dict[str, int] = {}
     for place, name in enumerate(data.names):
         if name.lower() in places:
@@ -442,8 +444,8 @@ def check_new_schema(schema: StructType, column_mapping_mode: str) -> None:
 
 def _check_duplicates(data_type: DataType, path: Path) -> None:
     if isinstance(data_type, StructType):
-        names = [f.name.lower() for f in data_type.fields]
-        twice = sorted({f.name for f in data_type.fields if names.count(f.name.lower()) > 1})
+        names = Counter(f.name.lower() for f in data_type.fields)
+        twice = sorted({f.name for f in data_type.fields if names[f.name.lower()] > 1})
         if twice:
             where = f" in {'.'.join(path)}" if path else ""
             raise SchemaMismatchError(
