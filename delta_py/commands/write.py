@@ -34,6 +34,7 @@ from delta_py.errors import (
     StorageError,
     TableAlreadyExistsError,
     TableNotFoundError,
+    UnsupportedOperationError,
 )
 from delta_py.protocol.actions import DomainMetadata, Metadata, Protocol
 from delta_py.protocol.clustering import CLUSTERING_DOMAIN, clustering_columns, clustering_leaves, clustering_paths
@@ -147,7 +148,13 @@ def _arrow_stream(data: Any) -> pa.RecordBatchReader:
             f"{type(data).__name__} gives no Arrow stream (__arrow_c_stream__). Pass a pyarrow Table or RecordBatchReader, a "
             "pandas, polars or duckdb frame, or convert it with pyarrow.table(...)."
         )
-    return pa.RecordBatchReader.from_stream(data)
+    try:
+        return pa.RecordBatchReader.from_stream(data)
+    except pa.ArrowInvalid as error:
+        raise UnsupportedOperationError(
+            f"The data's Arrow stream cannot be read: {error}. Nothing was written. Columns nested more than 60 levels deep "
+            "cannot be passed so: flatten them, or pass a RecordBatchReader."
+        ) from error
 
 
 # ---------------------------------------------------------------- driver: before the tasks
