@@ -7,7 +7,7 @@ Protocol: Checkpoint Schema; Checkpoints.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeAlias
@@ -64,6 +64,9 @@ SIDECAR_TYPE = pa.struct(
     [("path", pa.string()), ("sizeInBytes", pa.int64()), ("modificationTime", pa.int64()), ("tags", _TEXT_MAP)]
 )
 
+# What is raised for a value that is none of a column's type.
+_MISFITS = (pa.ArrowException, AttributeError, TypeError, OverflowError, ValueError)
+
 # Rows read at a time: with statistics a file takes about a kilobyte.
 _BATCH_ROWS = 16_384
 
@@ -118,22 +121,39 @@ class RowShape:
 
 
 def adds_from_json(file: LogFile, adds: list[dict[str, Any]]) -> Columns:
-    """file: for the error. Raises CorruptTableError for a field of another type than it should have."""
-    return _from_json(file, adds, {**_ADD, "stats": pa.string()})
+    """file: the newest that they are of, for the error.
+
+    Raises CorruptTableError for a field of another type than it should have, if readers of commits would refuse it too. What they
+    pass over, such as tags, is null in a checkpoint.
+    """
+    return _from_json(file, adds, {**_ADD, "stats": pa.string()}, _ADD.keys() - {"dataChange", "tags", "clusteringProvider"})
 
 
 def removes_from_json(file: LogFile, removes: list[dict[str, Any]]) -> Columns:
-    """As adds_from_json."""
-    return _from_json(file, removes, _REMOVE)
+    """As adds_from_json: readers of commits look at a tombstone's path and deletion vector only."""
+    return _from_json(file, removes, _REMOVE, {"path", "deletionVector"})
 
 
-def _from_json(file: LogFile, bodies: list[dict[str, Any]], kinds: Mapping[str, pa.DataType]) -> Columns:
+def _from_json(file: LogFile, bodies: list[dict[str, Any]], kinds: Mapping[str, pa.DataType], needed: Set[str]) -> Columns:
+    columns: Columns = {}
+    for name, kind in kinds.items():
+        values = [body.get(name) for body in bodies]
+        try:
+            columns[name] = _column(values, kind)
+        except _MISFITS as error:
+            if name in needed:
+                why = f"here, or in a commit before, the {name} of a file action has another form than it should ({error})."
+                raise corrupt_line(file, 1, why) from error
+            columns[name] = _column([value if _fits(value, kind) else None for value in values], kind)
+    return columns
+
+
+def _fits(value: Any, kind: pa.DataType) -> bool:
     try:
-        return {name: _column([body.get(name) for body in bodies], kind) for name, kind in kinds.items()}
-    except (pa.ArrowException, AttributeError, TypeError, OverflowError, ValueError) as error:
-        raise corrupt_line(
-            file, 1, f"from here on a file action has another form than the protocol gives it ({error})."
-        ) from error
+        _column([value], kind)
+    except _MISFITS:
+        return False
+    return True
 
 
 def _column(values: list[Any], kind: pa.DataType) -> pa.Array:
