@@ -115,7 +115,7 @@ class LocalStore:
         listed.sort(key=lambda entry: os.fsencode(entry.name))
         prefix = f"{directory}/" if directory else ""
         for entry in listed:
-            info = _info(entry, prefix + entry.name)
+            info = _info(entry, prefix + entry.name) or _in_place_of_a_file(entry, prefix + entry.name)
             if info is not None:
                 yield info
 
@@ -309,6 +309,17 @@ def _info(entry: os.DirEntry[str], path: str) -> ObjectInfo | None:
             raise
         status = entry.stat(follow_symlinks=False)
     return ObjectInfo(path, status.st_size, status.st_mtime_ns // 1_000_000)
+
+
+def _in_place_of_a_file(entry: os.DirEntry[str], path: str) -> ObjectInfo | None:
+    """A directory whose name has an ending, as files of a log have, is listed: who reads it gets an error that names it, and
+    nobody takes the file for one that was never there."""
+    if not os.path.splitext(entry.name)[1]:
+        return None
+    try:
+        return ObjectInfo(path, 1, entry.stat().st_mtime_ns // 1_000_000) if entry.is_dir() else None
+    except OSError:  # it went away since it was listed
+        return None
 
 
 def _make_directory(directory: str) -> None:

@@ -251,7 +251,7 @@ def _place(path: Path, rng: random.Random) -> Mutation | None:
         "other file": lambda: path.write_bytes(other),
     }
     actions[what]()
-    return Mutation(what, True)
+    return Mutation(what, what in ("missing", "link to nothing", "other file"))
 
 
 def _linked_directory(path: Path) -> Mutation | None:

@@ -52,6 +52,15 @@ def test_list_follows_links_to_files_and_passes_over_broken_ones(tmp_path: Path)
     assert [(info.path, info.size_bytes) for info in store.list_from("")] == [("a", 3), ("link", 3)]
 
 
+def test_directory_in_the_place_of_a_file_is_listed_and_not_read(tmp_path: Path) -> None:
+    (tmp_path / "_delta_log" / "5.json").mkdir(parents=True)
+    (tmp_path / "_delta_log" / "_sidecars").mkdir()
+    store = LocalStore(str(tmp_path))
+    assert [info.path for info in store.list_from("_delta_log")] == ["_delta_log/5.json"]
+    with pytest.raises(StorageError, match=r"5\.json is no regular file"):
+        store.read("_delta_log/5.json")
+
+
 def test_list_recursive_does_not_walk_into_linked_directories(tmp_path: Path) -> None:
     (tmp_path / "table").mkdir()
     (tmp_path / "table" / "loop").symlink_to(tmp_path / "table")
