@@ -19,7 +19,8 @@ takes a while where there are very many, so it is done by chance, as often as to
 that processes, however short-lived, write; it leaves a quarter free. That more than the limit is there at any time takes 16 of
 these parts in a row without it, which has the probability e**-16.
 
-PYDELTA_CACHE_DIR is the directory (by default pydelta in the user's cache directory; empty switches the cache off), and
+PYDELTA_CACHE_DIR is the directory (by default pydelta in the user's cache directory; empty switches the cache off). One that is
+another user's, or that others may write to, is not used: they could put wrong statistics there. And
 PYDELTA_CACHE_MB what it may hold (by default 1024).
 """
 
@@ -30,6 +31,7 @@ import hashlib
 import logging
 import os
 import re
+import stat
 import time
 import zlib
 from collections.abc import Iterator
@@ -70,8 +72,12 @@ class DiskCache:
         try:
             directory = DiskPath(place) if place else _users_cache()
             directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+            why = _why_unsafe(directory)
         except (OSError, RuntimeError) as error:  # RuntimeError: the user has no home
             _log.debug("no cache: %s", error)
+            return None
+        if why is not None:
+            _log.warning("%s is not used as cache: %s. Give PYDELTA_CACHE_DIR a directory of your own.", directory, why)
             return None
         return cls(directory, limit << 20)
 
@@ -175,6 +181,16 @@ class NewEntry:
 def _users_cache() -> DiskPath:
     given = os.environ.get("XDG_CACHE_HOME")
     return (DiskPath(given) if given else DiskPath.home() / ".cache") / "pydelta"
+
+
+def _why_unsafe(directory: DiskPath) -> str | None:
+    """Why others could have put entries there; None if they could not."""
+    status = directory.stat()
+    if hasattr(os, "geteuid") and status.st_uid != os.geteuid():
+        return f"it belongs to user {status.st_uid}"
+    if status.st_mode & 0o022:
+        return f"others may write to it (mode {stat.S_IMODE(status.st_mode):o})"
+    return None
 
 
 def _checksum(name: str, content: memoryview) -> bytes:

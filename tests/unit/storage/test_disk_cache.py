@@ -211,3 +211,30 @@ def test_the_cache_can_be_switched_off(monkeypatch: pytest.MonkeyPatch, tmp_path
     monkeypatch.setenv("PYDELTA_CACHE_MB", "16")
     monkeypatch.setenv("PYDELTA_CACHE_DIR", "")
     assert DiskCache.of_environment() is None
+
+
+@pytest.mark.parametrize("mode", [0o777, 0o1777, 0o770, 0o702])
+def test_a_directory_that_others_may_write_to_is_not_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, mode: int
+) -> None:
+    (tmp_path / "cache").mkdir()
+    (tmp_path / "cache").chmod(mode)
+    monkeypatch.setenv("PYDELTA_CACHE_DIR", str(tmp_path / "cache"))
+    assert DiskCache.of_environment() is None
+    assert "others may write to it" in caplog.text
+
+
+def test_a_directory_of_another_user_is_not_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    owner = tmp_path.stat().st_uid
+    monkeypatch.setenv("PYDELTA_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(os, "geteuid", lambda: owner + 1)
+    assert DiskCache.of_environment() is None
+    assert f"it belongs to user {owner}" in caplog.text
+
+
+def test_a_directory_that_others_may_only_read_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "cache").mkdir(mode=0o755)
+    monkeypatch.setenv("PYDELTA_CACHE_DIR", str(tmp_path / "cache"))
+    assert DiskCache.of_environment() is not None
