@@ -9,6 +9,7 @@ Protocol: Checkpoints; Checkpoint Schema; V2 Spec; Sidecar File Information.
 from __future__ import annotations
 
 import hashlib
+import logging
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -21,7 +22,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from delta_py.errors import CorruptTableError, StorageError
+from delta_py.errors import CorruptTableError, StorageError, shown
+from delta_py.log.file_keys import file_keys, path_of
 from delta_py.log.reader import DELETION_VECTOR_TYPE, FILE_SCHEMA, ONLY_FOR_COMMITS, PARTITION_VALUES_TYPE, CommitReader, FileRows
 from delta_py.log.segment import Checkpoint, LogFile
 from delta_py.log.stats_cache import LEAST_ROWS, KeptStats, StatsCache
@@ -32,6 +34,8 @@ from delta_py.protocol.stats import FileStats
 from delta_py.protocol.stats_text import struct_to_json
 from delta_py.storage.kept_objects import KeptObjects
 from delta_py.storage.store import ObjectInfo
+
+_log = logging.getLogger("delta_py")
 
 # Rows a batch: with statistics as text, which is long, so many that the text stays in few megabytes; without, so many that
 # calls cost nothing.
@@ -100,19 +104,47 @@ class CheckpointReader:
     """
 
     def __init__(self, checkpoint: Checkpoint, commits: CommitReader) -> None:
-        self.checkpoint = checkpoint
+        self.checkpoint, self._table_root = checkpoint, commits.objects.store.root
         self.top: list[Part] = [_open_part(file, commits) for file in checkpoint.files]
         infos = {info.path: info for info in map(self.sidecar_of, self.rows("sidecar"))}  # one that is named twice counts once
         self.sidecars = [ParquetPart(commits.objects, info) for info in infos.values()]
         holds_files = any(isinstance(part, JsonPart) or "add" in part.schema.names for part in self.top)
         if not (holds_files or self.sidecars or checkpoint.kind is LogKind.CHECKPOINT_V2):
             raise CheckpointUnreadableError.of(checkpoint.files[0].path, "it has no column add")
+        self.names_each_file_once = False  # set by whoever knows; otherwise it is looked for
 
     @cached_property
     def file_count(self) -> int | None:
-        """How many files it holds, by the footers; None where they do not say."""
+        """How many adds it holds, by the footers; None where they do not say."""
         counts = [part.file_count for part in (*self.top, *self.sidecars)]
         return sum(count for count in counts if count is not None) if None not in counts else None
+
+    @property
+    def action_count(self) -> int | None:
+        """How many actions it holds, by the footers; None where its top level is JSON."""
+        counts = [None if isinstance(part, JsonPart) else part.row_count for part in (*self.top, *self.sidecars)]
+        return sum(count for count in counts if count is not None) if None not in counts else None
+
+    def count_files(self) -> int:
+        """How many files it holds, those that it names more than once counted once. Reads the keys of all."""
+        return self._counted[0]
+
+    @property
+    def repeated_keys(self) -> pa.Array:
+        """The keys (file_keys) that it names more than once. Reads the keys of all, unless it is known to have none."""
+        return pa.array([], pa.large_string()) if self.names_each_file_once else self._counted[1]
+
+    @cached_property
+    def _counted(self) -> tuple[int, pa.Array]:
+        """How many keys there are, and those that come more than once. All of them are in memory meanwhile."""
+        keys = [file_keys(pa.Table.from_batches([raw.files])) for raw in self.files(StatsWanted()) if raw.files.num_rows]
+        counts = pc.value_counts(pa.chunked_array(keys, pa.large_string()))
+        repeated = counts.field("values").filter(pc.greater(counts.field("counts"), 1))
+        if len(repeated):
+            text = "%s: the checkpoint of version %d names %d files more than once; they count once: %s"
+            shown_keys = [path_of(key) for key in repeated.slice(0, 3).to_pylist()]
+            _log.warning(text, self._table_root, self.checkpoint.version, len(repeated), shown(shown_keys))
+        return len(counts), repeated
 
     def rows(self, action: str) -> list[dict[str, Any]]:
         """All actions of a kind other than add and remove, as the JSON objects they would be in a commit."""

@@ -25,6 +25,7 @@ from delta_py.log.checkpoint_rows import (
     removes_from_json,
     removes_of_part,
 )
+from delta_py.log.file_keys import EachOnce
 from delta_py.log.reader import CommitReader
 from delta_py.log.reconciliation import SeenKeys, replay
 from delta_py.log.segment import LogSegment
@@ -52,6 +53,7 @@ class FileState:
         self._seen: set[str] = set()
         self._tombstones: list[Columns] = []
         self._keys = SeenKeys(self._seen)
+        self._each_once = EachOnce(pa.array([], pa.large_string()) if checkpoint is None else checkpoint.repeated_keys)
 
     # ------------------------------------------------------------ adds
 
@@ -89,9 +91,9 @@ class FileState:
         return {path: time for path, time in rows if isinstance(time, int)}
 
     def checkpoint_adds(self, part: Part) -> Iterator[pa.StructArray]:
-        """The adds of one file of the older checkpoint that are still live."""
+        """The adds of one file of the older checkpoint that are still live, and were not given yet."""
         for columns in self._part_adds(part):
-            live = self._live(columns)
+            live = self._live(_filtered(columns, self._each_once.mask(keys_of(columns))))
             if len(live["path"]):
                 yield self._rows(live)
 
@@ -103,17 +105,18 @@ class FileState:
             yield adds_from_json(part.file, rows.adds)
 
     def is_untouched(self, part: ParquetPart) -> bool:
-        """Whether no newer action speaks of a file that this part of the older checkpoint adds."""
+        """Whether no newer action, and nothing else in the older checkpoint, speaks of a file that this part of it adds."""
         leaves = [name for name in ("path", "deletionVector") if part.has_leaf("add", name)]
         for given in part.columns("add", leaves, 65_536):
-            mask = self._keys.unseen([keys_of(given)])
-            if mask is not None and mask.false_count:
+            keys = keys_of(given)
+            mask = self._keys.unseen([keys])
+            if self._each_once.holds(keys) or (mask is not None and mask.false_count):
                 return False
         return True
 
     def _live(self, columns: Columns) -> Columns:
         mask = self._keys.unseen([keys_of(columns)]) if self._seen and len(columns["path"]) else None
-        return columns if mask is None else {name: array.filter(mask) for name, array in columns.items()}
+        return _filtered(columns, mask)
 
     def _rows(self, columns: Columns) -> pa.StructArray:
         return add_rows(columns, self._shape)
@@ -142,4 +145,9 @@ class FileState:
 
     def _unexpired(self, columns: Columns) -> Columns:
         fresh = pc.fill_null(pc.greater(columns["deletionTimestamp"], self._oldest_tombstone_ms), False)
-        return columns if fresh.false_count == 0 else {name: array.filter(fresh) for name, array in columns.items()}
+        return _filtered(columns, None if fresh.false_count == 0 else fresh)
+
+
+def _filtered(columns: Columns, mask: pa.BooleanArray | None) -> Columns:
+    """mask: None for one of all rows."""
+    return columns if mask is None else {name: array.filter(mask) for name, array in columns.items()}

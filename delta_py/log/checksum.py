@@ -15,9 +15,7 @@ from typing import Any, Self, TypeVar
 import orjson
 
 from delta_py.errors import CorruptTableError, LogIntegrityError, StorageError
-from delta_py.log.checkpoint_reader import CheckpointReader, CheckpointUnreadableError
-from delta_py.log.reader import CommitReader
-from delta_py.log.segment import Checkpoint, LogFile
+from delta_py.log.segment import LogFile
 from delta_py.protocol.actions import (
     Action,
     AddFile,
@@ -165,24 +163,6 @@ def read_checksum(store: ObjectStore, file: LogFile) -> VersionChecksum | None:
     except CorruptTableError as error:
         _log.warning("the version checksum %s is passed over: %s", file.path, error.message)
         return None
-
-
-def open_checkpoint(
-    store: ObjectStore, checkpoint: Checkpoint, commits: CommitReader, known: VersionChecksum | None = None
-) -> CheckpointReader:
-    """known: a checksum that was read already; if it is that of the checkpoint's version, it is not read again.
-
-    Raises CheckpointUnreadableError as CheckpointReader, and for a checkpoint of another number of files than its version's
-    checksum speaks of: some came twice, or were lost.
-    """
-    reader, file = CheckpointReader(checkpoint, commits), checkpoint.checksum
-    if file is None or reader.file_count is None:
-        return reader
-    checksum = known if known is not None and known.path == file.path else read_checksum(store, file)
-    if checksum is not None and checksum.file_count != reader.file_count:
-        why = f"it holds {reader.file_count} files, but the version checksum {checksum.path} says {checksum.file_count}"
-        raise CheckpointUnreadableError.of(checkpoint.files[0].path, why)
-    return reader
 
 
 T = TypeVar("T", SetTransaction, DomainMetadata)

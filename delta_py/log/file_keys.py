@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -29,7 +30,7 @@ def path_of(key: str) -> str:
     return key.partition(_SEPARATOR)[0]
 
 
-def file_keys(files: pa.Table) -> pa.Array:
+def file_keys(files: pa.Table) -> pa.LargeStringArray:
     """The key of each file. files: one chunk of `path`, decoded, and `deletion_vector`."""
     vectors = files["deletion_vector"].chunk(0)
     paths = files["path"].chunk(0).cast(pa.large_string())
@@ -42,3 +43,35 @@ def file_keys(files: pa.Table) -> pa.Array:
     suffix = pc.fill_null(pc.binary_join_element_wise(at, offset, none), none)
     identity = pc.binary_join_element_wise(storage, place, suffix, none)
     return pc.coalesce(pc.binary_join_element_wise(paths, identity, separator), paths)
+
+
+class EachOnce:
+    """Of files that are given in batches, which are the first of their key."""
+
+    def __init__(self, repeated: pa.Array) -> None:
+        """repeated: the keys, each once, that come more than once among all that will be given."""
+        self._repeated = repeated
+        self._given = np.zeros(len(repeated), np.bool_)
+
+    def holds(self, files: pa.RecordBatch) -> bool:
+        """Whether the key of any of the files comes more than once."""
+        return bool(len(self._repeated)) and pc.any(pc.is_in(_keys_of(files), self._repeated)).as_py() is True
+
+    def mask(self, files: pa.RecordBatch) -> pa.BooleanArray | None:
+        """True for the files whose key was not given before; None where that is all of them. Call once for each batch."""
+        if not (len(self._repeated) and files.num_rows):
+            return None
+        places = pc.index_in(_keys_of(files), self._repeated)
+        rows = np.flatnonzero(places.is_valid().to_numpy(zero_copy_only=False))
+        repeated = places.drop_null().to_numpy()
+        is_first = np.zeros(len(rows), np.bool_)
+        is_first[np.unique(repeated, return_index=True)[1]] = True
+        is_first &= ~self._given[repeated]
+        self._given[repeated] = True
+        keep = np.ones(files.num_rows, np.bool_)
+        keep[rows] = is_first
+        return pa.array(keep)
+
+
+def _keys_of(files: pa.RecordBatch) -> pa.Array:
+    return file_keys(pa.Table.from_batches([files]))

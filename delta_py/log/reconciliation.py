@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from delta_py.errors import CorruptTableError
 from delta_py.log.checkpoint_reader import CheckpointReader, CheckpointUnreadableError, RawFiles, StatsWanted, raw_from_json
-from delta_py.log.file_keys import file_keys, path_of
+from delta_py.log.file_keys import EachOnce, file_keys, path_of
 from delta_py.log.reader import CommitReader
 from delta_py.log.segment import LogFile, LogSegment
 from delta_py.log.stats_cache import KeptStats
@@ -95,7 +95,7 @@ def _joined(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 class CheckpointFiles:
-    """The live files of a checkpoint: those that no newer action speaks of. Iterate once."""
+    """The live files of a checkpoint: those that no newer action speaks of, each once. Iterate once."""
 
     def __init__(self, checkpoint: CheckpointReader, wanted: StatsWanted, seen: Set[str]) -> None:
         self._checkpoint, self._wanted, self._seen = checkpoint, wanted, seen
@@ -103,12 +103,12 @@ class CheckpointFiles:
         self._keeping: KeptStats | None = None
 
     def __iter__(self) -> Iterator[FileBatch]:
-        masks = SeenKeys(self._seen).masks(self._checkpoint)
+        masks, each_once = SeenKeys(self._seen).masks(self._checkpoint), EachOnce(self._checkpoint.repeated_keys)
         with ThreadPoolExecutor(_PARSERS, "delta_py-stats") as pool:
             parsing: deque[tuple[RawFiles, Future[_Parsed]]] = deque()
             try:
                 for raw in self._checkpoint.files(self._wanted):
-                    parsing.append((raw, pool.submit(_with_stats, raw, masks(raw.files))))
+                    parsing.append((raw, pool.submit(_with_stats, raw, _both(masks(raw.files), each_once.mask(raw.files)))))
                     if len(parsing) > _PARSERS:
                         yield from self._next(parsing)
                 while parsing:
@@ -216,6 +216,11 @@ class SeenKeys:
         suspects = pa.Table.from_batches(group).select(["path", "deletion_vector"]).filter(hit).combine_chunks()
         seen = pc.is_in(file_keys(suspects), self._keys)
         return pc.invert(pc.replace_with_mask(hit, hit, seen))
+
+
+def _both(first: pa.BooleanArray | None, second: pa.BooleanArray | None) -> pa.BooleanArray | None:
+    """Masks together; None is one of all rows."""
+    return (second if first is None else first) if first is None or second is None else pc.and_(first, second)
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,14 +48,26 @@ class LogFile:
 
 
 @dataclass(frozen=True, slots=True)
+class LastCheckpoint:
+    """What `_last_checkpoint` says of a checkpoint; counts are null where it does not. file_count: live files, whoever writes the
+    checkpoint. action_count: of the writer's own, with as many tombstones as it kept.
+    Protocol: Last Checkpoint File Schema."""
+
+    version: int
+    action_count: int | None = None
+    file_count: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """One complete checkpoint: a single file, or all parts of a multi-part checkpoint in order. checksum: the version checksum of
-    its version, if there is one."""
+    """One complete checkpoint: a single file, or all parts of a multi-part checkpoint in order. checksum, hint: the version
+    checksum of its version, and `_last_checkpoint`, if they are there and speak of it."""
 
     version: int
     kind: LogKind
     files: tuple[LogFile, ...]
     checksum: LogFile | None = None
+    hint: LastCheckpoint | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,17 +139,17 @@ def load_segment(store: ObjectStore, version: int | None = None, *, unusable: fr
     LogFileNotFoundError when neither a checkpoint nor all commits from 0 on are there.
     """
     hint = read_last_checkpoint(store)
-    if hint is not None and (version is None or hint <= version):
-        listing = list_log(store, hint)
-        if _choose_checkpoint(listing, version, unusable) is not None:
-            return _make_segment(store, listing, version, unusable)
+    if hint is not None and (version is None or hint.version <= version):
+        listing = list_log(store, hint.version)
+        if _choose_checkpoint(listing, version, unusable, hint) is not None:
+            return _make_segment(store, listing, version, unusable, hint)
         if not unusable:
             _log.warning(
                 "%s: _last_checkpoint names version %d, but no complete checkpoint is there; listing the whole log",
                 store.root,
-                hint,
+                hint.version,
             )
-    return _make_segment(store, list_log(store, 0), version, unusable)
+    return _make_segment(store, list_log(store, 0), version, unusable, hint)
 
 
 def list_commits(store: ObjectStore, start: int = 0, end: int | None = None) -> list[LogFile]:
@@ -221,21 +233,26 @@ def _preference(checkpoint: Checkpoint) -> tuple[int, int, int, str]:
 # ---------------------------------------------------------------- choosing
 
 
-def _choose_checkpoint(listing: Listing, version: int | None, unusable: frozenset[str]) -> Checkpoint | None:
+def _choose_checkpoint(
+    listing: Listing, version: int | None, unusable: frozenset[str], hint: LastCheckpoint | None
+) -> Checkpoint | None:
     for checkpoint in listing.checkpoints:
         if version is not None and checkpoint.version > version:
             continue
         if unusable.isdisjoint(file.path for file in checkpoint.files) and all(file.size_bytes > 0 for file in checkpoint.files):
-            return replace(checkpoint, checksum=listing.checksums.get(checkpoint.version))
+            is_hinted = hint is not None and hint.version == checkpoint.version
+            return replace(checkpoint, checksum=listing.checksums.get(checkpoint.version), hint=hint if is_hinted else None)
     return None
 
 
-def _make_segment(store: ObjectStore, listing: Listing, wanted: int | None, unusable: frozenset[str]) -> LogSegment:
+def _make_segment(
+    store: ObjectStore, listing: Listing, wanted: int | None, unusable: frozenset[str], hint: LastCheckpoint | None
+) -> LogSegment:
     newest = _require_table(store, listing)
     version = newest if wanted is None else wanted
     if version > newest or version < 0:
         raise _version_not_found(store, version)
-    checkpoint = _choose_checkpoint(listing, version, unusable)
+    checkpoint = _choose_checkpoint(listing, version, unusable, hint)
     if checkpoint is None and listing.earliest() is not None and wanted is not None and not unusable and 0 not in listing.commits:
         raise _version_not_found(store, version)
     _warn_of_incomplete(store, listing, checkpoint, version)
@@ -346,8 +363,8 @@ def _check_contiguous(store: ObjectStore, listing: Listing, start: int, commits:
 # ---------------------------------------------------------------- _last_checkpoint
 
 
-def read_last_checkpoint(store: ObjectStore) -> int | None:
-    """The version that `_last_checkpoint` names; None, with a warning, when the file is damaged; None when missing.
+def read_last_checkpoint(store: ObjectStore) -> LastCheckpoint | None:
+    """What `_last_checkpoint` says; None, with a warning, when the file is damaged; None when missing.
 
     Protocol: Last Checkpoint File Schema.
     """
@@ -360,11 +377,10 @@ def read_last_checkpoint(store: ObjectStore) -> int | None:
         return None
     try:
         value = json.loads(text, object_pairs_hook=_object, parse_int=_Number, parse_float=_Number)
-        version = _checked_version(value)
+        return _checked_hint(value)
     except (ValueError, RecursionError) as error:
         _log.warning("%s: _last_checkpoint is damaged (%s); listing the whole log", store.root, error)
         return None
-    return version
 
 
 class _Number(str):
@@ -378,16 +394,22 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return fields
 
 
-def _checked_version(value: Any) -> int:
+def _checked_hint(value: Any) -> LastCheckpoint:
     if not isinstance(value, dict):
         raise ValueError("it is no JSON object")
     checksum = value.get("checksum")
     if checksum is not None and checksum != json_checksum(value):
         raise ValueError("its checksum is wrong")
-    version = value.get("version")
-    if not isinstance(version, _Number) or not version.isdigit() or int(version) >= 2**63:
-        raise ValueError(f"its version is {version!r}")
-    return int(version)
+    version = _count(value.get("version"))
+    if version is None:
+        raise ValueError(f"its version is {value.get('version')!r}")
+    return LastCheckpoint(version, _count(value.get("size")), _count(value.get("numOfAddFiles")))
+
+
+def _count(value: Any) -> int | None:
+    """A count as it was written; None for anything else."""
+    is_count = isinstance(value, _Number) and value.isdecimal() and len(value) < 20 and int(value) < 2**63
+    return int(value) if is_count else None
 
 
 def json_checksum(value: Mapping[str, Any]) -> str:

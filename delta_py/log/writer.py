@@ -108,7 +108,7 @@ class LogWriter:
         Protocol: Last Checkpoint File Schema; JSON checksum.
         """
         known = read_last_checkpoint(self._store)
-        if known is not None and known > version:
+        if known is not None and known.version > version:
             return
         value = {"version": version, **fields}
         self._store.put(LAST_CHECKPOINT_PATH, orjson.dumps({**value, "checksum": json_checksum(value)}))

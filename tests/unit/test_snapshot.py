@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import logging
 import pickle
 from collections.abc import Iterator
@@ -343,17 +344,91 @@ def doubled(data: bytes, rows: int | None = None) -> bytes:
     return sink.getvalue()
 
 
-@pytest.mark.parametrize("rows", [None, 3], ids=["doubled", "lost"])
+def record_counts(table: TableBuilder, version: int, where: str) -> None:
+    """Write what says how many files a version has: its checksum, or the hint with or without that number."""
+    if where == "checksum":
+        table.checksum(version)
+    elif where == "hint":
+        table.last_checkpoint(version, numOfAddFiles=len(table.live(version)))
+    elif where == "older hint":
+        table.last_checkpoint(version)
+
+
+@pytest.mark.parametrize("where", ["checksum", "hint"])
 @pytest.mark.parametrize("kind", ["classic", "multipart", "v2-parquet", "v2-json"])
 @pytest.mark.parametrize("at", [4, 5])
-def test_checkpoint_of_another_number_of_files_than_its_checksum_gives_way_to_the_rest_of_the_log(
-    table: TableBuilder, store: MemoryStore, caplog: pytest.LogCaptureFixture, kind: str, rows: int | None, at: int
+def test_checkpoint_that_lost_files_gives_way_to_the_rest_of_the_log(
+    table: TableBuilder, store: MemoryStore, caplog: pytest.LogCaptureFixture, kind: str, where: str, at: int
 ) -> None:
     name = table.checkpoint(at, kind=kind, sidecars=1 if kind.startswith("v2") else 0)[-1]
-    table.checksum(at)
-    table.write(name, doubled(store.read(f"_delta_log/{name}"), rows))
+    record_counts(table, at, where)
+    table.write(name, doubled(store.read(f"_delta_log/{name}"), rows=3))
     assert live(Snapshot.load(store)) == expected(table)
     assert f"the checkpoint of version {at} is passed over" in caplog.text
+
+
+@pytest.mark.parametrize("where", ["checksum", "hint", "older hint", "nowhere"])
+@pytest.mark.parametrize("kind", ["classic", "multipart", "v2-parquet", "v2-json"])
+@pytest.mark.parametrize("at", [4, 5])
+@pytest.mark.parametrize("many", [True, False], ids=["many commits", "few commits"])
+def test_files_that_a_checkpoint_names_twice_count_once(
+    table: TableBuilder,
+    store: MemoryStore,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+    kind: str,
+    where: str,
+    at: int,
+    many: bool,
+) -> None:
+    name = table.checkpoint(at, kind=kind, sidecars=1 if kind.startswith("v2") else 0)[-1]
+    record_counts(table, at, where)
+    table.write(name, doubled(store.read(f"_delta_log/{name}")))
+    for version in range(at):
+        table.delete(f"{version:020d}.json")
+    monkeypatch.setattr(reconciliation, "_MANY_KEYS", 0 if many else 1_000)
+    monkeypatch.setattr(checkpoint_reader, "_BATCH_ROWS", 2)
+    assert live(Snapshot.load(store)) == expected(table)
+    assert "more than once; they count once" in caplog.text
+
+
+def test_file_that_a_sidecar_and_the_top_level_name_counts_once(table: TableBuilder, store: MemoryStore) -> None:
+    name = table.checkpoint(5, kind="v2-json", sidecars=2)[0]
+    extra = json.dumps({"add": table.live(5)[("2", None)]}).encode() + b"\n"
+    table.write(name, store.read(f"_delta_log/{name}") + extra)
+    assert live(Snapshot.load(store)) == expected(table)
+
+
+@pytest.mark.parametrize("where", ["checksum", "hint", "older hint"])
+@pytest.mark.parametrize("kind", ["classic", "multipart", "v2-parquet"])
+def test_checkpoint_that_a_record_agrees_with_is_not_searched_for_files_that_come_twice(
+    table: TableBuilder, store: MemoryStore, monkeypatch: pytest.MonkeyPatch, kind: str, where: str
+) -> None:
+    names = table.checkpoint(5, kind=kind, sidecars=1 if kind.startswith("v2") else 0)
+    record_counts(table, 5, where)
+    if where == "older hint":
+        data = [store.read(f"_delta_log/{name}") for name in names]
+        table.last_checkpoint(5, size=sum(pq.read_metadata(pa.BufferReader(part)).num_rows for part in data))
+
+    def search(reader: checkpoint_reader.CheckpointReader) -> None:
+        raise AssertionError("searched")
+
+    monkeypatch.setattr(checkpoint_reader.CheckpointReader, "_counted", property(search))
+    assert live(Snapshot.load(store)) == expected(table)
+
+
+def test_hint_that_speaks_of_another_version_says_nothing_of_a_checkpoint(table: TableBuilder, store: MemoryStore) -> None:
+    table.checkpoint(3)
+    table.checkpoint(5)
+    table.last_checkpoint(5, numOfAddFiles=len(table.live(5)))
+    assert live(Snapshot.load(store, 3)) == expected(table, 3)
+
+
+@pytest.mark.parametrize("size", [-1, 0, 10**30, "x", None, 2.5])
+def test_sizes_of_the_hint_that_cannot_be_are_taken_for_none(table: TableBuilder, store: MemoryStore, size: Any) -> None:
+    table.checkpoint(5)
+    table.last_checkpoint(5, size=size)
+    assert live(Snapshot.load(store)) == expected(table)
 
 
 def test_checksum_of_a_version_with_a_checkpoint_is_read_once(table: TableBuilder, store: MemoryStore) -> None:
@@ -364,15 +439,16 @@ def test_checksum_of_a_version_with_a_checkpoint_is_read_once(table: TableBuilde
     assert [path for name, path in store.calls if name == "read" and path.endswith(".crc")] == [f"_delta_log/{5:020d}.crc"]
 
 
-def test_checkpoint_of_another_number_of_files_than_its_checksum_is_refused_where_nothing_else_is_left(
-    table: TableBuilder, store: MemoryStore
+@pytest.mark.parametrize(("where", "what"), [("checksum", "the version checksum"), ("hint", "_delta_log/_last_checkpoint")])
+def test_checkpoint_that_lost_files_is_refused_where_nothing_else_is_left(
+    table: TableBuilder, store: MemoryStore, where: str, what: str
 ) -> None:
     (name,) = table.checkpoint(4)
-    table.checksum(4)
-    table.write(name, doubled(store.read(f"_delta_log/{name}")))
+    record_counts(table, 4, where)
+    table.write(name, doubled(store.read(f"_delta_log/{name}"), rows=3))
     for version in range(4):
         table.delete(f"{version:020d}.json")
-    with pytest.raises(CorruptTableError, match=rf"{name}.*files, but the version checksum"):
+    with pytest.raises(CorruptTableError, match=rf"{name}.*files, but {what}"):
         live(Snapshot.load(store))
 
 

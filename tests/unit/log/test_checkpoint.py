@@ -123,16 +123,37 @@ def test_checkpoint_after_one_that_names_a_sidecar_twice_has_each_file_once(tabl
     assert paths(table) == {"a", "b", "c"}
 
 
-def test_checkpoint_is_not_made_of_one_that_has_files_twice(table: TableBuilder) -> None:
-    table.create(add("a"), add("b"))
+@pytest.mark.parametrize("told", [True, False])
+def test_checkpoint_after_one_that_has_files_twice_has_each_once(table: TableBuilder, told: bool) -> None:
+    table.create(add("a"), add("b"), add("d", deletionVector=vector("v1")))
     (name,) = table.checkpoint(0)
-    table.checksum(0)
+    if told:
+        table.checksum(0)
     rows_once = pq.read_table(pa.BufferReader(table.store.read(f"_delta_log/{name}")))
     sink = io.BytesIO()
     pq.write_table(pa.concat_tables([rows_once, rows_once]), sink)
     table.write(name, sink.getvalue())
-    table.commit(add("c"))
+    table.commit(add("c"), remove("b"))
     assert checkpoint(table).file_count == 3
+    forget_commits(table, 1)
+    assert paths(table) == {"a", "c", "d"}
+
+
+def test_fields_that_readers_pass_over_are_null_in_a_checkpoint(table: TableBuilder) -> None:
+    table.create(add("a", dataChange="x", tags=5, clusteringProvider=[7], stats={"numRecords": 1}), add("b", tags={"k": "v"}))
+    table.commit(remove("c", deletionTimestamp="yesterday"), remove("d", deletionTimestamp=50, size="x", partitionValues=1))
+    assert checkpoint(table, now_ms=WEEK_MS).file_count == 2
+    forget_commits(table, 1)
+    assert paths(table) == {"a", "b"}
+    assert [(row["path"], row["tags"]) for row in rows(table, 1, "add")] == [("a", None), ("b", [("k", "v")])]
+    assert [(row["path"], row["size"]) for row in rows(table, 1, "remove")] == [("d", None)]
+
+
+@pytest.mark.parametrize("field", ["size", "modificationTime", "partitionValues", "baseRowId"])
+def test_field_that_readers_need_stops_a_checkpoint(table: TableBuilder, field: str) -> None:
+    table.create(add("a"), add("b", **{field: [True]}))
+    with pytest.raises(CorruptTableError, match=field):
+        checkpoint(table)
 
 
 # ---------------------------------------------------------------- what expires
