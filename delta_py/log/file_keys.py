@@ -1,6 +1,6 @@
 """What identifies a logical file: its path and, if it has one, its deletion vector's unique id, as one text.
 
-Protocol: Action Reconciliation (logical file); Derived Fields (uniqueId of a deletion vector).
+Protocol: Action Reconciliation; Derived Fields.
 """
 
 from __future__ import annotations
