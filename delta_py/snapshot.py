@@ -96,8 +96,13 @@ class Snapshot:
         snapshot._log = reading
         return snapshot
 
+    @property
+    def parts(self) -> tuple[LogSegment, Protocol, Metadata, VersionChecksum | None]:
+        """What, besides the store, it is made of again."""
+        return self.segment, self.protocol, self.metadata, self._checksum
+
     def __reduce__(self) -> tuple[Any, ...]:
-        return Snapshot, (self.store, self.segment, self.protocol, self.metadata, self._checksum)
+        return Snapshot, (self.store, *self.parts)
 
     def __repr__(self) -> str:
         return f"Snapshot({self.table_root!r}, version={self.version})"

@@ -75,6 +75,14 @@ class Candidates:
             writer.write_table(self.files, max_chunksize=65_536)
 
 
+@dataclass(frozen=True, slots=True)
+class ChosenFiles:
+    """The files that an operation reads. candidates: NUMBERED_FILE_SCHEMA. whole: those of which every row goes, unread."""
+
+    candidates: pa.Table
+    whole: tuple[ScanFile, ...]
+
+
 class Dml:
     """One DELETE, UPDATE or MERGE on the newest version of a table. only_inserts: no row goes, whatever happens: the change feed
     reads the added files."""
@@ -157,8 +165,7 @@ class Dml:
 
         predicate: at least as wide as the rows that the operation changes, by the columns of the version that was read.
         """
-        options = ScanOptions(timezone=self.state.time_zone, keep_all=True)
-        scan = self.transaction.scan(predicate, options=options)
+        scan = self.transaction.scan(predicate, options=self._scan_options)
         self._candidates = Candidates.numbered(scan.files)
         return self._candidates
 
@@ -173,6 +180,21 @@ class Dml:
         self._whole = tuple(file for batch in gone.to_batches() for file in scan_files(batch))
         self._candidates = Candidates.numbered(files.filter(pc.invert(whole)).drop_columns(["number"]))
         return self._candidates
+
+    @property
+    def chosen(self) -> ChosenFiles:
+        """What candidates and take_whole_files have settled."""
+        return ChosenFiles(self._candidates.files, self._whole)
+
+    def take_choice(self, predicate: Expression | None, chosen: ChosenFiles) -> None:
+        """As candidates and take_whole_files, which were called of a copy elsewhere: chosen is what they settled there."""
+        self._candidates, self._whole = Candidates(chosen.candidates), chosen.whole
+        self.transaction.read_rows(predicate, self._scan_options)
+        self.transaction.read_files([*chosen.candidates["path"].to_pylist(), *(file.path for file in chosen.whole)])
+
+    @property
+    def _scan_options(self) -> ScanOptions:
+        return ScanOptions(timezone=self.state.time_zone, keep_all=True)
 
     def _are_whole(self, files: pa.Table, predicate: Expression | None) -> pa.Array:
         partitions = frozenset((name,) for name in self.snapshot.config.partition_columns)

@@ -36,15 +36,15 @@ def rules_of_table(spark: Any, path: str, frame: Any) -> RulesForSpark | None:
     """What Spark has to compute before the frame's rows may be written to the table; None when there is nothing, no table, or
     when it would not be enough. Over Spark Connect a job asks it of the table."""
     zone = conf(spark, "spark.sql.session.timeZone") or "UTC"
-    return at_table(spark, partial(_rules_at, path, tuple(frame.columns), zone))
+    snapshot = at_table(spark, partial(_snapshot_at, path))
+    return None if snapshot is None else rules_for_spark(snapshot.config, tuple(frame.columns), zone)
 
 
-def _rules_at(path: str, columns: tuple[str, ...], zone: str) -> RulesForSpark | None:
+def _snapshot_at(path: str) -> Snapshot | None:
     try:
-        snapshot = Snapshot.load(open_store(path))
+        return Snapshot.load(open_store(path))
     except (DeltaError, OSError):  # the write has said so, or will
         return None
-    return rules_for_spark(snapshot.config, columns, zone)
 
 
 def with_rule_columns(frame: Any, rules: RulesForSpark, nonce: str) -> Any:

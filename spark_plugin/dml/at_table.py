@@ -3,8 +3,8 @@
     snapshot = at_table(spark, lambda: Snapshot.load(open_store(path)))
 
 In a classic session that is here, on the driver. The client of Spark Connect may see neither the table's files nor the
-server's machine, so there a step runs as a task of one row, which sees what tasks see; what it uses and what it gives travel
-pickled.
+server's machine, so there a step runs as a task of one row, which sees what tasks see. What it uses travels pickled, as all that
+a client has its tasks do; what it gives travels as data (task_answers.py).
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
 import pyarrow as pa
-from pyspark import TaskContext, cloudpickle
-from pyspark.sql.types import BinaryType, StructField, StructType
+from pyspark import TaskContext
+from pyspark.sql.types import BinaryType, StringType, StructField, StructType
 
 from delta_py.errors import CommitOutcomeUnknownError
+from spark_plugin.dml.task_answers import Failure, from_text, to_text
 from spark_plugin.spark_internals import is_connect
 
 A = TypeVar("A")
@@ -25,11 +26,13 @@ T = TypeVar("T")
 
 _VALUE = "value"
 # A schema as text would be a question to the server.
-_SCHEMA = StructType([StructField(_VALUE, BinaryType())])
+_GIVEN = StructType([StructField(_VALUE, BinaryType())])
+_ANSWERED = StructType([StructField(_VALUE, StringType())])
 
 
 def at_table(spark: Any, step: Callable[[], T], *, once: bool = False) -> T:
-    """What the step returns; what it raises is raised here as it is.
+    """What the step returns; what it raises is raised here as it is. Over Spark Connect an error that is neither of delta_py nor
+    an OSError comes as RuntimeError.
 
     once: the step must not be run a second time, such as a commit. Spark repeats a task whose executor was lost: it raises
     CommitOutcomeUnknownError then.
@@ -37,10 +40,9 @@ def at_table(spark: Any, step: Callable[[], T], *, once: bool = False) -> T:
     if not is_connect(spark):
         return step()
     (outcome,) = each_in_task(spark, [None], lambda _: _outcome(step, once))
-    done, value = outcome
-    if not done:
-        raise value
-    return value  # type: ignore[no-any-return]
+    if isinstance(outcome, Failure):
+        raise outcome.error
+    return outcome
 
 
 def each_in_task(spark: Any, items: Sequence[A], work: Callable[[A], T]) -> list[T]:
@@ -48,21 +50,20 @@ def each_in_task(spark: Any, items: Sequence[A], work: Callable[[A], T]) -> list
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            for text in batch.column(0).to_pylist():
-                result = cloudpickle.dumps(work(pickle.loads(text)))  # type: ignore[no-untyped-call]
-                yield pa.record_batch({_VALUE: pa.array([result], pa.binary())})
+            for item in batch.column(0).to_pylist():
+                yield pa.record_batch({_VALUE: pa.array([to_text(work(pickle.loads(item)))], pa.string())})
 
-    frame = spark.createDataFrame([(bytearray(pickle.dumps(item)),) for item in items], _SCHEMA)
-    return [pickle.loads(row[_VALUE]) for row in frame.mapInArrow(run, _SCHEMA).collect()]
+    frame = spark.createDataFrame([(bytearray(pickle.dumps(item)),) for item in items], _GIVEN)
+    return [from_text(row[_VALUE]) for row in frame.mapInArrow(run, _ANSWERED).collect()]
 
 
-def _outcome(step: Callable[[], Any], once: bool) -> tuple[bool, Any]:
+def _outcome(step: Callable[[], T], once: bool) -> T | Failure:
     try:
         if once:
             _check_first_run()
-        return True, step()
+        return step()
     except Exception as error:  # raised again where it was asked for
-        return False, error
+        return Failure(error)
 
 
 def _check_first_run() -> None:

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import logging
 import os
-import pickle
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -30,7 +29,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from delta_py.commands.dml import Dml, MetricNames
+from delta_py.commands.dml import ChosenFiles, Dml, MetricNames
 from delta_py.expressions.tree import Expression
 from delta_py.scan.planning import ROW_ADDRESS
 from delta_py.snapshot import Snapshot
@@ -43,6 +42,7 @@ from spark_plugin.data_source import FORMAT
 from spark_plugin.dml.at_table import at_table, each_in_task
 from spark_plugin.dml.connect_conditions import wanted_by
 from spark_plugin.dml.store_assignment import overflows_as_the_gates
+from spark_plugin.dml.task_answers import from_text, to_text
 from spark_plugin.exceptions import as_spark_raises
 from spark_plugin.options.common import FILES, SESSION
 from spark_plugin.options.settings import active, conf, read_settings, reset_transaction, write_settings
@@ -108,17 +108,19 @@ class Target:
     def choose_files(self, predicate: Expression | None, *, whole: bool = False) -> int:
         """Settle which files are read: those that may hold such rows. whole: the predicate is exactly that of the rows to
         delete, so that files of which all rows go need not be read. Returns how many are to be read."""
-        self.dml, count = at_table(self.spark, partial(_choose_files, self.dml, predicate, whole, self.listed))
-        return count
+        chosen = at_table(self.spark, partial(_choose_files, self.dml, predicate, whole, self.listed))
+        if is_connect(self.spark):  # a copy has settled it
+            self.dml.take_choice(predicate, chosen)
+        return int(chosen.candidates.num_rows)
 
 
-def _choose_files(dml: Dml, predicate: Expression | None, whole: bool, listed: str) -> tuple[Dml, int]:
+def _choose_files(dml: Dml, predicate: Expression | None, whole: bool, listed: str) -> ChosenFiles:
     candidates = dml.candidates(predicate)
     if whole:
         candidates = dml.take_whole_files(predicate)
     with pa.OSFile(listed, "wb") if os.path.isabs(listed) else dml.store.open_output(listed) as sink:
         candidates.spool(sink)
-    return dml, len(candidates)
+    return dml.chosen
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,15 +200,15 @@ def run_changes(
 
 def _make_rows(spark: SparkSession, changed: DataFrame, state: ChangeState) -> list[TaskChanges]:
     with overflows_as_the_gates(), unweighed(spark, changed.schema):
-        rows = changed.mapInArrow(_row_writer(state), f"{_RESULT} binary").collect()
-    return [pickle.loads(row[_RESULT]) for row in rows]
+        rows = changed.mapInArrow(_row_writer(state), f"{_RESULT} string").collect()
+    return [from_text(row[_RESULT]) for row in rows]
 
 
 def _row_writer(state: ChangeState) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         changes = write_changes(state, batches, task=_task_number())
         if changes.touched or changes.written.adds:
-            yield pa.record_batch({_RESULT: pa.array([pickle.dumps(changes)], pa.binary())})
+            yield pa.record_batch({_RESULT: pa.array([to_text(changes)], pa.string())})
 
     return run
 
