@@ -24,7 +24,10 @@ from delta_py.errors import (
     SchemaMismatchError,
     StorageError,
     TableNotFoundError,
+    UnsupportedOperationError,
 )
+from delta_py.storage.local import LocalStore
+from tests.support.table_builder import TableBuilder
 
 ROWS = pa.table({"id": [1, 2], "p": ["a", "b"]})
 
@@ -37,7 +40,31 @@ def rows_of(path: Path) -> list[tuple[Any, ...]]:
     return sorted((tuple(row.values()) for row in DeltaTable(str(path)).to_arrow().to_pylist()), key=str)
 
 
+# ---------------------------------------------------------------- tables that cannot be written to
+
+
+@pytest.mark.parametrize(("first", "second"), [("id", "id"), ("id", "ID")])
+def test_append_to_a_table_with_two_columns_of_one_name_is_refused(tmp_path: Path, first: str, second: str) -> None:
+    store = LocalStore(str(tmp_path))
+    table = TableBuilder(store)  # type: ignore[arg-type]
+    table.commit(table.protocol(), table.metadata((first, "long"), (second, "long")))
+    before = files(tmp_path)
+    with pytest.raises(SchemaMismatchError, match="have one name") as caught:
+        write_delta(str(tmp_path), pa.table({"id": [1]}), mode="append")
+    assert caught.value.error_class == "DELTA_DUPLICATE_COLUMNS_FOUND"
+    assert files(tmp_path) == before
+
+
 # ---------------------------------------------------------------- frames
+
+
+def test_data_nested_too_deep_for_an_arrow_stream_is_refused(tmp_path: Path) -> None:
+    kind: pa.DataType = pa.int64()
+    for _ in range(90):
+        kind = pa.struct([("x", kind)])
+    with pytest.raises(UnsupportedOperationError, match="nested more than 60 levels deep"):
+        write_delta(str(tmp_path / "t"), pa.table({"deep": pa.nulls(1, kind)}), mode="error")
+    assert files(tmp_path) == {}
 
 
 @pytest.mark.parametrize("data", [pa.table({}), ROWS.select([]), pd.DataFrame()], ids=["nothing", "rows only", "pandas"])
