@@ -61,8 +61,8 @@ class ScanState:
     row_id_column, row_commit_version_column: physical names of the materialized row tracking columns, or None.
     timezone: the session's, in which partition values of timestamps without an offset are read, and old files that do
         not name their writer's.
-    to_write: rows are read to be written again, so that a partition value that is none of its column's type is an error; else it
-    reads as null, as in delta-spark.
+    to_write: rows are read to be written again. So a partition value that is none of its column's type is an error; else it reads
+    as null, as in delta-spark. And pages are compared with their checksums, where their writer gave them some.
     batch_rows, batch_bytes: upper bounds of one batch; whichever is met first.
     """
 

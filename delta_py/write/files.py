@@ -342,6 +342,7 @@ class FileSetWriter:
             store_schema=False,
             store_decimal_as_integer=True,
             write_page_index=True,
+            write_page_checksum=True,
             metadata_collector=footer,
         )
         stats = StatsCollector(

@@ -15,14 +15,17 @@ import pyarrow.parquet as pq
 import pytest
 from pyroaring import BitMap64
 
-from delta_py.errors import DeletionVectorError, ExpressionError, SchemaMismatchError
+from delta_py.commands.write import write_delta
+from delta_py.errors import DataFileError, DeletionVectorError, ExpressionError, SchemaMismatchError
 from delta_py.expressions.tree import And, Call, Column, Comparison, Expression, In, IsNull, Literal, Not
 from delta_py.parquet import reader as reader_module
 from delta_py.parquet.reader import read_files
 from delta_py.parquet.row_selection import RowPick
 from delta_py.protocol.deletion_vectors import DeletionVectorDescriptor, dv_file_bytes, inline_descriptor, serialize
 from delta_py.protocol.schema import DATE, INTEGER, LONG, STRING, TIMESTAMP, StructField, StructType
+from delta_py.scan.planning import ScanOptions, plan_scan
 from delta_py.scan.scan_state import ColumnSource, ScanColumn, ScanFile
+from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore
 from tests.support.data_files import column, inline_vector, read_batches, read_rows, read_table, scan_state, write_file
 
@@ -333,6 +336,20 @@ def test_look_ahead_leaves_the_batches_bounded_in_bytes(tmp_path: Path) -> None:
     for batch in read_files(state, [replace(file, size_bytes=1 << 30) for file in files]):  # read through small buffers
         largest = max(largest, batch.nbytes, pool.bytes_allocated() - before)
     assert largest < 20 << 20
+
+
+@pytest.mark.parametrize("compression", ["none", "snappy"])
+def test_flipped_bit_is_an_error_where_rows_are_written_again(tmp_path: Path, compression: str) -> None:
+    write_delta(str(tmp_path), pa.table({"x": np.arange(1000)}), mode="error", compression=compression)
+    snapshot = Snapshot.load(LocalStore(str(tmp_path)))
+    (path,) = tmp_path.glob("*.parquet")
+    data = path.read_bytes()
+    page = pq.read_metadata(path).row_group(0).column(0)
+    place = (page.dictionary_page_offset or page.data_page_offset) + page.total_compressed_size - 5
+    path.write_bytes(data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :])
+    scan = plan_scan(snapshot, options=ScanOptions(to_write=True))
+    with pytest.raises(DataFileError, match=r"(?s)\.parquet.*CRC"):
+        list(read_files(scan.state, scan.scan_files()))
 
 
 def test_partitions_dates_and_strings_together(tmp_path: Path) -> None:
