@@ -15,6 +15,7 @@ from typing import Any, Self, TypeVar
 import orjson
 
 from delta_py.errors import CorruptTableError, LogIntegrityError, StorageError
+from delta_py.log.limits import beyond_limit, limit_bytes
 from delta_py.log.segment import LogFile
 from delta_py.protocol.actions import (
     Action,
@@ -151,6 +152,8 @@ class VersionChecksum:
 def read_checksum(store: ObjectStore, file: LogFile) -> VersionChecksum | None:
     """The checksum in a file; None, with a warning, when it is damaged; None when it has gone or is of an older form."""
     try:
+        if file.size_bytes > limit_bytes():
+            raise CorruptTableError(beyond_limit("it"))
         return VersionChecksum.parse(file.path, store.read(file.path))
     except FileNotFoundError:
         return None

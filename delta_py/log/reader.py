@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from delta_py.errors import CorruptTableError, LogFileNotFoundError
 from delta_py.log.file_keys import file_key
+from delta_py.log.limits import beyond_limit, limit_bytes
 from delta_py.log.segment import LogFile
 from delta_py.protocol.actions import Action, AddFile, parse_action
 from delta_py.protocol.paths import LOG_DIRECTORY, commit_file_name, decode_path
@@ -202,18 +203,20 @@ class CommitReader:
         return data
 
     def _stream(self, file: LogFile) -> Iterator[tuple[int, list[bytes]]]:
-        number, rest = 1, b""
+        number, rest, limit = 1, bytearray(), limit_bytes()
         with _or_missing(file, self.objects.open_input) as source:
             while chunk := source.read(_PIECE_BYTES):
                 head, newline, tail = chunk.rpartition(b"\n")
                 if not newline:
                     rest += tail
+                    if len(rest) > limit:
+                        raise corrupt_line(file, number, f"{beyond_limit('the line')}.")
                     continue
-                piece = rest + head
+                piece = bytes(rest + head)
                 yield from _split(number, piece)
                 number += piece.count(b"\n") + 1
-                rest = tail
-        yield from _split(number, rest)
+                rest = bytearray(tail)
+        yield from _split(number, bytes(rest))
 
 
 def read_actions(store: ObjectStore, version: int) -> list[Action]:

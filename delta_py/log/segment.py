@@ -22,6 +22,7 @@ from delta_py.errors import (
     VersionNotFoundError,
     VersionsNotContiguousError,
 )
+from delta_py.log.limits import HINT_BYTES
 from delta_py.protocol.paths import LAST_CHECKPOINT, LOG_DIRECTORY, LogKind, LogName, parse_log_name, version_prefix
 from delta_py.storage.store import ObjectInfo, ObjectStore
 
@@ -369,13 +370,15 @@ def read_last_checkpoint(store: ObjectStore) -> LastCheckpoint | None:
     Protocol: Last Checkpoint File Schema.
     """
     try:
-        text = store.read(LAST_CHECKPOINT_PATH)
+        text = store.read_range(LAST_CHECKPOINT_PATH, 0, HINT_BYTES + 1)
     except FileNotFoundError:
         return None
     except StorageError as error:
         _log.warning("%s: _last_checkpoint is not read (%s); listing the whole log", store.root, error.message)
         return None
     try:
+        if len(text) > HINT_BYTES:
+            raise ValueError(f"it has more than {HINT_BYTES} bytes")
         value = json.loads(text, object_pairs_hook=_object, parse_int=_Number, parse_float=_Number)
         return _checked_hint(value)
     except (ValueError, RecursionError) as error:

@@ -112,3 +112,11 @@ def test_faults_name_what_differs() -> None:
         "protocol",
         "metadata",
     ]
+
+
+def test_file_that_is_too_large_is_no_checksum(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    monkeypatch.setenv("PYDELTA_LOG_LIMIT_MB", "1")
+    store = MemoryStore()
+    store.put("x.crc", b"{}")
+    assert read_checksum(store, LogFile("x.crc", 0, 0, (1 << 20) + 1, 0)) is None
+    assert "it is larger than 1 MB" in caplog.text and store.calls == [("put", "x.crc")]

@@ -55,7 +55,7 @@ def requests(store: MemoryStore) -> list[tuple[str, str]]:
     return list(store.calls)
 
 
-ALWAYS = [("read", "_delta_log/_last_checkpoint"), ("list_from", "_delta_log")]
+ALWAYS = [("read_range", "_delta_log/_last_checkpoint"), ("list_from", "_delta_log")]
 
 
 @pytest.mark.parametrize("large", [False, True])  # so large that checkpoints are read in blocks, and JSON piece by piece

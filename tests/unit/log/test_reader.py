@@ -96,6 +96,20 @@ def test_key_of_an_action_is_the_same_as_that_of_its_row(table: TableBuilder) ->
     assert found.add_keys == [path if vector_id is None else f"{path}\0{vector_id}" for path, vector_id in keys]
 
 
+def test_line_that_is_too_long_is_taken_for_damaged(table: TableBuilder, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reader, "_PIECE_BYTES", 100_000)
+    monkeypatch.setenv("PYDELTA_LOG_LIMIT_MB", "1")
+    file = commit(table, add("a"), add("b", tags={"k": "x" * 900_000}))
+    assert columns_of_all(table, file) == ["a", "b"]
+    file = commit(table, add("c"), add("d", tags={"k": "x" * 1_200_000}))
+    with pytest.raises(CorruptTableError, match=r"the line is larger than 1 MB\. If that is meant, set PYDELTA_LOG_LIMIT_MB"):
+        columns_of_all(table, file)
+
+
+def columns_of_all(table: TableBuilder, file: LogFile) -> list[str]:
+    return [path for piece in CommitReader(table.store).file_actions(file) for path in piece.adds["path"].to_pylist()]
+
+
 def test_commit_without_files_gives_no_rows(table: TableBuilder) -> None:
     found = columns(table, commit(table, table.protocol()))
     assert (found.adds.num_rows, found.add_keys, found.remove_keys) == (0, [], [])

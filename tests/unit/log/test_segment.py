@@ -204,6 +204,14 @@ def test_hint_with_a_wrong_checksum_is_passed_over(
     assert "its checksum is wrong" in caplog.text
 
 
+def test_hint_that_is_too_large_is_passed_over(table: TableBuilder, store: MemoryStore, caplog: pytest.LogCaptureFixture) -> None:
+    table.checkpoint(3)
+    table.write("_last_checkpoint", b'{"version":3,"size":2,"x":"' + b"x" * (1 << 18) + b'"}')
+    assert read_last_checkpoint(store) is None
+    assert versions(load_segment(store)) == (3, [4, 5])
+    assert "it has more than 262144 bytes" in caplog.text
+
+
 def test_hint_with_a_repeated_key_is_passed_over(table: TableBuilder, store: MemoryStore) -> None:
     table.write("_last_checkpoint", b'{"version":1,"version":1}')
     assert read_last_checkpoint(store) is None
