@@ -17,14 +17,13 @@ import logging
 import os
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, TypeAlias
 
 import pyarrow as pa
-from pyspark import TaskContext
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -35,14 +34,15 @@ from delta_py.scan.planning import ROW_ADDRESS
 from delta_py.snapshot import Snapshot
 from delta_py.storage.store import open_store
 from delta_py.write.files import delete_files
-from delta_py.write.rewrite import Rewrite, TakenOut, TouchedFile, take_out
-from delta_py.write.row_changes import CHANGE, FILE, ROW, ROW_ID, ChangeState, TaskChanges, write_changes
+from delta_py.write.rewrite import TakenOut, TouchedFile, take_out
+from delta_py.write.row_changes import CHANGE, FILE, ROW, ROW_ID, ChangeState, TaskChanges
 from spark_plugin.convert import to_spark_schema
 from spark_plugin.data_source import FORMAT
 from spark_plugin.dml.at_table import at_table, each_in_task
 from spark_plugin.dml.connect_conditions import wanted_by
 from spark_plugin.dml.store_assignment import overflows_as_the_gates
-from spark_plugin.dml.task_answers import from_text, to_text
+from spark_plugin.dml.task_answers import from_text
+from spark_plugin.dml.tasks import RESULT, file_rewriter, row_writer
 from spark_plugin.exceptions import as_spark_raises
 from spark_plugin.options.common import FILES, SESSION
 from spark_plugin.options.settings import active, conf, read_settings, reset_transaction, write_settings
@@ -52,7 +52,6 @@ from spark_plugin.pruning.handover import Wanted
 from spark_plugin.source.arrow_batches import unweighed
 from spark_plugin.spark_internals import SparkInternals, is_connect
 
-_RESULT = "result"
 _ABANDON_ROUNDS, _ABANDON_WAIT_SECONDS = 8, 0.5
 _BLIND_ROUNDS = 3
 
@@ -200,22 +199,8 @@ def run_changes(
 
 def _make_rows(spark: SparkSession, changed: DataFrame, state: ChangeState) -> list[TaskChanges]:
     with overflows_as_the_gates(), unweighed(spark, changed.schema):
-        rows = changed.mapInArrow(_row_writer(state), f"{_RESULT} string").collect()
-    return [from_text(row[_RESULT]) for row in rows]
-
-
-def _row_writer(state: ChangeState) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        changes = write_changes(state, batches, task=_task_number())
-        if changes.touched or changes.written.adds:
-            yield pa.record_batch({_RESULT: pa.array([to_text(changes)], pa.string())})
-
-    return run
-
-
-def _task_number() -> int:
-    context = TaskContext.get()
-    return 0 if context is None else context.partitionId()
+        rows = changed.mapInArrow(row_writer(state), f"{RESULT} string").collect()
+    return [from_text(row[RESULT]) for row in rows]
 
 
 # ---------------------------------------------------------------- job 2: files without them
@@ -227,17 +212,10 @@ def _take_out(spark: SparkSession, dml: Dml, files: Sequence[TouchedFile]) -> Ta
     if dml.is_light(files):
         return at_table(spark, partial(take_out, dml.store, files, dml.rewrite))
     if is_connect(spark):
-        return TakenOut.of_all(each_in_task(spark, dml.groups(files, _tasks(spark)), _file_rewriter(dml.rewrite)))
+        return TakenOut.of_all(each_in_task(spark, dml.groups(files, _tasks(spark)), file_rewriter(dml.rewrite)))
     context = spark.sparkContext
     groups = dml.groups(files, context.defaultParallelism)
-    return TakenOut.of_all(context.parallelize(groups, len(groups)).map(_file_rewriter(dml.rewrite)).collect())
-
-
-def _file_rewriter(rewrite: Rewrite) -> Callable[[Sequence[TouchedFile]], TakenOut]:
-    def run(files: Sequence[TouchedFile]) -> TakenOut:
-        return take_out(open_store(rewrite.state.table_root), files, rewrite, task=_task_number())
-
-    return run
+    return TakenOut.of_all(context.parallelize(groups, len(groups)).map(file_rewriter(dml.rewrite)).collect())
 
 
 def _tasks(spark: SparkSession) -> int:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import base64
 import dataclasses
+import importlib
 import json
 from collections.abc import Callable, Iterator, Mapping
 from enum import Enum
@@ -19,45 +20,32 @@ from typing import Any
 
 import pyarrow as pa
 
-from delta_py.commands.dml import ChosenFiles
 from delta_py.errors import DeltaError
-from delta_py.log.checksum import VersionChecksum
-from delta_py.log.segment import Checkpoint, LastCheckpoint, LogFile, LogSegment
-from delta_py.protocol.actions import AddCDCFile, AddFile, DomainMetadata, Metadata, Protocol, RemoveFile, SetTransaction
-from delta_py.protocol.deletion_vectors import DeletionVectorDescriptor
-from delta_py.protocol.paths import LogKind
-from delta_py.scan.scan_state import ScanFile
-from delta_py.snapshot import Snapshot
-from delta_py.storage.store import open_store
-from delta_py.write.files import WrittenFiles
-from delta_py.write.rewrite import TakenOut
-from delta_py.write.row_changes import TaskChanges, TouchedRows
 
-_CLASSES = {
-    cls.__name__: cls
-    for cls in (
-        AddCDCFile,
-        AddFile,
-        Checkpoint,
-        ChosenFiles,
-        DeletionVectorDescriptor,
-        DomainMetadata,
-        LastCheckpoint,
-        LogFile,
-        LogSegment,
-        Metadata,
-        Protocol,
-        RemoveFile,
-        ScanFile,
-        SetTransaction,
-        TakenOut,
-        TaskChanges,
-        TouchedRows,
-        VersionChecksum,
-        WrittenFiles,
-    )
+# The classes that answers may hold, with their modules: imported where one arrives, as tasks that answer need few of them.
+_MODULES = {
+    "ChosenFiles": "delta_py.commands.dml",
+    "VersionChecksum": "delta_py.log.checksum",
+    "Checkpoint": "delta_py.log.segment",
+    "LastCheckpoint": "delta_py.log.segment",
+    "LogFile": "delta_py.log.segment",
+    "LogSegment": "delta_py.log.segment",
+    "AddCDCFile": "delta_py.protocol.actions",
+    "AddFile": "delta_py.protocol.actions",
+    "DomainMetadata": "delta_py.protocol.actions",
+    "Metadata": "delta_py.protocol.actions",
+    "Protocol": "delta_py.protocol.actions",
+    "RemoveFile": "delta_py.protocol.actions",
+    "SetTransaction": "delta_py.protocol.actions",
+    "DeletionVectorDescriptor": "delta_py.protocol.deletion_vectors",
+    "LogKind": "delta_py.protocol.paths",
+    "ScanFile": "delta_py.scan.scan_state",
+    "Snapshot": "delta_py.snapshot",
+    "WrittenFiles": "delta_py.write.files",
+    "TakenOut": "delta_py.write.rewrite",
+    "TaskChanges": "delta_py.write.row_changes",
+    "TouchedRows": "delta_py.write.row_changes",
 }
-_ENUMS: dict[str, type[Enum]] = {cls.__name__: cls for cls in (LogKind,)}
 
 
 def to_text(answer: Any) -> str:
@@ -139,7 +127,7 @@ def _packed(value: Any) -> Any:
     if value is None or (isinstance(value, bool | int | float) and not isinstance(value, Enum)):
         return value
     match value:
-        case Enum() if type(value).__name__ in _ENUMS:
+        case Enum() if _is_listed(value):
             return {"enum": [type(value).__name__, value.name]}
         case str():
             return str(value)
@@ -155,14 +143,22 @@ def _packed(value: Any) -> Any:
             return {"map": [[_packed(name), _packed(item)] for name, item in value.items()]}
         case pa.Table():
             return {"table": base64.b64encode(_ipc(value)).decode()}
-        case Snapshot():
-            return {"snapshot": [_packed(part) for part in value.parts]}
         case Failure():
             return {"failure": _packed_error(value.error)}
-        case _ if _CLASSES.get(type(value).__name__) is type(value):
+        case _ if _is_listed(value) and type(value).__name__ == "Snapshot":
+            return {"snapshot": [_packed(part) for part in value.parts]}
+        case _ if _is_listed(value):
             fields = {field.name: _packed(getattr(value, field.name)) for field in dataclasses.fields(value)}
             return {"object": [type(value).__name__, fields]}
     raise TypeError(f"a {type(value).__name__} is nothing that a task may answer")
+
+
+def _is_listed(value: Any) -> bool:
+    return _MODULES.get(type(value).__name__) == type(value).__module__
+
+
+def _listed(name: str) -> Any:
+    return getattr(importlib.import_module(_MODULES[name]), name)
 
 
 def _unpacked(value: Any) -> Any:
@@ -172,14 +168,27 @@ def _unpacked(value: Any) -> Any:
     return _KINDS[kind](content)
 
 
-def _snapshot(parts: list[Any]) -> Snapshot:
+def _snapshot(parts: list[Any]) -> Any:
+    from delta_py.storage.store import open_store  # as _MODULES
+
     segment, protocol, metadata, checksum = (_unpacked(part) for part in parts)
-    return Snapshot(open_store(segment.table_root), segment, protocol, metadata, checksum)
+    return _listed("Snapshot")(open_store(segment.table_root), segment, protocol, metadata, checksum)
 
 
 def _object(content: list[Any]) -> Any:
     name, fields = content
-    return _CLASSES[name](**{field: _unpacked(value) for field, value in fields.items()})
+    cls = _listed(name)
+    has_fields = dataclasses.is_dataclass(cls)
+    if not has_fields:
+        raise TypeError(f"{name} has no fields")
+    return cls(**{field: _unpacked(value) for field, value in fields.items()})
+
+
+def _enum(name: str, member: str) -> Any:
+    cls = _listed(name)
+    if not issubclass(cls, Enum):
+        raise TypeError(f"{name} is no enum")
+    return cls[member]
 
 
 def _ipc(table: pa.Table) -> bytes:
@@ -197,7 +206,7 @@ def _table(text: str) -> pa.Table:
 
 
 _KINDS: dict[str, Callable[[Any], Any]] = {
-    "enum": lambda content: _ENUMS[content[0]][content[1]],
+    "enum": lambda content: _enum(*content),
     "bytes": lambda content: base64.b64decode(content, validate=True),
     "tuple": lambda content: tuple(map(_unpacked, content)),
     "list": lambda content: [_unpacked(item) for item in content],
