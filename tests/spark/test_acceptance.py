@@ -26,7 +26,7 @@ from tests.support.variant_json import canonical_json
 Check = Mapping[str, Any]
 
 
-@pytest.mark.parametrize("name", sampled(case_names(), 32))
+@pytest.mark.parametrize("name", sampled(case_names(), 20))
 def test_table_reads_through_spark_as_delta_spark_reads_it(name: str, corpus: Path, spark: SparkSession) -> None:
     case = load_case(corpus, name)
     problems = [

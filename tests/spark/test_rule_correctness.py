@@ -112,7 +112,7 @@ WITH_SETTINGS = [(name, list(SETTINGS)[place // 8 % len(SETTINGS)]) for place, n
 PUSHED = ["frame_reused_with_other_filters", "join_of_one_load_with_itself"]
 
 
-@pytest.mark.parametrize(("name", "setting"), [*sampled(WITH_SETTINGS, 48), *((name, "pushdown") for name in PUSHED)])
+@pytest.mark.parametrize(("name", "setting"), [*sampled(WITH_SETTINGS, 32), *((name, "pushdown") for name in PUSHED)])
 def test_query_shape_gives_the_same_rows_by_every_road(
     name: str, setting: str, delta: Table, expected: Callable[[str], str], conf: Any
 ) -> None:
@@ -153,7 +153,7 @@ KINDS_OF_SESSION: dict[str, Callable[[SparkSession], SparkSession]] = {
 IN_EVERY_SESSION = ["union_of_one_load_with_two_filters", "cte_of_different_columns"]
 
 
-@pytest.mark.parametrize("kind", sampled(KINDS_OF_SESSION, 2))
+@pytest.mark.parametrize("kind", KINDS_OF_SESSION)
 def test_other_session_gives_the_same_rows_by_every_road(
     kind: str, delta: Table, expected: Callable[[str], str], spark: SparkSession
 ) -> None:
@@ -316,7 +316,7 @@ def cached_join(table: Table) -> list[Any]:
         both.unpersist(True)
 
 
-@pytest.mark.parametrize("name", sampled(MORE, 10))
+@pytest.mark.parametrize("name", sampled(MORE, 6))
 def test_query_of_another_kind_gives_the_same_rows_by_every_road(name: str, delta: Table, parquet: Table) -> None:
     wanted = MORE[name](parquet)
     for road in ROADS:
