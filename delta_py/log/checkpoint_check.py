@@ -30,8 +30,8 @@ def open_checkpoint(
     reader = CheckpointReader(checkpoint, commits)
     record, file_count = _recorded_files(store, checkpoint, known)
     if file_count is None:
-        hint = checkpoint.hint
-        reader.names_each_file_once = hint is not None and hint.action_count == reader.action_count
+        action_count = None if checkpoint.hint is None else checkpoint.hint.action_count
+        reader.names_each_file_once = action_count is not None and action_count == reader.action_count
     elif reader.file_count == file_count:
         reader.names_each_file_once = True
     elif (distinct := reader.count_files()) != file_count:

@@ -392,6 +392,13 @@ def test_files_that_a_checkpoint_names_twice_count_once(
     assert "more than once; they count once" in caplog.text
 
 
+def test_hint_without_numbers_does_not_agree_with_a_checkpoint_without_them(table: TableBuilder, store: MemoryStore) -> None:
+    name = table.checkpoint(5, kind="v2-json", sidecars=1)[-1]
+    table.last_checkpoint(5, size=None)
+    table.write(name, doubled(store.read(f"_delta_log/{name}")))
+    assert live(Snapshot.load(store)) == expected(table)
+
+
 def test_file_that_a_sidecar_and_the_top_level_name_counts_once(table: TableBuilder, store: MemoryStore) -> None:
     name = table.checkpoint(5, kind="v2-json", sidecars=2)[0]
     extra = json.dumps({"add": table.live(5)[("2", None)]}).encode() + b"\n"
