@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from delta_py.errors import CorruptTableError, StorageError, shown
-from delta_py.log.file_keys import file_keys, path_of
+from delta_py.log.file_keys import NO_KEYS, file_keys, path_of
 from delta_py.log.reader import DELETION_VECTOR_TYPE, FILE_SCHEMA, ONLY_FOR_COMMITS, PARTITION_VALUES_TYPE, CommitReader, FileRows
 from delta_py.log.segment import Checkpoint, LogFile
 from delta_py.log.stats_cache import LEAST_ROWS, KeptStats, StatsCache
@@ -132,7 +132,7 @@ class CheckpointReader:
     @property
     def repeated_keys(self) -> pa.Array:
         """The keys (file_keys) that it names more than once. Reads the keys of all, unless it is known to have none."""
-        return pa.array([], pa.large_string()) if self.names_each_file_once else self._counted[1]
+        return NO_KEYS if self.names_each_file_once else self._counted[1]
 
     @cached_property
     def _counted(self) -> tuple[int, pa.Array]:

@@ -25,7 +25,7 @@ from delta_py.log.checkpoint_rows import (
     removes_from_json,
     removes_of_part,
 )
-from delta_py.log.file_keys import EachOnce
+from delta_py.log.file_keys import NO_KEYS, EachOnce, both
 from delta_py.log.reader import CommitReader
 from delta_py.log.reconciliation import SeenKeys, replay
 from delta_py.log.segment import LogSegment
@@ -53,7 +53,7 @@ class FileState:
         self._seen: set[str] = set()
         self._tombstones: list[Columns] = []
         self._keys = SeenKeys(self._seen)
-        self._each_once = EachOnce(pa.array([], pa.large_string()) if checkpoint is None else checkpoint.repeated_keys)
+        self._each_once = EachOnce(NO_KEYS if checkpoint is None else checkpoint.repeated_keys)
 
     # ------------------------------------------------------------ adds
 
@@ -93,7 +93,7 @@ class FileState:
     def checkpoint_adds(self, part: Part) -> Iterator[pa.StructArray]:
         """The adds of one file of the older checkpoint that are still live, and were not given yet."""
         for columns in self._part_adds(part):
-            live = self._live(_filtered(columns, self._each_once.mask(keys_of(columns))))
+            live = self._live(columns, self._each_once)
             if len(live["path"]):
                 yield self._rows(live)
 
@@ -114,9 +114,13 @@ class FileState:
                 return False
         return True
 
-    def _live(self, columns: Columns) -> Columns:
-        mask = self._keys.unseen([keys_of(columns)]) if self._seen and len(columns["path"]) else None
-        return _filtered(columns, mask)
+    def _live(self, columns: Columns, each_once: EachOnce | None = None) -> Columns:
+        """The rows that no newer action speaks of; with each_once, those of them that were not given yet."""
+        repeats = each_once if each_once is not None and each_once.is_needed else None
+        if not len(columns["path"]) or not (self._seen or repeats):
+            return columns
+        keys = keys_of(columns)
+        return _filtered(columns, both(self._keys.unseen([keys]), None if repeats is None else repeats.mask(keys)))
 
     def _rows(self, columns: Columns) -> pa.StructArray:
         return add_rows(columns, self._shape)

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 # Between path and vector: NUL, which no path holds.
 _SEPARATOR = "\0"
+NO_KEYS = pa.nulls(0, pa.large_string())
 
 
 def file_key(path: str, vector: Mapping[str, Any] | None) -> str:
@@ -53,13 +54,18 @@ class EachOnce:
         self._repeated = repeated
         self._given = np.zeros(len(repeated), np.bool_)
 
+    @property
+    def is_needed(self) -> bool:
+        """Whether any key comes more than once."""
+        return len(self._repeated) > 0
+
     def holds(self, files: pa.RecordBatch) -> bool:
         """Whether the key of any of the files comes more than once."""
-        return bool(len(self._repeated)) and pc.any(pc.is_in(_keys_of(files), self._repeated)).as_py() is True
+        return self.is_needed and pc.any(pc.is_in(_keys_of(files), self._repeated)).as_py() is True
 
     def mask(self, files: pa.RecordBatch) -> pa.BooleanArray | None:
         """True for the files whose key was not given before; None where that is all of them. Call once for each batch."""
-        if not (len(self._repeated) and files.num_rows):
+        if not (self.is_needed and files.num_rows):
             return None
         places = pc.index_in(_keys_of(files), self._repeated)
         rows = np.flatnonzero(places.is_valid().to_numpy(zero_copy_only=False))
@@ -71,6 +77,11 @@ class EachOnce:
         keep = np.ones(files.num_rows, np.bool_)
         keep[rows] = is_first
         return pa.array(keep)
+
+
+def both(first: pa.BooleanArray | None, second: pa.BooleanArray | None) -> pa.BooleanArray | None:
+    """Two masks together; None is one of all rows."""
+    return (second if first is None else first) if first is None or second is None else pc.and_(first, second)
 
 
 def _keys_of(files: pa.RecordBatch) -> pa.Array:

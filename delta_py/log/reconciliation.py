@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from delta_py.errors import CorruptTableError
 from delta_py.log.checkpoint_reader import CheckpointReader, CheckpointUnreadableError, RawFiles, StatsWanted, raw_from_json
-from delta_py.log.file_keys import EachOnce, file_keys, path_of
+from delta_py.log.file_keys import EachOnce, both, file_keys, path_of
 from delta_py.log.reader import CommitReader
 from delta_py.log.segment import LogFile, LogSegment
 from delta_py.log.stats_cache import KeptStats
@@ -108,7 +108,7 @@ class CheckpointFiles:
             parsing: deque[tuple[RawFiles, Future[_Parsed]]] = deque()
             try:
                 for raw in self._checkpoint.files(self._wanted):
-                    parsing.append((raw, pool.submit(_with_stats, raw, _both(masks(raw.files), each_once.mask(raw.files)))))
+                    parsing.append((raw, pool.submit(_with_stats, raw, both(masks(raw.files), each_once.mask(raw.files)))))
                     if len(parsing) > _PARSERS:
                         yield from self._next(parsing)
                 while parsing:
@@ -216,11 +216,6 @@ class SeenKeys:
         suspects = pa.Table.from_batches(group).select(["path", "deletion_vector"]).filter(hit).combine_chunks()
         seen = pc.is_in(file_keys(suspects), self._keys)
         return pc.invert(pc.replace_with_mask(hit, hit, seen))
-
-
-def _both(first: pa.BooleanArray | None, second: pa.BooleanArray | None) -> pa.BooleanArray | None:
-    """Masks together; None is one of all rows."""
-    return (second if first is None else first) if first is None or second is None else pc.and_(first, second)
 
 
 @dataclass(frozen=True, slots=True)
