@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -116,14 +116,12 @@ class CheckpointReader:
     @cached_property
     def file_count(self) -> int | None:
         """How many adds it holds, by the footers; None where they do not say."""
-        counts = [part.file_count for part in (*self.top, *self.sidecars)]
-        return sum(count for count in counts if count is not None) if None not in counts else None
+        return _total(part.file_count for part in (*self.top, *self.sidecars))
 
     @property
     def action_count(self) -> int | None:
         """How many actions it holds, by the footers; None where its top level is JSON."""
-        counts = [None if isinstance(part, JsonPart) else part.row_count for part in (*self.top, *self.sidecars)]
-        return sum(count for count in counts if count is not None) if None not in counts else None
+        return _total(None if isinstance(part, JsonPart) else part.row_count for part in (*self.top, *self.sidecars))
 
     def count_files(self) -> int:
         """How many files it holds, those that it names more than once counted once. Reads the keys of all."""
@@ -163,6 +161,12 @@ class CheckpointReader:
     def files(self, wanted: StatsWanted) -> Iterator[RawFiles]:
         """All add actions, batch by batch."""
         return ahead(batch for part in [*self.top, *self.sidecars] for batch in part.files(wanted))
+
+
+def _total(counts: Iterable[int | None]) -> int | None:
+    """None where any of them is not known."""
+    listed = list(counts)
+    return None if None in listed else sum(count for count in listed if count is not None)
 
 
 def _open_part(file: LogFile, commits: CommitReader) -> Part:
@@ -373,8 +377,7 @@ class ParquetPart:
 
     def null_count(self, leaf: str) -> int | None:
         """How many rows have no value for a leaf (dotted, below add) by the statistics; None where they do not say."""
-        counts = [self._null_count(group, f"add.{leaf}") for group in self._groups()]
-        return sum(count for count in counts if count is not None) if None not in counts else None
+        return _total(self._null_count(group, f"add.{leaf}") for group in self._groups())
 
     def _is_null(self, group: int, leaf: str) -> bool:
         return bool(self._null_count(group, leaf) == self._file.metadata.row_group(group).num_rows)
