@@ -203,7 +203,7 @@ class CommitReader:
         return data
 
     def _stream(self, file: LogFile) -> Iterator[tuple[int, list[bytes]]]:
-        number, rest, limit = 1, bytearray(), limit_bytes()
+        number, rest, limit = 1, b"", limit_bytes()
         with _or_missing(file, self.objects.open_input) as source:
             while chunk := source.read(_PIECE_BYTES):
                 head, newline, tail = chunk.rpartition(b"\n")
@@ -212,11 +212,11 @@ class CommitReader:
                     if len(rest) > limit:
                         raise corrupt_line(file, number, f"{beyond_limit('the line')}.")
                     continue
-                piece = bytes(rest + head)
+                piece = rest + head
                 yield from _split(number, piece)
                 number += piece.count(b"\n") + 1
-                rest = bytearray(tail)
-        yield from _split(number, bytes(rest))
+                rest = tail
+        yield from _split(number, rest)
 
 
 def read_actions(store: ObjectStore, version: int) -> list[Action]:
