@@ -40,7 +40,7 @@ class DeltaError(Exception):
         super().__init__(f"[{self.error_class}] {self.message}")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuild, (type(self), self.message, self.error_class, self.sql_state, self.message_parameters)
+        return rebuilt, (type(self), self.message, self.error_class, self.sql_state, self.message_parameters)
 
 
 def readable(message: str) -> str:
@@ -63,7 +63,8 @@ def shown(value: Any) -> str:
     return text if len(text) <= _LONGEST_VALUE else f"{text[:_LONGEST_VALUE]}..."
 
 
-def _rebuild(cls: type[DeltaError], message: str, error_class: str, sql_state: str, parameters: dict[str, Any]) -> DeltaError:
+def rebuilt(cls: type[DeltaError], message: str, error_class: str, sql_state: str, parameters: dict[str, Any]) -> DeltaError:
+    """An error from what it was made of, when it comes from another process."""
     return cls(message, error_class=error_class, sql_state=sql_state, **parameters)
 
 

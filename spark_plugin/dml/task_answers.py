@@ -20,7 +20,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from delta_py.errors import DeltaError
+from delta_py.errors import DeltaError, rebuilt
 
 # The classes that answers may hold, with their modules: imported where one arrives, as tasks that answer need few of them.
 _MODULES = {
@@ -101,13 +101,9 @@ def _packed_or_text(value: Any) -> Any:
 def _unpacked_error(value: Mapping[str, Any]) -> Exception:
     if "message" in value:
         known = {cls.__name__: cls for cls in _classes_from(DeltaError)}
-        ours = known[next(name for name in (*value["classes"], "") if name in known or not name)]
+        nearest, *_ = (known[name] for name in value["classes"] if name in known)
         parameters = {str(name): _unpacked(item) for name, item in value["parameters"].items()}
-        error = ours.__new__(ours)
-        DeltaError.__init__(
-            error, str(value["message"]), error_class=value["error_class"], sql_state=value["sql_state"], **parameters
-        )
-        return error
+        return rebuilt(nearest, str(value["message"]), value["error_class"], value["sql_state"], parameters)
     if "errno" in value:
         return OSError(int(value["errno"]), value["strerror"], value["filename"])
     return RuntimeError(f"{value['classes'][0]}: {value['text']}")
@@ -184,7 +180,8 @@ def _object(content: list[Any]) -> Any:
     return cls(**{field: _unpacked(value) for field, value in fields.items()})
 
 
-def _enum(name: str, member: str) -> Any:
+def _enum(content: list[Any]) -> Any:
+    name, member = content
     cls = _listed(name)
     if not issubclass(cls, Enum):
         raise TypeError(f"{name} is no enum")
@@ -206,7 +203,7 @@ def _table(text: str) -> pa.Table:
 
 
 _KINDS: dict[str, Callable[[Any], Any]] = {
-    "enum": lambda content: _enum(*content),
+    "enum": _enum,
     "bytes": lambda content: base64.b64decode(content, validate=True),
     "tuple": lambda content: tuple(map(_unpacked, content)),
     "list": lambda content: [_unpacked(item) for item in content],
