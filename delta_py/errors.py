@@ -170,6 +170,13 @@ class StorageError(DeltaError):
     sql_state = "58030"
 
 
+class StoreUnavailableError(DeltaError, OSError):
+    """The object store gave no answer, however often it was asked. Whether a write was done is not known."""
+
+    error_class = "DELTA_STORAGE_UNAVAILABLE"
+    sql_state = "58030"
+
+
 # ---------------------------------------------------------------- protocol and schema
 
 

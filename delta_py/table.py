@@ -26,7 +26,8 @@ from delta_py.protocol.schema import StructType, to_arrow_schema
 from delta_py.scan.planning import Scan, ScanOptions, plan_scan
 from delta_py.scan.time_travel import named_version, to_timestamp_ms
 from delta_py.snapshot import Snapshot
-from delta_py.storage.store import ObjectStore, open_store
+from delta_py.storage.opening import open_store
+from delta_py.storage.store import ObjectStore
 
 if TYPE_CHECKING:
     import pandas as pd

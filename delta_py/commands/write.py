@@ -41,7 +41,8 @@ from delta_py.protocol.clustering import CLUSTERING_DOMAIN, clustering_columns, 
 from delta_py.protocol.schema import Path, StructField, StructType, from_arrow_schema, map_fields, to_arrow_schema
 from delta_py.protocol.table_config import TableConfig
 from delta_py.snapshot import Snapshot
-from delta_py.storage.store import ObjectStore, open_store
+from delta_py.storage.opening import open_store
+from delta_py.storage.store import ObjectStore
 from delta_py.write.conform import Conformer, WriteState, compression_codec, write_state
 from delta_py.write.evolution import FOREIGN_METADATA
 from delta_py.write.files import WrittenFiles, delete_files, delete_files_of, write_files

@@ -27,7 +27,8 @@ from delta_py.parquet.row_selection import RowPick, RowSelection, load_selection
 from delta_py.protocol.schema import LONG, StructField, StructType, to_arrow_schema
 from delta_py.scan.scan_state import ColumnSource, ScanColumn, ScanFile, ScanState
 from delta_py.storage.kept_objects import KeptObjects
-from delta_py.storage.store import ObjectInfo, ObjectStore, open_store
+from delta_py.storage.opening import open_store
+from delta_py.storage.store import ObjectInfo, ObjectStore
 
 _log = logging.getLogger(__name__)
 

@@ -13,7 +13,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from delta_py.errors import InvalidOptionError
 from delta_py.protocol.paths import LOG_DIRECTORY
-from delta_py.storage.store import open_store
+from delta_py.storage.opening import open_store
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _TEXT = re.compile(

@@ -20,7 +20,7 @@ from typing import IO, Any
 import pyarrow as pa
 
 from delta_py.errors import StorageError, UnsupportedOperationError
-from delta_py.storage.store import ObjectInfo, check_host
+from delta_py.storage.store import ObjectInfo
 
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*://")
 # Answers by which the system says that it did not make the link, and never will.
@@ -208,6 +208,17 @@ class LocalStore:
                 "from overwriting each other's commit. Nothing was written. Keep the table on a file system with hard links.",
                 root=self._root,
             ) from error
+
+
+def check_host(host: str, url: str) -> None:
+    """Raises UnsupportedOperationError for a file: URL of another host: its files are not those of the same path here."""
+    if host.lower() not in ("", "localhost"):
+        raise UnsupportedOperationError(
+            f"{url} names a file of the host {host!r}, and no store reads files of other hosts. Correct the path, or write "
+            "file:///... for a file of this machine.",
+            path=url,
+            host=host,
+        )
 
 
 def _open_regular(name: str) -> IO[bytes]:

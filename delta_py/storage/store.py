@@ -1,4 +1,4 @@
-"""The one door to storage: what a Delta log needs of an object store, and which store a URL means.
+"""The one door to storage: what a Delta log needs of an object store.
 
 Paths inside a store are text relative to the table's root, `/` between parts, not percent-encoded. A store also reads
 absolute paths and URIs of its own kind, which shallow clones put into `add.path`. Every method may be called from many
@@ -10,11 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
-from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
-
-from delta_py.errors import InvalidOptionError, UnsupportedOperationError
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,34 +66,3 @@ class ObjectStore(Protocol):
 
     def delete(self, path: str) -> None:
         """Remove an object; one that is missing is no error."""
-
-
-def open_store(url: str) -> ObjectStore:
-    """The store of a table's root: a local path or a file: URL.
-
-    Raises UnsupportedOperationError for a scheme that no store serves and for another host, InvalidOptionError for an empty text.
-    """
-    if not url:
-        raise InvalidOptionError("The path of the table is empty. Give a directory or a URL.", option="path")
-    from delta_py.storage.local import LocalStore
-
-    scheme = urlsplit(url).scheme if "://" in url or url.startswith("file:") else ""
-    if scheme == "":
-        return LocalStore(url)
-    if scheme == "file":
-        check_host(urlsplit(url).netloc, url)
-        return LocalStore(unquote(urlsplit(url).path))
-    raise UnsupportedOperationError(
-        f"No store serves {scheme}:// URLs in this version (table {url}). Use a local path or a file: URL.", scheme=scheme
-    )
-
-
-def check_host(host: str, url: str) -> None:
-    """Raises UnsupportedOperationError for a file: URL of another host: its files are not those of the same path here."""
-    if host.lower() not in ("", "localhost"):
-        raise UnsupportedOperationError(
-            f"{url} names a file of the host {host!r}, and no store reads files of other hosts. Correct the path, or write "
-            "file:///... for a file of this machine.",
-            path=url,
-            host=host,
-        )

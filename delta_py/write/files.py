@@ -39,7 +39,8 @@ from delta_py.protocol.schema import (
 )
 from delta_py.protocol.stats_collector import StatsCollector
 from delta_py.scan.file_groups import CHANGE_TYPE
-from delta_py.storage.store import ObjectStore, open_store
+from delta_py.storage.opening import open_store
+from delta_py.storage.store import ObjectStore
 from delta_py.write.casts import runs
 from delta_py.write.conform import MATERIALIZED, Conformer, LawfulBatch, WriteState, unchanged
 from delta_py.write.identity import IdentityValues

@@ -29,7 +29,8 @@ from delta_py.protocol.deletion_vectors import (
     from_row_indexes,
     inline_descriptor,
 )
-from delta_py.storage.store import ObjectStore, open_store
+from delta_py.storage.opening import open_store
+from delta_py.storage.store import ObjectStore
 from delta_py.write.conform import WriteState
 from delta_py.write.files import FileSetWriter, Gate, WrittenFiles, delete_files, gathered, undone_on_failure
 from delta_py.write.row_ids import RowIdColumns

@@ -18,7 +18,7 @@ from delta_py.errors import DeltaError, InvalidOptionError, UnsupportedTableFeat
 from delta_py.protocol.identity import identity_columns
 from delta_py.protocol.names import quoted
 from delta_py.snapshot import Snapshot
-from delta_py.storage.store import open_store
+from delta_py.storage.opening import open_store
 from spark_plugin.data_source import FORMAT
 from spark_plugin.dataframe_api.rule_columns import rules_of_table, with_rule_columns
 from spark_plugin.dml.store_assignment import overflows_as_the_gates

@@ -22,7 +22,7 @@ from delta_py.protocol.names import quoted
 from delta_py.protocol.schema import BINARY, STRING
 from delta_py.protocol.schema import StructField as DeltaField
 from delta_py.snapshot import Snapshot
-from delta_py.storage.store import open_store
+from delta_py.storage.opening import open_store
 from delta_py.write.casts import may_assign
 from delta_py.write.rule_columns import RulesForSpark, rules_for_spark
 from spark_plugin.convert import delta_type, spark_type

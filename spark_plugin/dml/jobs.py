@@ -32,7 +32,7 @@ from delta_py.commands.dml import ChosenFiles, Dml, MetricNames
 from delta_py.expressions.tree import Expression
 from delta_py.scan.planning import ROW_ADDRESS
 from delta_py.snapshot import Snapshot
-from delta_py.storage.store import open_store
+from delta_py.storage.opening import open_store
 from delta_py.write.files import delete_files
 from delta_py.write.rewrite import TakenOut, TouchedFile, take_out
 from delta_py.write.row_changes import CHANGE, FILE, ROW, ROW_ID, ChangeState, TaskChanges

@@ -165,7 +165,7 @@ def _unpacked(value: Any) -> Any:
 
 
 def _snapshot(parts: list[Any]) -> Any:
-    from delta_py.storage.store import open_store  # as _MODULES
+    from delta_py.storage.opening import open_store  # as _MODULES
 
     segment, protocol, metadata, checksum = (_unpacked(part) for part in parts)
     return _listed("Snapshot")(open_store(segment.table_root), segment, protocol, metadata, checksum)

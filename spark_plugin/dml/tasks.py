@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 import pyarrow as pa
 from pyspark import TaskContext
 
-from delta_py.storage.store import open_store
+from delta_py.storage.opening import open_store
 from delta_py.write.rewrite import Rewrite, TakenOut, TouchedFile, take_out
 from delta_py.write.row_changes import ChangeState, write_changes
 from spark_plugin.dml.task_answers import to_text

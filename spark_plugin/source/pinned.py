@@ -30,7 +30,8 @@ from delta_py.scan.planning import (
 )
 from delta_py.scan.time_travel import named_version
 from delta_py.snapshot import Snapshot
-from delta_py.storage.store import ObjectStore, open_store
+from delta_py.storage.opening import open_store
+from delta_py.storage.store import ObjectStore
 from spark_plugin.options.read_options import ChangeRange, ReadOptions
 from spark_plugin.source.views import VIEW_SCHEMAS, detail_rows, history_rows
 

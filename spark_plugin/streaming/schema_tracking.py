@@ -11,7 +11,7 @@ from pathlib import Path
 from delta_py.errors import InvalidOptionError, SchemaMismatchError
 from delta_py.protocol.table_config import TableConfig
 from delta_py.snapshot import Snapshot
-from delta_py.storage.store import open_store
+from delta_py.storage.opening import open_store
 from delta_py.streaming.schema_log import SchemaLog, TrackedSchema
 from delta_py.streaming.schema_tracking import SchemaTracker, is_alike, merged
 from spark_plugin.options.streaming_options import SchemaTracking

@@ -23,7 +23,7 @@ from delta_py.protocol.schema import StructType as DeltaSchema
 from delta_py.protocol.schema import to_arrow_schema as delta_arrow_schema
 from delta_py.protocol.table_config import TableConfig
 from delta_py.snapshot import Snapshot
-from delta_py.storage.store import open_store
+from delta_py.storage.opening import open_store
 from delta_py.streaming.batch_limits import Limits
 from delta_py.streaming.offset import StreamOffset
 from delta_py.streaming.options import StreamOptions, StreamStart

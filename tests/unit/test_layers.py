@@ -15,9 +15,6 @@ ROOT = Path(__file__).parents[2]
 PACKAGES = ("delta_py", "spark_plugin")
 LONE_MODULES = ("pyspark_pydelta.py",)
 
-# The one place where a module names what stands below it: open_store chooses the store that a URL's scheme means.
-DOORS = {("delta_py/storage/store.py", "delta_py/storage/local.py")}
-
 # Never in delta_py: Spark is spark_plugin's; the other two cost more to import than a small read takes.
 FOREIGN_TO_DELTA_PY = ("pyspark", "py4j", "pandas", "pyarrow.dataset", "spark_plugin")
 # Never in delta_py/protocol: bytes and values in, bytes and values out; no I/O and no clock.
@@ -77,7 +74,7 @@ def test_module_imports_only_modules_listed_above_it(name: str) -> None:
     below = [
         imported
         for imported in own_imports(name)
-        if imported != name and rank.get(imported, -1) > rank.get(name, len(rank)) and (name, imported) not in DOORS
+        if imported != name and rank.get(imported, -1) > rank.get(name, len(rank))
     ]
     assert below == [], f"{name} imports modules that stand below it in ARCHITECTURE.md"
 

@@ -24,7 +24,8 @@ from delta_py.errors import (
 )
 from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore
-from delta_py.storage.store import ObjectStore, open_store
+from delta_py.storage.opening import open_store
+from delta_py.storage.store import ObjectStore
 
 ROWS = pa.table({"id": pa.array([1, 2, 3], pa.int64()), "day": ["mon", "mon", "tue"], "s": [{"x": 1}, {"x": 2}, None]})
 

@@ -11,7 +11,8 @@ from delta_py import DeltaTable, write_delta
 from delta_py.commands.clone import clone_table
 from delta_py.errors import DeltaError
 from delta_py.snapshot import Snapshot
-from delta_py.storage.store import ObjectStore, open_store
+from delta_py.storage.opening import open_store
+from delta_py.storage.store import ObjectStore
 
 ROWS = pa.table({"id": pa.array([1, 2, 3], pa.int64()), "day": ["mon", "mon", "a b/%"]})
 

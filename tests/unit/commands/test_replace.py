@@ -13,7 +13,7 @@ from delta_py.commands.replace import build_table
 from delta_py.errors import DeltaError
 from delta_py.protocol.schema import LONG, STRING, StructField, StructType
 from delta_py.snapshot import Snapshot
-from delta_py.storage.store import open_store
+from delta_py.storage.opening import open_store
 
 SCHEMA = StructType((StructField("id", LONG), StructField("name", STRING)))
 ROWS = pa.table({"id": pa.array([1], pa.int64()), "name": ["a"]})

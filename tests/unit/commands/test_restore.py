@@ -17,7 +17,8 @@ from delta_py.errors import ConcurrentAppendException, DataFileError, TimestampO
 from delta_py.protocol.identity import identity_columns
 from delta_py.protocol.schema import LONG, STRING, StructField, StructType
 from delta_py.snapshot import Snapshot
-from delta_py.storage.store import ObjectStore, open_store
+from delta_py.storage.opening import open_store
+from delta_py.storage.store import ObjectStore
 
 
 def rows(*ids: int) -> pa.Table:

@@ -19,7 +19,8 @@ from delta_py.errors import DeltaError, InvariantViolationError, MetadataChanged
 from delta_py.protocol.identity import identity_columns
 from delta_py.protocol.schema import LONG, STRING, StructField, StructType, from_arrow_schema
 from delta_py.snapshot import Snapshot
-from delta_py.storage.store import ObjectStore, open_store
+from delta_py.storage.opening import open_store
+from delta_py.storage.store import ObjectStore
 from delta_py.write.files import write_files
 
 ROWS = pa.table({"name": ["a", "b", "c"]})

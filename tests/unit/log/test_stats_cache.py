@@ -19,7 +19,7 @@ from delta_py.log.stats_cache import StatsCache
 from delta_py.protocol import stats
 from delta_py.snapshot import Snapshot
 from delta_py.storage.disk_cache import DiskCache
-from delta_py.storage.store import open_store
+from delta_py.storage.opening import open_store
 
 FILES = 600
 LIMIT = 50_000

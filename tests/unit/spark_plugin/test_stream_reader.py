@@ -24,7 +24,7 @@ from delta_py.errors import (
     UnsupportedOperationError,
 )
 from delta_py.parquet.reader import read_files
-from delta_py.storage.store import open_store
+from delta_py.storage.opening import open_store
 from spark_plugin.convert import to_spark_schema
 from spark_plugin.data_source import DeltaSource
 from spark_plugin.options.streaming_options import is_stream_read
