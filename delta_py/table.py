@@ -124,7 +124,7 @@ class DeltaTable:
         schema = to_arrow_schema(scan.output_schema)
 
         def read(group: Any) -> list[pa.RecordBatch]:
-            return list(read_files(scan.state, group.scan_files(), self._snapshot.store))
+            return list(read_files(scan.state, group.scan_files()))
 
         with ThreadPoolExecutor(_READ_THREADS, "delta_py-read") as pool:
             batches = [batch for part in pool.map(read, groups) for batch in part]
@@ -183,7 +183,7 @@ class DeltaTable:
 
     def _reader(self, scan: Scan) -> pa.RecordBatchReader:
         def batches() -> Iterator[pa.RecordBatch]:
-            yield from read_files(scan.state, scan.scan_files(), self._snapshot.store)
+            yield from read_files(scan.state, scan.scan_files())
 
         return pa.RecordBatchReader.from_batches(to_arrow_schema(scan.output_schema), batches())
 

@@ -99,7 +99,7 @@ def plan_changes(
     """
     options = options or ScanOptions(drop_rows=True)
     bounds = _resolve(store, starting_version, ending_version, starting_timestamp_ms, ending_timestamp_ms)
-    state = make_state(bounds.read.config, bounds.read.table_root, columns, predicate, options, CHANGE_COLUMNS)
+    state = make_state(bounds.read.config, bounds.read.store, columns, predicate, options, CHANGE_COLUMNS)
     pruner = ChangePruner.of(bounds.read.config, predicate, options)
     count = size = 0
 

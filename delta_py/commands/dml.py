@@ -4,7 +4,7 @@
     candidates = dml.candidates(predicate)           # numbered files; noted as read
     ... tasks: row_changes.write_changes(dml.change_state(), rows) -> TaskChanges
     files = dml.touched_files(changes)               # rows accounted for
-    ... tasks: rewrite.take_out(store, files, dml.rewrite) -> TakenOut
+    ... tasks: rewrite.take_out(files, dml.rewrite) -> TakenOut
     version = dml.commit(parameters, changes, taken)
 
 Whoever runs it calls `abort` when anything before `commit` fails, and `close` after it.
@@ -130,7 +130,7 @@ class Dml:
     ) -> Self:
         """As begin, for a snapshot that was looked at before."""
         config = TableConfig(protocol or snapshot.protocol, metadata or snapshot.metadata)
-        state = write_state(config, snapshot.table_root, snapshot.version, new_rows=operation != "DELETE")
+        state = write_state(config, snapshot.store, snapshot.version, new_rows=operation != "DELETE")
         if config.enabled("delta.appendOnly") and operation != "MERGE":
             raise append_only(snapshot.table_root)
         transaction = Transaction(snapshot, isolation=isolation)
@@ -233,11 +233,11 @@ class Dml:
 
     def change_state(self) -> ChangeState:
         """For the tasks that are handed the changed rows."""
-        root, write_id = self.state.table_root, self.state.write_id
+        store, write_id = self.state.store, self.state.write_id
         if self.operation == "DELETE":
-            return ChangeState(root, write_id)
+            return ChangeState(store, write_id)
         state = self.state if self.row_ids is None else self.row_ids.carried_by(self.state)
-        return ChangeState(root, write_id, state, self.row_ids, self.writes_change_data)
+        return ChangeState(store, write_id, state, self.row_ids, self.writes_change_data)
 
     # ------------------------------------------------------------ between the jobs
 

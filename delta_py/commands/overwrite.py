@@ -19,7 +19,6 @@ from delta_py.protocol.partition_values import parse_partition_value
 from delta_py.protocol.schema import DATE, STRING, TIMESTAMP, TIMESTAMP_NTZ, DataType, find_path
 from delta_py.protocol.table_config import TableConfig
 from delta_py.scan.planning import ScanOptions
-from delta_py.storage.store import ObjectStore
 from delta_py.write.conform import WriteState
 from delta_py.write.files import WrittenFiles
 from delta_py.write.rewrite import Rewrite, TakenOut, matched_rows, removed, row_count_of, row_index_columns, take_out
@@ -57,7 +56,7 @@ def needs_change_files(config: TableConfig, request: WriteRequest) -> bool:
 
 
 def replaced_files(
-    transaction: Transaction, overwrites: Overwrites, state: WriteState, written: WrittenFiles, store: ObjectStore
+    transaction: Transaction, overwrites: Overwrites, state: WriteState, written: WrittenFiles
 ) -> TakenOut:
     """The actions by which the rows that `written` replaces leave the table; what was read for it is remembered.
 
@@ -72,7 +71,7 @@ def replaced_files(
         case Overwrites.PARTITIONS:
             return TakenOut(_partitions_of(transaction, state, written))
         case Overwrites.MATCHING_ROWS:
-            return _matching_rows(transaction, state, store)
+            return _matching_rows(transaction, state)
 
 
 def _all_of(transaction: Transaction, predicate: Expression | None, state: WriteState) -> WrittenFiles:
@@ -110,7 +109,7 @@ def _constant(text: str, data_type: DataType) -> Expression:
     return Literal(parse_partition_value(text, data_type), data_type)
 
 
-def _matching_rows(transaction: Transaction, state: WriteState, store: ObjectStore) -> TakenOut:
+def _matching_rows(transaction: Transaction, state: WriteState) -> TakenOut:
     assert state.replace_where is not None
     config = transaction.config
     predicate = parse_predicate(state.replace_where, config.schema, session_timezone=state.time_zone)
@@ -120,8 +119,8 @@ def _matching_rows(transaction: Transaction, state: WriteState, store: ObjectSto
         files = list(scan.scan_files())
         removes = tuple(removed(file, data_change=state.data_change) for file in files)
         return TakenOut(WrittenFiles(removes=removes), deleted=row_count_of(files) or 0)
-    touched = (matched_rows(store, file, scan.state) for file in scan.scan_files())
-    return take_out(store, (file for file in touched if file is not None), Rewrite.of(config, state))
+    touched = (matched_rows(file, scan.state) for file in scan.scan_files())
+    return take_out((file for file in touched if file is not None), Rewrite.of(config, state))
 
 
 def replace_metrics(written: WrittenFiles, replaced: TakenOut) -> dict[str, int]:

@@ -81,7 +81,7 @@ def _create(store: ObjectStore, mode: str, definition: TableDefinition | None) -
             path=store.root,
         )
     definition = _given(store, definition)
-    write_state(definition.config, store.root, read_version=-1)
+    write_state(definition.config, store, read_version=-1)
     if mode != "createOrReplace":
         check_empty(store)
     try:
@@ -122,7 +122,7 @@ def replace_table(snapshot: Snapshot, definition: TableDefinition, operation: st
     metadata = replace(metadata, configuration=configuration)
     protocol = with_features(snapshot.protocol, definition.config.features)
     config = TableConfig(protocol, metadata)
-    write_state(config, snapshot.table_root, snapshot.version)
+    write_state(config, snapshot.store, snapshot.version)
     transaction = transaction_at(snapshot, at_ms)
     now_ms = time.time_ns() // 1_000_000
     scan = transaction.scan(None, options=ScanOptions(keep_all=True))

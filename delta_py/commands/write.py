@@ -134,7 +134,7 @@ def write_delta(
     if isinstance(plan, int):
         return plan
     Conformer(plan.state, reader.schema)  # a schema that does not fit is an error even when there are no rows
-    return commit_write(store, plan, [write_files(plan.state, reader, store)])
+    return commit_write(store, plan, [write_files(plan.state, reader)])
 
 
 def _arrow_stream(data: Any) -> pa.RecordBatchReader:
@@ -213,7 +213,7 @@ def _plan_create(store: ObjectStore, data_schema: StructType, request: WriteRequ
         description=request.description,
         configuration=request.configuration,
     )
-    state = _tuned(write_state(definition.config, store.root, read_version=-1), request)
+    state = _tuned(write_state(definition.config, store, read_version=-1), request)
     for domain in definition.domains:
         state = replace(state, stats_columns=_with_paths(state.stats_columns, clustering_paths(domain)))
     return WritePlan(request, state, mode, definition)
@@ -230,7 +230,7 @@ def plan_change(snapshot: Snapshot, data_schema: StructType, request: WriteReque
     hidden = HiddenColumns(request.rule_nonce, data_schema.names)
     metadata, protocol = changed_metadata(snapshot, _visible(data_schema, hidden), request)
     config = TableConfig(protocol or snapshot.protocol, metadata or snapshot.metadata)
-    state = _tuned(write_state(config, snapshot.table_root, snapshot.version, hidden=hidden), request)
+    state = _tuned(write_state(config, snapshot.store, snapshot.version, hidden=hidden), request)
     _check_partitioning(state, request.partition_by)
     _check_clustering(snapshot, request.cluster_by)
     _check_same_metadata(snapshot.metadata, request)
@@ -332,7 +332,7 @@ def commit_write(store: ObjectStore, plan: WritePlan, parts: Iterable[WrittenFil
         transaction = _transaction(store, plan)
         replaced = TakenOut()
         if not transaction.is_recorded:
-            replaced = replaced_files(transaction, plan.overwrites, plan.state, written, store)
+            replaced = replaced_files(transaction, plan.overwrites, plan.state, written)
     except (DeltaError, OSError) as error:
         delete_files(store, written.new_paths)
         if isinstance(error, DeltaError):

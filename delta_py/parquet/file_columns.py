@@ -237,7 +237,7 @@ class FileColumns:
 
     def _uri(self) -> str:
         """Where the file is, as Spark's own sources of files write it."""
-        return encode_path(resolve(self._state.table_root, self._file.path))
+        return encode_path(resolve(self._state.store.root, self._file.path))
 
     def _tracked(self, name: str, rows: BatchRows, fresh: pa.Array) -> pa.Array:
         """What was materialized when the row was moved, and for rows where they were written what follows from the log."""

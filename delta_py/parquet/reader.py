@@ -27,8 +27,7 @@ from delta_py.parquet.row_selection import RowPick, RowSelection, load_selection
 from delta_py.protocol.schema import LONG, StructField, StructType, to_arrow_schema
 from delta_py.scan.scan_state import ColumnSource, ScanColumn, ScanFile, ScanState
 from delta_py.storage.kept_objects import KeptObjects
-from delta_py.storage.opening import open_store
-from delta_py.storage.store import ObjectInfo, ObjectStore
+from delta_py.storage.store import ObjectInfo
 
 _log = logging.getLogger(__name__)
 
@@ -39,18 +38,16 @@ _MANY_ROWS_KEPT = 0.8
 _RECENT_PLANS = 8
 
 
-def read_files(
-    state: ScanState, files: Iterable[ScanFile], store: ObjectStore | None = None, *, use_threads: bool = False
-) -> Iterator[pa.RecordBatch]:
+def read_files(state: ScanState, files: Iterable[ScanFile], *, use_threads: bool = False) -> Iterator[pa.RecordBatch]:
     """The rows of the files, file after file and in each in the file's order.
 
-    store: of the table; opened from state.table_root if not given. use_threads: decode columns in parallel.
+    use_threads: decode columns in parallel.
     Every batch has exactly the schema to_arrow_schema gives for the logical fields of state.columns; batches without
     rows are left out. A value that the table declares not null is null all the same where a file lacks its column.
     Raises DataFileError for a file that is missing or cannot be decoded or does not go with the table's types,
     DeletionVectorError, and ExpressionError for a predicate that cannot be evaluated, if state.drop_rows.
     """
-    reader = _ScanReader(state, store or open_store(state.table_root), use_threads)
+    reader = _ScanReader(state, use_threads)
     for file in files:
         yield from reader.read(file)
 
@@ -59,9 +56,9 @@ class _ScanReader:
     """What is worked out once for all files of a scan. `columns` are all that are read, in this order: those that come
     out, those of the predicate, and the materialized row tracking columns."""
 
-    def __init__(self, state: ScanState, store: ObjectStore, use_threads: bool) -> None:
-        self._state, self._store, self._use_threads = state, store, use_threads
-        self._objects = KeptObjects.of(store)
+    def __init__(self, state: ScanState, use_threads: bool) -> None:
+        self._state, self._store, self._use_threads = state, state.store, use_threads
+        self._objects = KeptObjects.of(state.store)
         self._tracking = _tracking_columns(state)
         self._columns = (*state.columns, *state.filter_columns, *self._tracking.values())
         self._schema = to_arrow_schema(StructType(tuple(column.logical for column in state.columns)))
@@ -90,7 +87,7 @@ class _ScanReader:
                     "Data file %s of table %s is missing and skipped, as ignoreMissingFiles asks. "
                     "More missing files of this task are skipped without a message.",
                     file.path,
-                    self._state.table_root,
+                    self._store.root,
                 )
                 self._warned = True
             return None

@@ -42,6 +42,7 @@ from delta_py.scan.char_padding import ends_in_char, pad, padded_chars
 from delta_py.scan.file_groups import FileGroup, scan_files
 from delta_py.scan.scan_state import METADATA_FIELDS, ColumnSource, ScanColumn, ScanFile, ScanState
 from delta_py.snapshot import FileBatch, Snapshot
+from delta_py.storage.store import ObjectStore
 
 METADATA_COLUMN = "_metadata"
 ROW_ADDRESS = "__pydelta"
@@ -167,7 +168,7 @@ def plan_scan(
     Raises SchemaMismatchError (DELTA_COLUMN_NOT_FOUND_IN_SCHEMA) for a column that is not there.
     """
     options = options or ScanOptions()
-    state = make_state(snapshot.config, snapshot.table_root, columns, predicate, options)
+    state = make_state(snapshot.config, snapshot.store, columns, predicate, options)
     pruner = FilePruner.of(snapshot.config, predicate, options)
     dropped = frozenset() if options.keep_all else ONLY_FOR_COMMITS
     wanted = options.limit if state.predicate is None and not options.ignore_missing_files else None
@@ -185,14 +186,14 @@ NUMBERED_FILE_SCHEMA = FILE_SCHEMA.append(pa.field("number", pa.int32()))
 
 def plan_given(
     config: TableConfig,
-    table_root: str,
+    store: ObjectStore,
     files: Iterable[pa.RecordBatch],
     columns: StructType,
     predicate: Expression | None,
     options: ScanOptions,
 ) -> Scan:
     """plan_scan of files that were chosen before. files: NUMBERED_FILE_SCHEMA."""
-    state = make_state(config, table_root, columns, predicate, options)
+    state = make_state(config, store, columns, predicate, options)
     pruner = FilePruner.of(config, predicate, options)
     kept_files = _KeptFiles(pa.schema([f for f in NUMBERED_FILE_SCHEMA if f.name not in ONLY_FOR_COMMITS]), None)
     for batch in files:
@@ -236,7 +237,7 @@ class _KeptFiles:
 
 def make_state(
     config: TableConfig,
-    table_root: str,
+    store: ObjectStore,
     columns: Sequence[str] | StructType | None,
     predicate: Expression | None,
     options: ScanOptions,
@@ -252,7 +253,7 @@ def make_state(
     scan_columns = tuple(_scan_column(config, known, f) for f in wanted)
     left = row_predicate(config, predicate, options)
     state = ScanState(
-        table_root=table_root,
+        store=store,
         columns=scan_columns,
         filter_columns=_filter_columns(config, known, scan_columns, left),
         match_by_id=config.column_mapping_mode == "id",

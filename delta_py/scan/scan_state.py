@@ -14,6 +14,7 @@ from typing import Any
 from delta_py.expressions.tree import Expression
 from delta_py.protocol.deletion_vectors import DeletionVectorDescriptor
 from delta_py.protocol.schema import DataType, StructField
+from delta_py.storage.store import ObjectStore
 
 
 class ColumnSource(Enum):
@@ -54,6 +55,7 @@ class ScanColumn:
 class ScanState:
     """How to read any file of one scan.
 
+    store: of the table; it pickles as where the table is.
     columns: what comes out, in order. filter_columns: read for the predicate only, not part of what comes out.
     match_by_id: columns are found in Parquet by field id (column mapping mode `id`); by name otherwise.
     predicate: over logical paths of columns and filter_columns; row groups that cannot match are skipped.
@@ -66,7 +68,7 @@ class ScanState:
     batch_rows, batch_bytes: upper bounds of one batch; whichever is met first.
     """
 
-    table_root: str
+    store: ObjectStore
     columns: tuple[ScanColumn, ...]
     filter_columns: tuple[ScanColumn, ...] = ()
     match_by_id: bool = False

@@ -39,7 +39,7 @@ class BatchPlanner:
         parts = tuple(part for part in (options.predicate, rows) if part is not None)
         scan = options.scan if rows is None else replace(options.scan, drop_rows=True)
         predicate = conjunction(parts) if parts else None
-        return make_state(self._ours.config, self._ours.root, options.columns, predicate, scan, extra)
+        return make_state(self._ours.config, self._ours.store, options.columns, predicate, scan, extra)
 
     def plan(self, start: StreamOffset, end: StreamOffset) -> Scan:
         """The files from `start` (not included) to `end` (included)."""

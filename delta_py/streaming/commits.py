@@ -24,6 +24,7 @@ from delta_py.protocol.actions import Metadata, Protocol
 from delta_py.protocol.features import check_readable
 from delta_py.protocol.paths import decode_path
 from delta_py.protocol.table_config import Operation, TableConfig
+from delta_py.storage.store import ObjectStore
 
 _LINES_AT_ONCE = 10_000
 
@@ -150,13 +151,17 @@ def check_rows_only_added(commit: StreamCommit, rules: ChangeRules, root: str) -
 
 @dataclass(frozen=True, slots=True)
 class ReadState:
-    """What a stream was made for. config: of the table at `version`; root: where it is. has_start: the user said with which
+    """What a stream was made for. config: of the table at `version`; store: of the table. has_start: the user said with which
     version or time the stream begins."""
 
     config: TableConfig
     version: int
-    root: str
+    store: ObjectStore
     has_start: bool = False
+
+    @property
+    def root(self) -> str:
+        return self.store.root
 
 
 def check_state(ours: ReadState, protocol: Protocol | None, metadata: Metadata | None, version: int) -> None:

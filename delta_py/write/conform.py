@@ -1,6 +1,6 @@
 """The gate for rows that are written: what a table allows, applied to Arrow batches.
 
-    state = write_state(config, table_root, read_version)      # driver
+    state = write_state(config, store, read_version)      # driver
     lawful = Conformer(state, data_schema).conform(batch)      # executor
 
 In: batches in any column order and any case of names, in types that Spark's store assignment takes for the columns'.
@@ -48,6 +48,7 @@ from delta_py.protocol.schema import (
 )
 from delta_py.protocol.stats_columns import stats_columns
 from delta_py.protocol.table_config import Operation, TableConfig
+from delta_py.storage.store import ObjectStore
 from delta_py.write.casts import Converter, check_may_be_absent, converter, extra_columns, unenforceable
 from delta_py.write.constraints import (
     Clock,
@@ -92,7 +93,7 @@ class WriteState:
     rule_nonce: of the hidden columns of the data that answer rules, None for no such columns.
     """
 
-    table_root: str
+    store: ObjectStore
     read_version: int
     schema: StructType
     partition_columns: tuple[str, ...] = ()
@@ -139,7 +140,7 @@ def unchanged(batch: pa.RecordBatch) -> LawfulBatch:
 
 def write_state(
     config: TableConfig,
-    table_root: str,
+    store: ObjectStore,
     read_version: int,
     *,
     new_rows: bool = True,
@@ -157,7 +158,7 @@ def write_state(
         _check_enforceable(config, rules, hidden)
     properties = config.properties
     return WriteState(
-        table_root=table_root,
+        store=store,
         read_version=read_version,
         schema=config.schema,
         partition_columns=tuple(config.partition_columns),

@@ -39,7 +39,6 @@ from delta_py.protocol.schema import (
 )
 from delta_py.protocol.stats_collector import StatsCollector
 from delta_py.scan.file_groups import CHANGE_TYPE
-from delta_py.storage.opening import open_store
 from delta_py.storage.store import ObjectStore
 from delta_py.write.casts import runs
 from delta_py.write.conform import MATERIALIZED, Conformer, LawfulBatch, WriteState, unchanged
@@ -87,9 +86,7 @@ class WrittenFiles:
         )
 
 
-def write_files(
-    state: WriteState, batches: Iterable[pa.RecordBatch], store: ObjectStore | None = None, *, task: int = 0
-) -> WrittenFiles:
+def write_files(state: WriteState, batches: Iterable[pa.RecordBatch], *, task: int = 0) -> WrittenFiles:
     """Write the rows of `batches` to new files of the table.
 
     batches: any number and size; their schema may differ in order and case of columns (see Conformer). task: its number; becomes
@@ -97,23 +94,22 @@ def write_files(
     Memory is bounded by state.buffer_bytes and one batch, open files by state.max_open_files. No rows, no file.
     Raises what Conformer raises; StorageError when the store fails. Nothing stays behind then.
     """
-    store = store or open_store(state.table_root)
-    writers = [FileSetWriter(state, store, task)]
+    writers = [FileSetWriter(state, task)]
     if state.insert_changes:
-        writers.append(FileSetWriter(state, store, task, change_type="insert"))
+        writers.append(FileSetWriter(state, task, change_type="insert"))
     gate = Gate(state, task)
     enough = gathered(batches, min(_SLICE_BYTES, state.row_group_bytes))
     written = _write_all((lawful for batch in enough for lawful in gate.lawful(batch)), writers)
     return replace(written, identity_marks=gate.identity_marks)
 
 
-def write_unchanged(state: WriteState, batches: Iterable[pa.RecordBatch], store: ObjectStore, *, task: int = 0) -> WrittenFiles:
+def write_unchanged(state: WriteState, batches: Iterable[pa.RecordBatch], *, task: int = 0) -> WrittenFiles:
     """As write_files, for rows of this table that are only moved: they are lawful already."""
-    return _write_all(unchanged_batches(batches), [FileSetWriter(state, store, task)])
+    return _write_all(unchanged_batches(batches), [FileSetWriter(state, task)])
 
 
 def _write_all(batches: Iterable[LawfulBatch], writers: Sequence[FileSetWriter]) -> WrittenFiles:
-    with undone_on_failure(writers[0].table_root, writers):
+    with undone_on_failure(writers[0].store.root, writers):
         for batch in batches:
             for writer in writers:
                 writer.add(batch)
@@ -249,8 +245,9 @@ class FileSetWriter:
     Protocol: Data Files; Add CDC File.
     """
 
-    def __init__(self, state: WriteState, store: ObjectStore, task: int, change_type: str | None = None) -> None:
-        self._state, self._store, self._task, self._change_type = state, store, task, change_type
+    def __init__(self, state: WriteState, task: int, change_type: str | None = None) -> None:
+        self._state, self._task, self._change_type = state, task, change_type
+        self.store = state.store
         self._unique = f"{state.write_id}-{uuid.uuid4().hex[-12:]}"
         self._partition_fields = tuple(find_path(state.schema, (name,))[0] for name in state.partition_columns)
         self._file_fields = _file_fields(state)
@@ -263,10 +260,6 @@ class FileSetWriter:
         self._started: list[str] = []
         self._finished: list[AddFile] = []
         self._row_count = 0
-
-    @property
-    def table_root(self) -> str:
-        return self._state.table_root
 
     # ------------------------------------------------------------ rows in
 
@@ -334,7 +327,7 @@ class FileSetWriter:
             directory = CHANGE_DATA_DIRECTORY if is_change else ""
         path = f"{directory}/{name}" if directory else name
         self._started.append(path)
-        sink, footer = self._store.open_output(path), list[pq.FileMetaData]()
+        sink, footer = self.store.open_output(path), list[pq.FileMetaData]()
         parquet = pq.ParquetWriter(
             sink,
             self._parquet_schema,
@@ -403,7 +396,7 @@ class FileSetWriter:
                 file.sink.close()
             except OSError as error:
                 _log.warning("could not close %s after a failed write: %s", file.path, error)
-        delete_files(self._store, self._started)
+        delete_files(self.store, self._started)
 
 
 def _file_fields(state: WriteState) -> tuple[StructField, ...]:

@@ -1,6 +1,6 @@
 """Taking rows out of data files: by larger deletion vectors, or by new files without them.
 
-    taken = take_out(store, files, rewrite)     # files with the places of the rows that go -> the actions, and counts
+    taken = take_out(files, rewrite)     # files with the places of the rows that go -> the actions, and counts
 
 The rows that stay keep their ids where the table tracks rows; the rows that go become change data where that is wanted.
 Nothing here touches the log; the caller commits.
@@ -88,11 +88,11 @@ class Rewrite:
         """change_data: None where rows only go: then deletion vectors by themselves tell which."""
         vectors, row_ids, fields = config.enabled("deletionVectors"), RowIdColumns.of(config), config.schema.fields
         options = ScanOptions(timezone=state.time_zone, row_address=row_ids is not None, to_write=True)
-        plain = make_state(config, state.table_root, config.schema, None, options)
+        plain = make_state(config, state.store, config.schema, None, options)
         rows, carrying = plain, state
         if row_ids is not None:
             wanted = StructType((*fields, row_id_fields()))
-            rows, carrying = make_state(config, state.table_root, wanted, None, options), row_ids.carried_by(state)
+            rows, carrying = make_state(config, state.store, wanted, None, options), row_ids.carried_by(state)
         if change_data is None:
             change_data = config.enabled("changeDataFeed") and not vectors
         return cls(carrying, rows, state, plain, row_ids, vectors, change_data, repeats)
@@ -140,13 +140,13 @@ def row_index_columns() -> StructType:
     return _ROW_INDEX
 
 
-def matched_rows(store: ObjectStore, file: ScanFile, matching: ScanState) -> TouchedFile | None:
+def matched_rows(file: ScanFile, matching: ScanState) -> TouchedFile | None:
     """The file with the rows that the scan `matching` finds in it, as rows to delete; None if there are none.
 
     matching: gives row_index_columns() of exactly the rows wanted (drop_rows).
     """
     positions = BitMap64()
-    for batch in read_files(matching, [file], store):
+    for batch in read_files(matching, [file]):
         positions |= from_row_indexes(batch.column(0).field("row_index").to_numpy(zero_copy_only=False))
     return TouchedFile(file, deleted=(inline_descriptor(positions),), deleted_count=len(positions)) if positions else None
 
@@ -178,7 +178,7 @@ def row_count_of(files: Sequence[ScanFile | AddFile]) -> int | None:
     return (pc.sum(records).as_py() or 0) - deleted
 
 
-def take_out(store: ObjectStore, files: Iterable[TouchedFile], rewrite: Rewrite, *, task: int = 0) -> TakenOut:
+def take_out(files: Iterable[TouchedFile], rewrite: Rewrite, *, task: int = 0) -> TakenOut:
     """Take the rows out of their files.
 
     Each file gives one remove; and one add with a larger deletion vector (many vectors in one file), or the adds of a new
@@ -186,8 +186,9 @@ def take_out(store: ObjectStore, files: Iterable[TouchedFile], rewrite: Rewrite,
     of vectors. Raises RowCountMismatchError when rows of a file are not all accounted for, UnsupportedOperationError for
     rows that came twice; nothing stays behind then.
     """
-    taker = _Taker(store, rewrite, task)
-    with undone_on_failure(rewrite.state.table_root, taker.images):
+    store = rewrite.state.store
+    taker = _Taker(rewrite, task)
+    with undone_on_failure(store.root, taker.images):
         try:
             for touched in files:
                 taker.take(touched)
@@ -218,12 +219,12 @@ class _Rows:
 class _Taker:
     """Goes from file to file. parts: what is done."""
 
-    def __init__(self, store: ObjectStore, rewrite: Rewrite, task: int) -> None:
-        self._store, self._rewrite, self._task = store, rewrite, task
+    def __init__(self, rewrite: Rewrite, task: int) -> None:
+        self._store, self._rewrite, self._task = rewrite.state.store, rewrite, task
         self._images: dict[str, FileSetWriter] = {}
         if rewrite.change_data:
             kinds = ("delete", "update_preimage")
-            self._images = {kind: FileSetWriter(rewrite.plain, store, task, kind) for kind in kinds}
+            self._images = {kind: FileSetWriter(rewrite.plain, task, kind) for kind in kinds}
         self._waiting: list[tuple[ScanFile, _Rows]] = []
         self._waiting_rows = 0
         self.parts: list[TakenOut] = []
@@ -284,10 +285,10 @@ class _Taker:
     def _written_anew(self, file: ScanFile, rows: _Rows) -> WrittenFiles:
         live_rows = replace(file, deletion_vector=inline_descriptor(rows.gone))
         row_ids = self._rewrite.row_ids
-        batches: Iterator[pa.RecordBatch] = read_files(self._rewrite.rows, [live_rows], self._store)
+        batches: Iterator[pa.RecordBatch] = read_files(self._rewrite.rows, [live_rows])
         if row_ids is not None:
             batches = map(row_ids.taken_from, batches)
-        written = write_unchanged(self._rewrite.state, batches, self._store, task=self._task)
+        written = write_unchanged(self._rewrite.state, batches, task=self._task)
         if written.row_count != rows.kept_count:
             delete_files(self._store, written.new_paths)
             raise _mismatch(file, rows, f"{written.row_count} rows were copied")
@@ -297,7 +298,7 @@ class _Taker:
         if not places:
             return
         count, wanted = 0, replace(file, selection=inline_descriptor(places))
-        for lawful in unchanged_batches(read_files(self._rewrite.plain_rows, [wanted], self._store)):
+        for lawful in unchanged_batches(read_files(self._rewrite.plain_rows, [wanted])):
             self._images[kind].add(lawful)
             count += lawful.batch.num_rows
         if count != len(places):

@@ -29,7 +29,6 @@ from delta_py.protocol.deletion_vectors import (
     from_row_indexes,
     inline_descriptor,
 )
-from delta_py.storage.opening import open_store
 from delta_py.storage.store import ObjectStore
 from delta_py.write.conform import WriteState
 from delta_py.write.files import FileSetWriter, Gate, WrittenFiles, delete_files, gathered, undone_on_failure
@@ -55,7 +54,7 @@ class ChangeState:
     """What tasks need. new_rows: how new rows are written, with the columns of row ids where there are some; None when no
     row can be new. change_data: new rows are written as change data too. write_id: of the names of all files."""
 
-    table_root: str
+    store: ObjectStore
     write_id: str
     new_rows: WriteState | None = None
     row_ids: RowIdColumns | None = None
@@ -92,18 +91,15 @@ def vector_file_id(write_id: str) -> UUID:
     return UUID(f"{write_id}-{secrets.token_hex(6)}")
 
 
-def write_changes(
-    state: ChangeState, batches: Iterable[pa.RecordBatch], store: ObjectStore | None = None, *, task: int = 0
-) -> TaskChanges:
+def write_changes(state: ChangeState, batches: Iterable[pa.RecordBatch], *, task: int = 0) -> TaskChanges:
     """Write the new rows of `batches` and collect the places of the old ones.
 
     batches: with the columns FILE, ROW, CHANGE, and NEW and ROW_ID as described there.
     Memory: that of write_files, some rows' places, and the sets of places. Raises as write_files; nothing stays behind then.
     """
-    store = store or open_store(state.table_root)
-    places, writer = _Places(), _NewRows(state, store, task)
+    places, writer = _Places(), _NewRows(state, task)
     by_clause: Counter[int] = Counter()
-    with undone_on_failure(state.table_root, writer.writers):
+    with undone_on_failure(state.store.root, writer.writers):
         for batch in gathered(batches):
             changes = batch.column(CHANGE).to_numpy(zero_copy_only=False)
             places.add(batch, changes)
@@ -113,9 +109,9 @@ def write_changes(
         places.flush()
         written = writer.finish()
         try:
-            touched, scratch = places.described(store, state.write_id)
+            touched, scratch = places.described(state.store, state.write_id)
         except BaseException:
-            delete_files(store, written.new_paths)
+            delete_files(state.store, written.new_paths)
             raise
     return TaskChanges(written, touched, writer.counts[UPDATED], writer.counts[INSERTED], scratch, tuple(by_clause.items()))
 
@@ -130,17 +126,17 @@ def _counts(numbers: pa.Array) -> dict[int, int]:
 class _NewRows:
     """Data files, and change data, of rows that are new."""
 
-    def __init__(self, state: ChangeState, store: ObjectStore, task: int) -> None:
+    def __init__(self, state: ChangeState, task: int) -> None:
         self._state = state
         self.counts = {UPDATED: 0, INSERTED: 0}
         self._images: dict[int, FileSetWriter] = {}
         self._rows: FileSetWriter | None = None
         if state.new_rows is None:
             return
-        self._rows, self._gate = FileSetWriter(state.new_rows, store, task), Gate(state.new_rows, task)
+        self._rows, self._gate = FileSetWriter(state.new_rows, task), Gate(state.new_rows, task)
         if state.change_data:
             plain = state.new_rows if state.row_ids is None else state.row_ids.left_out_of(state.new_rows)
-            self._images = {kind: FileSetWriter(plain, store, task, name) for kind, name in _POST_IMAGES.items()}
+            self._images = {kind: FileSetWriter(plain, task, name) for kind, name in _POST_IMAGES.items()}
 
     @property
     def writers(self) -> list[FileSetWriter]:

@@ -210,7 +210,7 @@ def _take_out(spark: SparkSession, dml: Dml, files: Sequence[TouchedFile]) -> Ta
     if not files:
         return TakenOut()
     if dml.is_light(files):
-        return at_table(spark, partial(take_out, dml.store, files, dml.rewrite))
+        return at_table(spark, partial(take_out, files, dml.rewrite))
     if is_connect(spark):
         return TakenOut.of_all(each_in_task(spark, dml.groups(files, _tasks(spark)), file_rewriter(dml.rewrite)))
     context = spark.sparkContext

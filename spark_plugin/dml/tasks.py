@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 import pyarrow as pa
 from pyspark import TaskContext
 
-from delta_py.storage.opening import open_store
 from delta_py.write.rewrite import Rewrite, TakenOut, TouchedFile, take_out
 from delta_py.write.row_changes import ChangeState, write_changes
 from spark_plugin.dml.task_answers import to_text
@@ -30,7 +29,7 @@ def file_rewriter(rewrite: Rewrite) -> Callable[[Sequence[TouchedFile]], TakenOu
     """Takes rows out of a task's files."""
 
     def run(files: Sequence[TouchedFile]) -> TakenOut:
-        return take_out(open_store(rewrite.state.table_root), files, rewrite, task=_task_number())
+        return take_out(files, rewrite, task=_task_number())
 
     return run
 

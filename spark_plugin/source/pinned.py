@@ -92,7 +92,7 @@ class PinnedTable:
         here = os.path.isabs(listed)
         with pa.OSFile(listed, "rb") if here else self.snapshot.store.open_input(listed) as source:
             files = pa.ipc.open_stream(source)
-            return plan_given(self.snapshot.config, self.snapshot.table_root, files, columns, predicate, settings)
+            return plan_given(self.snapshot.config, self.snapshot.store, files, columns, predicate, settings)
 
     def _newest(self) -> Snapshot:
         pinned, newest = self.snapshot, Snapshot.load(self.snapshot.store)

@@ -86,7 +86,7 @@ def read_row_tracking(case: Case, check: Check) -> pa.Table:
     """The rows with their row_id and row_commit_version as last columns."""
     snapshot = open_table(case, check).snapshot
     scan = plan_scan(snapshot, options=ScanOptions(metadata_column=True))
-    batches = read_files(scan.state, scan.scan_files(), snapshot.store)
+    batches = read_files(scan.state, scan.scan_files())
     table = pa.Table.from_batches(batches, to_arrow_schema(scan.output_schema))
     for name in ("row_id", "row_commit_version"):
         table = table.append_column(name, pc.struct_field(table["_metadata"], name))

@@ -39,7 +39,7 @@ def rows(n: int) -> pa.Table:
 def plan(store: LocalStore, data: pa.Table, request: WriteRequest) -> tuple[WritePlan, WrittenFiles]:
     found = plan_write(store, from_arrow_schema(data.schema), request)
     assert isinstance(found, WritePlan)
-    return found, write_files(found.state, data.to_batches(), store)
+    return found, write_files(found.state, data.to_batches())
 
 
 def commit_at(path: Path, n: int, clock_ms: int) -> None:

@@ -49,8 +49,8 @@ def rows_to_change(dml: Dml) -> pa.RecordBatch:
     """Every fourth row, of the operation's kinds by turns; an inserted one takes nothing out of its file."""
     columns = StructType((*dml.snapshot.schema.fields, row_address_column().logical))
     files = dml.candidates(None).files.to_batches()
-    scan = plan_given(dml.snapshot.config, dml.state.table_root, files, columns, None, ScanOptions(row_address=True))
-    rows = pa.Table.from_batches(list(read_files(scan.state, scan.scan_files(), dml.store))).sort_by("id")
+    scan = plan_given(dml.snapshot.config, dml.state.store, files, columns, None, ScanOptions(row_address=True))
+    rows = pa.Table.from_batches(list(read_files(scan.state, scan.scan_files()))).sort_by("id")
     rows = rows.filter(pa.array([n % 4 == 1 for n in rows["id"].to_pylist()]))
     address = rows[ROW_ADDRESS].combine_chunks()
     kinds = [kind for kind, _ in zip(itertools.cycle(KINDS[dml.operation]), range(rows.num_rows), strict=False)]
@@ -73,9 +73,9 @@ def change(store: ObjectStore, operation: str) -> int:
         batch = rows_to_change(dml)
         half = batch.num_rows // 2
         tasks = [batch.slice(0, half), batch.slice(half)]
-        changes = [write_changes(dml.change_state(), [rows], store, task=n) for n, rows in enumerate(tasks)]
+        changes = [write_changes(dml.change_state(), [rows], task=n) for n, rows in enumerate(tasks)]
         groups = dml.groups(dml.touched_files(changes), 2)
-        taken = TakenOut.of_all(take_out(store, group, dml.rewrite, task=n) for n, group in enumerate(groups))
+        taken = TakenOut.of_all(take_out(group, dml.rewrite, task=n) for n, group in enumerate(groups))
     except BaseException:
         dml.abort()
         raise

@@ -33,6 +33,7 @@ from delta_py.protocol.schema import (
     to_arrow_type,
 )
 from delta_py.protocol.table_config import TableConfig
+from delta_py.storage.local import LocalStore
 from delta_py.write.casts import may_assign
 from delta_py.write.conform import Conformer, WriteState
 from delta_py.write.constraints import RowRule
@@ -94,7 +95,7 @@ def test_conform_random_rows_are_what_the_cast_of_each_value_gives(data: st.Data
     rows = data.draw(st.lists(values, max_size=6))
     skipped = data.draw(st.integers(0, len(rows)))
     batch = pa.record_batch([pa.array(rows, to_arrow_type(source)).slice(skipped)], ["C"])
-    state = WriteState("/t", 0, StructType((StructField("c", target),)))
+    state = WriteState(LocalStore("/t"), 0, StructType((StructField("c", target),)))
     try:
         expected = [as_stored(value, source, target) for value in rows[skipped:]]
     except DeltaError:
@@ -112,7 +113,8 @@ def test_conform_random_rows_are_what_the_cast_of_each_value_gives(data: st.Data
 
 @given(st.lists(st.none() | st.integers(-3, 3), max_size=8), st.integers(-3, 3))
 def test_conform_rows_pass_exactly_when_each_is_true_for_the_rule(values: list[int | None], limit: int) -> None:
-    state = WriteState("/t", 0, StructType((StructField("a", INTEGER),)), rules=(RowRule("check", "r", f"a % 4 <> {limit}"),))
+    schema, rule = StructType((StructField("a", INTEGER),)), RowRule("check", "r", f"a % 4 <> {limit}")
+    state = WriteState(LocalStore("/t"), 0, schema, rules=(rule,))
     batch = pa.record_batch([pa.array(values, pa.int32())], ["a"])
     broken = [value for value in values if value is None or int(Decimal(value) % 4) == limit]
     try:

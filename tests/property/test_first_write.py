@@ -71,7 +71,7 @@ def test_rows_written_in_any_layout_read_back_as_they_were(
         assert not isinstance(plan, int)
         state = replace(plan.state, buffer_bytes=limit, row_group_bytes=limit, target_file_bytes=limit, max_open_files=2)
         batches = pa.Table.from_pylist(rows, schema=SCHEMA).to_batches(max_chunksize=batch_rows)
-        written = write_files(state, batches, store)
+        written = write_files(state, batches)
         assert written.row_count == len(rows)
         commit_write(store, plan, [written])
         found = DeltaTable(root).to_arrow()
@@ -99,7 +99,7 @@ def test_filter_over_written_statistics_loses_no_row(
         plan = plan_write(store, from_arrow_schema(SCHEMA), WriteRequest("append", partitions))
         assert not isinstance(plan, int)
         table = pa.Table.from_pylist(rows, schema=SCHEMA)
-        parts = [write_files(plan.state, [batch], store, task=n) for n, batch in enumerate(table.to_batches(max_chunksize=5))]
+        parts = [write_files(plan.state, [batch], task=n) for n, batch in enumerate(table.to_batches(max_chunksize=5))]
         commit_write(store, plan, parts)
         values = [row[column] for row in DeltaTable(root).to_arrow().to_pylist()]
         kept = [row[column] for row in DeltaTable(root).to_arrow(filter=f"{column} {op} {literal(bound)}").to_pylist()]

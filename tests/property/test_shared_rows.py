@@ -218,7 +218,7 @@ def addresses(snapshot: Snapshot) -> dict[int, dict[str, Any]]:
 def target_rows(dml: Dml, candidates: Candidates) -> pa.Table:
     columns = StructType((*dml.snapshot.schema.fields, row_address_column().logical))
     options, files = ScanOptions(row_address=True), candidates.files.to_batches()
-    scan = plan_given(dml.snapshot.config, dml.state.table_root, files, columns, None, options)
+    scan = plan_given(dml.snapshot.config, dml.state.store, files, columns, None, options)
     return pa.Table.from_batches(read_files(scan.state, scan.scan_files()), to_arrow_schema(scan.output_schema))
 
 
@@ -235,8 +235,8 @@ def run_dml(store: RacedStore, change: Change, new_values: Mapping[int, int], is
     if change.kind == "UPDATE":
         values = pa.array([new_values[value] for value in rows["value"].to_pylist()], pa.int64())
         arrays[NEW] = pa.StructArray.from_arrays([rows["id"].combine_chunks(), values], ["id", "value"])
-    changes = [write_changes(dml.change_state(), [pa.record_batch(arrays)], store)]
-    taken = take_out(store, dml.touched_files(changes), dml.rewrite)
+    changes = [write_changes(dml.change_state(), [pa.record_batch(arrays)])]
+    taken = take_out(dml.touched_files(changes), dml.rewrite)
     version, _ = dml.commit({"predicate": []}, changes, taken)
     return version
 

@@ -14,6 +14,8 @@ from delta_py.parquet.reader import read_files
 from delta_py.protocol.deletion_vectors import DeletionVectorDescriptor, inline_descriptor
 from delta_py.protocol.schema import DataType, StructField, StructType, to_arrow_schema
 from delta_py.scan.scan_state import ColumnSource, ScanColumn, ScanFile, ScanState
+from delta_py.storage.local import LocalStore
+from delta_py.storage.store import ObjectStore
 
 
 def write_file(root: Path, name: str, table: pa.Table | dict[str, Any], **options: Any) -> ScanFile:
@@ -30,8 +32,8 @@ def column(
     return ScanColumn(logical, physical or logical, source)
 
 
-def scan_state(root: Path, columns: Sequence[ScanColumn], **options: Any) -> ScanState:
-    return ScanState(str(root), tuple(columns), **options)
+def scan_state(root: Path, columns: Sequence[ScanColumn], *, store: ObjectStore | None = None, **options: Any) -> ScanState:
+    return ScanState(store or LocalStore(str(root)), tuple(columns), **options)
 
 
 def read_batches(state: ScanState, files: Iterable[ScanFile] | ScanFile) -> list[pa.RecordBatch]:

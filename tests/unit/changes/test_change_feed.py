@@ -88,7 +88,7 @@ def rows(p: str, *ids: int) -> pa.Table:
 
 def read(scan: Scan, store: LocalStore) -> list[tuple[Any, ...]]:
     """Rows as tuples; the commit's time as its day."""
-    table = pa.Table.from_batches(read_files(scan.state, scan.scan_files(), store), to_arrow_schema(scan.output_schema))
+    table = pa.Table.from_batches(read_files(scan.state, scan.scan_files()), to_arrow_schema(scan.output_schema))
     if "_commit_timestamp" in table.column_names:
         position = table.column_names.index("_commit_timestamp")
         days = [moment.timestamp() / 86_400 for moment in table["_commit_timestamp"].to_pylist()]

@@ -72,7 +72,7 @@ def target_rows(dml: Dml, candidates: Candidates) -> pa.Table:
     """The rows of the candidates, with where they are."""
     columns = StructType((*dml.snapshot.schema.fields, row_address_column().logical))
     options = ScanOptions(row_address=True)
-    scan = plan_given(dml.snapshot.config, dml.state.table_root, candidates.files.to_batches(), columns, None, options)
+    scan = plan_given(dml.snapshot.config, dml.state.store, candidates.files.to_batches(), columns, None, options)
     batches = list(read_files(scan.state, scan.scan_files()))
     return pa.Table.from_batches(batches) if batches else pa.table({"id": pa.array([], pa.int64())})
 
@@ -100,9 +100,9 @@ def changed(rows: pa.Table, kind: int, set_: Callable[[dict[str, Any]], dict[str
 
 
 def run(dml: Dml, tasks: Sequence[Sequence[pa.RecordBatch]], workers: int = 2) -> tuple[int, dict[str, int]]:
-    changes = [write_changes(dml.change_state(), batches, dml.store, task=n) for n, batches in enumerate(tasks)]
+    changes = [write_changes(dml.change_state(), batches, task=n) for n, batches in enumerate(tasks)]
     groups = dml.groups(dml.touched_files(changes), workers)
-    taken = TakenOut.of_all(take_out(dml.store, group, dml.rewrite, task=n) for n, group in enumerate(groups))
+    taken = TakenOut.of_all(take_out(group, dml.rewrite, task=n) for n, group in enumerate(groups))
     done = dml.commit({"predicate": []}, changes, taken)
     dml.close(changes)
     return done
@@ -354,9 +354,9 @@ def test_large_sets_of_places_go_by_a_file_that_is_gone_afterwards(tmp_path: Pat
     rows = target_rows(dml, dml.candidates(None))
     chosen = rows.filter(pa.array(np.random.default_rng(5).random(count) < 0.5))
     batches = [changed(chosen.slice(start, 50_000), DELETED) for start in range(0, chosen.num_rows, 50_000)]
-    changes = [write_changes(dml.change_state(), batches, dml.store)]
+    changes = [write_changes(dml.change_state(), batches)]
     assert len(changes[0].scratch) == 1 and (tmp_path / changes[0].scratch[0]).exists()
-    taken = take_out(dml.store, dml.touched_files(changes), dml.rewrite)
+    taken = take_out(dml.touched_files(changes), dml.rewrite)
     dml.commit({}, changes, taken)
     dml.close(changes)
     assert not (tmp_path / changes[0].scratch[0]).exists()
@@ -371,8 +371,8 @@ def test_abort_deletes_what_the_tasks_wrote(tmp_path: Path) -> None:
     before = files_on_disk(tmp_path)
     dml = begin(store, "UPDATE")
     chosen = target_rows(dml, dml.candidates(None))
-    changes = [write_changes(dml.change_state(), [changed(chosen, UPDATED)], dml.store)]
-    take_out(dml.store, dml.touched_files(changes)[:3], dml.rewrite)
+    changes = [write_changes(dml.change_state(), [changed(chosen, UPDATED)])]
+    take_out(dml.touched_files(changes)[:3], dml.rewrite)
     assert files_on_disk(tmp_path) > before
     dml.abort()
     assert files_on_disk(tmp_path) == before
@@ -390,8 +390,8 @@ def test_commit_refuses_rows_that_are_not_accounted_for(tmp_path: Path) -> None:
     before = files_on_disk(tmp_path)
     dml = begin(store, "UPDATE")
     rows = target_rows(dml, dml.candidates(None)).slice(0, 4)
-    changes = [write_changes(dml.change_state(), [changed(rows, UPDATED)], dml.store)]
-    taken = take_out(dml.store, dml.touched_files(changes), dml.rewrite)
+    changes = [write_changes(dml.change_state(), [changed(rows, UPDATED)])]
+    taken = take_out(dml.touched_files(changes), dml.rewrite)
     with pytest.raises(RowCountMismatchError, match="took 0 and 3"):
         dml.commit({}, changes, replace(taken, updated=3))
     assert files_on_disk(tmp_path) == before

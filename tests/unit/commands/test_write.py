@@ -237,11 +237,11 @@ def test_write_delta_arrow_type_without_a_delta_type_is_refused(tmp_path: Path, 
 def test_planned_write_travels_by_pickle_and_commits_the_tasks_files_once(tmp_path: Path) -> None:
     store, schema = LocalStore(str(tmp_path)), from_arrow_schema(ROWS.schema)
     plan = pickle.loads(pickle.dumps(plan_write(store, schema, WriteRequest("append", ["day"]))))
-    tasks = [pickle.dumps(write_files(plan.state, ROWS.slice(n, 1).to_batches(), store, task=n)) for n in range(3)]
+    tasks = [pickle.dumps(write_files(plan.state, ROWS.slice(n, 1).to_batches(), task=n)) for n in range(3)]
     assert commit_write(store, plan, [pickle.loads(task) for task in tasks]) == 0
     again = plan_write(store, schema, WriteRequest("append"))
     assert not isinstance(again, int) and again.definition is None and again.state.read_version == 0
-    assert commit_write(store, again, [write_files(again.state, ROWS.to_batches(), store)]) == 1
+    assert commit_write(store, again, [write_files(again.state, ROWS.to_batches())]) == 1
     assert len(rows_of(tmp_path)) == 6
 
 
@@ -249,7 +249,7 @@ def test_planned_create_that_loses_leaves_the_others_table(tmp_path: Path) -> No
     store = LocalStore(str(tmp_path))
     plan = plan_write(store, from_arrow_schema(ROWS.schema), WriteRequest("append"))
     assert not isinstance(plan, int)
-    files = write_files(plan.state, ROWS.to_batches(), store)
+    files = write_files(plan.state, ROWS.to_batches())
     write_delta(str(tmp_path), pa.table({"theirs": [1]}))
     with pytest.raises(ProtocolChangedException):
         commit_write(store, plan, [files])
@@ -260,7 +260,7 @@ def test_aborted_write_leaves_no_file(tmp_path: Path) -> None:
     store = LocalStore(str(tmp_path))
     plan = plan_write(store, from_arrow_schema(ROWS.schema), WriteRequest("append"))
     assert not isinstance(plan, int)
-    write_files(plan.state, ROWS.to_batches(), store)
+    write_files(plan.state, ROWS.to_batches())
     abort_write(store, plan)
     assert data_files(tmp_path) == set()
 
@@ -271,7 +271,7 @@ def test_commit_of_a_version_that_is_gone_deletes_the_files(tmp_path: Path) -> N
     plan = plan_write(store, from_arrow_schema(ROWS.schema), WriteRequest("append"))
     assert not isinstance(plan, int)
     before = data_files(tmp_path)
-    files = write_files(plan.state, ROWS.to_batches(), store)
+    files = write_files(plan.state, ROWS.to_batches())
     (tmp_path / "_delta_log/00000000000000000000.json").unlink()
     with pytest.raises(DeltaError):
         commit_write(store, plan, [files])

@@ -147,7 +147,7 @@ def test_tasks_write_disjoint_numbers_in_one_commit(store: ObjectStore, tasks: i
     plan = plan_write(store, from_arrow_schema(ROWS.schema), WriteRequest("append"))
     assert not isinstance(plan, int)
     state = replace(plan.state, tasks=tasks)
-    parts = [write_files(state, ROWS.to_batches() * 50, store, task=task) for task in range(4)]
+    parts = [write_files(state, ROWS.to_batches() * 50, task=task) for task in range(4)]
     commit_write(store, plan, parts)
     found = ids(store)
     assert len(found) == len(set(found)) == 600

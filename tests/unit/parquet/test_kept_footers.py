@@ -86,9 +86,9 @@ def put(store: RangedStore, first: int = 0, time_ms: int = TIME_MS) -> ScanFile:
 def read(store: RangedStore, file: ScanFile, predicate: str | None = None) -> list[Any]:
     schema = StructType(tuple(found.logical for found in COLUMNS))
     expression = None if predicate is None else parse_predicate(predicate, schema)
-    state: ScanState = scan_state(Path(store.root), COLUMNS, predicate=expression)
+    state: ScanState = scan_state(Path(store.root), COLUMNS, store=store, predicate=expression)
     store.asked.clear()
-    return [row["n"] for batch in read_files(state, [file], store) for row in batch.to_pylist()]
+    return [row["n"] for batch in read_files(state, [file]) for row in batch.to_pylist()]
 
 
 @pytest.mark.parametrize("first_bytes", [64 * 1024, 50, 8])

@@ -144,7 +144,8 @@ def test_row_groups_of_which_all_rows_are_deleted_are_not_read(tmp_path: Path) -
     store = CountedReads(str(tmp_path))
     kept = [5, 99_999]
     vector = inline_vector(sorted(set(range(100_000)) - set(kept)))
-    (table,) = [pa.Table.from_batches(read_files(scan_state(tmp_path, [X]), [replace(file, deletion_vector=vector)], store))]
+    state = scan_state(tmp_path, [X], store=store)
+    table = pa.Table.from_batches(read_files(state, [replace(file, deletion_vector=vector)]))
     assert table["x"].to_pylist() == kept
     assert store.read_bytes < file.size_bytes / 3
 
@@ -231,8 +232,8 @@ def test_rows_for_which_the_predicate_is_not_true_are_dropped_when_they_must_be(
 def test_row_groups_that_cannot_match_are_not_read(tmp_path: Path) -> None:
     file = numbered(tmp_path, 100_000, 10_000)
     store = CountedReads(str(tmp_path))
-    state = scan_state(tmp_path, [X], predicate=compare("=", "x", 77_777))
-    rows = pa.Table.from_batches(read_files(state, [file], store))["x"].to_pylist()
+    state = scan_state(tmp_path, [X], store=store, predicate=compare("=", "x", 77_777))
+    rows = pa.Table.from_batches(read_files(state, [file]))["x"].to_pylist()
     assert 77_777 in rows and min(rows) >= 70_000 and max(rows) < 80_000
     assert store.read_bytes < file.size_bytes / 3
 
@@ -314,10 +315,9 @@ def test_look_ahead_spares_the_other_columns_of_files_without_a_match(tmp_path: 
         texts = [generator.bytes(40).hex() for _ in range(20_000)]
         files.append(write_file(tmp_path, f"{number}", {"k": keys, "t": texts}))
     store = CountedReads(str(tmp_path))
-    state = scan_state(
-        tmp_path, [column("k", INTEGER), column("t", STRING)], predicate=Comparison("=", Column(("k",)), Literal(603, INTEGER))
-    )
-    rows = pa.Table.from_batches(read_files(state, files, store)).to_pylist()
+    predicate = Comparison("=", Column(("k",)), Literal(603, INTEGER))
+    state = scan_state(tmp_path, [column("k", INTEGER), column("t", STRING)], store=store, predicate=predicate)
+    rows = pa.Table.from_batches(read_files(state, files)).to_pylist()
     assert [row["k"] for row in rows] == [603]
     assert store.read_bytes < 0.4 * sum(file.size_bytes for file in files)
 

@@ -12,6 +12,7 @@ from delta_py.scan.file_groups import FileGroup
 from delta_py.scan.planning import Scan, ScanReport, plan_scan
 from delta_py.scan.scan_state import ScanState
 from delta_py.snapshot import Snapshot
+from delta_py.storage.local import LocalStore
 from tests.support.memory_store import MemoryStore
 from tests.support.table_builder import TableBuilder, add, vector
 
@@ -19,7 +20,7 @@ from tests.support.table_builder import TableBuilder, add, vector
 def packed(sizes: list[int], wanted: int, limit: int = 10**9, cost: int = 0) -> list[list[int]]:
     told = {"path": [str(place) for place in range(len(sizes))], "size": sizes, "modification_time": [0] * len(sizes)}
     files = pa.table([told.get(f.name, [None] * len(sizes)) for f in FILE_SCHEMA], schema=FILE_SCHEMA)
-    scan = Scan(ScanState("/t", ()), files, ScanReport(0, 0, 0, 0))
+    scan = Scan(ScanState(LocalStore("/t"), ()), files, ScanReport(0, 0, 0, 0))
     groups = scan.pack(max_group_bytes=limit, open_cost_bytes=cost, wanted_groups=wanted)
     return [[file.size_bytes for file in group.scan_files()] for group in groups]
 

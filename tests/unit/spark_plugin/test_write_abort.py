@@ -9,7 +9,6 @@ from pathlib import Path
 import pyarrow as pa
 
 from delta_py.protocol.schema import LONG, StructField, StructType
-from delta_py.storage.local import LocalStore
 from delta_py.write.files import write_files
 from spark_plugin.options.write_options import write_options
 from spark_plugin.source.writer import DeltaWriter, TaskFiles
@@ -21,11 +20,11 @@ def _writer(path: Path) -> DeltaWriter:
     return DeltaWriter.open(write_options({"path": str(path)}, overwrite=False), _SCHEMA)
 
 
-def _write(writer: DeltaWriter, path: Path) -> TaskFiles:
+def _write(writer: DeltaWriter) -> TaskFiles:
     """As a task does it, in a process of its own."""
     state = pickle.loads(pickle.dumps(writer))._state
     batch = pa.record_batch({"id": pa.array([1, 2, 3], pa.int64())})
-    return TaskFiles(write_files(state, [batch], LocalStore(str(path))))
+    return TaskFiles(write_files(state, [batch]))
 
 
 def _data_files(path: Path) -> int:
@@ -34,22 +33,22 @@ def _data_files(path: Path) -> int:
 
 def test_abort_after_a_commit_that_may_stand_keeps_the_files(tmp_path: Path) -> None:
     writer = _writer(tmp_path)
-    message = _write(writer, tmp_path)
+    message = _write(writer)
     writer.abort([message])
     assert _data_files(tmp_path) == 1
 
 
 def test_abort_of_a_failed_job_deletes_the_files_of_tasks_without_message_too(tmp_path: Path) -> None:
     writer = _writer(tmp_path)
-    _write(writer, tmp_path)
-    _write(writer, tmp_path)
-    writer.abort([_write(writer, tmp_path), None])
+    _write(writer)
+    _write(writer)
+    writer.abort([_write(writer), None])
     assert _data_files(tmp_path) == 0
 
 
 def test_abort_of_a_failed_job_finds_the_file_of_a_task_that_ends_later(tmp_path: Path) -> None:
     writer = _writer(tmp_path)
-    late = threading.Timer(0.5, _write, (writer, tmp_path))
+    late = threading.Timer(0.5, _write, (writer,))
     late.start()
     writer.abort([None, None])
     late.join()
@@ -57,6 +56,6 @@ def test_abort_of_a_failed_job_finds_the_file_of_a_task_that_ends_later(tmp_path
 
 
 def test_abort_keeps_the_files_of_other_writes(tmp_path: Path) -> None:
-    _write(_writer(tmp_path), tmp_path)
+    _write(_writer(tmp_path))
     _writer(tmp_path).abort([None])
     assert _data_files(tmp_path) == 1

@@ -32,6 +32,7 @@ from delta_py.protocol.schema import (
     to_arrow_schema,
 )
 from delta_py.protocol.table_config import TableConfig
+from delta_py.storage.local import LocalStore
 from delta_py.write.conform import Conformer, WriteState, check_new_schema, compression_codec, write_state
 
 SCHEMA = StructType((StructField("id", LONG, nullable=False), StructField("name", STRING), StructField("day", DATE)))
@@ -43,7 +44,7 @@ def config(schema: StructType = SCHEMA, partitions: tuple[str, ...] = (), **prop
 
 
 def conform(batch: pa.RecordBatch, schema: StructType = SCHEMA) -> pa.RecordBatch:
-    return Conformer(WriteState("/t", 0, schema), batch.schema).conform(batch).batch
+    return Conformer(WriteState(LocalStore("/t"), 0, schema), batch.schema).conform(batch).batch
 
 
 def test_conform_columns_in_other_order_and_case_come_out_as_the_tables() -> None:
@@ -78,12 +79,12 @@ def test_conform_unlawful_data_is_refused_by_name(data: dict[str, list[Any]], co
 
 def test_conformer_refuses_a_schema_before_it_sees_rows() -> None:
     with pytest.raises(SchemaMismatchError):
-        Conformer(WriteState("/t", 0, SCHEMA), pa.schema([("id", pa.int64()), ("day", pa.int64())]))
+        Conformer(WriteState(LocalStore("/t"), 0, SCHEMA), pa.schema([("id", pa.int64()), ("day", pa.int64())]))
 
 
 def test_conformer_table_without_columns_is_refused() -> None:
     with pytest.raises(SchemaMismatchError, match="no columns"):
-        Conformer(WriteState("/t", 0, StructType()), pa.schema([]))
+        Conformer(WriteState(LocalStore("/t"), 0, StructType()), pa.schema([]))
 
 
 def test_conform_rows_in_the_tables_own_types_are_not_copied() -> None:
@@ -135,14 +136,14 @@ def test_conform_nested_not_null_holds_in_structs_and_inside_elements_that_are_t
 
 
 def test_write_state_is_small_and_pickles() -> None:
-    state = write_state(config(partitions=("day",)), "/t", 3)
+    state = write_state(config(partitions=("day",)), LocalStore("/t"), 3)
     assert pickle.loads(pickle.dumps(state)) == state
     assert len(pickle.dumps(state)) < 4096
 
 
 def test_write_state_without_properties_takes_zstd_and_the_first_32_data_leaves() -> None:
     many = StructType((StructField("p", STRING), *(StructField(f"c{n}", LONG) for n in range(40))))
-    state = write_state(config(many, ("p",)), "/t", 0)
+    state = write_state(config(many, ("p",)), LocalStore("/t"), 0)
     assert state.compression == "zstd"
     assert state.stats_columns == tuple((f"c{n}",) for n in range(32))
 
@@ -163,12 +164,12 @@ def test_write_state_statistics_columns_follow_the_properties(
 ) -> None:
     struct = StructType((StructField("x", LONG), StructField("y.z", LONG)))
     schema = StructType((StructField("a", LONG), StructField("s", struct)))
-    assert write_state(config(schema, **properties), "/t", 0).stats_columns == tuple(expected)
+    assert write_state(config(schema, **properties), LocalStore("/t"), 0).stats_columns == tuple(expected)
 
 
 def test_write_state_void_column_is_lawful_and_has_no_statistics() -> None:
     schema = StructType((StructField("v", VOID), StructField("a", LONG)))
-    assert write_state(config(schema), "/t", 0).stats_columns == (("a",),)
+    assert write_state(config(schema), LocalStore("/t"), 0).stats_columns == (("a",),)
 
 
 def within_array(inner: StructField) -> StructField:
@@ -192,7 +193,7 @@ def within_array(inner: StructField) -> StructField:
 )
 def test_write_state_of_a_rule_that_cannot_be_kept_is_refused_by_name(found: StructField, said: str) -> None:
     with pytest.raises(UnsupportedTableFeatureError, match=said) as caught:
-        write_state(config(StructType((found,))), "/t", 0)
+        write_state(config(StructType((found,))), LocalStore("/t"), 0)
     assert caught.value.error_class == "DELTA_UNSUPPORTED_FEATURES_FOR_WRITE"
 
 
@@ -201,13 +202,14 @@ def test_write_state_of_a_rule_that_cannot_be_kept_is_refused_by_name(found: Str
 )
 def test_write_state_with_a_check_constraint_that_cannot_be_asked_is_refused_by_its_name(sql: str, said: str) -> None:
     with pytest.raises(UnsupportedTableFeatureError, match=rf"CHECK constraint odd .*{said}") as caught:
-        write_state(config(delta__constraints__odd=sql), "/t", 0)
+        write_state(config(delta__constraints__odd=sql), LocalStore("/t"), 0)
     assert caught.value.error_class == "DELTA_UNSUPPORTED_FEATURES_FOR_WRITE"
 
 
 def test_write_state_with_a_declared_type_that_is_not_the_columns_is_refused() -> None:
     with pytest.raises(CorruptTableError, match="Column c"):
-        write_state(config(StructType((StructField("c", LONG, True, {"__CHAR_VARCHAR_TYPE_STRING": "char(3)"}),))), "/t", 0)
+        odd = StructField("c", LONG, True, {"__CHAR_VARCHAR_TYPE_STRING": "char(3)"})
+        write_state(config(StructType((odd,))), LocalStore("/t"), 0)
 
 
 @pytest.mark.parametrize(

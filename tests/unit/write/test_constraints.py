@@ -30,6 +30,7 @@ from delta_py.protocol.schema import (
     to_arrow_schema,
 )
 from delta_py.protocol.table_config import TableConfig
+from delta_py.storage.local import LocalStore
 from delta_py.write.conform import Conformer, WriteState, write_state
 from delta_py.write.constraints import RowRule
 
@@ -46,7 +47,7 @@ def config(schema: StructType, **checks: str) -> TableConfig:
 
 
 def state_of(schema: StructType, **checks: str) -> WriteState:
-    return write_state(config(schema, **checks), "/t", 0)
+    return write_state(config(schema, **checks), LocalStore("/t"), 0)
 
 
 def conform(state: WriteState, rows: Sequence[Mapping[str, Any]], schema: StructType | None = None) -> list[dict[str, Any]]:
@@ -126,7 +127,7 @@ def test_invariants_of_columns_and_of_fields_in_structs_are_kept() -> None:
 @pytest.mark.parametrize(("data_type", "empty"), [(STRING, ""), (BINARY, b"")])
 def test_empty_text_of_a_partition_column_is_null_for_the_rules(data_type: DataType, empty: Any) -> None:
     schema = StructType((StructField("p", data_type), StructField("a", INTEGER)))
-    state = WriteState("/t", 0, schema, ("p",), rules=(RowRule("check", "given", "p IS NOT NULL OR a = 0"),))
+    state = WriteState(LocalStore("/t"), 0, schema, ("p",), rules=(RowRule("check", "given", "p IS NOT NULL OR a = 0"),))
     assert conform(state, [{"p": empty, "a": 0}]) == [{"p": None, "a": 0}]
     with pytest.raises(InvariantViolationError, match="p : null"):
         conform(state, [{"p": empty, "a": 1}])
@@ -157,7 +158,7 @@ def test_long_values_are_cut_in_the_message() -> None:
 
 @pytest.mark.parametrize(("value", "said"), [(2, "a : 2"), (None, "a : null")])
 def test_row_outside_of_replace_where_is_refused_with_its_values(value: int | None, said: str) -> None:
-    state = WriteState("/t", 0, AB, replace_where="a = 1")
+    state = WriteState(LocalStore("/t"), 0, AB, replace_where="a = 1")
     assert conform(state, [{"a": 1, "b": 2}]) == [{"a": 1, "b": 2}]
     with pytest.raises(InvariantViolationError, match=said) as caught:
         conform(state, [{"a": 1, "b": 2}, {"a": value, "b": 7}])
@@ -169,7 +170,7 @@ def test_row_outside_of_replace_where_is_refused_with_its_values(value: int | No
 def test_replace_where_that_cannot_be_asked_is_an_error_before_any_row() -> None:
     for sql, error in (("soundex(a) = 'x'", ExpressionError), ("nope = 1", SchemaMismatchError)):
         with pytest.raises(error):
-            Conformer(WriteState("/t", 0, AB, replace_where=sql), to_arrow_schema(AB))
+            Conformer(WriteState(LocalStore("/t"), 0, AB, replace_where=sql), to_arrow_schema(AB))
 
 
 # ---------------------------------------------------------------- generated columns
@@ -191,7 +192,7 @@ def test_generated_columns_that_the_data_lacks_are_computed_in_the_columns_type(
 
 
 def test_generated_column_is_computed_in_the_sessions_time_zone() -> None:
-    state = WriteState("/t", 0, GENERATED, time_zone="America/New_York")
+    state = WriteState(LocalStore("/t"), 0, GENERATED, time_zone="America/New_York")
     assert conform(state, [{"at": NOON, "id": 1}], fields(GENERATED, "at", "id"))[0]["day"] == date(2024, 1, 1)
 
 
@@ -245,7 +246,7 @@ def test_default_of_the_present_is_when_the_write_began_in_the_sessions_zone() -
         )
     )
     micros = int(NOON.timestamp() * 1_000_000)
-    state = WriteState("/t", 0, schema, time_zone="America/New_York", write_micros=micros)
+    state = WriteState(LocalStore("/t"), 0, schema, time_zone="America/New_York", write_micros=micros)
     assert conform(state, [{"id": 1}], fields(schema, "id")) == [{"id": 1, "at": NOON, "day": date(2024, 1, 1)}]
 
 

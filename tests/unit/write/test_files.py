@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -87,7 +88,7 @@ SCHEMA = StructType(
 
 
 def state(root: Path, schema: StructType, *partitions: str, **options: Any) -> WriteState:
-    return WriteState(str(root), 0, schema, partitions, **options)
+    return WriteState(LocalStore(str(root)), 0, schema, partitions, **options)
 
 
 def batch_of(schema: StructType, rows: list[dict[str, Any]]) -> pa.RecordBatch:
@@ -224,7 +225,7 @@ def null_variants_of_null_parts() -> pa.RecordBatch:
 @pytest.mark.parametrize("write", [write_files, write_unchanged])
 def test_write_null_variants_at_every_depth_read_back_as_null(tmp_path: Path, write: Any) -> None:
     batches = [null_variants_of_null_parts().slice(1), null_variants_of_null_parts().slice(0, 1)]
-    (add,) = write(state(tmp_path, VARIANTS, stats_columns=(("id",), ("v",))), batches, LocalStore(str(tmp_path))).adds
+    (add,) = write(state(tmp_path, VARIANTS, stats_columns=(("id",), ("v",))), batches).adds
     assert sorted(read(tmp_path, add.path).to_pylist(), key=lambda row: row["id"]) == variant_rows(None)
     assert orjson.loads(add.stats or "")["nullCount"] == {"id": 0, "v": 2}
     columns = pq.ParquetFile(tmp_path / add.path).schema
@@ -417,7 +418,7 @@ def test_write_files_open_files_and_waiting_rows_are_bounded(tmp_path: Path) -> 
     store = _CountingStore(str(tmp_path))
     limited = state(tmp_path, schema, "p", max_open_files=4, buffer_bytes=8_000)
     batches = [pa.record_batch({"n": range(i, i + 1000), "p": [v % 40 for v in range(1000)]}) for i in range(0, 5000, 1000)]
-    written = write_files(limited, batches, store)
+    written = write_files(replace(limited, store=store), batches)
     assert store.most_open <= 5 and store.open_now == 0
     assert written.row_count == 5000
     rows = Counter(
@@ -463,8 +464,9 @@ def test_write_files_unlawful_later_row_leaves_no_file_behind(tmp_path: Path) ->
 def test_write_files_full_disk_is_a_storage_error_and_leaves_no_file_behind(tmp_path: Path) -> None:
     schema = StructType((StructField("n", LONG), StructField("p", LONG)))
     store = _CountingStore(str(tmp_path), fail_after_bytes=3)
+    full = replace(state(tmp_path, schema, "p", row_group_bytes=1), store=store)
     with pytest.raises(StorageError, match="No space left"):
-        write_files(state(tmp_path, schema, "p", row_group_bytes=1), [pa.record_batch({"n": [1, 2], "p": [1, 2]})], store)
+        write_files(full, [pa.record_batch({"n": [1, 2], "p": [1, 2]})])
     assert files_below(tmp_path) == set() and store.open_now == 0
 
 

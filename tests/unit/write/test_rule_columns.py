@@ -15,6 +15,7 @@ from delta_py.errors import DeltaError, InvariantViolationError, UnsupportedTabl
 from delta_py.protocol.actions import Metadata, Protocol
 from delta_py.protocol.schema import BOOLEAN, INTEGER, LONG, STRING, DataType, StructField, StructType, schema_to_json
 from delta_py.protocol.table_config import TableConfig
+from delta_py.storage.local import LocalStore
 from delta_py.write.conform import Conformer, write_state
 from delta_py.write.constraints import RowRule
 from delta_py.write.rule_columns import PREFIX, HiddenColumns, RuleColumn, rule_column, rules_for_spark
@@ -41,7 +42,7 @@ def answers_of(table: TableConfig, nonce: str, rule: RowRule = HASHED) -> str:
 def conform(table: TableConfig, nonce: str | None, rows: Mapping[str, pa.Array]) -> list[dict[str, Any]]:
     """As a write in Spark does: the state from the data's columns, then the rows."""
     batch = pa.RecordBatch.from_pydict(dict(rows))
-    state = write_state(table, "/t", 0, hidden=HiddenColumns(nonce, tuple(batch.schema.names)))
+    state = write_state(table, LocalStore("/t"), 0, hidden=HiddenColumns(nonce, tuple(batch.schema.names)))
     found: list[dict[str, Any]] = (
         Conformer(dataclasses.replace(state, rule_nonce=nonce), batch.schema).conform(batch).batch.to_pylist()
     )
