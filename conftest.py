@@ -158,7 +158,7 @@ def no_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Commits that lose a race try the next version at once."""
     from delta_py.commit.transaction import RetryPolicy
 
-    monkeypatch.setattr(RetryPolicy, "wait_seconds", lambda self, attempt: 0.0)
+    monkeypatch.setattr(RetryPolicy, "wait_seconds", lambda self, attempt, **_: 0.0)
 
 
 @pytest.fixture

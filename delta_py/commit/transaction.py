@@ -41,6 +41,7 @@ from delta_py.errors import (
     ConcurrentWriteException,
     CorruptTableError,
     DeltaError,
+    StorageError,
     UnsupportedOperationError,
 )
 from delta_py.expressions.to_sql import to_sql
@@ -62,15 +63,23 @@ _log = logging.getLogger(__name__)
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
     """conflict_attempts: versions tried before giving up against other writers. unsettled_attempts: how often in a row the
-    store may leave us in doubt. Waits double from first_wait_seconds to longest_wait_seconds, each cut at random."""
+    store may leave us in doubt. Waits double from first_wait_seconds to longest_wait_seconds, while in doubt to
+    longest_doubt_seconds, each cut at random."""
 
     conflict_attempts: int = 1000
     unsettled_attempts: int = 10
     first_wait_seconds: float = 0.004
     longest_wait_seconds: float = 0.03
+    longest_doubt_seconds: float = 0.03
 
-    def wait_seconds(self, attempt: int) -> float:
-        return random.uniform(0, min(self.longest_wait_seconds, self.first_wait_seconds * 2 ** min(attempt, 16)))
+    @classmethod
+    def of(cls, store: ObjectStore) -> Self:
+        """A remote store that throttles, or a network that fails, takes longer to come back than a disk."""
+        return cls(unsettled_attempts=14, longest_doubt_seconds=8.0) if store.is_remote else cls()
+
+    def wait_seconds(self, attempt: int, *, in_doubt: bool = False) -> float:
+        longest = self.longest_doubt_seconds if in_doubt else self.longest_wait_seconds
+        return random.uniform(0, min(longest, self.first_wait_seconds * 2 ** min(attempt, 16)))
 
 
 class Transaction:
@@ -95,7 +104,7 @@ class Transaction:
             store = snapshot.store
         assert store is not None, "a new table needs a store"
         self._snapshot, self._store, self._isolation = snapshot, store, isolation
-        self._policy, self._clock_ms, self._sleep = policy or RetryPolicy(), clock_ms, sleep
+        self._policy, self._clock_ms, self._sleep = policy or RetryPolicy.of(store), clock_ms, sleep
         self._reads = _Reads()
         self._parts: list[WrittenFiles] = []
         self._protocol: Protocol | None = None
@@ -335,7 +344,7 @@ class Transaction:
         actions, unsettled = prepared.actions(self._clock_ms()), 0
         for attempt in range(self._policy.conflict_attempts):
             if attempt:
-                self._sleep(self._policy.wait_seconds(attempt))
+                self._sleep(self._policy.wait_seconds(unsettled or attempt, in_doubt=unsettled > 0))
             try:
                 outcome = writer.put_commit(prepared.version, actions)
             except DeltaError as error:
@@ -375,7 +384,7 @@ class Transaction:
                 data = self._store.read(f"{LOG_DIRECTORY}/{commit_file_name(number)}")
             except FileNotFoundError:
                 return winners
-            except OSError as error:
+            except (OSError, StorageError) as error:
                 _log.warning("commit %s cannot be read while ours is retried: %s", number, error)
                 return winners
             try:

@@ -16,7 +16,7 @@ from typing import Any
 
 import orjson
 
-from delta_py.errors import CorruptTableError
+from delta_py.errors import CorruptTableError, StorageError
 from delta_py.log.segment import LAST_CHECKPOINT_PATH, json_checksum, read_last_checkpoint
 from delta_py.protocol.actions import Action, CommitInfo, action_to_line, parse_action
 from delta_py.protocol.paths import (
@@ -135,7 +135,7 @@ class LogWriter:
             data = self._store.read(path)
         except FileNotFoundError:
             return None
-        except OSError as error:
+        except (OSError, StorageError) as error:
             _log.warning("%s: %s cannot be read to see whose commit it is: %s", self.root, path, error)
             return None
         return txn_id is not None and any(_line_txn_id(line) == txn_id for line in data.splitlines() if b'"commitInfo"' in line)

@@ -59,7 +59,7 @@ class _Disk:
 
 @pytest.fixture
 def on_disk(monkeypatch: pytest.MonkeyPatch) -> Callable[..., _Disk]:
-    monkeypatch.setattr(RetryPolicy, "wait_seconds", lambda self, attempt: 0.0)
+    monkeypatch.setattr(RetryPolicy, "wait_seconds", lambda self, attempt, **_: 0.0)
     write = local._DurableFile.write
 
     def put(code: int = errno.ENOSPC, fails_from: int | None = None, lasting: bool = True) -> _Disk:

@@ -265,7 +265,7 @@ def _races(todo: list[Change], isolation: str) -> None:
 
 
 def test_racing_changes_of_rows_stand_as_if_alone_or_conflict(monkeypatch: Any) -> None:
-    monkeypatch.setattr(RetryPolicy, "wait_seconds", lambda self, attempt: 0.0)
+    monkeypatch.setattr(RetryPolicy, "wait_seconds", lambda self, attempt, **_: 0.0)
     TOTAL.clear()
     _races()
     assert min(TOTAL["followed"], TOTAL["conflict"], TOTAL["alone"]) >= 10, TOTAL

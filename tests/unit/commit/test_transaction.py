@@ -29,6 +29,7 @@ from delta_py.protocol.schema import LONG, StructField, StructType
 from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore
 from delta_py.write.files import WrittenFiles
+from tests.support.memory_store import MemoryStore
 
 SCHEMA = StructType((StructField("id", LONG),))
 NO_WAIT = RetryPolicy(conflict_attempts=20, unsettled_attempts=3, first_wait_seconds=0, longest_wait_seconds=0)
@@ -42,6 +43,7 @@ class ScriptedStore(LocalStore):
         self.before_put: list[Callable[[], object]] = []
         self.replies: list[tuple[bool, BaseException] | None] = []
         self.unreadable = 0
+        self.read_error: Exception = OSError("injected: cannot read")
         self.puts = 0
 
     def put_if_absent(self, path: str, data: bytes) -> None:
@@ -60,7 +62,7 @@ class ScriptedStore(LocalStore):
     def read(self, path: str) -> bytes:
         if self.unreadable and self.puts:
             self.unreadable -= 1
-            raise OSError("injected: cannot read")
+            raise self.read_error
         return super().read(path)
 
 
@@ -290,9 +292,10 @@ def test_commit_in_lasting_doubt_is_unknown_and_keeps_the_files(store: ScriptedS
     assert exists(store, "mine") and store.puts == NO_WAIT.unsettled_attempts
 
 
-def test_commit_that_was_made_but_cannot_be_seen_is_unknown_and_keeps_the_files(store: ScriptedStore) -> None:
+@pytest.mark.parametrize("error", [OSError("no answer"), StorageError("access denied: the token has expired")])
+def test_commit_that_was_made_but_cannot_be_seen_is_unknown_and_keeps_the_files(store: ScriptedStore, error: Exception) -> None:
     change = transaction(store).add(written(store, "mine"))
-    store.replies, store.unreadable = [(True, OSError("reply lost"))], 99
+    store.replies, store.unreadable, store.read_error = [(True, OSError("reply lost"))], 99, error
     with pytest.raises(CommitOutcomeUnknownError):
         change.commit("WRITE", {})
     assert exists(store, "mine")
@@ -311,6 +314,13 @@ def test_waits_are_longer_with_each_attempt_and_bounded() -> None:
     assert all(0 <= policy.wait_seconds(1) <= 0.02 for _ in range(50))
     assert all(policy.wait_seconds(10_000) <= 0.1 for _ in range(50))
     assert len({policy.wait_seconds(5) for _ in range(20)}) > 10
+
+
+def test_waits_for_a_remote_store_in_doubt_go_on_for_many_seconds() -> None:
+    remote, local = RetryPolicy.of(MemoryStore(is_remote=True)), RetryPolicy.of(MemoryStore(is_remote=False))
+    assert max(remote.wait_seconds(14, in_doubt=True) for _ in range(50)) > 1
+    assert all(local.wait_seconds(14, in_doubt=True) <= 0.03 for _ in range(50))
+    assert all(remote.wait_seconds(14) <= 0.03 for _ in range(50)), "other writers are quick"
 
 
 # ---------------------------------------------------------------- rules on the actions

@@ -84,6 +84,17 @@ def test_commit_that_failed_while_the_store_cannot_be_read_is_unknown(store: Mem
     assert writer.put_commit(3, OURS) is Outcome.UNKNOWN
 
 
+def test_commit_that_failed_while_the_store_refuses_to_show_it_is_unknown(store: MemoryStore, writer: LogWriter) -> None:
+    def refuse(moment: str, name: str, path: str) -> None:
+        if name == "put_if_absent" and moment == "after":
+            raise OSError("reply lost")
+        if name == "read":
+            raise StorageError("access denied")
+
+    store.hook = refuse
+    assert writer.put_commit(3, OURS) is Outcome.UNKNOWN
+
+
 def test_taken_version_that_cannot_be_read_is_lost(store: MemoryStore, writer: LogWriter) -> None:
     writer.put_commit(3, THEIRS)
     store.hook = failing("before", lambda: OSError("down"), "read")
