@@ -20,6 +20,7 @@ from typing import IO, Any
 import pyarrow as pa
 
 from delta_py.errors import StorageError, UnsupportedOperationError
+from delta_py.storage.options import NO_OPTIONS, StorageOptions
 from delta_py.storage.store import ObjectInfo
 
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*://")
@@ -43,6 +44,10 @@ class LocalStore:
     @property
     def root(self) -> str:
         return self._root
+
+    @property
+    def options(self) -> StorageOptions:
+        return NO_OPTIONS
 
     @property
     def is_remote(self) -> bool:
@@ -147,7 +152,7 @@ class LocalStore:
             file.seek(min(offset, size))
             return file.read(min(length, max(size - offset, 0)))  # memory is taken for as much as is asked for
 
-    def open_input(self, path: str) -> pa.NativeFile:
+    def open_input(self, path: str, size_bytes: int | None = None) -> pa.NativeFile:
         # Not memory-mapped: a file that is cut short under a map kills the process with SIGBUS.
         name = self._locate(path)
         with _nothing_below_a_file():

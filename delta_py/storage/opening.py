@@ -1,30 +1,101 @@
-"""Which store a URL means.
+"""Which store a URL means, and the files that a table names in other stores.
 
-    store = open_store("/data/t")      # or file:///data/t
+    store = open_store("/data/t")                            # or file:///data/t
+    store = open_store("s3://bucket/t", options)             # s3a, gs, az, abfs, abfss, wasb, wasbs
+
+SDKs are imported when something is asked of a store of their kind.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from urllib.parse import unquote, urlsplit
 
+import pyarrow as pa
+
 from delta_py.errors import InvalidOptionError, UnsupportedOperationError
+from delta_py.storage.addresses import address_of, kind_of, scheme_of
 from delta_py.storage.local import LocalStore, check_host
-from delta_py.storage.store import ObjectStore
+from delta_py.storage.options import NO_OPTIONS, StorageOptions
+from delta_py.storage.remote import RemoteStore
+from delta_py.storage.store import ObjectInfo, ObjectStore
 
 
-def open_store(url: str) -> ObjectStore:
-    """The store of a table's root: a local path or a file: URL.
+def open_store(url: str, options: StorageOptions = NO_OPTIONS) -> ObjectStore:
+    """The store of a table's root: a local path, a file: URL, or the URL of an object store. Nothing is asked of it yet.
 
-    Raises UnsupportedOperationError for a scheme that no store serves and for another host, InvalidOptionError for an empty text.
+    Raises UnsupportedOperationError for a scheme that no store serves and for another host, InvalidOptionError for an empty text
+    and for a URL of an object store that names no container.
     """
     if not url:
         raise InvalidOptionError("The path of the table is empty. Give a directory or a URL.", option="path")
-    scheme = urlsplit(url).scheme if "://" in url or url.startswith("file:") else ""
-    if scheme == "":
-        return LocalStore(url)
+    if kind_of(url) is not None:
+        return TableStore(RemoteStore(url, options), options)
+    scheme = "file" if url.startswith("file:") else scheme_of(url)
+    if scheme is None:
+        return TableStore(LocalStore(url), options)
     if scheme == "file":
         check_host(urlsplit(url).netloc, url)
-        return LocalStore(unquote(urlsplit(url).path))
+        return TableStore(LocalStore(unquote(urlsplit(url).path)), options)
     raise UnsupportedOperationError(
-        f"No store serves {scheme}:// URLs in this version (table {url}). Use a local path or a file: URL.", scheme=scheme
+        f"No store serves {scheme}:// URLs (table {url}). Use a local path, or a URL of S3 (s3, s3a), Google Cloud Storage (gs) "
+        "or Azure (az, abfs, abfss).",
+        scheme=scheme,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class TableStore:
+    """The store of one table: its own, and for files that the log names by URLs of another kind of store, or of another
+    account, that one. Shallow clones name the files of their source so. Nothing is written or deleted elsewhere."""
+
+    own: ObjectStore
+    options: StorageOptions = NO_OPTIONS
+
+    @property
+    def root(self) -> str:
+        return self.own.root
+
+    @property
+    def is_remote(self) -> bool:
+        return self.own.is_remote
+
+    def _holder(self, path: str) -> tuple[ObjectStore, str]:
+        """The store of a file, and the file's name there."""
+        if kind_of(path) is None:
+            return self.own, path
+        if kind_of(self.root) is not None and address_of(path).holder[:2] == address_of(self.root).holder[:2]:
+            return self.own, path
+        directory, _, name = path.rpartition("/")
+        return RemoteStore(directory, self.options), name
+
+    def list_from(self, directory: str, start: str = "") -> Iterator[ObjectInfo]:
+        return self.own.list_from(directory, start)
+
+    def list_recursive(self, directory: str) -> Iterator[ObjectInfo]:
+        return self.own.list_recursive(directory)
+
+    def read(self, path: str) -> bytes:
+        store, name = self._holder(path)
+        return store.read(name)
+
+    def read_range(self, path: str, offset: int, length: int) -> bytes:
+        store, name = self._holder(path)
+        return store.read_range(name, offset, length)
+
+    def open_input(self, path: str, size_bytes: int | None = None) -> pa.NativeFile:
+        store, name = self._holder(path)
+        return store.open_input(name, size_bytes)
+
+    def open_output(self, path: str) -> pa.NativeFile:
+        return self.own.open_output(path)
+
+    def put(self, path: str, data: bytes) -> None:
+        self.own.put(path, data)
+
+    def put_if_absent(self, path: str, data: bytes) -> None:
+        self.own.put_if_absent(path, data)
+
+    def delete(self, path: str) -> None:
+        self.own.delete(path)

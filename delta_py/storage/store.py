@@ -13,6 +13,8 @@ from typing import Protocol
 
 import pyarrow as pa
 
+from delta_py.storage.options import StorageOptions
+
 
 @dataclass(frozen=True, slots=True)
 class ObjectInfo:
@@ -26,11 +28,16 @@ class ObjectInfo:
 
 
 class ObjectStore(Protocol):
-    """All access to one table's storage. A missing object is FileNotFoundError; other failures are OSError."""
+    """All access to one table's storage. A missing object is FileNotFoundError; what is refused for good, and has changed
+    nothing, is StorageError; other failures are OSError, after which a write may have been done or not."""
 
     @property
     def root(self) -> str:
         """The URL or directory that `open_store` was given, normalised: equal roots are the same table."""
+
+    @property
+    def options(self) -> StorageOptions:
+        """What was said of stores when it was opened."""
 
     @property
     def is_remote(self) -> bool:
@@ -48,8 +55,9 @@ class ObjectStore(Protocol):
     def read_range(self, path: str, offset: int, length: int) -> bytes:
         """`length` bytes from `offset`; fewer only at the end of the object."""
 
-    def open_input(self, path: str) -> pa.NativeFile:
-        """A seekable file for pyarrow."""
+    def open_input(self, path: str, size_bytes: int | None = None) -> pa.NativeFile:
+        """A seekable file for pyarrow. size_bytes: what the caller believes it to have; where that is right it spares remote
+        stores a request."""
 
     def open_output(self, path: str) -> pa.NativeFile:
         """A stream for a new data file; parent directories are made. Nobody sees a half-written file as whole because

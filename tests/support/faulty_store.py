@@ -84,6 +84,10 @@ class FaultyStore:
         return self.inner.root
 
     @property
+    def options(self) -> StorageOptions:
+        return self.inner.options
+
+    @property
     def is_remote(self) -> bool:
         return self.inner.is_remote
 
@@ -121,7 +125,7 @@ class FaultyStore:
     def read_range(self, path: str, offset: int, length: int) -> bytes:
         return self.run(f"read_range {path}", lambda: self.inner.read_range(path, offset, length))
 
-    def open_input(self, path: str) -> pa.NativeFile:
+    def open_input(self, path: str, size_bytes: int | None = None) -> pa.NativeFile:
         stream = self.run(f"open_input {path}", lambda: self.inner.open_input(path))
         return pa.PythonFile(_FaultyInput(self, path, stream), mode="r")
 

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
+from delta_py.storage.options import NO_OPTIONS, StorageOptions
 from delta_py.storage.store import ObjectInfo
 
 T = TypeVar("T")
@@ -25,6 +26,7 @@ class MemoryStore:
     root: str = "/memory/table"
     is_remote: bool = True
     has_etags: bool = False
+    options: StorageOptions = NO_OPTIONS
     objects: dict[str, tuple[bytes, int]] = field(default_factory=dict)
     now_ms: int = 1_700_000_000_000
     hook: Callable[[str, str, str], None] | None = None
@@ -82,7 +84,7 @@ class MemoryStore:
     def read_range(self, path: str, offset: int, length: int) -> bytes:
         return self._run("read_range", path, lambda: self._data(path)[offset : offset + length])
 
-    def open_input(self, path: str) -> pa.NativeFile:
+    def open_input(self, path: str, size_bytes: int | None = None) -> pa.NativeFile:
         return self._run("open_input", path, lambda: pa.BufferReader(self._data(path)))
 
     def open_output(self, path: str) -> pa.NativeFile:

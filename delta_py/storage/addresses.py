@@ -1,0 +1,86 @@
+"""URLs of object stores: which store, which container, which key.
+
+    address_of("s3a://bucket/tables/t")    # Address("s3", "", "bucket", "tables/t")
+
+S3 and Google Cloud Storage have buckets, Azure has containers in accounts; an account that a URL does not name is the one of the
+options. Keys are text as it stands in the URL: `%20` is three characters of a key, as it is in Spark's paths.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+from delta_py.errors import InvalidOptionError
+
+StoreKind = Literal["s3", "gs", "az"]
+
+_KINDS: dict[str, StoreKind] = {
+    "s3": "s3",
+    "s3a": "s3",
+    "gs": "gs",
+    "az": "az",
+    "abfs": "az",
+    "abfss": "az",
+    "wasb": "az",
+    "wasbs": "az",
+}
+_URL = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]*)://([^/]*)/*(.*)", re.DOTALL)
+_AZURE_HOST = re.compile(r"(?P<container>[^@]+)@(?P<account>[^.@]+)\.(?:dfs|blob)\.[^@]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """A place in an object store. account: of Azure, empty where the options say it. container: S3's and Google's bucket. key:
+    without `/` at its ends; empty for the container's root."""
+
+    kind: StoreKind
+    account: str
+    container: str
+    key: str
+
+    @property
+    def holder(self) -> tuple[StoreKind, str, str]:
+        """What two places share if one connection and one container serve both."""
+        return self.kind, self.account, self.container
+
+
+def scheme_of(url: str) -> str | None:
+    """Lower case; None for a path without one."""
+    parts = _URL.fullmatch(url)
+    return None if parts is None else parts[1].lower()
+
+
+def kind_of(url: str) -> StoreKind | None:
+    """The kind of object store that serves a URL; None for local paths and schemes that none serves."""
+    return _KINDS.get(scheme_of(url) or "")
+
+
+def address_of(url: str) -> Address:
+    """Raises InvalidOptionError for a URL without a container, or with credentials in it."""
+    parts, kind = _URL.fullmatch(url), kind_of(url)
+    assert parts is not None and kind is not None, "ask kind_of first"
+    scheme, authority, key = parts[1].lower(), parts[2], parts[3].rstrip("/")
+    if kind == "az" and scheme != "az":
+        named = _AZURE_HOST.fullmatch(authority)
+        if named is None:
+            raise _unusable(url, f"An {scheme} URL is {scheme}://container@account.dfs.core.windows.net/path.")
+        return Address(kind, named["account"].lower(), named["container"], key)
+    if "@" in authority:
+        raise _unusable(url, "Credentials in URLs end in logs: give them as options, or by the environment.")
+    if not authority:
+        raise _unusable(url, "It names no bucket or container.")
+    return Address(kind, "", authority, key)
+
+
+def canonical(url: str) -> str:
+    """The URL without `/` at its end and with its scheme in lower case: how a store spells its root."""
+    parts = _URL.fullmatch(url)
+    assert parts is not None
+    key = parts[3].rstrip("/")
+    return f"{parts[1].lower()}://{parts[2]}/{key}" if key else f"{parts[1].lower()}://{parts[2]}"
+
+
+def _unusable(url: str, why: str) -> InvalidOptionError:
+    return InvalidOptionError(f"{url} cannot be used as the path of a table. {why}", option="path", path=url)

@@ -1,0 +1,76 @@
+"""What a store's SDK does for us: single requests, each tried once. The patience is `connection.py`'s.
+
+A client is made for one kind of store and one set of options, and is used by many threads. Keys are text, `/` between parts.
+Errors, in all methods:
+
+    FileNotFoundError    there is no object of that key
+    FileExistsError      put_new: there is one already. It may be our own, if a request was repeated on its way
+    NotAnswered          nobody knows whether it happened: throttled, timed out, cut off, a fault of the server. Worth another try
+    StorageError         refused for good, and nothing was changed: no access, no such container, a request that cannot be
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from delta_py.storage.store import ObjectInfo
+
+
+class NotAnswered(OSError):
+    """why: in the words of the SDK, without secrets. is_unreachable: no connection was made, as to a wrong address."""
+
+    def __init__(self, why: str, *, is_unreachable: bool = False) -> None:
+        super().__init__(why)
+        self.is_unreachable = is_unreachable
+
+
+class BeyondTheEnd(Exception):
+    """A range that begins behind the object's end; a client gives no bytes for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ListedPage:
+    """Of one request. objects: path is the whole key; directories and their markers are left out. token: of the next page, None
+    after the last one."""
+
+    objects: Sequence[ObjectInfo]
+    token: str | None
+
+
+class Upload(Protocol):
+    """A new object in the making, of parts; nobody sees it before `finish`."""
+
+    @property
+    def takes_many(self) -> bool:
+        """Whether several parts may be on their way at once."""
+
+    def put_part(self, number: int, data: bytes) -> None:
+        """Parts are numbered from 0; the same part may be sent again."""
+
+    def finish(self, count: int) -> None:
+        """Make the object of `count` parts."""
+
+    def abort(self) -> None:
+        """Give it up. What cannot be told to the store is left to its own clean-up."""
+
+
+class ObjectClient(Protocol):
+    def get(self, container: str, key: str, start: int = 0, length: int | None = None) -> bytes:
+        """`length` bytes from `start`, fewer at the end of the object, none beyond it; None: to the end."""
+
+    def size(self, container: str, key: str) -> int: ...
+
+    def list_page(self, container: str, prefix: str, start: str, *, deep: bool, token: str | None) -> ListedPage:
+        """Objects whose keys begin with `prefix` and are at least `start`, in the order of keys: some, or all that follow, or
+        such before `start` too. deep: at any depth below the prefix; else without a further `/` behind it."""
+
+    def put(self, container: str, key: str, data: bytes) -> None: ...
+
+    def put_new(self, container: str, key: str, data: bytes) -> None: ...
+
+    def delete(self, container: str, key: str) -> None:
+        """One that is missing is no error."""
+
+    def begin_upload(self, container: str, key: str) -> Upload: ...

@@ -1,0 +1,212 @@
+"""Google Cloud Storage, by google-cloud-storage.
+
+A commit is one upload with `ifGenerationMatch=0`: it succeeds only where there is no object of that name; else the store answers
+412.
+Credentials are those of the options, or the SDK's application default ones, which it renews.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import google.auth.exceptions
+import google.oauth2.credentials
+import google.oauth2.service_account
+import requests.adapters
+import requests.exceptions
+from google.api_core import exceptions
+from google.auth.credentials import AnonymousCredentials
+from google.cloud import storage
+from google.cloud.storage.exceptions import InvalidResponse
+
+from delta_py.errors import InvalidOptionError, StorageError
+from delta_py.storage.client import BeyondTheEnd, ListedPage, NotAnswered, Upload
+from delta_py.storage.options import StorageOptions
+from delta_py.storage.store import ObjectInfo
+
+T = TypeVar("T")
+
+_TIMEOUT_SECONDS = 30.0
+_CONNECT_SECONDS = 10.0
+_PAGE = 1000
+_CONNECTIONS = 64
+_PART_UNIT = 256 * 1024  # parts of an upload are multiples of it
+_SCOPE = "https://www.googleapis.com/auth/devstorage.read_write"
+_CURES = {
+    401: "The credentials are not valid, or have expired.",
+    403: "The credentials may not do that: look at the roles of the account, and, for a bucket whose readers pay, at the option "
+    "gcs.user_project.",
+}
+_NO_CREDENTIALS = (
+    "Give the option gcs.service_account_file, or set up application default credentials where pydelta runs (on executors too), "
+    "or read a public bucket with gcs.anonymous=true."
+)
+
+
+class GcsClient:
+    """An ObjectClient."""
+
+    def __init__(self, options: StorageOptions) -> None:
+        self._options = options
+        timeout = options.number("storage.request_timeout", _TIMEOUT_SECONDS)
+        self._settings: dict[str, Any] = {"retry": None, "timeout": (min(_CONNECT_SECONDS, timeout), timeout)}
+        endpoint = options.get("gcs.endpoint")
+        try:
+            self._client = storage.Client(
+                project=options.get("gcs.project") or "none",  # only buckets that are there are used
+                credentials=_credentials(options),
+                client_options=None if endpoint is None else {"api_endpoint": endpoint},
+            )
+        except google.auth.exceptions.GoogleAuthError as error:
+            raise self._no_credentials(error) from error
+        adapter = requests.adapters.HTTPAdapter(pool_connections=_CONNECTIONS, pool_maxsize=_CONNECTIONS)
+        for scheme in ("https://", "http://"):
+            self._client._http.mount(scheme, adapter)  # its own pool holds ten connections
+
+    def _blob(self, container: str, key: str) -> Any:
+        return self._client.bucket(container, user_project=self._options.get("gcs.user_project")).blob(key)
+
+    # ------------------------------------------------------------ reading
+
+    def get(self, container: str, key: str, start: int = 0, length: int | None = None) -> bytes:
+        blob = self._blob(container, key)
+        if start == 0 and length is None:
+            return self._ask(f"{container}/{key}", lambda: bytes(blob.download_as_bytes(**self._settings)))
+        end = None if length is None else start + length - 1
+        try:
+            return self._ask(
+                f"{container}/{key}", lambda: bytes(blob.download_as_bytes(start=start, end=end, checksum=None, **self._settings))
+            )
+        except BeyondTheEnd:
+            return b""
+
+    def size(self, container: str, key: str) -> int:
+        blob = self._blob(container, key)
+        self._ask(f"{container}/{key}", lambda: blob.reload(**self._settings))
+        return int(blob.size)
+
+    def list_page(self, container: str, prefix: str, start: str, *, deep: bool, token: str | None) -> ListedPage:
+        def ask() -> ListedPage:
+            listing = self._client.list_blobs(
+                self._client.bucket(container, user_project=self._options.get("gcs.user_project")),
+                prefix=prefix,
+                start_offset=start,
+                delimiter=None if deep else "/",
+                page_size=_PAGE,
+                page_token=token,
+                **self._settings,
+            )
+            page = next(listing.pages, ())
+            return ListedPage([_info(blob) for blob in page if not blob.name.endswith("/")], listing.next_page_token)
+
+        return self._ask(f"{container}/{prefix}", ask)
+
+    # ------------------------------------------------------------ writing
+
+    def put(self, container: str, key: str, data: bytes) -> None:
+        self._ask(f"{container}/{key}", lambda: self._blob(container, key).upload_from_string(data, **self._settings))
+
+    def put_new(self, container: str, key: str, data: bytes) -> None:
+        blob = self._blob(container, key)
+        self._ask(f"{container}/{key}", lambda: blob.upload_from_string(data, if_generation_match=0, **self._settings))
+
+    def delete(self, container: str, key: str) -> None:
+        try:
+            self._ask(f"{container}/{key}", lambda: self._blob(container, key).delete(**self._settings))
+        except FileNotFoundError:
+            return
+
+    def begin_upload(self, container: str, key: str) -> Upload:
+        return _ResumableUpload(self, f"{container}/{key}", self._blob(container, key))
+
+    # ------------------------------------------------------------ requests and their errors
+
+    def _ask(self, where: str, request: Callable[[], T]) -> T:
+        try:
+            return request()
+        except exceptions.NotFound as error:
+            raise FileNotFoundError(2, "No such object", where) from error
+        except exceptions.PreconditionFailed as error:
+            raise FileExistsError(17, "There is an object of that name", where) from error
+        except exceptions.RequestRangeNotSatisfiable as error:
+            raise BeyondTheEnd from error
+        except exceptions.GoogleAPICallError as error:
+            raise self._meaning(where, int(error.code or 0), error) from error
+        except InvalidResponse as error:
+            raise self._meaning(where, int(error.response.status_code), error) from error
+        except (requests.exceptions.ConnectTimeout, requests.exceptions.SSLError) as error:
+            raise NotAnswered(self._said(error), is_unreachable=True) from error
+        except requests.exceptions.RequestException as error:
+            raise NotAnswered(self._said(error), is_unreachable="NewConnectionError" in repr(error)) from error
+        except (google.auth.exceptions.TransportError, ConnectionError, TimeoutError) as error:
+            raise NotAnswered(self._said(error)) from error
+        except google.auth.exceptions.GoogleAuthError as error:
+            raise self._no_credentials(error) from error
+
+    def _meaning(self, where: str, status: int, error: Exception) -> Exception:
+        if status in (408, 429) or status >= 500:
+            return NotAnswered(self._said(error))
+        return StorageError(
+            f"The store refuses a request to {where}: {self._said(error)}. {_CURES.get(status, '')}".rstrip(),
+            where=where,
+            status=status,
+        )
+
+    def _no_credentials(self, error: Exception) -> StorageError:
+        return StorageError(f"There are no credentials for Google Cloud Storage: {self._said(error)}. {_NO_CREDENTIALS}")
+
+    def _said(self, error: Exception) -> str:
+        return self._options.hide(str(error))
+
+
+def _credentials(options: StorageOptions) -> Any:
+    """None for the SDK's own."""
+    file, text, token = (options.get(f"gcs.{name}") for name in ("service_account_file", "service_account_json", "access_token"))
+    if options.flag("gcs.anonymous"):
+        return AnonymousCredentials()
+    if token is not None:
+        return google.oauth2.credentials.Credentials(token)
+    account = google.oauth2.service_account.Credentials
+    try:
+        if file is not None:
+            return account.from_service_account_file(file, scopes=[_SCOPE])
+        if text is not None:
+            return account.from_service_account_info(json.loads(text), scopes=[_SCOPE])
+    except (OSError, ValueError) as error:
+        name = "gcs.service_account_file" if file is not None else "gcs.service_account_json"
+        raise InvalidOptionError(
+            f"The option {name} names no service account: {options.hide(type(error).__name__)}. It is the key file that Google's "
+            "console makes, as JSON.",
+            option=name,
+        ) from None  # the error may quote the key
+    return None
+
+
+def _info(blob: Any) -> ObjectInfo:
+    return ObjectInfo(blob.name, int(blob.size), int(blob.updated.timestamp() * 1000), str(blob.generation))
+
+
+class _ResumableUpload:
+    """Parts go one after the other; the SDK asks the store how far it came before it repeats one."""
+
+    def __init__(self, owner: GcsClient, where: str, blob: Any) -> None:
+        self._owner, self._where = owner, where
+        self._writer = blob.open("wb", chunk_size=_PART_UNIT * 4, ignore_flush=True, checksum="crc32c")
+        self._sent = -1
+
+    @property
+    def takes_many(self) -> bool:
+        return False
+
+    def put_part(self, number: int, data: bytes) -> None:
+        if number > self._sent:
+            self._owner._ask(self._where, lambda: self._writer.write(data))
+            self._sent = number
+
+    def finish(self, count: int) -> None:
+        self._owner._ask(self._where, self._writer.close)
+
+    def abort(self) -> None:
+        self._writer.terminate()

@@ -1,0 +1,140 @@
+"""What a caller says of stores, by name: endpoints, credentials, limits.
+
+    options = StorageOptions.of({"s3.endpoint": "http://127.0.0.1:9000", "s3.secret_access_key": "..."})
+
+One set serves all stores, as a table may name files in more than one. It travels to executors with what is read and written.
+Values of secrets are in no `repr`, and `hide` takes them out of what others say.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Self
+
+from delta_py.errors import InvalidOptionError
+
+
+@dataclass(frozen=True, slots=True)
+class OptionName:
+    """is_secret: whoever knows the value may act as its owner."""
+
+    name: str
+    is_secret: bool = False
+
+
+_S3 = (
+    OptionName("s3.access_key_id"),
+    OptionName("s3.secret_access_key", is_secret=True),
+    OptionName("s3.session_token", is_secret=True),
+    OptionName("s3.profile"),
+    OptionName("s3.region"),
+    OptionName("s3.endpoint"),
+    OptionName("s3.path_style"),
+    OptionName("s3.anonymous"),
+    OptionName("s3.requester_pays"),
+    OptionName("s3.dynamodb_table"),
+    OptionName("s3.dynamodb_region"),
+    OptionName("s3.dynamodb_endpoint"),
+)
+_GCS = (
+    OptionName("gcs.service_account_file"),
+    OptionName("gcs.service_account_json", is_secret=True),
+    OptionName("gcs.access_token", is_secret=True),
+    OptionName("gcs.project"),
+    OptionName("gcs.user_project"),
+    OptionName("gcs.endpoint"),
+    OptionName("gcs.anonymous"),
+)
+_AZURE = (
+    OptionName("azure.account_name"),
+    OptionName("azure.account_key", is_secret=True),
+    OptionName("azure.sas_token", is_secret=True),
+    OptionName("azure.connection_string", is_secret=True),
+    OptionName("azure.tenant_id"),
+    OptionName("azure.client_id"),
+    OptionName("azure.client_secret", is_secret=True),
+    OptionName("azure.managed_identity"),
+    OptionName("azure.endpoint"),
+    OptionName("azure.anonymous"),
+)
+_ALL_STORES = (
+    OptionName("storage.request_timeout"),
+    OptionName("storage.retry_timeout"),
+    OptionName("storage.max_requests"),
+)
+OPTION_NAMES: tuple[OptionName, ...] = (*_S3, *_GCS, *_AZURE, *_ALL_STORES)
+
+_BY_NAME = {option.name: option for option in OPTION_NAMES}
+_PREFIXES = ("s3.", "gcs.", "azure.", "storage.")
+_SHORTEST_HIDDEN = 4  # a shorter text may stand anywhere by chance
+
+
+def is_storage_option(name: str) -> bool:
+    """Whether an option of a read or a write is meant for stores, by the beginning of its name."""
+    return name.lower().startswith(_PREFIXES)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class StorageOptions:
+    """values: by lower-case name. Equal ones open the same connections."""
+
+    values: tuple[tuple[str, str], ...] = ()
+
+    @classmethod
+    def of(cls, given: Mapping[str, str]) -> Self:
+        """Raises InvalidOptionError (DELTA_UNKNOWN_OPTION) for a name that no store knows."""
+        folded = {name.lower(): value for name, value in given.items()}
+        for name in folded:
+            if name not in _BY_NAME:
+                nearest = difflib.get_close_matches(name, _BY_NAME, n=1, cutoff=0.0)[0]
+                raise InvalidOptionError(
+                    f"No store knows the option {name!r}. The nearest known one is {nearest!r}. Correct the name.",
+                    error_class="DELTA_UNKNOWN_OPTION",
+                    option=name,
+                    nearest=nearest,
+                )
+        return cls(tuple(sorted(folded.items())))
+
+    def get(self, name: str) -> str | None:
+        assert name in _BY_NAME, name
+        return next((value for known, value in self.values if known == name), None)
+
+    def flag(self, name: str) -> bool:
+        """False where nothing is said. Raises InvalidOptionError."""
+        value = (self.get(name) or "false").lower()
+        if value not in ("true", "false"):
+            raise InvalidOptionError(
+                f"Invalid value {value!r} for option {name!r}: it must be 'true' or 'false'.", option=name, value=value
+            )
+        return value == "true"
+
+    def number(self, name: str, default: float) -> float:
+        """Raises InvalidOptionError for what is no number above 0."""
+        text = self.get(name)
+        if text is None:
+            return default
+        try:
+            number = float(text)
+        except ValueError:
+            number = 0.0
+        if not 0 < number < float("inf"):
+            raise InvalidOptionError(
+                f"Invalid value {text!r} for option {name!r}: it must be a number above 0.", option=name, value=text
+            )
+        return number
+
+    def hide(self, text: str) -> str:
+        """The text without the secrets among the values."""
+        for name, value in self.values:
+            if _BY_NAME[name].is_secret and len(value) >= _SHORTEST_HIDDEN:
+                text = text.replace(value, "...")
+        return text
+
+    def __repr__(self) -> str:
+        shown = (f"{name}={'...' if _BY_NAME[name].is_secret else repr(value)}" for name, value in self.values)
+        return f"StorageOptions({', '.join(shown)})"
+
+
+NO_OPTIONS = StorageOptions()

@@ -1,0 +1,172 @@
+"""S3 and what speaks its protocol, by boto3.
+
+A commit is one PUT with `If-None-Match: *`. S3 answers 412 where there is an object of that name, and 409 where another writer is
+at it. Stores that speak S3's protocol but do not know the condition would overwrite the other's commit. So whether an endpoint
+keeps it is tried once a process, by an object that is written twice, and to one that does not nothing is committed. Amazon's own
+endpoints are known to keep it.
+"""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from delta_py.errors import StorageError
+from delta_py.storage.aws import ask, aws_client
+from delta_py.storage.client import BeyondTheEnd, ListedPage, Upload
+from delta_py.storage.options import StorageOptions
+from delta_py.storage.store import ObjectInfo
+
+T = TypeVar("T")
+
+_PAGE = 1000
+
+
+class S3Client:
+    """An ObjectClient."""
+
+    def __init__(self, options: StorageOptions) -> None:
+        endpoint = options.get("s3.endpoint")
+        # Other stores mostly have no domain a bucket, and some do not know the checksums that boto3 adds by itself.
+        addressing = "path" if options.flag("s3.path_style") or endpoint is not None else "auto"
+        checksums = {} if endpoint is None else dict.fromkeys(
+            ("request_checksum_calculation", "response_checksum_validation"), "when_required"
+        )
+        self._options, self._endpoint = options, endpoint
+        self._s3 = aws_client(
+            "s3",
+            options,
+            endpoint=endpoint,
+            region=options.get("s3.region"),
+            s3={"addressing_style": addressing},
+            **checksums,
+        )
+        self._payer = {"RequestPayer": "requester"} if options.flag("s3.requester_pays") else {}
+        self._condition = _Condition(is_kept=endpoint is None)
+
+    def _ask(self, where: str, request: Callable[[], T]) -> T:
+        return ask(where, self._options, request)
+
+    # ------------------------------------------------------------ reading
+
+    def get(self, container: str, key: str, start: int = 0, length: int | None = None) -> bytes:
+        last = "" if length is None else start + length - 1
+        part = {} if start == 0 and length is None else {"Range": f"bytes={start}-{last}"}
+        try:
+            return self._ask(f"{container}/{key}", lambda: self._body(container, key, part))
+        except BeyondTheEnd:
+            return b""
+
+    def _body(self, container: str, key: str, part: dict[str, str]) -> bytes:
+        answer = self._s3.get_object(Bucket=container, Key=key, **part, **self._payer)
+        with answer["Body"] as body:
+            data: bytes = body.read()
+        return data
+
+    def size(self, container: str, key: str) -> int:
+        answer = self._ask(f"{container}/{key}", lambda: self._s3.head_object(Bucket=container, Key=key, **self._payer))
+        return int(answer["ContentLength"])
+
+    def list_page(self, container: str, prefix: str, start: str, *, deep: bool, token: str | None) -> ListedPage:
+        arguments: dict[str, Any] = {"Bucket": container, "Prefix": prefix, "MaxKeys": _PAGE, **self._payer}
+        if not deep:
+            arguments["Delimiter"] = "/"
+        if token is not None:
+            arguments["ContinuationToken"] = token
+        elif len(start) > len(prefix):
+            arguments["StartAfter"] = start[:-1]  # what it names itself is left out, and `start` is wanted
+        answer = self._ask(f"{container}/{prefix}", lambda: self._s3.list_objects_v2(**arguments))
+        objects = [_info(listed) for listed in answer.get("Contents", ()) if not listed["Key"].endswith("/")]
+        return ListedPage(objects, answer.get("NextContinuationToken") if answer["IsTruncated"] else None)
+
+    # ------------------------------------------------------------ writing
+
+    def put(self, container: str, key: str, data: bytes) -> None:
+        self._ask(f"{container}/{key}", lambda: self._s3.put_object(Bucket=container, Key=key, Body=data, **self._payer))
+
+    def put_new(self, container: str, key: str, data: bytes) -> None:
+        self._condition.check(lambda: self._try_condition(container, key.rpartition("/")[0]))
+        self._put_new(container, key, data)
+
+    def _put_new(self, container: str, key: str, data: bytes) -> None:
+        arguments = {"Bucket": container, "Key": key, "Body": data, "IfNoneMatch": "*", **self._payer}
+        self._ask(f"{container}/{key}", lambda: self._s3.put_object(**arguments))
+
+    def _try_condition(self, container: str, directory: str) -> None:
+        """Write an object twice as a new one. Raises StorageError where the second write succeeds too."""
+        key = f"{directory}/.pydelta-{uuid.uuid4().hex}.tmp".removeprefix("/")
+        try:
+            self._put_new(container, key, b"a second write must fail")
+            self._put_new(container, key, b"it did not")
+        except FileExistsError:
+            return
+        finally:
+            self.delete(container, key)
+        raise StorageError(
+            f"The endpoint {self._endpoint} takes a write of a new object (If-None-Match: *) where there is one of that name: "
+            "two writers would overwrite each other's commits. Nothing was committed. Use a store that keeps the condition, or "
+            "let DynamoDB decide: the option s3.dynamodb_table, given to every writer of the table.",
+            endpoint=self._endpoint,
+        )
+
+    def delete(self, container: str, key: str) -> None:
+        self._ask(f"{container}/{key}", lambda: self._s3.delete_object(Bucket=container, Key=key, **self._payer))
+
+    def begin_upload(self, container: str, key: str) -> Upload:
+        arguments = {"Bucket": container, "Key": key, **self._payer}
+        answer = self._ask(f"{container}/{key}", lambda: self._s3.create_multipart_upload(**arguments))
+        return _MultipartUpload(self, container, key, answer["UploadId"])
+
+
+def _info(listed: dict[str, Any]) -> ObjectInfo:
+    etag = listed.get("ETag", "").strip('"') or None
+    return ObjectInfo(listed["Key"], listed["Size"], int(listed["LastModified"].timestamp() * 1000), etag)
+
+
+class _MultipartUpload:
+    def __init__(self, owner: S3Client, container: str, key: str, upload_id: str) -> None:
+        self._owner, self._container, self._key = owner, container, key
+        self._where = f"{container}/{key}"
+        self._named = {"Bucket": container, "Key": key, "UploadId": upload_id, **owner._payer}
+        self._tags: dict[int, str] = {}
+
+    @property
+    def takes_many(self) -> bool:
+        return True
+
+    def put_part(self, number: int, data: bytes) -> None:
+        s3 = self._owner._s3
+        answer = self._owner._ask(self._where, lambda: s3.upload_part(**self._named, PartNumber=number + 1, Body=data))
+        self._tags[number] = answer["ETag"]
+
+    def finish(self, count: int) -> None:
+        parts = {"Parts": [{"PartNumber": number + 1, "ETag": self._tags[number]} for number in range(count)]}
+        s3 = self._owner._s3
+        try:
+            self._owner._ask(self._where, lambda: s3.complete_multipart_upload(MultipartUpload=parts, **self._named))
+        except FileNotFoundError:  # there is no such upload any more: its end was asked for before, and the answer got lost
+            self._owner.size(self._container, self._key)
+
+    def abort(self) -> None:
+        s3 = self._owner._s3
+        try:
+            self._owner._ask(self._where, lambda: s3.abort_multipart_upload(**self._named))
+        except FileNotFoundError:
+            return
+
+
+class _Condition:
+    """Whether the endpoint keeps `If-None-Match: *`. Once it is known that it does, nobody asks again."""
+
+    def __init__(self, *, is_kept: bool) -> None:
+        self._is_kept, self._lock = is_kept, threading.Lock()
+
+    def check(self, probe: Callable[[], None]) -> None:
+        if self._is_kept:
+            return
+        with self._lock:
+            if not self._is_kept:
+                probe()
+                self._is_kept = True
