@@ -27,11 +27,13 @@ from delta_py.log.file_keys import NO_KEYS, file_keys, path_of
 from delta_py.log.reader import DELETION_VECTOR_TYPE, FILE_SCHEMA, ONLY_FOR_COMMITS, PARTITION_VALUES_TYPE, CommitReader, FileRows
 from delta_py.log.segment import Checkpoint, LogFile
 from delta_py.log.stats_cache import LEAST_ROWS, KeptStats, StatsCache
+from delta_py.protocol.parquet_ranges import column_ranges
 from delta_py.protocol.parquet_statistics import chunk_statistics
 from delta_py.protocol.paths import SIDECAR_DIRECTORY, LogKind, decode_path, decode_paths
 from delta_py.protocol.schema import DataType, Path
 from delta_py.protocol.stats import FileStats
 from delta_py.protocol.stats_text import struct_to_json
+from delta_py.storage.files import expect_ranges, is_prefetching
 from delta_py.storage.kept_objects import KeptObjects
 from delta_py.storage.store import ObjectInfo
 
@@ -373,7 +375,21 @@ class ParquetPart:
 
     def _batches(self, columns: list[str], groups: list[int], size: int = _BATCH_ROWS) -> Iterator[pa.RecordBatch]:
         with decoding(self.path):
-            yield from self._file.iter_batches(size, groups, columns, use_threads=True)
+            for part in self._fetched(columns, groups):
+                yield from self._file.iter_batches(size, part, columns, use_threads=True)
+
+    def _fetched(self, columns: list[str], groups: list[int]) -> Iterator[list[int]]:
+        """The row groups, as they are read in one go: all, or, of a file that is far away, one after the other, each fetched
+        while the one before is read."""
+        if not is_prefetching(self._source):
+            yield groups
+            return
+        prefixes = tuple(f"{column}." for column in columns)
+        leaves = [place for path, place in self._positions.items() if f"{path}.".startswith(prefixes)]
+        ranges = [column_ranges(self._file.metadata, [group], leaves) for group in groups]
+        for number, group in enumerate(groups):
+            expect_ranges(self._source, [*ranges[number], *(ranges[number + 1] if number + 1 < len(groups) else [])])
+            yield [group]
 
     def null_count(self, leaf: str) -> int | None:
         """How many rows have no value for a leaf (dotted, below add) by the statistics; None where they do not say."""

@@ -60,7 +60,7 @@ class FileState:
     def commit_adds(self) -> Iterator[pa.StructArray]:
         """The live adds of the commits after the older checkpoint."""
         waiting: list[dict[str, Any]] = []
-        for file, rows in replay(self._segment, self._commits.file_rows):
+        for file, rows in replay(self._segment, self._commits, self._commits.file_rows):
             commit_keys: set[str] = set()
             for piece in rows:
                 waiting += self._fresh(piece.adds, piece.add_keys)

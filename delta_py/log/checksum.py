@@ -28,6 +28,7 @@ from delta_py.protocol.actions import (
     SetTransaction,
 )
 from delta_py.protocol.table_config import TableConfig
+from delta_py.storage.kept_objects import KeptObjects
 from delta_py.storage.store import ObjectStore
 
 _log = logging.getLogger("delta_py")
@@ -154,7 +155,7 @@ def read_checksum(store: ObjectStore, file: LogFile) -> VersionChecksum | None:
     try:
         if file.size_bytes > limit_bytes():
             raise CorruptTableError(beyond_limit("it"))
-        return VersionChecksum.parse(file.path, store.read(file.path))
+        return VersionChecksum.parse(file.path, KeptObjects.of(store).read(file.info))
     except FileNotFoundError:
         return None
     except StorageError as error:

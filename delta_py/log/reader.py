@@ -9,7 +9,9 @@ Protocol: Delta Log Entries; Actions; Add File and Remove File.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence, Set
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any, TypeVar
@@ -59,6 +61,7 @@ ONLY_FOR_COMMITS = frozenset({"stats", "path_text", "tags", "clustering_provider
 _log = logging.getLogger("delta_py")
 
 _PIECE_BYTES = 8 * 1024 * 1024
+_FILES_AHEAD = 16
 _REMEMBERED_FILE_BYTES = 1024 * 1024
 _REMEMBERED_BYTES = 32 * 1024 * 1024
 
@@ -93,7 +96,7 @@ class CommitReader:
     relied on by others, must see the store itself. Not for sharing between threads.
     """
 
-    __slots__ = ("_remembered", "_remembered_bytes", "_sound", "_warned", "objects")
+    __slots__ = ("_coming", "_remembered", "_remembered_bytes", "_sound", "_warned", "objects")
 
     def __init__(self, store: ObjectStore, *, kept: bool = True) -> None:
         self.objects = KeptObjects.of(store) if kept else KeptObjects(store)
@@ -101,6 +104,26 @@ class CommitReader:
         self._remembered_bytes = 0
         self._warned: set[str] = set()  # a state is read in more than one pass
         self._sound: set[str] = set()  # compactions of which every line was parsed
+        self._coming: dict[str, Future[bytes]] = {}
+
+    def ahead(self, files: Iterable[LogFile]) -> Iterator[LogFile]:
+        """The files, while those behind each are read already: of a remote store, where every file costs a round trip."""
+        if not self.objects.store.is_remote:
+            yield from files
+            return
+        waiting: deque[LogFile] = deque()
+        pool = ThreadPoolExecutor(_FILES_AHEAD, "delta_py-log")
+        try:
+            for file in files:
+                if file.path not in self._remembered and 0 < file.size_bytes <= _PIECE_BYTES:
+                    self._coming[file.path] = pool.submit(self.objects.read, file.info)
+                waiting.append(file)
+                if len(waiting) > _FILES_AHEAD:
+                    yield waiting.popleft()
+            yield from waiting
+        finally:
+            self._coming.clear()
+            pool.shutdown(wait=False, cancel_futures=True)
 
     def actions(self, file: LogFile, *names: str) -> Iterator[Action]:
         """The actions in order; with names, only those of these kinds (as in the log: `metaData`), found cheaply.
@@ -196,7 +219,8 @@ class CommitReader:
     def _read(self, file: LogFile) -> bytes:
         data = self._remembered.get(file.path)
         if data is None:
-            data = _or_missing(file, self.objects.read)
+            coming = self._coming.pop(file.path, None)
+            data = _or_missing(file, self.objects.read if coming is None else lambda _: coming.result())
             if len(data) <= _REMEMBERED_FILE_BYTES and self._remembered_bytes + len(data) <= _REMEMBERED_BYTES:
                 self._remembered[file.path] = data
                 self._remembered_bytes += len(data)

@@ -71,7 +71,7 @@ def commit_files(segment: LogSegment, commits: CommitReader, wanted: StatsWanted
 
 
 def _fresh_adds(segment: LogSegment, commits: CommitReader, seen: set[str]) -> Iterator[pa.RecordBatch]:
-    for _, pieces in replay(segment, commits.file_actions):
+    for _, pieces in replay(segment, commits, commits.file_actions):
         commit_keys: set[str] = set()
         for piece in pieces:
             fresh = [key not in seen for key in piece.add_keys]
@@ -150,9 +150,12 @@ class CheckpointFiles:
         return keys
 
 
-def replay(segment: LogSegment, read: Callable[[LogFile], Iterator[T]]) -> Iterator[tuple[LogFile, Iterable[T]]]:
-    """Each file of the replay, newest first, with what `read` finds in it; the commits in place of a damaged compaction."""
-    for file in segment.replay_files():
+def replay(
+    segment: LogSegment, commits: CommitReader, read: Callable[[LogFile], Iterator[T]]
+) -> Iterator[tuple[LogFile, Iterable[T]]]:
+    """Each file of the replay, newest first, with what `read` finds in it by means of `commits`; the commits in place of a
+    damaged compaction."""
+    for file in commits.ahead(segment.replay_files()):
         if file.end_version == file.version:
             yield file, read(file)
             continue
@@ -282,7 +285,7 @@ class SmallState:
 def protocol_and_metadata_of_commits(segment: LogSegment, commits: CommitReader) -> SmallState:
     """The newest protocol and metadata among the commits after the checkpoint; None where they have none."""
     state = SmallState()
-    for _, actions in replay(segment, lambda file: commits.actions(file, "protocol", "metaData")):
+    for _, actions in replay(segment, commits, lambda file: commits.actions(file, "protocol", "metaData")):
         for action in reversed(list(actions)):
             state.apply_older(action)
         if state.has_both:
@@ -303,7 +306,7 @@ def protocol_and_metadata(segment: LogSegment, commits: CommitReader, checkpoint
 def transactions_and_domains(segment: LogSegment, commits: CommitReader, checkpoint: CheckpointReader | None) -> SmallState:
     """The newest transaction identifier of each application and the metadata domains, removed ones left out."""
     state = SmallState()
-    for _, actions in replay(segment, lambda file: commits.actions(file, "txn", "domainMetadata")):
+    for _, actions in replay(segment, commits, lambda file: commits.actions(file, "txn", "domainMetadata")):
         for action in reversed(list(actions)):
             state.apply_older(action)
     if checkpoint is not None:

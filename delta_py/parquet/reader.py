@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -24,8 +25,10 @@ from delta_py.parquet.rebase import legacy_calendar
 from delta_py.parquet.row_filter import LookAhead, make_row_filter
 from delta_py.parquet.row_groups import FileSide, Run, find_runs, make_group_filter, split_run
 from delta_py.parquet.row_selection import RowPick, RowSelection, load_selection
+from delta_py.protocol.parquet_ranges import column_ranges
 from delta_py.protocol.schema import LONG, StructField, StructType, to_arrow_schema
 from delta_py.scan.scan_state import ColumnSource, ScanColumn, ScanFile, ScanState
+from delta_py.storage.files import expect_ranges, is_prefetching
 from delta_py.storage.kept_objects import KeptObjects
 from delta_py.storage.store import ObjectInfo
 
@@ -34,6 +37,8 @@ _log = logging.getLogger(__name__)
 # Up to this size a file's column chunks are read whole, which is a little faster; beyond, through a buffer a column.
 _WHOLE_CHUNKS_BYTES = 16 * 1024 * 1024
 _BUFFERS_BYTES = 16 * 1024 * 1024
+# Of a file that is far away no more is fetched while other rows are decoded.
+_AHEAD_BYTES = 64 * 1024 * 1024
 _MANY_ROWS_KEPT = 0.8
 _RECENT_PLANS = 8
 
@@ -70,44 +75,48 @@ class _ScanReader:
         self._warned = False
 
     def read(self, file: ScanFile) -> Iterator[pa.RecordBatch]:
-        with _naming(file), contextlib.ExitStack() as stack:
-            parquet = self._open(file, stack)
-            if parquet is not None:
-                yield from self._read_rows(file, parquet)
-
-    def _open(self, file: ScanFile, stack: contextlib.ExitStack) -> pq.ParquetFile | None:
-        """None for a missing file that may be skipped."""
+        has_begun = False
         try:
-            source = stack.enter_context(self._store.open_input(file.path))
+            with _naming(file), contextlib.ExitStack() as stack:
+                for batch in self._read_rows(file, self._open(file, stack)):
+                    has_begun = True
+                    yield batch
         except FileNotFoundError as error:
-            if not self._state.ignore_missing_files:
+            if has_begun or not self._state.ignore_missing_files:
                 raise _missing(file) from error
-            if not self._warned:
-                _log.warning(
-                    "Data file %s of table %s is missing and skipped, as ignoreMissingFiles asks. "
-                    "More missing files of this task are skipped without a message.",
-                    file.path,
-                    self._store.root,
-                )
-                self._warned = True
-            return None
-        footer = self._objects.footer(ObjectInfo(file.path, file.size_bytes, file.modification_time_ms))
-        buffer_size = 0
-        if file.size_bytes > _WHOLE_CHUNKS_BYTES:
-            buffer_size = min(1024 * 1024, max(64 * 1024, _BUFFERS_BYTES // max(1, len(self._columns))))
-        return stack.enter_context(
-            pq.ParquetFile(
-                source,
-                metadata=footer,
-                pre_buffer=False,
-                buffer_size=buffer_size,
-                coerce_int96_timestamp_unit="us",
-                # It costs a tenth of the time of reading, too much for every scan. Written again, a damaged value would be sound.
-                page_checksum_verification=self._state.to_write,
-            )
-        )
+            self._warn_of_missing(file)
 
-    def _read_rows(self, file: ScanFile, parquet: pq.ParquetFile) -> Iterator[pa.RecordBatch]:
+    def _warn_of_missing(self, file: ScanFile) -> None:
+        if self._warned:
+            return
+        _log.warning(
+            "Data file %s of table %s is missing and skipped, as ignoreMissingFiles asks. "
+            "More missing files of this task are skipped without a message.",
+            file.path,
+            self._store.root,
+        )
+        self._warned = True
+
+    def _open(self, file: ScanFile, stack: contextlib.ExitStack) -> _DataFile:
+        """A remote file whose footer is known is asked for nothing yet: that it is missing shows when it is read."""
+        footer = self._objects.footer(ObjectInfo(file.path, file.size_bytes, file.modification_time_ms))
+        source = stack.enter_context(self._store.open_input(file.path, file.size_bytes, is_sure=footer is not None))
+        buffer_size = 0
+        if file.size_bytes > _WHOLE_CHUNKS_BYTES and not is_prefetching(source):
+            buffer_size = min(1024 * 1024, max(64 * 1024, _BUFFERS_BYTES // max(1, len(self._columns))))
+        parquet = pq.ParquetFile(
+            source,
+            metadata=footer,
+            pre_buffer=False,
+            buffer_size=buffer_size,
+            coerce_int96_timestamp_unit="us",
+            # It costs a tenth of the time of reading, too much for every scan. Written again, a damaged value would be sound.
+            page_checksum_verification=self._state.to_write,
+        )
+        return _DataFile(source, stack.enter_context(parquet))
+
+    def _read_rows(self, file: ScanFile, data: _DataFile) -> Iterator[pa.RecordBatch]:
+        parquet = data.parquet
         footer = parquet.metadata
         if footer.num_rows == 0:
             return
@@ -117,8 +126,8 @@ class _ScanReader:
         keep = None
         if self._group_filter is not None:
             keep = self._group_filter.keep(footer, FileSide(plan.schema, plan.calendar, plan.matches, columns.constants()))
-        for run in self._matching_runs(file, parquet, plan, selection, find_runs(footer, selection, keep)):
-            for decoded in self._decode(parquet, plan, run, self._sizer):
+        for run in self._matching_runs(file, data, plan, selection, find_runs(footer, selection, keep)):
+            for decoded in self._decode(data, plan, run, self._sizer):
                 pick = selection.pick(decoded.start, decoded.start + decoded.row_count)
                 if pick is None or len(pick):
                     batch = self._make_batch(columns, decoded, pick)
@@ -134,11 +143,15 @@ class _ScanReader:
         self._plans = [plan, *self._plans[: _RECENT_PLANS - 1]]
         return plan
 
-    def _decode(self, parquet: pq.ParquetFile, plan: FilePlan, run: Run, sizer: BatchSizer) -> Iterator[BatchRows]:
+    def _decode(self, data: _DataFile, plan: FilePlan, run: Run, sizer: BatchSizer) -> Iterator[BatchRows]:
         if not plan.leaves:
             for start in range(0, run.row_count, self._state.batch_rows):
                 yield BatchRows(run.first_row + start, min(self._state.batch_rows, run.row_count - start), None)
             return
+        for part in data.parts(run, plan.leaves):
+            yield from self._decode_part(data.parquet, plan, part, sizer)
+
+    def _decode_part(self, parquet: pq.ParquetFile, plan: FilePlan, run: Run, sizer: BatchSizer) -> Iterator[BatchRows]:
         position, end = run.first_row, run.first_row + run.row_count
         in_dictionaries = dictionary_bytes(parquet.metadata.row_group(run.groups[0]), plan.text_leaves)
         batches = parquet.reader.iter_batches(
@@ -157,14 +170,14 @@ class _ScanReader:
             raise CannotRead(f"its row groups hold {position - run.first_row} rows where the footer says {run.row_count}")
 
     def _matching_runs(
-        self, file: ScanFile, parquet: pq.ParquetFile, plan: FilePlan, selection: RowSelection, runs: Iterator[Run]
+        self, file: ScanFile, data: _DataFile, plan: FilePlan, selection: RowSelection, runs: Iterator[Run]
     ) -> Iterator[Run]:
         """The runs, or, where that is promising, of their row groups those in which the predicate is true of some row.
 
         Finding out takes decoding the predicate's columns twice where it is, so it is tried where they are a small part
         of what is decoded, and only as long as it goes on to save work.
         """
-        looker = self._looker
+        looker, parquet = self._looker, data.parquet
         needed = set() if self._row_filter is None else plan.leaves_of(self._row_filter.columns)
         if self._row_filter is None or not looker.is_promising(parquet.metadata, needed, plan.leaves):
             yield from runs
@@ -173,7 +186,7 @@ class _ScanReader:
         columns = FileColumns(self._state, self._columns, self._tracking, narrow, file)
         for run in runs:
             for group in split_run(parquet.metadata, run):
-                decoded = self._decode(parquet, narrow, group, self._look_sizer)
+                decoded = self._decode(data, narrow, group, self._look_sizer)
                 if looker.found(any(self._may_match(columns, selection, rows) for rows in decoded)):
                     yield group
 
@@ -202,6 +215,30 @@ class _ScanReader:
         if not arrays:
             return pa.RecordBatch.from_arrays([pa.nulls(len(rows))], names=[""]).select([])
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+
+
+@dataclass(frozen=True, slots=True)
+class _DataFile:
+    """An open file. source: what parquet reads."""
+
+    source: pa.NativeFile
+    parquet: pq.ParquetFile
+
+    def parts(self, run: Run, leaves: Sequence[int]) -> Iterator[Run]:
+        """What is decoded in one go: the run, or, of a file that is far away, one row group after the other, each fetched while
+        the one before is decoded."""
+        if not is_prefetching(self.source):
+            yield run
+            return
+        footer = self.parquet.metadata
+        groups = list(split_run(footer, run))
+        ranges = [column_ranges(footer, group.groups, leaves) for group in groups]
+        for number, group in enumerate(groups):
+            ahead = ranges[number + 1] if number + 1 < len(groups) else []
+            if sum(length for _, length in ahead) > _AHEAD_BYTES:
+                ahead = []
+            expect_ranges(self.source, [*ranges[number], *ahead])
+            yield group
 
 
 def _tracking_columns(state: ScanState) -> dict[str, ScanColumn]:
@@ -235,9 +272,7 @@ def _naming(file: ScanFile) -> Iterator[None]:
             sql_state="KD001",
             path=file.path,
         ) from error
-    except FileNotFoundError as error:
-        raise _missing(file) from error
-    except MemoryError:
+    except (FileNotFoundError, MemoryError):
         raise
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise DataFileError(

@@ -4,8 +4,8 @@
     objects.read(info), objects.open_input(info)   # as of the store, of an object as it was listed
     objects.footer(info)                           # of a Parquet file: what pyarrow makes of its footer, or None
 
-For files of the log that are written once: commits, compactions, checkpoints and their sidecars. Listings, `_last_checkpoint` and
-version checksums are always asked of the store.
+For files of the log that are written once: commits, compactions, checkpoints and their sidecars, version checksums. Listings and
+`_last_checkpoint` are always asked of the store.
 
 An entry is bound to one content of an object: by the store's root, the path, and what was listed, which is size, time and, if the
 store tells one, etag. So a table that is deleted and made again at the same place, with the same names, is another one. Without
@@ -24,16 +24,21 @@ from __future__ import annotations
 
 import io
 import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Self
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from delta_py.storage.disk_cache import DiskCache, entry_name
+from delta_py.storage.files import ByteRange, PrefetchingFile
 from delta_py.storage.store import ObjectInfo, ObjectStore
 
 _WHOLE_BYTES = 4 * 1024 * 1024
 _BLOCK_BYTES = 256 * 1024
+_REQUESTS = 8
+_LONGEST_RUN = 32  # blocks of one request
 _FOOTER_BYTES = 64 * 1024  # as pyarrow begins
 _PARQUET = b"PAR1"
 _SETTLED_MS = 60_000
@@ -65,11 +70,11 @@ class KeptObjects:
     def open_input(self, info: ObjectInfo) -> pa.NativeFile:
         """A seekable file for pyarrow."""
         if not self._is_kept(info):
-            return self.store.open_input(info.path)
+            return self.store.open_input(info.path, info.size_bytes)
         if info.size_bytes <= _WHOLE_BYTES:
             return pa.BufferReader(self.read(info))
         blocks = _Blocks(self, info)
-        return pa.PythonFile(blocks, mode="r") if blocks.has_end() else self.store.open_input(info.path)
+        return PrefetchingFile.over(blocks) if blocks.has_end() else self.store.open_input(info.path)
 
     def footer(self, info: ObjectInfo) -> Any:
         """pyarrow.parquet.FileMetaData, for `ParquetFile(metadata=...)`; None where the file itself is to be asked: nothing is
@@ -163,12 +168,21 @@ class _Blocks(io.RawIOBase):
         self._position += length
         return b"".join(self._blocks(first, end))[start : start + length] if length else b""
 
+    def expect(self, ranges: Sequence[ByteRange]) -> None:
+        """See Prefetcher: what is missing of them comes into the cache, many requests at once."""
+        blocks = {
+            number
+            for start, length in ranges
+            if start >= 0 and start + length <= self._info.size_bytes
+            for number in range(start // _BLOCK_BYTES, -(-(start + length) // _BLOCK_BYTES))
+        }
+        missing = [number for number in sorted(blocks) if self._find(number) is None]
+        with ThreadPoolExecutor(_REQUESTS, "delta_py-store") as pool:
+            list(pool.map(lambda run: self._fetch(run[0], run[-1] + 1), _runs(missing)))
+
     def _blocks(self, first: int, end: int) -> list[bytes]:
         blocks = {number: block for number in range(first, end) if (block := self._find(number)) is not None}
-        missing = [number for number in range(first, end) if number not in blocks]
-        while missing:
-            run = [number for place, number in enumerate(missing) if number == missing[0] + place]
-            missing = missing[len(run) :]
+        for run in _runs([number for number in range(first, end) if number not in blocks]):
             fetched = self._fetch(run[0], run[-1] + 1)
             if fetched is None:
                 raise OSError(f"{self._info.path} has not the {self._info.size_bytes} bytes that were listed: it was replaced.")
@@ -191,3 +205,15 @@ class _Blocks(io.RawIOBase):
         for number, block in enumerate(blocks, first):
             self._objects.keep(self._info, number * _BLOCK_BYTES, block)
         return blocks
+
+
+def _runs(numbers: Sequence[int]) -> Iterator[list[int]]:
+    """Neighbours among rising numbers, as far as one request fetches them."""
+    run: list[int] = []
+    for number in numbers:
+        if run and (number != run[-1] + 1 or len(run) == _LONGEST_RUN):
+            yield run
+            run = []
+        run.append(number)
+    if run:
+        yield run

@@ -152,7 +152,7 @@ class LocalStore:
             file.seek(min(offset, size))
             return file.read(min(length, max(size - offset, 0)))  # memory is taken for as much as is asked for
 
-    def open_input(self, path: str, size_bytes: int | None = None) -> pa.NativeFile:
+    def open_input(self, path: str, size_bytes: int | None = None, *, is_sure: bool = False) -> pa.NativeFile:
         # Not memory-mapped: a file that is cut short under a map kills the process with SIGBUS.
         name = self._locate(path)
         with _nothing_below_a_file():

@@ -84,9 +84,9 @@ class TableStore:
         store, name = self._holder(path)
         return store.read_range(name, offset, length)
 
-    def open_input(self, path: str, size_bytes: int | None = None) -> pa.NativeFile:
+    def open_input(self, path: str, size_bytes: int | None = None, *, is_sure: bool = False) -> pa.NativeFile:
         store, name = self._holder(path)
-        return store.open_input(name, size_bytes)
+        return store.open_input(name, size_bytes, is_sure=is_sure)
 
     def open_output(self, path: str) -> pa.NativeFile:
         return self.own.open_output(path)

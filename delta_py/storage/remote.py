@@ -132,8 +132,8 @@ class RemoteStore:
     def read_many(self, paths: Sequence[str]) -> list[bytes]:
         return self._connection.map(self.read, paths)
 
-    def open_input(self, path: str, size_bytes: int | None = None) -> pa.NativeFile:
-        return PrefetchingFile.over(RemoteInput(self._connection, self._locate(path), path, size_bytes))
+    def open_input(self, path: str, size_bytes: int | None = None, *, is_sure: bool = False) -> pa.NativeFile:
+        return PrefetchingFile.over(RemoteInput(self._connection, self._locate(path), path, size_bytes, is_sure=is_sure))
 
     # ------------------------------------------------------------ writing
 

@@ -28,25 +28,32 @@ class RemoteInput(io.RawIOBase):
     """A seekable file over one object. pyarrow does not use it from two threads at once.
 
     size_bytes: what the caller believes the object to have; None to ask. The end of the object is fetched at once, which tells
-    whether that is right; so does `is_believed=False` leave it out, where the caller knows the object.
-    Raises FileNotFoundError for a missing object.
+    whether that is right, unless is_sure. Raises FileNotFoundError for a missing object, without that request when it is read.
     """
 
-    def __init__(self, connection: Connection, address: Address, name: str, size_bytes: int | None, *, look: bool = True) -> None:
+    def __init__(
+        self, connection: Connection, address: Address, name: str, size_bytes: int | None, *, is_sure: bool = False
+    ) -> None:
         super().__init__()
         self._connection, self._address, self._name = connection, address, name
         self._position = 0
         self._tail: tuple[int, bytes] | None = None
         self._pieces: list[tuple[int, int, Future[bytes]]] = []  # start, end
-        believed = size_bytes is not None and size_bytes > 0
-        if believed and look:
-            assert size_bytes is not None
-            start = max(0, size_bytes - _TAIL_BYTES)
-            tail = self._get(start, size_bytes - start + 1)  # a byte too many, which must not be there
-            believed = len(tail) == size_bytes - start
-            if believed:
-                self._tail = (start, tail)
-        self._size = size_bytes if believed and size_bytes is not None else self._ask_size()
+        if size_bytes is None or size_bytes <= 0:
+            self._size = self._ask_size()
+        elif is_sure or self._finds_tail(size_bytes):
+            self._size = size_bytes
+        else:
+            self._size = self._ask_size()
+
+    def _finds_tail(self, size_bytes: int) -> bool:
+        """Fetch the end; whether the object ends there. A byte more is asked for, which must not be there."""
+        start = max(0, size_bytes - _TAIL_BYTES)
+        tail = self._get(start, size_bytes - start + 1)
+        if len(tail) != size_bytes - start:
+            return False
+        self._tail = (start, tail)
+        return True
 
     def _ask_size(self) -> int:
         client, address = self._connection.client, self._address
@@ -118,7 +125,7 @@ class RemoteInput(io.RawIOBase):
             if last <= place or first >= end:
                 continue
             if first > place:
-                parts.append(self._get(place, first - place))
+                parts.append(self._whole_of(self._get(place, first - place), first - place))
                 place = first
             content = data if isinstance(data, bytes) else self._whole(data, last - first)
             parts.append(content[place - first : end - first])

@@ -55,9 +55,12 @@ class ObjectStore(Protocol):
     def read_range(self, path: str, offset: int, length: int) -> bytes:
         """`length` bytes from `offset`; fewer only at the end of the object."""
 
-    def open_input(self, path: str, size_bytes: int | None = None) -> pa.NativeFile:
-        """A seekable file for pyarrow. size_bytes: what the caller believes it to have; where that is right it spares remote
-        stores a request."""
+    def open_input(self, path: str, size_bytes: int | None = None, *, is_sure: bool = False) -> pa.NativeFile:
+        """A seekable file for pyarrow.
+
+        size_bytes: what the caller believes it to have, which spares a remote store a request. is_sure: the caller has seen that
+        it has; then nothing is asked of a remote store yet, and a missing object shows when it is read.
+        """
 
     def open_output(self, path: str) -> pa.NativeFile:
         """A stream for a new data file; parent directories are made. Nobody sees a half-written file as whole because

@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 from delta_py.errors import CommitOutcomeUnknownError, DeltaError
+from delta_py.storage.options import StorageOptions
 from delta_py.storage.store import ObjectInfo, ObjectStore
 
 T = TypeVar("T")
@@ -125,7 +126,7 @@ class FaultyStore:
     def read_range(self, path: str, offset: int, length: int) -> bytes:
         return self.run(f"read_range {path}", lambda: self.inner.read_range(path, offset, length))
 
-    def open_input(self, path: str, size_bytes: int | None = None) -> pa.NativeFile:
+    def open_input(self, path: str, size_bytes: int | None = None, *, is_sure: bool = False) -> pa.NativeFile:
         stream = self.run(f"open_input {path}", lambda: self.inner.open_input(path))
         return pa.PythonFile(_FaultyInput(self, path, stream), mode="r")
 

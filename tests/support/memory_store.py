@@ -84,7 +84,7 @@ class MemoryStore:
     def read_range(self, path: str, offset: int, length: int) -> bytes:
         return self._run("read_range", path, lambda: self._data(path)[offset : offset + length])
 
-    def open_input(self, path: str, size_bytes: int | None = None) -> pa.NativeFile:
+    def open_input(self, path: str, size_bytes: int | None = None, *, is_sure: bool = False) -> pa.NativeFile:
         return self._run("open_input", path, lambda: pa.BufferReader(self._data(path)))
 
     def open_output(self, path: str) -> pa.NativeFile:
