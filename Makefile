@@ -16,6 +16,7 @@ SAMPLE ?=
 N ?=
 FUZZ ?=
 KILLS ?=
+ROUNDS ?=
 BENCH ?=
 ALL ?=
 
@@ -32,8 +33,8 @@ with_env = PATH="$(CURDIR)/$(1)/bin:$$PATH" PYSPARK_PYTHON="$(CURDIR)/$(1)/bin/p
 RUN = $(call with_env,$(VENV))
 RUN_PEER = PYDELTA_PEER_JARS="$(CURDIR)/$(PEER)/jars" $(call with_env,$(PEER))
 
-.PHONY: help setup demo check javac test unit acceptance spark spark42 canary applications interop storage faults fuzz nightly seconds \
-	bench all clean java peer
+.PHONY: help setup demo check javac test unit acceptance spark spark42 canary applications interop emulators storage faults fuzz \
+	nightly seconds bench all clean java peer
 
 help: ## this list
 	@echo "make TARGET [K=name]"
@@ -79,8 +80,11 @@ interop: $(PEER)/.ready $(PEER)/jars/.ready java ## delta-spark and deltalake re
 applications: $(VENV)/.ready java ## Spark applications of their own: Connect servers, two writers, settings of a whole application
 	PYDELTA_ALL="$(ALL)" $(RUN) $(PYTEST) tests/applications
 
-storage: $(VENV)/.ready ## the contract of object stores
-	$(RUN) $(PYTEST) tests/storage
+emulators: ## servers that speak the protocols of object stores, built once a version into ~/.cache/pydelta-emulators
+	@"$(PYTHON)" -m tests.support.emulator_programs
+
+storage: $(VENV)/.ready emulators java ## object stores, on emulators; SEED= and ROUNDS= choose lost replies, and how many
+	PYDELTA_STORAGE_ROUNDS="$(ROUNDS)" $(RUN) $(PYTEST) tests/storage
 
 faults: $(VENV)/.ready java ## failures injected into storage; SEED= and N= choose the schedules, KILLS= how often a Spark driver dies
 	PYDELTA_FAULTS_N="$(N)" PYDELTA_FAULTS_KILLS="$(KILLS)" $(RUN) $(PYTEST) tests/faults
@@ -94,7 +98,8 @@ bench: $(VENV)/.ready $(PEER)/.ready $(PEER)/jars/.ready java ## measure against
 all: check test applications interop storage faults fuzz ## everything but the benchmarks
 
 nightly: ## hours: every sampled case, new random seeds, all of interop and applications, killed drivers, Spark 4.2
-	$(MAKE) --keep-going all spark42 ALL=1 SEED=$(or $(SEED),$(shell od -An -N3 -tu4 /dev/urandom | tr -d ' ')) N=$(or $(N),100) KILLS=$(or $(KILLS),20) FUZZ=$(or $(FUZZ),5000)
+	$(MAKE) --keep-going all spark42 ALL=1 SEED=$(or $(SEED),$(shell od -An -N3 -tu4 /dev/urandom | tr -d ' ')) \
+		N=$(or $(N),100) KILLS=$(or $(KILLS),20) FUZZ=$(or $(FUZZ),5000) ROUNDS=$(or $(ROUNDS),1000)
 
 clean: ## remove the environments and what tools left behind
 	rm -rf $(VENV) $(PEER) $(SPARK42) $(CANARY) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis spark-warehouse metastore_db derby.log
