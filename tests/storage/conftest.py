@@ -1,0 +1,61 @@
+"""The stores that the contract is tested on: in memory, local, and emulators of object stores, which run until the last test."""
+
+from __future__ import annotations
+
+import contextlib
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from delta_py.storage.local import LocalStore
+from delta_py.storage.opening import open_store
+from delta_py.storage.remote import RemoteStore
+from delta_py.storage.store import ObjectStore
+from tests.support.emulators import KINDS, Emulator, running
+from tests.support.memory_store import MemoryStore
+
+CONTAINER = "tests"
+
+
+@pytest.fixture(scope="session")
+def emulators() -> Iterator[Callable[[str], Emulator]]:
+    """By name, each started when it is first asked for, with the container `tests`. One that is not installed fails the test."""
+    running_ones: dict[str, Emulator] = {}
+    with contextlib.ExitStack() as stack:
+
+        def emulator(name: str) -> Emulator:
+            if name not in running_ones:
+                running_ones[name] = stack.enter_context(running(KINDS[name]))
+                running_ones[name].make_container(CONTAINER)
+            return running_ones[name]
+
+        yield emulator
+
+
+@pytest.fixture(params=KINDS)
+def emulator(request: pytest.FixtureRequest, emulators: Callable[[str], Emulator]) -> Emulator:
+    return emulators(request.param)
+
+
+def new_url(emulator: Emulator) -> str:
+    """Of a table that nobody else uses."""
+    return f"{emulator.kind.scheme}://{CONTAINER}/{uuid.uuid4().hex}/t"
+
+
+@pytest.fixture
+def remote(emulator: Emulator) -> RemoteStore:
+    return RemoteStore(new_url(emulator), emulator.options())
+
+
+@pytest.fixture(params=["memory", "local", *KINDS])
+def store(request: pytest.FixtureRequest, tmp_path: Path, emulators: Callable[[str], Emulator]) -> ObjectStore:
+    match request.param:
+        case "memory":
+            return MemoryStore(root=f"/memory/{tmp_path.name}")
+        case "local":
+            return LocalStore(str(tmp_path / "table"))
+        case name:
+            emulator = emulators(name)
+            return open_store(new_url(emulator), emulator.options())
