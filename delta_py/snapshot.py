@@ -101,6 +101,10 @@ class Snapshot:
         """What, besides the store, it is made of again."""
         return self.segment, self.protocol, self.metadata, self._checksum
 
+    def through(self, store: ObjectStore) -> Snapshot:
+        """The same version, read through a store that was opened with other options."""
+        return Snapshot(store, *self.parts)
+
     def __reduce__(self) -> tuple[Any, ...]:
         return Snapshot, (self.store, *self.parts)
 

@@ -8,7 +8,7 @@ Short methods that join the parts below: snapshot, scan planning, the reader, th
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -27,6 +27,7 @@ from delta_py.scan.planning import Scan, ScanOptions, plan_scan
 from delta_py.scan.time_travel import named_version, to_timestamp_ms
 from delta_py.snapshot import Snapshot
 from delta_py.storage.opening import open_store
+from delta_py.storage.options import StorageOptions
 from delta_py.storage.store import ObjectStore
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ class DeltaTable:
     version: read this one. timestamp: read the newest version committed at or before this time (text as Spark casts
         it, a datetime, or ms since 1970; without a zone it is read in session_timezone).
     store: the storage to use instead of the one that the path's scheme means.
+    storage_options: endpoints, credentials and the like of an object store, by the names of StorageOptions.
     Raises TableNotFoundError, VersionNotFoundError, TimestampOutOfRangeError, CorruptTableError,
     UnsupportedTableFeatureError; InvalidOptionError for version and timestamp together.
     """
@@ -54,10 +56,12 @@ class DeltaTable:
         timestamp: str | datetime | int | None = None,
         session_timezone: str = "UTC",
         store: ObjectStore | None = None,
+        storage_options: Mapping[str, str] | None = None,
     ) -> None:
         timestamp_ms = None if timestamp is None else to_timestamp_ms(timestamp, session_timezone)
+        options = StorageOptions.of(storage_options or {})
         if version is None and timestamp_ms is None and store is None:
-            named = named_version(path, session_timezone)
+            named = named_version(path, session_timezone, options)
             if named is not None:
                 path, version, timestamp_ms = named.path, named.version, named.timestamp_ms
         if version is not None and timestamp_ms is not None:
@@ -65,7 +69,7 @@ class DeltaTable:
                 "Give version or timestamp, not both.", error_class="DELTA_ONEOF_IN_TIMETRAVEL", sql_state="42601"
             )
         self._session_timezone = session_timezone
-        self._snapshot = Snapshot.load(store or open_store(path), version=version, timestamp_ms=timestamp_ms)
+        self._snapshot = Snapshot.load(store or open_store(path, options), version=version, timestamp_ms=timestamp_ms)
 
     # ------------------------------------------------------------ what the table is
 

@@ -38,7 +38,7 @@ from spark_plugin.convert import (
     with_metadata,
     without_metadata,
 )
-from spark_plugin.options.common import COMMAND, has_path, single_path
+from spark_plugin.options.common import COMMAND, has_path
 from spark_plugin.options.read_options import CATALOG_KEY, catalog_entry, read_options, with_catalog_entry
 from spark_plugin.pruning import (
     answer_text,
@@ -117,9 +117,9 @@ class DeltaSource(DataSource):
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         if COMMAND in self.options:
-            from spark_plugin.source.commands import CommandWriter
+            from spark_plugin.source.commands import CommandWriter, command_store
 
-            return CommandWriter(single_path(self.options), self.options[COMMAND])
+            return CommandWriter(command_store(self.options), self.options[COMMAND])
         from spark_plugin.options.write_options import write_options  # every worker process that reads would pay for these
         from spark_plugin.source.writer import DeltaWriter
 

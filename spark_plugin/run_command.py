@@ -8,18 +8,20 @@ from typing import Any
 
 from spark_plugin.data_source import FORMAT
 from spark_plugin.exceptions import as_spark_raises
-from spark_plugin.options.common import COMMAND
+from spark_plugin.options.common import COMMAND, SESSION
+from spark_plugin.options.settings import TablePath, write_settings
 from spark_plugin.source.commands import carry_out
 from spark_plugin.spark_internals import is_connect
 from spark_plugin.wrapping import original
 
 
-def run_command(spark: Any, path: str, name: str, arguments: Mapping[str, Any]) -> Any:
-    """Carry out a command (commands.py) on the table at a path. Over Spark Connect nothing comes back."""
+def run_command(spark: Any, table: TablePath, name: str, arguments: Mapping[str, Any]) -> Any:
+    """Carry out a command (commands.py) on a table. Over Spark Connect nothing comes back."""
     if not is_connect(spark):
         with as_spark_raises():
-            return carry_out(path, name, arguments)
+            return carry_out(table.open_store(spark), name, arguments)
     text = json.dumps({"name": name, "arguments": arguments})
     writer = spark.createDataFrame([], "nothing int").write.format(FORMAT).mode("append").option(COMMAND, text)
-    original(type(writer), "save")(writer, path)
+    writer = writer.options(**table.storage).option(SESSION, write_settings(spark, table.url))
+    original(type(writer), "save")(writer, table.url)
     return None

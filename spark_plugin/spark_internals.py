@@ -87,6 +87,11 @@ class SparkInternals:
         executors = self._spark.sparkContext._jsc.sc().statusTracker().getExecutorInfos()
         return any(executor.numRunningTasks() > 0 for executor in executors)
 
+    def hadoop_settings(self, prefix: str) -> dict[str, str]:
+        """What the session says to Hadoop's file systems, by whole names: settings of the session, and of its context."""
+        found = self._spark._jsparkSession.sessionState().newHadoopConf().getPropsWithPrefix(prefix)
+        return {f"{prefix}{name}": str(value) for name, value in dict(found).items()}
+
     # ------------------------------------------------------------ rules of the optimizer, and Java that is compiled here
 
     def find_optimizer_rule(self, name: str) -> Any | None:

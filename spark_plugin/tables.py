@@ -15,7 +15,8 @@ from spark_plugin.dataframe_api.catalog import full_name, path_in_name
 from spark_plugin.dml.merge_clauses import Clause
 from spark_plugin.exceptions import as_spark_raises
 from spark_plugin.options.common import SESSION, VIEW, VIEW_LIMIT
-from spark_plugin.options.settings import conf, read_settings
+from spark_plugin.options.settings import TablePath, conf, read_settings
+from spark_plugin.options.storage import of_hadoop
 from spark_plugin.retries import run_with_retries
 from spark_plugin.run_command import run_command
 from spark_plugin.session import register
@@ -54,9 +55,9 @@ class DeltaTable:
     name: in Spark's catalog; None for a table that was named by its path.
     """
 
-    def __init__(self, spark: SparkSession, path: str, alias: str | None = None, name: str | None = None) -> None:
+    def __init__(self, spark: SparkSession, table: TablePath, alias: str | None = None, name: str | None = None) -> None:
         self._spark = spark
-        self._path = path
+        self._table = table
         self._alias = alias
         self._name = name
 
@@ -66,8 +67,9 @@ class DeltaTable:
     def forPath(cls, sparkSession: SparkSession, path: str, hadoopConf: Mapping[str, str] | None = None) -> DeltaTable:
         """Raises TableNotFoundError (DELTA_MISSING_DELTA_TABLE) when there is no table.
 
-        hadoopConf: settings of Hadoop's file systems (`fs.`, `dfs.`), which the local files of this version have no use for;
-        others are refused (DELTA_TABLE_FOR_PATH_UNSUPPORTED_HADOOP_CONF).
+        hadoopConf: settings of Hadoop's file systems (`fs.`, `dfs.`), which count before the session's in all that is done with
+        this table; others are refused (DELTA_TABLE_FOR_PATH_UNSUPPORTED_HADOOP_CONF). Those of S3, Google Cloud Storage and
+        Azure say how the table's store is reached.
         """
         strange = [key for key in hadoopConf or {} if not key.startswith(_HADOOP_PREFIXES)]
         if strange:
@@ -78,7 +80,7 @@ class DeltaTable:
                 sql_state="0AKDC",
             )
         register(sparkSession)
-        table = cls(sparkSession, path)
+        table = cls(sparkSession, TablePath(path, of_hadoop(hadoopConf or {}, path)))
         try:
             table._view("detail").schema  # noqa: B018 - the source looks at the table when it is asked for the schema
         except TableNotFoundError as error:
@@ -154,17 +156,17 @@ class DeltaTable:
     @classmethod
     def _opened(cls, spark: SparkSession, path: str, name: str | None) -> DeltaTable:
         cls.forPath(spark, path)
-        return cls(spark, path, name=name)
+        return cls(spark, TablePath(path), name=name)
 
     # ------------------------------------------------------------ what it holds
 
     def toDF(self) -> DataFrame:
         """The rows of the version that is the newest now."""
-        frame = self._spark.read.format(FORMAT).load(self._path)
+        frame = self._spark.read.format(FORMAT).options(**self._table.storage).load(self._table.url)
         return frame if self._alias is None else frame.alias(self._alias)
 
     def alias(self, aliasName: str) -> DeltaTable:
-        return DeltaTable(self._spark, self._path, aliasName, self._name)
+        return DeltaTable(self._spark, self._table, aliasName, self._name)
 
     def history(self, limit: int | None = None) -> DataFrame:
         """The commits that the log still has, newest first: the columns of DESCRIBE HISTORY."""
@@ -180,11 +182,12 @@ class DeltaTable:
         return frame.withColumn("name", F.when(F.lit(True), F.lit(full_name(self._spark, self._name))))
 
     def _view(self, name: str, limit: int | None = None) -> DataFrame:
-        reader = self._spark.read.format(FORMAT).option(VIEW, name).option(SESSION, read_settings(self._spark))
+        reader = self._spark.read.format(FORMAT).options(**self._table.storage)
+        reader = reader.option(VIEW, name).option(SESSION, read_settings(self._spark, self._table.url))
         if limit is not None:
             check_number(limit, "limit")
             reader = reader.option(VIEW_LIMIT, limit)
-        return reader.load(self._path)
+        return reader.load(self._table.url)
 
     # ------------------------------------------------------------ rows
 
@@ -197,7 +200,7 @@ class DeltaTable:
         from spark_plugin.dml import delete_update
 
         where = as_condition(condition)
-        run_with_retries(lambda: delete_update.delete(self._spark, self._path, where, alias=self._alias), retries)
+        run_with_retries(lambda: delete_update.delete(self._spark, self._table, where, alias=self._alias), retries)
 
     def update(self, condition: Any = None, set: Any = None, *, retries: int = 0) -> None:
         """Give columns new values in the rows for which the condition is true, in all without one.
@@ -208,7 +211,7 @@ class DeltaTable:
         from spark_plugin.dml import delete_update
 
         assignments, where = as_assignments(set, "'set'"), as_condition(condition)
-        run_with_retries(lambda: delete_update.update(self._spark, self._path, where, assignments, alias=self._alias), retries)
+        run_with_retries(lambda: delete_update.update(self._spark, self._table, where, assignments, alias=self._alias), retries)
 
     def merge(self, source: DataFrame, condition: Any) -> DeltaMergeBuilder:
         """source: rows to merge in. condition: Column or SQL text, which source rows match which of the table's.
@@ -224,7 +227,7 @@ class DeltaTable:
         matches = as_condition(condition)
         if matches is None:
             raise ValueError("'condition' in merge cannot be None")
-        return DeltaMergeBuilder(self._spark, self._path, self._alias, source, matches)
+        return DeltaMergeBuilder(self._spark, self._table, self._alias, source, matches)
 
     # ------------------------------------------------------------ what the table is
 
@@ -235,26 +238,26 @@ class DeltaTable:
         UnsupportedTableFeatureError for what this table cannot get.
         """
         check_properties(properties)
-        run_command(self._spark, self._path, "setProperties", {"properties": dict(properties)})
+        run_command(self._spark, self._table, "setProperties", {"properties": dict(properties)})
 
     def unsetProperties(self, names: Sequence[str], ifExists: bool = False) -> None:
         """Take properties back. Raises InvalidOptionError for one that the table does not have, unless ifExists."""
         check_flag(ifExists, "ifExists")
         for name in names:
             check_text(name, "Each name of a property")
-        run_command(self._spark, self._path, "unsetProperties", {"names": list(names), "if_exists": ifExists})
+        run_command(self._spark, self._table, "unsetProperties", {"names": list(names), "if_exists": ifExists})
 
     def upgradeTableProtocol(self, readerVersion: int, writerVersion: int) -> None:
         """Raise the protocol's versions. Raises InvalidOptionError (DELTA_INVALID_PROTOCOL_DOWNGRADE) for lower ones."""
         check_number(readerVersion, "The readerVersion", "an integer")
         check_number(writerVersion, "The writerVersion", "an integer")
         versions = {"reader_version": readerVersion, "writer_version": writerVersion}
-        run_command(self._spark, self._path, "upgradeProtocol", versions)
+        run_command(self._spark, self._table, "upgradeProtocol", versions)
 
     def addFeatureSupport(self, featureName: str) -> None:
         """Let the table support a feature, and those that it needs. Raises InvalidOptionError for a name that is none."""
         check_text(featureName, "featureName")
-        run_command(self._spark, self._path, "addFeature", {"name": featureName})
+        run_command(self._spark, self._table, "addFeature", {"name": featureName})
 
     def dropFeatureSupport(self, featureName: str, truncateHistory: bool | None = None) -> None:
         """Raises UnsupportedOperationError: this version cannot drop features."""
@@ -266,7 +269,7 @@ class DeltaTable:
     # ------------------------------------------------------------ upkeep
 
     def optimize(self) -> DeltaOptimizeBuilder:
-        return DeltaOptimizeBuilder(self._spark, self._path)
+        return DeltaOptimizeBuilder(self._spark, self._table)
 
     def vacuum(self, retentionHours: float | None = None) -> DataFrame:
         """Raises UnsupportedOperationError: this version has no VACUUM."""
@@ -302,9 +305,9 @@ class DeltaTable:
 
     def _restore(self, version: int | None = None, timestamp: str | None = None) -> DataFrame:
         arguments = {"version": version, "timestamp": timestamp, "time_zone": self._time_zone()}
-        done = run_command(self._spark, self._path, "restore", arguments)
+        done = run_command(self._spark, self._table, "restore", arguments)
         with as_spark_raises():
-            refresh_name(self._spark, Place(self._path, self._name))
+            refresh_name(self._spark, Place(self._table.url, self._name))
         if done is None:  # over Spark Connect the table's history has the numbers
             row = self.history().filter("operation = 'RESTORE'").select("operationMetrics").first()
             assert row is not None
@@ -367,7 +370,7 @@ class DeltaTable:
             "properties": dict(properties or {}),
         }
         with as_spark_raises():
-            place = clone_table(self._spark, self._path, target, arguments)
+            place = clone_table(self._spark, self._table, target, arguments)
         return self._opened(self._spark, place.path, place.name)
 
     def _time_zone(self) -> str:

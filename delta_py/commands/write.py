@@ -42,6 +42,7 @@ from delta_py.protocol.schema import Path, StructField, StructType, from_arrow_s
 from delta_py.protocol.table_config import TableConfig
 from delta_py.snapshot import Snapshot
 from delta_py.storage.opening import open_store
+from delta_py.storage.options import StorageOptions
 from delta_py.storage.store import ObjectStore
 from delta_py.write.conform import Conformer, WriteState, compression_codec, write_state
 from delta_py.write.evolution import FOREIGN_METADATA
@@ -80,6 +81,7 @@ def write_delta(
     description: str | None = None,
     configuration: Mapping[str, str] | None = None,
     store: ObjectStore | None = None,
+    storage_options: Mapping[str, str] | None = None,
     cluster_by: Sequence[str] | None = None,
     merge_schema: bool = False,
     overwrite_schema: bool = False,
@@ -101,12 +103,13 @@ def write_delta(
     data: anything with an Arrow stream (pyarrow, polars, duckdb, ...), read once, or a pandas DataFrame (without its index).
     mode: error (a table that is there is an error), append (creates it if need be), ignore (does nothing if it is there),
         overwrite (replaces all rows, or those that replace_where or partition_overwrite_mode="dynamic" tell).
-    store: the storage to use instead of the one that the path's scheme means. All else: as the fields of WriteRequest.
+    store: the storage to use instead of the one that the path's scheme means. storage_options: endpoints, credentials and the
+    like of an object store, by the names of StorageOptions. All else: as the fields of WriteRequest.
     Raises TableAlreadyExistsError, SchemaMismatchError, InvariantViolationError, UnsupportedTableFeatureError,
     InvalidOptionError, UnsupportedOperationError; DeltaConcurrentModificationException and CommitOutcomeUnknownError as
     Transaction.commit. Unless the outcome is unknown nothing is left behind after an error.
     """
-    store = store or open_store(path)
+    store = store or open_store(path, StorageOptions.of(storage_options or {}))
     reader = _arrow_stream(data)
     request = WriteRequest(
         mode=mode,

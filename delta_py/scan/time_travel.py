@@ -14,6 +14,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from delta_py.errors import InvalidOptionError
 from delta_py.protocol.paths import LOG_DIRECTORY
 from delta_py.storage.opening import open_store
+from delta_py.storage.options import NO_OPTIONS, StorageOptions
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _TEXT = re.compile(
@@ -48,10 +49,12 @@ def parse_path_suffix(path: str, session_timezone: str = "UTC") -> TimeTravelPat
     return TimeTravelPath(by_time["path"], timestamp_ms=parse_timestamp_ms(text, session_timezone))
 
 
-def named_version(path: str, session_timezone: str = "UTC") -> TimeTravelPath | None:
+def named_version(
+    path: str, session_timezone: str = "UTC", storage: StorageOptions = NO_OPTIONS
+) -> TimeTravelPath | None:
     """As parse_path_suffix, but None too when a table stands at the very path."""
     named = parse_path_suffix(path, session_timezone)
-    return None if named is None or any(True for _ in open_store(path).list_from(LOG_DIRECTORY)) else named
+    return None if named is None or any(True for _ in open_store(path, storage).list_from(LOG_DIRECTORY)) else named
 
 
 def to_timestamp_ms(value: str | datetime | int, session_timezone: str = "UTC") -> int:

@@ -76,6 +76,11 @@ def is_storage_option(name: str) -> bool:
     return name.lower().startswith(_PREFIXES)
 
 
+def is_secret_option(name: str) -> bool:
+    known = _BY_NAME.get(name.lower())
+    return known is not None and known.is_secret
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class StorageOptions:
     """values: by lower-case name. Equal ones open the same connections."""

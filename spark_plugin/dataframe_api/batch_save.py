@@ -18,12 +18,12 @@ from delta_py.errors import DeltaError, InvalidOptionError, UnsupportedTableFeat
 from delta_py.protocol.identity import identity_columns
 from delta_py.protocol.names import quoted
 from delta_py.snapshot import Snapshot
-from delta_py.storage.opening import open_store
+from delta_py.storage.options import is_storage_option
 from spark_plugin.data_source import FORMAT
 from spark_plugin.dataframe_api.rule_columns import rules_of_table, with_rule_columns
 from spark_plugin.dml.store_assignment import overflows_as_the_gates
 from spark_plugin.options.common import CLUSTER_BY, MODE, PARTITION_BY, RULE_NONCE, SESSION, TASKS, VIEW
-from spark_plugin.options.settings import active, conf, reset_transaction, write_settings
+from spark_plugin.options.settings import TablePath, active, conf, reset_transaction, write_settings
 from spark_plugin.source.arrow_batches import unweighed
 from spark_plugin.spark_internals import SparkInternals, is_connect, new_writer
 from spark_plugin.wrapping import original
@@ -83,7 +83,7 @@ class Save:
         target = path or self.option("path")
         if target is None or (self.option("overwriteSchema") or "false").lower() == "true":
             return None
-        rules = rules_of_table(self.spark, target, self.frame)
+        rules = rules_of_table(self.spark, self._table(target), self.frame)
         if rules is None:
             return None
         nonce = secrets.token_hex(16)
@@ -95,20 +95,23 @@ class Save:
 
     def _write(self, path: str | None) -> None:
         target = path or self.option("path")
-        snapshot = None if target is None or is_connect(self.spark) else _snapshot(target)
+        snapshot = None if target is None or is_connect(self.spark) else _snapshot(self.spark, self._table(target))
         frame = _arranged(self, target, snapshot)
-        writer = self._writer(frame)
+        writer = self._writer(frame, target)
         tasks = _task_count(frame, snapshot)
         if tasks is not None:
             writer = writer.option(TASKS, str(tasks))
         with active(self.spark), unweighed(self.spark, frame.schema):
             original(type(writer), "save")(writer, path)
 
-    def _writer(self, frame: Any) -> Any:
+    def _table(self, path: str) -> TablePath:
+        return TablePath(path, {name: str(value) for name, (_, value) in self.options.items() if is_storage_option(name)})
+
+    def _writer(self, frame: Any, target: str | None) -> Any:
         writer = new_writer(frame, self.callback).format(FORMAT).mode("overwrite" if self.mode == "overwrite" else "append")
         for key, value in self.options.values():
             writer = writer.option(key, value)
-        writer = writer.option(MODE, self.mode).option(SESSION, write_settings(self.spark))
+        writer = writer.option(MODE, self.mode).option(SESSION, write_settings(self.spark, target))
         for name, columns in ((PARTITION_BY, self.partition_by), (CLUSTER_BY, self.cluster_by)):
             if columns is not None:
                 writer = writer.option(name, json.dumps(list(columns)))
@@ -171,10 +174,10 @@ def _table_partitioning(spark: Any, path: str, snapshot: Snapshot | None) -> Seq
     return tuple(row["partitionColumns"])
 
 
-def _snapshot(path: str) -> Snapshot | None:
+def _snapshot(spark: Any, table: TablePath) -> Snapshot | None:
     """None when there is no table, or none that can be read: the write will find out, and say it."""
     try:
-        return Snapshot.load(open_store(path))
+        return Snapshot.load(table.open_store(spark))
     except (DeltaError, OSError):
         return None
 

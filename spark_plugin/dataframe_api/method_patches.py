@@ -72,6 +72,8 @@ def install(*, connect: bool) -> None:
 def _install_reader(cls: type[Any]) -> None:
     wrap(cls, "format", _noting(lambda calls, source: setattr(calls, "format", source)))
     wrap(cls, "schema", _noting(lambda calls, schema: setattr(calls, "schema", schema)))
+    wrap(cls, "option", _noting(_Calls.add_option))
+    wrap(cls, "options", _noting(_note_options))
     wrap(cls, "load", _load)
 
 
@@ -148,7 +150,7 @@ def _loading(original: Method, *, is_stream: bool) -> Method:
         if not _is_ours(spark, format or _calls(self).format):
             return original(self, path, format, schema, **options)
         tracks = is_stream and tracks_schema({**_calls(self).options, **options})
-        options.setdefault(SESSION, read_settings(spark, tracks_schema=tracks))
+        options.setdefault(SESSION, read_settings(spark, _path_of(self, path, options), tracks_schema=tracks))
         user_schema = _calls(self).schema if schema is None else schema
         if is_stream:
             options[STREAM] = "true"
@@ -159,6 +161,14 @@ def _loading(original: Method, *, is_stream: bool) -> Method:
         return frame if is_stream or is_connect(spark) else with_metadata_column(frame)
 
     return load
+
+
+def _path_of(reader: Any, path: Any, options: dict[str, Any]) -> str | None:
+    """The path of a load, given to it or as an option."""
+    if isinstance(path, str):
+        return path
+    named = {key: value for key, (_, value) in _calls(reader).options.items()} | {k.lower(): v for k, v in options.items()}
+    return named.get("path")
 
 
 def _schema_text(schema: Any) -> str:

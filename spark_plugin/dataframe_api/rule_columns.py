@@ -22,27 +22,27 @@ from delta_py.protocol.names import quoted
 from delta_py.protocol.schema import BINARY, STRING
 from delta_py.protocol.schema import StructField as DeltaField
 from delta_py.snapshot import Snapshot
-from delta_py.storage.opening import open_store
+from delta_py.storage.store import ObjectStore
 from delta_py.write.casts import may_assign
 from delta_py.write.rule_columns import RulesForSpark, rules_for_spark
 from spark_plugin.convert import delta_type, spark_type
 from spark_plugin.dml.at_table import at_table
 from spark_plugin.dml.store_assignment import Assigning, Typed
-from spark_plugin.options.settings import conf
+from spark_plugin.options.settings import TablePath, conf
 from spark_plugin.spark_internals import SparkInternals, is_connect
 
 
-def rules_of_table(spark: Any, path: str, frame: Any) -> RulesForSpark | None:
+def rules_of_table(spark: Any, table: TablePath, frame: Any) -> RulesForSpark | None:
     """What Spark has to compute before the frame's rows may be written to the table; None when there is nothing, no table, or
     when it would not be enough. Over Spark Connect a job asks it of the table."""
     zone = conf(spark, "spark.sql.session.timeZone") or "UTC"
-    snapshot = at_table(spark, partial(_snapshot_at, path))
+    snapshot = at_table(spark, partial(_snapshot_of, table.open_store(spark)))
     return None if snapshot is None else rules_for_spark(snapshot.config, tuple(frame.columns), zone)
 
 
-def _snapshot_at(path: str) -> Snapshot | None:
+def _snapshot_of(store: ObjectStore) -> Snapshot | None:
     try:
-        return Snapshot.load(open_store(path))
+        return Snapshot.load(store)
     except (DeltaError, OSError):  # the write has said so, or will
         return None
 

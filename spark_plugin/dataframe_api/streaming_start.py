@@ -48,7 +48,7 @@ class StreamSave:
         stream_write_options raises.
         """
         mode = self._checked_mode()
-        options = self._travelling()
+        options = self._travelling(path)
         texts = {name: str(value) for name, value in options.items()}
         stream_write_options({**texts, **({} if path is None else {"path": path})}, complete=mode == "complete")
         writer = self.writer.format(FORMAT)
@@ -90,10 +90,11 @@ class StreamSave:
             )
         return mode
 
-    def _travelling(self) -> dict[str, Any]:
+    def _travelling(self, path: str | None) -> dict[str, Any]:
         """The options, with what Spark would not tell a Python sink."""
         options = {name: value for name, value in self.options.values()}
-        options[SESSION] = write_settings(self.spark)
+        target = path or next((str(value) for name, value in options.items() if name.lower() == "path"), None)
+        options[SESSION] = write_settings(self.spark, target)
         if CHECKPOINT_LOCATION.lower() not in self.options:
             options[CHECKPOINT_LOCATION] = self._checkpoint()
         for name, columns in ((PARTITION_BY, self.partition_by), (CLUSTER_BY, self.cluster_by)):

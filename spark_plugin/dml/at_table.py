@@ -1,6 +1,6 @@
 """Steps of an operation that look at a table or change it, and are not of Spark's jobs: they run where the table is.
 
-    snapshot = at_table(spark, lambda: Snapshot.load(open_store(path)))
+    snapshot = at_table(spark, partial(Snapshot.load, store))
 
 In a classic session that is here, on the driver. The client of Spark Connect may see neither the table's files nor the
 server's machine, so there a step runs as a task of one row, which sees what tasks see. What it uses travels pickled, as all that

@@ -15,16 +15,17 @@ from delta_py.write.row_changes import DELETED, UPDATED
 from spark_plugin.dml.analyzer import analyzer_of
 from spark_plugin.dml.assignments import assigned_paths, new_row, with_defaults
 from spark_plugin.dml.jobs import DmlResult, Target, open_target, run_changes
+from spark_plugin.options.settings import TablePath
 
 
-def delete(spark: SparkSession, path: str, condition: Column | None = None, *, alias: str | None = None) -> DmlResult:
+def delete(spark: SparkSession, table: TablePath, condition: Column | None = None, *, alias: str | None = None) -> DmlResult:
     """Delete the rows for which the condition is true; None: all.
 
     Files of which all rows go are removed without being read, where partition values and statistics tell. Raises Spark's
     AnalysisException for a condition that is none; UnsupportedOperationError (DELTA_CANNOT_MODIFY_APPEND_ONLY,
     DELTA_NON_DETERMINISTIC_FUNCTION_NOT_SUPPORTED); conflicts as Transaction.commit.
     """
-    with open_target(spark, path, "DELETE", alias=alias) as target:
+    with open_target(spark, table, "DELETE", alias=alias) as target:
         if condition is None:
             target.dml.transaction.only_taken_rows_matter()
             target.choose_files(None, whole=True)
@@ -38,7 +39,12 @@ def delete(spark: SparkSession, path: str, condition: Column | None = None, *, a
 
 
 def update(
-    spark: SparkSession, path: str, condition: Column | None, assignments: Mapping[str, Column], *, alias: str | None = None
+    spark: SparkSession,
+    table: TablePath,
+    condition: Column | None,
+    assignments: Mapping[str, Column],
+    *,
+    alias: str | None = None,
 ) -> DmlResult:
     """Give columns of the rows for which the condition is true (None: of all rows) new values.
 
@@ -46,7 +52,7 @@ def update(
     the column's default. Raises as `delete`, and
     what assigned_paths, Analyzer.check_values, new_row and the gate (write/conform.py) raise.
     """
-    with open_target(spark, path, "UPDATE", alias=alias) as target:
+    with open_target(spark, table, "UPDATE", alias=alias) as target:
         schema = target.dml.config.schema
         text = None if condition is None else analyzer_of(spark).filter_text(target.shape, condition, "UPDATE")
         paths = with_defaults(target.shape, schema, assigned_paths(target.shape, schema, assignments, alias=alias))

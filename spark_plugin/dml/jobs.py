@@ -1,6 +1,6 @@
 """The two Spark jobs of a DELETE, UPDATE or MERGE.
 
-    with open_target(spark, path, "UPDATE") as target:
+    with open_target(spark, table, "UPDATE") as target:
         changed = ...                                  # a DataFrame made from target.frame, with the columns of row_changes.py
         target.choose_files(changed, ...)              # which files can matter
         result = run_changes(target, changed, parameters)
@@ -32,7 +32,6 @@ from delta_py.commands.dml import ChosenFiles, Dml, MetricNames
 from delta_py.expressions.tree import Expression
 from delta_py.scan.planning import ROW_ADDRESS
 from delta_py.snapshot import Snapshot
-from delta_py.storage.opening import open_store
 from delta_py.write.files import delete_files
 from delta_py.write.rewrite import TakenOut, TouchedFile, take_out
 from delta_py.write.row_changes import CHANGE, FILE, ROW, ROW_ID, ChangeState, TaskChanges
@@ -45,7 +44,7 @@ from spark_plugin.dml.task_answers import from_text
 from spark_plugin.dml.tasks import RESULT, file_rewriter, row_writer
 from spark_plugin.exceptions import as_spark_raises
 from spark_plugin.options.common import FILES, SESSION
-from spark_plugin.options.settings import active, conf, read_settings, reset_transaction, write_settings
+from spark_plugin.options.settings import TablePath, active, conf, read_settings, reset_transaction, write_settings
 from spark_plugin.options.write_options import write_options
 from spark_plugin.pruning import wanted_rows
 from spark_plugin.pruning.handover import Wanted
@@ -67,7 +66,7 @@ class Target:
 
     spark: SparkSession
     dml: Dml
-    path: str
+    table: TablePath
     listed: str
     alias: str | None = None
 
@@ -75,9 +74,9 @@ class Target:
     def frame(self) -> DataFrame:
         """The table's columns, and the struct ROW_ADDRESS. It may be read once choose_files has said of which files."""
         reader = self.spark.read.format(FORMAT).option("versionAsOf", self.dml.snapshot.version)
-        reader = reader.option(FILES, self.listed).option(SESSION, read_settings(self.spark))
+        reader = reader.option(FILES, self.listed).option(SESSION, read_settings(self.spark, self.table.url))
         reader = reader.option("logAnswers", "false").option("joinPlanning", "false")
-        loaded = reader.load(self.path)
+        loaded = reader.options(**self.table.storage).load(self.table.url)
         return loaded if self.alias is None else loaded.alias(self.alias)
 
     @cached_property
@@ -132,7 +131,7 @@ class DmlResult:
 
 @contextmanager
 def open_target(
-    spark: SparkSession, path: str, operation: str, *, alias: str | None = None, evolve: Evolution | None = None
+    spark: SparkSession, table: TablePath, operation: str, *, alias: str | None = None, evolve: Evolution | None = None
 ) -> Iterator[Target]:
     """The newest version of a table, to be changed. evolve: says of a version what the operation makes of its metadata and
     protocol, as of Dml.on.
@@ -141,11 +140,12 @@ def open_target(
     """
     with as_spark_raises(), active(spark):
         time_zone = conf(spark, "spark.sql.session.timeZone") or "UTC"
-        snapshot = at_table(spark, lambda: Snapshot.load(open_store(path)))
+        store = table.open_store(spark)
+        snapshot = at_table(spark, partial(Snapshot.load, store)).through(store)
         dml = Dml.on(snapshot, operation, time_zone=time_zone, **({} if evolve is None else evolve(snapshot)))
-        session = write_options({"path": path, SESSION: write_settings(spark)}, overwrite=False)
+        session = write_options({"path": table.url, SESSION: write_settings(spark, table.url)}, overwrite=False)
         with _place_of_list(spark, dml) as listed:
-            yield Target(spark, dml.follow(session.request), path, listed, alias)
+            yield Target(spark, dml.follow(session.request), table, listed, alias)
 
 
 @contextmanager

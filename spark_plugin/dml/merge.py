@@ -1,6 +1,6 @@
 """MERGE: a join of the source and the target, of whose rows the first clause that applies makes changed rows.
 
-    result = merge(spark, path, source, condition, clauses, alias="t")
+    result = merge(spark, table, source, condition, clauses, alias="t")
 
 The source says first which files of the target can matter (merge_source.py); only those are read. What is done with changed
 rows is jobs.py's, as for DELETE and UPDATE.
@@ -36,7 +36,7 @@ from spark_plugin.dml.merge_rows import PARTITION_VALUE, MergeRows
 from spark_plugin.dml.merge_scopes import MergeScopes, first_clause
 from spark_plugin.dml.merge_source import Source, SourceFacts, held_source, source_facts
 from spark_plugin.dml.store_assignment import Assigning
-from spark_plugin.options.settings import conf
+from spark_plugin.options.settings import TablePath, conf
 from spark_plugin.spark_internals import is_connect
 
 AUTO_MERGE_CONF = "spark.databricks.delta.schema.autoMerge.enabled"
@@ -50,7 +50,7 @@ _LOST = re.compile(r"CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND|Checkpoint block \S+ not 
 
 def merge(
     spark: SparkSession,
-    path: str,
+    table: TablePath,
     source: DataFrame,
     condition: Column,
     clauses: Sequence[Clause],
@@ -70,7 +70,7 @@ def merge(
     """
     clauses = checked_clauses(clauses)
     evolves = evolves or (conf(spark, AUTO_MERGE_CONF) or "false").lower() == "true"
-    request = _Request(spark, path, alias, source, condition, clauses, evolves)
+    request = _Request(spark, table, alias, source, condition, clauses, evolves)
     for level in _LEVELS:
         try:
             return request.run(level)
@@ -91,7 +91,7 @@ class _Request:
     """A MERGE as it was asked for."""
 
     spark: SparkSession
-    path: str
+    table: TablePath
     alias: str | None
     source: DataFrame
     condition: Column
@@ -99,7 +99,7 @@ class _Request:
     evolves: bool
 
     def run(self, level: StorageLevel) -> DmlResult:
-        with open_target(self.spark, self.path, "MERGE", alias=self.alias, evolve=self._evolved) as target:
+        with open_target(self.spark, self.table, "MERGE", alias=self.alias, evolve=self._evolved) as target:
             resolved = self._resolve(target.shape, target.dml.snapshot.schema.names)
             rows = MergeRows(target, resolved, Assigning.of(self.spark, evolves=self.evolves))
             rows.check()

@@ -32,6 +32,8 @@ TASKS = "pydelta.tasks"
 RULE_NONCE = "pydelta.ruleNonce"
 # In SESSION: the settings by which options of a write can be given for a whole session.
 CONFS = "confs"
+# In SESSION: options of stores that the session's settings give.
+STORAGE = "storage"
 
 # Options and the session settings that stand in for them. Where the reference has a setting, it is the reference's.
 WRITE_CONFS: Mapping[str, str] = {
@@ -149,6 +151,12 @@ def version(given: Mapping[str, str], name: str) -> int | None:
 
 
 # ---------------------------------------------------------------- the session's settings
+
+
+def storage_of_session(given: Mapping[str, str]) -> dict[str, str]:
+    """What the session says of stores: session_storage in storage.py."""
+    storage: dict[str, str] = json.loads(given.get(SESSION, "{}")).get(STORAGE, {})
+    return storage
 
 
 def session_of(given: Mapping[str, str]) -> SessionSettings:

@@ -10,6 +10,9 @@ from dataclasses import asdict, dataclass, field
 from delta_py.errors import ChangeDataFeedError, InvalidOptionError, UnsupportedOperationError
 from delta_py.protocol.names import split_list, unquoted
 from delta_py.scan.time_travel import parse_timestamp_ms
+from delta_py.storage.opening import open_store
+from delta_py.storage.options import NO_OPTIONS, StorageOptions, is_storage_option
+from delta_py.storage.store import ObjectStore
 from spark_plugin.options.common import (
     ASKED_SCHEMA,
     FILES,
@@ -22,8 +25,10 @@ from spark_plugin.options.common import (
     known,
     session_of,
     single_path,
+    storage_of_session,
     version,
 )
+from spark_plugin.options.storage import refuse_secrets, storage_options, without_storage
 
 _READ_NAMES = (
     "path",
@@ -120,11 +125,16 @@ class ReadOptions:
     files: str | None = None
     asked_schema: str | None = None
     session: SessionSettings = field(default_factory=SessionSettings)
+    storage: StorageOptions = NO_OPTIONS
+
+    def open_store(self) -> ObjectStore:
+        return open_store(self.path, self.storage)
 
 
 def read_options(options: Mapping[str, str]) -> ReadOptions:
     """Raises InvalidOptionError for an unknown name, a value that cannot be meant, or options that contradict each other."""
-    given = known(_without_catalog(options), (*_READ_NAMES, *_STREAM_NAMES), "read")
+    options = _without_catalog(options)
+    given = known(without_storage(options), (*_READ_NAMES, *_STREAM_NAMES), "read")
     session = session_of(given)
     parsed = ReadOptions(
         path=single_path(given),
@@ -144,6 +154,7 @@ def read_options(options: Mapping[str, str]) -> ReadOptions:
         files=given.get(FILES),
         asked_schema=given.get(ASKED_SCHEMA),
         session=session,
+        storage=storage_options(options, storage_of_session(given)),
     )
     _refuse_contradictions(parsed)
     return parsed
@@ -156,7 +167,9 @@ def catalog_entry(options: Mapping[str, str]) -> str | None:
 
 def catalog_options(entry: str) -> dict[str, str]:
     """What `catalog_entry` kept, each option under its proper spelling."""
-    return known(_options_in(entry), (*_READ_NAMES, *_STREAM_NAMES), "read")
+    options = _options_in(entry)
+    storage = {name: value for name, value in options.items() if is_storage_option(name)}
+    return {**known(without_storage(options), (*_READ_NAMES, *_STREAM_NAMES), "read"), **storage}
 
 
 def _is_catalog(options: Mapping[str, str]) -> bool:
@@ -181,6 +194,7 @@ def _without_catalog(options: Mapping[str, str]) -> dict[str, str]:
         )
     named = {key: value for key, value in given.items() if f"option.{key}" in given}
     _refuse_private(named)
+    refuse_secrets(named)
     path = given.get("path")
     return named if path is None else {**named, "path": local_path(path)}
 

@@ -3,27 +3,52 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Any
 
 from pyspark.errors import PySparkException
 
 from delta_py.protocol.sizes import parse_size
+from delta_py.storage.addresses import kind_of
+from delta_py.storage.opening import open_store
+from delta_py.storage.store import ObjectStore
 from delta_py.streaming.schema_evolution import ALLOW_CONFS
-from spark_plugin.options.common import CONFS, PARTITIONS_PER_CORE, WRITE_CONFS
+from spark_plugin.options.common import CONFS, PARTITIONS_PER_CORE, STORAGE, WRITE_CONFS
+from spark_plugin.options.storage import session_storage, storage_options
 from spark_plugin.spark_internals import SparkInternals, is_connect
 
 _AUTO_RESET_CONF = "spark.databricks.delta.write.txnVersion.autoReset.enabled"
 
 
-def read_settings(spark: Any, *, tracks_schema: bool = False) -> str:
-    """The option SESSION of a read. What a server does not tell is left out. tracks_schema: the read is a stream with a log of
-    schemas, whose settings have names that end in a number of the stream's own."""
+@dataclass(frozen=True, slots=True)
+class TablePath:
+    """Where a table is, as its user named it. storage: what was said of its store beside the session's settings."""
+
+    url: str
+    storage: Mapping[str, str] = field(default_factory=dict)
+
+    def open_store(self, spark: Any) -> ObjectStore:
+        return open_store(self.url, storage_options(self.storage, storage_settings(spark, self.url)))
+
+
+def storage_settings(spark: Any, path: str | None) -> dict[str, str]:
+    """What the session says of the store of a path; nothing of this machine's disks."""
+    if path is None or kind_of(path) is None:
+        return {}
+    hadoop = {} if is_connect(spark) else SparkInternals(spark).hadoop_settings("fs.")
+    return session_storage(_all_confs(spark), hadoop, path)
+
+
+def read_settings(spark: Any, path: str | None, *, tracks_schema: bool = False) -> str:
+    """The option SESSION of a read of a path. What a server does not tell is left out. tracks_schema: the read is a stream with a
+    log of schemas, whose settings have names that end in a number of the stream's own."""
     allowed = {name: value for name, value in _all_confs(spark).items() if name.startswith(ALLOW_CONFS)} if tracks_schema else {}
     return _as_option(
         {
             CONFS: allowed or None,
+            STORAGE: storage_settings(spark, path) or None,
             "timeZone": conf(spark, "spark.sql.session.timeZone"),
             "maxPartitionBytes": _size(conf(spark, "spark.sql.files.maxPartitionBytes")),
             "openCostInBytes": _size(conf(spark, "spark.sql.files.openCostInBytes")),
@@ -32,11 +57,12 @@ def read_settings(spark: Any, *, tracks_schema: bool = False) -> str:
     )
 
 
-def write_settings(spark: Any) -> str:
-    """The option SESSION of a write."""
+def write_settings(spark: Any, path: str | None) -> str:
+    """The option SESSION of a write to a path."""
     confs = {name: conf(spark, name) for name in WRITE_CONFS.values()}
     said = {name: value for name, value in confs.items() if value is not None}
-    return _as_option({"timeZone": conf(spark, "spark.sql.session.timeZone"), CONFS: said or None})
+    storage = storage_settings(spark, path)
+    return _as_option({"timeZone": conf(spark, "spark.sql.session.timeZone"), CONFS: said or None, STORAGE: storage or None})
 
 
 def reset_transaction(spark: Any) -> None:

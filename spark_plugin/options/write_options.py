@@ -14,6 +14,9 @@ from dataclasses import dataclass
 from delta_py.commands.request import WriteRequest
 from delta_py.errors import InvalidOptionError, UnsupportedOperationError
 from delta_py.protocol.sizes import parse_size
+from delta_py.storage.opening import open_store
+from delta_py.storage.options import NO_OPTIONS, StorageOptions
+from delta_py.storage.store import ObjectStore
 from delta_py.write.conform import compression_codec
 from spark_plugin.options.common import (
     CLUSTER_BY,
@@ -28,7 +31,9 @@ from spark_plugin.options.common import (
     known,
     session_of,
     single_path,
+    storage_of_session,
 )
+from spark_plugin.options.storage import storage_options, without_storage
 
 _NAMES = (
     "path",
@@ -72,6 +77,10 @@ class WriteOptions:
 
     path: str
     request: WriteRequest
+    storage: StorageOptions = NO_OPTIONS
+
+    def open_store(self) -> ObjectStore:
+        return open_store(self.path, self.storage)
 
     @property
     def mode(self) -> str:
@@ -84,7 +93,7 @@ def write_options(options: Mapping[str, str], *, overwrite: bool) -> WriteOption
     Raises InvalidOptionError for an unknown name and for a text that is no value of its option; what WriteRequest.check raises;
     UnsupportedOperationError for an option of the reference that this version does not have.
     """
-    given = known({key: value for key, value in options.items() if not _is_property(key)}, _NAMES, "write")
+    given = known({key: value for key, value in without_storage(options).items() if not _is_property(key)}, _NAMES, "write")
     _refuse_unsupported(given)
     path = single_path(given)
     txn_app_id, txn_version = _transaction(given)
@@ -111,7 +120,7 @@ def write_options(options: Mapping[str, str], *, overwrite: bool) -> WriteOption
         rule_nonce=given.get(RULE_NONCE),
     )
     request.check()
-    return WriteOptions(path, request)
+    return WriteOptions(path, request, storage_options(options, storage_of_session(given)))
 
 
 def _is_property(key: str) -> bool:

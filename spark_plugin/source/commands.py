@@ -16,29 +16,36 @@ from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from delta_py.errors import InvalidOptionError
 from delta_py.storage.opening import open_store
 from delta_py.storage.store import ObjectStore
-from spark_plugin.options.common import COMMAND
+from spark_plugin.options.common import COMMAND, single_path, storage_of_session
+from spark_plugin.options.storage import storage_options, without_storage
 
 
-def carry_out(path: str, name: str, arguments: Mapping[str, Any]) -> Any:
-    """Carry out a command on the table at a path. Raises InvalidOptionError for a name that is none."""
+def command_store(options: Mapping[str, str]) -> ObjectStore:
+    """The store of a write that is a command, by its options."""
+    given = without_storage(options)
+    return open_store(single_path(given), storage_options(options, storage_of_session(given)))
+
+
+def carry_out(store: ObjectStore, name: str, arguments: Mapping[str, Any]) -> Any:
+    """Carry out a command on the table at a store's root. Raises InvalidOptionError for a name that is none."""
     command = COMMANDS.get(name)
     if command is None:
         raise InvalidOptionError(f"There is no command {name!r}. Known are {', '.join(COMMANDS)}.", option=COMMAND)
-    return command(open_store(path), **arguments)
+    return command(store, **arguments)
 
 
 class CommandWriter(DataSourceArrowWriter):
     """A write that writes nothing. text: JSON of the command's name and arguments."""
 
-    def __init__(self, path: str, text: str) -> None:
-        self._path, self._command = path, json.loads(text)
+    def __init__(self, store: ObjectStore, text: str) -> None:
+        self._store, self._command = store, json.loads(text)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         assert not any(batch.num_rows for batch in iterator), "a command has no rows"
         return WriterCommitMessage()
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        carry_out(self._path, self._command["name"], self._command["arguments"])
+        carry_out(self._store, self._command["name"], self._command["arguments"])
 
 
 # ---------------------------------------------------------------- the commands
@@ -116,7 +123,7 @@ def _clone(
     from delta_py.snapshot import Snapshot
 
     timestamp_ms = None if timestamp is None else parse_timestamp_ms(timestamp, time_zone)
-    snapshot = Snapshot.load(open_store(source), version=version, timestamp_ms=timestamp_ms)
+    snapshot = Snapshot.load(open_store(source, store.options), version=version, timestamp_ms=timestamp_ms)
     return clone_table(snapshot, store, replace_table=replace_table, properties=properties)
 
 

@@ -30,7 +30,6 @@ from delta_py.scan.planning import (
 )
 from delta_py.scan.time_travel import named_version
 from delta_py.snapshot import Snapshot
-from delta_py.storage.opening import open_store
 from delta_py.storage.store import ObjectStore
 from spark_plugin.options.read_options import ChangeRange, ReadOptions
 from spark_plugin.source.views import VIEW_SCHEMAS, detail_rows, history_rows
@@ -113,7 +112,6 @@ class PinnedChanges:
     """A change feed whose end is fixed."""
 
     options: ReadOptions
-    table_root: str
     range: ChangeRange
     everything: StructType
     schema: StructType
@@ -125,7 +123,7 @@ class PinnedChanges:
         from delta_py.changes.change_feed import plan_changes  # few reads are of changes
 
         return plan_changes(
-            open_store(self.table_root),
+            self.options.open_store(),
             **self.range.bounds,
             columns=columns,
             predicate=with_filter(self.options, self.everything, predicate),
@@ -160,7 +158,7 @@ def pin(options: ReadOptions) -> Pinned:
     InvalidOptionError for a version both in the path and in the options.
     """
     options = _resolve_suffix(options)
-    store = open_store(options.path)
+    store = options.open_store()
     if options.changes is not None:
         return _pin_changes(options, store, options.changes)
     snapshot = Snapshot.load(store, version=options.version, timestamp_ms=options.timestamp_ms)
@@ -178,12 +176,12 @@ def _pin_changes(options: ReadOptions, store: ObjectStore, change_range: ChangeR
     from delta_py.changes.change_feed import changes_schema
 
     everything = changes_schema(store, **change_range.bounds)
-    return PinnedChanges(options, store.root, change_range, everything, selected(options, everything))
+    return PinnedChanges(options, change_range, everything, selected(options, everything))
 
 
 def _resolve_suffix(options: ReadOptions) -> ReadOptions:
     """`path@v12` -> its parts, unless a table stands at the very path."""
-    named = named_version(options.path, options.session.time_zone)
+    named = named_version(options.path, options.session.time_zone, options.storage)
     if named is None:
         return options
     if options.version is not None or options.timestamp_ms is not None or options.changes is not None or options.follow_latest:

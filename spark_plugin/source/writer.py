@@ -18,7 +18,6 @@ from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
 from delta_py.errors import ProtocolChangedException
 from delta_py.protocol.schema import StructType
-from delta_py.storage.opening import open_store
 from delta_py.write.files import WrittenFiles, write_files
 from spark_plugin.source.pickled_value import PickledValue
 
@@ -46,7 +45,7 @@ class DeltaWriter(DataSourceArrowWriter):
         """schema: of the DataFrame. Raises, before any task runs, what makes the write impossible."""
         from delta_py.commands.write import plan_write
 
-        plan = plan_write(open_store(options.path), schema, options.request)
+        plan = plan_write(options.open_store(), schema, options.request)
         return cls(options, None if isinstance(plan, int) else plan)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
@@ -62,7 +61,7 @@ class DeltaWriter(DataSourceArrowWriter):
         if plan is None:
             return
         try:
-            commit_write(open_store(options.path), plan, _written(messages))
+            commit_write(options.open_store(), plan, _written(messages))
         except ProtocolChangedException:
             # Another writer created the table meanwhile, and our files are deleted: that is what `ignore` asks for.
             if options.mode != "ignore":
@@ -80,7 +79,7 @@ class DeltaWriter(DataSourceArrowWriter):
         options, plan = self._job.open()
         silent = sum(message is None for message in messages)
         if plan is not None and silent:
-            abort_write(open_store(options.path), plan, stragglers=silent > 1)
+            abort_write(options.open_store(), plan, stragglers=silent > 1)
 
 
 def _written(messages: Sequence[WriterCommitMessage | None]) -> list[WrittenFiles]:

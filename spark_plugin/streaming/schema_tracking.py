@@ -6,12 +6,11 @@ directory is known by the file in which Spark notes the query's id; it is there 
 
 from __future__ import annotations
 
-from pathlib import Path
-
-from delta_py.errors import InvalidOptionError, SchemaMismatchError
+from delta_py.errors import InvalidOptionError, SchemaMismatchError, StorageError
 from delta_py.protocol.table_config import TableConfig
 from delta_py.snapshot import Snapshot
 from delta_py.storage.opening import open_store
+from delta_py.storage.options import StorageOptions
 from delta_py.streaming.schema_log import SchemaLog, TrackedSchema
 from delta_py.streaming.schema_tracking import SchemaTracker, is_alike, merged
 from spark_plugin.options.streaming_options import SchemaTracking
@@ -41,7 +40,7 @@ def open_tracker(tracking: SchemaTracking, snapshot: Snapshot, config: TableConf
             sql_state="KD007",
             version=log.newest.version,
         )
-    tracker = SchemaTracker(config, log, _source_path(tracking, log))
+    tracker = SchemaTracker(config, log, _source_path(tracking, log, snapshot.store.options))
     tracker.check_allowed(tracking.allowed)
     return tracker
 
@@ -49,20 +48,23 @@ def open_tracker(tracking: SchemaTracking, snapshot: Snapshot, config: TableConf
 def _open_log(tracking: SchemaTracking, snapshot: Snapshot) -> SchemaLog:
     suffix = "" if tracking.tracking_id is None else f"_{tracking.tracking_id}"
     directory = f"_schema_log_{snapshot.metadata.id}{suffix}"
-    return SchemaLog.of(open_store(tracking.location), directory, snapshot.table_root)
+    store = open_store(tracking.location, snapshot.store.options)
+    return SchemaLog.of(store, directory, snapshot.table_root)
 
 
-def _source_path(tracking: SchemaTracking, log: SchemaLog) -> str:
+def _source_path(tracking: SchemaTracking, log: SchemaLog, options: StorageOptions) -> str:
     """The name that Spark gives the source: a directory in the checkpoint. Its number is the first unless the log says more."""
-    checkpoint = _checkpoint_of(tracking.location)
-    sources = f"file:{checkpoint}/{_SOURCES}/"
+    checkpoint = _checkpoint_of(tracking.location, options)
+    sources = f"{'file:' if checkpoint.startswith('/') else ''}{checkpoint}/{_SOURCES}/"
     noted = None if log.newest is None else log.newest.source_path
     return noted if noted is not None and noted.startswith(sources) else f"{sources}0"
 
 
-def _checkpoint_of(location: str) -> Path:
-    here = Path(open_store(location).root)
-    checkpoint = next((path for path in (here, *here.parents) if (path / _QUERY_ID).is_file()), None)
+def _checkpoint_of(location: str, options: StorageOptions) -> str:
+    """The location, or the nearest directory above it that Spark has noted a query's id in."""
+    here = open_store(location, options).root
+    above = [here.rsplit("/", depth)[0] for depth in range(here.partition("://")[2].count("/") or here.count("/"))]
+    checkpoint = next((path for path in above if _is_checkpoint(path, options)), None)
     if checkpoint is None:
         raise InvalidOptionError(
             f"The schemaTrackingLocation {location} is in no query's checkpoint. Name the checkpointLocation of the query that "
@@ -73,3 +75,11 @@ def _checkpoint_of(location: str) -> Path:
             location=location,
         )
     return checkpoint
+
+
+def _is_checkpoint(directory: str, options: StorageOptions) -> bool:
+    try:
+        open_store(directory, options).read_range(_QUERY_ID, 0, 1)
+    except (FileNotFoundError, PermissionError, StorageError):
+        return False
+    return True

@@ -23,7 +23,6 @@ from delta_py.protocol.schema import StructType as DeltaSchema
 from delta_py.protocol.schema import to_arrow_schema as delta_arrow_schema
 from delta_py.protocol.table_config import TableConfig
 from delta_py.snapshot import Snapshot
-from delta_py.storage.opening import open_store
 from delta_py.streaming.batch_limits import Limits
 from delta_py.streaming.offset import StreamOffset
 from delta_py.streaming.options import StreamOptions, StreamStart
@@ -102,7 +101,7 @@ class PinnedStream:
 def pin_stream(options: Mapping[str, str]) -> PinnedStream:
     """Raises what stream_read_options and Snapshot.load raise."""
     parsed = stream_read_options(options)
-    snapshot = Snapshot.load(open_store(parsed.batch.path))
+    snapshot = Snapshot.load(parsed.batch.open_store())
     return PinnedStream(parsed, snapshot, None if parsed.tracking is None else look_up(parsed.tracking, snapshot))
 
 

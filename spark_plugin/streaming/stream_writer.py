@@ -22,7 +22,6 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
 
 from delta_py.protocol.schema import StructType
-from delta_py.storage.opening import open_store
 from delta_py.write.files import WrittenFiles, write_files
 from spark_plugin.source.pickled_value import PickledValue
 
@@ -59,7 +58,7 @@ class DeltaStreamWriter(DataSourceStreamArrowWriter):
             return cls(options, None)
         from delta_py.commands.write import WritePlan, plan_write
 
-        plan = plan_write(open_store(options.path), schema, options.request)
+        plan = plan_write(options.open_store(), schema, options.request)
         assert isinstance(plan, WritePlan), "appends and overwrites without a transaction always have something to do"
         return cls(options, plan)
 
@@ -80,7 +79,7 @@ class DeltaStreamWriter(DataSourceStreamArrowWriter):
         assert files, "Spark runs a task even for a batch without rows"
         mode = "Complete" if options.mode == "overwrite" else "Append"
         batch = StreamBatch(files[0].query_id, batchId, mode)
-        commit_write(open_store(options.path), files[0].plan.open(), [part.written for part in files], batch=batch)
+        commit_write(options.open_store(), files[0].plan.open(), [part.written for part in files], batch=batch)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
         """Spark aborts a batch of which tasks failed, and also when `commit` raised or its process died: see DeltaWriter.
@@ -92,7 +91,7 @@ class DeltaStreamWriter(DataSourceStreamArrowWriter):
 
         files, silent = _files(messages), sum(message is None for message in messages)
         if files and silent:
-            abort_write(open_store(self._options.open().path), files[0].plan.open(), stragglers=silent > 1)
+            abort_write(self._options.open().open_store(), files[0].plan.open(), stragglers=silent > 1)
 
 
 def _files(messages: Sequence[WriterCommitMessage | None]) -> list[BatchFiles]:

@@ -14,6 +14,7 @@ from delta_py.protocol import identity
 from delta_py.protocol.char_types import DECLARED_TYPE
 from delta_py.protocol.column_rules import GENERATION
 from spark_plugin.exceptions import as_spark_raises
+from spark_plugin.options.settings import TablePath
 from spark_plugin.table_api.arguments import names_of, wrong_type
 
 if TYPE_CHECKING:
@@ -243,16 +244,16 @@ class DeltaTableBuilder:
 class DeltaOptimizeBuilder:
     """OPTIMIZE in the making; made by DeltaTable.optimize."""
 
-    def __init__(self, spark: SparkSession, path: str, condition: str | None = None) -> None:
+    def __init__(self, spark: SparkSession, table: TablePath, condition: str | None = None) -> None:
         self._spark = spark
-        self._path = path
+        self._table = table
         self._condition = condition
 
     def where(self, partitionFilter: str) -> DeltaOptimizeBuilder:
         """partitionFilter: SQL over partition columns."""
         if not isinstance(partitionFilter, str):
             wrong_type("Partition filter must be str.", [partitionFilter])
-        return DeltaOptimizeBuilder(self._spark, self._path, partitionFilter)
+        return DeltaOptimizeBuilder(self._spark, self._table, partitionFilter)
 
     def executeCompaction(self) -> DataFrame:
         refuse("optimize().executeCompaction", "OPTIMIZE", _INSTEAD_OF_OPTIMIZE)

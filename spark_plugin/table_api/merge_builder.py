@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from spark_plugin.dml.merge_clauses import Action, Clause, Kind
 from spark_plugin.exceptions import as_spark_raises
+from spark_plugin.options.settings import TablePath
 from spark_plugin.retries import run_with_retries
 from spark_plugin.table_api.arguments import as_assignments, as_condition
 
@@ -20,10 +21,10 @@ _RESULT = "num_affected_rows bigint, num_updated_rows bigint, num_deleted_rows b
 
 @dataclass(frozen=True)
 class DeltaMergeBuilder:
-    """A MERGE in the making; made by DeltaTable.merge. path, alias: of the target."""
+    """A MERGE in the making; made by DeltaTable.merge. table, alias: of the target."""
 
     spark: SparkSession
-    path: str
+    table: TablePath
     alias: str | None
     source: DataFrame
     condition: Column
@@ -70,7 +71,7 @@ class DeltaMergeBuilder:
         run = partial(
             merge,
             self.spark,
-            self.path,
+            self.table,
             self.source,
             self.condition,
             self.clauses,

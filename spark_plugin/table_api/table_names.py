@@ -12,6 +12,7 @@ from delta_py.errors import InvalidOptionError, TableAlreadyExistsError, TableNo
 from spark_plugin.dataframe_api import catalog
 from spark_plugin.dataframe_api.catalog import Entry
 from spark_plugin.options.read_options import local_path
+from spark_plugin.options.settings import TablePath, storage_settings
 from spark_plugin.run_command import run_command
 from spark_plugin.table_api.builders import TableRequest
 
@@ -53,17 +54,19 @@ def refresh_name(spark: Any, place: Place) -> None:
 # ---------------------------------------------------------------- clone
 
 
-def clone_table(spark: Any, source: str, target: str, arguments: Mapping[str, Any]) -> Place:
+def clone_table(spark: Any, source: TablePath, target: str, arguments: Mapping[str, Any]) -> Place:
     """Make a shallow clone at a path, or under a new name. arguments: those of the command, but the source."""
+    arguments = {"source": source.url, **arguments}
+    storage = {**storage_settings(spark, source.url), **source.storage}
     path = catalog.path_in_name(target) or (target if os.path.isabs(target) or urlsplit(target).scheme else None)
     if path is not None:
-        run_command(spark, path, "clone", {"source": source, **arguments})
+        run_command(spark, TablePath(path, storage), "clone", arguments)
         return Place(path)
     entry = catalog.find(spark, target)
     if entry is not None and not arguments["replace_table"]:
         raise catalog.taken(entry)
     path = catalog.new_table_path(spark, target, None) if entry is None else entry.writable_path()
-    run_command(spark, path, "clone", {"source": source, **arguments})
+    run_command(spark, TablePath(path, storage), "clone", arguments)
     if entry is None:
         catalog.enter(spark, target, path)
     else:
@@ -148,4 +151,4 @@ def _build_over(spark: Any, request: TableRequest, entry: Entry) -> Place:
 
 
 def _run(spark: Any, request: TableRequest, path: str, *, join: bool) -> None:
-    run_command(spark, path, "buildTable", {**request.arguments(), "join": join})
+    run_command(spark, TablePath(path), "buildTable", {**request.arguments(), "join": join})

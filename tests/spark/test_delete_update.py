@@ -20,6 +20,7 @@ from spark_plugin.dml.jobs import open_target, run_changes
 from spark_plugin.exceptions import (
     InvariantViolationError,
 )
+from spark_plugin.options.settings import TablePath
 from spark_plugin.pruning import wanted_rows
 from tests.spark.support.dml_tables import files_on_disk, last, make, metrics, path_of, plain_rows, same
 from tests.support.sampling import sampled
@@ -269,7 +270,7 @@ def test_a_column_condition_may_be_a_python_function(plain: DataFrame, tmp_path:
 
 def test_two_deletes_of_other_rows_of_one_file_are_both_kept(plain: DataFrame, tmp_path: Path) -> None:
     spark, table = plain.sparkSession, make(plain.coalesce(1), tmp_path / "t", VECTORS, partition_by="")
-    with open_target(spark, path_of(table), "DELETE") as target:
+    with open_target(spark, TablePath(path_of(table)), "DELETE") as target:
         target.dml.transaction.only_taken_rows_matter()
         matched = target.frame.where("id % 10 = 1")
         target.choose_files(None)

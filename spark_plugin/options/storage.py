@@ -1,0 +1,149 @@
+"""Options of object stores, from all places where users of Spark have them.
+
+    session = session_storage(confs, hadoop, path)     # what the session says of a path's store, by pydelta's names
+    storage_options(options, session)                  # StorageOptions of a read or write
+
+An option of the read or write counts first, then the session's `spark.pydelta.storage.<option>`, then what is set for Hadoop's
+connectors (`spark.hadoop.fs.s3a.*`, `fs.gs.*`, `fs.azure.*`) and for delta-spark's log store in DynamoDB, so that sessions that
+were set up for these need nothing more.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from urllib.parse import urlsplit
+
+from delta_py.errors import InvalidOptionError
+from delta_py.storage.addresses import Address, StoreKind, address_of, kind_of, scheme_of
+from delta_py.storage.options import StorageOptions, is_secret_option, is_storage_option
+
+_OWN = "spark.pydelta.storage."
+_HADOOP = "spark.hadoop."
+_DYNAMODB = "io.delta.storage.S3DynamoDBLogStore"
+_SETTINGS_OF_DYNAMODB = {"ddb.tableName": ("s3.dynamodb_table", "delta_log"), "ddb.region": ("s3.dynamodb_region", "us-east-1")}
+
+
+def session_storage(confs: Mapping[str, str], hadoop: Mapping[str, str], path: str) -> dict[str, str]:
+    """By the names of StorageOptions. confs: the session's settings. hadoop: what Hadoop's file systems are told beside them."""
+    of_session = {name.removeprefix(_HADOOP): value for name, value in confs.items() if name.startswith(_HADOOP)}
+    own = {name.removeprefix(_OWN): value for name, value in confs.items() if name.startswith(_OWN)}
+    return {**of_hadoop({**of_session, **hadoop}, path), **_of_log_store(confs, path), **own}
+
+
+def storage_options(options: Mapping[str, str], session: Mapping[str, str]) -> StorageOptions:
+    """options: of a read or write; those that are not of stores are passed over. session: what session_storage gave.
+
+    Raises InvalidOptionError (DELTA_UNKNOWN_OPTION).
+    """
+    return StorageOptions.of({**session, **{name: value for name, value in options.items() if is_storage_option(name)}})
+
+
+def without_storage(options: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in options.items() if not is_storage_option(name)}
+
+
+def refuse_secrets(options: Mapping[str, str]) -> None:
+    """Raises InvalidOptionError for secrets in options that a catalog would keep, for all to see."""
+    secret = sorted(name for name in options if is_secret_option(name))
+    if secret:
+        raise InvalidOptionError(
+            f"The option {secret[0]} is a secret, and the catalog would keep it for all to see. Set it in the session, as "
+            f"{_OWN}{secret[0]}, or let the store's SDK find it.",
+            option=secret[0],
+        )
+
+
+# ---------------------------------------------------------------- Hadoop's names
+
+
+def of_hadoop(settings: Mapping[str, str], path: str) -> dict[str, str]:
+    """Settings of Hadoop's connectors (`fs.s3a.access.key`) by the names of StorageOptions, as far as they are of the path's
+    store. Others of them are of no use here."""
+    kind = kind_of(path)
+    return {} if kind is None else _CONNECTORS[kind](settings, address_of(path))
+
+
+_S3A = {
+    "access.key": "s3.access_key_id",
+    "secret.key": "s3.secret_access_key",
+    "session.token": "s3.session_token",
+    "endpoint.region": "s3.region",
+    "path.style.access": "s3.path_style",
+    "requester.pays.enabled": "s3.requester_pays",
+}
+_AMAZON = re.compile(r"(?:https?://)?s3[.-](?:(?P<region>[a-z0-9-]+)\.)?amazonaws\.com(?:\.cn)?", re.IGNORECASE)
+
+
+def _of_s3a(settings: Mapping[str, str], address: Address) -> dict[str, str]:
+    """A bucket's own settings (`fs.s3a.bucket.<name>.*`) count before the others."""
+
+    def setting(name: str) -> str | None:
+        return settings.get(f"fs.s3a.bucket.{address.container}.{name}") or settings.get(f"fs.s3a.{name}") or None
+
+    named = {option: value for name, option in _S3A.items() if (value := setting(name)) is not None}
+    endpoint = setting("endpoint")
+    amazon = None if endpoint is None else _AMAZON.fullmatch(endpoint)
+    if amazon is not None and amazon["region"]:
+        named.setdefault("s3.region", amazon["region"])
+    elif endpoint is not None and amazon is None:
+        scheme = "http" if (setting("connection.ssl.enabled") or "true").lower() == "false" else "https"
+        named["s3.endpoint"] = endpoint if "://" in endpoint else f"{scheme}://{endpoint}"
+    if "AnonymousAWSCredentialsProvider" in (setting("aws.credentials.provider") or "").partition(",")[0]:
+        named["s3.anonymous"] = "true"
+    return named
+
+
+_GS = {
+    "auth.service.account.json.keyfile": "gcs.service_account_file",
+    "project.id": "gcs.project",
+    "requester.pays.project.id": "gcs.user_project",
+    "storage.root.url": "gcs.endpoint",
+}
+
+
+def _of_gs(settings: Mapping[str, str], address: Address) -> dict[str, str]:
+    older = settings.get("google.cloud.auth.service.account.json.keyfile")
+    named = {} if older is None else {"gcs.service_account_file": older}
+    named |= {option: value for name, option in _GS.items() if (value := settings.get(f"fs.gs.{name}"))}
+    if settings.get("fs.gs.auth.type", "").upper() == "UNAUTHENTICATED":
+        named["gcs.anonymous"] = "true"
+    return named
+
+
+def _of_azure(settings: Mapping[str, str], address: Address) -> dict[str, str]:
+    """Settings end in the account that they are of: `fs.azure.account.key.<account>.dfs.core.windows.net`."""
+    hosts = [f"{address.account}.{service}.core.windows.net" for service in ("dfs", "blob")]
+
+    def setting(name: str) -> str | None:
+        found = (settings.get(f"{name}.{host}") for host in hosts)
+        return next((value for value in found if value), None) or settings.get(name) or None
+
+    token = setting("fs.azure.sas.fixed.token") or setting(f"fs.azure.sas.{address.container}")
+    tenant = urlsplit(setting("fs.azure.account.oauth2.client.endpoint") or "").path.strip("/").partition("/")[0]
+    named = {
+        "azure.account_key": setting("fs.azure.account.key"),
+        "azure.sas_token": token,
+        "azure.client_id": setting("fs.azure.account.oauth2.client.id"),
+        "azure.client_secret": setting("fs.azure.account.oauth2.client.secret"),
+        "azure.tenant_id": setting("fs.azure.account.oauth2.msi.tenant") or tenant,
+        "azure.managed_identity": "true" if "Msi" in (setting("fs.azure.account.oauth.provider.type") or "") else None,
+    }
+    return {name: value for name, value in named.items() if value}
+
+
+_CONNECTORS: Mapping[StoreKind, Callable[[Mapping[str, str], Address], dict[str, str]]] = {
+    "s3": _of_s3a,
+    "gs": _of_gs,
+    "az": _of_azure,
+}
+
+
+def _of_log_store(confs: Mapping[str, str], path: str) -> dict[str, str]:
+    """Where delta-spark has commits decided in DynamoDB, ours must be decided there too."""
+    if confs.get(f"spark.delta.logStore.{scheme_of(path)}.impl") != _DYNAMODB:
+        return {}
+    return {
+        option: confs.get(f"spark.{_DYNAMODB}.{name}") or confs.get(f"{_DYNAMODB}.{name}") or default
+        for name, (option, default) in _SETTINGS_OF_DYNAMODB.items()
+    }

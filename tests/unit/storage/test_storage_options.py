@@ -1,0 +1,104 @@
+"""StorageOptions and addresses: names, values, secrets that do not show, places in stores."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+
+from delta_py.errors import InvalidOptionError, UnsupportedOperationError
+from delta_py.storage.addresses import Address, address_of, canonical
+from delta_py.storage.local import LocalStore
+from delta_py.storage.opening import open_store
+from delta_py.storage.options import OPTION_NAMES, StorageOptions
+from delta_py.storage.remote import RemoteStore
+
+
+def test_secrets_are_in_no_text_and_in_the_pickle_that_travels() -> None:
+    secrets = {option.name: f"hush-{number}" for number, option in enumerate(OPTION_NAMES) if option.is_secret}
+    options = StorageOptions.of({**secrets, "s3.region": "here"})
+    store = RemoteStore("s3://bucket/t", options)
+    for text in (repr(options), str(options), repr(store), repr(open_store("s3://bucket/t", options)), f"{[options]}"):
+        assert "hush" not in text
+    assert pickle.loads(pickle.dumps(store)).options == options
+    said = options.hide(f"Wrong key {secrets['s3.secret_access_key']} in here")
+    assert said == "Wrong key ... in here"
+
+
+def test_names_are_taken_in_any_case_and_unknown_ones_refused() -> None:
+    assert StorageOptions.of({"S3.Region": "a"}) == StorageOptions.of({"s3.region": "a"})
+    with pytest.raises(InvalidOptionError, match=r"gcs\.project"):
+        StorageOptions.of({"gcs.projekt": "a"})
+
+
+@pytest.mark.parametrize("value", ["yes", "1", ""])
+def test_flag_that_is_no_boolean_is_refused(value: str) -> None:
+    options = StorageOptions.of({"s3.anonymous": value})
+    if value == "":
+        assert options.flag("s3.anonymous") is False
+        return
+    with pytest.raises(InvalidOptionError, match=r"s3\.anonymous"):
+        options.flag("s3.anonymous")
+
+
+@pytest.mark.parametrize("value", ["0", "-1", "nan", "inf", "soon", ""])
+def test_number_that_is_none_above_zero_is_refused(value: str) -> None:
+    with pytest.raises(InvalidOptionError, match=r"storage\.retry_timeout"):
+        StorageOptions.of({"storage.retry_timeout": value}).number("storage.retry_timeout", 1.0)
+
+
+@pytest.mark.parametrize(
+    ("url", "address"),
+    [
+        ("s3://b/a/t/", Address("s3", "", "b", "a/t")),
+        ("s3a://b", Address("s3", "", "b", "")),
+        ("S3://b/a%20b c#d?e", Address("s3", "", "b", "a%20b c#d?e")),
+        ("gs://b/t", Address("gs", "", "b", "t")),
+        ("az://c/t", Address("az", "", "c", "t")),
+        ("abfss://c@Acme.dfs.core.windows.net/a/t", Address("az", "acme", "c", "a/t")),
+        ("wasbs://c@acme.blob.core.windows.net/t", Address("az", "acme", "c", "t")),
+    ],
+)
+def test_url_of_a_store_is_a_place_in_it(url: str, address: Address) -> None:
+    assert address_of(url) == address
+    assert address_of(canonical(url)) == address
+
+
+@pytest.mark.parametrize("url", ["s3:///t", "s3://key:secret@b/t", "abfss://c/t", "gs://"])
+def test_url_without_a_container_or_with_credentials_is_refused(url: str) -> None:
+    with pytest.raises(InvalidOptionError) as caught:
+        address_of(url)
+    assert "secret" not in caught.value.message.replace("Credentials", "")
+
+
+def test_scheme_that_no_store_serves_is_refused_by_name() -> None:
+    with pytest.raises(UnsupportedOperationError, match="hdfs"):
+        open_store("hdfs://name/t")
+
+
+def test_root_is_the_same_however_the_url_is_spelled() -> None:
+    assert open_store("S3://b/t/").root == open_store("s3://b/t").root == "s3://b/t"
+
+
+def test_nothing_of_this_machine_is_read_for_a_table_in_a_store() -> None:
+    store = open_store("s3://b/t")
+    for path in ("/etc/hostname", "file:/etc/hostname", "hdfs://name/x"):
+        with pytest.raises(UnsupportedOperationError):
+            store.read(path)
+
+
+def test_file_in_another_store_is_read_from_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[str, str]] = []
+    monkeypatch.setattr(RemoteStore, "read", lambda self, path: asked.append((self.root, path)) or b"")
+    options = StorageOptions.of({"s3.region": "r"})
+    open_store("/data/t", options).read("s3://b/a/f.parquet")
+    open_store("gs://c/t", options).read("s3://b/a/f.parquet")
+    open_store("s3://b/t", options).read("s3a://other/f.parquet")
+    assert asked == [("s3://b/a", "f.parquet"), ("s3://b/a", "f.parquet"), ("s3://b/t", "s3a://other/f.parquet")]
+
+
+def test_local_table_is_as_it_was(tmp_path_factory: pytest.TempPathFactory) -> None:
+    directory = tmp_path_factory.mktemp("t")
+    store = open_store(str(directory))
+    store.put("a", b"1")
+    assert LocalStore(str(directory)).read("a") == b"1" and not store.is_remote
