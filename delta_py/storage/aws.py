@@ -25,7 +25,7 @@ from botocore.exceptions import (
 )
 
 from delta_py.errors import StorageError
-from delta_py.storage.client import BeyondTheEnd, NotAnswered
+from delta_py.storage.client import REFUSALS, BeyondTheEnd, NotAnswered
 from delta_py.storage.options import StorageOptions
 
 T = TypeVar("T")
@@ -36,10 +36,8 @@ _DEFAULT_REGION = "us-east-1"
 # A name of an error, or the status where the answer had no body.
 _NOT_THERE = {"NoSuchKey", "NoSuchUpload", "NotFound", "404"}
 _TAKEN = {"PreconditionFailed", "412", "ConditionalCheckFailedException"}
-# Beside status 429 and 5xx: another writer is at the same object, or the same request may be answered later.
+# Status 400 or 403, and yet the same request may be answered later.
 _BUSY = {
-    "ConditionalRequestConflict",
-    "OperationAborted",
     "ExpiredToken",  # boto3 fetches a new one where it can
     "ExpiredTokenException",
     "RequestTimeout",
@@ -125,9 +123,9 @@ def _meaning(where: str, options: StorageOptions, error: ClientError) -> Excepti
         return FileNotFoundError(2, "No such object", where)
     if code in _TAKEN:
         return FileExistsError(17, "There is an object of that name", where)
-    if code in _BUSY or status == 429 or status >= 500:
-        return NotAnswered(said)
     if status == 416:
         return BeyondTheEnd()
+    if code in _BUSY or status not in REFUSALS:
+        return NotAnswered(said)
     cure = _CURES.get(code, "")
     return StorageError(f"The store refuses a request to {where}: {said}. {cure}".rstrip(), where=where, code=code, status=status)

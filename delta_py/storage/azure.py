@@ -25,7 +25,7 @@ from azure.core.exceptions import (
 from azure.storage.blob import BlobBlock, BlobServiceClient, ContainerClient
 
 from delta_py.errors import InvalidOptionError, StorageError, UnsupportedOperationError
-from delta_py.storage.client import BeyondTheEnd, ListedPage, NotAnswered, Upload
+from delta_py.storage.client import REFUSALS, BeyondTheEnd, ListedPage, NotAnswered, Upload
 from delta_py.storage.options import StorageOptions
 from delta_py.storage.store import ObjectInfo
 
@@ -35,7 +35,6 @@ _TIMEOUT_SECONDS = 30.0
 _CONNECT_SECONDS = 10.0
 _PAGE = 5000
 _ONE_REQUEST_BYTES = 5 * 1024**3  # no request is cut in two by the SDK
-_BUSY = {"ServerBusy", "OperationTimedOut", "InternalError", "LeaseAlreadyPresent", "BlobOperationNotSupported"}
 _DIRECTORY = "hdi_isfolder"
 _CURES = {
     401: "The credentials are not valid, or have expired.",
@@ -158,7 +157,7 @@ class AzureClient:
 
     def _meaning(self, where: str, error: HttpResponseError) -> Exception:
         status = int(error.status_code or 0)
-        if status in (408, 429) or status >= 500 or error.error_code in _BUSY:
+        if status not in REFUSALS:
             return NotAnswered(self._said(error))
         cure = _CURES.get(status, "Make the container, or correct its name." if error.error_code == "ContainerNotFound" else "")
         return StorageError(

@@ -26,6 +26,11 @@ class NotAnswered(OSError):
         self.is_unreachable = is_unreachable
 
 
+REFUSALS = frozenset({301, 307, 308, 400, 401, 403, 404, 405, 411, 413, 414})
+"""Statuses of HTTP by which a server says that it did nothing, and never will. All other failures leave it open: something
+between may have put them in the place of another answer."""
+
+
 class BeyondTheEnd(Exception):
     """A range that begins behind the object's end; a client gives no bytes for it."""
 

@@ -22,7 +22,7 @@ from google.cloud import storage
 from google.cloud.storage.exceptions import InvalidResponse
 
 from delta_py.errors import InvalidOptionError, StorageError
-from delta_py.storage.client import BeyondTheEnd, ListedPage, NotAnswered, Upload
+from delta_py.storage.client import REFUSALS, BeyondTheEnd, ListedPage, NotAnswered, Upload
 from delta_py.storage.options import StorageOptions
 from delta_py.storage.store import ObjectInfo
 
@@ -61,6 +61,7 @@ class GcsClient:
             )
         except google.auth.exceptions.GoogleAuthError as error:
             raise self._no_credentials(error) from error
+        self._client._bucket_metadata_cache = None  # it asks for buckets in threads of its own, after each missing object too
         adapter = requests.adapters.HTTPAdapter(pool_connections=_CONNECTIONS, pool_maxsize=_CONNECTIONS)
         for scheme in ("https://", "http://"):
             self._client._http.mount(scheme, adapter)  # its own pool holds ten connections
@@ -146,7 +147,7 @@ class GcsClient:
             raise self._no_credentials(error) from error
 
     def _meaning(self, where: str, status: int, error: Exception) -> Exception:
-        if status in (408, 429) or status >= 500:
+        if status not in REFUSALS:
             return NotAnswered(self._said(error))
         return StorageError(
             f"The store refuses a request to {where}: {self._said(error)}. {_CURES.get(status, '')}".rstrip(),

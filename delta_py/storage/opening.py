@@ -31,7 +31,7 @@ def open_store(url: str, options: StorageOptions = NO_OPTIONS) -> ObjectStore:
     if not url:
         raise InvalidOptionError("The path of the table is empty. Give a directory or a URL.", option="path")
     if kind_of(url) is not None:
-        return TableStore(RemoteStore(url, options), options)
+        return TableStore(_remote(url, options), options)
     scheme = "file" if url.startswith("file:") else scheme_of(url)
     if scheme is None:
         return TableStore(LocalStore(url), options)
@@ -43,6 +43,14 @@ def open_store(url: str, options: StorageOptions = NO_OPTIONS) -> ObjectStore:
         "or Azure (az, abfs, abfss).",
         scheme=scheme,
     )
+
+
+def _remote(url: str, options: StorageOptions) -> ObjectStore:
+    if kind_of(url) == "s3" and options.get("s3.dynamodb_table") is not None:
+        from delta_py.storage.s3_dynamodb import DynamoDbStore  # imports boto3
+
+        return DynamoDbStore(url, options)
+    return RemoteStore(url, options)
 
 
 @dataclass(frozen=True, slots=True)
