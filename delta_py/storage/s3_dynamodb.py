@@ -151,7 +151,7 @@ class DynamoDbStore(RemoteStore):
         """The commit before must be at its place. Raises StorageError where it cannot be, so that this one would leave a gap."""
         if version == 0:
             old = self._run("look for", lambda: self._commits.find(name))
-            if old is not None and old.is_complete:
+            if old is not None and old.is_complete and not self._exists(f"{LOG_DIRECTORY}/{name}"):
                 raise StorageError(
                     f"The DynamoDB table has a commit {name} of {self.root}, which is not there: a table was deleted at this "
                     "place. Nothing was committed. Delete the items of its tablePath first, or use another place.",

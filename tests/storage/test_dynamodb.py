@@ -1,0 +1,179 @@
+"""Commits in S3 that are decided in DynamoDB: the layout of delta-spark's log store, and what others left half done."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from delta_py import DeltaTable, write_delta
+from delta_py.errors import StorageError
+from delta_py.storage.client import NotAnswered
+from delta_py.storage.options import StorageOptions
+from delta_py.storage.s3_dynamodb import CommitEntry, CommitTable, DynamoDbStore
+from tests.storage.conftest import CONTAINER
+from tests.support.emulators import DYNAMODB, Emulator, boto3_client, running
+
+TABLE = "delta_log"
+
+
+@pytest.fixture(scope="module")
+def commits_server() -> Any:
+    with running(DYNAMODB) as server:
+        server.make_container(TABLE)
+        yield server
+
+
+@pytest.fixture
+def options(emulators: Callable[[str], Emulator], commits_server: Emulator) -> StorageOptions:
+    """An S3 store and a DynamoDB table, which the same key opens."""
+    settings = {"s3.dynamodb_table": TABLE, "s3.dynamodb_endpoint": commits_server.endpoint, "storage.retry_timeout": "5"}
+    return StorageOptions.of({**emulators("s3").settings(), **settings})
+
+
+@pytest.fixture
+def store(options: StorageOptions) -> DynamoDbStore:
+    return DynamoDbStore(f"s3a://{CONTAINER}/{uuid.uuid4().hex}/t", options)
+
+
+def commit_path(version: int) -> str:
+    return f"_delta_log/{version:020}.json"
+
+
+def items(store: DynamoDbStore, server: Emulator) -> dict[str, dict[str, Any]]:
+    """Of the table in DynamoDB, by fileName, as another program sees them."""
+    client: Any = boto3_client("dynamodb", server.endpoint)
+    found = client.query(
+        TableName=TABLE, KeyConditionExpression="tablePath = :p", ExpressionAttributeValues={":p": {"S": store.root}}
+    )
+    return {item["fileName"]["S"]: item for item in found["Items"]}
+
+
+def leave_half_done(store: DynamoDbStore, version: int, data: bytes) -> CommitEntry:
+    """What a writer leaves that dies once its commit is decided."""
+    entry = CommitEntry(f"{version:020}.json", f".tmp/{version:020}.json.{uuid.uuid4()}", is_complete=False)
+    store.put(f"_delta_log/{entry.temp_path}", data)
+    CommitTable(store.root, store.options).add(entry)
+    return entry
+
+
+def names(store: DynamoDbStore) -> list[str]:
+    return [info.path for info in store.list_from("_delta_log")]
+
+
+def test_commit_leaves_the_item_that_delta_spark_knows(store: DynamoDbStore, commits_server: Emulator) -> None:
+    store.put_if_absent(commit_path(0), b"first")
+    (item,) = items(store, commits_server).values()
+    assert set(item) == {"tablePath", "fileName", "tempPath", "complete", "expireTime"}
+    assert item["tablePath"] == {"S": store.root} and item["complete"] == {"S": "true"}
+    assert store.root.startswith("s3a://"), "the key is the URL as it was spelled"
+    assert store.read(f"_delta_log/{item['tempPath']['S']}") == store.read(commit_path(0)) == b"first"
+
+
+def test_taken_version_is_refused_and_changes_nothing(store: DynamoDbStore) -> None:
+    store.put_if_absent(commit_path(0), b"first")
+    with pytest.raises(FileExistsError):
+        store.put_if_absent(commit_path(0), b"second")
+    assert store.read(commit_path(0)) == b"first" and names(store) == [commit_path(0)]
+
+
+def test_commit_that_was_decided_and_not_put_to_its_place_is_listed(store: DynamoDbStore, commits_server: Emulator) -> None:
+    store.put_if_absent(commit_path(0), b"first")
+    leave_half_done(store, 1, b"theirs")
+    assert names(store) == [commit_path(0), commit_path(1)]
+    assert store.read(commit_path(1)) == b"theirs"
+    assert items(store, commits_server)[f"{1:020}.json"]["complete"] == {"S": "true"}
+
+
+def test_version_that_another_has_left_half_done_is_theirs(store: DynamoDbStore) -> None:
+    store.put_if_absent(commit_path(0), b"first")
+    leave_half_done(store, 1, b"theirs")
+    with pytest.raises(FileExistsError):
+        store.put_if_absent(commit_path(1), b"ours")
+    assert store.read(commit_path(1)) == b"theirs"
+
+
+def test_commit_behind_one_that_is_half_done_puts_that_to_its_place_first(store: DynamoDbStore) -> None:
+    store.put_if_absent(commit_path(0), b"first")
+    leave_half_done(store, 1, b"theirs")
+    store.put_if_absent(commit_path(2), b"ours")
+    assert [store.read(commit_path(version)) for version in range(3)] == [b"first", b"theirs", b"ours"]
+
+
+def test_commit_behind_a_gap_is_refused(store: DynamoDbStore) -> None:
+    store.put_if_absent(commit_path(0), b"first")
+    with pytest.raises(StorageError, match="behind which this one comes"):
+        store.put_if_absent(commit_path(2), b"ours")
+    assert names(store) == [commit_path(0)]
+
+
+def test_place_of_a_table_that_was_deleted_is_refused_while_its_items_are_there(store: DynamoDbStore) -> None:
+    store.put_if_absent(commit_path(0), b"first")
+    store.delete(commit_path(0))
+    with pytest.raises(StorageError, match="was deleted at this place"):
+        store.put_if_absent(commit_path(0), b"another table")
+
+
+@pytest.mark.parametrize("lands", [True, False])
+def test_lost_answer_of_the_deciding_write_is_looked_up(
+    store: DynamoDbStore, monkeypatch: pytest.MonkeyPatch, lands: bool
+) -> None:
+    original = CommitTable.add
+
+    def add(self: CommitTable, entry: CommitEntry) -> None:
+        if lands:
+            original(self, entry)
+        raise NotAnswered("cut off")
+
+    monkeypatch.setattr(CommitTable, "add", add)
+    if lands:
+        store.put_if_absent(commit_path(0), b"ours")
+        assert store.read(commit_path(0)) == b"ours"
+    else:
+        with pytest.raises(NotAnswered):
+            store.put_if_absent(commit_path(0), b"ours")
+        assert names(store) == []
+
+
+def test_writer_that_dies_between_the_steps_has_committed(store: DynamoDbStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Died(BaseException):
+        pass
+
+    def die(self: DynamoDbStore, entry: CommitEntry) -> None:
+        raise Died
+
+    with monkeypatch.context() as patch:
+        patch.setattr(DynamoDbStore, "_finish", die)
+        with pytest.raises(Died):
+            store.put_if_absent(commit_path(0), b"ours")
+    other = DynamoDbStore(store.root, store.options)
+    assert names(other) == [commit_path(0)] and other.read(commit_path(0)) == b"ours"
+
+
+def test_many_writers_at_once_have_one_winner_a_version(store: DynamoDbStore) -> None:
+    def write(number: int) -> list[int]:
+        mine, own = [], DynamoDbStore(store.root, store.options)
+        for version in range(10):
+            try:
+                own.put_if_absent(commit_path(version), b"%d" % number)
+                mine.append(version)
+            except FileExistsError:
+                continue
+        return mine
+
+    with ThreadPoolExecutor(8) as pool:
+        won = list(pool.map(write, range(8)))
+    assert sorted(version for mine in won for version in mine) == list(range(10))
+    assert all(store.read(commit_path(version)) == b"%d" % number for number, mine in enumerate(won) for version in mine)
+
+
+def test_table_is_written_and_read_through_it(options: StorageOptions) -> None:
+    url, given = f"s3a://{CONTAINER}/{uuid.uuid4().hex}/t", dict(options.values)
+    for number in range(12):
+        write_delta(url, pa.table({"id": [number]}), mode="append", storage_options=given)
+    table = DeltaTable(url, storage_options=given)
+    assert table.version == 11 and sorted(table.to_arrow()["id"].to_pylist()) == list(range(12))
