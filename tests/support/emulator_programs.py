@@ -117,8 +117,12 @@ def install_missing() -> None:
 
 def check_tools(programs: Sequence[Program]) -> None:
     """Raises ToolError that names all that is missing."""
-    wanted = {tool: (said, program) for program in programs for tool, said in program.tools.items()}
-    missing = [f"  {tool}: {said} (for {program.name})" for tool, (said, program) in wanted.items() if shutil.which(tool) is None]
+    missing = [
+        f"  {tool}: {said}, for {program.name}"
+        for program in programs
+        for tool, said in program.tools.items()
+        if shutil.which(tool) is None
+    ]
     if missing:
         raise ToolError("\n".join(["These programs are needed, and are not on the path:", *missing]))
 

@@ -176,6 +176,17 @@ def boto3_client(service: str, endpoint: str) -> object:
     )
 
 
+def signed_headers(method: str, target: str, headers: dict[str, str], body: bytes) -> dict[str, str]:
+    """Of a request to the emulator of S3, with a signature of them."""
+    from botocore.auth import S3SigV4Auth
+    from botocore.awsrequest import AWSRequest
+    from botocore.credentials import Credentials
+
+    request = AWSRequest(method, f"http://{headers['host']}{target}", headers=headers, data=body)
+    S3SigV4Auth(Credentials(_ACCESS_KEY, _SECRET_KEY), "s3", "us-east-1").add_auth(request)
+    return {name.lower(): value for name, value in request.headers.items()}
+
+
 def _fake_gcs(port: int, data: Path) -> list[str]:
     program = str(FAKE_GCS.path("fake-gcs-server"))
     names = ["-public-host", f"127.0.0.1:{port}", "-external-url", f"http://127.0.0.1:{port}"]

@@ -1,0 +1,171 @@
+"""Of writers that put one name at once exactly one succeeds, which commits rest on; a store where that is not so is refused."""
+
+from __future__ import annotations
+
+import multiprocessing
+import threading
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from delta_py import write_delta
+from delta_py.errors import StorageError
+from delta_py.storage.remote import RemoteStore
+from delta_py.storage.store import ObjectStore
+from tests.storage.conftest import new_url
+from tests.support.cutting_proxy import CuttingProxy, Request
+from tests.support.emulators import DYNAMODB, Emulator, boto3_client, running, signed_headers
+
+WRITERS = 8
+
+
+def body_of(writer: int, size: int) -> bytes:
+    return b"%d" % writer * size
+
+
+def put_all(store: ObjectStore, writer: int, names: list[str], size: int, start: Any) -> list[str]:
+    """The names that were won."""
+    won = []
+    for name in names:
+        start.wait(60)
+        try:
+            store.put_if_absent(name, body_of(writer, size))
+        except FileExistsError:
+            continue
+        won.append(name)
+    return won
+
+
+def check_wins(store: ObjectStore, names: list[str], wins: dict[int, list[str]], size: int) -> None:
+    winners = Counter(name for mine in wins.values() for name in mine)
+    assert winners == Counter(names)
+    for writer, mine in wins.items():
+        for name in mine:
+            assert store.read(name) == body_of(writer, size)
+
+
+def test_put_if_absent_by_eight_threads_has_one_winner_a_name(store: ObjectStore) -> None:
+    names, start, wins = [f"log/{version}" for version in range(20)], threading.Barrier(WRITERS), dict[int, list[str]]()
+
+    def write(writer: int) -> None:
+        wins[writer] = put_all(store, writer, names, 1000, start)
+
+    threads = [threading.Thread(target=write, args=(writer,)) for writer in range(WRITERS)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    check_wins(store, names, wins, 1000)
+
+
+def put_in_process(store: ObjectStore, writer: int, names: list[str], size: int, start: Any, done: Any) -> None:
+    done.put((writer, put_all(store, writer, names, size, start)))
+
+
+def race_of_processes(store: ObjectStore, names: list[str], size: int) -> dict[int, list[str]]:
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["delta_py.storage.remote", "boto3", "google.cloud.storage", "azure.storage.blob"])
+    start, done = context.Barrier(WRITERS), context.SimpleQueue()
+    processes = [
+        context.Process(target=put_in_process, args=(store, writer, names, size, start, done)) for writer in range(WRITERS)
+    ]
+    for process in processes:
+        process.start()
+    wins = dict(done.get() for _ in processes)
+    for process in processes:
+        process.join(60)
+    assert [process.exitcode for process in processes] == [0] * WRITERS
+    return wins
+
+
+def test_put_if_absent_by_eight_processes_has_one_winner_a_name(remote: RemoteStore) -> None:
+    names = [f"log/{version}" for version in range(100)]
+    check_wins(remote, names, race_of_processes(remote, names, 2000), 2000)
+
+
+def test_put_if_absent_of_large_commits_has_one_winner_a_name(remote: RemoteStore) -> None:
+    """So large that an SDK may send them in parts by itself."""
+    names, size = [f"log/{version}" for version in range(3)], 12 * 1024 * 1024
+    check_wins(remote, names, race_of_processes(remote, names, size), size)
+
+
+def test_dynamodb_decides_for_one_of_many_writers() -> None:
+    with running(DYNAMODB) as emulator:
+        emulator.make_container("delta_log")
+        start, wins = threading.Barrier(WRITERS), list[tuple[int, int]]()
+
+        def write(writer: int) -> None:
+            client: Any = boto3_client("dynamodb", emulator.endpoint)
+            for version in range(20):
+                start.wait(60)
+                item = {"tablePath": {"S": "s3://b/t"}, "fileName": {"S": str(version)}, "writer": {"N": str(writer)}}
+                try:
+                    client.put_item(TableName="delta_log", Item=item, ConditionExpression="attribute_not_exists(fileName)")
+                except client.exceptions.ConditionalCheckFailedException:
+                    continue
+                wins.append((version, writer))
+
+        threads = [threading.Thread(target=write, args=(writer,)) for writer in range(WRITERS)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert sorted(version for version, _ in wins) == list(range(20))
+
+
+# ---------------------------------------------------------------- stores that do not keep the condition
+
+
+def without_condition(request: Request) -> Request:
+    """What a server makes of it that does not know the header: a plain write. The header is signed, so it is signed anew."""
+    if "if-none-match" not in request.headers:
+        return request
+    headers = {name: value for name, value in request.headers.items() if name not in ("if-none-match", "authorization")}
+    return replace(request, headers=signed_headers(request.method, request.target, headers, request.body))
+
+
+@pytest.mark.parametrize("emulator", ["s3"], indirect=True)
+def test_endpoint_that_overwrites_is_refused_for_commits(emulator: Emulator) -> None:
+    with CuttingProxy(emulator.port, change=without_condition) as proxy:
+        store = RemoteStore(new_url(emulator), emulator.options(proxy.endpoint))
+        store.put("_delta_log/0.json", b"first")
+        with pytest.raises(StorageError, match=r"takes a write of a new object .*If-None-Match.* where there is one"):
+            store.put_if_absent("_delta_log/0.json", b"second")
+        with pytest.raises(StorageError, match=r"s3\.dynamodb_table"):
+            store.put_if_absent("_delta_log/1.json", b"again")
+        assert store.read("_delta_log/0.json") == b"first"
+        assert [info.path for info in store.list_recursive("")] == ["_delta_log/0.json"], "nothing is left of the trial"
+
+
+@pytest.mark.parametrize("emulator", ["s3"], indirect=True)
+def test_write_of_a_table_to_an_endpoint_that_overwrites_leaves_nothing(emulator: Emulator, tmp_path: Path) -> None:
+    with CuttingProxy(emulator.port, change=without_condition) as proxy:
+        store = RemoteStore(new_url(emulator), emulator.options(proxy.endpoint))
+        with pytest.raises(StorageError, match="two writers would overwrite"):
+            write_delta(store.root, pa.table({"id": [1]}), store=store)
+        assert list(store.list_recursive("")) == []
+
+
+@pytest.mark.parametrize("emulator", ["s3"], indirect=True)
+def test_condition_is_tried_once_a_process_and_endpoint(emulator: Emulator) -> None:
+    with CuttingProxy(emulator.port) as proxy:
+        options = emulator.options(proxy.endpoint)
+        for number in range(5):
+            RemoteStore(new_url(emulator), options).put_if_absent(f"log/{number}", b"1")
+        assert sum(exchange.request.method == "PUT" for exchange in proxy.exchanges) == 5 + 2
+
+
+def test_emulator_keeps_the_condition(remote: RemoteStore, emulator: Emulator) -> None:
+    """Else none of the other tests says anything: by the store's own words, without pydelta's clients."""
+    remote.put("taken", b"first")
+    with CuttingProxy(emulator.port) as proxy:
+        store = RemoteStore(remote.root, emulator.options(proxy.endpoint))
+        with pytest.raises(FileExistsError):
+            store.put_if_absent("taken", b"second")
+        last = [exchange for exchange in proxy.exchanges if exchange.request.method in ("PUT", "POST")][-1]
+    assert last.status == {"s3": 412, "gcs": 412, "azure": 409}[emulator.kind.name]
+    assert remote.read("taken") == b"first"
