@@ -8,10 +8,12 @@ endpoints are known to keep it.
 
 from __future__ import annotations
 
+import os
 import threading
 import uuid
 from collections.abc import Callable
 from typing import Any, TypeVar
+from urllib.parse import urlsplit
 
 from delta_py.errors import StorageError
 from delta_py.storage.aws import ask, aws_client
@@ -22,19 +24,20 @@ from delta_py.storage.store import ObjectInfo
 T = TypeVar("T")
 
 _PAGE = 1000
+_AMAZON = (".amazonaws.com", ".amazonaws.com.cn")
 
 
 class S3Client:
     """An ObjectClient."""
 
     def __init__(self, options: StorageOptions) -> None:
-        endpoint = options.get("s3.endpoint")
+        endpoint = options.get("s3.endpoint") or _endpoint_of_environment()
         # Other stores mostly have no domain a bucket, and some do not know the checksums that boto3 adds by itself.
         addressing = "path" if options.flag("s3.path_style") or endpoint is not None else "auto"
         checksums = {} if endpoint is None else dict.fromkeys(
             ("request_checksum_calculation", "response_checksum_validation"), "when_required"
         )
-        self._options, self._endpoint = options, endpoint
+        self._options = options
         self._s3 = aws_client(
             "s3",
             options,
@@ -43,8 +46,9 @@ class S3Client:
             s3={"addressing_style": addressing},
             **checksums,
         )
+        self._endpoint: str = self._s3.meta.endpoint_url  # also one that a profile names
         self._payer = {"RequestPayer": "requester"} if options.flag("s3.requester_pays") else {}
-        self._condition = _Condition(is_kept=endpoint is None)
+        self._condition = _Condition(is_kept=(urlsplit(self._endpoint).hostname or "").endswith(_AMAZON))
 
     def _ask(self, where: str, request: Callable[[], T]) -> T:
         return ask(where, self._options, request)
@@ -118,6 +122,11 @@ class S3Client:
         arguments = {"Bucket": container, "Key": key, **self._payer}
         answer = self._ask(f"{container}/{key}", lambda: self._s3.create_multipart_upload(**arguments))
         return _MultipartUpload(self, container, key, answer["UploadId"])
+
+
+def _endpoint_of_environment() -> str | None:
+    """boto3 takes it by itself; here it decides how buckets are named to the endpoint."""
+    return os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL") or None
 
 
 def _info(listed: dict[str, Any]) -> ObjectInfo:

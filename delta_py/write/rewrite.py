@@ -320,7 +320,7 @@ def _rows_of(store: ObjectStore, touched: TouchedFile, repeats: Repeats) -> _Row
     if not came_once and not may_repeat:
         raise _repeated(file, sum(counts), len(deleted | updated), repeats)
     present = BitMap64() if file.deletion_vector is None else read_deletion_vector(store, file.deletion_vector)
-    with store.open_input(file.path) as source:
+    with store.open_input(file.path, file.size_bytes) as source:
         row_count = pq.read_metadata(source).num_rows
     rows = _Rows(row_count, _within(present, row_count), deleted, updated)
     going = deleted | updated

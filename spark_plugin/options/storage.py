@@ -3,7 +3,7 @@
     session = session_storage(confs, hadoop, path)     # what the session says of a path's store, by pydelta's names
     storage_options(options, session)                  # StorageOptions of a read or write
 
-An option of the read or write counts first, then the session's `spark.pydelta.storage.<option>`, then what is set for Hadoop's
+An option of the read or write counts first, then the session's `spark.pydelta.<option>`, then what is set for Hadoop's
 connectors (`spark.hadoop.fs.s3a.*`, `fs.gs.*`, `fs.azure.*`) and for delta-spark's log store in DynamoDB, so that sessions that
 were set up for these need nothing more.
 """
@@ -18,7 +18,7 @@ from delta_py.errors import InvalidOptionError
 from delta_py.storage.addresses import Address, StoreKind, address_of, kind_of, scheme_of
 from delta_py.storage.options import StorageOptions, is_secret_option, is_storage_option
 
-_OWN = "spark.pydelta.storage."
+_OWN = "spark.pydelta."
 _HADOOP = "spark.hadoop."
 _DYNAMODB = "io.delta.storage.S3DynamoDBLogStore"
 _SETTINGS_OF_DYNAMODB = {"ddb.tableName": ("s3.dynamodb_table", "delta_log"), "ddb.region": ("s3.dynamodb_region", "us-east-1")}
@@ -27,7 +27,8 @@ _SETTINGS_OF_DYNAMODB = {"ddb.tableName": ("s3.dynamodb_table", "delta_log"), "d
 def session_storage(confs: Mapping[str, str], hadoop: Mapping[str, str], path: str) -> dict[str, str]:
     """By the names of StorageOptions. confs: the session's settings. hadoop: what Hadoop's file systems are told beside them."""
     of_session = {name.removeprefix(_HADOOP): value for name, value in confs.items() if name.startswith(_HADOOP)}
-    own = {name.removeprefix(_OWN): value for name, value in confs.items() if name.startswith(_OWN)}
+    named = {name.removeprefix(_OWN): value for name, value in confs.items() if name.startswith(_OWN)}
+    own = {name: value for name, value in named.items() if is_storage_option(name)}
     return {**of_hadoop({**of_session, **hadoop}, path), **_of_log_store(confs, path), **own}
 
 

@@ -10,7 +10,8 @@ from pyspark.sql import SparkSession
 
 from tests.support import pages
 
-WITH_CODE = [page for page in pages.PAGES if any(block.language == "python" for block in pages.blocks(page))]
+PAGES = [page for page in pages.PAGES if page != pages.ON_OBJECT_STORES]
+WITH_CODE = [page for page in PAGES if any(block.language == "python" for block in pages.blocks(page))]
 
 
 @pytest.fixture

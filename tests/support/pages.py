@@ -2,7 +2,8 @@
 
 Code that runs is in blocks marked ```python, and all blocks of a page run in one namespace, from the top. Paths in them begin
 with /data/, which stands for a directory of the test. Where the value of an expression matters, `# => value` follows it.
-Other blocks are marked ```bash or ```text. Nothing is skipped by a list.
+Other blocks are marked ```bash or ```text. Nothing is skipped by a list; the page of object stores runs with tests/storage, in a
+bucket of a test in the place of s3://lake.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from typing import Any
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-DATA = "/data/"
+DATA, BUCKET = "/data/", "s3://lake/"
+ON_OBJECT_STORES = ROOT / "docs" / "object-stores.md"
 
 _FENCE = re.compile(r"^```(.*)$")
 _EXPECTED = re.compile(r"# => (.+)$")
@@ -57,8 +59,8 @@ def without_blocks(page: Path) -> str:
     return "\n".join(lines)
 
 
-def run(page: Path, directory: Path) -> int:
-    """Run the page's python blocks; how many values were compared.
+def run(page: Path, directory: Path | str) -> int:
+    """Run the page's python blocks; how many values were compared. directory: in the place of DATA, or the URL in that of BUCKET.
 
     Raises AssertionError where the value of an expression is another than the page says.
     """
@@ -70,8 +72,8 @@ def run(page: Path, directory: Path) -> int:
     return compared
 
 
-def _run_block(page: Path, block: Block, namespace: dict[str, Any], directory: Path) -> int:
-    source = "\n" * (block.line - 1) + block.text.replace(DATA, f"{directory}/")
+def _run_block(page: Path, block: Block, namespace: dict[str, Any], directory: Path | str) -> int:
+    source = "\n" * (block.line - 1) + block.text.replace(BUCKET if page == ON_OBJECT_STORES else DATA, f"{directory}/")
     lines, compared = source.splitlines(), 0
     for statement in ast.parse(source, page.name).body:
         expected = _EXPECTED.search(lines[(statement.end_lineno or statement.lineno) - 1])

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from delta_py.storage.options import OPTION_NAMES
 from delta_py.streaming.schema_evolution import ALLOW_CONFS
 from spark_plugin import exceptions
 from spark_plugin.options import read_options, streaming_options, write_options
@@ -162,7 +163,7 @@ def test_write_option_is_taken(name: str) -> None:
 
 # ---------------------------------------------------------------- settings and errors
 
-SETTING = r"spark\.(?:pydelta|databricks\.delta)\.[A-Za-z.]*[A-Za-z]|PYDELTA_CACHE_[A-Z]+"
+SETTING = r"spark\.(?:pydelta(?!\.(?:s3|gcs|azure|storage)\.)|databricks\.delta)\.[A-Za-z.]*[A-Za-z]|PYDELTA_CACHE_[A-Z]+"
 STREAM_SETTINGS = {ALLOW_CONFS + kind for kind in (*streaming_options._ALLOW, "RenameAndDrop")}
 SETTINGS = set(re.findall(SETTING, CODE)) - {ALLOW_CONFS}
 
@@ -174,6 +175,18 @@ def test_settings_that_the_code_knows_are_all_documented() -> None:
 @pytest.mark.parametrize("page", pages.PAGES, ids=name_of)
 def test_setting_that_a_page_names_is_known(page: Path) -> None:
     assert sorted(set(re.findall(SETTING, page.read_text())) - SETTINGS - STREAM_SETTINGS) == []
+
+
+def test_options_of_stores_on_their_page_are_those_that_the_code_knows() -> None:
+    rows = [line.split("|")[1] for line in pages.ON_OBJECT_STORES.read_text().splitlines() if line.startswith("| `")]
+    named = {name for row in rows for name in re.findall(r"`((?:s3|gcs|azure|storage)\.\w+)`", row)}
+    assert named == {option.name for option in OPTION_NAMES}
+
+
+@pytest.mark.parametrize("page", pages.PAGES, ids=name_of)
+def test_option_of_a_store_that_a_page_names_is_known(page: Path) -> None:
+    named = set(re.findall(r"`(?:spark\.pydelta\.)?((?:s3|gcs|azure|storage)\.\w+)[`=]", page.read_text()))
+    assert sorted(named - {option.name for option in OPTION_NAMES}) == []
 
 
 @pytest.mark.parametrize("page", pages.PAGES, ids=name_of)

@@ -71,8 +71,8 @@ def test_own_settings_count_before_hadoops_and_options_before_both() -> None:
     confs = {
         "spark.hadoop.fs.s3a.access.key": "hadoop",
         "spark.hadoop.fs.s3a.secret.key": "hadoop",
-        "spark.pydelta.storage.s3.secret_access_key": "own",
-        "spark.pydelta.storage.s3.region": "own",
+        "spark.pydelta.s3.secret_access_key": "own",
+        "spark.pydelta.s3.region": "own",
     }
     session = session_storage(confs, {}, S3)
     options = storage_options({"S3.REGION": "given", "mergeSchema": "true"}, session)
@@ -115,5 +115,5 @@ def test_catalog_entry_keeps_options_of_stores_but_no_secret() -> None:
     given = {**entry, "s3.region": "here", "option.s3.region": "here"}
     kept = catalog_entry(given)
     assert kept is not None and catalog_options(kept)["s3.region"] == "here"
-    with pytest.raises(InvalidOptionError, match=r"spark\.pydelta\.storage\.s3\.secret_access_key"):
+    with pytest.raises(InvalidOptionError, match=r"spark\.pydelta\.s3\.secret_access_key"):
         catalog_entry({**entry, "s3.secret_access_key": "hush", "option.s3.secret_access_key": "hush"})
