@@ -99,8 +99,9 @@ class _ScanReader:
 
     def _open(self, file: ScanFile, stack: contextlib.ExitStack) -> _DataFile:
         """A remote file whose footer is known is asked for nothing yet: that it is missing shows when it is read."""
-        footer = self._objects.footer(ObjectInfo(file.path, file.size_bytes, file.modification_time_ms))
-        source = stack.enter_context(self._store.open_input(file.path, file.size_bytes, is_sure=footer is not None))
+        info = ObjectInfo(file.path, file.size_bytes, file.modification_time_ms)
+        footer = self._objects.footer(info)
+        source = stack.enter_context(self._objects.open_data(info, is_sure=footer is not None))
         buffer_size = 0
         if file.size_bytes > _WHOLE_CHUNKS_BYTES and not is_prefetching(source):
             buffer_size = min(1024 * 1024, max(64 * 1024, _BUFFERS_BYTES // max(1, len(self._columns))))

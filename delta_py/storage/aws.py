@@ -51,7 +51,10 @@ _BUSY = {
 }
 _REGION = "The bucket lies in another region: name it by the option s3.region."
 _ACCESS = "The credentials may not do that: look at the policies of user and bucket."
+_EXPIRED = "The token has expired: give a new one, or let boto3 find credentials that it renews."
 _CURES = {
+    "ExpiredToken": _EXPIRED,
+    "ExpiredTokenException": _EXPIRED,
     "AccessDenied": _ACCESS,
     "AccessDeniedException": _ACCESS,
     "403": _ACCESS,
@@ -126,6 +129,6 @@ def _meaning(where: str, options: StorageOptions, error: ClientError) -> Excepti
     if status == 416:
         return BeyondTheEnd()
     if code in _BUSY or status not in REFUSALS:
-        return NotAnswered(said)
+        return NotAnswered(said, cure=_CURES.get(code))
     cure = _CURES.get(code, "")
     return StorageError(f"The store refuses a request to {where}: {said}. {cure}".rstrip(), where=where, code=code, status=status)

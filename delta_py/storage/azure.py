@@ -125,6 +125,9 @@ class AzureClient:
     def begin_upload(self, container: str, key: str) -> Upload:
         return _BlockUpload(self, f"{container}/{key}", self._container(container).get_blob_client(key))
 
+    def abort_uploads(self, container: str, prefix: str, part_of_name: str) -> None:
+        """Blocks that no list names are no blob, and go after a week."""
+
     # ------------------------------------------------------------ requests and their errors
 
     def _ask(self, where: str, request: Callable[[], T]) -> T:

@@ -19,11 +19,12 @@ from delta_py.storage.store import ObjectInfo
 
 
 class NotAnswered(OSError):
-    """why: in the words of the SDK, without secrets. is_unreachable: no connection was made, as to a wrong address."""
+    """why: in the words of the SDK, without secrets. is_unreachable: no connection was made, as to a wrong address. cure: what to
+    do where it lasts; None for what is done about a store that does not answer."""
 
-    def __init__(self, why: str, *, is_unreachable: bool = False) -> None:
+    def __init__(self, why: str, *, is_unreachable: bool = False, cure: str | None = None) -> None:
         super().__init__(why)
-        self.is_unreachable = is_unreachable
+        self.is_unreachable, self.cure = is_unreachable, cure
 
 
 REFUSALS = frozenset({301, 307, 308, 400, 401, 403, 404, 405, 411, 413, 414})
@@ -79,3 +80,7 @@ class ObjectClient(Protocol):
         """One that is missing is no error."""
 
     def begin_upload(self, container: str, key: str) -> Upload: ...
+
+    def abort_uploads(self, container: str, prefix: str, part_of_name: str) -> None:
+        """Give up uploads that others began and will not finish, of keys below the prefix whose last part has the text in it.
+        Where a store cannot list them, they go by its own clean-up."""

@@ -140,9 +140,6 @@ def _client(kind: StoreKind, account: str, options: StorageOptions) -> ObjectCli
 
 
 def _gave_up(what: str, error: NotAnswered, seconds: float) -> StoreUnavailableError:
-    hint = (
-        "Check the endpoint and the network."
-        if error.is_unreachable
-        else "If the store throttles, ask less of it at once, or wait longer: the option storage.retry_timeout has seconds."
-    )
+    waiting = "If the store throttles, ask less of it at once, or wait longer: the option storage.retry_timeout has seconds."
+    hint = error.cure or ("Check the endpoint and the network." if error.is_unreachable else waiting)
     return StoreUnavailableError(f"The store did not {what} in {seconds:.0f} s, asked again and again: {error}. {hint}")

@@ -122,6 +122,9 @@ class GcsClient:
     def begin_upload(self, container: str, key: str) -> Upload:
         return _ResumableUpload(self, f"{container}/{key}", self._blob(container, key))
 
+    def abort_uploads(self, container: str, prefix: str, part_of_name: str) -> None:
+        """The store lists no uploads. They end after a week."""
+
     # ------------------------------------------------------------ requests and their errors
 
     def _ask(self, where: str, request: Callable[[], T]) -> T:

@@ -17,12 +17,15 @@ footer and columns would take. Of larger ones only the blocks of 256 KB are fetc
 so that a checkpoint's columns of statistics stay where they are if nobody asks for them. Beyond what is read that fetches up to
 two blocks a range, and has as many requests.
 
-Of data files footers alone are kept, bound to size and time of the add action: data is large, and read once by many.
+Of data files footers alone are kept, bound to size and time of the add action: data is large, and read once by many. Where the
+same files are read again and again, PYDELTA_CACHE_DATA=true keeps what is read of them as well, and PYDELTA_CACHE_MB should be
+large.
 """
 
 from __future__ import annotations
 
 import io
+import os
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -75,6 +78,12 @@ class KeptObjects:
             return pa.BufferReader(self.read(info))
         blocks = _Blocks(self, info)
         return PrefetchingFile.over(blocks) if blocks.has_end() else self.store.open_input(info.path)
+
+    def open_data(self, info: ObjectInfo, *, is_sure: bool) -> pa.NativeFile:
+        """A data file. is_sure: as of ObjectStore.open_input. With PYDELTA_CACHE_DATA, what is read of it is kept too."""
+        if os.environ.get("PYDELTA_CACHE_DATA", "").lower() == "true" and self._is_kept(info):
+            return self.open_input(info)
+        return self.store.open_input(info.path, info.size_bytes, is_sure=is_sure)
 
     def footer(self, info: ObjectInfo) -> Any:
         """pyarrow.parquet.FileMetaData, for `ParquetFile(metadata=...)`; None where the file itself is to be asked: nothing is

@@ -193,6 +193,9 @@ class LocalStore:
             _remove(temporary)
         _sync_directory(os.path.dirname(name))
 
+    def abort_uploads(self, part_of_name: str) -> None:
+        """What was begun is a file, and is listed."""
+
     def delete(self, path: str) -> None:
         _remove(self._locate_own(path))
 

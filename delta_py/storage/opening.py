@@ -105,5 +105,8 @@ class TableStore:
     def put_if_absent(self, path: str, data: bytes) -> None:
         self.own.put_if_absent(path, data)
 
+    def abort_uploads(self, part_of_name: str) -> None:
+        self.own.abort_uploads(part_of_name)
+
     def delete(self, path: str) -> None:
         self.own.delete(path)

@@ -148,6 +148,13 @@ class RemoteStore:
         address, connection = self._locate_own(path), self._connection
         connection.once(lambda: connection.client.put_new(address.container, address.key, data))
 
+    def abort_uploads(self, part_of_name: str) -> None:
+        connection, container, prefix = self._connection, self._address.container, self._below("")
+        connection.run(
+            f"give up uploads below {self._root}",
+            lambda: connection.client.abort_uploads(container, prefix, part_of_name),
+        )
+
     def delete(self, path: str) -> None:
         address, connection = self._locate_own(path), self._connection
         connection.run(f"delete {path}", lambda: connection.client.delete(address.container, address.key))

@@ -123,6 +123,13 @@ class S3Client:
         answer = self._ask(f"{container}/{key}", lambda: self._s3.create_multipart_upload(**arguments))
         return _MultipartUpload(self, container, key, answer["UploadId"])
 
+    def abort_uploads(self, container: str, prefix: str, part_of_name: str) -> None:
+        pages = self._s3.get_paginator("list_multipart_uploads").paginate(Bucket=container, Prefix=prefix, **self._payer)
+        uploads = self._ask(f"{container}/{prefix}", lambda: [upload for page in pages for upload in page.get("Uploads", ())])
+        for upload in uploads:
+            if part_of_name in upload["Key"].rpartition("/")[2]:
+                _MultipartUpload(self, container, upload["Key"], upload["UploadId"]).abort()
+
 
 def _endpoint_of_environment() -> str | None:
     """boto3 takes it by itself; here it decides how buckets are named to the endpoint."""

@@ -75,5 +75,8 @@ class ObjectStore(Protocol):
         Raises FileExistsError, and changes nothing, if the object is there: of two callers exactly one succeeds.
         """
 
+    def abort_uploads(self, part_of_name: str) -> None:
+        """Give up files that processes which died have begun, by a part of their names; as files they never appeared."""
+
     def delete(self, path: str) -> None:
         """Remove an object; one that is missing is no error."""

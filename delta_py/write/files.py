@@ -39,6 +39,7 @@ from delta_py.protocol.schema import (
 )
 from delta_py.protocol.stats_collector import StatsCollector
 from delta_py.scan.file_groups import CHANGE_TYPE
+from delta_py.storage.files import discard
 from delta_py.storage.store import ObjectStore
 from delta_py.write.casts import runs
 from delta_py.write.conform import MATERIALIZED, Conformer, LawfulBatch, WriteState, unchanged
@@ -211,6 +212,10 @@ def delete_files_of(store: ObjectStore, write_id: str) -> int:
         _log.warning("could not look for the files of a failed write in %s (VACUUM will remove them): %s", store.root, error)
         return 0
     delete_files(store, paths)
+    try:
+        store.abort_uploads(f"{write_id}-")
+    except (OSError, StorageError) as error:
+        _log.warning("parts of files of a failed write may stay in %s until the store cleans up: %s", store.root, error)
     return len(paths)
 
 
@@ -393,7 +398,7 @@ class FileSetWriter:
             assert file is not None
             file.parquet.is_open = False  # else its finaliser would write a footer
             try:
-                file.sink.close()
+                discard(file.sink)
             except OSError as error:
                 _log.warning("could not close %s after a failed write: %s", file.path, error)
         delete_files(self.store, self._started)

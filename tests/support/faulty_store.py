@@ -140,6 +140,9 @@ class FaultyStore:
     def put_if_absent(self, path: str, data: bytes) -> None:
         self.run(f"put_if_absent {path}", lambda: self.inner.put_if_absent(path, data))
 
+    def abort_uploads(self, part_of_name: str) -> None:
+        self.run(f"abort_uploads {part_of_name}", lambda: self.inner.abort_uploads(part_of_name))
+
     def delete(self, path: str) -> None:
         self.run(f"delete {path}", lambda: self.inner.delete(path))
 
