@@ -16,7 +16,7 @@ from delta_py.errors import DeltaError, InvalidOptionError
 from spark_plugin.options.read_options import read_options
 
 PARAMETERS = {
-    delta_py.DeltaTable: ["path", "version", "timestamp", "session_timezone", "store"],
+    delta_py.DeltaTable: ["path", "version", "timestamp", "session_timezone", "store", "storage_options"],
     delta_py.DeltaTable.schema: ["self"],
     delta_py.DeltaTable.files: ["self"],
     delta_py.DeltaTable.history: ["self", "limit"],
@@ -35,6 +35,7 @@ PARAMETERS = {
     ],
     delta_py.write_delta: [
         *("path", "data", "mode", "partition_by", "name", "description", "configuration", "store"),
+        "storage_options",
         *("cluster_by", "merge_schema", "overwrite_schema", "replace_where", "partition_overwrite_mode"),
         *("txn_app_id", "txn_version", "user_metadata", "data_change", "max_records_per_file", "target_file_bytes"),
         *("compression", "isolation_level", "time_zone"),
