@@ -242,12 +242,11 @@ class RemoteOutput(io.RawIOBase):
         if self._upload is None:
             self._upload = connection.run(f"write {self._name}", lambda: client.begin_upload(address.container, address.key))
         upload, number, data = self._upload, self._part_count, b"".join(self._waiting)
+        what = f"write {self._name}"  # a call that had `self` would keep an output that was let go of, unfinished
         self._waiting, self._waiting_bytes, self._part_count = [], 0, number + 1
         while len(self._under_way) >= (_PARTS_UNDER_WAY if upload.takes_many else 1):
             self._under_way.popleft().result()
-        self._under_way.append(
-            connection.submit(lambda: connection.run(f"write {self._name}", lambda: upload.put_part(number, data)))
-        )
+        self._under_way.append(connection.submit(lambda: connection.run(what, lambda: upload.put_part(number, data))))
 
     def _finish(self) -> None:
         client, address, connection = self._connection.client, self._address, self._connection

@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 _SILENCE_SECONDS = 600.0
 _LATE_SECONDS = 0.4
@@ -69,9 +69,15 @@ class Exchange:
     fault: Fault | None
 
 
+class Plan(Protocol):
+    """Which requests are spoiled, and how."""
+
+    def fault_of(self, request: Request) -> Fault | None: ...
+
+
 @dataclass
 class FaultPlan:
-    """Which requests are spoiled, and how: the same at each run for the n-th chosen request, whoever sends it.
+    """A Plan: which requests are spoiled, and how: the same at each run for the n-th chosen request, whoever sends it.
 
     share: of the chosen requests. faults: equally probable ones. chosen: tells the requests that may be spoiled.
     """
@@ -94,6 +100,19 @@ class FaultPlan:
         return fault if is_spoiled else None
 
 
+@dataclass
+class FailingFrom:
+    """A Plan: the store is gone from the n-th writing request on."""
+
+    first: int
+    _count: int = 0
+
+    def fault_of(self, request: Request) -> Fault | None:
+        if request.method in ("PUT", "POST"):
+            self._count += 1
+        return Fault.RESET_BEFORE if self._count >= self.first else None
+
+
 @dataclass(frozen=True)
 class Answer:
     status: int
@@ -109,7 +128,7 @@ class CuttingProxy:
         self,
         upstream_port: int,
         *,
-        plan: FaultPlan | None = None,
+        plan: Plan | None = None,
         latency_seconds: float = 0.0,
         change: Callable[[Request], Request] = lambda request: request,
     ) -> None:
@@ -203,9 +222,14 @@ class CuttingProxy:
             _send_head(upstream, request)
             upstream.send(request.body)
             response = upstream.getresponse()
-            return Answer(response.status, response.getheaders(), response.read())
+            return Answer(response.status, [self._named_here(*header) for header in response.getheaders()], response.read())
         finally:
             upstream.close()
+
+    def _named_here(self, name: str, value: str) -> tuple[str, str]:
+        """An upload that is begun goes on at the address that the server names, which is to be ours."""
+        is_address = name.lower() == "location"
+        return name, value.replace(f"127.0.0.1:{self._upstream_port}", self.endpoint.removeprefix("http://")) if is_address else value
 
     def _ask_half(self, request: Request) -> None:
         upstream = http.client.HTTPConnection("127.0.0.1", self._upstream_port, timeout=_SILENCE_SECONDS)
