@@ -8,8 +8,9 @@ Credentials are those of the options, or the SDK's application default ones, whi
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
+from urllib.parse import quote, urlencode
 
 import google.auth.exceptions
 import google.oauth2.credentials
@@ -33,6 +34,7 @@ _CONNECT_SECONDS = 10.0
 _PAGE = 1000
 _CONNECTIONS = 64
 _PART_UNIT = 256 * 1024  # parts of an upload are multiples of it
+_INCOMPLETE, _GIVEN_UP = 308, 499  # statuses of an upload that is not at its end, and of one that was given up
 _SCOPE = "https://www.googleapis.com/auth/devstorage.read_write"
 _CURES = {
     401: "The credentials are not valid, or have expired.",
@@ -120,12 +122,31 @@ class GcsClient:
             return
 
     def begin_upload(self, container: str, key: str) -> Upload:
-        return _ResumableUpload(self, f"{container}/{key}", self._blob(container, key))
+        return _ResumableUpload(self, container, key)
 
     def abort_uploads(self, container: str, prefix: str, part_of_name: str) -> None:
         """The store lists no uploads. They end after a week."""
 
     # ------------------------------------------------------------ requests and their errors
+
+    def begin_resumable(self, container: str, key: str) -> str:
+        """The URL of a new upload."""
+        base = self._client._connection.get_api_base_url_for_mtls()
+        payer = self._options.get("gcs.user_project")
+        query = urlencode({"uploadType": "resumable", "name": key, **({} if payer is None else {"userProject": payer})})
+        url = f"{base}/upload/storage/v1/b/{quote(container, safe='')}/o?{query}"
+        return str(self.send(f"{container}/{key}", "POST", url).headers["Location"])
+
+    def send(self, where: str, method: str, url: str, headers: Mapping[str, str] | None = None, data: bytes = b"") -> Any:
+        """A request that the SDK has no method for, with its credentials."""
+        timeout = self._settings["timeout"]
+        session, named = self._client._http, {"Content-Length": str(len(data)), **(headers or {})}
+        answer = self._ask(
+            where, lambda: session.request(method, url, data=data, headers=named, timeout=timeout, allow_redirects=False)
+        )
+        if answer.status_code not in (200, 201, 204, _INCOMPLETE, _GIVEN_UP):
+            raise self._meaning(where, answer.status_code, OSError(f"{answer.status_code} {answer.text[:200]}"))
+        return answer
 
     def _ask(self, where: str, request: Callable[[], T]) -> T:
         try:
@@ -193,24 +214,62 @@ def _info(blob: Any) -> ObjectInfo:
 
 
 class _ResumableUpload:
-    """Parts go one after the other; the SDK asks the store how far it came before it repeats one."""
+    """Parts go one after the other. After a request without an answer the store is asked how far it came, and the rest is sent.
 
-    def __init__(self, owner: GcsClient, where: str, blob: Any) -> None:
-        self._owner, self._where = owner, where
-        self._writer = blob.open("wb", chunk_size=_PART_UNIT * 4, ignore_flush=True, checksum="crc32c")
-        self._sent = -1
+    The SDK's own writer of such uploads cannot go on then, and makes the object of what it has when it is let go of.
+    """
+
+    def __init__(self, owner: GcsClient, container: str, key: str) -> None:
+        self._owner, self._container, self._key = owner, container, key
+        self._url: str | None = None
+        self._sent = 0  # bytes that are stored for certain
+        self._rest = b""  # behind them: too few to be sent before the end
+        self._last_part = -1
+        self._in_doubt = False
 
     @property
     def takes_many(self) -> bool:
         return False
 
     def put_part(self, number: int, data: bytes) -> None:
-        if number > self._sent:
-            self._owner._ask(self._where, lambda: self._writer.write(data))
-            self._sent = number
+        if number == self._last_part:
+            return
+        content = self._rest + data
+        whole = len(content) - len(content) % _PART_UNIT
+        self._send(content[:whole], total=None)
+        self._rest, self._last_part = content[whole:], number
 
     def finish(self, count: int) -> None:
-        self._owner._ask(self._where, self._writer.close)
+        self._send(self._rest, total=self._sent + len(self._rest))
 
     def abort(self) -> None:
-        self._writer.terminate()
+        if self._url is not None:
+            self._owner.send(f"{self._container}/{self._key}", "DELETE", self._url)
+
+    def _send(self, content: bytes, total: int | None) -> None:
+        """content: from `_sent` on. total: bytes of the object, with the last content."""
+        stored: int | None = self._put(b"", self._sent, total) if self._in_doubt else self._sent
+        while stored is not None and (total is not None or stored < self._sent + len(content)):
+            self._in_doubt = True
+            stored = self._put(content[stored - self._sent :], stored, total)
+            self._in_doubt = False
+        self._in_doubt = False
+        self._sent += len(content)
+
+    def _put(self, data: bytes, start: int, total: int | None) -> int | None:
+        """How many bytes of the object are stored then; None once it is whole. Without data the store is only asked."""
+        span = f"{start}-{start + len(data) - 1}" if data else "*"
+        headers = {"Content-Range": f"bytes {span}/{'*' if total is None else total}"}
+        answer = self._owner.send(f"{self._container}/{self._key}", "PUT", self._begin(), headers, data)
+        if answer.status_code != _INCOMPLETE:
+            return None
+        known = answer.headers.get("Range", "")
+        stored = int(known.rpartition("-")[2]) + 1 if known else 0
+        if stored < self._sent:
+            raise NotAnswered(f"the upload of {self._key} has {stored} bytes, and had {self._sent}")
+        return stored
+
+    def _begin(self) -> str:
+        if self._url is None:
+            self._url = self._owner.begin_resumable(self._container, self._key)
+        return self._url
