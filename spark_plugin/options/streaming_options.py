@@ -10,12 +10,14 @@ from typing import Any
 from delta_py.errors import InvalidOptionError, UnsupportedOperationError
 from delta_py.protocol.sizes import parse_size
 from delta_py.scan.time_travel import named_version, parse_timestamp_ms
+from delta_py.storage.options import is_storage_option
 from delta_py.streaming.batch_limits import Limits
 from delta_py.streaming.commits import ChangeRules
 from delta_py.streaming.options import StreamStart
 from delta_py.streaming.schema_evolution import Allowed
 from spark_plugin.options.common import CONFS, SESSION, STREAM, WRITE_CONFS, flag, known, session_of, version
 from spark_plugin.options.read_options import ReadOptions, read_options
+from spark_plugin.options.storage import without_storage
 from spark_plugin.options.write_options import WriteOptions, write_options
 
 CHECKPOINT_LOCATION = "checkpointLocation"
@@ -153,7 +155,7 @@ def is_stream_read(options: Mapping[str, str]) -> bool:
 def stream_read_options(options: Mapping[str, str]) -> StreamReadOptions:
     """Raises InvalidOptionError for an unknown name, a value that cannot be meant, or options that contradict each other;
     UnsupportedOperationError for an option that streams do not have."""
-    given = known(options, (*_OWN_NAMES, *_AS_IN_BATCHES, *_REFUSED), "streaming read")
+    given = known(without_storage(options), (*_OWN_NAMES, *_AS_IN_BATCHES, *_REFUSED), "streaming read")
     for name, instead in _REFUSED.items():
         if name in given and given[name].lower() != "false":
             raise UnsupportedOperationError(
@@ -161,7 +163,8 @@ def stream_read_options(options: Mapping[str, str]) -> StreamReadOptions:
                 option=name,
                 value=given[name],
             )
-    batch = read_options({name: value for name, value in given.items() if name in _AS_IN_BATCHES})
+    of_stores = {name: value for name, value in options.items() if is_storage_option(name)}
+    batch = read_options({**{name: value for name, value in given.items() if name in _AS_IN_BATCHES}, **of_stores})
     _refuse_suffix(batch)
     rules = ChangeRules(
         ignore_deletes=flag(given, "ignoreDeletes"),
@@ -182,7 +185,7 @@ def stream_read_options(options: Mapping[str, str]) -> StreamReadOptions:
 
 
 def _refuse_suffix(batch: ReadOptions) -> None:
-    if named_version(batch.path, batch.session.time_zone) is not None:
+    if named_version(batch.path, batch.session.time_zone, batch.storage) is not None:
         raise UnsupportedOperationError(
             f"The path {batch.path} names a version, and a stream reads a table on and on. Give the path without it, and "
             "startingVersion or startingTimestamp.",

@@ -12,6 +12,7 @@ from delta_py.storage.options import StorageOptions
 from spark_plugin.options.common import SESSION
 from spark_plugin.options.read_options import catalog_entry, catalog_options, read_options
 from spark_plugin.options.storage import of_hadoop, session_storage, storage_options
+from spark_plugin.options.streaming_options import stream_read_options, stream_write_options
 from spark_plugin.options.write_options import write_options
 
 S3, GS, AZ = "s3a://lake/t", "gs://lake/t", "abfss://lake@acme.dfs.core.windows.net/t"
@@ -94,7 +95,15 @@ def test_log_store_of_delta_spark_in_dynamodb_decides_our_commits_too() -> None:
     assert session_storage(confs, {}, "s3://lake/t") == {}, "the log store is set for s3a alone"
 
 
-@pytest.mark.parametrize("parse", [read_options, lambda options: write_options(options, overwrite=False)])
+PARSERS = {
+    "read": read_options,
+    "stream read": lambda options: stream_read_options(options).batch,
+    "write": lambda options: write_options(options, overwrite=False),
+    "stream write": lambda options: stream_write_options({**options, "checkpointLocation": "/c"}, complete=False),
+}
+
+
+@pytest.mark.parametrize("parse", PARSERS.values(), ids=PARSERS)
 def test_options_of_stores_are_taken_in_reads_and_writes(parse: Any) -> None:
     session = json.dumps({"storage": {"s3.secret_access_key": "hush", "s3.region": "there"}})
     parsed = parse({"path": S3, "s3.endpoint": "http://127.0.0.1:1", "S3.Region": "here", SESSION: session})
@@ -103,7 +112,7 @@ def test_options_of_stores_are_taken_in_reads_and_writes(parse: Any) -> None:
     assert "hush" not in repr(parsed)
 
 
-@pytest.mark.parametrize("parse", [read_options, lambda options: write_options(options, overwrite=False)])
+@pytest.mark.parametrize("parse", PARSERS.values(), ids=PARSERS)
 def test_unknown_option_of_a_store_is_refused_with_the_nearest(parse: Any) -> None:
     with pytest.raises(InvalidOptionError, match=r"s3\.access_key_id") as caught:
         parse({"path": S3, "s3.acces_key_id": "A"})
