@@ -82,7 +82,7 @@ def test_object_that_was_replaced_while_it_is_read_is_an_error(remote: RemoteSto
     with remote.open_input("a") as source:
         remote.put("a", b"2" * MB)
         source.seek(2 * MB)
-        with pytest.raises(OSError, match="a has not the 3145728 bytes .* it was replaced"):
+        with pytest.raises(OSError, match=r"a has not the 3145728 bytes .* it was replaced"):
             source.read(MB)
 
 

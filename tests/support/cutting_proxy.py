@@ -228,8 +228,9 @@ class CuttingProxy:
 
     def _named_here(self, name: str, value: str) -> tuple[str, str]:
         """An upload that is begun goes on at the address that the server names, which is to be ours."""
-        is_address = name.lower() == "location"
-        return name, value.replace(f"127.0.0.1:{self._upstream_port}", self.endpoint.removeprefix("http://")) if is_address else value
+        if name.lower() == "location":
+            value = value.replace(f"http://127.0.0.1:{self._upstream_port}/", f"{self.endpoint}/")
+        return name, value
 
     def _ask_half(self, request: Request) -> None:
         upstream = http.client.HTTPConnection("127.0.0.1", self._upstream_port, timeout=_SILENCE_SECONDS)
