@@ -58,6 +58,8 @@ _CURES = {
     "AccessDenied": _ACCESS,
     "AccessDeniedException": _ACCESS,
     "403": _ACCESS,
+    "401": "The store does not accept the credentials.",
+    "InvalidToken": "The store does not accept the session token.",
     "InvalidAccessKeyId": "The store does not know the access key: is it one for this endpoint?",
     "UnrecognizedClientException": "The store does not know the access key: is it one for this endpoint?",
     "SignatureDoesNotMatch": "The secret key is not the access key's.",

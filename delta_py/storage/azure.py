@@ -36,6 +36,7 @@ _CONNECT_SECONDS = 10.0
 _PAGE = 5000
 _ONE_REQUEST_BYTES = 5 * 1024**3  # no request is cut in two by the SDK
 _DIRECTORY = "hdi_isfolder"
+_UNREACHABLE = ("Failed to establish", "Failed to resolve")
 _CURES = {
     401: "The credentials are not valid, or have expired.",
     403: "The credentials may not do that: look at the account's key, the SAS token's permissions and times, or the roles of the "
@@ -148,14 +149,14 @@ class AzureClient:
                 raise BeyondTheEnd from error
             raise self._meaning(where, error) from error
         except ServiceRequestError as error:
-            raise NotAnswered(self._said(error), is_unreachable="Failed to establish" in str(error)) from error
+            raise NotAnswered(self._said(error), is_unreachable=any(words in str(error) for words in _UNREACHABLE)) from error
         except (ServiceResponseError, IncompleteReadError) as error:
             raise NotAnswered(self._said(error)) from error
         except ClientAuthenticationError as error:
             raise StorageError(
                 f"There are no credentials for {where}: {self._said(error)}. {_NO_CREDENTIALS}"
             ) from error
-        except AzureError as error:
+        except (AzureError, ValueError) as error:  # ValueError: what was answered is not what the store would say
             raise NotAnswered(self._said(error)) from error
 
     def _meaning(self, where: str, error: HttpResponseError) -> Exception:

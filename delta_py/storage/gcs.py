@@ -36,7 +36,9 @@ _CONNECTIONS = 64
 _PART_UNIT = 256 * 1024  # parts of an upload are multiples of it
 _INCOMPLETE, _GIVEN_UP = 308, 499  # statuses of an upload that is not at its end, and of one that was given up
 _SCOPE = "https://www.googleapis.com/auth/devstorage.read_write"
+_UNREACHABLE = ("NewConnectionError", "NameResolutionError")
 _CURES = {
+    404: "Make the bucket, or correct its name.",
     401: "The credentials are not valid, or have expired.",
     403: "The credentials may not do that: look at the roles of the account, and, for a bucket whose readers pay, at the option "
     "gcs.user_project.",
@@ -76,18 +78,17 @@ class GcsClient:
     def get(self, container: str, key: str, start: int = 0, length: int | None = None) -> bytes:
         blob = self._blob(container, key)
         if start == 0 and length is None:
-            return self._ask(f"{container}/{key}", lambda: bytes(blob.download_as_bytes(**self._settings)))
+            return self._ask(f"{container}/{key}", lambda: bytes(blob.download_as_bytes(**self._settings)), may_miss=True)
         end = None if length is None else start + length - 1
         try:
-            return self._ask(
-                f"{container}/{key}", lambda: bytes(blob.download_as_bytes(start=start, end=end, checksum=None, **self._settings))
-            )
+            part = {"start": start, "end": end, "checksum": None, **self._settings}
+            return self._ask(f"{container}/{key}", lambda: bytes(blob.download_as_bytes(**part)), may_miss=True)
         except BeyondTheEnd:
             return b""
 
     def size(self, container: str, key: str) -> int:
         blob = self._blob(container, key)
-        self._ask(f"{container}/{key}", lambda: blob.reload(**self._settings))
+        self._ask(f"{container}/{key}", lambda: blob.reload(**self._settings), may_miss=True)
         return int(blob.size)
 
     def list_page(self, container: str, prefix: str, start: str, *, deep: bool, token: str | None) -> ListedPage:
@@ -117,7 +118,7 @@ class GcsClient:
 
     def delete(self, container: str, key: str) -> None:
         try:
-            self._ask(f"{container}/{key}", lambda: self._blob(container, key).delete(**self._settings))
+            self._ask(f"{container}/{key}", lambda: self._blob(container, key).delete(**self._settings), may_miss=True)
         except FileNotFoundError:
             return
 
@@ -148,11 +149,14 @@ class GcsClient:
             raise self._meaning(where, answer.status_code, OSError(f"{answer.status_code} {answer.text[:200]}"))
         return answer
 
-    def _ask(self, where: str, request: Callable[[], T]) -> T:
+    def _ask(self, where: str, request: Callable[[], T], *, may_miss: bool = False) -> T:
+        """may_miss: the request is of an object, which may not be there; else only the bucket can be missing."""
         try:
             return request()
         except exceptions.NotFound as error:
-            raise FileNotFoundError(2, "No such object", where) from error
+            if may_miss:
+                raise FileNotFoundError(2, "No such object", where) from error
+            raise self._meaning(where, 404, error) from error
         except exceptions.PreconditionFailed as error:
             raise FileExistsError(17, "There is an object of that name", where) from error
         except exceptions.RequestRangeNotSatisfiable as error:
@@ -164,7 +168,7 @@ class GcsClient:
         except (requests.exceptions.ConnectTimeout, requests.exceptions.SSLError) as error:
             raise NotAnswered(self._said(error), is_unreachable=True) from error
         except requests.exceptions.RequestException as error:
-            raise NotAnswered(self._said(error), is_unreachable="NewConnectionError" in repr(error)) from error
+            raise NotAnswered(self._said(error), is_unreachable=any(name in repr(error) for name in _UNREACHABLE)) from error
         except (google.auth.exceptions.TransportError, ConnectionError, TimeoutError) as error:
             raise NotAnswered(self._said(error)) from error
         except google.auth.exceptions.GoogleAuthError as error:

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 from delta_py.errors import StorageError
 from delta_py.storage.aws import ask, aws_client
-from delta_py.storage.client import BeyondTheEnd, ListedPage, Upload
+from delta_py.storage.client import BeyondTheEnd, ListedPage, NotAnswered, Upload
 from delta_py.storage.options import StorageOptions
 from delta_py.storage.store import ObjectInfo
 
@@ -82,6 +82,8 @@ class S3Client:
         elif len(start) > len(prefix):
             arguments["StartAfter"] = start[:-1]  # what it names itself is left out, and `start` is wanted
         answer = self._ask(f"{container}/{prefix}", lambda: self._s3.list_objects_v2(**arguments))
+        if "IsTruncated" not in answer:
+            raise NotAnswered("what was answered is no listing: something between has answered in the store's place")
         objects = [_info(listed) for listed in answer.get("Contents", ()) if not listed["Key"].endswith("/")]
         return ListedPage(objects, answer.get("NextContinuationToken") if answer["IsTruncated"] else None)
 
