@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,29 +15,26 @@ import pyarrow.parquet as pq
 import pytest
 
 from delta_py import DeltaTable, write_delta
-from delta_py.commands.dml import Candidates, Dml
+from delta_py.commands.dml import Dml
 from delta_py.commands.request import WriteRequest
 from delta_py.errors import RowCountMismatchError, UnsupportedOperationError
 from delta_py.expressions.parse import parse_predicate
 from delta_py.expressions.tree import Expression
-from delta_py.parquet.reader import read_files
 from delta_py.protocol.actions import AddFile, RemoveFile, parse_action
-from delta_py.protocol.schema import StructType
-from delta_py.scan.planning import ROW_ADDRESS, ScanOptions, plan_given, row_address_column
+from delta_py.scan.planning import ROW_ADDRESS
 from delta_py.storage.local import LocalStore
 from delta_py.write.rewrite import Repeats, TakenOut, take_out
 from delta_py.write.row_changes import (
-    CHANGE,
     DELETED,
     FILE,
     INSERTED,
-    NEW,
     ROW,
     ROW_ID,
     UPDATED,
     TaskChanges,
     write_changes,
 )
+from tests.support.plain_dml import changed, run, target_rows
 
 VECTORS = {"delta.enableDeletionVectors": "true"}
 FEED = {"delta.enableChangeDataFeed": "true"}
@@ -68,44 +65,10 @@ def predicate(dml: Dml, text: str) -> Expression:
     return parse_predicate(text, dml.config.schema)
 
 
-def target_rows(dml: Dml, candidates: Candidates) -> pa.Table:
-    """The rows of the candidates, with where they are."""
-    columns = StructType((*dml.snapshot.schema.fields, row_address_column().logical))
-    options = ScanOptions(row_address=True)
-    scan = plan_given(dml.snapshot.config, dml.state.store, candidates.files.to_batches(), columns, None, options)
-    batches = list(read_files(scan.state, scan.scan_files()))
-    return pa.Table.from_batches(batches) if batches else pa.table({"id": pa.array([], pa.int64())})
-
-
 def by_id(store: LocalStore) -> dict[int, dict[str, Any]]:
     """All rows, with where they are."""
     dml = begin(store, "DELETE")
     return {row["id"]: row for row in target_rows(dml, dml.candidates(None)).to_pylist()}
-
-
-def changed(rows: pa.Table, kind: int, set_: Callable[[dict[str, Any]], dict[str, Any]] = dict) -> pa.RecordBatch:
-    """The rows as the first job hands them over."""
-    address = rows.column(ROW_ADDRESS).combine_chunks()
-    arrays = {
-        FILE: address.field("file_number"),
-        ROW: address.field("row_index"),
-        CHANGE: pa.array(np.full(rows.num_rows, kind, np.int8)),
-        ROW_ID: address.field("row_id"),
-    }
-    if kind != DELETED:
-        plain = rows.drop_columns([ROW_ADDRESS])
-        new = pa.Table.from_pylist([set_(row) for row in plain.to_pylist()], plain.schema)
-        arrays[NEW] = new.to_struct_array().combine_chunks()
-    return pa.record_batch(arrays)
-
-
-def run(dml: Dml, tasks: Sequence[Sequence[pa.RecordBatch]], workers: int = 2) -> tuple[int, dict[str, int]]:
-    changes = [write_changes(dml.change_state(), batches, task=n) for n, batches in enumerate(tasks)]
-    groups = dml.groups(dml.touched_files(changes), workers)
-    taken = TakenOut.of_all(take_out(group, dml.rewrite, task=n) for n, group in enumerate(groups))
-    done = dml.commit({"predicate": []}, changes, taken)
-    dml.close(changes)
-    return done
 
 
 def ids_of(path: Path) -> list[int]:
