@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from delta_py.errors import InvalidOptionError
+from delta_py.errors import InvalidOptionError, shown
 
 BEFORE_FIRST = -1
 # Of streams with a log of schemas (schema_tracking.py): before all files of a commit that changes the schema. Spark tells that a
@@ -25,6 +25,7 @@ _FORM = 1
 _FORM_WITH_SCHEMA_LOG, _BEFORE_FIRST_OF_IT = 3, -100
 # With the field eventTimeColumn. The reference has no such order, and refuses the number.
 _FORM_BY_TIME = 100
+_LONGS = range(2**63)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,13 +89,15 @@ class StreamOffset:
         }
 
     @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> StreamOffset:
-        """Fields that are not known are left out. Raises InvalidOptionError (DELTA_INVALID_SOURCE_OFFSET_FORMAT,
-        DELTA_INVALID_SOURCE_VERSION)."""
+    def from_json(cls, value: Any) -> StreamOffset:
+        """value: whatever the checkpoint has; fields that are not known are left out. Raises InvalidOptionError
+        (DELTA_INVALID_SOURCE_OFFSET_FORMAT, DELTA_INVALID_SOURCE_VERSION)."""
+        if not isinstance(value, Mapping):
+            raise _unreadable(value)
         form = value.get("sourceVersion")
-        if form not in (_FORM, _FORM_WITH_SCHEMA_LOG, _FORM_BY_TIME):
+        if type(form) is int and form not in (_FORM, _FORM_WITH_SCHEMA_LOG, _FORM_BY_TIME):
             raise InvalidOptionError(
-                f"The stream's checkpoint has an offset of form {form!r}, and only {_FORM} is known: a newer writer made it. Go "
+                f"The stream's checkpoint has an offset of form {form}, and only {_FORM} is known: a newer writer made it. Go "
                 "on with that writer, or start a new checkpoint.",
                 error_class="DELTA_INVALID_SOURCE_VERSION",
                 sql_state="XXKDS",
@@ -102,18 +105,34 @@ class StreamOffset:
             )
         place = (value.get("reservoirId"), value.get("reservoirVersion"), value.get("index"), value.get("isStartingVersion"))
         order = value.get("eventTimeColumn")
-        if [type(item) for item in place] != [str, int, int, bool] or isinstance(order, str) != (form == _FORM_BY_TIME):
-            raise InvalidOptionError(
-                f"The stream's checkpoint has an offset that cannot be read: {dict(value)}. It was changed or is damaged: "
-                "restore the checkpoint, or start a new one.",
-                error_class="DELTA_INVALID_SOURCE_OFFSET_FORMAT",
-                sql_state="XXKDS",
-            )
-        began = (value.get("beganAtVersion"), value.get("beganWithSnapshot"))
-        began_at = began if type(began[0]) is int and type(began[1]) is bool else None
-        offset = cls(*place, order=order, begins=value.get("begins") is True, began=began_at)  # type: ignore[arg-type]
+        types = [type(item) for item in (form, *place)]
+        if types != [int, str, int, int, bool] or isinstance(order, str) != (form == _FORM_BY_TIME):
+            raise _unreadable(value)
+        offset = cls(*place, order=order, begins=value.get("begins") is True, began=_began(value))  # type: ignore[arg-type]
         goes_on = value.get("goesOnWithVersion")
         if type(goes_on) is int and goes_on > offset.version:
-            return replace(offset, version=goes_on, index=BEFORE_FIRST, last_change=(offset.version, offset.index))
-        is_before = form == _FORM_WITH_SCHEMA_LOG and offset.index == _BEFORE_FIRST_OF_IT
-        return replace(offset, index=BEFORE_FIRST) if is_before else offset
+            offset = replace(offset, version=goes_on, index=BEFORE_FIRST, last_change=(offset.version, offset.index))
+        if form == _FORM_WITH_SCHEMA_LOG and offset.index == _BEFORE_FIRST_OF_IT:
+            offset = replace(offset, index=BEFORE_FIRST)
+        if not offset._is_possible():
+            raise _unreadable(value)
+        return offset
+
+    def _is_possible(self) -> bool:
+        versions = (self.version, 0 if self.began is None else self.began[0])
+        is_before_files = self.is_schema_change or self.index == BEFORE_FIRST
+        return all(version in _LONGS for version in versions) and (is_before_files or self.index in _LONGS)
+
+
+def _began(value: Mapping[str, Any]) -> tuple[int, bool] | None:
+    version, is_initial = value.get("beganAtVersion"), value.get("beganWithSnapshot")
+    return (version, is_initial) if type(version) is int and type(is_initial) is bool else None
+
+
+def _unreadable(value: object) -> InvalidOptionError:
+    return InvalidOptionError(
+        f"The stream's checkpoint has an offset that cannot be read: {shown(value)}. It was changed or is damaged: restore the "
+        "checkpoint, or start a new one.",
+        error_class="DELTA_INVALID_SOURCE_OFFSET_FORMAT",
+        sql_state="XXKDS",
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import count
 from typing import Any
 
 import pytest
@@ -569,3 +570,29 @@ def test_stream_offset_of_a_newer_form_is_refused() -> None:
     change = {**value, "sourceVersion": 3, "index": -20}
     assert StreamOffset.from_json(change) == at(3, -20) and at(3, -20).to_json() == change
     assert replace(at(3), index=4) == at(3, 4)
+
+
+def deep(levels: int = 1_000) -> Any:
+    value: Any = []
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        *(None, 5, "x", [], deep(), {}),
+        *({"sourceVersion": True}, {"sourceVersion": 1.0}, {"sourceVersion": deep()}, {"reservoirId": deep()}),
+        *({"reservoirVersion": -1}, {"reservoirVersion": 3.0}, {"reservoirVersion": 2**63}, {"reservoirVersion": True}),
+        *({"index": -2}, {"index": -100}, {"index": 2**63}, {"isStartingVersion": 0}, {"eventTimeColumn": "at"}),
+        *({"beganAtVersion": -1, "beganWithSnapshot": True}, {"goesOnWithVersion": 2**63}),
+    ],
+    ids=count(),
+)
+def test_stream_offset_that_is_none_is_refused(odd: Any) -> None:
+    value = {**at(3, 4).to_json(), **odd} if isinstance(odd, dict) and odd else odd
+    with pytest.raises(InvalidOptionError) as caught:
+        StreamOffset.from_json(value)
+    assert caught.value.error_class in ("DELTA_INVALID_SOURCE_OFFSET_FORMAT", "DELTA_INVALID_SOURCE_VERSION")
+    assert len(caught.value.message) < 500
