@@ -16,13 +16,14 @@ from typing import Any, Self
 
 import orjson
 
-from delta_py.errors import CorruptTableError, InvalidOptionError, SchemaMismatchError
+from delta_py.errors import CorruptTableError, InvalidOptionError, SchemaMismatchError, shown
 from delta_py.protocol.actions import Metadata, Protocol
 from delta_py.protocol.schema import StructType, find_path, parse_schema, schema_to_json
 from delta_py.protocol.table_config import TableConfig
 from delta_py.storage.store import ObjectStore
 
 _FORM = b"v1"
+_OPTIONAL = ("tableConfigurations", "protocolJson", "previousMetadataSeqNum")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,38 +81,57 @@ class TrackedSchema:
             "partitionSchemaJson": schema_to_json(partitions),
             "sourceMetadataPath": self.source_path,
             "tableConfigurations": self.configuration,
-            "protocolJson": None if self.protocol is None else _text({"protocol": self.protocol.to_json()}),
+            "protocolJson": None if self.protocol is None else _json({"protocol": self.protocol.to_json()}),
             "previousMetadataSeqNum": self.previous,
         }
-        return _FORM + b"\n" + _text({name: item for name, item in value.items() if item is not None}).encode()
+        return _FORM + b"\n" + _json({name: item for name, item in value.items() if item is not None}).encode()
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
         """Raises ValueError, KeyError, TypeError, CorruptTableError for what is no entry."""
         form, _, text = data.partition(b"\n")
         if form != _FORM:
-            raise ValueError(f"its form is {form!r}, and only {_FORM!r} is known")
-        value = orjson.loads(text)
-        protocol, previous = value.get("protocolJson"), value.get("previousMetadataSeqNum")
+            raise ValueError(f"its form is {shown(form)}, and only {_FORM!r} is known")
+        value = _object(text)
+        configuration, protocol, previous = (value.get(name) for name in _OPTIONAL)
+        schema = parse_schema(value["partitionSchemaJson"])
+        metadata = Metadata.from_json(
+            {"id": value["tableId"], "schemaString": _text(value["dataSchemaJson"]), "configuration": configuration}
+        )
+        parse_schema(metadata.schema_string)
         return cls(
-            _checked(value["tableId"], str),
-            _checked(value["deltaCommitVersion"], int),
-            _checked(value["dataSchemaJson"], str),
-            tuple(f.name for f in parse_schema(value["partitionSchemaJson"]).fields),
-            _checked(value["sourceMetadataPath"], str),
-            value.get("tableConfigurations"),
-            None if protocol is None else Protocol.from_json(orjson.loads(protocol)["protocol"]),
-            None if previous is None else _checked(previous, int),
+            metadata.id,
+            _number(value["deltaCommitVersion"], 0),
+            metadata.schema_string,
+            tuple(field.name for field in schema.fields),
+            _text(value["sourceMetadataPath"]),
+            None if configuration is None else metadata.configuration,
+            None if protocol is None else Protocol.from_json(_object(_object(protocol)["protocol"])),
+            None if previous is None else _number(previous, -1),
         )
 
 
-def _text(value: Any) -> str:
+def _json(value: Any) -> str:
     return orjson.dumps(value).decode()
 
 
-def _checked(value: Any, kind: type) -> Any:
-    if type(value) is not kind:
-        raise TypeError(f"{value!r} is no {kind.__name__}")
+def _object(value: Any) -> dict[str, Any]:
+    """value: JSON text of an object, or the object."""
+    parsed = orjson.loads(value) if isinstance(value, str | bytes) else value
+    if not isinstance(parsed, dict):
+        raise TypeError(f"{shown(value)} is no object")
+    return parsed
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{shown(value)} is no text")
+    return value
+
+
+def _number(value: Any, minimum: int) -> int:
+    if type(value) is not int or not minimum <= value < 2**63:
+        raise TypeError(f"{shown(value)} is no number that could stand there")
     return value
 
 

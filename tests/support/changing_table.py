@@ -19,11 +19,12 @@ def rows(*ids: int, **columns: str) -> pa.Table:
 
 
 class Table:
-    """A table with column mapping, whose columns are changed by commits written here."""
+    """A table with column mapping, made unless it is there, whose columns are changed by commits written here."""
 
     def __init__(self, root: Path) -> None:
         self.path = str(root / "t")
-        write_delta(self.path, rows(1, 2, a="a", b="b"), configuration=MAPPED)
+        if not self.log.exists():
+            write_delta(self.path, rows(1, 2, a="a", b="b"), configuration=MAPPED)
 
     def add(self, *ids: int, **columns: str) -> None:
         write_delta(self.path, rows(*ids, **columns), mode="append", merge_schema=True)

@@ -1,8 +1,8 @@
 """DELETE and UPDATE without Spark: rows of a table with where they are, handed over as Spark's first job hands them over.
 
-    dml = Dml.begin(store, "DELETE", time_zone="UTC")
-    rows = target_rows(dml, dml.candidates(None))
-    run(dml, [[changed(rows, DELETED)]])
+dml = Dml.begin(store, "DELETE", time_zone="UTC")
+rows = target_rows(dml, dml.candidates(None))
+run(dml, [[changed(rows, DELETED)]])
 """
 
 from __future__ import annotations

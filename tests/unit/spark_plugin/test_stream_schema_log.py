@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from delta_py import write_delta
-from delta_py.errors import CorruptTableError, DeltaError, InvalidOptionError, SchemaMismatchError, UnsupportedOperationError
+from delta_py.errors import DeltaError, InvalidOptionError, SchemaMismatchError, UnsupportedOperationError
 from delta_py.protocol.schema import StructType, find_path, parse_schema, schema_to_json
 from delta_py.streaming.schema_evolution import java_hash
 from spark_plugin.convert import to_spark_schema
@@ -275,11 +275,37 @@ def test_log_that_is_not_this_streams_is_refused(table: Table, tmp_path: Path) -
     assert query.stopped(allowSourceColumnRename="always") == "DELTA_STREAMING_SCHEMA_LOCATION_CONFLICT"
     (folder / "1").write_text(entry.replace('"tableId":"', '"tableId":"x'))
     assert query.stopped() == "DELTA_STREAMING_SCHEMA_LOG_INCOMPATIBLE_DELTA_TABLE_ID"
-    for damaged in ("", entry[:-20], entry.replace("v1", "v2"), "v1\n{}"):
+
+
+DEEP = "[" * 1_000 + "]" * 1_000
+ODD_FIELDS = {
+    "tableId": [DEEP, "5", "null"],
+    "deltaCommitVersion": [DEEP, "-1", "1.0", "true", str(2**63)],
+    "dataSchemaJson": [DEEP, "null", "{}", '"{}"', '"x"', '"[]"', json.dumps(DEEP)],
+    "partitionSchemaJson": [DEEP, "5", '"[]"', json.dumps(DEEP), '"{\\"type\\":\\"struct\\",\\"fields\\":[{\\"name\\":5}]}"'],
+    "sourceMetadataPath": [DEEP, "null", "[]"],
+    "tableConfigurations": [DEEP, "[]", '"x"', '{"delta.columnMapping.mode":[]}'],
+    "protocolJson": [DEEP, "5", '"5"', '"{}"', '"[]"', '"{\\"protocol\\":[]}"', '"{\\"protocol\\":{\\"minReaderVersion\\":[]}}"'],
+    "previousMetadataSeqNum": [DEEP, "-2", '"0"', "1.0", str(2**63), "99"],
+}
+
+
+@pytest.mark.parametrize("name", ["whole", *ODD_FIELDS])
+def test_entry_of_the_log_of_schemas_that_is_damaged_is_an_error_that_names_it(table: Table, tmp_path: Path, name: str) -> None:
+    query = Query(table, tmp_path)
+    query.run()
+    table.rename("b", "c")
+    assert query.stopped() == EVOLUTION
+    (folder,) = query.checkpoint.glob("_schema_log_*")
+    entry = (folder / "1").read_text()
+    value = json.loads(entry[3:])
+    wholes = ["", entry[:-20], entry.replace("v1", "v2"), "v1\n{}", "v1\n[]", "v1\n5", "v1\nnull", 'v1\n"x"', f"v1\n{DEEP}"]
+    fields = ODD_FIELDS.get(name, [])
+    for damaged in [f"v1\n{json.dumps({**value, name: '@'}).replace(json.dumps('@'), odd)}" for odd in fields] or wholes:
         (folder / "1").write_text(damaged)
-        with pytest.raises(CorruptTableError) as damage:
-            query.open()
-        assert damage.value.error_class == "DELTA_STREAMING_SCHEMA_LOG_DESERIALIZE_FAILED"
+        with pytest.raises(DeltaError) as damage:
+            query.open(allowSourceColumnRename="always")
+        assert damage.value.error_class == "DELTA_STREAMING_SCHEMA_LOG_DESERIALIZE_FAILED", damaged
 
 
 def test_sources_of_one_query_have_logs_of_their_own_by_their_tracking_id(table: Table, tmp_path: Path) -> None:
