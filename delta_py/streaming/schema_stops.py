@@ -41,8 +41,8 @@ class SchemaStops:
             tracker.begin_anew(self._log.state_at(start.version).config, start.version)
         if start.index == SCHEMA_CHANGE:
             return replace(start, index=AFTER_SCHEMA_CHANGE)
-        if start.index == AFTER_SCHEMA_CHANGE and tracker.is_change(self._log.commit_at(start.version)):
-            return start
+        if start.index == AFTER_SCHEMA_CHANGE:  # a run that died before it noted the change has read all before it
+            self.commit(start)
         return None
 
     def is_before(self, file: LogFile, start: StreamOffset) -> bool:

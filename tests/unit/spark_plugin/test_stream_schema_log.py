@@ -277,6 +277,22 @@ def test_log_that_is_not_this_streams_is_refused(table: Table, tmp_path: Path) -
     assert query.stopped() == "DELTA_STREAMING_SCHEMA_LOG_INCOMPATIBLE_DELTA_TABLE_ID"
 
 
+def test_stream_that_died_before_it_noted_a_change_notes_it_when_it_is_started_again(table: Table, tmp_path: Path) -> None:
+    """Spark notes the next batch, and tells only then that the one before the change is done."""
+    query = Query(table, tmp_path)
+    query.run()
+    version = table.rename("b", "c")
+    table.add(4, a="a", c="c")
+    reader = query.open()
+    for _ in range(2):
+        start = query.offsets[-1]
+        query.offsets.append(reader.latestOffset(start, reader.getDefaultReadLimit()))
+    assert [(place["reservoirVersion"], place["index"]) for place in query.offsets[-2:]] == [(version, -20), (version, -19)]
+    assert batch_rows(query.open(), *query.offsets[-2:]) == []
+    assert query.stopped() == EVOLUTION
+    assert query.run(allowSourceColumnRename="always") == [{"id": 4, "a": "a 4", "c": "c 4"}]
+
+
 DEEP = "[" * 1_000 + "]" * 1_000
 ODD_FIELDS = {
     "tableId": [DEEP, "5", "null"],
