@@ -62,7 +62,7 @@ class Admission:
             last_change = last_change if files.last_change is None else (version, files.last_change)
             end = StreamOffset(start.table_id, version + 1, last_change=last_change)
             times_ms += [] if commit is None else [commit.modification_time_ms]
-            if budget.is_spent or (by_time and budget.has_taken):  # a batch of rows by time has a predicate of its own
+            if budget.is_spent or (by_time and (budget.has_taken or first > 0)):  # rows by time have a predicate of their own
                 return end
         if budget.has_taken or end == start:
             return end

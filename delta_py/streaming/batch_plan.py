@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 
 from delta_py.changes.change_feed import CHANGE_COLUMNS
 from delta_py.changes.commit_changes import PLANNED_CHANGES
+from delta_py.errors import InvalidOptionError, shown
 from delta_py.expressions.tree import Expression, conjunction
 from delta_py.log.segment import LogFile
 from delta_py.scan.planning import Scan, ScanReport, make_state
@@ -42,7 +43,8 @@ class BatchPlanner:
         return make_state(self._ours.config, self._ours.store, options.columns, predicate, scan, extra)
 
     def plan(self, start: StreamOffset, end: StreamOffset) -> Scan:
-        """The files from `start` (not included) to `end` (included)."""
+        """The files from `start` (not included) to `end` (included). Raises InvalidOptionError
+        (DELTA_INVALID_SOURCE_OFFSET_FORMAT) for places that are not of one batch."""
         version, first = start.version, start.next_index
         initial, rows = self._initial.between(start, end) if start.is_initial else ([], None)
         if start.is_initial:
@@ -51,6 +53,8 @@ class BatchPlanner:
             (commit, first if commit.version == version else 0, end.next_index if commit.version == end.version else None)
             for commit in self._commits(version, end)
         ]
+        if rows is not None and portions:
+            raise _mixed(start, end)
         changes = self._committed.changes
         if changes is not None:
             inserts = [changes.as_inserts(batch, start.version) for batch in initial]
@@ -71,3 +75,13 @@ class BatchPlanner:
         if not commits or commits[-1].version < last:
             self._log.lost(commits[-1].version + 1 if commits else version, last + 1)
         return commits
+
+
+def _mixed(start: StreamOffset, end: StreamOffset) -> InvalidOptionError:
+    return InvalidOptionError(
+        f"The stream's checkpoint has a batch from {shown(start.to_json())} to {shown(end.to_json())}, which cannot be: rows "
+        "that were there at the start are read by their times, and nothing of a commit with them. It was changed or is damaged: "
+        "restore the checkpoint, or start a new one.",
+        error_class="DELTA_INVALID_SOURCE_OFFSET_FORMAT",
+        sql_state="XXKDS",
+    )

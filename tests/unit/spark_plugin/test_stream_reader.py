@@ -428,3 +428,24 @@ def test_event_time_order_needs_a_column_and_stays_what_it_was(late: str) -> Non
     stream.restart()
     with pytest.raises(InvalidOptionError, match="withEventTimeOrder"):
         stream.next()
+
+
+def test_event_time_order_gives_late_rows_of_commits_where_a_new_filter_leaves_no_more_of_the_first_files(late: str) -> None:
+    stream = Stream(late, withEventTimeOrder="true", eventTimeColumn="at", maxFilesPerTrigger="1")
+    assert [row[0] for row in stream.next()] == [0]
+    write_delta(late, at(5), mode="append")
+    stream.options["filter"] = "id = 5"
+    stream.restart()
+    found = [row[0] for _ in range(3) for row in stream.next()]
+    assert found == [5]
+
+
+def test_event_time_order_refuses_a_batch_of_first_rows_and_of_commits(late: str) -> None:
+    """Only a checkpoint that was changed has one: its rows cannot be told from those of other batches."""
+    stream = Stream(late, withEventTimeOrder="true", eventTimeColumn="at", maxFilesPerTrigger="1")
+    stream.next()
+    write_delta(late, at(5), mode="append")
+    end = {**stream.place, "sourceVersion": 1, "reservoirVersion": 7, "index": -1, "isStartingVersion": False}
+    del end["eventTimeColumn"]
+    with pytest.raises(InvalidOptionError, match="cannot be"):
+        stream.rows_between(stream.place, end)
