@@ -12,15 +12,15 @@ import errno
 import io
 import os
 import re
-import stat
 import uuid
 from collections.abc import Iterator
-from typing import IO, Any
+from typing import Any
 
 import pyarrow as pa
 
 from delta_py.errors import StorageError, UnsupportedOperationError
 from delta_py.storage.options import NO_OPTIONS, StorageOptions
+from delta_py.storage.regular_files import open_regular
 from delta_py.storage.store import ObjectInfo
 
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*://")
@@ -143,11 +143,11 @@ class LocalStore:
                         yield info
 
     def read(self, path: str) -> bytes:
-        with _nothing_below_a_file(), _open_regular(self._locate(path)) as file:
+        with _nothing_below_a_file(), open_regular(self._locate(path)) as file:
             return file.read(os.fstat(file.fileno()).st_size)
 
     def read_range(self, path: str, offset: int, length: int) -> bytes:
-        with _nothing_below_a_file(), _open_regular(self._locate(path)) as file:
+        with _nothing_below_a_file(), open_regular(self._locate(path)) as file:
             size = os.fstat(file.fileno()).st_size
             file.seek(min(offset, size))
             return file.read(min(length, max(size - offset, 0)))  # memory is taken for as much as is asked for
@@ -156,7 +156,7 @@ class LocalStore:
         # Not memory-mapped: a file that is cut short under a map kills the process with SIGBUS.
         name = self._locate(path)
         with _nothing_below_a_file():
-            _open_regular(name).close()
+            open_regular(name).close()
             return pa.OSFile(name, "rb")
 
     # ------------------------------------------------------------ writing
@@ -227,26 +227,6 @@ def check_host(host: str, url: str) -> None:
             path=url,
             host=host,
         )
-
-
-def _open_regular(name: str) -> IO[bytes]:
-    """Raises StorageError for what is no regular file. A pipe without a writer would block when it is opened, too."""
-    try:
-        file = open(name, "rb", opener=lambda path, flags: os.open(path, flags | os.O_NONBLOCK))  # noqa: SIM115
-    except IsADirectoryError as error:
-        raise _not_regular(name) from error
-    except OSError as error:
-        if error.errno not in (errno.ELOOP, errno.ENXIO):  # links in a circle, a socket
-            raise
-        raise _not_regular(name) from error
-    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-        file.close()
-        raise _not_regular(name)
-    return file
-
-
-def _not_regular(name: str) -> StorageError:
-    return StorageError(f"{name} is no regular file, and is not read. Remove it, or restore the file.", path=name)
 
 
 @contextlib.contextmanager
