@@ -12,7 +12,7 @@ user may read them.
 
 Where the disk is full, read-only or broken, or the directory is gone, there is no cache. So every OSError of a call on the
 cache's own files, whatever its number, is a miss when reading and gives up the entry when writing: the content can be had
-without the disk. No other call stands where that is caught.
+without the disk. No other call stands where that is caught. What is no regular file in the place of an entry is a miss, too.
 
 Those used longest ago go when all together are too large, a file counted in whole blocks of the disk. Going through the directory
 takes a while where there are very many, so it is done by chance, as often as to make it once for every 64th part of the limit
@@ -29,6 +29,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import logging
+import mmap
 import os
 import re
 import stat
@@ -40,6 +41,9 @@ from pathlib import Path as DiskPath
 from typing import Literal, Self
 
 import pyarrow as pa
+
+from delta_py.errors import StorageError
+from delta_py.storage.regular_files import open_regular
 
 _log = logging.getLogger("delta_py")
 
@@ -83,8 +87,9 @@ class DiskCache:
 
     def read(self, name: str) -> bytes | None:
         try:
-            whole = (self.directory / name).read_bytes()
-        except OSError:
+            with open_regular(str(self.directory / name)) as file:
+                whole = file.read()
+        except (OSError, StorageError):
             return None
         content = self._checked(name, memoryview(whole))
         return None if content is None else bytes(content)
@@ -92,8 +97,10 @@ class DiskCache:
     def mapped(self, name: str) -> pa.Buffer | None:
         """The content mapped into memory, for large entries."""
         try:
-            whole = pa.memory_map(str(self.directory / name)).read_buffer()
-        except OSError:
+            with open_regular(str(self.directory / name)) as file:
+                is_empty = os.fstat(file.fileno()).st_size == 0  # which cannot be mapped
+                whole = pa.py_buffer(b"" if is_empty else mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+        except (OSError, StorageError):
             return None
         return None if self._checked(name, memoryview(whole)) is None else whole.slice(0, whole.size - _SUM_BYTES)
 
@@ -149,8 +156,9 @@ class DiskCache:
         with os.scandir(self.directory) as entries:
             for entry in filter(lambda file: _OWN_NAME.fullmatch(file.name), entries):
                 with contextlib.suppress(FileNotFoundError):
-                    status = entry.stat()
-                    yield status.st_mtime, _on_disk(status.st_size), entry.path
+                    status = entry.stat(follow_symlinks=False)
+                    if not stat.S_ISDIR(status.st_mode):
+                        yield status.st_mtime, _on_disk(status.st_size), entry.path
 
 
 class NewEntry:

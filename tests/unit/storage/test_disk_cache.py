@@ -74,6 +74,27 @@ def test_a_directory_in_the_place_of_an_entry_is_none_and_stays(tmp_path: Path) 
     assert [path.name for path in tmp_path.rglob("*")] == [NAME, "of somebody"]
 
 
+PLACES: dict[str, Callable[[Path], Any]] = {
+    "pipe": os.mkfifo,
+    "endless device": lambda path: path.symlink_to("/dev/zero"),
+    "link to itself": lambda path: path.symlink_to(path.name),
+    "link to nothing": lambda path: path.symlink_to("nothing"),
+    "directory": Path.mkdir,
+}
+
+
+@pytest.mark.timeout(20)  # a pipe that is opened waits for ever
+@pytest.mark.parametrize("place", PLACES)
+def test_what_is_no_file_in_the_place_of_an_entry_is_none_and_does_not_keep_others_from_going(tmp_path: Path, place: str) -> None:
+    cache, other = DiskCache(tmp_path, 0), entry_name(b"another", "object")
+    (tmp_path / other).write_bytes(b"x")
+    PLACES[place](tmp_path / NAME)
+    PLACES[place](tmp_path / "1-0123456789abcdef.new")
+    assert cache.read(NAME) is None and cache.mapped(NAME) is None
+    cache.trim()
+    assert not (tmp_path / other).exists()
+
+
 def refuse(number: int) -> Callable[..., Any]:
     def call(*_: object, **__: object) -> Any:
         raise OSError(number, os.strerror(number))
