@@ -14,9 +14,10 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from delta_py.errors import InvalidOptionError
+from delta_py.errors import InvalidOptionError, shown
 
 SESSION = "pydelta.session"
 VIEW = "pydelta.view"
@@ -67,9 +68,9 @@ class SessionSettings:
 
 def single_path(given: Mapping[str, str]) -> str:
     """The path as the user wrote it. Spark hands over several paths, or a list of one, as JSON in `paths`."""
-    paths = [given["path"]] if given.get("path") else json.loads(given.get("paths", "[]"))
+    paths = [given["path"]] if given.get("path") else _listed(given.get("paths", "[]"))
     if len(paths) == 1:
-        return str(paths[0])
+        return paths[0]
     if paths:
         raise InvalidOptionError(
             f"load() got {len(paths)} paths. pydelta reads one table at a time: load each, and union the DataFrames.",
@@ -85,11 +86,36 @@ def single_path(given: Mapping[str, str]) -> str:
     )
 
 
+def _listed(text: str) -> list[str]:
+    paths = json_or_none(text)
+    if not isinstance(paths, list) or not all(isinstance(path, str) for path in paths):
+        raise InvalidOptionError(
+            f"Invalid value {shown(text)} for option 'paths': it must be a JSON list of texts. Name one directory in load().",
+            option="paths",
+        )
+    return paths
+
+
 def has_path(options: Mapping[str, str]) -> bool:
     return any(key.lower() in ("path", "paths") for key in options)
 
 
 # ---------------------------------------------------------------- single values
+
+
+def json_or_none(text: str) -> Any:
+    """JSON that anybody may have written; None for what is none."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def whole_number(text: str, largest: int) -> int | None:
+    """Digits alone, however many; None for what is no number from 0 to `largest`."""
+    digits = text.lstrip("0") or "0" if text.isascii() and text.isdigit() else ""
+    number = int(digits) if 0 < len(digits) <= len(str(largest)) else None
+    return None if number is None or number > largest else number
 
 
 def known(options: Mapping[str, str], names: tuple[str, ...], verb: str) -> dict[str, str]:
@@ -136,8 +162,8 @@ def version(given: Mapping[str, str], name: str) -> int | None:
     text = given.get(name)
     if text is None:
         return None
-    digits = text[1:] if text[:1] == "+" else text
-    if not (digits.isascii() and digits.isdigit()) or int(digits) > _MAX_VERSION:
+    number = whole_number(text.removeprefix("+"), _MAX_VERSION)
+    if number is None:
         travel = name == "versionAsOf"
         raise InvalidOptionError(
             f"{name} is {text!r}, which is no version. A version is a whole number from 0 to {_MAX_VERSION}; "
@@ -147,7 +173,7 @@ def version(given: Mapping[str, str], name: str) -> int | None:
             option=name,
             value=text,
         )
-    return int(digits)
+    return number
 
 
 # ---------------------------------------------------------------- the session's settings

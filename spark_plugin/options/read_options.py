@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 
-from delta_py.errors import ChangeDataFeedError, InvalidOptionError, UnsupportedOperationError
+from delta_py.errors import ChangeDataFeedError, InvalidOptionError, UnsupportedOperationError, shown
 from delta_py.protocol.names import split_list, unquoted
 from delta_py.scan.time_travel import parse_timestamp_ms
 from delta_py.storage.opening import open_store
@@ -22,6 +22,7 @@ from spark_plugin.options.common import (
     SessionSettings,
     flag,
     has_path,
+    json_or_none,
     known,
     session_of,
     single_path,
@@ -212,7 +213,13 @@ def with_catalog_entry(options: Mapping[str, str], entry: str | None) -> dict[st
 
 
 def _options_in(entry: str) -> dict[str, str]:
-    options: dict[str, str] = json.loads(entry)
+    options = json_or_none(entry)
+    if not isinstance(options, dict) or not all(isinstance(value, str) for value in options.values()):
+        raise InvalidOptionError(
+            f"The table's entry in the catalog keeps its options in a text that cannot be read: {shown(entry)}. Somebody has "
+            "changed it: drop the entry, which leaves the data, and enter the table again.",
+            option="path",
+        )
     _refuse_private(options)
     return options
 

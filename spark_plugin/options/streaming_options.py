@@ -15,7 +15,7 @@ from delta_py.streaming.batch_limits import Limits
 from delta_py.streaming.commits import ChangeRules
 from delta_py.streaming.options import StreamStart
 from delta_py.streaming.schema_evolution import Allowed
-from spark_plugin.options.common import CONFS, SESSION, STREAM, WRITE_CONFS, flag, known, session_of, version
+from spark_plugin.options.common import CONFS, SESSION, STREAM, WRITE_CONFS, flag, known, session_of, version, whole_number
 from spark_plugin.options.read_options import ReadOptions, read_options
 from spark_plugin.options.storage import without_storage
 from spark_plugin.options.write_options import WriteOptions, write_options
@@ -75,6 +75,7 @@ def _without_confs(given: Mapping[str, str]) -> dict[str, str]:
 # ---------------------------------------------------------------- reading
 
 _DEFAULT_MAX_FILES = 1000
+_MOST_FILES = 2**31 - 1  # of Spark's ReadMaxFiles
 _FEED = ("readChangeFeed", "readChangeData")
 _STARTS = ("startingVersion", "startingTimestamp")
 _SCHEMA_LOCATIONS = ("schemaTrackingLocation", "schemaLocation")
@@ -263,9 +264,11 @@ def _positive(given: Mapping[str, str], name: str) -> int | None:
     text = given.get(name)
     if text is None:
         return None
-    number = parse_size(text) if name == "maxBytesPerTrigger" else int(text) if text.isascii() and text.isdigit() else None
-    if not number or number < 1:
-        wanted = "a number of bytes greater than 0, such as 10485760 or 10mb" if name == "maxBytesPerTrigger" else "at least 1"
+    if name == "maxBytesPerTrigger":
+        number, wanted = parse_size(text), "a number of bytes greater than 0, such as 10485760 or 10mb"
+    else:
+        number, wanted = whole_number(text, _MOST_FILES), f"a number from 1 to {_MOST_FILES}"
+    if not number:
         raise InvalidOptionError(f"Invalid value {text!r} for option {name!r}: it must be {wanted}.", option=name, value=text)
     return number
 

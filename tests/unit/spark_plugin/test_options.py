@@ -29,6 +29,7 @@ from spark_plugin.options.read_options import (
     read_options,
     with_catalog_entry,
 )
+from spark_plugin.options.streaming_options import stream_read_options
 from spark_plugin.options.write_options import write_options
 
 
@@ -95,10 +96,19 @@ def test_paths_with_one_element_is_that_path_and_with_two_is_refused() -> None:
         read_options({"paths": '["/a", "/b"]'})
 
 
+@pytest.mark.parametrize("text", ["", "[", "5", "null", "[5]", '"/a"', "{}", "[[]]", "[" * 100_000])
+def test_paths_that_are_no_list_of_texts_are_refused(text: str) -> None:
+    with pytest.raises(InvalidOptionError) as caught:
+        read_options({"paths": text})
+    assert caught.value.message_parameters["option"] in ("path", "paths")
+
+
 # ---------------------------------------------------------------- time travel
 
 
-@pytest.mark.parametrize(("text", "version"), [("0", 0), ("12", 12), ("+1", 1), ("007", 7), (str(2**63 - 1), 2**63 - 1)])
+@pytest.mark.parametrize(
+    ("text", "version"), [("0", 0), ("12", 12), ("+1", 1), ("007", 7), ("0" * 5000 + "7", 7), (str(2**63 - 1), 2**63 - 1)]
+)
 def test_version_that_is_a_whole_number_is_taken(text: str, version: int) -> None:
     assert read(versionAsOf=text).version == version
 
@@ -108,6 +118,27 @@ def test_version_that_is_none_is_refused(text: str) -> None:
     error = refusal(InvalidOptionError, versionAsOf=text)
     assert (error.error_class, error.sql_state) == ("DELTA_TIME_TRAVEL_INVALID_BEGIN_VALUE", "42604")
     assert repr(text) in str(error)
+
+
+LONG_NUMBER = "9" * 5_000  # more digits than Python makes a number of
+
+
+@pytest.mark.parametrize("name", ["versionAsOf", "startingVersion"])
+def test_version_of_very_many_digits_is_refused(name: str) -> None:
+    refusal(InvalidOptionError, readChangeFeed="true", **{name: LONG_NUMBER})
+
+
+@pytest.mark.parametrize("name", ["maxFilesPerTrigger", "maxBytesPerTrigger"])
+@pytest.mark.parametrize("text", [LONG_NUMBER, str(2**63), "9" * 19 + "p", "0", "-1", "x", "\u0663"])
+def test_limit_of_a_batch_that_is_none_is_refused(name: str, text: str) -> None:
+    with pytest.raises(InvalidOptionError, match=name):
+        stream_read_options({"path": "/t", name: text})
+
+
+def test_number_of_files_in_a_batch_is_one_that_spark_can_hold() -> None:
+    assert stream_read_options({"path": "/t", "maxFilesPerTrigger": str(2**31 - 1)}).limits.files == 2**31 - 1
+    with pytest.raises(InvalidOptionError, match="maxFilesPerTrigger"):
+        stream_read_options({"path": "/t", "maxFilesPerTrigger": str(2**31)})
 
 
 def test_version_and_timestamp_together_are_refused() -> None:
@@ -404,7 +435,9 @@ def test_write_option_that_is_not_supported_is_refused_by_name(name: str) -> Non
     assert "replaceWhere" in str(caught.value)
 
 
-@pytest.mark.parametrize(("text", "size"), [("1", 1), ("128m", 128 << 20), ("64 KB", 64 << 10), ("1g", 1 << 30), ("m", None)])
+@pytest.mark.parametrize(
+    ("text", "size"), [("1", 1), ("128m", 128 << 20), ("64 KB", 64 << 10), ("1g", 1 << 30), ("m", None), ("9" * 5000, None)]
+)
 def test_size_in_each_spelling_of_spark_is_taken(text: str, size: int | None) -> None:
     assert parse_size(text) == size
 
@@ -458,3 +491,12 @@ def test_catalog_entry_may_not_give_options_of_our_own(name: str) -> None:
     for read in (catalog_options, lambda entry: with_catalog_entry({}, entry)):
         with pytest.raises(InvalidOptionError, match="pydelta's own"):
             read(json.dumps({"path": "/t", name.lower(): "x"}))
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[", "[]", "5", "null", '"x"', "[" * 100_000, '{"path": 5}', '{"path": "/t", "filter": null}', '{"x": {}}']
+)
+def test_catalog_entry_whose_options_are_no_texts_is_refused(text: str) -> None:
+    for read in (catalog_options, lambda entry: with_catalog_entry({}, entry)):
+        with pytest.raises(InvalidOptionError, match="entry in the catalog"):
+            read(text)
