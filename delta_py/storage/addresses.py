@@ -12,7 +12,8 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-from delta_py.errors import InvalidOptionError
+from delta_py.errors import InvalidOptionError, shown
+from delta_py.storage.regular_files import can_be_name
 
 StoreKind = Literal["s3", "gs", "az"]
 
@@ -27,6 +28,7 @@ _KINDS: dict[str, StoreKind] = {
     "wasbs": "az",
 }
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]*)://([^/]*)/*(.*)", re.DOTALL)
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:")
 _AZURE_HOST = re.compile(r"(?P<container>[^@]+)@(?P<account>[^.@]+)\.(?:dfs|blob)\.[^@]+")
 
 
@@ -46,6 +48,11 @@ class Address:
         return self.kind, self.account, self.container
 
 
+def has_scheme(path: str) -> bool:
+    """Whether it begins as a URL does."""
+    return _SCHEME.match(path) is not None
+
+
 def scheme_of(url: str) -> str | None:
     """Lower case; None for a path without one."""
     parts = _URL.fullmatch(url)
@@ -61,6 +68,8 @@ def address_of(url: str) -> Address:
     """Raises InvalidOptionError for a URL without a container, or with credentials in it."""
     parts, kind = _URL.fullmatch(url), kind_of(url)
     assert parts is not None and kind is not None, "ask kind_of first"
+    if not can_be_name(url):
+        raise _unusable(shown(url), "It holds what no name of an object can hold.")
     scheme, authority, key = parts[1].lower(), parts[2], parts[3].rstrip("/")
     if kind == "az" and scheme != "az":
         named = _AZURE_HOST.fullmatch(authority)

@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from delta_py.errors import StorageError, UnsupportedOperationError
 from delta_py.storage.options import NO_OPTIONS, StorageOptions
-from delta_py.storage.regular_files import open_regular
+from delta_py.storage.regular_files import can_be_name, open_regular
 from delta_py.storage.store import ObjectInfo
 
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*://")
@@ -66,7 +66,7 @@ class LocalStore:
         """The file's absolute name; `path` is relative to the root, absolute, or a file: URI without percent-encoding.
 
         Raises UnsupportedOperationError for a URI of another scheme, or of another host than this one; FileNotFoundError for a
-        name with NUL.
+        text that no file can have as name.
         """
         if path.startswith("file:"):
             path = path.removeprefix("file:")
@@ -80,7 +80,7 @@ class LocalStore:
                 "Read the table from where its files can be reached.",
                 path=path,
             )
-        if "\0" in path:  # no name on a disk holds it
+        if not can_be_name(path):
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
         return os.path.join(self._root, path)
 
@@ -90,7 +90,12 @@ class LocalStore:
         Raises StorageError.
         """
         *directories, _ = parts = path.split("/")
-        if path.startswith("file:") or _URI.match(path) or "\0" in path or any(part in ("", ".", "..") for part in parts):
+        if (
+            path.startswith("file:")
+            or _URI.match(path)
+            or not can_be_name(path)
+            or any(part in ("", ".", "..") for part in parts)
+        ):
             raise StorageError(
                 f"{path!r} is not the name of a file below {self._root}. Nothing was written or deleted there.",
                 root=self._root,
@@ -113,9 +118,9 @@ class LocalStore:
     def list_from(self, directory: str, start: str = "") -> Iterator[ObjectInfo]:
         first = os.fsencode(start)
         try:
-            with os.scandir(self._locate(directory)) as entries:
+            with _missing_if_impossible(), os.scandir(self._locate(directory)) as entries:
                 listed = [entry for entry in entries if os.fsencode(entry.name) >= first]
-        except (FileNotFoundError, NotADirectoryError):
+        except FileNotFoundError:
             return
         listed.sort(key=lambda entry: os.fsencode(entry.name))
         prefix = f"{directory}/" if directory else ""
@@ -130,9 +135,9 @@ class LocalStore:
             current = waiting.pop()
             prefix = f"{current}/" if current else ""
             try:
-                with os.scandir(self._locate(current)) as entries:
+                with _missing_if_impossible(), os.scandir(self._locate(current)) as entries:
                     listed = list(entries)
-            except (FileNotFoundError, NotADirectoryError):
+            except FileNotFoundError:
                 continue
             for entry in listed:
                 if entry.is_dir(follow_symlinks=False):
@@ -143,11 +148,11 @@ class LocalStore:
                         yield info
 
     def read(self, path: str) -> bytes:
-        with _nothing_below_a_file(), open_regular(self._locate(path)) as file:
+        with _missing_if_impossible(), open_regular(self._locate(path)) as file:
             return file.read(os.fstat(file.fileno()).st_size)
 
     def read_range(self, path: str, offset: int, length: int) -> bytes:
-        with _nothing_below_a_file(), open_regular(self._locate(path)) as file:
+        with _missing_if_impossible(), open_regular(self._locate(path)) as file:
             size = os.fstat(file.fileno()).st_size
             file.seek(min(offset, size))
             return file.read(min(length, max(size - offset, 0)))  # memory is taken for as much as is asked for
@@ -155,7 +160,7 @@ class LocalStore:
     def open_input(self, path: str, size_bytes: int | None = None, *, is_sure: bool = False) -> pa.NativeFile:
         # Not memory-mapped: a file that is cut short under a map kills the process with SIGBUS.
         name = self._locate(path)
-        with _nothing_below_a_file():
+        with _missing_if_impossible():
             open_regular(name).close()
             return pa.OSFile(name, "rb")
 
@@ -230,12 +235,15 @@ def check_host(host: str, url: str) -> None:
 
 
 @contextlib.contextmanager
-def _nothing_below_a_file() -> Iterator[None]:
-    """A name below a file is a name that is not there, as it is for lists and in other stores."""
+def _missing_if_impossible() -> Iterator[None]:
+    """A name below a file, or one that is too long, is a name that is not there, as it is in other stores."""
     try:
         yield
-    except NotADirectoryError as error:
-        raise FileNotFoundError(errno.ENOENT, f"{os.strerror(errno.ENOENT)}: a part of it is a file", error.filename) from error
+    except OSError as error:
+        if error.errno not in (errno.ENOTDIR, errno.ENAMETOOLONG):
+            raise
+        why = "a part of it is a file" if error.errno == errno.ENOTDIR else "it is too long"
+        raise FileNotFoundError(errno.ENOENT, f"{os.strerror(errno.ENOENT)}: {why}", error.filename) from error
 
 
 class _DurableFile(io.FileIO):

@@ -14,10 +14,11 @@ from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
 
-from delta_py.errors import InvalidOptionError, UnsupportedOperationError
+from delta_py.errors import InvalidOptionError, UnsupportedOperationError, shown
 from delta_py.storage.addresses import address_of, kind_of, scheme_of
 from delta_py.storage.local import LocalStore, check_host
 from delta_py.storage.options import NO_OPTIONS, StorageOptions
+from delta_py.storage.regular_files import can_be_name
 from delta_py.storage.remote import RemoteStore
 from delta_py.storage.store import ObjectInfo, ObjectStore
 
@@ -25,8 +26,8 @@ from delta_py.storage.store import ObjectInfo, ObjectStore
 def open_store(url: str, options: StorageOptions = NO_OPTIONS) -> ObjectStore:
     """The store of a table's root: a local path, a file: URL, or the URL of an object store. Nothing is asked of it yet.
 
-    Raises UnsupportedOperationError for a scheme that no store serves and for another host, InvalidOptionError for an empty text
-    and for a URL of an object store that names no container.
+    Raises UnsupportedOperationError for a scheme that no store serves and for another host, InvalidOptionError for a text that is
+    empty or can name nothing, and for a URL of an object store that names no container.
     """
     if not url:
         raise InvalidOptionError("The path of the table is empty. Give a directory or a URL.", option="path")
@@ -34,15 +35,33 @@ def open_store(url: str, options: StorageOptions = NO_OPTIONS) -> ObjectStore:
         return TableStore(_remote(url, options), options)
     scheme = "file" if url.startswith("file:") else scheme_of(url)
     if scheme is None:
-        return TableStore(LocalStore(url), options)
+        return TableStore(_local(url), options)
     if scheme == "file":
-        check_host(urlsplit(url).netloc, url)
-        return TableStore(LocalStore(unquote(urlsplit(url).path)), options)
+        return TableStore(_local(_path_of(url)), options)
     raise UnsupportedOperationError(
         f"No store serves {scheme}:// URLs (table {url}). Use a local path, or a URL of S3 (s3, s3a), Google Cloud Storage (gs) "
         "or Azure (az, abfs, abfss).",
         scheme=scheme,
     )
+
+
+def _path_of(file_url: str) -> str:
+    try:
+        parts = urlsplit(file_url)
+    except ValueError as error:
+        raise InvalidOptionError(
+            f"The path {shown(file_url)} of the table is no URL: {error}. Correct it.", option="path"
+        ) from error
+    check_host(parts.netloc, file_url)
+    return unquote(parts.path)
+
+
+def _local(path: str) -> ObjectStore:
+    if not can_be_name(path):
+        raise InvalidOptionError(
+            f"The path {shown(path)} of the table holds what no name of a file can hold. Correct it.", option="path"
+        )
+    return LocalStore(path)
 
 
 def _remote(url: str, options: StorageOptions) -> ObjectStore:

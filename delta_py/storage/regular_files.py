@@ -1,4 +1,5 @@
-"""Files of which only the regular ones are opened: a pipe or a device may never end, or never begin."""
+"""Files of this machine: which texts can name one, and that only regular ones are opened. A pipe or a device may never end, or
+never begin."""
 
 from __future__ import annotations
 
@@ -8,6 +9,14 @@ import stat
 from typing import IO
 
 from delta_py.errors import StorageError
+
+
+def can_be_name(text: str) -> bool:
+    """Whether a file could have this name; how long names may be is for the disk to say."""
+    try:
+        return b"\0" not in os.fsencode(text)
+    except UnicodeEncodeError:  # half of a character
+        return False
 
 
 def open_regular(name: str) -> IO[bytes]:

@@ -21,6 +21,7 @@ from delta_py.storage.addresses import Address, address_of, canonical, kind_of
 from delta_py.storage.connection import Connection, connection_of
 from delta_py.storage.files import AbortableFile, PrefetchingFile
 from delta_py.storage.options import NO_OPTIONS, StorageOptions
+from delta_py.storage.regular_files import can_be_name
 from delta_py.storage.remote_files import RemoteInput, RemoteOutput
 from delta_py.storage.store import ObjectInfo
 
@@ -70,6 +71,8 @@ class RemoteStore:
         Raises UnsupportedOperationError for other places: a table in a store that others write to must not have files of this
         machine read.
         """
+        if not can_be_name(path):
+            raise FileNotFoundError(2, "No object can have this name", path)
         if is_absolute(path):
             address = address_of(path) if kind_of(path) is not None else None
             if address is None or address.holder[:2] != self._address.holder[:2]:

@@ -12,13 +12,13 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import urlsplit
 
 from pyspark.errors import PySparkException
 from pyspark.sql.types import StructType
 
 from delta_py.errors import InvalidOptionError, TableAlreadyExistsError, UnsupportedOperationError
 from delta_py.protocol.names import quoted, unquoted
+from delta_py.storage.addresses import has_scheme
 from spark_plugin.convert import metadata_value, without_metadata
 from spark_plugin.data_source import FORMAT
 from spark_plugin.options.read_options import CATALOG_KEY, catalog_options, local_path
@@ -147,7 +147,7 @@ def path_in_name(name: str) -> str | None:
         parts = _parts(name)
     except InvalidOptionError:  # whoever looks the name up says what is wrong with it
         return None
-    by_path = len(parts) == 2 and parts[0].lower() in (_OF_DELTA_SPARK, FORMAT) and ("/" in parts[1] or urlsplit(parts[1]).scheme)
+    by_path = len(parts) == 2 and parts[0].lower() in (_OF_DELTA_SPARK, FORMAT) and ("/" in parts[1] or has_scheme(parts[1]))
     return parts[1] if by_path else None
 
 
@@ -187,7 +187,7 @@ def new_table_path(spark: Any, name: str, path: str | None) -> str:
         rows = spark.sql(f"DESCRIBE DATABASE {_quoted([database])}").collect()
         location = next(str(value) for key, value in rows if key == "Location")
         return f"{local_path(location).rstrip('/')}/{table.lower()}"
-    if os.path.isabs(path) or urlsplit(path).scheme:
+    if os.path.isabs(path) or has_scheme(path):
         return path
     if is_connect(spark):
         raise InvalidOptionError(

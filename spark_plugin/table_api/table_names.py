@@ -6,9 +6,9 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
-from urllib.parse import urlsplit
 
 from delta_py.errors import InvalidOptionError, TableAlreadyExistsError, TableNotFoundError
+from delta_py.storage.addresses import has_scheme
 from spark_plugin.dataframe_api import catalog
 from spark_plugin.dataframe_api.catalog import Entry
 from spark_plugin.options.read_options import local_path
@@ -58,7 +58,7 @@ def clone_table(spark: Any, source: TablePath, target: str, arguments: Mapping[s
     """Make a shallow clone at a path, or under a new name. arguments: those of the command, but the source."""
     arguments = {"source": source.url, **arguments}
     storage = {**storage_settings(spark, source.url), **source.storage}
-    path = catalog.path_in_name(target) or (target if os.path.isabs(target) or urlsplit(target).scheme else None)
+    path = catalog.path_in_name(target) or (target if os.path.isabs(target) or has_scheme(target) else None)
     if path is not None:
         run_command(spark, TablePath(path, storage), "clone", arguments)
         return Place(path)

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from delta_py import DeltaTable, write_delta
-from delta_py.errors import StorageError, UnsupportedOperationError
+from delta_py.errors import InvalidOptionError, StorageError, UnsupportedOperationError
 from delta_py.storage.local import LocalStore
 from delta_py.storage.opening import open_store
 
@@ -237,3 +237,23 @@ def test_range_asks_for_no_more_memory_than_the_file_has_bytes(tmp_path: Path) -
 def test_name_with_nul_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         LocalStore(str(tmp_path)).read("a\0b")
+
+
+@pytest.mark.parametrize("path", ["a\0b", "file:/a%00b", "/a\ud800", "http://[", "file://["])
+def test_path_that_names_nothing_is_refused(path: str) -> None:
+    with pytest.raises((InvalidOptionError, UnsupportedOperationError)):
+        open_store(path).read("x")
+
+
+def test_path_that_is_longer_than_names_may_be_is_one_where_nothing_is(tmp_path: Path) -> None:
+    for root in (f"{tmp_path}/{'x' * 300}", f"{tmp_path}{'/x' * 3000}"):
+        store = open_store(root)
+        assert list(store.list_from("_delta_log")) == [] and list(store.list_recursive("")) == []
+        for read in (store.read, store.open_input, lambda path: store.read_range(path, 0, 1)):  # noqa: B023
+            with pytest.raises(FileNotFoundError):
+                read("_delta_log/0")
+    store = open_store(str(tmp_path))
+    with pytest.raises(FileNotFoundError):
+        store.read("x" * 300)
+    with pytest.raises(FileNotFoundError):
+        store.read("\ud800")
