@@ -30,7 +30,13 @@ _TABLE_NAME = re.compile(r"\w+", re.ASCII)
 # Facts of SHOW TABLE EXTENDED, a line each. Comments, properties and names of columns stand among them as they are, with line
 # breaks that make lines look like facts; only what is printed before all of them is sure to be Spark's.
 _TYPE_AND_PROVIDER = re.compile(r"^Type: (.*)\n(?:Provider: (.*)\n)?", re.MULTILINE)
-_LOCATION = re.compile(r"^Location: (.*)\n(?=([A-Z][\w ]*: )?)", re.MULTILINE)
+_LOCATION = re.compile(r"^Location: (.*)\n", re.MULTILINE)
+# What is printed behind a location, in its order. Anything else there is a rest of the location.
+_BEHIND_LOCATION = re.compile(
+    r"(?:Serde Name: .*\n)?(?:Serde Library: .*\n)?(?:InputFormat: .*\n)?(?:OutputFormat: .*\n)?(?:Compressed: .*\n)?"
+    r"(?:Storage Properties: \[(?s:.*?)\]\n)?(?:Partition Provider: .*\n)?(?:Partition Columns: .*\n)?"
+    r"(?:Schema: root\n(?: \|.*\n)+)?\n*"
+)
 _OF_DELTA_SPARK = "delta"
 
 
@@ -135,9 +141,9 @@ def _path(entered: str | None, text: str) -> str | None:
     columns do not say it, the text must have one location alone. None where neither holds."""
     if entered is not None:
         return entered if any(f"\nLocation: {scheme}{entered}\n" in text for scheme in ("", "file:", "file://")) else None
-    match _LOCATION.findall(text):
-        case [(location, next_fact)] if next_fact:
-            return local_path(location)
+    match list(_LOCATION.finditer(text)):
+        case [location] if _BEHIND_LOCATION.fullmatch(text, location.end()):
+            return local_path(location[1])
     return None
 
 

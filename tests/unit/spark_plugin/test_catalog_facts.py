@@ -40,12 +40,29 @@ def test_the_only_location_is_the_table_s(provider: str) -> None:
         "Table Properties: [a=x\nLocation: file:/other\n]\nLocation: file:/real\n" + TAIL,
         "Location: file:/real\n" + TAIL.replace("id:", "a\nLocation: file:/other\nb:"),
         "Location: file:/real\nof two lines\n" + TAIL,
+        "Location: file:/real\nFoo: of two lines\n" + TAIL,
+        "Location: file:/real\nStorage Properties: of two lines\n" + TAIL,
+        "Location: file:/real\nSchema: root\n" + TAIL,
         "Comment: none has a location\n" + TAIL,
     ],
 )
 def test_a_location_that_may_be_another_fact_s_text_takes_no_rows(rest: str) -> None:
     with pytest.raises(UnsupportedOperationError, match="DROP TABLE t"):
         entry(HEAD + rest).writable_path()
+
+
+@pytest.mark.parametrize(
+    "rest",
+    [
+        "Storage Properties: [k=v, w=of\ntwo lines]\n" + TAIL,
+        "Serde Library: a.b\nInputFormat: c\nOutputFormat: d\nCompressed: \nStorage Properties: [k=v]\nPartition Provider: Catalog\n"
+        "Partition Columns: [`p`]\nSchema: root\n |-- a\\nb: struct (nullable = true)\n |    |-- c: long\n\n",
+        "Schema: root\n |-- id: long (nullable = true)\n\n",
+        "Partition Provider: Catalog\n\n",
+    ],
+)
+def test_what_spark_tells_behind_a_location_is_no_part_of_it(rest: str) -> None:
+    assert entry(HEAD + "Location: file:/real\n" + rest).writable_path() == "/real"
 
 
 def test_type_and_provider_stand_before_all_texts_of_users() -> None:
