@@ -43,6 +43,7 @@ _log = logging.getLogger("delta_py")
 # calls cost nothing.
 _BATCH_ROWS_WITH_TEXT = 4_096
 _BATCH_ROWS = 65_536
+_LONG_DIGITS = 19
 
 # The leaf of each action that is null where a row is some other action.
 _KEY_LEAVES = {
@@ -53,6 +54,7 @@ _KEY_LEAVES = {
     "sidecar": "path",
     "checkpointMetadata": "version",
     "add": "path",
+    "remove": "path",
 }
 
 
@@ -212,9 +214,12 @@ class JsonPart:
         for name in ("checkpointMetadata", "protocol", "metaData"):
             if not rows_by_action[name]:
                 raise CheckpointUnreadableError.of(self.file.path, f"it holds no {name} action, so it was cut short")
-        recorded = (rows_by_action["checkpointMetadata"][0].get("tags") or {}).get("sidecarSizeInBytes")
+        tags = rows_by_action["checkpointMetadata"][0].get("tags") or {}
+        if not isinstance(tags, dict):
+            raise CheckpointUnreadableError.of(self.file.path, "the tags of its checkpointMetadata are no object")
+        recorded = tags.get("sidecarSizeInBytes")
         total = sum(size for row in rows_by_action["sidecar"] if isinstance(size := row.get("sizeInBytes"), int))
-        if isinstance(recorded, str) and recorded.isdigit() and total < int(recorded):
+        if isinstance(recorded, str) and recorded.isdecimal() and (len(recorded) > _LONG_DIGITS or total < int(recorded)):
             why = f"its sidecars have {total} bytes of the {recorded} that it speaks of, so it was cut short"
             raise CheckpointUnreadableError.of(self.file.path, why)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 from typing import Any
 
 import pyarrow as pa
@@ -300,6 +301,25 @@ def test_json_checkpoint_with_a_damaged_sidecar_action_is_unreadable(table: Tabl
 def test_absurd_size_is_unreadable_and_names_the_file(table: TableBuilder, size: int | None) -> None:
     write(table, {"add": pa.array([{"path": "x", "size": size}], pa.struct([("path", pa.string()), ("size", pa.int64())]))})
     assert f"the file x has size {size}" in unreadable(table).message
+
+
+@pytest.mark.parametrize("tags", ['"x"', "5", "[1]", '{"sidecarSizeInBytes": "' + "9" * 5000 + '"}'])
+def test_json_checkpoint_with_odd_tags_is_unreadable(table: TableBuilder, tags: str) -> None:
+    name, *_ = table.checkpoint(kind="v2-json", sidecars=2)
+    text = json.dumps({"checkpointMetadata": {"version": 2, "tags": "@"}}).replace('"@"', tags)
+    lines = table.store.read(f"_delta_log/{name}").splitlines()
+    table.write(name, b"\n".join([text.encode(), *lines[1:]]))
+    assert name in unreadable(table).message
+
+
+@pytest.mark.parametrize("column", ["add", "remove", "txn", "metaData", "sidecar"])
+def test_column_of_an_action_that_is_no_struct_is_unreadable(table: TableBuilder, column: str) -> None:
+    name, *_ = table.checkpoint(kind="v2-parquet", sidecars=0)
+    rows = pq.read_table(pa.BufferReader(table.store.read(f"_delta_log/{name}")))
+    sink = pa.BufferOutputStream()
+    pq.write_table(rows.set_column(rows.column_names.index(column), column, pa.nulls(rows.num_rows, pa.float64())), sink)
+    table.write(name, sink.getvalue().to_pybytes())
+    assert name in unreadable(table).message
 
 
 def test_column_of_another_type_is_unreadable(table: TableBuilder) -> None:

@@ -55,8 +55,9 @@ def test_a_location_that_may_be_another_fact_s_text_takes_no_rows(rest: str) -> 
     "rest",
     [
         "Storage Properties: [k=v, w=of\ntwo lines]\n" + TAIL,
-        "Serde Library: a.b\nInputFormat: c\nOutputFormat: d\nCompressed: \nStorage Properties: [k=v]\nPartition Provider: Catalog\n"
-        "Partition Columns: [`p`]\nSchema: root\n |-- a\\nb: struct (nullable = true)\n |    |-- c: long\n\n",
+        "Serde Library: a.b\nInputFormat: c\nOutputFormat: d\nCompressed: \nStorage Properties: [k=v]\n"
+        "Partition Provider: Catalog\nPartition Columns: [`p`]\n"
+        "Schema: root\n |-- a\\nb: struct (nullable = true)\n |    |-- c: long\n\n",
         "Schema: root\n |-- id: long (nullable = true)\n\n",
         "Partition Provider: Catalog\n\n",
     ],
