@@ -370,25 +370,20 @@ class _FileActionLines:
     def columns(self) -> FileActions:
         chosen = [(key, index) for key, index in self._last.items() if index >= 0]
         removes = [key for key, index in self._last.items() if index < 0]
-        keys = [key for key, _ in chosen]
-        adds = [self._adds[index] for _, index in chosen]
-        paths = [self._paths[index] for _, index in chosen]
-        try:
-            batch = adds_batch(adds, paths)
-        except (pa.ArrowException, KeyError, TypeError, AttributeError, OverflowError, UnicodeError, ValueError) as error:
-            raise self._explain_adds() from error
-        return FileActions(batch, keys, removes)
+        return FileActions(self._batch([index for _, index in chosen]), [key for key, _ in chosen], removes)
 
     def rows(self) -> FileRows:
+        """What `columns` refuses is refused here too: nobody must take up what others pass over."""
         chosen = {key: index for key, index in self._last.items() if index >= 0}
         removes = {key: self._removes[key] for key, index in self._last.items() if index < 0}
-        adds = [self._adds[index] for index in chosen.values()]
+        self._batch([*chosen.values()])
+        return FileRows([self._adds[index] for index in chosen.values()], [*chosen], [*removes.values()], [*removes])
+
+    def _batch(self, indexes: list[int]) -> pa.RecordBatch:
         try:
-            for name in ("size", "modificationTime", "baseRowId", "defaultRowCommitVersion"):
-                _check_longs([add.get(name) for add in adds], required=name in ("size", "modificationTime"))
-        except (AttributeError, TypeError, OverflowError, ValueError) as error:
+            return adds_batch([self._adds[index] for index in indexes], [self._paths[index] for index in indexes])
+        except (pa.ArrowException, KeyError, TypeError, AttributeError, OverflowError, UnicodeError, ValueError) as error:
             raise self._explain_adds() from error
-        return FileRows(adds, list(chosen), list(removes.values()), list(removes))
 
     def _explain_adds(self) -> CorruptTableError:
         for number, add in zip(self._lines, self._adds, strict=True):
@@ -422,11 +417,6 @@ def adds_batch(adds: list[dict[str, Any]], paths: list[str]) -> pa.RecordBatch:
         ],
         schema=FILE_SCHEMA,
     )
-
-
-def _check_longs(values: list[Any], *, required: bool) -> None:
-    if longs(values).null_count and required:
-        raise ValueError("a size or time is missing")
 
 
 def longs(values: list[Any]) -> pa.Array:

@@ -156,6 +156,31 @@ def test_field_that_readers_need_stops_a_checkpoint(table: TableBuilder, field: 
         checkpoint(table)
 
 
+ODD_FIELDS: list[Json] = [
+    *(
+        {name: value}
+        for name in ("path", "size", "modificationTime", "partitionValues")
+        for value in (None, 5.5, [], "x", {"a": 1})
+    ),
+    *({name: value} for name in ("baseRowId", "deletionVector") for value in (5.5, [], "x", {"a": 1})),
+    *({"size": -1}, {"size": 2**63}, {"modificationTime": -(2**64)}, {"baseRowId": 2**63}, {"partitionValues": {"a": [1]}}),
+    {"deletionVector": {**vector(), "sizeInBytes": 2**40}},
+]
+
+
+@pytest.mark.parametrize("odd", ODD_FIELDS, ids=str)
+def test_compaction_that_readers_pass_over_is_passed_over_by_a_checkpoint_too(table: TableBuilder, odd: Json) -> None:
+    table.create(add("a"))
+    table.commit(add("b", partitionValues={"part": "1"}))
+    table.commit(add("c"))
+    table.write(table.compact(1, 2), b"\n".join(json.dumps({"add": {**add(n)["add"], **odd}}).encode() for n in ("b", "c")))
+    before = Snapshot.load(table.store).files().to_pylist()
+    checkpoint(table)
+    forget_commits(table, 2)
+    table.delete(f"{1:020d}.{2:020d}.compacted.json")
+    assert sorted(Snapshot.load(table.store).files().to_pylist(), key=str) == sorted(before, key=str)
+
+
 # ---------------------------------------------------------------- what expires
 
 
