@@ -175,12 +175,19 @@ def available_versions(store: ObjectStore) -> tuple[int, int]:
 def list_log(store: ObjectStore, start: int, end: int | None = None) -> Listing:
     """The files of the versions start to end (None: to the newest). checkpoints: the complete ones, best first.
 
-    A directory that is listed while others write to it may show a commit and not the one before it, if both were made since the
-    listing began. So one with a gap is listed once more.
+    A directory that is listed while others write to it may show a commit and not the one before it, or what was made of a commit
+    and not the commit, if both were made since the listing began. So one with a gap is listed once more.
     """
     listing = _listed(store, start, end)
-    is_whole = not listing.commits or max(listing.commits) - min(listing.commits) + 1 == len(listing.commits)
-    return listing if is_whole else _listed(store, start, end)
+    return _listed(store, start, end) if _has_gap(listing, end) else listing
+
+
+def _has_gap(listing: Listing, end: int | None) -> bool:
+    if not listing.commits:
+        return False
+    oldest, newest = min(listing.commits), max(listing.commits)
+    compacted = max((file.end_version for file in listing.compactions), default=newest)
+    return newest - oldest + 1 != len(listing.commits) or (end is None and compacted > newest)
 
 
 def _listed(store: ObjectStore, start: int, end: int | None) -> Listing:
@@ -250,6 +257,8 @@ def _make_segment(
     store: ObjectStore, listing: Listing, wanted: int | None, unusable: frozenset[str], hint: LastCheckpoint | None
 ) -> LogSegment:
     newest = _require_table(store, listing)
+    if wanted is None:
+        _check_compacted(store, listing, newest)
     version = newest if wanted is None else wanted
     if version > newest or version < 0:
         raise _version_not_found(store, version)
@@ -358,6 +367,18 @@ def _check_contiguous(store: ObjectStore, listing: Listing, start: int, commits:
             f"Commit {version} of the table at {store.root} is missing from {LOG_DIRECTORY}, so the version cannot be read. "
             "Restore the file.",
             version=version,
+        )
+
+
+def _check_compacted(store: ObjectStore, listing: Listing, newest: int) -> None:
+    """Commits that a compaction stands for must not be gone: those that came in their place would be hidden by it."""
+    beyond = next((file for file in listing.compactions if file.end_version > newest), None)
+    if beyond is not None:
+        raise LogFileNotFoundError(
+            f"Commit {newest + 1} of the table at {store.root} is missing from {LOG_DIRECTORY}, and {beyond.path} stands for it: "
+            f"the commits after {newest} were there and are gone. Restore them; or, to give them up, delete {beyond.path} too.",
+            version=newest + 1,
+            path=beyond.path,
         )
 
 

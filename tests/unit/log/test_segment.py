@@ -161,6 +161,33 @@ def test_compactions_beyond_the_range_or_over_another_are_left_out(table: TableB
     assert [(file.version, file.end_version) for file in found] == [(2, 3)]
 
 
+def test_compaction_of_commits_that_are_gone_is_an_error_for_who_wants_the_newest_version(
+    table: TableBuilder, store: MemoryStore
+) -> None:
+    """The next commits would get the versions of those that are gone, and be hidden by the compaction."""
+    name = table.compact(2, 5)
+    for version in (4, 5):
+        table.delete(f"{version:020d}.json")
+    error = refused(store)
+    assert isinstance(error, LogFileNotFoundError)
+    assert error.error_class == "DELTA_LOG_FILE_NOT_FOUND" and "Commit 4" in error.message and name in error.message
+    assert versions(load_segment(store, 3)) == (None, [0, 1, 2, 3])
+    table.delete(name)
+    assert versions(load_segment(store)) == (None, [0, 1, 2, 3])
+
+
+def test_compaction_of_commits_that_others_make_meanwhile_is_listed_again(table: TableBuilder, store: MemoryStore) -> None:
+    table.compact(2, 5)
+    commits = {version: store.objects.pop(f"_delta_log/{version:020d}.json") for version in (4, 5)}
+
+    def appear(moment: str, call: str, path: str) -> None:
+        if (moment, call) == ("after", "list_from"):
+            store.objects.update({f"_delta_log/{version:020d}.json": commit for version, commit in commits.items()})
+
+    store.hook = appear
+    assert load_segment(store).version == 5
+
+
 # ---------------------------------------------------------------- _last_checkpoint
 
 
