@@ -15,6 +15,7 @@ import orjson
 import pyarrow as pa
 
 from delta_py.errors import CorruptTableError, SchemaMismatchError, UnsupportedOperationError
+from delta_py.protocol.json_text import parse_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,12 +117,10 @@ _ARROW: dict[str, pa.DataType] = {
 
 
 def parse_schema(text: str | bytes) -> StructType:
-    """Schema JSON -> StructType. Raises CorruptTableError for text that is not a struct schema."""
+    """Schema JSON -> StructType. Raises CorruptTableError for text that is not a struct schema, and for one nested too deep."""
     try:
-        parsed = _type_from_json(orjson.loads(text))
-    except RecursionError:
-        raise CorruptTableError("The table's schema is nested too deep to be read. The metaData action is damaged.") from None
-    except (orjson.JSONDecodeError, AttributeError, KeyError, TypeError, ValueError) as error:
+        parsed = _type_from_json(parse_json(text))
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise CorruptTableError(f"The table's schema cannot be parsed: {error}. The metaData action is damaged.") from error
     if not isinstance(parsed, StructType):
         raise CorruptTableError("The table's schema is not a struct. The metaData action is damaged.")

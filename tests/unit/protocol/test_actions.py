@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import pickle
 from typing import Any
 
 import pytest
 
 from delta_py.errors import CorruptTableError
-from delta_py.protocol.actions import AddFile, Metadata
+from delta_py.protocol.actions import AddFile, Metadata, Protocol
 from delta_py.protocol.deletion_vectors import DeletionVectorDescriptor
-from delta_py.protocol.schema import parse_schema
+from delta_py.protocol.schema import parse_schema, schema_to_json
+from delta_py.protocol.table_config import TableConfig
 
 METADATA: dict[str, Any] = {"id": "1", "schemaString": '{"type":"struct","fields":[]}', "format": {"provider": "parquet"}}
 
@@ -63,10 +66,34 @@ def test_deletion_vector_with_a_field_that_is_nested_deep_is_refused_with_a_shor
     assert len(caught.value.message) < 500
 
 
+def deep_schema(opened: str, closed: str, depth: int, metadata: Any = None) -> str:
+    return (
+        '{"type":"struct","fields":[{"name":"a","nullable":true,"type":'
+        + opened * depth
+        + '"long"'
+        + closed * depth
+        + f',"metadata":{json.dumps({"x": metadata})}}}]}}'
+    )
+
+
+ARRAYS = ('{"type":"array","containsNull":true,"elementType":', "}")
+STRUCTS = ('{"type":"struct","fields":[{"name":"x","nullable":true,"metadata":{},"type":', "}]}")
+
+
+@pytest.mark.parametrize("text", [deep_schema(*ARRAYS, 150), deep_schema(*STRUCTS, 60), deep_schema(*ARRAYS, 1, nested(150))])
+def test_schema_that_is_nested_deep_survives_all_that_is_done_with_it(text: str) -> None:
+    config = TableConfig(Protocol(1, 2), Metadata("1", text))
+    assert parse_schema(schema_to_json(config.schema)) == pickle.loads(pickle.dumps(config.schema))
+
+
 @pytest.mark.parametrize(
     "text",
     [
-        '{"type":"array","containsNull":true,"elementType":' * 990 + '"long"' + "}" * 990,
+        deep_schema(*ARRAYS, 250),
+        deep_schema(*ARRAYS, 990),
+        deep_schema(*ARRAYS, 100_000),
+        deep_schema(*STRUCTS, 150),
+        deep_schema(*ARRAYS, 1, nested(300)),
         '{"type":"struct","fields":[5]}',
         '{"type":"struct","fields":["x"]}',
         '{"type":"struct","fields":[{"name":"a","type":[]}]}',
