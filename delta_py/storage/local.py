@@ -117,11 +117,7 @@ class LocalStore:
 
     def list_from(self, directory: str, start: str = "") -> Iterator[ObjectInfo]:
         first = os.fsencode(start)
-        try:
-            with _missing_if_impossible(), os.scandir(self._locate(directory)) as entries:
-                listed = [entry for entry in entries if os.fsencode(entry.name) >= first]
-        except FileNotFoundError:
-            return
+        listed = [entry for entry in self._entries(directory) if os.fsencode(entry.name) >= first]
         listed.sort(key=lambda entry: os.fsencode(entry.name))
         prefix = f"{directory}/" if directory else ""
         for entry in listed:
@@ -134,18 +130,26 @@ class LocalStore:
         while waiting:
             current = waiting.pop()
             prefix = f"{current}/" if current else ""
-            try:
-                with _missing_if_impossible(), os.scandir(self._locate(current)) as entries:
-                    listed = list(entries)
-            except FileNotFoundError:
-                continue
-            for entry in listed:
+            for entry in self._entries(current):
                 if entry.is_dir(follow_symlinks=False):
                     waiting.append(prefix + entry.name)
                 else:
                     info = _info(entry, prefix + entry.name)
                     if info is not None:
                         yield info
+
+    def _entries(self, directory: str) -> list[os.DirEntry[str]]:
+        """What is directly in a directory, none if it is missing."""
+        try:
+            name = self._locate(directory)
+            with _missing_if_impossible(), os.scandir(name) as entries:
+                return list(entries)
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            if error.errno != errno.ELOOP:
+                raise
+            raise StorageError(f"{name} is no directory, but a circle of links. Remove it, or restore the directory.") from error
 
     def read(self, path: str) -> bytes:
         with _missing_if_impossible(), open_regular(self._locate(path)) as file:

@@ -234,11 +234,6 @@ def test_range_asks_for_no_more_memory_than_the_file_has_bytes(tmp_path: Path) -
     assert store.read_range("x", 2**62, 2**62) == b""
 
 
-def test_name_with_nul_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError):
-        LocalStore(str(tmp_path)).read("a\0b")
-
-
 @pytest.mark.parametrize("path", ["a\0b", "file:/a%00b", "/a\ud800", "http://[", "file://["])
 def test_path_that_names_nothing_is_refused(path: str) -> None:
     with pytest.raises((InvalidOptionError, UnsupportedOperationError)):
@@ -257,3 +252,18 @@ def test_path_that_is_longer_than_names_may_be_is_one_where_nothing_is(tmp_path:
         store.read("x" * 300)
     with pytest.raises(FileNotFoundError):
         store.read("\ud800")
+
+
+@pytest.mark.parametrize("name", ["a\0b", "a" * 300, "a/" * 3000 + "a"], ids=["nul", "long name", "long path"])
+def test_name_that_no_file_can_have_is_not_there(tmp_path: Path, name: str) -> None:
+    store = LocalStore(str(tmp_path))
+    for read in (store.read, store.open_input, lambda name: store.read_range(name, 0, 1)):
+        with pytest.raises(FileNotFoundError):
+            read(name)
+    assert list(store.list_from(name)) == list(store.list_recursive(name)) == []
+
+
+def test_directory_that_is_a_circle_of_links_is_an_error_that_names_it(tmp_path: Path) -> None:
+    (tmp_path / "log").symlink_to(tmp_path / "log")
+    with pytest.raises(StorageError, match="log is no directory"):
+        list(LocalStore(str(tmp_path)).list_from("log"))
