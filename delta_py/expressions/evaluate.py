@@ -26,6 +26,7 @@ from delta_py.expressions.casts import cast_values, try_cast_values
 from delta_py.expressions.clock import at_time
 from delta_py.expressions.coercion import is_fractional
 from delta_py.expressions.functions.table import FUNCTIONS, call_values
+from delta_py.expressions.functions.text_growth import MOST_BYTES, growth_limit, in_each_row
 from delta_py.expressions.nodes import Node, cases_of, literal_scalar
 from delta_py.expressions.resolve import resolve
 from delta_py.expressions.tree import (
@@ -106,7 +107,8 @@ class _Plan:
 
     def array(self, batch: pa.RecordBatch) -> Any:
         try:
-            return _broadcast(self.value(self.root, batch), batch.num_rows)
+            with growth_limit(MOST_BYTES):
+                return _broadcast(self.value(self.root, batch), batch.num_rows)
         except pa.ArrowException as error:
             raise ExpressionError(f"The expression could not be evaluated: {error}.") from error
 
@@ -305,7 +307,7 @@ def _column(path: tuple[str, ...], data_type: DataType, batch: pa.RecordBatch) -
 
 
 def _broadcast(value: Any, row_count: int) -> Any:
-    return pa.repeat(value, row_count) if isinstance(value, pa.Scalar) else value
+    return in_each_row(value, row_count) if isinstance(value, pa.Scalar) else value
 
 
 def _on_arrays(run: Callable[..., Any], arguments: list[Any]) -> Any:

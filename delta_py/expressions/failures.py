@@ -10,6 +10,9 @@ from typing import Any
 from delta_py.errors import ExpressionError
 from delta_py.protocol.schema import DataType, type_name
 
+MAX_NODES = 100_000
+"""Parts of one expression. Operands may be needed in several places, and so a short text may mean very many."""
+
 _SHOWN_CHARACTERS = 100
 
 
@@ -30,6 +33,15 @@ def not_supported(what: str, why: str = "") -> ExpressionError:
 def not_an_expression(sql: str, why: str) -> ExpressionError:
     return ExpressionError(
         f"{shown(sql)} is not an expression: {why}.", error_class="PARSE_SYNTAX_ERROR", sql_state="42601", expression=shown(sql)
+    )
+
+
+def too_large() -> ExpressionError:
+    return ExpressionError(
+        f"The expression has more than {MAX_NODES} parts, an operand counted each time that it is needed (in BETWEEN twice). "
+        "Split it, or use IN for many values.",
+        error_class="PARSE_SYNTAX_ERROR",
+        sql_state="42601",
     )
 
 

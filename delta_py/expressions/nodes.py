@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import datetime
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -11,21 +12,35 @@ import pyarrow as pa
 from delta_py.errors import ExpressionError
 from delta_py.expressions.casts import cast_can_fail, cast_values
 from delta_py.expressions.coercion import is_fractional
-from delta_py.expressions.failures import not_supported
+from delta_py.expressions.failures import MAX_NODES, not_supported, too_large
 from delta_py.expressions.functions.function_types import Operand
 from delta_py.expressions.functions.table import FUNCTIONS, call_values
+from delta_py.expressions.functions.text_growth import growth_limit
 from delta_py.expressions.tree import Call, Cast, Expression, IsNull, Literal, Not
 from delta_py.protocol.schema import BOOLEAN, DataType, to_arrow_type, type_name
+
+_MOST_CONSTANT_BYTES = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A resolved expression with its type. can_fail: evaluating it may raise for some row."""
+    """A resolved expression with its type. can_fail: evaluating it may raise for some row. size: how many nodes there are to
+    walk, one that stands in several places counted in each.
+
+    Raises ExpressionError when they are more than MAX_NODES.
+    """
 
     expression: Expression
     data_type: DataType
     children: tuple[Node, ...] = ()
     can_fail: bool = False
+    size: int = field(init=False, compare=False, default=1)
+
+    def __post_init__(self) -> None:
+        if self.children:
+            object.__setattr__(self, "size", 1 + sum(child.size for child in self.children))
+            if self.size > MAX_NODES:
+                raise too_large()
 
 
 class Cases(NamedTuple):
@@ -88,18 +103,23 @@ def operand_of(node: Node) -> Operand:
 
 def literal_scalar(literal: Literal) -> Any:
     """The constant as an Arrow scalar of its type. Raises ExpressionError when the value is not of that type."""
+    return literal_array([literal], literal.data_type)[0]
+
+
+def literal_array(literals: Sequence[Literal], data_type: DataType) -> Any:
+    """Constants of one type as an Arrow array. Raises ExpressionError when a value is not of the type."""
     try:
-        return pa.scalar(literal.value, to_arrow_type(literal.data_type))
+        return pa.array([literal.value for literal in literals], to_arrow_type(data_type))
     except (pa.ArrowException, ValueError, OverflowError, TypeError) as error:
+        shown = ", ".join(repr(literal.value) for literal in literals[:3])
         raise ExpressionError(
-            f"{literal.value!r} is not a value of {type_name(literal.data_type)}: {error}.",
-            error_class="DATATYPE_MISMATCH",
-            sql_state="42K09",
+            f"{shown} is not a value of {type_name(data_type)}: {error}.", error_class="DATATYPE_MISMATCH", sql_state="42K09"
         ) from error
 
 
 def compute(node: Node) -> Any:
-    """The value of a cast or call whose children are literals."""
+    """The value of a cast or call whose children are literals. Raises ExpressionError for one that cannot be had, and for a
+    text that is better made where rows are evaluated than carried along."""
     arguments = [literal_scalar(child.expression) for child in node.children if isinstance(child.expression, Literal)]
     arrays = [pa.array([argument.as_py()], argument.type) for argument in arguments]
     if isinstance(node.expression, Cast):
@@ -109,7 +129,8 @@ def compute(node: Node) -> Any:
     if name not in FUNCTIONS:  # conditionals are left to evaluation
         raise not_supported(name)
     constants = [constant_value(child) for child in node.children]
-    return python_value(call_values(name, [*arrays], constants, node.data_type)[0])
+    with growth_limit(_MOST_CONSTANT_BYTES):
+        return python_value(call_values(name, [*arrays], constants, node.data_type)[0])
 
 
 def python_value(scalar: Any) -> Any:

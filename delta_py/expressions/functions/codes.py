@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import binascii
+import zlib
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -14,11 +17,11 @@ from delta_py.expressions.casts import with_validity_of
 from delta_py.expressions.coercion import is_numeric
 from delta_py.expressions.failures import mismatch
 from delta_py.expressions.functions.function_types import Function, Operand, Signature, check_count, fixed
+from delta_py.expressions.functions.text_growth import spend
 from delta_py.protocol.schema import BINARY, INTEGER, LONG, STRING, VOID, DataType
 
 _Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 _DIGITS = np.frombuffer(b"0123456789ABCDEF", np.uint8)
-_ALPHABET = np.frombuffer(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/", np.uint8)
 
 
 def _content(values: Any) -> tuple[_Bytes, np.ndarray[Any, np.dtype[np.int64]]]:
@@ -53,6 +56,7 @@ def _hex(arguments: list[Any], result: DataType) -> Any:
     if pa.types.is_integer(values.type):
         return _in_base(values, 4)
     content, offsets = _content(values)
+    spend("hex", content.size)
     digits = np.stack([_DIGITS[content >> 4], _DIGITS[content & 15]], axis=1).ravel()
     return _texts(digits, offsets * 2, values, pa.string())
 
@@ -90,26 +94,10 @@ def _bin(arguments: list[Any], result: DataType) -> Any:
 def _base64(arguments: list[Any], result: DataType) -> Any:
     values = arguments[0]
     content, offsets = _content(values)
-    lengths = np.diff(offsets)
-    groups = (lengths + 2) // 3
-    starts = np.cumsum(groups) - groups
-    rows = np.repeat(np.arange(len(lengths)), groups)
-    inside = np.arange(len(rows)) - starts[rows]
-    first = offsets[:-1][rows] + inside * 3
-    left = lengths[rows] - inside * 3
-    padded = np.concatenate([content, np.zeros(3, np.uint8)])
-    one, two, three = (np.where(left > place, padded[np.minimum(first + place, len(content))], 0) for place in range(3))
-    digits = np.stack(
-        [
-            _ALPHABET[one >> 2],
-            _ALPHABET[((one & 3) << 4) | (two >> 4)],
-            np.where(left > 1, _ALPHABET[((two & 15) << 2) | (three >> 6)], 61),
-            np.where(left > 2, _ALPHABET[three & 63], 61),
-        ],
-        axis=1,
-    ).astype(np.uint8)
-    ends = np.concatenate([[0], np.cumsum(groups)]) * 4
-    return _texts(digits.ravel(), ends, values, pa.string())
+    spend("base64", content.size)  # a third more, and copied
+    given, ends = content.tobytes(), offsets.tolist()
+    texts = [binascii.b2a_base64(given[start:end], newline=False) for start, end in pairwise(ends)]
+    return with_validity_of(pa.array(texts, pa.binary()).view(pa.string()), values)
 
 
 # ---------------------------------------------------------------- codes of characters
@@ -159,13 +147,17 @@ def _crc_table() -> Any:
 
 
 _CRC_TABLE = _crc_table()
+_LONG_BYTES = 256
 
 
 def _crc32(arguments: list[Any], result: DataType) -> Any:
-    """One step for each byte of the longest value, over all rows that are that long."""
+    """One step for each byte of the longest value, over all rows that are that long; row by row where that is long."""
     values = arguments[0]
     content, offsets = _content(values)
     starts, lengths = offsets[:-1], np.diff(offsets)
+    if len(lengths) and lengths.max() > _LONG_BYTES:
+        sums = [zlib.crc32(content[start : start + length].tobytes()) for start, length in zip(starts, lengths, strict=True)]
+        return with_validity_of(pa.array(sums, pa.int64()), values)
     order = np.argsort(-lengths, kind="stable")
     longest_first = lengths[order]
     state = np.full(len(lengths), 0xFFFFFFFF, np.uint32)

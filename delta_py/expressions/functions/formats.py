@@ -19,6 +19,7 @@ from delta_py.expressions.casts import raise_first, without_failures
 from delta_py.expressions.failures import not_supported, shown
 from delta_py.expressions.functions.calendar import DAY_NAMES, MONTH_NAMES
 from delta_py.expressions.functions.function_types import Function, Operand, Signature, fixed
+from delta_py.expressions.functions.text_growth import spend
 from delta_py.expressions.text_casts import days_of
 from delta_py.expressions.zones import INSTANT, WALL_CLOCK
 from delta_py.protocol.schema import DATE, STRING, TIMESTAMP, DataType
@@ -99,6 +100,7 @@ def _date_format(arguments: list[Any], result: DataType) -> Any:
     if years["min"].is_valid and (years["min"].as_py() < 1 or years["max"].as_py() > 9999):
         raise not_supported("The text of a date before year 1 or after 9999")
     parts = [_written(letters, values) if letters else text for letters, text in _items(pattern)]
+    spend("date_format", len(values) * len(pattern.encode()))
     return pc.binary_join_element_wise(*parts, pc.if_else(pc.is_valid(values), "", None), "")
 
 

@@ -16,6 +16,7 @@ from delta_py.errors import ExpressionError
 from delta_py.expressions.coercion import common_type, common_type_of_all, is_atomic, is_integral
 from delta_py.expressions.failures import BadRows, mismatch, not_supported, wrong_argument_count
 from delta_py.expressions.functions.function_types import Function, Operand, Signature, check_count
+from delta_py.expressions.functions.text_growth import spend
 from delta_py.protocol.schema import (
     BOOLEAN,
     INTEGER,
@@ -257,6 +258,8 @@ def _array_signature(name: str, operands: Sequence[Operand]) -> Signature:
 def _array(arguments: list[Any], result: DataType) -> Any:
     count = next(len(argument) for argument in arguments if isinstance(argument, pa.Array))
     columns = [_row_values(argument, count) for argument in arguments]
+    sizes = [column.nbytes for column in columns]
+    spend("array", sum(sizes) - max(sizes, default=0))
     places = np.arange(count * len(columns)).reshape(len(columns), count).T.ravel()
     offsets = np.arange(0, (count + 1) * len(columns), len(columns), dtype=np.int32)
     return pa.ListArray.from_arrays(

@@ -13,9 +13,12 @@ from delta_py.expressions.failures import not_supported
 from delta_py.expressions.functions.function_types import Function, Operand, Signature, constant_integer, fixed
 from delta_py.expressions.functions.regex import matches_empty, to_re2
 from delta_py.expressions.functions.text import TEXTS
+from delta_py.expressions.functions.text_growth import spend, text_bytes
 from delta_py.protocol.schema import BOOLEAN, INTEGER, STRING, ArrayType, DataType
 
 _TEXTS = ArrayType(STRING)
+_SURELY_LITTLE = 1 << 20
+_SLOWER = 8  # than functions that look at no pattern
 
 
 def _nulls(values: Any, result: pa.DataType | None = None) -> Any:
@@ -50,7 +53,19 @@ def _regexp_replace(arguments: list[Any], result: DataType) -> Any:
     values, pattern, replacement = arguments
     if pattern is None or replacement is None:
         return _nulls(values)
-    return pc.replace_substring_regex(values, to_re2(pattern), _re2_replacement(replacement))
+    regex, written = to_re2(pattern), _re2_replacement(replacement)
+    _spend_replaced(values, regex, replacement)
+    return pc.replace_substring_regex(values, regex, written)
+
+
+def _spend_replaced(values: Any, regex: str, replacement: str) -> None:
+    """A match gives the replacement, and what each group in it stands for, which is a part of the text."""
+    given, written = text_bytes(values, len(values)), len(replacement.encode())
+    most_matches = given  # a match is not empty; they are counted only where so many would make much
+    if given * written > _SURELY_LITTLE:
+        most_matches = pc.sum(pc.count_substring_regex(values, regex)).as_py() or 0
+    made = most_matches * max(written - 1, 0) + given * max(replacement.count("$") - 1, 0)
+    spend("regexp_replace", made * _SLOWER)
 
 
 def _re2_replacement(text: str) -> str:

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from delta_py.expressions.coercion import is_atomic
 from delta_py.expressions.failures import mismatch, not_supported
 from delta_py.expressions.functions.function_types import Function, Operand, Signature, check_count, constant_integer, fixed
+from delta_py.expressions.functions.text_growth import spend, text_bytes
 from delta_py.protocol.schema import BINARY, BOOLEAN, INTEGER, STRING, VOID, DataType
 
 _FINAL_SIGMA = "\u03a3"
@@ -144,7 +145,15 @@ def _concat_signature(name: str, operands: Sequence[Operand]) -> Signature:
     return Signature((STRING,) * len(operands), STRING)
 
 
+def spend_joined(name: str, arguments: Sequence[Any]) -> None:
+    """Joining gives no more than its largest argument is, and what is joined to that."""
+    row_count = next((len(argument) for argument in arguments if isinstance(argument, pa.Array)), 1)
+    sizes = [text_bytes(argument, row_count) for argument in arguments]
+    spend(name, sum(sizes) - max(sizes, default=0))
+
+
 def _concat(arguments: list[Any], result: DataType) -> Any:
+    spend_joined("concat", arguments)
     empty = pa.scalar(b"") if result == BINARY else pa.scalar("")
     return pc.binary_join_element_wise(*arguments, empty)
 
@@ -154,7 +163,12 @@ def _replace(arguments: list[Any], result: DataType) -> Any:
     new = arguments[2] if len(arguments) == 3 else ""
     if old is None or new is None:
         return pa.nulls(len(values), pa.string())
-    return pc.replace_substring(values, old, new) if old else values
+    if not old:
+        return values
+    longer = len(new.encode()) - len(old.encode())
+    if longer > 0:
+        spend("replace", longer * (pc.sum(pc.count_substring(values, old)).as_py() or 0))
+    return pc.replace_substring(values, old, new)
 
 
 def _matcher(kernel: Any) -> Callable[[list[Any], DataType], Any]:
@@ -193,10 +207,11 @@ def _pad(side: str) -> Callable[[list[Any], DataType], Any]:
         if not filling:
             return cut
         missing = pc.subtract(length, pc.utf8_length(cut))
-        whole = pa.scalar(filling * min(length // len(filling) + 1, length))
-        # Fillings of every length that is missing, by taking from a table: there are at most `length` of them.
-        table = pa.array([whole.as_py()[:count] for count in range(length + 1)], pa.string())
-        padding = table.take(missing)
+        spend("lpad" if side == "left" else "rpad", (pc.sum(missing).as_py() or 0) * max(len(c.encode()) for c in filling))
+        # Fillings of each length that is missing, made once.
+        distinct = missing.dictionary_encode()
+        fillings = [(filling * (count // len(filling) + 1))[:count] for count in distinct.dictionary.to_pylist()]
+        padding = pa.array(fillings, pa.string()).take(distinct.indices)
         parts = (padding, cut) if side == "left" else (cut, padding)
         return pc.binary_join_element_wise(*parts, "")
 
@@ -211,7 +226,10 @@ def _repeat_signature(name: str, operands: Sequence[Operand]) -> Signature:
 
 def _repeat(arguments: list[Any], result: DataType) -> Any:
     values, count = arguments
-    return pa.nulls(len(values), pa.string()) if count is None else pc.binary_repeat(values, max(count, 0))
+    if count is None:
+        return pa.nulls(len(values), pa.string())
+    spend("repeat", text_bytes(values, len(values)) * max(count - 1, 0))
+    return pc.binary_repeat(values, max(count, 0))
 
 
 def _translate(arguments: list[Any], result: DataType) -> Any:
@@ -255,12 +273,15 @@ def _concat_ws(arguments: list[Any], result: DataType) -> Any:
     if not texts:
         return pa.array([""])
     # Arrow gives no row at all where every text is null and left out, so the first is empty there.
+    spend("concat_ws", text_bytes(pa.scalar(separator), len(texts[0]) if isinstance(texts[0], pa.Array) else 1) * len(texts))
+    spend_joined("concat_ws", texts)
     nothing = reduce(pc.and_, [pc.is_null(text) for text in texts])
     return pc.binary_join_element_wise(pc.if_else(nothing, "", texts[0]), *texts[1:], separator, null_handling="skip")
 
 
 def _space(arguments: list[Any], result: DataType) -> Any:
     counts = pc.max_element_wise(arguments[0], 0, skip_nulls=False)
+    spend("space", pc.sum(counts).as_py() or 0)
     return pc.binary_repeat(" ", counts)
 
 

@@ -1,0 +1,68 @@
+"""How much text the functions of one evaluation may make beyond what they are given.
+
+    with growth_limit(MOST_BYTES):       # around an evaluation
+        spend("repeat", 3_000_000_000)   # in a function, before it takes the memory: raises when too much is spent
+
+A function that repeats, fills or replaces makes much of a short rule and few rows, and a function of a function multiplies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_py.errors import DeltaError, ExpressionError
+
+MOST_BYTES = 1 << 30
+"""Of one evaluation, which is of one batch of rows."""
+
+_TOO_LARGE = "COLLECTION_SIZE_LIMIT_EXCEEDED.FUNCTION"
+_left: ContextVar[list[int]] = ContextVar("bytes that may still be made")
+
+
+@contextmanager
+def growth_limit(size_bytes: int) -> Iterator[None]:
+    token = _left.set([size_bytes])
+    try:
+        yield
+    finally:
+        _left.reset(token)
+
+
+def spend(name: str, size_bytes: int) -> None:
+    """Say that a function is about to make so many bytes more than it was given. Raises ExpressionError."""
+    left = _left.get(None) or [MOST_BYTES]
+    left[0] -= size_bytes
+    if left[0] < 0:
+        raise ExpressionError(
+            f"The rows of one batch would get {size_bytes} bytes of text by {name}, beside what they got before: so many are not "
+            "made. Let it give shorter texts.",
+            error_class=_TOO_LARGE,
+            sql_state="54000",
+            function=name,
+        )
+
+
+def in_each_row(value: pa.Scalar, row_count: int) -> Any:
+    """An Array with the value in each row. Raises ExpressionError for a text that is too long for so many rows."""
+    if row_count > 1 and (pa.types.is_string(value.type) or pa.types.is_binary(value.type)):
+        spend("a constant", text_bytes(value, row_count - 1))
+    return pa.repeat(value, row_count)
+
+
+def makes_too_much(error: DeltaError) -> bool:
+    """Whether an error, or what caused it, is one of spend."""
+    causes = (error, error.__cause__)
+    return any(isinstance(cause, ExpressionError) and cause.error_class == _TOO_LARGE for cause in causes)
+
+
+def text_bytes(values: Any, row_count: int) -> int:
+    """Bytes of an Array of texts or binaries, or of a Scalar that stands in each row."""
+    if isinstance(values, pa.Scalar):
+        return row_count * (len(values.as_buffer()) if values.is_valid else 0)
+    return pc.sum(pc.binary_length(values)).as_py() or 0
