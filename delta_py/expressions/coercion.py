@@ -109,7 +109,7 @@ def common_type(first: DataType, second: DataType) -> DataType | None:
 
 def common_type_of_all(types: Iterable[DataType]) -> DataType | None:
     common: DataType = VOID
-    for item in types:
+    for item in dict.fromkeys(types):  # there may be very many of few types
         wider = common_type(common, item)
         if wider is None:
             return None

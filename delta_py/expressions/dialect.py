@@ -8,8 +8,9 @@ OR, AND, NOT, predicates (BETWEEN, IN, LIKE, IS), comparisons, `|`, `^`, `&`, sh
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
-from functools import reduce
+from functools import lru_cache, reduce
 from typing import Any
 
 from sqlglot import exp
@@ -49,7 +50,9 @@ _SYMBOLS = {
 }
 # A word right before a text that makes it a value of another type.
 _LITERAL_PREFIXES = frozenset({"DATE", "TIMESTAMP", "TIMESTAMP_LTZ", "TIMESTAMP_NTZ", "X"})
-_OPENING = frozenset({TokenType.L_PAREN, TokenType.L_BRACKET})
+_KEPT_CHARACTERS = 100_000
+_BEFORE_ITEMS = frozenset({None, TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.COMMA})
+_NUMBER_STARTS = frozenset("0123456789.")
 _CLOSING = frozenset({TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.COMMA})
 _WORD_TOKENS = frozenset({TokenType.VAR, *_TYPES.values(), *_WORDS.values()})
 
@@ -64,8 +67,20 @@ _PRODUCTS: _Binary = {
 
 
 def syntax_tree(sql: str) -> exp.Expression:
-    """The whole text as one expression. Raises ExpressionError: PARSE_SYNTAX_ERROR naming the place, or what is not
-    supported by its name."""
+    """The whole text as one expression, which the caller must not change: a rule is read several times in one write, and its
+    tree is kept. An operand may stand in several places of it.
+
+    Raises ExpressionError: PARSE_SYNTAX_ERROR naming the place, or what is not supported by its name.
+    """
+    return _kept_tree(sql) if len(sql) <= _KEPT_CHARACTERS else _parsed(sql)
+
+
+@lru_cache(maxsize=16)
+def _kept_tree(sql: str) -> exp.Expression:
+    return _parsed(sql)
+
+
+def _parsed(sql: str) -> exp.Expression:
     dialect = SparkExpressions()
     try:
         tokens = _mended(sql, dialect.tokenize(sql))
@@ -100,14 +115,15 @@ def _mended(sql: str, tokens: list[Token]) -> list[Token]:
             if token.end >= end:
                 raise not_an_expression(sql, f"it cannot be read from character {token.start + 1} on")
             continue
-        _check_gap(sql, sql[end : token.start])
+        if end < token.start:
+            _check_gap(sql, sql[end : token.start])
         end = token.end + 1
         if token.token_type in (TokenType.STRING, TokenType.RAW_STRING):
             token, end = _text(sql, token)
             if result and result[-1].token_type == TokenType.STRING:
                 before = result.pop()
                 token = _replaced(before, TokenType.STRING, before.text + token.text)
-        elif (number := literals.NUMBER.match(sql, token.start)) and not (sql[token.start] == "." and _ends_operand(result)):
+        elif (number := _number_at(sql, token.start)) and not (sql[token.start] == "." and _ends_operand(result)):
             end = number.end()
             token = _replaced(token, TokenType.NUMBER, number.group())
         _check(sql, token, result[-1] if result else None)
@@ -121,6 +137,10 @@ def _text(sql: str, token: Token) -> tuple[Token, int]:
     if literal is None:
         raise not_an_expression(sql, f"the text at character {token.start + 1} cannot be read")
     return _replaced(token, TokenType.STRING, literals.text(sql, literal.group())), literal.end()
+
+
+def _number_at(sql: str, place: int) -> re.Match[str] | None:
+    return literals.NUMBER.match(sql, place) if sql[place] in _NUMBER_STARTS else None
 
 
 def _replaced(token: Token, token_type: TokenType, text: str) -> Token:
@@ -141,12 +161,12 @@ def _check_gap(sql: str, gap: str) -> None:
 
 
 def _check(sql: str, token: Token, before: Token | None) -> None:
-    kind = token.token_type
-    if before is not None and before.token_type == TokenType.L_PAREN and token.text.upper() in ("SELECT", "WITH"):
+    kind, kind_before = token.token_type, None if before is None else before.token_type
+    if kind_before == TokenType.L_PAREN and token.text.upper() in ("SELECT", "WITH"):
         raise not_supported("A subquery")
-    opened = before is None or before.token_type in (*_OPENING, TokenType.COMMA)
-    is_empty_item = kind in _CLOSING and opened and not (kind == TokenType.R_PAREN and before and before.text == "(")
-    if kind in (TokenType.SEMICOLON, TokenType.NATIONAL_STRING) or is_empty_item:
+    is_empty_item = kind in _CLOSING and kind_before in _BEFORE_ITEMS
+    is_empty_item = is_empty_item and not (kind == TokenType.R_PAREN and kind_before == TokenType.L_PAREN)
+    if is_empty_item or kind in (TokenType.SEMICOLON, TokenType.NATIONAL_STRING):
         raise not_an_expression(sql, f"{token.text[:40]!r} at character {token.start + 1} is not expected")
 
 
@@ -227,6 +247,21 @@ class _Parser(SparkParser):
             return operand
         return self.expression(exp.Not(this=predicate)) if negated else predicate
 
+    def _parse_in(self, this: Any, alias: bool = False) -> Any:
+        self._match(TokenType.L_PAREN)
+        options = self._parse_csv(self._option)
+        if not self._match(TokenType.R_PAREN):
+            self.raise_error("Expecting )")
+        return self.expression(exp.In(this=this, expressions=options))
+
+    def _option(self) -> Any:
+        """One of what may be very many: a number or a text that stands alone is read without asking for operators."""
+        kind = self._curr.token_type
+        if kind not in (TokenType.NUMBER, TokenType.STRING) or self._next.token_type not in _CLOSING:
+            return self._parse_select_or_expression()
+        self._advance()
+        return exp.Literal(this=self._prev.text, is_string=kind == TokenType.STRING)
+
     def _is(self, operand: Any) -> Any:
         negated = self._match(TokenType.NOT)
         if self._match(TokenType.DISTINCT):
@@ -253,7 +288,8 @@ class _Parser(SparkParser):
             return self.expression(exp.Not(this=predicate)) if negated else predicate
         connective = exp.And if self._prev.text.upper() == "ALL" else exp.Or
         patterns = self._parse_wrapped(lambda: self._parse_csv(self._parse_comparison))
-        matches = [kind(this=operand.copy(), expression=pattern) for pattern in patterns]
+        # One operand for all patterns: copies of copies would be exponentially many.
+        matches = [kind(this=operand, expression=pattern) for pattern in patterns]
         parts = [exp.Not(this=match) if negated else match for match in matches]
         return exp.Paren(this=reduce(lambda left, right: connective(this=left, expression=right), parts))
 

@@ -73,8 +73,17 @@ class _Converter:
         self._sql = sql
         self._schema = schema
         self._fold = fold
+        self._trees_of_nodes: dict[int, Expression] = {}  # a node that stands in several places is read once
 
     def tree(self, node: exp.Expression) -> Expression:
+        if isinstance(node, exp.Literal):
+            return Literal(node.this, STRING) if node.is_string else literals.number(self._sql, node.this)
+        known = self._trees_of_nodes.get(id(node))
+        if known is None:
+            known = self._trees_of_nodes[id(node)] = self._read(node)
+        return known
+
+    def _read(self, node: exp.Expression) -> Expression:
         match node:
             case exp.Paren():
                 return self.tree(node.this)
@@ -89,7 +98,7 @@ class _Converter:
                 return self._call(node)
             case exp.Bracket():
                 return self._element(node)
-        for read in (self._literal, self._comparison, self._predicate, self._grammar):
+        for read in (self._constant_of_words, self._comparison, self._predicate, self._grammar):
             expression = read(node)
             if expression is not None:
                 return expression
@@ -116,16 +125,12 @@ class _Converter:
 
     # ------------------------------------------------------------ literals and columns
 
-    def _literal(self, node: exp.Expression) -> Expression | None:
+    def _constant_of_words(self, node: exp.Expression) -> Expression | None:
         match node:
             case exp.Null():
                 return Literal(None, VOID)
             case exp.Boolean():
                 return Literal(bool(node.this), BOOLEAN)
-            case exp.Literal() if node.is_string:
-                return Literal(node.this, STRING)
-            case exp.Literal():
-                return literals.number(self._sql, node.this)
             case exp.Introducer():
                 return self._prefixed(node.this.name, node.expression.this)
         return None

@@ -52,9 +52,11 @@ def _resolved(sql: str, schema: StructType, zone: str, decide: Callable[[Express
 
 
 def _check_depth(tree: Expression) -> None:
+    """An operand that stands in several places is looked at once a level: there may be exponentially many such places."""
     level: list[Expression] = [tree]
     for _ in range(_MAX_DEPTH):
-        level = [child for parent in level if not isinstance(parent, In) for child in children(parent)]
+        parts = (part for parent in level for part in ((parent.operand,) if isinstance(parent, In) else children(parent)))
+        level = list({id(part): part for part in parts}.values())
         if not level:
             return
     raise _too_deep()

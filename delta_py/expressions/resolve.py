@@ -31,8 +31,8 @@ from delta_py.expressions.nodes import (
     compute,
     constant_value,
     is_constant,
+    literal_array,
     literal_node,
-    literal_scalar,
     negated,
     null_test,
     operand_of,
@@ -67,7 +67,6 @@ from delta_py.protocol.schema import (
     StructField,
     StructType,
     find_path,
-    to_arrow_type,
     type_name,
 )
 
@@ -98,10 +97,17 @@ class _Resolver:
         self._schema = schema
         self._zone = zone
         self._in_utc = is_utc(zone)
+        self._resolved: dict[int, tuple[Expression, Node]] = {}  # an operand that stands in several places is resolved once
 
     # ------------------------------------------------------------ the tree
 
     def node(self, expression: Expression) -> Node:
+        known = self._resolved.get(id(expression))
+        if known is None:
+            known = self._resolved[id(expression)] = (expression, self._node(expression))
+        return known[1]
+
+    def _node(self, expression: Expression) -> Node:
         match expression:
             case Column(path):
                 return self._column(path)
@@ -259,7 +265,7 @@ class _Resolver:
                     result[place] = cast
                 continue
             check_cast(source, target)
-            values = pa.array([literal_scalar(result[place]).as_py() for place in places], to_arrow_type(source))
+            values = literal_array([result[place] for place in places], source)
             for place, value in zip(places, cast_values(values, source, target), strict=True):
                 result[place] = Literal(python_value(value), target)
         return result

@@ -125,6 +125,8 @@ def checked_default(text: str) -> str:
 
 
 def _printed(printer: _Printer, text: str) -> str:
+    if len(text) > _MAX_CHARACTERS:
+        raise _too_large()
     try:
         printed = printer.print(syntax_tree(text))
     except RecursionError as error:
@@ -153,12 +155,13 @@ class _Printer:
     def __init__(self, sql: str, schema: StructType, *, asks_clock: bool = False) -> None:
         self._sql, self._schema, self._asks_clock = sql, schema, asks_clock
         self._variables: dict[str, str] = {}  # of the lambdas around the node: lower-case name, printed name
-        self._depth = 0
+        self._depth = self._node_count = 0
         self.columns: set[Path] = set()
 
     def print(self, node: exp.Expression) -> str:
         self._depth += 1
-        if self._depth > _MAX_DEPTH:
+        self._node_count += 1
+        if self._depth > _MAX_DEPTH or self._node_count > _MAX_CHARACTERS:
             raise _too_large()
         printed = self._printed(node)
         self._depth -= 1

@@ -26,6 +26,7 @@ from delta_py.errors import (
     SchemaMismatchError,
     UnsupportedOperationError,
 )
+from delta_py.expressions.functions.text_growth import in_each_row
 from delta_py.protocol.char_types import CharTypes, char_types
 from delta_py.protocol.column_mapping import MODE_PROPERTY
 from delta_py.protocol.column_rules import DEFAULT, GENERATION, INVARIANT
@@ -56,6 +57,7 @@ from delta_py.write.constraints import (
     RowCheck,
     RowRule,
     check_lengths,
+    check_rule_lengths,
     default_value,
     generation_rule,
     marked_fields,
@@ -185,6 +187,7 @@ def compression_codec(name: str | None) -> str:
 
 def _check_enforceable(config: TableConfig, rules: tuple[RowRule, ...], hidden: HiddenColumns) -> None:
     """A rule that this gate cannot check refuses the write: unknown is not lawful."""
+    check_rule_lengths(config)
     schema, clock = config.schema, Clock(0)
     for rule in rules:
         if hidden.find(rule, schema, config.partition_columns) is None:
@@ -274,7 +277,7 @@ class _Column:
             given = batch.column(self.place)
             return given if self.convert is None else self.convert(given)
         if self.default is not None and self.default.is_valid:
-            return pa.repeat(self.default, batch.num_rows)
+            return in_each_row(self.default, batch.num_rows)
         return pa.nulls(batch.num_rows, to_arrow_type(self.field.data_type))
 
 

@@ -41,6 +41,7 @@ from delta_py.write.casts import runs, unenforceable
 
 _CHECK_PREFIX = "delta.constraints."
 _SHOWN_CHARACTERS = 200
+_MOST_CHARACTERS = 200_000
 
 Kind: TypeAlias = Literal["check", "invariant", "generated", "replace_where"]
 
@@ -83,6 +84,17 @@ def table_rules(config: TableConfig) -> tuple[RowRule, ...]:
         if key.lower().startswith(_CHECK_PREFIX)
     )
     return (*invariants, *checks)
+
+
+def check_rule_lengths(config: TableConfig) -> None:
+    """Raises UnsupportedTableFeatureError when the texts of the table's rules and defaults, all together, are longer than is
+    read: what they cost grows with them, and anybody may have made the table."""
+    texts = [rule.sql for rule in table_rules(config)]
+    texts += [str(f.metadata[key]) for f in config.schema.fields for key in (GENERATION, DEFAULT) if key in f.metadata]
+    length = sum(map(len, texts))
+    if length > _MOST_CHARACTERS:
+        what = f"rules and defaults of {length} characters, of which {_MOST_CHARACTERS} are read at most"
+        raise unenforceable(what, max(texts, key=len)[:_SHOWN_CHARACTERS], "checkConstraints")
 
 
 def generation_rule(column: StructField) -> RowRule:

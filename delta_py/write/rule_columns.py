@@ -26,6 +26,7 @@ import pyarrow as pa
 
 from delta_py.errors import DeltaError
 from delta_py.expressions.failures import not_supported
+from delta_py.expressions.functions.text_growth import makes_too_much
 from delta_py.protocol.column_rules import DEFAULT, GENERATION
 from delta_py.protocol.identity import identity_of
 from delta_py.protocol.names import quoted
@@ -35,6 +36,7 @@ from delta_py.write.constraints import (
     Clock,
     RowCheck,
     RowRule,
+    check_rule_lengths,
     condition_text,
     generation_rule,
     in_schema_order,
@@ -85,6 +87,7 @@ def rules_for_spark(config: TableConfig, data_columns: Iterable[str], time_zone:
     clock = Clock(0, time_zone)
     generated = {f.name: generation_rule(f) for f in schema.fields if GENERATION in f.metadata}
     try:
+        check_rule_lengths(config)
         rules = [rule for rule in (*generated.values(), *table_rules(config)) if not _is_evaluated(rule, schema, clock)]
         columns = {rule: rule_column(rule, schema, partitions) for rule in rules}
         for column in [*columns.values()]:  # generated columns that a rule needs, whether or not the gate could compute them
@@ -104,10 +107,11 @@ def rules_for_spark(config: TableConfig, data_columns: Iterable[str], time_zone:
 
 
 def _is_evaluated(rule: RowRule, schema: StructType, clock: Clock) -> bool:
+    """Whether the gate has to do with the rule: also where it refuses texts so long that Spark should not make them either."""
     try:
         RowCheck(rule, schema, clock)
-    except DeltaError:
-        return False
+    except DeltaError as error:
+        return makes_too_much(error)
     return True
 
 

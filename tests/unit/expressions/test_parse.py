@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import time
 from decimal import Decimal
 
 import pytest
@@ -65,6 +66,47 @@ def parse(sql: str, zone: str = "UTC") -> Expression:
 
 def utc(*parts: int) -> Literal:
     return Literal(datetime.datetime(*parts, tzinfo=datetime.UTC), TIMESTAMP)  # type: ignore[arg-type,misc]
+
+
+# ---------------------------------------------------------------- how much may be asked
+
+
+# An operand that is needed in several places: each level may need the one below twice and more.
+NEEDED_TWICE = [
+    ("i between 1 and 2", "({}) between true and true"),
+    ("i", "nullif({}, 1)"),
+    ("i", "case {} when 1 then 2 when 3 then 4 when 5 then 6 end"),
+    ("y", "({}) in (true, y)"),
+    ("s", "if({} like any ('a', 'b', 'c'), 'a', 'b')"),
+    ("s", "if({} not like all ('a', 'b', 'c'), 'a', 'b')"),
+]
+
+
+def in_itself(start: str, form: str, depth: int) -> str:
+    sql = start
+    for _ in range(depth):
+        sql = form.format(sql)
+    return sql
+
+
+@pytest.mark.parametrize(("start", "form"), NEEDED_TWICE)
+def test_operand_that_is_needed_twice_at_each_level_is_refused_in_no_time(start: str, form: str) -> None:
+    parse_expression(in_itself(start, form, 4), SCHEMA)
+    began = time.monotonic()
+    with pytest.raises(ExpressionError, match="more than 100000 parts"):
+        parse_expression(in_itself(start, form, 20), SCHEMA)
+    assert time.monotonic() - began < 5
+
+
+def test_long_lists_and_chains_are_read_in_time_that_grows_with_them() -> None:
+    numbers = [*range(20_000), -1]
+    assert parse(f"i in ({', '.join(map(str, numbers))})") == In(INT, tuple(Literal(n, INTEGER) for n in numbers))
+    assert parse(" and ".join(["i >= 0"] * 1000)) == And((Comparison(">=", INT, Literal(0, INTEGER)),) * 1000)
+
+
+def test_options_of_in_are_numbers_texts_and_whatever_is_constant() -> None:
+    assert parse("i in (1, -2, 1 + 2, cast('4' as int))") == In(INT, tuple(Literal(n, INTEGER) for n in (1, -2, 3, 4)))
+    assert parse("s in ('a', 'b' 'c', concat('d', 'e'))") == In(TXT, tuple(Literal(t, STRING) for t in ("a", "bc", "de")))
 
 
 # ---------------------------------------------------------------- literals

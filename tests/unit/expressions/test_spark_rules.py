@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 
 import pytest
 
@@ -76,6 +77,18 @@ def test_expression_is_printed_with_its_built_ins_columns_and_parentheses(sql: s
 
 def test_columns_are_told_in_the_schemas_spelling() -> None:
     assert checked_sql("hash(NAME, S.x) = hash(s.hash, Name)", SCHEMA).columns == (("Name",), ("s", "X"), ("s", "hash"))
+
+
+def test_operand_that_is_needed_for_each_of_many_patterns_is_refused_in_no_time() -> None:
+    sql = "name"
+    for _ in range(25):
+        sql = f"if({sql} like any ('a', 'b', 'c'), 'a', 'b')"
+    began = time.monotonic()
+    with pytest.raises(ExpressionError, match="too long"):
+        checked_sql(f"hash({sql}) = 1", SCHEMA)
+    with pytest.raises(ExpressionError, match="too long"):
+        checked_sql(f"hash(name) in ({'1, ' * 1_000_000}1)", SCHEMA)
+    assert time.monotonic() - began < 5
 
 
 def test_lambda_variables_get_names_of_our_own_and_hide_columns() -> None:

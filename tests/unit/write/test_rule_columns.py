@@ -49,6 +49,20 @@ def conform(table: TableConfig, nonce: str | None, rows: Mapping[str, pa.Array])
     return found
 
 
+# ---------------------------------------------------------------- rules of hostile tables
+
+
+COSTLY = {"text": "length(rpad('x', 2147483647, 'y')) > 0", "list": "hash(id) in (" + "1, " * 100_000 + "1)"}
+
+
+@pytest.mark.parametrize("sql", COSTLY.values(), ids=COSTLY)
+def test_rule_that_costs_beyond_all_measure_is_refused_and_not_given_to_spark(sql: str) -> None:
+    table = config(costly=sql)
+    with pytest.raises(UnsupportedTableFeatureError):
+        write_state(table, "/t", 0)
+    assert rules_for_spark(table, ["id", "t"], "UTC") is None
+
+
 # ---------------------------------------------------------------- the gate
 
 
