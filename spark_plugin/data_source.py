@@ -39,6 +39,7 @@ from spark_plugin.convert import (
     without_metadata,
 )
 from spark_plugin.options.common import COMMAND, has_path
+from spark_plugin.options.private import admitted
 from spark_plugin.options.read_options import CATALOG_KEY, catalog_entry, read_options, with_catalog_entry
 from spark_plugin.pruning import (
     answer_text,
@@ -72,13 +73,18 @@ class DeltaSource(DataSource):
     so that every later planning reads the same version. `load` with a schema of the user's never asks for the schema;
     that is why it happens when the object is made there. A table of a catalog comes without options, and is looked at anew
     in each planning: its path is in the schema.
+
+    nonce: beside which private options are taken; None, as in the class itself, to take none.
     """
 
+    nonce: str | None = None
+
     def __init__(self, options: dict[str, str]) -> None:
-        super().__init__(options)
+        """Raises InvalidOptionError for private options that pydelta's own methods have not set."""
+        super().__init__(admitted(options, self.nonce))
         self._pinned: Pinned | None = None
         self._stream: PinnedStream | None = None
-        if _CREATE_WORKER in sys.modules and has_path(options):
+        if _CREATE_WORKER in sys.modules and has_path(self.options):
             self._look()
 
     @classmethod

@@ -10,6 +10,7 @@ from spark_plugin.data_source import FORMAT
 from spark_plugin.exceptions import as_spark_raises
 from spark_plugin.options.common import COMMAND, SESSION
 from spark_plugin.options.settings import TablePath, write_settings
+from spark_plugin.session_source import private
 from spark_plugin.source.commands import carry_out
 from spark_plugin.spark_internals import is_connect
 from spark_plugin.wrapping import original
@@ -21,7 +22,7 @@ def run_command(spark: Any, table: TablePath, name: str, arguments: Mapping[str,
         with as_spark_raises():
             return carry_out(table.open_store(spark), name, arguments)
     text = json.dumps({"name": name, "arguments": arguments})
-    writer = spark.createDataFrame([], "nothing int").write.format(FORMAT).mode("append").option(COMMAND, text)
-    writer = writer.options(**table.storage).option(SESSION, write_settings(spark, table.url))
+    writer = spark.createDataFrame([], "nothing int").write.format(FORMAT).mode("append").options(**table.storage)
+    writer = writer.options(**private(spark, {COMMAND: text, SESSION: write_settings(spark, table.url)}))
     original(type(writer), "save")(writer, table.url)
     return None

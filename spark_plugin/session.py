@@ -6,19 +6,17 @@ import logging
 import shutil
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Any
-from weakref import WeakSet
+from typing import TYPE_CHECKING
 
 from spark_plugin import exceptions, pruning
-from spark_plugin.data_source import DeltaSource
 from spark_plugin.dataframe_api import method_patches
+from spark_plugin.session_source import register_source
 from spark_plugin.spark_internals import is_connect
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _log = logging.getLogger("pydelta")
-_registered: WeakSet[Any] = WeakSet()
 _checked: set[str] = set()
 
 
@@ -30,9 +28,7 @@ def register(spark: SparkSession) -> None:
     connect = is_connect(spark)
     exceptions.install(connect=connect)
     method_patches.install(connect=connect)
-    if spark not in _registered:
-        spark.dataSource.register(DeltaSource)
-        _registered.add(spark)
+    register_source(spark)
     if not connect:
         _check_workers(spark)
     pruning.install(spark)

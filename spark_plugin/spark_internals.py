@@ -55,6 +55,11 @@ class SparkInternals:
         """Spark's, as the JVM says it."""
         return str(self._spark.version)
 
+    @property
+    def session_id(self) -> str:
+        """Of the session in the JVM, however many Python objects stand for it."""
+        return str(self._spark._jsparkSession.sessionUUID())
+
     def require_known_version(self) -> None:
         """Raises NotImplementedError for a version of Spark that is not among KNOWN_VERSIONS."""
         version = self.version

@@ -14,12 +14,13 @@ from spark_plugin.data_source import FORMAT
 from spark_plugin.dataframe_api.catalog import full_name, path_in_name
 from spark_plugin.dml.merge_clauses import Clause
 from spark_plugin.exceptions import as_spark_raises
-from spark_plugin.options.common import SESSION, VIEW, VIEW_LIMIT
-from spark_plugin.options.settings import TablePath, conf, read_settings
+from spark_plugin.options.common import VIEW, VIEW_LIMIT
+from spark_plugin.options.settings import TablePath, conf
 from spark_plugin.options.storage import of_hadoop
 from spark_plugin.retries import run_with_retries
 from spark_plugin.run_command import run_command
 from spark_plugin.session import register
+from spark_plugin.session_source import private
 from spark_plugin.table_api.arguments import as_assignments, as_condition, check_flag, check_number, check_properties, check_text
 from spark_plugin.table_api.builders import (
     DeltaColumnBuilder,
@@ -182,12 +183,12 @@ class DeltaTable:
         return frame.withColumn("name", F.when(F.lit(True), F.lit(full_name(self._spark, self._name))))
 
     def _view(self, name: str, limit: int | None = None) -> DataFrame:
-        reader = self._spark.read.format(FORMAT).options(**self._table.storage)
-        reader = reader.option(VIEW, name).option(SESSION, read_settings(self._spark, self._table.url))
+        options = {VIEW: name}
         if limit is not None:
             check_number(limit, "limit")
-            reader = reader.option(VIEW_LIMIT, limit)
-        return reader.load(self._table.url)
+            options[VIEW_LIMIT] = str(limit)
+        reader = self._spark.read.format(FORMAT).options(**self._table.storage)
+        return reader.options(**private(self._spark, options)).load(self._table.url)
 
     # ------------------------------------------------------------ rows
 

@@ -23,7 +23,9 @@ from spark_plugin.data_source import FORMAT
 from spark_plugin.dataframe_api.rule_columns import rules_of_table, with_rule_columns
 from spark_plugin.dml.store_assignment import overflows_as_the_gates
 from spark_plugin.options.common import CLUSTER_BY, MODE, PARTITION_BY, RULE_NONCE, SESSION, TASKS, VIEW
+from spark_plugin.options.private import refuse_private
 from spark_plugin.options.settings import TablePath, active, conf, reset_transaction, write_settings
+from spark_plugin.session_source import private
 from spark_plugin.source.arrow_batches import unweighed
 from spark_plugin.spark_internals import SparkInternals, is_connect, new_writer
 from spark_plugin.wrapping import original
@@ -35,7 +37,11 @@ _OPTIMIZE_PROPERTY = "delta.autoOptimize.optimizeWrite"
 @dataclass(frozen=True, slots=True)
 class Save:
     """frame: the DataFrame. options: by lower-case name, as (name as it was spelled, value). partition_by, cluster_by: None
-    where nothing was said. callback: what Spark Connect's writer tells its DataFrame; None in classic sessions."""
+    where nothing was said. callback: what Spark Connect's writer tells its DataFrame; None in classic sessions. rule_nonce: of
+    the hidden columns of the frame that answer rules.
+
+    Raises InvalidOptionError for options of our own among those that were called.
+    """
 
     frame: Any
     mode: str
@@ -43,6 +49,10 @@ class Save:
     partition_by: Sequence[str] | None = None
     cluster_by: Sequence[str] | None = None
     callback: Any = None
+    rule_nonce: str | None = None
+
+    def __post_init__(self) -> None:
+        refuse_private(self.options, "This write")
 
     @property
     def spark(self) -> Any:
@@ -67,11 +77,10 @@ class Save:
         A table whose rules the gate cannot evaluate refuses the write before anything is run; then, if Spark can, it computes
         them as hidden columns, and the write is tried once more.
         """
-        save = self.without(RULE_NONCE)
         try:
-            save._write(path)
+            self._write(path)
         except UnsupportedTableFeatureError as refused:
-            answered = save._with_rule_columns(path, refused)
+            answered = self._with_rule_columns(path, refused)
             if answered is None:
                 raise
             with overflows_as_the_gates():
@@ -91,7 +100,7 @@ class Save:
             frame = with_rule_columns(self.frame, rules, nonce)
         except AnalysisException as error:
             raise refused from error
-        return None if frame is None else replace(self, frame=frame).with_options(**{RULE_NONCE: nonce})
+        return None if frame is None else replace(self, frame=frame, rule_nonce=nonce)
 
     def _write(self, path: str | None) -> None:
         target = path or self.option("path")
@@ -111,11 +120,13 @@ class Save:
         writer = new_writer(frame, self.callback).format(FORMAT).mode("overwrite" if self.mode == "overwrite" else "append")
         for key, value in self.options.values():
             writer = writer.option(key, value)
-        writer = writer.option(MODE, self.mode).option(SESSION, write_settings(self.spark, target))
+        own = {MODE: self.mode, SESSION: write_settings(self.spark, target)}
         for name, columns in ((PARTITION_BY, self.partition_by), (CLUSTER_BY, self.cluster_by)):
             if columns is not None:
-                writer = writer.option(name, json.dumps(list(columns)))
-        return writer
+                own[name] = json.dumps(list(columns))
+        if self.rule_nonce is not None:
+            own[RULE_NONCE] = self.rule_nonce
+        return writer.options(**private(self.spark, own))
 
 
 # ---------------------------------------------------------------- optimizeWrite
@@ -168,7 +179,7 @@ def _table_partitioning(spark: Any, path: str, snapshot: Snapshot | None) -> Seq
     if not is_connect(spark):
         return () if snapshot is None else snapshot.metadata.partition_columns
     try:
-        row = spark.read.format(FORMAT).option(VIEW, "detail").load(path).select("partitionColumns").first()
+        row = spark.read.format(FORMAT).options(**private(spark, {VIEW: "detail"})).load(path).select("partitionColumns").first()
     except DeltaError:  # the write will find out what is there, and say it
         return ()
     return tuple(row["partitionColumns"])

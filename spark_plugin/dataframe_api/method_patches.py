@@ -12,7 +12,7 @@ way: `load` adds the session's settings and, in a batch read, the hidden column 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,10 +26,12 @@ from spark_plugin.dataframe_api.batch_save import Save
 from spark_plugin.dataframe_api.streaming_start import StreamSave
 from spark_plugin.exceptions import as_spark_raises
 from spark_plugin.options.common import ASKED_SCHEMA, SESSION, STREAM
+from spark_plugin.options.private import admitted
 from spark_plugin.options.settings import active, read_settings
 from spark_plugin.options.streaming_options import tracks_schema
 from spark_plugin.options.write_options import save_mode
 from spark_plugin.pruning import with_metadata_column
+from spark_plugin.session_source import nonce_of, private
 from spark_plugin.spark_internals import callback_of, frame_of, is_connect, readwriter_modules, session_of
 from spark_plugin.wrapping import Method, wrap
 from spark_plugin.wrapping import original as original_method
@@ -149,26 +151,27 @@ def _loading(original: Method, *, is_stream: bool) -> Method:
         spark = session_of(self)
         if not _is_ours(spark, format or _calls(self).format):
             return original(self, path, format, schema, **options)
-        tracks = is_stream and tracks_schema({**_calls(self).options, **options})
-        options.setdefault(SESSION, read_settings(spark, _path_of(self, path, options), tracks_schema=tracks))
+        called = {**{name: value for name, value in _calls(self).options.values()}, **options}
+        with as_spark_raises():
+            admitted(called, nonce_of(spark))
+        settings = read_settings(spark, _path_of(path, called), tracks_schema=is_stream and tracks_schema(called))
+        own = {SESSION: settings}
         user_schema = _calls(self).schema if schema is None else schema
         if is_stream:
-            options[STREAM] = "true"
+            own[STREAM] = "true"
         elif user_schema is not None and not is_connect(spark):
-            options[ASKED_SCHEMA] = _schema_text(user_schema)
+            own[ASKED_SCHEMA] = _schema_text(user_schema)
         with active(spark):
-            frame = original(self, path, format, schema, **options)
+            frame = original(self, path, format, schema, **{**options, **private(spark, own)})
         return frame if is_stream or is_connect(spark) else with_metadata_column(frame)
 
     return load
 
 
-def _path_of(reader: Any, path: Any, options: dict[str, Any]) -> str | None:
+def _path_of(path: Any, options: Mapping[str, Any]) -> str | None:
     """The path of a load, given to it or as an option."""
-    if isinstance(path, str):
-        return path
-    named = {key: value for key, (_, value) in _calls(reader).options.items()} | {k.lower(): v for k, v in options.items()}
-    return named.get("path")
+    given = path if path is not None else next((value for name, value in options.items() if name.lower() == "path"), None)
+    return given if isinstance(given, str) else None
 
 
 def _schema_text(schema: Any) -> str:

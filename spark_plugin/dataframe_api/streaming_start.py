@@ -17,8 +17,10 @@ from spark_plugin.data_source import FORMAT
 from spark_plugin.dataframe_api import catalog, named_tables
 from spark_plugin.dataframe_api.batch_save import Save
 from spark_plugin.options.common import CLUSTER_BY, PARTITION_BY, SESSION
+from spark_plugin.options.private import refuse_private
 from spark_plugin.options.settings import active, conf, write_settings
 from spark_plugin.options.streaming_options import CHECKPOINT_LOCATION, stream_write_options
+from spark_plugin.session_source import private
 
 _MODES = ("append", "complete")
 _CHECKPOINT_CONF = "spark.sql.streaming.checkpointLocation"
@@ -52,7 +54,7 @@ class StreamSave:
         texts = {name: str(value) for name, value in options.items()}
         stream_write_options({**texts, **({} if path is None else {"path": path})}, complete=mode == "complete")
         writer = self.writer.format(FORMAT)
-        for name, value in options.items():
+        for name, value in private(self.spark, options).items():
             writer = writer.option(name, value)
         with active(self.spark):
             return self.launch(writer, path)
@@ -92,6 +94,7 @@ class StreamSave:
 
     def _travelling(self, path: str | None) -> dict[str, Any]:
         """The options, with what Spark would not tell a Python sink."""
+        refuse_private(self.options, "This write")
         options = {name: value for name, value in self.options.values()}
         target = path or next((str(value) for name, value in options.items() if name.lower() == "path"), None)
         options[SESSION] = write_settings(self.spark, target)

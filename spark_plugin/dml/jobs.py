@@ -44,10 +44,11 @@ from spark_plugin.dml.task_answers import from_text
 from spark_plugin.dml.tasks import RESULT, file_rewriter, row_writer
 from spark_plugin.exceptions import as_spark_raises
 from spark_plugin.options.common import FILES, SESSION
-from spark_plugin.options.settings import TablePath, active, conf, read_settings, reset_transaction, write_settings
+from spark_plugin.options.settings import TablePath, active, conf, reset_transaction, write_settings
 from spark_plugin.options.write_options import write_options
 from spark_plugin.pruning import wanted_rows
 from spark_plugin.pruning.handover import Wanted
+from spark_plugin.session_source import private
 from spark_plugin.source.arrow_batches import unweighed
 from spark_plugin.spark_internals import SparkInternals, is_connect
 
@@ -74,7 +75,7 @@ class Target:
     def frame(self) -> DataFrame:
         """The table's columns, and the struct ROW_ADDRESS. It may be read once choose_files has said of which files."""
         reader = self.spark.read.format(FORMAT).option("versionAsOf", self.dml.snapshot.version)
-        reader = reader.option(FILES, self.listed).option(SESSION, read_settings(self.spark, self.table.url))
+        reader = reader.options(**private(self.spark, {FILES: self.listed}))
         reader = reader.option("logAnswers", "false").option("joinPlanning", "false")
         loaded = reader.options(**self.table.storage).load(self.table.url)
         return loaded if self.alias is None else loaded.alias(self.alias)

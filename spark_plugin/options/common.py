@@ -18,6 +18,7 @@ from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from delta_py.errors import InvalidOptionError, shown
+from spark_plugin.options.private import is_private
 
 SESSION = "pydelta.session"
 VIEW = "pydelta.view"
@@ -134,8 +135,7 @@ def known(options: Mapping[str, str], names: tuple[str, ...], verb: str) -> dict
 
 
 def _unknown(key: str, names: tuple[str, ...], verb: str) -> InvalidOptionError:
-    private = (SESSION, VIEW, VIEW_LIMIT, FILES, ASKED_SCHEMA, STREAM, MODE, PARTITION_BY, CLUSTER_BY, TASKS, RULE_NONCE, "paths")
-    public = [name for name in names if name not in private]
+    public = [name for name in names if not is_private(name) and name != "paths"]
     near = difflib.get_close_matches(key.lower(), [name.lower() for name in public], n=1, cutoff=0.0)
     nearest = next(name for name in public if name.lower() == near[0])
     return InvalidOptionError(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 
 from delta_py.errors import ChangeDataFeedError, InvalidOptionError, UnsupportedOperationError, shown
@@ -29,6 +29,7 @@ from spark_plugin.options.common import (
     storage_of_session,
     version,
 )
+from spark_plugin.options.private import refuse_private
 from spark_plugin.options.storage import refuse_secrets, storage_options, without_storage
 
 _READ_NAMES = (
@@ -79,6 +80,7 @@ _STREAM_NAMES = (
 # Spark tells a source the options of a catalog's table only once, when the table is entered into the catalog with the
 # schema that the source then gives. So they are kept in that schema, in the metadata of each field, under this key.
 CATALOG_KEY = "pydelta.table"
+_ENTRY = "The table's entry in the catalog"
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +196,7 @@ def _without_catalog(options: Mapping[str, str]) -> dict[str, str]:
             properties=properties,
         )
     named = {key: value for key, value in given.items() if f"option.{key}" in given}
-    _refuse_private(named)
+    refuse_private(named, _ENTRY)
     refuse_secrets(named)
     path = given.get("path")
     return named if path is None else {**named, "path": local_path(path)}
@@ -220,20 +222,8 @@ def _options_in(entry: str) -> dict[str, str]:
             "changed it: drop the entry, which leaves the data, and enter the table again.",
             option="path",
         )
-    _refuse_private(options)
+    refuse_private(options, _ENTRY)
     return options
-
-
-def _refuse_private(names: Iterable[str]) -> None:
-    """Raises InvalidOptionError for options that this package sets itself, in an entry that anybody may have made: they name
-    files to read, and classes to load."""
-    private = sorted(name for name in names if name.lower().startswith("pydelta."))
-    if private:
-        raise InvalidOptionError(
-            f"The table's entry in the catalog gives the options {', '.join(private)}, which are pydelta's own. Somebody has put "
-            "them there: look who made the entry, drop it, and enter the table without OPTIONS.",
-            option=private[0],
-        )
 
 
 def _refuse_contradictions(parsed: ReadOptions) -> None:

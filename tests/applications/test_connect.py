@@ -108,6 +108,23 @@ hashed.write.format("pydelta").mode("append").save(path + "-ruled")
 broken = hashed.selectExpr("id + 1 AS id").write.format("pydelta").mode("append")
 found["ruled"] = caught(InvariantViolationError, lambda: broken.save(path + "-ruled"))
 found["property"] = caught(InvalidOptionError, lambda: made.setProperties({"delta.nothing": "1"}))
+
+hostile = f"create table hostile using pydelta options (path '{path}', 'pydelta.view' 'history')"
+found["private"] = [
+    caught(InvalidOptionError, lambda: spark.sql(hostile).collect()),
+    caught(InvalidOptionError, lambda: spark.sql(f"select * from named with ('pydelta.view' = 'history')").collect()),
+    caught(InvalidOptionError, lambda: spark.read.format("pydelta").option("pydelta.view", "history").load(path)),
+    caught(InvalidOptionError, lambda: one.write.format("pydelta").option("pydelta.command", "{}").mode("append").save(path)),
+]
+
+def write(batch, number):
+    from spark_plugin import register
+    register(batch.sparkSession)  # in a process of its own, of the same session
+    batch.write.format("pydelta").mode("append").save(new + "-batches")
+
+stream = spark.readStream.format("pydelta").load(path).writeStream.foreachBatch(write)
+stream.option("checkpointLocation", new + "-checkpoint").trigger(availableNow=True).start().awaitTermination()
+found["batches"] = spark.read.format("pydelta").load(new + "-batches").count()
 spark.stop()
 print(json.dumps(found))
 """
@@ -146,6 +163,9 @@ def test_connect_session_reads_writes_and_raises_our_errors(tmp_path: Path) -> N
     assert (found["missing"][0], found["property"][0]) == ("TABLE_OR_VIEW_NOT_FOUND", "DELTA_UNKNOWN_CONFIGURATION")
     assert found["ruled"][0] == "DELTA_VIOLATE_CONSTRAINT_WITH_VALUES" and "- id : 1" in found["ruled"][2]
     assert DeltaTable(ruled).to_arrow().to_pylist() == [{"id": 0, "name": "x"}]
+    assert [caught and "gives the options" in caught[2] for caught in found["private"]] == [True] * 4
+    assert found["batches"] == 4
     written = DeltaTable(new)
     assert (written.version, written.to_arrow().num_rows) == (3, 6)
-    assert found["stderr"].count("without column pruning") == 1, "said once, however often register is called"
+    said = found["stderr"].count("without column pruning")
+    assert said == 2, "once in each of the two processes, however often register is called"

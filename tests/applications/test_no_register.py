@@ -34,6 +34,10 @@ try:
     spark.read.format("pydelta").load(path + "/nothing")
 except Exception as error:
     found["error"] = str(error)
+try:
+    spark.read.format("pydelta").option("pydelta.view", "history").load(path).collect()
+except Exception as error:
+    found["private"] = str(error)
 found["imported"] = "spark_plugin" in sys.modules
 spark.stop()
 print(json.dumps(found))
@@ -51,4 +55,5 @@ def test_session_without_register_reads_appends_and_overwrites(tmp_path: Path) -
     assert DeltaTable(new).version == 1
     assert sorted(DeltaTable(new).to_arrow()["id"].to_pylist()) == [0, 1, 2, 3]
     assert "[DELTA_PATH_DOES_NOT_EXIST]" in found["error"]
+    assert "gives the options pydelta.view" in found["private"]
     assert not found["imported"], "the session's own process needs nothing of ours"

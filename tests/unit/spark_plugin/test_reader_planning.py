@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,9 @@ import pyarrow as pa
 import pytest
 
 from spark_plugin.data_source import DeltaSource
+from spark_plugin.options.private import signed
 from spark_plugin.options.read_options import read_options
+from spark_plugin.session_source import source_with
 from spark_plugin.source.pinned import pin
 from spark_plugin.source.readers import DeltaReader
 from spark_plugin.source.task_batches import DeltaPartition
@@ -46,7 +49,7 @@ def test_source_in_a_task_carries_neither_the_table_nor_its_files(table: str) ->
 
 def test_partitions_hold_all_files_and_are_packed_by_bytes(table: str) -> None:
     def sizes(**settings: int) -> list[int]:
-        source = DeltaSource({"path": table, "pydelta.session": str(settings).replace("'", '"')})
+        source = source_with("n")(signed({"path": table, "pydelta.session": json.dumps(settings)}, "n"))
         partitions = source.reader(source.schema()).partitions()
         assert all(isinstance(part, DeltaPartition) for part in partitions)
         return [len(list(part.files.scan_files())) for part in partitions if isinstance(part, DeltaPartition)]

@@ -14,7 +14,8 @@ from delta_py.errors import DeltaError, InvalidOptionError, SchemaMismatchError,
 from delta_py.protocol.schema import StructType, find_path, parse_schema, schema_to_json
 from delta_py.streaming.schema_evolution import java_hash
 from spark_plugin.convert import to_spark_schema
-from spark_plugin.data_source import DeltaSource
+from spark_plugin.options.private import signed
+from spark_plugin.session_source import source_with
 from spark_plugin.streaming.stream_reader import DeltaStreamReader, pin_stream
 from tests.support.changing_table import Table, rows
 
@@ -37,7 +38,7 @@ class Query:
 
     def open(self, **options: str) -> DeltaStreamReader:
         given = {**self.options, **options}
-        made = DeltaSource(given).streamReader(to_spark_schema(pin_stream(given).schema))
+        made = source_with("n")(signed(given, "n")).streamReader(to_spark_schema(pin_stream(given).schema))
         assert isinstance(made, DeltaStreamReader)
         return made
 

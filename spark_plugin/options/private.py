@@ -1,0 +1,50 @@
+"""Options that pydelta sets itself, and how a source knows that it did.
+
+They name files to read, commands to carry out and settings to trust, and options come from many: from the user, from OPTIONS of
+an entry of the catalog, from the text of somebody's view (`SELECT * FROM t WITH (...)`). So the source that `register` makes
+known to a session has a nonce, and takes private options only beside the same one:
+
+    signed({FILES: listed}, nonce)      # whoever sets them
+    admitted(options, nonce)            # the source: the options without the nonce, or an error
+"""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Iterable, Mapping
+
+from delta_py.errors import InvalidOptionError
+
+_PREFIX = "pydelta."
+_NONCE = "pydelta.nonce"
+
+
+def is_private(name: str) -> bool:
+    return name.lower().startswith(_PREFIX)
+
+
+def signed(options: Mapping[str, str], nonce: str) -> dict[str, str]:
+    return {**options, _NONCE: nonce}
+
+
+def admitted(options: Mapping[str, str], nonce: str | None) -> dict[str, str]:
+    """The options without the nonce. nonce: of the source, None where `register` has not made it known.
+
+    Raises InvalidOptionError for private options with no nonce or another one.
+    """
+    given = next((value for name, value in options.items() if name.lower() == _NONCE), None)
+    if given is None or nonce is None or not hmac.compare_digest(str(given).encode(), nonce.encode()):
+        refuse_private(options)
+    return {name: value for name, value in options.items() if name.lower() != _NONCE}
+
+
+def refuse_private(names: Iterable[str], place: str = "This read or write") -> None:
+    """Raises InvalidOptionError if options of our own are among the names, which somebody else has given. place: where."""
+    private = sorted(filter(is_private, names))
+    if private:
+        raise InvalidOptionError(
+            f"{place} gives the options {', '.join(private)}, which only pydelta's own methods set, in a session that has called "
+            "register(spark). Nothing was read or written. Leave them out; where they stand in an entry of the catalog or in a "
+            "view, look who made it.",
+            option=private[0],
+        )

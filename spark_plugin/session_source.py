@@ -1,0 +1,53 @@
+"""The source as one session has it: DeltaSource, with the session's nonce.
+
+    register_source(spark)                       # once a session; a second call does nothing
+    reader.options(**private(spark, {VIEW: "history"}))
+
+Spark pickles the class into its worker processes by its value, so the nonce is known wherever the source is asked, and nowhere
+else: it stands in no setting, which `${...}` in the text of a view would read.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from collections.abc import Mapping
+from typing import Any
+
+from spark_plugin.data_source import DeltaSource
+from spark_plugin.options.private import signed
+from spark_plugin.spark_internals import SparkInternals, is_connect
+
+# Classic sessions of one process share it, as one's frames may be used in another (foreachBatch has a copy of its session).
+_OF_PROCESS = secrets.token_hex(16)
+_registered: set[str] = set()
+
+
+def register_source(spark: Any) -> None:
+    """Make the source known to a session, in place of the one that Spark finds by itself."""
+    identity = _identity(spark)
+    if identity not in _registered:
+        spark.dataSource.register(source_with(nonce_of(spark)))
+        _registered.add(identity)
+
+
+def private(spark: Any, options: Mapping[str, str]) -> dict[str, str]:
+    """Private options as the session's source takes them. The source is made known to a session that has not registered: the
+    methods that set them are those of all sessions of the process."""
+    register_source(spark)
+    return signed(options, nonce_of(spark))
+
+
+def _identity(spark: Any) -> str:
+    return str(spark.session_id) if is_connect(spark) else SparkInternals(spark).session_id
+
+
+def nonce_of(spark: Any) -> str:
+    """Of a Spark Connect session made from its id, which only its clients and the server know: each process that is a client of
+    it, as one that runs foreachBatch is, finds the same."""
+    return hashlib.sha256(f"pydelta {_identity(spark)}".encode()).hexdigest() if is_connect(spark) else _OF_PROCESS
+
+
+def source_with(nonce: str) -> type[DeltaSource]:
+    """A class that is found in no module, so that it is pickled by its value."""
+    return type(DeltaSource.__name__, (DeltaSource,), {"nonce": nonce, "__qualname__": "DeltaSource.with_nonce"})

@@ -1,0 +1,99 @@
+"""Who may give the options that pydelta sets itself: only its own methods, in a session that has registered."""
+
+from __future__ import annotations
+
+import io
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from pyspark import cloudpickle
+
+from delta_py.errors import InvalidOptionError
+from spark_plugin import session_source
+from spark_plugin.data_source import DeltaSource
+from spark_plugin.options import common
+from spark_plugin.options.private import admitted, is_private, signed
+from spark_plugin.session_source import nonce_of, private, register_source, source_with
+
+NAMES = sorted(value for value in vars(common).values() if isinstance(value, str) and is_private(value))
+
+
+@pytest.mark.parametrize("name", [*NAMES, "PyDelta.FILES", "pydelta.of_tomorrow"])
+def test_source_takes_private_options_beside_its_own_nonce_alone(name: str) -> None:
+    given = {"path": "/t", name: "x"}
+    assert source_with("n")(signed(given, "n")).options == given
+    for make in (DeltaSource, source_with("n")):
+        for options in (given, signed(given, "other"), signed(given, ""), {**given, "pydelta.nonce": ""}):
+            with pytest.raises(InvalidOptionError, match=f"gives the options .*{name}"):
+                make(options)
+
+
+def test_source_without_a_nonce_takes_no_nonce() -> None:
+    with pytest.raises(InvalidOptionError):
+        DeltaSource(signed({"path": "/t"}, "n"))
+    with pytest.raises(InvalidOptionError):
+        admitted({"pydelta.nonce": "None"}, None)
+
+
+def test_private_options_are_there() -> None:
+    assert len(NAMES) > 10 and "pydelta.files" in NAMES and "pydelta.command" in NAMES
+
+
+def test_class_is_pickled_with_its_nonce_and_found_in_no_module() -> None:
+    pickled = io.BytesIO()
+    cloudpickle.dump(source_with("n"), pickled)
+    copy = cloudpickle.loads(pickled.getvalue())
+    assert copy.nonce == "n" and copy is not DeltaSource and issubclass(copy, DeltaSource) and DeltaSource.nonce is None
+    assert len(pickled.getvalue()) < 1000
+
+
+# ---------------------------------------------------------------- sessions
+
+
+class Registry:
+    def __init__(self) -> None:
+        self.sources: list[Any] = []
+
+    def register(self, source: Any) -> None:
+        self.sources.append(source)
+
+
+def client(session_id: str) -> Any:
+    """A session of Spark Connect."""
+    cls = type("SparkSession", (), {"__module__": "pyspark.sql.connect.session"})
+    spark: Any = cls()
+    spark.session_id, spark.dataSource = session_id, Registry()
+    return spark
+
+
+def classic(session_id: str) -> Any:
+    java_session = SimpleNamespace(sessionUUID=lambda: session_id)
+    return SimpleNamespace(_jsparkSession=java_session, dataSource=Registry())
+
+
+@pytest.fixture(autouse=True)
+def forgetful(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session_source, "_registered", set())
+
+
+@pytest.mark.parametrize("make", [client, classic])
+def test_source_is_registered_once_a_session_and_by_private_options_too(make: Any) -> None:
+    first, again, other = make("a"), make("a"), make("b")
+    register_source(first)
+    register_source(again)
+    assert [len(spark.dataSource.sources) for spark in (first, again)] == [1, 0]
+    options = private(other, {"pydelta.view": "history"})
+    (source,) = other.dataSource.sources
+    assert source(options).options == {"pydelta.view": "history"}
+
+
+def test_each_process_of_a_connect_session_finds_its_nonce_and_no_other_session_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    here, elsewhere = nonce_of(client("a")), nonce_of(client("b"))
+    monkeypatch.setattr(session_source, "_OF_PROCESS", "another process")
+    assert nonce_of(client("a")) == here != elsewhere
+
+
+def test_classic_sessions_of_a_process_share_a_nonce_that_is_drawn() -> None:
+    assert nonce_of(classic("a")) == nonce_of(classic("b")) == session_source._OF_PROCESS
+    assert len(session_source._OF_PROCESS) == 32
