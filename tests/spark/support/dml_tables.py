@@ -68,7 +68,7 @@ def same(one: DataFrame, other: DataFrame) -> None:
 
 
 def path_of(table: DeltaTable) -> str:
-    return str(table._path)
+    return str(table._table.url)
 
 
 def last(table: DeltaTable) -> dict[str, Any]:
