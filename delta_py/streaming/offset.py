@@ -121,7 +121,7 @@ class StreamOffset:
     def _is_possible(self) -> bool:
         versions = (self.version, 0 if self.began is None else self.began[0])
         is_before_files = self.is_schema_change or self.index == BEFORE_FIRST
-        return all(version in _LONGS for version in versions) and (is_before_files or self.index in _LONGS)
+        return all(version in _LONGS for version in versions) and (is_before_files or self.index in _LONGS[:-1])
 
 
 def _began(value: Mapping[str, Any]) -> tuple[int, bool] | None:

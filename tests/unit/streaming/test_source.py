@@ -585,7 +585,7 @@ def deep(levels: int = 1_000) -> Any:
         *(None, 5, "x", [], deep(), {}),
         *({"sourceVersion": True}, {"sourceVersion": 1.0}, {"sourceVersion": deep()}, {"reservoirId": deep()}),
         *({"reservoirVersion": -1}, {"reservoirVersion": 3.0}, {"reservoirVersion": 2**63}, {"reservoirVersion": True}),
-        *({"index": -2}, {"index": -100}, {"index": 2**63}, {"isStartingVersion": 0}, {"eventTimeColumn": "at"}),
+        *({"index": -2}, {"index": -100}, {"index": 2**63 - 1}, {"isStartingVersion": 0}, {"eventTimeColumn": "at"}),
         *({"beganAtVersion": -1, "beganWithSnapshot": True}, {"goesOnWithVersion": 2**63}),
     ],
     ids=count(),
