@@ -18,6 +18,7 @@ import pyarrow as pa
 from delta_py.changes.file_lists import collected
 from delta_py.changes.schema_changes import why_incompatible
 from delta_py.errors import CorruptTableError, SchemaMismatchError, UnsupportedOperationError
+from delta_py.log.file_keys import file_key
 from delta_py.log.reader import FILE_SCHEMA, ONLY_FOR_COMMITS, CommitReader, adds_batch, corrupt_line
 from delta_py.log.segment import LogFile
 from delta_py.protocol.actions import Metadata, Protocol
@@ -60,34 +61,42 @@ def read_commit(reader: CommitReader, file: LogFile, *, with_stats: bool) -> Str
 
 
 class _Parsing:
+    """A file that the commit adds more than once is added once, as the last action says: so it is in the table. A commit so large
+    that the first one is given out already is refused."""
+
     def __init__(self, reader: CommitReader, file: LogFile) -> None:
         self._reader, self._file = reader, file
+        self._given: set[str] = set()
         self.removed: str | None = None
         self.protocol: Protocol | None = None
         self.metadata: Metadata | None = None
 
     def batches(self, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        adds: list[dict[str, Any]] = []
+        adds: dict[str, dict[str, Any]] = {}
         try:
-            for _, lines in self._reader.pieces(self._file):
-                for line in lines:
-                    self._take(line, adds)
+            for first, lines in self._reader.pieces(self._file):
+                for number, line in enumerate(lines, first):
+                    self._take(number, line, adds)
                     if len(adds) == _LINES_AT_ONCE:
                         yield _batch(adds, schema)
-                        adds = []
+                        self._given |= adds.keys()
+                        adds = {}
             if adds:
                 yield _batch(adds, schema)
         except (pa.ArrowException, AttributeError, KeyError, TypeError, ValueError, OverflowError) as error:
             raise self._explained() from error
 
-    def _take(self, line: bytes, adds: list[dict[str, Any]]) -> None:
+    def _take(self, number: int, line: bytes, adds: dict[str, dict[str, Any]]) -> None:
         if not line.strip():
             return
         action = orjson.loads(line)
         add, remove = action.get("add"), action.get("remove")
         if add is not None:
             if add["dataChange"] is True:
-                adds.append(add)
+                key = file_key(decode_path(add["path"]), add.get("deletionVector"))
+                if key in self._given:
+                    raise corrupt_line(self._file, number, "an action repeats another one of the same file.")
+                adds[key] = add
         elif remove is not None:
             if remove["dataChange"] is True and self.removed is None:
                 self.removed = decode_path(remove["path"])
@@ -106,8 +115,8 @@ class _Parsing:
         return corrupt_line(self._file, 1, "an action of the commit has another form than the protocol gives it.")
 
 
-def _batch(adds: list[dict[str, Any]], schema: pa.Schema) -> pa.RecordBatch:
-    return adds_batch(adds, [decode_path(add["path"]) for add in adds]).select(schema.names)
+def _batch(adds: dict[str, dict[str, Any]], schema: pa.Schema) -> pa.RecordBatch:
+    return adds_batch([*adds.values()], [decode_path(add["path"]) for add in adds.values()]).select(schema.names)
 
 
 # ---------------------------------------------------------------- what may stop a stream

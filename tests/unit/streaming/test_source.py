@@ -25,7 +25,7 @@ from delta_py.errors import (
 from delta_py.expressions.parse import parse_predicate
 from delta_py.snapshot import Snapshot
 from delta_py.storage.store import ObjectInfo
-from delta_py.streaming import lag
+from delta_py.streaming import commits, lag
 from delta_py.streaming.batch_limits import Limits
 from delta_py.streaming.commits import ChangeRules
 from delta_py.streaming.lag import Lag
@@ -33,7 +33,7 @@ from delta_py.streaming.offset import StreamOffset
 from delta_py.streaming.options import StreamOptions, StreamStart
 from delta_py.streaming.source import StreamSource
 from tests.support.memory_store import MemoryStore
-from tests.support.table_builder import TableBuilder, add, remove, stats
+from tests.support.table_builder import TableBuilder, add, remove, stats, vector
 
 TABLE_ID = "b5a1a8f0-0000-4000-8000-000000000001"
 EVERYTHING = Limits()
@@ -570,6 +570,20 @@ def test_stream_offset_of_a_newer_form_is_refused() -> None:
     change = {**value, "sourceVersion": 3, "index": -20}
     assert StreamOffset.from_json(change) == at(3, -20) and at(3, -20).to_json() == change
     assert replace(at(3), index=4) == at(3, 4)
+
+
+def test_file_that_a_commit_adds_twice_comes_once_and_as_the_last_action_says(builder: TableBuilder) -> None:
+    """As in the table, where the last action on a file holds."""
+    builder.commit(add("f", size=1), add("g"), add("f", size=2), add("%66", size=3), add("f", deletionVector=vector()))
+    scan = source(builder).plan(at(2), at(3))
+    assert (scan.paths(), scan.files["size"].to_pylist()) == (["f", "g", "f"], [3, 100, 100])
+
+
+def test_file_that_a_large_commit_adds_again_is_refused(builder: TableBuilder, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(commits, "_LINES_AT_ONCE", 2)
+    builder.commit(add("f"), add("g"), add("h"), add("f"))
+    with pytest.raises(CorruptTableError, match="repeats"):
+        source(builder).plan(at(2), at(3))
 
 
 def deep(levels: int = 1_000) -> Any:
