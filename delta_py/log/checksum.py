@@ -70,6 +70,8 @@ class VersionChecksum:
             or not isinstance(value.get("metadata"), dict)
         ):
             raise CorruptTableError("it holds no protocol and metadata")
+        if value["metadata"].get("schemaString") is None:  # which in the log itself means no columns
+            raise CorruptTableError("its metadata has no schema")
         try:
             return cls(
                 path,

@@ -67,6 +67,7 @@ def test_optional_fields_that_are_missing_are_unknown(absent: Any) -> None:
         {"metadata": None},
         {"metadata": []},
         {"metadata": {"id": 5}},
+        {"metadata": {"id": "x", "format": {"provider": "parquet"}, "partitionColumns": [], "configuration": {}}},
         {"protocol": {"minReaderVersion": "1"}},
         {"numFiles": "absent"},
         {"numFiles": -1},
