@@ -16,7 +16,8 @@ from typing import Any
 
 import orjson
 
-from delta_py.errors import CorruptTableError, StorageError
+from delta_py.errors import CorruptTableError, StorageError, UnsupportedOperationError
+from delta_py.log.limits import beyond_limit, limit_bytes
 from delta_py.log.segment import LAST_CHECKPOINT_PATH, json_checksum, read_last_checkpoint
 from delta_py.protocol.actions import Action, CommitInfo, action_to_line, parse_action
 from delta_py.protocol.paths import (
@@ -61,11 +62,12 @@ class LogWriter:
         """Try to make the actions version `version` of the table, by one put-if-absent.
 
         The commitInfo among the actions should carry a txnId that no other attempt uses: by it an attempt that was confirmed
-        to nobody is recognised. Raises StorageError where the store is sure that nothing was written and never will be.
+        to nobody is recognised. Raises StorageError where the store is sure that nothing was written and never will be, and
+        UnsupportedOperationError, before anything is written, for an action that no reader would take.
         """
         listed = tuple(actions)
         path = f"{LOG_DIRECTORY}/{commit_file_name(version)}"
-        data = b"".join(action_to_line(action) + b"\n" for action in listed)
+        data = b"".join(_lines(listed))
         try:
             self._store.put_if_absent(path, data)
         except FileExistsError:
@@ -139,6 +141,15 @@ class LogWriter:
             _log.warning("%s: %s cannot be read to see whose commit it is: %s", self.root, path, error)
             return None
         return txn_id is not None and any(_line_txn_id(line) == txn_id for line in data.splitlines() if b'"commitInfo"' in line)
+
+
+def _lines(actions: Iterable[Action]) -> list[bytes]:
+    lines = [action_to_line(action) + b"\n" for action in actions]
+    if max(map(len, lines), default=0) > limit_bytes():
+        raise UnsupportedOperationError(
+            f"The commit would hold what nobody could read: {beyond_limit('a line of it')}. Nothing was committed."
+        )
+    return lines
 
 
 def _txn_id(actions: tuple[Action, ...]) -> str | None:

@@ -53,18 +53,23 @@ class DeletionVectorDescriptor:
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:
         """Raises CorruptTableError for a descriptor that breaks the protocol."""
-        storage, place, offset = value.get("storageType"), value.get("pathOrInlineDv"), value.get("offset")
-        size, cardinality = value.get("sizeInBytes"), value.get("cardinality")
-        counts = [(size, 31), (cardinality, 63), (0 if offset is None else offset, 31)]
-        sound = all(isinstance(n, int) and not isinstance(n, bool) and 0 <= n < 2**bits for n, bits in counts)
-        if storage not in ("u", "p", "i") or not isinstance(place, str) or not sound:
+        place, sizes = value.get("pathOrInlineDv"), (value.get("offset"), value.get("sizeInBytes"), value.get("cardinality"))
+        return cls(value.get("storageType"), place, *sizes).checked()  # type: ignore[arg-type]
+
+    def checked(self) -> Self:
+        """Itself. Raises CorruptTableError for a field of another type or range than the protocol's, read or to be written."""
+        offset = 0 if self.offset is None else self.offset
+        counts = ((self.size_in_bytes, 31), (self.cardinality, 63), (offset, 31))
+        sound = all(type(n) is int and 0 <= n < 2**bits for n, bits in counts)
+        if self.storage_type not in ("u", "p", "i") or type(self.path_or_inline_dv) is not str or not sound:
             raise CorruptTableError(
-                f"A deletion vector's descriptor is not valid: {shown(dict(value))}. "
+                f"A deletion vector's descriptor is not valid: {shown(self)}. "
                 "The log is damaged, or written for a newer protocol."
             )
-        return cls(storage, place, offset, size, cardinality)  # type: ignore[arg-type]
+        return self
 
     def to_json(self) -> dict[str, Any]:
+        self.checked()
         offset = {} if self.offset is None else {"offset": self.offset}
         return {
             "storageType": self.storage_type,

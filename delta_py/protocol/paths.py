@@ -38,6 +38,7 @@ _file_uri = re.compile(_FILE_URI)
 # What java.net.URI leaves as it is in a path, so that our text equals the text of the JVM writers byte for byte:
 # readers that compare actions before decoding them then still match our remove with their add.
 _PLAIN = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.!~'()*:@&=+$,;/")
+_is_plain = re.compile(f"[{re.escape(''.join(sorted(_PLAIN)))}]*").fullmatch
 
 
 def decode_path(text: str) -> str:
@@ -141,6 +142,8 @@ def _percent_decode(text: str) -> str:
 
 
 def _percent_encode(path: str) -> str:
+    if _is_plain(path):
+        return path
     return "".join(c if c in _PLAIN else _encode_char(c) for c in path)
 
 

@@ -11,11 +11,10 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
-import orjson
 import pyarrow as pa
 
 from delta_py.errors import CorruptTableError, SchemaMismatchError, UnsupportedOperationError
-from delta_py.protocol.json_text import parse_json
+from delta_py.protocol.json_text import parse_json, write_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +127,14 @@ def parse_schema(text: str | bytes) -> StructType:
 
 
 def schema_to_json(schema: StructType) -> str:
-    return orjson.dumps(_type_to_json(schema)).decode()
+    """Raises UnsupportedOperationError for a schema that parse_schema would refuse."""
+    try:
+        return write_json(_type_to_json(schema))
+    except (ValueError, RecursionError) as error:
+        raise UnsupportedOperationError(
+            f"The schema cannot be written: {error}. Nothing was written. Columns that are nested less deep, and plain texts as "
+            "names and comments, can be."
+        ) from error
 
 
 def _type_from_json(value: Any) -> DataType:

@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import pytest
 
-from delta_py.errors import StorageError, UnsupportedTableFeatureError
+from delta_py.errors import StorageError, UnsupportedOperationError, UnsupportedTableFeatureError
 from delta_py.log.reader import read_actions
 from delta_py.log.writer import LogWriter, Outcome
-from delta_py.protocol.actions import AddFile, CommitInfo, Metadata, Protocol
+from delta_py.protocol.actions import Action, AddFile, CommitInfo, Metadata, Protocol, SetTransaction
 from delta_py.protocol.table_config import TableConfig
 from tests.support.memory_store import MemoryStore
 from tests.support.table_builder import schema_string
@@ -44,6 +44,31 @@ def test_commit_on_a_free_version_is_won_and_written_line_by_line(store: MemoryS
     assert writer.put_commit(3, OURS) is Outcome.WON
     assert store.read(NAME).count(b"\n") == 2
     assert tuple(read_actions(store, 3)) == OURS
+
+
+@pytest.mark.parametrize(
+    "action",
+    [
+        AddFile("a", {}, -1, 1),
+        AddFile("a", {}, 2**63, 1),
+        AddFile("a", {"p": 5}, 1, 1),  # type: ignore[dict-item]
+        AddFile("a", {}, 1, 1, stats=b"{}"),  # type: ignore[arg-type]
+        AddFile("file:/a", {}, 1, 1),
+        AddFile("\ud800", {}, 1, 1),
+        SetTransaction("a", 2**63),
+        Metadata("i", schema_string(("id", "long")), configuration={"a": True}),  # type: ignore[dict-item]
+        CommitInfo({"inCommitTimestamp": 2**63}),
+        CommitInfo({"userMetadata": "x" * (1 << 20)}),
+        CommitInfo({"operationParameters": {1: "x"}}),
+    ],
+)
+def test_commit_that_nobody_could_read_is_not_made(
+    store: MemoryStore, writer: LogWriter, action: Action, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYDELTA_LOG_LIMIT_MB", "1")
+    with pytest.raises(UnsupportedOperationError, match=r"what nobody could read.* Nothing was committed"):
+        writer.put_commit(3, [*OURS, action])
+    assert not list(store.list_recursive(""))
 
 
 def test_commit_on_a_taken_version_is_lost_and_changes_nothing(store: MemoryStore, writer: LogWriter) -> None:

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from delta_py.errors import CorruptTableError
-from delta_py.protocol.actions import AddFile, Metadata, Protocol
+from delta_py.errors import CorruptTableError, UnsupportedOperationError
+from delta_py.protocol.actions import AddFile, Metadata, Protocol, RemoveFile
 from delta_py.protocol.deletion_vectors import DeletionVectorDescriptor
-from delta_py.protocol.schema import parse_schema, schema_to_json
+from delta_py.protocol.schema import LONG, ArrayType, StructField, StructType, parse_schema, schema_to_json
 from delta_py.protocol.table_config import TableConfig
 
 METADATA: dict[str, Any] = {"id": "1", "schemaString": '{"type":"struct","fields":[]}', "format": {"provider": "parquet"}}
@@ -84,6 +84,33 @@ STRUCTS = ('{"type":"struct","fields":[{"name":"x","nullable":true,"metadata":{}
 def test_schema_that_is_nested_deep_survives_all_that_is_done_with_it(text: str) -> None:
     config = TableConfig(Protocol(1, 2), Metadata("1", text))
     assert parse_schema(schema_to_json(config.schema)) == pickle.loads(pickle.dumps(config.schema))
+
+
+@pytest.mark.parametrize("depth", [250, 300, 2000])
+def test_schema_that_could_not_be_read_again_is_not_written(depth: int) -> None:
+    kind: Any = LONG
+    for _ in range(depth):
+        kind = ArrayType(kind)
+    for schema in (StructType((StructField("a", kind),)), StructType((StructField("a", LONG, True, {"x": nested(depth)}),))):
+        with pytest.raises(UnsupportedOperationError, match="The schema cannot be written"):
+            schema_to_json(schema)
+
+
+@pytest.mark.parametrize(("field", "value"), [("stats", 5), ("tags", {"a": 1}), ("tags", []), ("clusteringProvider", {})])
+def test_what_no_reader_needs_of_a_file_is_passed_over_where_it_is_no_value(field: str, value: Any) -> None:
+    good = {"path": "a", "partitionValues": {}, "size": 1, "modificationTime": 1, "dataChange": True}
+    assert AddFile.from_json({**good, field: value}) == AddFile.from_json(good)
+
+
+@pytest.mark.parametrize("field", ["deletionTimestamp", "size", "partitionValues", "extendedFileMetadata", "baseRowId", "stats"])
+def test_tombstone_tells_its_path_whatever_stands_in_its_other_fields(field: str) -> None:
+    assert RemoveFile.from_json({"path": "a%20b", field: ["x"]}).path == "a b"
+
+
+@pytest.mark.parametrize("features", ["appendOnly", {"appendOnly": 1}, [1]])
+def test_features_that_are_no_list_of_names_are_refused(features: Any) -> None:
+    with pytest.raises(CorruptTableError, match=r"protocol\.writerFeatures"):
+        Protocol.from_json({"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": features})
 
 
 @pytest.mark.parametrize(
