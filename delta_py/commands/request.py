@@ -130,7 +130,8 @@ class WriteRequest:
             )
         if self.txn_app_id == "":
             raise _illegal("txnAppId", "", "a name of the application that is not empty")
-        if version is not None and not -_LONGEST_TRANSACTION_VERSION - 1 <= version <= _LONGEST_TRANSACTION_VERSION:
+        longest = _LONGEST_TRANSACTION_VERSION
+        if version is not None and (type(version) is not int or not -longest - 1 <= version <= longest):
             raise _illegal("txnVersion", version, "a whole number of 64 bits")
 
     def _check_texts(self) -> None:
@@ -145,6 +146,8 @@ class WriteRequest:
             **{f"property {key!r}": value for key, value in (self.configuration or {}).items()},
         }
         for what, text in texts.items():
+            if text is not None and not isinstance(text, str):
+                raise InvalidOptionError(f"{what} is {text!r}, and must be text. Nothing was written.", option=what)
             if text is not None and any("\ud800" <= character <= "\udfff" for character in text):
                 raise InvalidOptionError(f"{what} is not valid Unicode: {text[:100]!r}. Nothing was written.", option=what)
 

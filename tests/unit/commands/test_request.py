@@ -58,6 +58,10 @@ def test_request_that_a_write_can_carry_out_passes(asked: dict[str, Any]) -> Non
         ({"target_file_bytes": -1}, "DELTA_ILLEGAL_OPTION", "'targetFileSize'"),
         ({"user_metadata": "\ud800"}, "DELTA_ILLEGAL_OPTION", "userMetadata"),
         ({"configuration": {"delta.\udfff": "1"}}, "DELTA_ILLEGAL_OPTION", "the name of property"),
+        ({"configuration": {"delta.appendOnly": True}}, "DELTA_ILLEGAL_OPTION", "property 'delta.appendOnly' is True"),
+        ({"user_metadata": {"job": 1}}, "DELTA_ILLEGAL_OPTION", "userMetadata is {'job': 1}"),
+        ({"txn_app_id": "job", "txn_version": "1"}, "DELTA_ILLEGAL_OPTION", "'txnVersion'"),
+        ({"txn_app_id": "job", "txn_version": True}, "DELTA_ILLEGAL_OPTION", "'txnVersion'"),
     ],
 )
 def test_request_that_cannot_be_is_refused_by_its_condition(asked: dict[str, Any], condition: str, told: str) -> None:
