@@ -37,7 +37,8 @@ _log = logging.getLogger(__name__)
 # Up to this size a file's column chunks are read whole, which is a little faster; beyond, through a buffer a column.
 _WHOLE_CHUNKS_BYTES = 16 * 1024 * 1024
 _BUFFERS_BYTES = 16 * 1024 * 1024
-# Of a file that is far away no more is fetched while other rows are decoded.
+# Of a file that is far away no more is fetched beside the row group that is decoded. So much at once, as each request takes its
+# time however little it asks for.
 _AHEAD_BYTES = 64 * 1024 * 1024
 _MANY_ROWS_KEPT = 0.8
 _RECENT_PLANS = 8
@@ -226,20 +227,30 @@ class _DataFile:
     parquet: pq.ParquetFile
 
     def parts(self, run: Run, leaves: Sequence[int]) -> Iterator[Run]:
-        """What is decoded in one go: the run, or, of a file that is far away, one row group after the other, each fetched while
-        the one before is decoded."""
+        """What is decoded in one go: the run, or, of a file that is far away, one row group after the other, those behind it
+        fetched meanwhile."""
         if not is_prefetching(self.source):
             yield run
             return
         footer = self.parquet.metadata
         groups = list(split_run(footer, run))
         ranges = [column_ranges(footer, group.groups, leaves) for group in groups]
+        sizes = [sum(length for _, length in of_group) for of_group in ranges]
+        end = 0  # of those that are fetched, or on their way
         for number, group in enumerate(groups):
-            ahead = ranges[number + 1] if number + 1 < len(groups) else []
-            if sum(length for _, length in ahead) > _AHEAD_BYTES:
-                ahead = []
-            expect_ranges(self.source, [*ranges[number], *ahead])
+            if end <= number or (end < len(groups) and sum(sizes[number + 1 : end]) <= _AHEAD_BYTES // 2):
+                end = _end_of_window(sizes, number)
+                expect_ranges(self.source, [part for of_group in ranges[number:end] for part in of_group])
             yield group
+
+
+def _end_of_window(sizes: Sequence[int], first: int) -> int:
+    """Behind the last row group that may be held beside the first."""
+    end, held = first + 1, 0
+    while end < len(sizes) and held + sizes[end] <= _AHEAD_BYTES:
+        held += sizes[end]
+        end += 1
+    return end
 
 
 def _tracking_columns(state: ScanState) -> dict[str, ScanColumn]:
