@@ -86,7 +86,12 @@ class Snapshot:
 
     @classmethod
     def _load(cls, store: ObjectStore, version: int | None) -> Self:
-        segment = load_segment(store, version)
+        return cls.of_segment(store, load_segment(store, version))
+
+    @classmethod
+    def of_segment(cls, store: ObjectStore, segment: LogSegment) -> Self:
+        """The version whose files of the log are these. Raises LogFileNotFoundError, CorruptTableError,
+        UnsupportedTableFeatureError."""
         checksum = None if segment.checksum is None else read_checksum(store, segment.checksum)
         if checksum is not None:
             return cls(store, segment, checksum.protocol, checksum.metadata, checksum)
@@ -120,6 +125,11 @@ class Snapshot:
     @property
     def table_root(self) -> str:
         return self.segment.table_root
+
+    @property
+    def checksum(self) -> VersionChecksum | None:
+        """What the version's writer, or another one, recorded of it, if that is there and sound."""
+        return self._checksum
 
     @property
     def protocol(self) -> Protocol:

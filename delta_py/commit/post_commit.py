@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 from delta_py.errors import CorruptTableError, DeltaError
 from delta_py.log.checksum import VersionChecksum, read_checksum
 from delta_py.log.reader import read_actions
-from delta_py.log.segment import LogFile, load_segment
+from delta_py.log.segment import LogFile, LogSegment, load_segment
 from delta_py.log.writer import LogWriter
 from delta_py.protocol.actions import Action, CommitInfo
 from delta_py.protocol.paths import LOG_DIRECTORY, checksum_file_name
@@ -56,17 +56,17 @@ def run_post_commit(
     actions: Sequence[Action],
     *,
     clock_ms: Callable[[], int] = _now_ms,
-    follows_empty: bool = False,
+    before: Snapshot | None = None,
 ) -> None:
-    """Do what follows a commit. config: of the version; actions: as they were committed. follows_empty: the commit before has 0
-    bytes, so that its checksum may speak of actions that are lost.
+    """Do what follows a commit. config: of the version; actions: as they were committed. before: the version before, where it
+    is at hand.
 
     Raises nothing, unless PYDELTA_POST_COMMIT_ERRORS asks for it.
     """
     from delta_py.log.compaction import compaction_range
 
     with _harmless(store, version, "has no version checksum"):
-        checksum = (None if follows_empty else _derived(store, config, version, actions)) or _replayed(store, version)
+        checksum = _derived(store, config, version, actions, before) or _replayed(store, version, before)
         if checksum is not None:
             writer.put_checksum(version, checksum.to_bytes(_txn_id(actions)))
     interval = _CHECKPOINT_INTERVAL
@@ -129,19 +129,37 @@ def _txn_id(actions: Sequence[Action]) -> str | None:
     return next((action.txn_id for action in actions if isinstance(action, CommitInfo)), None)
 
 
-def _derived(store: ObjectStore, config: TableConfig, version: int, actions: Sequence[Action]) -> VersionChecksum | None:
-    """From the newest of the last few checksums, and the commits since."""
-    since: list[Sequence[Action]] = [actions]
-    checksum = _nothing(config) if version == 0 else _read(store, version - 1)
-    for earlier in range(version - 1, max(version - _CHECKSUM_LOOK_BACK, 0), -1):
+def _derived(
+    store: ObjectStore, config: TableConfig, version: int, actions: Sequence[Action], before: Snapshot | None
+) -> VersionChecksum | None:
+    """From the version before and the commit's own actions."""
+    if before is not None and before.segment.last_commit.size_bytes == 0:
+        return None  # its checksum may speak of actions that are lost
+    checksum = _nothing(config) if version == 0 else _previous(store, config, version, before)
+    return None if checksum is None else checksum.after(config, actions)
+
+
+def _previous(store: ObjectStore, config: TableConfig, version: int, before: Snapshot | None) -> VersionChecksum | None:
+    """The checksum of the version before; without one, as the last few versions tell it, or their log, if that is small."""
+    if before is None:
+        return _looked_back(store, config, version - 1, version)
+    if before.checksum is not None:
+        return before.checksum
+    newest = before.segment.last_checksum_version  # who writes none has none to look for
+    checksum = None if newest is None else _looked_back(store, config, newest, version)
+    return _counted(before) if checksum is None and _is_cheap(before.segment) else checksum
+
+
+def _looked_back(store: ObjectStore, config: TableConfig, newest: int, version: int) -> VersionChecksum | None:
+    """The checksum of the version before, from the newest of the last few, none newer than `newest`, and the commits since."""
+    for earlier in range(newest, max(version - 1 - _CHECKSUM_LOOK_BACK, -1), -1):
+        checksum = _read(store, earlier)
         if checksum is not None:
-            break
-        since.append(read_actions(store, earlier))
-        checksum = _read(store, earlier - 1)
-    for commit in reversed(since):
-        # Protocol and metadata of the versions between do not show: only the last one's are written.
-        checksum = None if checksum is None else checksum.after(config, commit)
-    return checksum
+            for later in range(earlier + 1, version):
+                # Protocol and metadata of the versions between do not show: only the last one's are written.
+                checksum = None if checksum is None else checksum.after(config, read_actions(store, later))
+            return checksum
+    return None
 
 
 def _nothing(config: TableConfig) -> VersionChecksum:
@@ -154,13 +172,21 @@ def _read(store: ObjectStore, version: int) -> VersionChecksum | None:
     return read_checksum(store, LogFile(path, version, version, 0, 0))
 
 
-def _replayed(store: ObjectStore, version: int) -> VersionChecksum | None:
+def _replayed(store: ObjectStore, version: int, before: Snapshot | None) -> VersionChecksum | None:
     """From the log, if that is small."""
-    segment = load_segment(store, version)
-    checkpoint_files = () if segment.checkpoint is None else segment.checkpoint.files
-    if sum(file.size_bytes for file in (*checkpoint_files, *segment.commits)) > _CHEAP_LOG_BYTES:
+    if before is not None and not _is_cheap(before.segment):
         return None
-    snapshot = Snapshot.load(store, version)
+    segment = load_segment(store, version)
+    return _counted(Snapshot.of_segment(store, segment)) if _is_cheap(segment) else None
+
+
+def _is_cheap(segment: LogSegment) -> bool:
+    checkpoint_files = () if segment.checkpoint is None else segment.checkpoint.files
+    return sum(file.size_bytes for file in (*checkpoint_files, *segment.commits)) <= _CHEAP_LOG_BYTES
+
+
+def _counted(snapshot: Snapshot) -> VersionChecksum:
+    """What the checksum of a version would say, from its state."""
     sizes = [(batch.files.num_rows, pc.sum(batch.files["size"]).as_py() or 0) for batch in snapshot.file_batches()]
     return VersionChecksum(
         "",

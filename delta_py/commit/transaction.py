@@ -246,9 +246,8 @@ class Transaction:
         delete_files(self._store, _outdated_vectors(written, new_paths, actions))
         if done.followed_metadata is not None:
             config = TableConfig(config.protocol, done.followed_metadata)
-        before = None if self._snapshot is None else self._snapshot.segment.last_commit
-        follows_empty = before is not None and before.version == done.version - 1 and before.size_bytes == 0
-        run_post_commit(self._store, writer, config, done.version, actions, follows_empty=follows_empty)
+        before = self._snapshot if self._snapshot is not None and self._snapshot.version == done.version - 1 else None
+        run_post_commit(self._store, writer, config, done.version, actions, before=before)
         return done.version
 
     # ------------------------------------------------------------ prepare, once

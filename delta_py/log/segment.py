@@ -78,7 +78,7 @@ class LogSegment:
     checkpoint: what to start from, None to start from commit 0. commits: those after the checkpoint up to version,
     ascending, without gaps. last_commit: the commit of `version` itself (the checkpoint may already cover it).
     compactions: files that may stand for some of `commits`; they do not overlap. checksum: the version checksum of
-    exactly this version.
+    exactly this version. last_checksum_version: the newest one, up to this, that has a checksum from the checkpoint on.
     """
 
     table_root: str
@@ -88,6 +88,7 @@ class LogSegment:
     last_commit: LogFile
     compactions: tuple[LogFile, ...] = ()
     checksum: LogFile | None = None
+    last_checksum_version: int | None = None
 
     def replay_files(self) -> Iterator[LogFile]:
         """Commits and the compactions that stand for them, newest first."""
@@ -277,6 +278,7 @@ def _make_segment(
         last_commit=listing.commits[version],
         compactions=_choose_compactions(listing.compactions, start + 1, version),
         checksum=listing.checksums.get(version) if listing.commits[version].size_bytes else None,
+        last_checksum_version=max((v for v in listing.checksums if start <= v <= version), default=None),
     )
 
 

@@ -81,16 +81,21 @@ def test_checksums_follow_adds_removes_transactions_and_domains(table: TableBuil
         Snapshot.load(table.store, version).check_integrity()
 
 
-def test_checksum_is_derived_without_reading_the_log(table: TableBuilder) -> None:
+@pytest.mark.parametrize("is_at_hand", [False, True])
+def test_checksum_is_derived_without_reading_the_log(table: TableBuilder, is_at_hand: bool) -> None:
     create(table)
     commit(table, add("a"))
+    before = Snapshot.load(table.store)
     version = commit(table, remove("a", size=100), post=False)
     config = Snapshot.load(table.store).config
     actions = [action for line in table.commits[version] if (action := parse_action(orjson.dumps(line))) is not None]
     assert isinstance(table.store, MemoryStore)
     table.store.calls.clear()
-    run_post_commit(table.store, LogWriter(table.store, config), config, version, actions)
-    assert table.store.calls == [("read", f"_delta_log/{1:020d}.crc"), ("put_if_absent", f"_delta_log/{2:020d}.crc")]
+    writer = LogWriter(table.store, config)
+    run_post_commit(table.store, writer, config, version, actions, before=before if is_at_hand else None)
+    read = [] if is_at_hand else [("read", f"_delta_log/{1:020d}.crc")]
+    assert table.store.calls == [*read, ("put_if_absent", f"_delta_log/{2:020d}.crc")]
+    assert (checksum(table, 2)["numFiles"], checksum(table, 2)["tableSizeBytes"]) == (0, 0)
 
 
 def test_checksum_is_derived_across_commits_whose_own_is_not_there_yet(table: TableBuilder) -> None:
