@@ -52,6 +52,8 @@ from delta_py.write.rule_columns import HiddenColumns
 
 # Spark kills the Python worker of a task 2 s after the task was cancelled (spark.python.task.killTimeout).
 _STRAGGLER_ROUNDS, _STRAGGLER_WAIT_SECONDS = 3, 1.0
+# A table that is removed, and made again in its place, while a longer write runs, is found out by loading it again.
+_FRESH_SECONDS = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,11 +135,15 @@ def write_delta(
         time_zone=time_zone,
         tasks=1,
     )
-    plan = plan_write(store, from_arrow_schema(reader.schema), request)
+    request.check()
+    snapshot, begin = _newest(store), time.monotonic()
+    plan = _plan(store, snapshot, from_arrow_schema(reader.schema), request)
     if isinstance(plan, int):
         return plan
     Conformer(plan.state, reader.schema)  # a schema that does not fit is an error even when there are no rows
-    return commit_write(store, plan, [write_files(plan.state, reader)])
+    written = write_files(plan.state, reader)
+    is_fresh = time.monotonic() - begin < _FRESH_SECONDS
+    return commit_write(store, plan, [written], snapshot=snapshot if is_fresh else None)
 
 
 def _arrow_stream(data: Any) -> pa.RecordBatchReader:
@@ -171,11 +177,21 @@ def plan_write(store: ObjectStore, data_schema: StructType, request: WriteReques
     has recorded the request's transaction, its newest version. Raises as write_delta, before any file is written.
     """
     request.check()
+    return _plan(store, _newest(store), data_schema, request)
+
+
+def _newest(store: ObjectStore) -> Snapshot | None:
+    """None where there is no table."""
+    try:
+        return Snapshot.load(store)
+    except TableNotFoundError:
+        return None
+
+
+def _plan(store: ObjectStore, snapshot: Snapshot | None, data_schema: StructType, request: WriteRequest) -> WritePlan | int:
     mode = request.save_mode
     data_schema = map_fields(data_schema, _without_rules)
-    try:
-        snapshot = Snapshot.load(store)
-    except TableNotFoundError:
+    if snapshot is None:
         visible = _visible(data_schema, HiddenColumns(request.rule_nonce, data_schema.names))
         return _plan_create(store, visible, request, mode)
     if mode == "ErrorIfExists":
@@ -321,18 +337,26 @@ def _check_same_metadata(metadata: Metadata, request: WriteRequest) -> None:
 # ---------------------------------------------------------------- driver: after the tasks
 
 
-def commit_write(store: ObjectStore, plan: WritePlan, parts: Iterable[WrittenFiles], *, batch: StreamBatch | None = None) -> int:
+def commit_write(
+    store: ObjectStore,
+    plan: WritePlan,
+    parts: Iterable[WrittenFiles],
+    *,
+    batch: StreamBatch | None = None,
+    snapshot: Snapshot | None = None,
+) -> int:
     """Commit what the tasks of a planned write have written; returns the version, that which was read when nothing changes.
     Raises as Transaction.commit.
 
     batch: of the stream that writes. One that the table has recorded already changes nothing, and its files are deleted.
+    snapshot: what was planned on, where that was just now and in this process; else it is loaded again.
     """
     written = WrittenFiles.of_all(parts)
     if batch is not None:
         plan = replace(plan, request=replace(plan.request, txn_app_id=batch.query_id, txn_version=batch.batch_id))
     request = plan.request
     try:
-        transaction = _transaction(store, plan)
+        transaction = _transaction(store, plan, snapshot)
         replaced = TakenOut()
         if not transaction.is_recorded:
             replaced = replaced_files(transaction, plan.overwrites, plan.state, written)
@@ -390,7 +414,7 @@ def _parameters(plan: WritePlan) -> dict[str, Any]:
     return parameters
 
 
-def _transaction(store: ObjectStore, plan: WritePlan) -> Transaction:
+def _transaction(store: ObjectStore, plan: WritePlan, snapshot: Snapshot | None) -> Transaction:
     request = plan.request
     isolation = None if request.isolation_level is None else IsolationLevel.parse(request.isolation_level)
     if plan.definition is not None:
@@ -399,7 +423,7 @@ def _transaction(store: ObjectStore, plan: WritePlan) -> Transaction:
         for domain in plan.definition.domains:
             transaction.set_domain(domain)
     else:
-        transaction = Transaction(Snapshot.load(store, version=plan.state.read_version), isolation=isolation)
+        transaction = Transaction(snapshot or Snapshot.load(store, version=plan.state.read_version), isolation=isolation)
         if plan.metadata is not None:
             transaction.set_metadata(plan.metadata)
         if plan.protocol is not None:
