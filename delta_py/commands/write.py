@@ -52,7 +52,8 @@ from delta_py.write.rule_columns import HiddenColumns
 
 # Spark kills the Python worker of a task 2 s after the task was cancelled (spark.python.task.killTimeout).
 _STRAGGLER_ROUNDS, _STRAGGLER_WAIT_SECONDS = 3, 1.0
-# A table that is removed, and made again in its place, while a longer write runs, is found out by loading it again.
+# A table that is removed, and made again in its place, while a write runs is found out by loading it again. Of a remote store
+# that costs round trips, and is spared where the write was short.
 _FRESH_SECONDS = 10.0
 
 
@@ -142,7 +143,7 @@ def write_delta(
         return plan
     Conformer(plan.state, reader.schema)  # a schema that does not fit is an error even when there are no rows
     written = write_files(plan.state, reader)
-    is_fresh = time.monotonic() - begin < _FRESH_SECONDS
+    is_fresh = store.is_remote and time.monotonic() - begin < _FRESH_SECONDS
     return commit_write(store, plan, [written], snapshot=snapshot if is_fresh else None)
 
 
