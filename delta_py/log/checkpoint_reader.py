@@ -160,7 +160,7 @@ class CheckpointReader:
         try:
             return ObjectInfo(f"{SIDECAR_DIRECTORY}/{decode_path(path).rpartition('/')[2]}", size, time)  # type: ignore[arg-type]
         except (CorruptTableError, TypeError, AttributeError) as error:
-            raise CheckpointUnreadableError.of(self.checkpoint.files[0].path, f"a sidecar's path is {path!r}") from error
+            raise CheckpointUnreadableError.of(self.checkpoint.files[0].path, f"a sidecar's path is {shown(path)}") from error
 
     def files(self, wanted: StatsWanted) -> Iterator[RawFiles]:
         """All add actions, batch by batch."""

@@ -14,7 +14,7 @@ from typing import Any, Self, TypeVar
 
 import orjson
 
-from delta_py.errors import CorruptTableError, LogIntegrityError, StorageError
+from delta_py.errors import CorruptTableError, LogIntegrityError, StorageError, shown
 from delta_py.log.limits import beyond_limit, limit_bytes
 from delta_py.log.segment import LogFile
 from delta_py.protocol.actions import (
@@ -189,7 +189,7 @@ def _listed(items: Sequence[SetTransaction | DomainMetadata] | None) -> list[dic
 def _count(value: Mapping[str, Any], name: str) -> int:
     number = value.get(name)
     if not isinstance(number, int) or isinstance(number, bool) or not 0 <= number < 2**63:
-        raise CorruptTableError(f"{name} is {number!r}")
+        raise CorruptTableError(f"{name} is {shown(number)}")
     return number
 
 

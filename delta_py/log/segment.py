@@ -21,6 +21,7 @@ from delta_py.errors import (
     TableNotFoundError,
     VersionNotFoundError,
     VersionsNotContiguousError,
+    shown,
 )
 from delta_py.log.limits import HINT_BYTES
 from delta_py.protocol.paths import LAST_CHECKPOINT, LOG_DIRECTORY, LogKind, LogName, parse_log_name, version_prefix
@@ -428,7 +429,7 @@ def _checked_hint(value: Any) -> LastCheckpoint:
         raise ValueError("its checksum is wrong")
     version = _count(value.get("version"))
     if version is None:
-        raise ValueError(f"its version is {value.get('version')!r}")
+        raise ValueError(f"its version is {shown(value.get('version'))}")
     return LastCheckpoint(version, _count(value.get("size")), _count(value.get("numOfAddFiles")))
 
 
