@@ -11,9 +11,10 @@ import pytest
 
 from delta_py.storage.local import LocalStore
 from delta_py.storage.opening import open_store
+from delta_py.storage.options import StorageOptions
 from delta_py.storage.remote import RemoteStore
 from delta_py.storage.store import ObjectStore
-from tests.support.emulators import KINDS, Emulator, running
+from tests.support.emulators import DYNAMODB, KINDS, Emulator, running
 from tests.support.memory_store import MemoryStore
 
 CONTAINER = "tests"
@@ -21,13 +22,15 @@ CONTAINER = "tests"
 
 @pytest.fixture(scope="session")
 def emulators() -> Iterator[Callable[[str], Emulator]]:
-    """By name, each started when it is first asked for, with the container `tests`. One that is not installed fails the test."""
+    """By name (those of KINDS and dynamodb), each started when it is first asked for, with the container `tests`. One that is not
+    installed fails the test."""
     running_ones: dict[str, Emulator] = {}
+    kinds = {**KINDS, DYNAMODB.name: DYNAMODB}
     with contextlib.ExitStack() as stack:
 
         def emulator(name: str) -> Emulator:
             if name not in running_ones:
-                running_ones[name] = stack.enter_context(running(KINDS[name]))
+                running_ones[name] = stack.enter_context(running(kinds[name]))
                 running_ones[name].make_container(CONTAINER)
             return running_ones[name]
 
@@ -49,7 +52,24 @@ def remote(emulator: Emulator) -> RemoteStore:
     return RemoteStore(new_url(emulator), emulator.options())
 
 
-@pytest.fixture(params=["memory", "local", *KINDS])
+REMOTE_STORES = [*KINDS, DYNAMODB.name]
+
+
+def remote_settings(name: str, emulators: Callable[[str], Emulator]) -> dict[str, str]:
+    """The options that open one of REMOTE_STORES."""
+    if name != DYNAMODB.name:
+        return emulators(name).settings()
+    return {**emulators("s3").settings(), **emulators(name).settings(), "s3.dynamodb_table": CONTAINER}
+
+
+@pytest.fixture(params=REMOTE_STORES)
+def remote_store(request: pytest.FixtureRequest, emulators: Callable[[str], Emulator]) -> ObjectStore:
+    """As users open one; its commits may be decided in DynamoDB."""
+    options = StorageOptions.of(remote_settings(request.param, emulators))
+    return open_store(new_url(emulators(request.param)), options)
+
+
+@pytest.fixture(params=["memory", "local", *REMOTE_STORES])
 def store(request: pytest.FixtureRequest, tmp_path: Path, emulators: Callable[[str], Emulator]) -> ObjectStore:
     match request.param:
         case "memory":
@@ -57,5 +77,5 @@ def store(request: pytest.FixtureRequest, tmp_path: Path, emulators: Callable[[s
         case "local":
             return LocalStore(str(tmp_path / "table"))
         case name:
-            emulator = emulators(name)
-            return open_store(new_url(emulator), emulator.options())
+            options = StorageOptions.of(remote_settings(name, emulators))
+            return open_store(new_url(emulators(name)), options)

@@ -15,24 +15,21 @@ from delta_py.errors import StorageError
 from delta_py.storage.client import NotAnswered
 from delta_py.storage.options import StorageOptions
 from delta_py.storage.s3_dynamodb import CommitEntry, CommitTable, DynamoDbStore
-from tests.storage.conftest import CONTAINER
-from tests.support.emulators import DYNAMODB, Emulator, boto3_client, running
+from tests.storage.conftest import CONTAINER, remote_settings
+from tests.support.emulators import Emulator, boto3_client
 
-TABLE = "delta_log"
-
-
-@pytest.fixture(scope="module")
-def commits_server() -> Any:
-    with running(DYNAMODB) as server:
-        server.make_container(TABLE)
-        yield server
+TABLE = CONTAINER
 
 
 @pytest.fixture
-def options(emulators: Callable[[str], Emulator], commits_server: Emulator) -> StorageOptions:
+def commits_server(emulators: Callable[[str], Emulator]) -> Emulator:
+    return emulators("dynamodb")
+
+
+@pytest.fixture
+def options(emulators: Callable[[str], Emulator]) -> StorageOptions:
     """An S3 store and a DynamoDB table, which the same key opens."""
-    settings = {"s3.dynamodb_table": TABLE, "s3.dynamodb_endpoint": commits_server.endpoint, "storage.retry_timeout": "5"}
-    return StorageOptions.of({**emulators("s3").settings(), **settings})
+    return StorageOptions.of({**remote_settings("dynamodb", emulators), "storage.retry_timeout": "5"})
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import threading
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,11 +17,15 @@ from delta_py import write_delta
 from delta_py.errors import StorageError
 from delta_py.storage.remote import RemoteStore
 from delta_py.storage.store import ObjectStore
-from tests.storage.conftest import new_url
+from tests.storage.conftest import CONTAINER, new_url
 from tests.support.cutting_proxy import CuttingProxy, Request
-from tests.support.emulators import DYNAMODB, Emulator, boto3_client, running, signed_headers
+from tests.support.emulators import Emulator, boto3_client, signed_headers
 
 WRITERS = 8
+
+
+def commit_path(version: int) -> str:
+    return f"_delta_log/{version:020}.json"
 
 
 def body_of(writer: int, size: int) -> bytes:
@@ -49,7 +54,7 @@ def check_wins(store: ObjectStore, names: list[str], wins: dict[int, list[str]],
 
 
 def test_put_if_absent_by_eight_threads_has_one_winner_a_name(store: ObjectStore) -> None:
-    names, start, wins = [f"log/{version}" for version in range(20)], threading.Barrier(WRITERS), dict[int, list[str]]()
+    names, start, wins = [commit_path(version) for version in range(20)], threading.Barrier(WRITERS), dict[int, list[str]]()
 
     def write(writer: int) -> None:
         wins[writer] = put_all(store, writer, names, 1000, start)
@@ -82,39 +87,38 @@ def race_of_processes(store: ObjectStore, names: list[str], size: int) -> dict[i
     return wins
 
 
-def test_put_if_absent_by_eight_processes_has_one_winner_a_name(remote: RemoteStore) -> None:
-    names = [f"log/{version}" for version in range(100)]
-    check_wins(remote, names, race_of_processes(remote, names, 2000), 2000)
+def test_put_if_absent_by_eight_processes_has_one_winner_a_name(remote_store: ObjectStore) -> None:
+    names = [commit_path(version) for version in range(100)]
+    check_wins(remote_store, names, race_of_processes(remote_store, names, 2000), 2000)
 
 
-def test_put_if_absent_of_large_commits_has_one_winner_a_name(remote: RemoteStore) -> None:
+def test_put_if_absent_of_large_commits_has_one_winner_a_name(remote_store: ObjectStore) -> None:
     """So large that an SDK may send them in parts by itself."""
-    names, size = [f"log/{version}" for version in range(3)], 12 * 1024 * 1024
-    check_wins(remote, names, race_of_processes(remote, names, size), size)
+    names, size = [commit_path(version) for version in range(3)], 12 * 1024 * 1024
+    check_wins(remote_store, names, race_of_processes(remote_store, names, size), size)
 
 
-def test_dynamodb_decides_for_one_of_many_writers() -> None:
-    with running(DYNAMODB) as emulator:
-        emulator.make_container("delta_log")
-        start, wins = threading.Barrier(WRITERS), list[tuple[int, int]]()
+def test_dynamodb_decides_for_one_of_many_writers(emulators: Callable[[str], Emulator]) -> None:
+    emulator = emulators("dynamodb")
+    start, wins = threading.Barrier(WRITERS), list[int]()
 
-        def write(writer: int) -> None:
-            client: Any = boto3_client("dynamodb", emulator.endpoint)
-            for version in range(20):
-                start.wait(60)
-                item = {"tablePath": {"S": "s3://b/t"}, "fileName": {"S": str(version)}, "writer": {"N": str(writer)}}
-                try:
-                    client.put_item(TableName="delta_log", Item=item, ConditionExpression="attribute_not_exists(fileName)")
-                except client.exceptions.ConditionalCheckFailedException:
-                    continue
-                wins.append((version, writer))
+    def write(writer: int) -> None:
+        client: Any = boto3_client("dynamodb", emulator.endpoint)
+        for version in range(20):
+            item = {"tablePath": {"S": "s3://b/race"}, "fileName": {"S": str(version)}, "writer": {"N": str(writer)}}
+            start.wait(60)
+            try:
+                client.put_item(TableName=CONTAINER, Item=item, ConditionExpression="attribute_not_exists(fileName)")
+            except client.exceptions.ConditionalCheckFailedException:
+                continue
+            wins.append(version)
 
-        threads = [threading.Thread(target=write, args=(writer,)) for writer in range(WRITERS)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        assert sorted(version for version, _ in wins) == list(range(20))
+    threads = [threading.Thread(target=write, args=(writer,)) for writer in range(WRITERS)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(wins) == list(range(20))
 
 
 # ---------------------------------------------------------------- stores that do not keep the condition

@@ -259,6 +259,9 @@ def _refusal(request: Request, status: int) -> Answer:
         return Answer(status, headers, f"<Error><Code>{code}</Code><Message>injected</Message></Error>".encode())
     if request.target.startswith(("/upload/", "/storage/", "/download/", "/resumable/")):
         return Answer(status, [("content-type", "application/json")], b'{"error": {"code": %d, "message": "injected"}}' % status)
+    if "x-amz-target" in request.headers:
+        code = {500: "InternalServerError", 503: "ServiceUnavailable", 409: "TransactionConflictException"}[status]
+        return Answer(status, [("content-type", "application/x-amz-json-1.0")], b'{"__type": "%s"}' % code.encode())
     code = {500: "InternalError", 503: "SlowDown", 409: "ConditionalRequestConflict"}[status]
     return Answer(status, [("content-type", "application/xml")], f"<Error><Code>{code}</Code></Error>".encode())
 

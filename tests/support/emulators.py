@@ -28,7 +28,6 @@ from delta_py.storage.options import StorageOptions
 from tests.support.emulator_programs import AZURITE, DYNAMODB_LOCAL, FAKE_GCS, VERSITYGW
 
 _START_SECONDS = 60.0
-_STOP_SECONDS = 10.0
 _PORTS_TRIED = 3
 _LOOPBACK_DYNAMODB = Path(__file__).resolve().parent / "emulators" / "LoopbackDynamoDb.java"
 _ACCESS_KEY, _SECRET_KEY = "testaccesskey", "test-secret-key-of-s3"
@@ -127,12 +126,9 @@ def _is_answered(process: subprocess.Popen[bytes], port: int) -> bool:
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:
-    process.terminate()
-    try:
-        process.wait(_STOP_SECONDS)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
+    """At once: asked to end, some wait for connections that clients keep open."""
+    process.kill()
+    process.wait()
 
 
 _PR_SET_PDEATHSIG = 1
@@ -261,4 +257,5 @@ KINDS = {
 }
 """Object stores, by the beginning of their options' names."""
 
-DYNAMODB = EmulatorKind("dynamodb", "", _dynamodb_local, _dynamodb_settings, _make_dynamodb_table)
+DYNAMODB = EmulatorKind("dynamodb", "s3", _dynamodb_local, _dynamodb_settings, _make_dynamodb_table)
+"""Decides commits of tables in S3; what it makes for a container is a table of DynamoDB's."""
