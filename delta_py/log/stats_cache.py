@@ -44,8 +44,18 @@ class StatsCache:
         names = {path: _name(identity, path, kind) for path, kind in leaves.items()}
         names[_RECORDS] = _name(identity, _RECORDS, None)
         entries = {path: self.disk.mapped(name) for path, name in names.items()}
-        tables = {path: pa.ipc.open_stream(content).read_all() for path, content in entries.items() if content is not None}
+        kept_tables = {path: _table(names[path], content) for path, content in entries.items() if content is not None}
+        tables = {path: table for path, table in kept_tables.items() if table is not None}
         return KeptStats(self.disk, names, tables, {path: kind for path, kind in leaves.items() if path not in tables})
+
+
+def _table(name: str, content: pa.Buffer) -> pa.Table | None:
+    """None, with a warning, for content that is no table, though its checksum is right."""
+    try:
+        return pa.ipc.open_stream(content).read_all()
+    except (pa.ArrowException, OSError) as error:
+        _log.warning("the entry %s of the cache is passed over: %s", name, error)
+        return None
 
 
 def _name(identity: bytes, path: Path, kind: DataType | None) -> str:

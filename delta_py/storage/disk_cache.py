@@ -7,8 +7,8 @@
 
 Entries are written beside their name and renamed, so that processes see whole ones. A checksum over name and content guards
 against damaged disks and entries under a wrong name: one that does not keep it counts as missing, and is replaced. For the same
-reason nothing is flushed to the disk. What others keep in the directory is not touched. Entries hold data of tables: only the
-user may read them.
+reason nothing is flushed to the disk. What others keep in the directory is not touched: only names of entries are read, written
+and removed there, and only regular files are entries, no links. Entries hold data of tables: only the user may read them.
 
 Where the disk is full, read-only or broken, or the directory is gone, there is no cache. So every OSError of a call on the
 cache's own files, whatever its number, is a miss when reading and gives up the entry when writing: the content can be had
@@ -27,6 +27,7 @@ PYDELTA_CACHE_MB what it may hold (by default 1024).
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import logging
 import mmap
@@ -41,9 +42,6 @@ from pathlib import Path as DiskPath
 from typing import Literal, Self
 
 import pyarrow as pa
-
-from delta_py.errors import StorageError
-from delta_py.storage.regular_files import open_regular
 
 _log = logging.getLogger("delta_py")
 
@@ -87,35 +85,40 @@ class DiskCache:
 
     def read(self, name: str) -> bytes | None:
         try:
-            with open_regular(str(self.directory / name)) as file:
-                whole = file.read()
-        except (OSError, StorageError):
+            whole = _read_file(self._path(name))
+        except OSError:
             return None
         content = self._checked(name, memoryview(whole))
         return None if content is None else bytes(content)
 
     def mapped(self, name: str) -> pa.Buffer | None:
         """The content mapped into memory, for large entries."""
+        path = self._path(name)
         try:
-            with open_regular(str(self.directory / name)) as file:
-                is_empty = os.fstat(file.fileno()).st_size == 0  # which cannot be mapped
-                whole = pa.py_buffer(b"" if is_empty else mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
-        except (OSError, StorageError):
+            with _opened(path) as descriptor:
+                is_empty = os.fstat(descriptor).st_size == 0  # which cannot be mapped
+                whole = pa.py_buffer(b"" if is_empty else mmap.mmap(descriptor, 0, access=mmap.ACCESS_READ))
+        except OSError:
             return None
         return None if self._checked(name, memoryview(whole)) is None else whole.slice(0, whole.size - _SUM_BYTES)
 
+    def _path(self, name: str) -> DiskPath:
+        assert _OWN_NAME.fullmatch(name), name
+        return self.directory / name
+
     def _checked(self, name: str, whole: memoryview) -> memoryview | None:
         """The content without its checksum. The entry counts as used now."""
-        path = self.directory / name
+        path = self._path(name)
         if len(whole) < _SUM_BYTES or whole[-_SUM_BYTES:].tobytes() != _checksum(name, whole[:-_SUM_BYTES]):
             _log.warning("%s is damaged and passed over", path)
             return None
         with contextlib.suppress(OSError):  # one that may only be read serves as well
-            os.utime(path)
+            os.utime(path, follow_symlinks=False)
         return whole[:-_SUM_BYTES]
 
     def put(self, name: str, data: bytes) -> bool:
         """Whether the disk took it."""
+        self._path(name)
         entry = None
         try:
             entry = self.begin()
@@ -175,7 +178,7 @@ class NewEntry:
             checksum = _checksum(name, memoryview(content))
         with open(self._path, "ab") as file:
             file.write(checksum)
-        self._path.replace(self._cache.directory / name)
+        self._path.replace(self._cache._path(name))
         self._cache.trim_by_chance(content.size + _SUM_BYTES)
 
     def remove(self) -> None:
@@ -184,6 +187,23 @@ class NewEntry:
             self.sink.close()
         with contextlib.suppress(OSError):
             self._path.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def _opened(path: DiskPath) -> Iterator[int]:
+    """A regular file of the cache, open for reading. Raises OSError for anything else, a link too; nothing blocks."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EINVAL, "it is no regular file", str(path))
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _read_file(path: DiskPath) -> bytes:
+    with _opened(path) as descriptor, open(descriptor, "rb", closefd=False) as file:
+        return file.read()
 
 
 def _users_cache() -> DiskPath:

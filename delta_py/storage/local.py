@@ -173,7 +173,12 @@ class LocalStore:
     def open_output(self, path: str) -> pa.NativeFile:
         name = self._locate_own(path)
         _make_directory(os.path.dirname(name))
-        return pa.PythonFile(_DurableFile(name), mode="w")
+        try:
+            return pa.PythonFile(_DurableFile(name), mode="w")
+        except OSError as error:
+            if error.errno not in (errno.ELOOP, errno.ENXIO):  # a link, a pipe
+                raise
+            raise _not_written(name, error) from error
 
     def put(self, path: str, data: bytes) -> None:
         name = self._locate_own(path)
@@ -255,7 +260,8 @@ class _DurableFile(io.FileIO):
     names."""
 
     def __init__(self, name: str) -> None:
-        super().__init__(name, "w")
+        """Raises OSError for a link in its place, which is not followed, and for a pipe."""
+        super().__init__(name, "w", opener=lambda path, flags: os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666))
         self._directory = os.path.dirname(name)
 
     def write(self, data: Any) -> int:

@@ -198,6 +198,24 @@ def test_nothing_is_written_or_deleted_through_links(tmp_path: Path, path: str) 
     }
 
 
+@pytest.mark.parametrize("odd", ["link", "dangling link", "fifo"])
+def test_new_data_file_is_not_written_into_what_lies_in_its_place(tmp_path: Path, odd: str) -> None:
+    other = tmp_path / "other"
+    other.write_bytes(b"mine")
+    (tmp_path / "root").mkdir()
+    place = tmp_path / "root" / "x"
+    match odd:
+        case "link":
+            place.symlink_to(other)
+        case "dangling link":
+            place.symlink_to(tmp_path / "new")
+        case "fifo":
+            os.mkfifo(place)
+    with pytest.raises(StorageError, match="x cannot be written"):
+        LocalStore(str(tmp_path / "root")).open_output("x")
+    assert other.read_bytes() == b"mine" and not (tmp_path / "new").exists()
+
+
 def test_root_that_is_a_link_is_the_users_choice(tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
     (tmp_path / "root").symlink_to(tmp_path / "real")

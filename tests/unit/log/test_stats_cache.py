@@ -120,6 +120,15 @@ def test_a_damaged_entry_is_parsed_again(table: str, cache: Path, parsed: list[i
     assert texts(parsed) == 0, "a whole entry takes the place of the damaged one"
 
 
+def test_an_entry_that_is_whole_and_no_table_is_parsed_again(table: str, cache: Path, parsed: list[int]) -> None:
+    expected = kept(table, "id < 2000")
+    for entry in entries(cache):
+        DiskCache(cache, 1 << 40).put(entry.name, b"no table")
+    texts(parsed)
+    assert kept(table, "id < 2000") == expected
+    assert texts(parsed) > 0
+
+
 def test_another_checkpoint_of_the_same_name_has_entries_of_its_own(table: str, cache: Path) -> None:
     path = next(Path(table, "_delta_log").glob("*.checkpoint*.parquet"))
     before = kept(table, "id < 2000")

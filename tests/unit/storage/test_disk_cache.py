@@ -65,6 +65,35 @@ def test_an_entry_under_another_name_is_none(tmp_path: Path) -> None:
     assert cache.read(NAME) is None and cache.mapped(NAME) is None
 
 
+@pytest.mark.parametrize("odd", ["link", "fifo", "device"])
+def test_what_is_no_file_in_the_place_of_an_entry_is_none_and_not_followed(tmp_path: Path, odd: str) -> None:
+    cache, outside = DiskCache(tmp_path / "cache", 1), tmp_path / "outside"
+    cache.directory.mkdir()
+    DiskCache(tmp_path, MANY).put(NAME, b"content")
+    (tmp_path / NAME).rename(outside)
+    os.utime(outside, (1, 1))
+    match odd:
+        case "link":
+            (cache.directory / NAME).symlink_to(outside)
+        case "fifo":
+            os.mkfifo(cache.directory / NAME)
+        case "device":
+            (cache.directory / NAME).symlink_to("/dev/zero")
+    assert cache.read(NAME) is None and cache.mapped(NAME) is None
+    cache.trim()
+    assert outside.stat().st_mtime == 1 and outside.read_bytes()[:7] == b"content"
+    assert DiskCache(cache.directory, MANY).put(NAME, b"new") and cache.read(NAME) == b"new"
+    assert outside.read_bytes()[:7] == b"content"
+
+
+@pytest.mark.parametrize("name", ["../x.object", "/etc/passwd", "x", NAME + "/..", NAME.upper()])
+def test_entries_have_names_of_their_own_form_alone(tmp_path: Path, name: str) -> None:
+    cache = DiskCache(tmp_path, MANY)
+    for use in (cache.read, cache.mapped, lambda name: cache.put(name, b"")):
+        with pytest.raises(AssertionError):
+            use(name)
+
+
 def test_a_directory_in_the_place_of_an_entry_is_none_and_stays(tmp_path: Path) -> None:
     cache = DiskCache(tmp_path, MANY)
     (tmp_path / NAME).mkdir()
