@@ -10,6 +10,7 @@ schemaTrackingLocation, and either may go on with the other's.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Self
@@ -24,6 +25,8 @@ from delta_py.storage.store import ObjectStore
 
 _FORM = b"v1"
 _OPTIONAL = ("tableConfigurations", "protocolJson", "previousMetadataSeqNum")
+_DIRECTORY = re.compile(r"_schema_log_[^/\\\x00-\x1f\x7f]{1,200}")
+_ENTRY = re.compile("0|[1-9][0-9]{0,17}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,9 +150,18 @@ class SchemaLog:
 
     @classmethod
     def of(cls, store: ObjectStore, directory: str, table_root: str) -> Self:
-        """Raises CorruptTableError (DELTA_STREAMING_SCHEMA_LOG_DESERIALIZE_FAILED)."""
+        """directory: below the store's root. Raises CorruptTableError (DELTA_STREAMING_SCHEMA_LOG_DESERIALIZE_FAILED), also for a
+        table with an id by which no directory can be called."""
+        if not _DIRECTORY.fullmatch(directory):
+            raise CorruptTableError(
+                f"The log of schemas of the table at {table_root} would be {shown(directory)}, after the table's id, and that is "
+                "no name of a directory. Nothing was written. The metaData action is damaged, or was made so.",
+                error_class="DELTA_STREAMING_SCHEMA_LOG_DESERIALIZE_FAILED",
+                sql_state="22000",
+                location=store.root,
+            )
         names = (info.path.rpartition("/")[2] for info in store.list_from(directory))
-        number = max((int(name) for name in names if name.isascii() and name.isdigit()), default=-1)
+        number = max((int(name) for name in names if _ENTRY.fullmatch(name)), default=-1)
         log = cls(store, directory, table_root, number, None)
         return log if number < 0 else replace(log, newest=log.entry(number))
 

@@ -227,11 +227,12 @@ def test_log_of_schemas_that_is_nested_deep(tmp_path: Path, field: str, depth: s
     deep = array(DEPTHS[depth])
     value = json.dumps(deep) if field.endswith("Json") else deep
     text = json.dumps({**entry, "sourceMetadataPath": "s", field: DEEP}).replace(f'"{DEEP}"', value)
-    (tmp_path / "log").mkdir()
-    (tmp_path / "log" / "0").write_text(f"v1\n{text}")
+    directory = tmp_path / "_schema_log_t"
+    directory.mkdir()
+    (directory / "0").write_text(f"v1\n{text}")
 
     def use() -> None:
-        newest = SchemaLog.of(LocalStore(str(tmp_path)), "log", "/t").newest
+        newest = SchemaLog.of(LocalStore(str(tmp_path)), directory.name, "/t").newest
         assert newest is not None and newest.config(TableConfig(Protocol(1, 2), Metadata("t", empty))).schema.fields == ()
 
     _only_our_errors(use)

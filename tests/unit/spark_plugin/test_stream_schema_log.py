@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import pickle
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from delta_py import write_delta
-from delta_py.errors import DeltaError, InvalidOptionError, SchemaMismatchError, UnsupportedOperationError
+from delta_py.errors import CorruptTableError, DeltaError, InvalidOptionError, SchemaMismatchError, UnsupportedOperationError
 from delta_py.protocol.schema import StructType, find_path, parse_schema, schema_to_json
 from delta_py.streaming.schema_evolution import java_hash
 from spark_plugin.convert import to_spark_schema
@@ -323,6 +324,20 @@ def test_entry_of_the_log_of_schemas_that_is_damaged_is_an_error_that_names_it(t
         with pytest.raises(DeltaError) as damage:
             query.open(allowSourceColumnRename="always")
         assert damage.value.error_class == "DELTA_STREAMING_SCHEMA_LOG_DESERIALIZE_FAILED", damaged
+
+
+@pytest.mark.parametrize("table_id", ["x/../../evil", "a/b", "/etc", "a\\u0000b", "a\\nb", "a\\\\b", "x" * 300])
+def test_log_goes_to_no_place_that_the_tables_id_names(table: Table, tmp_path: Path, table_id: str) -> None:
+    for file in Path(table.path, "_delta_log").iterdir():
+        text = file.read_text()
+        file.write_text(re.sub(r'"id":"[^"]+"', lambda _: f'"id":"{table_id}"', text)) if "metaData" in text else file.unlink()
+    for file in Path(table.path, "_delta_log").glob("*.crc"):
+        file.unlink()
+    query = Query(table, tmp_path)
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(CorruptTableError, match="after the table's id"):
+        query.open()
+    assert sorted(tmp_path.rglob("*")) == before
 
 
 def test_sources_of_one_query_have_logs_of_their_own_by_their_tracking_id(table: Table, tmp_path: Path) -> None:
