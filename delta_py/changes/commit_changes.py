@@ -32,6 +32,7 @@ from delta_py.log.reader import (
     FILE_SCHEMA,
     ONLY_FOR_COMMITS,
     CommitReader,
+    changes_rows,
     corrupt_line,
     longs,
     text_map,
@@ -168,7 +169,7 @@ def _take(line: bytes, actions: list[_Line], facts: CommitFacts) -> None:
         body = action.get(name)
         if body is not None:
             facts.has_change_files |= kind == _CHANGE_FILE
-            if kind == _CHANGE_FILE or body.get("dataChange", True):
+            if kind == _CHANGE_FILE or "dataChange" not in body or changes_rows(body):
                 actions.append((kind, body))
             return
     if "protocol" in action:

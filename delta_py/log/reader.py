@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import accumulate
@@ -309,6 +309,15 @@ def corrupt_line(file: LogFile, number: int, what: str) -> CorruptTableError:
         path=file.path,
         line=number,
     )
+
+
+def changes_rows(body: Mapping[str, Any]) -> bool:
+    """Whether an add or remove changes the table's rows, and does not only arrange them anew (dataChange). Raises KeyError and
+    TypeError for one that does not say it."""
+    said = body["dataChange"]
+    if type(said) is not bool:
+        raise TypeError("dataChange is neither true nor false")
+    return said
 
 
 # ---------------------------------------------------------------- file actions as columns

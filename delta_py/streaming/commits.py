@@ -19,7 +19,7 @@ from delta_py.changes.file_lists import collected
 from delta_py.changes.schema_changes import why_incompatible
 from delta_py.errors import CorruptTableError, SchemaMismatchError, UnsupportedOperationError
 from delta_py.log.file_keys import file_key
-from delta_py.log.reader import FILE_SCHEMA, ONLY_FOR_COMMITS, CommitReader, adds_batch, corrupt_line
+from delta_py.log.reader import FILE_SCHEMA, ONLY_FOR_COMMITS, CommitReader, adds_batch, changes_rows, corrupt_line
 from delta_py.log.segment import LogFile
 from delta_py.protocol.actions import Metadata, Protocol
 from delta_py.protocol.features import check_readable
@@ -92,13 +92,13 @@ class _Parsing:
         action = orjson.loads(line)
         add, remove = action.get("add"), action.get("remove")
         if add is not None:
-            if add["dataChange"] is True:
+            if changes_rows(add):
                 key = file_key(decode_path(add["path"]), add.get("deletionVector"))
                 if key in self._given:
                     raise corrupt_line(self._file, number, "an action repeats another one of the same file.")
                 adds[key] = add
         elif remove is not None:
-            if remove["dataChange"] is True and self.removed is None:
+            if changes_rows(remove) and self.removed is None:
                 self.removed = decode_path(remove["path"])
         elif "protocol" in action:
             self.protocol = Protocol.from_json(action["protocol"])

@@ -312,6 +312,15 @@ def test_changes_of_a_damaged_commit_among_others_name_it(tmp_path: Path) -> Non
     assert len(table.changes(4)) == 1
 
 
+@pytest.mark.parametrize("value", ["null", '"true"', "1", "[]"])
+def test_changes_of_an_action_that_does_not_say_whether_it_changes_rows_are_refused(tmp_path: Path, value: str) -> None:
+    table = changed(tmp_path)
+    path = tmp_path / "_delta_log/00000000000000000003.json"
+    path.write_bytes(path.read_bytes().replace(b'"dataChange":true', f'"dataChange":{value}'.encode()))
+    with pytest.raises(CorruptTableError, match=r"0003\.json"):
+        table.plan(0)
+
+
 def test_changes_filter_left_to_the_caller_keeps_at_least_its_rows(tmp_path: Path) -> None:
     table = changed(tmp_path)
     loose = table.changes(0, where="_change_type = 'delete' and id = 2", options=ScanOptions())

@@ -579,6 +579,14 @@ def test_file_that_a_commit_adds_twice_comes_once_and_as_the_last_action_says(bu
     assert (scan.paths(), scan.files["size"].to_pylist()) == (["f", "g", "f"], [3, 100, 100])
 
 
+@pytest.mark.parametrize("value", [None, "true", 1, [], {}])
+@pytest.mark.parametrize("make", [add, remove])
+def test_action_that_does_not_say_whether_it_changes_rows_is_refused(builder: TableBuilder, make: Any, value: Any) -> None:
+    builder.commit(make("d", dataChange=value))
+    with pytest.raises(CorruptTableError):
+        source(builder).plan(at(2), at(3))
+
+
 def test_file_that_a_large_commit_adds_again_is_refused(builder: TableBuilder, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(commits, "_LINES_AT_ONCE", 2)
     builder.commit(add("f"), add("g"), add("h"), add("f"))
