@@ -92,7 +92,7 @@ faults: $(VENV)/.ready java ## failures injected into storage; SEED= and N= choo
 fuzz: $(VENV)/.ready ## tables of which one file is damaged or hostile; SEED= and FUZZ= choose the cases, and how many
 	PYDELTA_FUZZ_N="$(FUZZ)" $(RUN) $(PYTEST) -s tests/fuzz
 
-bench: $(VENV)/.ready $(PEER)/.ready $(PEER)/jars/.ready java ## measure against deltalake and Spark's Parquet reader; BENCH="--quick"
+bench: $(VENV)/.ready $(PEER)/.ready $(PEER)/jars/.ready emulators java ## measure against deltalake, delta-spark and Spark's Parquet reader; BENCH="--quick"
 	$(RUN) benchmarks/bench.py --peer $(PEER) $(BENCH)
 
 all: check test applications interop storage faults fuzz ## everything but the benchmarks

@@ -7,8 +7,8 @@
 state: a fresh process for every run opens a table of very many files and prunes it to one file, the readers taking turns.
 checkpoint: a fresh process writes the checkpoint of such a table. commit: commits of one small file, alone and in a race.
 scan, query, write: one Spark session for each version of Spark, the readers or writers taking turns. open: tables of few and
-very many files, in a running session. dml, stream: each writer in a session of its own. Medians are given, and the
-targets beside them; ratios.svg draws the ratios to delta-spark.
+very many files, in a running session. dml, stream: each writer in a session of its own. stores: tables in an emulator of S3, a
+fresh process for every run. Medians are given, and the targets beside them; ratios.svg draws the ratios to delta-spark.
 
 delta-spark is measured twice, with its defaults and tuned: spark.sql.shuffle.partitions = 4 (200 by default) and
 spark.databricks.delta.snapshotPartitions = the number of cores (50 by default), in sessions that are so for both. The ratio
@@ -53,13 +53,14 @@ from benchmarks.common import (
 from benchmarks.dml_part import dml_part
 from benchmarks.make_log_table import ROWS_PER_FILE
 from benchmarks.query_part import open_part, query_part
+from benchmarks.stores_part import stores_part
 from benchmarks.stream_part import stream_part
 
 STATE_READERS = ("pydelta", "pydelta-again", "deltalake-actions", "deltalake-query")
 
 
-FULL = Sizes((300_000, 1_000_000), 8_000_000, 5, 200, 10, 0.5, 1_000, 1_000, 10_000)
-QUICK = Sizes((5_000, 20_000), 160_000, 2, 20, 2, 0.01, 50, 20, 100)
+FULL = Sizes((300_000, 1_000_000), 8_000_000, 5, 200, 10, 0.5, 1_000, 1_000, 10_000, 62_500, 16)
+QUICK = Sizes((5_000, 20_000), 160_000, 2, 20, 2, 0.01, 50, 20, 100, 6_250, 2)
 
 
 def main() -> None:
@@ -356,6 +357,7 @@ PARTS: dict[str, Callable[[Path, Sizes, Path], Part]] = {
     "write": write_part,
     "dml": dml_part,
     "stream": stream_part,
+    "stores": stores_part,
 }
 
 

@@ -19,7 +19,8 @@ ROOT = HERE.parent
 @dataclass(frozen=True)
 class Sizes:
     """What is measured: numbers of files for state, rows for scans, runs of each, commits and seconds of races; the scale of
-    the TPC-H-like warehouse, commits of a log that nothing has summed up, batches of a stream, commits behind which one waits."""
+    the TPC-H-like warehouse, commits of a log that nothing has summed up, batches of a stream, commits behind which one waits;
+    rows in a row group of a file in an object store, row groups of a large one."""
 
     state_files: tuple[int, ...]
     scan_rows: int
@@ -30,6 +31,8 @@ class Sizes:
     commits_without_checkpoint: int
     small_batches: int
     idle_commits: int
+    store_group_rows: int
+    store_large_groups: int
 
 
 @dataclass(frozen=True)

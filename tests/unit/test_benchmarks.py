@@ -9,11 +9,28 @@ import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
+import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 
-from benchmarks import bench, chart, make_log_table, make_query_tables, make_scan_table, query_part, query_run, state_run
+from benchmarks import (
+    bench,
+    bench_store,
+    chart,
+    make_log_table,
+    make_query_tables,
+    make_scan_table,
+    make_store_tables,
+    query_part,
+    query_run,
+    state_run,
+    stores_part,
+    stores_run,
+)
 from delta_py import DeltaTable
+from tests.support.cutting_proxy import Exchange, Request
+from tests.support.memory_store import MemoryStore
 
 ROOT = Path(__file__).parents[2]
 
@@ -105,3 +122,62 @@ def test_chart_has_a_bar_for_each_workload_and_cuts_long_ones() -> None:
     texts = [text.text for text in picture.iter("{http://www.w3.org/2000/svg}text")]
     assert widths[1] == 4 * widths[0]
     assert {"one <column>", "slow", "0.50", "9.00"} <= set(texts)
+
+
+def test_logs_of_the_stores_part_have_the_same_columns_and_prune_to_one(tmp_path: Path) -> None:
+    make_log_table.make_table(str(tmp_path / "others"), files=1_000, commits=make_store_tables.COMMITS)
+    make_store_tables.make_log_of_pydelta(str(tmp_path / "own"), files=510)
+    others, own = (DeltaTable(str(tmp_path / name)) for name in ("others", "own"))
+    assert own.schema().names == others.schema().names and own.schema().types == others.schema().types
+    for table in (others, own):
+        segment = table.snapshot.segment
+        assert segment.checkpoint is not None and len(segment.commits) == make_store_tables.COMMITS
+        assert table.scan(filter=f"id = {stores_run.WANTED_ID}").report.files_kept == 1
+    assert others.snapshot.checksum is None and own.snapshot.checksum is not None
+
+
+def test_file_table_has_the_row_groups_and_the_bytes() -> None:
+    store = MemoryStore(root="s3://bucket/t")
+    size_bytes = make_store_tables.make_file_table(store, columns=3, groups=4, group_rows=1_000)
+    assert size_bytes == len(store.objects["part-00000.parquet"][0]) > 3 * 4 * 1_000 * 8
+    assert DeltaTable(store.root, store=store).to_arrow().num_rows == 4_000
+    assert pq.read_metadata(pa.BufferReader(store.objects["part-00000.parquet"][0])).num_row_groups == 4
+
+
+@pytest.mark.parametrize(
+    ("spans", "expected"),
+    [
+        ([], 0),
+        ([(0, 1), (1, 2), (2, 3)], 3),
+        ([(0, 1), (1, 2), (1, 2.5), (1.1, 1.9), (3, 4)], 3),
+        ([(0, 10), (0, 1), (1, 2)], 2),  # the long one goes beside a row of two
+    ],
+)
+def test_round_trips_are_the_longest_row_of_requests(spans: list[tuple[float, float]], expected: int) -> None:
+    assert bench_store.round_trips(spans) == expected
+
+
+def test_requests_of_a_commit_are_told_apart() -> None:
+    targets = [
+        ("GET", "/bench?list-type=2&prefix=t%2F_delta_log%2F"),
+        ("GET", "/bench/t/_delta_log/00000000000000000003.crc"),
+        ("PUT", "/bench/t/part-0.parquet"),
+        ("PUT", "/bench/t/_delta_log/00000000000000000004.json"),
+        ("PUT", "/bench/t/_delta_log/00000000000000000004.crc"),
+        ("GET", "/bench/t/_delta_log/00000000000000000004.json"),
+    ]
+    exchanges = [Exchange(Request(method, target, {}, b"12"), 200, 5, None) for method, target in targets]
+    asked = bench_store.Asked.of([bench_store.TimedExchange(exchange, n, n + 1) for n, exchange in enumerate(exchanges)])
+    assert (asked.log, asked.data) == ({"LIST": 1, "GET": 1}, {"PUT": 1})
+    assert (asked.commit, asked.afterwards) == ({"PUT": 1}, {"PUT": 1, "GET": 1})
+    assert (asked.down_bytes, asked.up_bytes, asked.round_trips) == (30, 12, 6)
+    text = stores_part.requests_text([stores_part.Measured("append", "pydelta", "few", asked, (0.1, 0.25))])
+    row = "| append | pydelta | 1 GET, 1 LIST | 1 PUT | 1 PUT | 1 GET, 1 PUT | 6 | 30 | 12 | 100 ms | 250 ms | few |"
+    assert row in "\n".join(text)
+
+
+def test_sources_are_compared_with_the_quicker_of_pyarrows() -> None:
+    run = {"seconds": 0.1, "cpu_seconds": 0.01}
+    found = {"one column": {"sdk": [run], "file": [{**run, "seconds": 0.4}], "dataset": [{**run, "seconds": 0.2}]}}
+    text = "\n".join(stores_part.sources_text({0.02: found}))
+    assert "| one column | 20 ms | 100 ms | 10 ms | 400 ms | 10 ms | 200 ms | 10 ms | 0.50x |" in text

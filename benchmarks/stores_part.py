@@ -1,0 +1,207 @@
+"""The part `stores`: pydelta and a table in S3. Which requests it makes beside deltalake, how deep in round trips, and how fast;
+the SDK as a source of Parquet beside pyarrow's own client; memory that reading takes."""
+
+from __future__ import annotations
+
+import statistics
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from benchmarks.bench_store import Asked, BenchStore, bench_store
+from benchmarks.common import HERE, Part, Sizes, run_json, table_text
+from benchmarks.make_log_table import make_table
+from benchmarks.make_store_tables import COMMITS, make_file_table, make_log_of_pydelta
+
+_LATENCY_SECONDS = 0.05
+_SOURCE_LATENCY_SECONDS = 0.02
+_FILES = 1000
+_GROUPS = 10
+# Row groups of 64 MB.
+_LARGE_COLUMNS, _LARGE_GROUP_ROWS = 8, 1_000_000
+_MEMORY_TARGET_MB = 400
+_ENGINES = ("pydelta", "deltalake")
+
+
+def stores_part(directory: Path, sizes: Sizes, peer: Path) -> Part:
+    with bench_store() as store:
+        _make_tables(store, directory, sizes)
+        requests = [
+            found for case in CASES for engine in _ENGINES for found in _measured(store, directory, case, engine, sizes.runs)
+        ]
+        sources = {latency: _sources(store, latency, sizes.runs) for latency in (0.0, _SOURCE_LATENCY_SECONDS)}
+        readings = {engine: _run(store, engine, "rows", "large-file", "warm-file", "") for engine in _ENGINES}
+    large_bytes = _LARGE_COLUMNS * _LARGE_GROUP_ROWS * sizes.store_large_groups * 8
+    return Part([*requests_text(requests), *sources_text(sources), *memory_text(readings, large_bytes)])
+
+
+def _make_tables(store: BenchStore, directory: Path, sizes: Sizes) -> None:
+    make_log_of_pydelta(str(directory / "log"), _FILES)
+    make_table(str(directory / "log-of-others"), files=_FILES, commits=COMMITS)
+    for name, made in (("log", "log"), ("log-of-others", "log-of-others"), ("warm-log", "log")):
+        store.send(directory / made, name)
+    for name, columns in (("file", 10), ("warm-file", 4)):
+        make_file_table(store.open(name), columns=columns, groups=_GROUPS, group_rows=sizes.store_group_rows)
+    large = store.open("large-file")
+    make_file_table(large, columns=_LARGE_COLUMNS, groups=sizes.store_large_groups, group_rows=_LARGE_GROUP_ROWS)
+
+
+def _run(store: BenchStore, engine: str, operation: str, table: str, warm_table: str, cache: str) -> Any:
+    command = [sys.executable, str(HERE / "stores_run.py"), engine, operation, store.url(table), store.url(warm_table)]
+    return run_json(command, {**store.environment, "PYDELTA_CACHE_DIR": cache})
+
+
+# ---------------------------------------------------------------- requests
+
+
+@dataclass(frozen=True)
+class Case:
+    """table: its name. warm_table: of the same kind, for what a process does once. targets: of what pydelta asks for, the first
+    time and with what the cache directory has from that. is_new: each run has the table as it was made.
+    """
+
+    title: str
+    operation: str
+    table: str
+    warm_table: str
+    targets: tuple[str, ...]
+    is_new: bool = False
+
+    def names(self, engine: str) -> list[str]:
+        return [engine, f"{engine}-again"][: len(self.targets) if engine == "pydelta" else 1]
+
+
+_OPENED = "1 GET, 1 LIST, the checkpoint's ranges, the commits in parallel; 6 deep"
+_OPENED_AGAIN = "1 GET, 1 LIST"
+_APPENDED = "no LIST after the data file, 1 PUT for the commit, 3 deep with what follows"
+_COLUMN = "footer and the column's ranges"
+_COLUMN_AGAIN = "the column's ranges"
+
+CASES = (
+    Case("open and prune, log by pydelta", "open", "log", "warm-log", (_OPENED, _OPENED_AGAIN)),
+    Case("open and prune, log by others", "open", "log-of-others", "warm-log", (_OPENED, _OPENED_AGAIN)),
+    Case("append, log by pydelta", "append", "log", "warm-log", (_APPENDED,), is_new=True),
+    Case("append, log by others", "append", "log-of-others", "warm-log", (_APPENDED,), is_new=True),
+    Case("one column of ten", "column", "file", "warm-file", (_COLUMN, _COLUMN_AGAIN)),
+)
+
+
+@dataclass(frozen=True)
+class Measured:
+    """target: of what is asked for. seconds: medians, without latency and with _LATENCY_SECONDS a request."""
+
+    title: str
+    reader: str
+    target: str
+    asked: Asked
+    seconds: tuple[float, float]
+
+    @property
+    def row(self) -> list[str]:
+        asked = self.asked
+        requests = [_counts(kinds) for kinds in (asked.log, asked.data, asked.commit, asked.afterwards)]
+        sizes = [f"{asked.down_bytes:,}", f"{asked.up_bytes:,}"]
+        taken = [f"{seconds * 1000:.0f} ms" for seconds in self.seconds]
+        return [self.title, self.reader, *requests, str(asked.round_trips), *sizes, *taken, self.target]
+
+
+def _measured(store: BenchStore, directory: Path, case: Case, engine: str, runs: int) -> list[Measured]:
+    """One for each of the case's names. Of what is asked for the most frequent is told, with latency: only then do requests that
+    could go together also do so on a busy machine."""
+    seconds: dict[tuple[str, float], list[float]] = {}
+    asked: dict[str, list[Asked]] = {name: [] for name in case.names(engine)}
+    for latency in (0.0, _LATENCY_SECONDS):
+        for number in range(runs):
+            table = f"{case.table}-{engine}-{latency}-{number}" if case.is_new else case.table
+            if case.is_new:
+                store.send(directory / case.table, table)
+            with tempfile.TemporaryDirectory(prefix="pydelta-bench-") as cache, store.delayed(latency):
+                for name in asked:
+                    with store.asked(table) as exchanges:
+                        run = _run(store, engine, case.operation, table, case.warm_table, cache)
+                    assert case.operation != "open" or run["count"] == 1, f"{name} keeps {run['count']} files, not 1"
+                    seconds.setdefault((name, latency), []).append(run["seconds"])
+                    if latency:
+                        asked[name].append(Asked.of(exchanges))
+    return [
+        Measured(
+            case.title,
+            name,
+            target if engine == "pydelta" else "",
+            max(asked[name], key=asked[name].count),
+            (statistics.median(seconds[name, 0.0]), statistics.median(seconds[name, _LATENCY_SECONDS])),
+        )
+        for name, target in zip(asked, case.targets, strict=False)
+    ]
+
+
+def requests_text(found: Sequence[Measured]) -> list[str]:
+    head = ["operation", "by", "log", "data files", "the commit", "after it", "round trips", "bytes down", "bytes up"]
+    head += ["without latency", f"{_LATENCY_SECONDS * 1000:.0f} ms a request", "target: at most"]
+    return [
+        "## Requests of an object store (an emulator of S3), beside deltalake",
+        "",
+        table_text(head, [measured.row for measured in found]),
+        "",
+        f"Logs: a checkpoint of {_FILES:,} files and {COMMITS} commits after it. pydelta-again: with the cache directory of an "
+        "earlier process. Round trips: the longest row of requests that wait for one another. What a process does once for a "
+        f"store is done before. One column: of a file of {_GROUPS} row groups; opening the table is counted too. More targets: "
+        "no more requests, bytes and time than deltalake.",
+        "",
+    ]
+
+
+def _counts(kinds: Counter[str]) -> str:
+    return ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
+
+
+# ---------------------------------------------------------------- the SDK and pyarrow's client
+
+
+def _sources(store: BenchStore, latency: float, runs: int) -> Any:
+    with store.delayed(latency):
+        command = [sys.executable, str(HERE / "source_run.py"), store.url("file"), "--rounds", str(runs)]
+        return run_json(command, store.environment)
+
+
+def sources_text(sources: Mapping[float, Any]) -> list[str]:
+    """sources: what source_run.py prints, by latency."""
+    rows = []
+    for latency, found in sources.items():
+        for title, runs in found.items():
+            medians = {
+                name: [statistics.median(run[what] for run in runs[name]) for what in ("seconds", "cpu_seconds")] for name in runs
+            }
+            ratio = medians["sdk"][0] / min(medians["file"][0], medians["dataset"][0])
+            times = [f"{taken * 1000:.0f} ms" for taken in (*medians["sdk"], *medians["file"], *medians["dataset"])]
+            rows.append([title, f"{latency * 1000:.0f} ms", *times, f"{ratio:.2f}x"])
+    head = ["read", "latency a request"]
+    head += [text for name in ("pydelta, SDK", "pyarrow, ParquetFile", "pyarrow, dataset") for text in (name, "its CPU")]
+    return [
+        "## A file of ten columns over the SDK, as pydelta reads, and over pyarrow's own S3 client",
+        "",
+        table_text([*head, "to the quicker"], rows),
+        "",
+        "Footer included. pyarrow: over S3FileSystem with pre_buffer; its dataset decodes on all cores, the others on one.",
+        "",
+    ]
+
+
+# ---------------------------------------------------------------- memory
+
+
+def memory_text(readings: Mapping[str, Any], size_bytes: int) -> list[str]:
+    """readings: what stores_run.py prints, by engine."""
+    rows = [[engine, f"{found['seconds']:.2f} s", f"{found['peak_mb']:.0f} MB"] for engine, found in readings.items()]
+    return [
+        f"## Reading all rows of a file of {size_bytes / 1e9:.2f} GB, row groups of 64 MB, from the store",
+        "",
+        table_text(["by", "time", "peak memory of the process"], rows),
+        "",
+        f"Target: under {_MEMORY_TARGET_MB} MB.",
+        "",
+    ]
