@@ -19,8 +19,9 @@ from delta_py.errors import StorageError, StoreUnavailableError
 from delta_py.storage.files import ByteRange, discard, expect_ranges
 from delta_py.storage.remote import RemoteStore
 from tests.storage.conftest import CONTAINER, new_url
-from tests.support.cutting_proxy import CuttingProxy, FailingFrom, Fault, FaultPlan, Request
+from tests.support.cutting_proxy import CuttingProxy, FailingFrom, Fault, FaultPlan, Plan, Request
 from tests.support.emulators import KINDS, Emulator, boto3_client
+from tests.support.gcs_uploads import ResumableUploads
 from tests.support.seeds import seed_of
 
 MB = 1024 * 1024
@@ -140,6 +141,12 @@ def is_part_of_upload(request: Request) -> bool:
     return request.method in ("PUT", "POST", "DELETE")
 
 
+def spoiling(emulator: Emulator, plan: Plan) -> CuttingProxy:
+    if emulator.kind.name == "gcs":
+        return CuttingProxy(emulator.port, plan=plan, before=ResumableUploads())
+    return CuttingProxy(emulator.port, plan=plan)
+
+
 UPLOAD_FAULTS = [fault for fault in Fault if fault not in (Fault.SILENT_AFTER, Fault.SLOW_AFTER)]  # which take their time
 
 
@@ -148,7 +155,7 @@ def test_large_object_is_whole_however_many_answers_are_lost(emulator: Emulator,
     """A part that is sent again is in it once."""
     plan = FaultPlan(seed_of(f"upload {seed}"), 0.5, UPLOAD_FAULTS, is_part_of_upload)
     content = random.Random(seed).randbytes(27 * MB + seed)
-    with CuttingProxy(emulator.port, plan=plan) as proxy:
+    with spoiling(emulator, plan) as proxy:
         options = emulator.options(proxy.endpoint, storage_request_timeout="10", storage_retry_timeout="60")
         store = RemoteStore(new_url(emulator), options)
         with store.open_output("d/file") as sink:
@@ -161,8 +168,7 @@ def test_large_object_is_whole_however_many_answers_are_lost(emulator: Emulator,
 @pytest.mark.parametrize("seed", range(3))
 def test_object_whose_upload_fails_for_good_is_not_there(emulator: Emulator, seed: int) -> None:
     """The store stops to answer midway: what was to be an object is none, now and when the writer is gone."""
-    begin = 2 + seed
-    with CuttingProxy(emulator.port, plan=FailingFrom(begin)) as proxy:
+    with spoiling(emulator, FailingFrom(2 + seed)) as proxy:
         options = emulator.options(proxy.endpoint, storage_request_timeout="1", storage_retry_timeout="1")
         store = RemoteStore(new_url(emulator), options)
         with pytest.raises((StoreUnavailableError, StorageError)), store.open_output("d/file") as sink:

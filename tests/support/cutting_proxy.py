@@ -21,7 +21,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Protocol, Self
@@ -120,9 +120,14 @@ class Answer:
     body: bytes
 
 
+Ask = Callable[[Request], Answer]
+Before = Callable[[Request, str, Ask], Answer | None]
+
+
 class CuttingProxy:
     """upstream_port: of the server, on this machine. latency_seconds: before each request. change: of requests before they are
-    passed on, as a gateway does that does not know a header."""
+    passed on, as a gateway does that does not know a header. before: answers some requests in the place of the server (given the
+    request, the proxy's endpoint, how to ask the server), and None for those that are the server's."""
 
     def __init__(
         self,
@@ -131,8 +136,9 @@ class CuttingProxy:
         plan: Plan | None = None,
         latency_seconds: float = 0.0,
         change: Callable[[Request], Request] = lambda request: request,
+        before: Before = lambda request, endpoint, ask: None,
     ) -> None:
-        self.plan, self.latency_seconds, self.change = plan, latency_seconds, change
+        self.plan, self.latency_seconds, self.change, self.before = plan, latency_seconds, change, before
         self.exchanges: list[Exchange] = []
         self._upstream_port = upstream_port
         self._ends = threading.Event()
@@ -217,6 +223,9 @@ class CuttingProxy:
     # ------------------------------------------------------------ the server behind
 
     def _ask(self, request: Request) -> Answer:
+        return self.before(request, self.endpoint, self._ask_server) or self._ask_server(request)
+
+    def _ask_server(self, request: Request) -> Answer:
         upstream = http.client.HTTPConnection("127.0.0.1", self._upstream_port, timeout=_SILENCE_SECONDS)
         try:
             _send_head(upstream, request)
@@ -233,9 +242,12 @@ class CuttingProxy:
         return name, value
 
     def _ask_half(self, request: Request) -> None:
+        half = replace(request, body=request.body[: len(request.body) // 2])
+        if self.before(half, self.endpoint, self._ask_server) is not None:
+            return
         upstream = http.client.HTTPConnection("127.0.0.1", self._upstream_port, timeout=_SILENCE_SECONDS)
         _send_head(upstream, request)
-        upstream.send(request.body[: len(request.body) // 2])
+        upstream.send(half.body)
         time.sleep(0.02)  # so that the server has begun to read
         _reset(upstream.sock.detach())
 
