@@ -4,8 +4,8 @@
 
 fake-gcs-server ends an upload when it is asked how far it came, and stores a part twice that is sent twice: what goes on after a
 lost answer cannot be tested with it alone. Here uploads are kept as Google's documentation tells, and whole objects go to the
-server: parts but the last are multiples of 256 KiB; of a part that arrives in part, whole units are stored; status 308 and `Range`
-say how many bytes are stored; `bytes */*` asks for that; an upload that is whole gets the same answer ever after.
+server. Parts but the last have multiples of 256 KiB; of a part that arrives in part whole units are stored. Status 308 and its
+`Range` say how many bytes are stored; `bytes */*` asks for that. An upload that is whole gets the same answer ever after.
 """
 
 from __future__ import annotations
