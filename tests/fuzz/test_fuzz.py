@@ -1,7 +1,8 @@
-"""Whatever bytes lie in a table's directory: the right rows or a Delta error, in bounded time and memory, and nothing outside.
+"""Whatever is in a table's directory, a stream's checkpoint, the cache directory, an option or an entry of the catalog: the right
+rows or a Delta error, in bounded time and memory, and nothing outside.
 
-`make fuzz SEED= FUZZ=`: so many mutations of one file each (mutations.py), of tables of all kinds (base_tables.py). The seed is
-in the header of the run. `python -m tests.fuzz.run SEED NUMBER 1 DIRECTORY` does one case again.
+`make fuzz SEED= FUZZ=`: so many cases of each kind (run.py), each with one mutation; without FUZZ some minutes of them. The seed
+is in the header of the run. `python -m tests.fuzz.run KIND SEED NUMBER 1 DIRECTORY` does one case again.
 """
 
 from __future__ import annotations
@@ -15,22 +16,41 @@ from pathlib import Path
 
 import pytest
 
-from tests.fuzz.run import Outcome
+from tests.fuzz.cases import Outcome
 from tests.support.seeds import run_seed
 
 SEED = run_seed() or 1
-COUNT = int(os.environ.get("PYDELTA_FUZZ_N") or 200)
+_ASKED = os.environ.get("PYDELTA_FUZZ_N")
+_COUNTS = {"tables": 200}
 _BATCH = 100
+_BATCHES = [
+    pytest.param(kind, first, min(_BATCH, count - first), id=f"{kind}-{first}")
+    for kind, usual in _COUNTS.items()
+    for count in [int(_ASKED or usual)]
+    for first in range(0, count, _BATCH)
+]
 
 
-@pytest.mark.parametrize("first", range(0, COUNT, _BATCH))
-def test_mutated_table_is_read_right_or_refused(first: int, tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "tests.fuzz.run", str(SEED), str(first), str(min(_BATCH, COUNT - first)), str(tmp_path)]
+@pytest.fixture(scope="session")
+def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What is mutated is made there once, and copied for each case."""
+    return tmp_path_factory.mktemp("fuzz")
+
+
+@pytest.mark.parametrize(("kind", "first", "count"), _BATCHES)
+def test_what_is_mutated_is_used_right_or_refused(kind: str, first: int, count: int, directory: Path) -> None:
+    command = [sys.executable, "-m", "tests.fuzz.run", kind, str(SEED), str(first), str(count), str(directory)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=550)
     assert done.returncode == 0, done.stderr[-2000:]
     outcomes = [Outcome(**json.loads(line)) for line in done.stdout.splitlines()]
-    assert len(outcomes) == min(_BATCH, COUNT - first)
-    print(f"seed {SEED}, cases {first} to {first + len(outcomes) - 1}:", dict(Counter(outcome.kind for outcome in outcomes)))
-    failures = [f"case {o.number}, {o.table}, {o.mutation}: {o.kind}, {o.detail}" for o in outcomes if o.is_failure]
-    assert failures == [], f"seed {SEED}:\n" + "\n".join(failures)
-    assert len({outcome.kind for outcome in outcomes}) > 1, "no mutation was felt"
+    assert len(outcomes) == count
+    print(f"seed {SEED}, {kind} {first} to {first + count - 1}:", dict(Counter(outcome.kind for outcome in outcomes)))
+    failures = [f"case {o.number}, {o.subject}, {o.mutation}: {o.kind}, {o.detail}" for o in outcomes if o.is_failure]
+    assert failures == [], f"seed {SEED}, {kind}:\n" + "\n".join(failures)
+
+
+def test_mutations_are_felt(directory: Path) -> None:
+    """A damaged table is refused or read otherwise now and then, and not always."""
+    command = [sys.executable, "-m", "tests.fuzz.run", "tables", str(SEED), "0", "60", str(directory)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=550)
+    assert {"same", "error", "different"} <= {json.loads(line)["kind"] for line in done.stdout.splitlines()}

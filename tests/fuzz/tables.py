@@ -1,0 +1,152 @@
+"""Tables of which one file is damaged or hostile: read in every way, then changed, and read again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+from shutil import copytree
+from typing import Any
+
+import pyarrow as pa
+
+from delta_py import DeltaTable, write_delta
+from delta_py.changes.change_feed import plan_changes
+from delta_py.commands.dml import Dml
+from delta_py.errors import DeltaError
+from delta_py.expressions.parse import parse_predicate
+from delta_py.parquet.reader import read_files
+from delta_py.storage.local import LocalStore
+from delta_py.write.row_changes import DELETED
+from spark_plugin.source.views import detail_rows
+from tests.fuzz.base_tables import COMMITS, made_tables
+from tests.fuzz.cases import Case, Mutation, Outcome, fresh, made, observed
+from tests.fuzz.child import in_child
+from tests.fuzz.table_mutations import mutate
+from tests.support.plain_dml import changed, run, target_rows
+
+NEW_ID, GONE_ID = 999_999, 6
+_FILTER = "id > 5 AND part = 'p1'"
+
+
+class TableTarget:
+    def __init__(self, directory: Path) -> None:
+        self._tables = made_tables(directory)
+        self._views = {name: in_child(partial(views, path)).value for name, path in self._tables.items()}
+
+    def run(self, case: Case) -> Outcome:
+        rng, place = case.rng, fresh(case.place)
+        name = rng.choice(list(self._tables))
+        table = place / "table"
+        copytree(self._tables[name], table)
+        mutation = Mutation(**made(in_child(lambda: asdict(mutate(table, rng))), case))  # type: ignore[arg-type]
+        finding = observed(lambda: use(table, self._views[name], mutation), place, "table")
+        return case.outcome(name, mutation, finding)
+
+
+# ---------------------------------------------------------------- in the child
+
+
+def use(table: Path, wanted: dict[str, Any], mutation: Mutation) -> tuple[str, str]:
+    """(kind, detail) of a Finding."""
+    found = views(table)
+    rows = found["rows"]
+    kind = "error" if rows is None else "same" if rows == wanted["rows"] else "different"
+    detail = found["why"].get("rows") or f"{len(rows)} rows of {len(wanted['rows'])}"
+    if rows is not None and not set(found["filter"] or ()) <= set(rows):
+        return "wrong", f"{detail}; rows of the filter that the table has not: {set(found['filter']) - set(rows)}"
+    other = [name for name in wanted if name != "why" and found[name] not in (None, wanted[name])]
+    if other and not mutation.means_itself:
+        return "wrong", f"{detail}; {other[0]}: {found[other[0]]} and not {wanted[other[0]]}"
+    broken, told = change(table, rows)
+    return broken or kind, f"{detail}; {other and f'also {other}; '}{told}"
+
+
+def views(table: Path) -> dict[str, Any]:
+    """What each way of reading gives, as texts: None for a Delta error, which is in `why`."""
+    path, found, why = str(table), {}, {}
+    looks: dict[str, Callable[[], Any]] = {
+        "rows": lambda: read(table),
+        "filter": lambda: _texts(DeltaTable(path).to_arrow(filter=_FILTER)),
+        "some columns": lambda: _texts(DeltaTable(path).to_arrow(["name"], filter="id < 7")),
+        **{f"version {n}": lambda n=n: _texts(DeltaTable(path, version=n).to_arrow()) for n in (0, COMMITS - 3, COMMITS - 1)},
+        "at a time": lambda: _texts(DeltaTable(path, timestamp=2**45).to_arrow()),
+        "changes": lambda: changes(table),
+        "history": lambda: DeltaTable(path).history().select(["version", "operation"]).to_pylist(),
+        "detail": lambda: detail_rows(DeltaTable(path).snapshot).select(["id", "numFiles"]).to_pylist(),
+    }
+    for name, look in looks.items():
+        try:
+            found[name] = look()
+        except DeltaError as error:
+            found[name], why[name] = None, str(error)[:300]
+    return {**found, "why": why}
+
+
+def read(table: Path) -> list[str]:
+    """The rows as texts, in order."""
+    return _texts(DeltaTable(str(table)).to_arrow())
+
+
+def _texts(rows: pa.Table) -> list[str]:
+    return sorted(repr(row) for row in rows.to_pylist())
+
+
+def changes(table: Path) -> list[str]:
+    """Of the last versions, without times."""
+    scan = plan_changes(LocalStore(str(table)), starting_version=COMMITS - 4, ending_version=COMMITS - 1)
+    batches = list(read_files(scan.state, scan.scan_files()))
+    rows = [row for batch in batches for row in batch.to_pylist()]
+    return sorted(repr({name: value for name, value in row.items() if name != "_commit_timestamp"}) for row in rows)
+
+
+def change(table: Path, rows: list[str] | None) -> tuple[str | None, str]:
+    """Append, delete and checkpoint, as far as the table takes it. Returns what broke, if anything did, and what was done."""
+    steps: dict[str, tuple[Callable[[], Any], Callable[[list[str], list[str]], bool]]] = {
+        "append": (lambda: append(table), lambda old, new: len(new) == len(old) + 1 and _keeps(old, new)),
+        "delete": (lambda: delete(table), lambda old, new: set(new) <= set(old) and _keeps(_others(old), new)),
+        "checkpoint": (lambda: DeltaTable(str(table)).checkpoint(), lambda old, new: new == old),
+    }
+    told = []
+    for name, (step, is_right) in steps.items():
+        try:
+            step()
+        except DeltaError as error:
+            told.append(f"{name} refused: {str(error)[:200]}")
+            continue
+        told.append(name)
+        if rows is None:
+            continue
+        try:
+            after = read(table)
+        except DeltaError as error:
+            return f"{name} broke", f"then {str(error)[:300]}"
+        if not is_right(rows, after):
+            return f"{name} lost", f"{len(rows)} rows, {len(after)} after: {[row for row in rows if row not in after][:3]}"
+        rows = after
+    return None, "; ".join(told)
+
+
+def _keeps(old: list[str], new: list[str]) -> bool:
+    return all(new.count(row) >= old.count(row) for row in set(old))
+
+
+def _others(rows: list[str]) -> list[str]:
+    return [row for row in rows if f"'id': {GONE_ID}," not in row]
+
+
+def append(table: Path) -> None:
+    schema = DeltaTable(str(table)).schema()
+    given = {field.name: NEW_ID if field.name == "id" else None for field in schema if field.name in ("id", "name", "part")}
+    data = pa.table({name: pa.array([value], schema.field(name).type) for name, value in given.items()})
+    write_delta(str(table), data, mode="append")
+
+
+def delete(table: Path) -> None:
+    """The rows of one id."""
+    dml = Dml.begin(LocalStore(str(table)), "DELETE", time_zone="UTC")
+    predicate = parse_predicate(f"id = {GONE_ID}", dml.config.schema)
+    rows = target_rows(dml, dml.candidates(predicate))
+    chosen = rows.filter(pa.array([id == GONE_ID for id in rows["id"].to_pylist()], pa.bool_()))
+    run(dml, [[changed(chosen, DELETED)]] if chosen.num_rows else [])
