@@ -16,10 +16,12 @@ import sqlglot  # noqa: F401
 import delta_py.commands.write
 import delta_py.expressions.evaluate  # noqa: F401
 from tests.fuzz.cases import Case, Target
+from tests.fuzz.streams import StreamTarget
 from tests.fuzz.tables import TableTarget
 
 KINDS: dict[str, type[Target]] = {
     "tables": TableTarget,
+    "streams": StreamTarget,
 }
 
 
