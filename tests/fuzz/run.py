@@ -15,12 +15,14 @@ import sqlglot  # noqa: F401
 
 import delta_py.commands.write
 import delta_py.expressions.evaluate  # noqa: F401
+from tests.fuzz.caches import CacheTarget
 from tests.fuzz.cases import Case, Target
 from tests.fuzz.streams import StreamTarget
 from tests.fuzz.tables import TableTarget
 
 KINDS: dict[str, type[Target]] = {
     "tables": TableTarget,
+    "caches": CacheTarget,
     "streams": StreamTarget,
 }
 
