@@ -17,6 +17,8 @@ import delta_py.commands.write
 import delta_py.expressions.evaluate  # noqa: F401
 from tests.fuzz.caches import CacheTarget
 from tests.fuzz.cases import Case, Target
+from tests.fuzz.catalog_entries import EntryTarget
+from tests.fuzz.options import OptionTarget
 from tests.fuzz.streams import StreamTarget
 from tests.fuzz.tables import TableTarget
 
@@ -24,6 +26,8 @@ KINDS: dict[str, type[Target]] = {
     "tables": TableTarget,
     "caches": CacheTarget,
     "streams": StreamTarget,
+    "options": OptionTarget,
+    "entries": EntryTarget,
 }
 
 
