@@ -89,7 +89,7 @@ storage: $(VENV)/.ready emulators java ## object stores, on emulators; SEED= and
 faults: $(VENV)/.ready java ## failures injected into storage; SEED= and N= choose the schedules, KILLS= how often a Spark driver dies
 	PYDELTA_FAULTS_N="$(N)" PYDELTA_FAULTS_KILLS="$(KILLS)" $(RUN) $(PYTEST) tests/faults
 
-fuzz: $(VENV)/.ready ## tables of which one file is damaged or hostile; SEED= and FUZZ= choose the cases, and how many
+fuzz: $(VENV)/.ready ## damaged or hostile tables, streams, caches, options; SEED= and FUZZ= choose the cases, and how many of each kind
 	PYDELTA_FUZZ_N="$(FUZZ)" $(RUN) $(PYTEST) -s tests/fuzz
 
 bench: $(VENV)/.ready $(PEER)/.ready $(PEER)/jars/.ready emulators java ## measure against deltalake, delta-spark and Spark's Parquet reader; BENCH="--quick"
