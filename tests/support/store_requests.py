@@ -23,8 +23,8 @@ _GCS_UPLOAD = re.compile(r"/upload/storage/v1/b/([^/]+)/o")
 
 @dataclass(frozen=True)
 class Operation:
-    """verb: LIST, GET, RANGE (a part of an object), SIZE, PUT, PUT NEW, DELETE, UPLOAD (what belongs to one of parts). path: below
-    the root of the table; of a LIST the directory."""
+    """verb: LIST, GET, RANGE (a part of an object), SIZE, PUT, PUT NEW, DELETE, UPLOAD (what belongs to one of parts). path:
+    below the root of the table; of a LIST the directory."""
 
     verb: str
     path: str
