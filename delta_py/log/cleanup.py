@@ -2,7 +2,8 @@
 
 Kept are all versions from the newest commit that is as old as `delta.logRetentionDuration` on; the cut is at midnight UTC, so
 that a day's cleanup is done once. Everything before the newest sound checkpoint at or before that commit goes, oldest first:
-wherever it is interrupted, every kept version can still be rebuilt, and the next cleanup goes on.
+wherever it is interrupted, every kept version can still be rebuilt, and the next cleanup goes on. Sound is a checkpoint that was
+compared with what else is known of its version.
 Protocol: Metadata Cleanup.
 """
 
@@ -13,14 +14,12 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-import pyarrow.compute as pc
-
 from delta_py.errors import CorruptTableError
-from delta_py.log.checkpoint_reader import CheckpointReader, CheckpointUnreadableError, StatsWanted
-from delta_py.log.checksum import read_checksum
+from delta_py.log.checkpoint_proof import fault_of
+from delta_py.log.checkpoint_reader import CheckpointReader
 from delta_py.log.history import CommitClock
 from delta_py.log.reader import CommitReader
-from delta_py.log.segment import Checkpoint, LogFile, list_log, load_segment, log_file
+from delta_py.log.segment import Checkpoint, list_log, load_segment, log_file
 from delta_py.log.writer import LogWriter
 from delta_py.protocol.intervals import LOG_RETENTION, retention_ms
 from delta_py.protocol.paths import (
@@ -61,7 +60,7 @@ def clean_log(
         return CleanedLog()
     cutoff_ms = _midnight(now_ms - retention_ms(config.properties, LOG_RETENTION))
     newest_expired = _newest_commit_until(store, config, cutoff_ms)
-    checkpoint = None if newest_expired is None else _sound_checkpoint(store, newest_expired)
+    checkpoint = None if newest_expired is None else _sound_checkpoint(store, newest_expired, clock)
     if checkpoint is None or checkpoint.version < config.properties.integer(_PROTECTED_BEFORE, 0):
         return CleanedLog()
     _put_under_classic_name(store, writer)
@@ -95,13 +94,9 @@ def _newest_commit_until(store: ObjectStore, config: TableConfig, cutoff_ms: int
     return version
 
 
-def _sound_checkpoint(store: ObjectStore, newest: int) -> Checkpoint | None:
-    """The newest checkpoint at or before a version for which the log before it may be given up; None if there is none, or
-    nothing before it.
-
-    All its files are opened and its state is read, but for statistics, and compared with the version checksum if there is
-    one: a checkpoint that is damaged is as good as none.
-    """
+def _sound_checkpoint(store: ObjectStore, newest: int, clock: Callable[[], float]) -> Checkpoint | None:
+    """The newest checkpoint at or before a version for which the log before it may be given up (checkpoint_proof.py); None if
+    there is none, or nothing before it."""
     listing = list_log(store, 0, newest)
     for checkpoint in listing.checkpoints:
         if checkpoint.version not in listing.commits:
@@ -109,27 +104,13 @@ def _sound_checkpoint(store: ObjectStore, newest: int) -> Checkpoint | None:
         if next(_expired_files(store, checkpoint.version), None) is None:
             return None  # nothing would be deleted, nor by an older one
         try:
-            fault = _fault(store, checkpoint, listing.checksums.get(checkpoint.version))
-        except CheckpointUnreadableError as error:
+            fault = fault_of(store, checkpoint, listing, clock=clock)
+        except CorruptTableError as error:
             fault = error.message
         if fault is None:
             return checkpoint
         _log.warning("%s: log cleanup does not rely on the checkpoint of version %d: %s", store.root, checkpoint.version, fault)
     return None
-
-
-def _fault(store: ObjectStore, checkpoint: Checkpoint, checksum_file: LogFile | None) -> str | None:
-    """What is wrong with a checkpoint: its files, or that it holds another state than the version checksum speaks of."""
-    reader = CheckpointReader(checkpoint, CommitReader(store, kept=False))
-    file_count = size_bytes = 0
-    for raw in reader.files(StatsWanted()):
-        file_count += raw.files.num_rows
-        size_bytes += pc.sum(raw.files["size"]).as_py() or 0
-    if not reader.rows("protocol") or not reader.rows("metaData"):
-        return "it holds no protocol or no metadata"
-    checksum = None if checksum_file is None else read_checksum(store, checksum_file)
-    fault = None if checksum is None else checksum.files_fault(file_count, size_bytes)
-    return None if fault is None else fault.message
 
 
 def _put_under_classic_name(store: ObjectStore, writer: LogWriter) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
@@ -16,7 +16,7 @@ from delta_py.log.segment import load_segment
 from delta_py.log.writer import LogWriter
 from delta_py.snapshot import Snapshot
 from tests.support.memory_store import MemoryStore
-from tests.support.table_builder import TableBuilder, add, remove
+from tests.support.table_builder import TableBuilder, _lines, _parquet, _shape, add, remove
 
 DAY_MS = 86_400_000
 START_MS = 1_700_006_400_000  # 2023-11-15, midnight
@@ -265,3 +265,109 @@ def test_v2_checkpoint_gets_the_classic_name_too_before_commits_go() -> None:
     (unique,) = [name for name in names(table) if name.startswith(f"{9:020d}.checkpoint.") and name.count("-")]
     table.delete(unique)
     assert state(table, 10) == before
+
+
+# ---------------------------------------------------------------- what a checkpoint is compared with
+
+
+def without_records(table: TableBuilder, *checksums: int) -> TableBuilder:
+    """No `_last_checkpoint`, and no version checksums of these versions, or of any."""
+    for name in names(table):
+        if name == "_last_checkpoint" or (name.endswith(".crc") and (not checksums or int(name[:20]) in checksums)):
+            table.delete(name)
+    return table
+
+
+def damage(table: TableBuilder, version: int, change: Callable[[list[dict[str, Any]]], list[dict[str, Any]]]) -> None:
+    """Another checkpoint in the place of that of a version: sound Parquet, of other actions."""
+    actions = table.replay(version)
+    name = f"{version:020d}.checkpoint.parquet"
+    table.write(name, _parquet(change(actions), _shape(True, None), None))
+
+
+DAMAGES: dict[str, Callable[[list[dict[str, Any]]], list[dict[str, Any]]]] = {
+    "lacks a file of the last commit": lambda actions: [a for a in actions if a.get("add", {}).get("path") != "f6"],
+    "lacks a file of the older checkpoint": lambda actions: [a for a in actions if a.get("add", {}).get("path") != "g1"],
+    "holds a file that was removed": lambda actions: [*actions, add("f4")],
+    "holds a file that nobody added": lambda actions: [*actions, add("x")],
+    "names a file twice": lambda actions: [*actions, add("g1")],
+    "names a file twice and lacks another": lambda actions: [
+        *(a for a in actions if a.get("add", {}).get("path") != "g1"),
+        add("g2"),
+    ],
+    "has another schema": lambda actions: [
+        *(a for a in actions if "metaData" not in a),
+        TableBuilder(MemoryStore()).metadata(("other", "long"), configuration=RETENTION),
+    ],
+    "lacks a transaction": lambda actions: [a for a in actions if "txn" not in a],
+    "has an older transaction": lambda actions: [
+        *(a for a in actions if "txn" not in a),
+        {"txn": {"appId": "app", "version": 1}},
+    ],
+    "lacks a domain": lambda actions: [a for a in actions if "domainMetadata" not in a],
+}
+
+
+def with_state(**options: Any) -> TableBuilder:
+    table = make(**options)
+    table.commits[2] += [{"txn": {"appId": "app", "version": 7}}, {"domainMetadata": {"domain": "d", "configuration": "{}"}}]
+    table.write(f"{2:020d}.json", _lines(table.commits[2]), time_ms=START_MS + 2 * DAY_MS + DAY_MS // 2)
+    for version in (3, 6, 9):
+        damage(table, version, lambda actions: actions)
+    return table
+
+
+def test_checkpoint_without_records_is_compared_with_the_log_before_it() -> None:
+    table = without_records(with_state())
+    before = states(table)
+    assert clean(table, 11.5).first_version == 6
+    assert states(table) == {version: before[version] for version in range(6, 12)}
+
+
+@pytest.mark.parametrize("what", DAMAGES)
+def test_commits_behind_a_checkpoint_that_says_less_than_they_do_stay(what: str, caplog: pytest.LogCaptureFixture) -> None:
+    table = without_records(with_state())
+    damage(table, 6, DAMAGES[what])
+    with caplog.at_level(logging.WARNING):
+        assert clean(table, 11.5).first_version == 3, "the checkpoint before it is right"
+    assert "does not rely on the checkpoint of version 6" in caplog.text
+
+
+@pytest.mark.parametrize("what", ["lacks a file of the last commit", "holds a file that was removed"])
+def test_rest_of_a_log_that_has_no_beginning_speaks_for_itself(what: str) -> None:
+    for is_damaged in (False, True):
+        table = without_records(with_state())
+        for version in range(4):  # a cleanup was broken off
+            table.delete(f"{version:020d}.json")
+        table.delete(f"{3:020d}.checkpoint.parquet")
+        if is_damaged:
+            damage(table, 6, DAMAGES[what])
+        assert clean(table, 11.5).first_version == (None if is_damaged else 6)
+        assert commits(table)[0] == (4 if is_damaged else 6)
+
+
+def test_older_checkpoint_that_is_damaged_is_not_what_a_newer_one_is_compared_with() -> None:
+    table = without_records(with_state())
+    table.write(f"{3:020d}.checkpoint.parquet", b"damaged")
+    assert clean(table, 11.5).first_version == 6
+
+
+def test_last_checkpoint_is_compared_where_there_is_no_checksum() -> None:
+    for recorded, first in ((8, 6), (7, 3)):
+        table = without_records(make())
+        table.last_checkpoint(6, numOfAddFiles=recorded)
+        assert len(state(table, 6)) == 8
+        assert clean(table, 11.5).first_version == first
+
+
+@pytest.mark.parametrize("field", ["setTransactions", "domainMetadata"])
+def test_state_that_the_checksum_records_is_compared(field: str) -> None:
+    table = with_state()
+    records = {"setTransactions": [{"appId": "app", "version": 8}], "domainMetadata": [{"domain": "e", "configuration": "{}"}]}
+    table.checksum(6, **{field: records[field]})
+    assert clean(table, 11.5).first_version == 3
+
+
+def test_log_that_takes_too_long_to_read_stays() -> None:
+    table, ticks = without_records(make()), iter(range(0, 10_000, 10))
+    assert clean(table, 11.5, clock=lambda: next(ticks)) == CleanedLog()
