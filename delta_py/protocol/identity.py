@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from delta_py.errors import CorruptTableError, InvariantViolationError, SchemaMismatchError
+from delta_py.errors import CorruptTableError, InvariantViolationError, SchemaMismatchError, shown
 from delta_py.protocol.column_rules import GENERATION
 from delta_py.protocol.schema import LONG, StructField, StructType, type_name
 
@@ -76,8 +76,8 @@ def _long(f: StructField, key: str) -> int | None:
 
 def _senseless(f: StructField) -> CorruptTableError:
     return CorruptTableError(
-        f"Identity column {f.name} has the metadata {dict(f.metadata)!r}: it needs whole numbers {START} and {STEP} (not 0), "
-        f"{ALLOW_EXPLICIT_INSERT} true or false, and a whole number {HIGH_WATER_MARK} or none.",
+        f"Identity column {f.name} has the metadata {shown(dict(f.metadata))}: it needs whole numbers {START} and {STEP} (not "
+        f"0), {ALLOW_EXPLICIT_INSERT} true or false, and a whole number {HIGH_WATER_MARK} or none.",
         column=f.name,
     )
 

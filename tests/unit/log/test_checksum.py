@@ -85,6 +85,21 @@ def test_damaged_field_makes_the_checksum_unusable(changes: dict[str, Any]) -> N
         parse(**changes)
 
 
+@pytest.mark.parametrize(
+    "field",
+    [
+        *("numFiles", "tableSizeBytes", "inCommitTimestampOpt", "setTransactions", "domainMetadata", "metadata.id"),
+        *("metadata.configuration", "metadata.partitionColumns", "metadata.format", "metadata.schemaString"),
+        *("protocol.minReaderVersion", "protocol.readerFeatures"),
+    ],
+)
+def test_field_that_is_nested_very_deep_makes_the_checksum_unusable(field: str) -> None:
+    outer, _, inner = field.partition(".")
+    value = {**VALUE, outer: {**VALUE[outer], inner: "@"} if inner else "@"}
+    with pytest.raises(CorruptTableError):
+        VersionChecksum.parse("5.crc", orjson.dumps(value).replace(b'"@"', b"[" * 1000 + b"]" * 1000))
+
+
 @pytest.mark.parametrize("text", [b"", b"{", b"[]", b"null", b"\xff\xfe"])
 def test_damaged_file_is_passed_over_with_a_warning(text: bytes, caplog: pytest.LogCaptureFixture) -> None:
     store = MemoryStore()

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import orjson
 import pytest
 
 from delta_py.errors import CorruptTableError, InvariantViolationError, SchemaMismatchError
 from delta_py.protocol.identity import check_new_identities, identity_columns, identity_of, with_marks
 from delta_py.protocol.schema import INTEGER, LONG, STRING, DataType, StructField, StructType
+
+DEEP = orjson.loads("[" * 1000 + "]" * 1000)
 
 
 def column(start: Any = 1, step: Any = 1, mark: Any = None, explicit: Any = False, data_type: DataType = LONG) -> StructField:
@@ -46,7 +49,9 @@ def test_identity_number_beyond_64_bits_is_an_error() -> None:
         found.number(2)
 
 
-@pytest.mark.parametrize("bad", [{"start": "1"}, {"step": 0}, {"step": 2**63}, {"mark": True}, {"explicit": None}])
+@pytest.mark.parametrize(
+    "bad", [{"start": "1"}, {"step": 0}, {"step": 2**63}, {"mark": True}, {"explicit": None}, {"start": DEEP}]
+)
 def test_identity_metadata_without_sense_is_an_error(bad: dict[str, Any]) -> None:
     with pytest.raises(CorruptTableError, match="Identity column id"):
         identity_of(column(**bad))
