@@ -8,6 +8,7 @@ VENV := .venv
 PEER := .venv-peer
 SPARK42 := .venv-spark42
 CANARY := .venv-canary
+DIST := .venv-dist
 # K=expression narrows every test target to the tests whose names match (pytest -k).
 K ?=
 # SEED=number is the seed of all random tests, SAMPLE=number the slice of the sampled cases; a run's header names both.
@@ -34,7 +35,7 @@ RUN = $(call with_env,$(VENV))
 RUN_PEER = PYDELTA_PEER_JARS="$(CURDIR)/$(PEER)/jars" $(call with_env,$(PEER))
 
 .PHONY: help setup demo check javac test unit acceptance spark spark42 canary applications interop emulators storage faults fuzz \
-	nightly seconds bench all clean java peer
+	nightly seconds bench all dist clean java peer
 
 help: ## this list
 	@echo "make TARGET [K=name]"
@@ -101,8 +102,20 @@ nightly: ## hours: every sampled case, new random seeds, all of interop and appl
 	$(MAKE) --keep-going all spark42 ALL=1 SEED=$(or $(SEED),$(shell od -An -N3 -tu4 /dev/urandom | tr -d ' ')) \
 		N=$(or $(N),100) KILLS=$(or $(KILLS),20) FUZZ=$(or $(FUZZ),5000) ROUNDS=$(or $(ROUNDS),1000)
 
+# The wheel is installed with the exact versions of constraints.txt into an environment that has nothing else, not even pip: what is
+# found there is what it depends on.
+dist: $(DIST)/.ready ## wheel and sdist, and an SBOM of what the wheel depends on (CycloneDX), in dist/
+	rm -rf dist build/lib build/bdist.* build/sbom  # setuptools takes what is left in build/lib into the wheel
+	$(DIST)/bin/python -m build --no-isolation --outdir dist .
+	"$(PYTHON)" -m venv --without-pip build/sbom
+	$(DIST)/bin/python -m pip --python build/sbom/bin/python install --quiet --disable-pip-version-check -c constraints.txt \
+		"$$(ls dist/*.whl)[spark]"
+	$(DIST)/bin/cyclonedx-py environment --pyproject pyproject.toml --mc-type library --short-PURLs --output-reproducible \
+		--output-file "$$(ls dist/*.whl | sed 's/-py3-none-any.whl//').cdx.json" build/sbom/bin/python
+	@ls dist
+
 clean: ## remove the environments and what tools left behind
-	rm -rf $(VENV) $(PEER) $(SPARK42) $(CANARY) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis spark-warehouse metastore_db derby.log
+	rm -rf $(VENV) $(PEER) $(SPARK42) $(CANARY) $(DIST) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis spark-warehouse metastore_db derby.log
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 peer: $(PEER)/.ready ## the environment of the peers, with Spark 4.2: delta-spark and deltalake
@@ -119,6 +132,9 @@ $(PEER)/.ready: pyproject.toml constraints-peer.txt
 $(SPARK42)/.ready: pyproject.toml constraints.txt
 	@mkdir -p build && sed 's/^pyspark==.*/pyspark==4.2.0/' constraints.txt > build/constraints-spark42.txt
 	@$(call make_venv,$(SPARK42),build/constraints-spark42.txt,dev)
+
+$(DIST)/.ready: pyproject.toml constraints.txt
+	@$(call make_venv,$(DIST),constraints.txt,dist)
 
 $(CANARY)/.ready: pyproject.toml constraints.txt
 	@mkdir -p build && sed '/^pyspark==/d; /^py4j==/d' constraints.txt > build/constraints-canary.txt
