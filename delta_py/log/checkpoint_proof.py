@@ -157,7 +157,7 @@ class _Log:
         cannot be."""
         live: set[str] = set()
         seen: set[str] = set()
-        for _, pieces in replay(self._segment, self._commits.file_actions):
+        for _, pieces in replay(self._segment, self._commits, self._commits.file_actions):
             if self._is_late():
                 return f"it has no version checksum, and reading the log before it takes more than {COMPARE_SECONDS:.0f} seconds"
             keys: set[str] = set()

@@ -117,7 +117,7 @@ def test_hidden_columns_do_not_become_the_tables_with_merge_schema() -> None:
 
         config = config(hashed=HASHED.sql)
         metadata, protocol, schema = config.metadata, config.protocol, config.schema
-        table_root, version = "/t", 0
+        store, version = LocalStore("/t"), 0
 
     name = answers_of(Table.config, "n")
     data = StructType((StructField("id", LONG), StructField("new", LONG), StructField(name, BOOLEAN)))
