@@ -111,7 +111,7 @@ class CheckpointReader:
         self.checkpoint, self._table_root = checkpoint, commits.objects.store.root
         self.top: list[Part] = [_open_part(file, commits) for file in checkpoint.files]
         infos = {info.path: info for info in map(self.sidecar_of, self.rows("sidecar"))}  # one that is named twice counts once
-        self.sidecars = [_open_sidecar(info, commits) for info in infos.values()]
+        self.sidecars = [ParquetPart(commits.objects, info) for info in infos.values()]
         holds_files = any(isinstance(part, JsonPart) or "add" in part.schema.names for part in self.top)
         if not (holds_files or self.sidecars or checkpoint.kind is LogKind.CHECKPOINT_V2):
             raise CheckpointUnreadableError.of(checkpoint.files[0].path, "it has no column add")
@@ -175,15 +175,6 @@ def _total(counts: Iterable[int | None]) -> int | None:
 
 def _open_part(file: LogFile, commits: CommitReader) -> Part:
     return JsonPart(file, commits) if file.path.endswith(".json") else ParquetPart(commits.objects, file.info)
-
-
-def _open_sidecar(info: ObjectInfo, commits: CommitReader) -> ParquetPart:
-    """info: as the checkpoint describes it; a size of 0 is none."""
-    part = ParquetPart(commits.objects, info)
-    if info.size_bytes and part.size_bytes != info.size_bytes:
-        why = f"it has {part.size_bytes} bytes, and the checkpoint speaks of {info.size_bytes}: it is another file"
-        raise CheckpointUnreadableError.of(info.path, why)
-    return part
 
 
 T = TypeVar("T")

@@ -348,16 +348,6 @@ def test_json_checkpoint_with_a_sidecar_without_a_name_is_unreadable(table: Tabl
     assert "a sidecar's path is" in unreadable(table).message
 
 
-@pytest.mark.parametrize("kind", ["v2-json", "v2-parquet"])
-def test_sidecar_of_another_size_than_the_checkpoint_says_is_unreadable(table: TableBuilder, kind: str) -> None:
-    """Another file came in its place."""
-    _, name, other = table.checkpoint(kind=kind, sidecars=2)
-    table.write(name, table.store.read(f"_delta_log/{other}") + b"PAR1")
-    assert name in unreadable(table).message
-    table.write(name, table.store.read(f"_delta_log/{other}"))
-    assert name in unreadable(table).message
-
-
 def test_sidecar_that_is_named_twice_counts_once(table: TableBuilder) -> None:
     name = table.checkpoint(kind="v2-json", sidecars=2)[0]
     lines = table.store.read(f"_delta_log/{name}").splitlines(keepends=True)
