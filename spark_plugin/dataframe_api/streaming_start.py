@@ -21,6 +21,7 @@ from spark_plugin.options.private import refuse_private
 from spark_plugin.options.settings import active, conf, write_settings
 from spark_plugin.options.streaming_options import CHECKPOINT_LOCATION, stream_write_options
 from spark_plugin.session_source import private
+from spark_plugin.wrapping import original
 
 _MODES = ("append", "complete")
 _CHECKPOINT_CONF = "spark.sql.streaming.checkpointLocation"
@@ -54,8 +55,8 @@ class StreamSave:
         texts = {name: str(value) for name, value in options.items()}
         stream_write_options({**texts, **({} if path is None else {"path": path})}, complete=mode == "complete")
         writer = self.writer.format(FORMAT)
-        for name, value in private(self.spark, options).items():
-            writer = writer.option(name, value)
+        for name, value in private(self.spark, options).items():  # not as a call of the user's: the writer may start again
+            writer = original(type(writer), "option")(writer, name, value)
         with active(self.spark):
             return self.launch(writer, path)
 
