@@ -34,7 +34,7 @@ SECRETS = {
     "azure by SAS": {"azure.sas_token": "sv=2024-11-04&ss=b&sp=rwdl&se=2099-01-01T00%3A00%3A00Z&sig=s1gnature%2Fof%2Bnobody%3D"},
 }
 SHOWN = "s3.access_key_id"
-LONGEST_SECONDS = 5.0
+LONGEST_SECONDS = 15.0
 QUICK = {"storage.request_timeout": "0.5", "storage.retry_timeout": "0.7"}
 
 CALLS: dict[str, Callable[[RemoteStore], object]] = {
