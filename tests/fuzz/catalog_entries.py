@@ -16,7 +16,7 @@ from pyspark.sql.types import LongType, StructField, StructType
 
 from delta_py import DeltaTable
 from delta_py.errors import DeltaError
-from delta_py.storage.store import open_store
+from delta_py.storage.opening import open_store
 from spark_plugin.convert import to_spark_schema, with_metadata
 from spark_plugin.data_source import DeltaSource
 from spark_plugin.dataframe_api import catalog
