@@ -71,6 +71,8 @@ from delta_py.protocol.schema import (
 )
 
 _FLIPPED = {"=": "=", "<=>": "<=>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+# Characters of the constants beside a char(n) column, padded as its values are.
+_MOST_PADDED = 1 << 27
 # Functions whose first argument is asked for its wall clock in the session's time zone.
 _CLOCK_FIELDS = frozenset({"hour", "minute", "second", "date_format"})
 _SECONDS_PATTERN = "yyyy-MM-dd HH:mm:ss"
@@ -90,6 +92,14 @@ def resolve_condition(expression: Expression, schema: StructType, session_timezo
     """As resolve, for an expression that must be true, false or null."""
     node = resolve(expression, schema, session_timezone)
     return _Resolver(schema, session_timezone).condition(node, "A predicate")
+
+
+def _filled(literal: Literal, length: int, beside: int = 1) -> Literal:
+    """A text, filled up with blanks as the values of char(length). beside: how many there are. Raises ExpressionError where they
+    all would be too long."""
+    if length * beside > _MOST_PADDED:
+        raise not_supported(f"A comparison of a column of type char({length}) with {beside} constants", "They would be too long.")
+    return Literal(literal.value.ljust(length), literal.data_type) if isinstance(literal.value, str) else literal
 
 
 class _Resolver:
@@ -230,7 +240,7 @@ class _Resolver:
         length = self._char_length(beside)
         if length is None or not isinstance(text.expression, Literal) or not isinstance(text.expression.value, str):
             return text
-        return literal_node(Literal(text.expression.value.ljust(length), STRING))
+        return literal_node(_filled(text.expression, length))
 
     def _char_length(self, node: Node) -> int | None:
         if not isinstance(node.expression, Column) or len(node.expression.path) > 1:
@@ -247,7 +257,7 @@ class _Resolver:
         literals = self._cast_options(options, common)
         length = self._char_length(operand)
         if length is not None:
-            literals = [Literal(o.value.ljust(length) if isinstance(o.value, str) else o.value, o.data_type) for o in literals]
+            literals = [_filled(option, length, beside=len(literals)) for option in literals]
         child = self.cast(operand, common)
         inner, narrow = narrow_all(child, literals)
         return Node(In(inner.expression, tuple(narrow)), BOOLEAN, (inner,), inner.can_fail)

@@ -10,8 +10,11 @@ from collections.abc import Mapping, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from delta_py.errors import UnsupportedOperationError
 from delta_py.protocol.char_types import CharType, CharTypes, char_type_at, char_types, only_kind
 from delta_py.protocol.schema import Path, StructField
+
+_MOST_BYTES = 1 << 30  # of one batch
 
 
 def padded_chars(field: StructField) -> CharTypes:
@@ -31,9 +34,17 @@ def ends_in_char(along: Sequence[StructField]) -> bool:
 
 
 def pad(array: pa.Array, chars: CharTypes) -> pa.Array:
-    """The array with its CHARs padded; `chars` as of the array's type."""
+    """The array with its CHARs padded; `chars` as of the array's type.
+
+    Raises UnsupportedOperationError, before the memory is taken, for a length that gives a batch too much text.
+    """
     match chars:
         case CharType():
+            if len(array) * chars.length > _MOST_BYTES:
+                raise UnsupportedOperationError(
+                    f"A column is of type CHAR({chars.length}), and {len(array)} texts of it, padded to that length, would take "
+                    f"more than {_MOST_BYTES >> 20} MiB: so many are not made. Select the other columns."
+                )
             return pc.utf8_rpad(array, chars.length, " ")
         case Mapping():
             children = [pad(array.field(i), chars.get(f.name)) for i, f in enumerate(array.type)]

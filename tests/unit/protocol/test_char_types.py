@@ -9,7 +9,10 @@ import pyarrow as pa
 import pytest
 
 from delta_py import DeltaTable, write_delta
-from delta_py.errors import CorruptTableError, InvariantViolationError
+from delta_py.errors import CorruptTableError, ExpressionError, InvariantViolationError, UnsupportedOperationError
+from delta_py.expressions.parse import parse_predicate
+from delta_py.expressions.tree import Comparison, Literal
+from delta_py.protocol.actions import Metadata, action_to_line
 from delta_py.protocol.char_types import DECLARED_TYPE, CharType, CharTypes, char_type_at, char_types, only_kind, with_texts
 from delta_py.protocol.schema import (
     INTEGER,
@@ -152,6 +155,30 @@ def test_table_with_the_type_straight_in_the_schema_is_read_and_written_as_text(
     with pytest.raises(InvariantViolationError, match="varchar"):
         write_delta(str(tmp_path), pa.table({"v": ["long"]}), mode="append")
     assert DeltaTable(str(tmp_path)).to_arrow().num_rows == 3
+
+
+@pytest.mark.parametrize("declared", ["char(999999999)", "array<char(999999999)>"])
+def test_padding_that_would_take_all_memory_is_refused_before_it_is_made(tmp_path: Path, declared: str) -> None:
+    kind = ArrayType(STRING) if declared.startswith("array") else STRING
+    texts = pa.table({"v": [["a"], ["b"], None] if declared.startswith("array") else ["a", "b", None]})
+    metadata = Metadata("1", schema_to_json(StructType((StructField("v", kind, True, {DECLARED_TYPE: declared}),))))
+    write_delta(str(tmp_path), texts)
+    log = tmp_path / "_delta_log" / f"{1:020d}.json"
+    log.write_bytes(action_to_line(metadata) + b"\n")
+    with pytest.raises(UnsupportedOperationError, match=r"CHAR\(999999999\).* so many are not made"):
+        DeltaTable(str(tmp_path)).to_arrow()
+    if kind == STRING:
+        with pytest.raises(ExpressionError, match=r"char\(999999999\)"):
+            DeltaTable(str(tmp_path)).to_arrow(filter="v = 'a'")
+
+
+def test_options_beside_a_long_char_are_padded_or_refused_together() -> None:
+    schema = StructType((field("char(1000000)"),))
+    options = ", ".join(f"'{number}'" for number in range(1000))
+    with pytest.raises(ExpressionError, match=r"char\(1000000\)"):
+        parse_predicate(f"c in ({options})", schema)
+    padded = parse_predicate("c = 'x'", schema)
+    assert isinstance(padded, Comparison) and padded.right == Literal("x".ljust(1_000_000), STRING)
 
 
 @pytest.mark.parametrize(
