@@ -26,7 +26,7 @@ from spark_plugin.dataframe_api.batch_save import Save
 from spark_plugin.dataframe_api.streaming_start import StreamSave
 from spark_plugin.exceptions import as_spark_raises
 from spark_plugin.options.common import ASKED_SCHEMA, SESSION, STREAM
-from spark_plugin.options.private import admitted
+from spark_plugin.options.private import admitted, is_private
 from spark_plugin.options.settings import active, read_settings
 from spark_plugin.options.streaming_options import tracks_schema
 from spark_plugin.options.write_options import save_mode
@@ -151,18 +151,20 @@ def _loading(original: Method, *, is_stream: bool) -> Method:
         spark = session_of(self)
         if not _is_ours(spark, format or _calls(self).format):
             return original(self, path, format, schema, **options)
-        called = {**{name: value for name, value in _calls(self).options.values()}, **options}
+        calls = _calls(self)
+        called = {**{name: value for name, value in calls.options.values()}, **options}
         with as_spark_raises():
             admitted(called, nonce_of(spark))
         settings = read_settings(spark, _path_of(path, called), tracks_schema=is_stream and tracks_schema(called))
         own = {SESSION: settings}
-        user_schema = _calls(self).schema if schema is None else schema
+        user_schema = calls.schema if schema is None else schema
         if is_stream:
             own[STREAM] = "true"
         elif user_schema is not None and not is_connect(spark):
             own[ASKED_SCHEMA] = _schema_text(user_schema)
         with active(spark):
             frame = original(self, path, format, schema, **{**options, **private(spark, own)})
+        calls.options = {key: pair for key, pair in calls.options.items() if not is_private(key)}  # the reader may load again
         return frame if is_stream or is_connect(spark) else with_metadata_column(frame)
 
     return load

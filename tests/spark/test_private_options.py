@@ -83,6 +83,22 @@ def test_user_may_not_give_private_options(spark: SparkSession, path: str, tmp_p
     assert PlainTable(path).version == 0
 
 
+def test_reader_and_writer_that_were_used_before_take_no_private_options_either(
+    spark: SparkSession, path: str, tmp_path: Path
+) -> None:
+    reader, streams = spark.read.format("pydelta"), spark.readStream.format("pydelta")
+    assert reader.load(path).count() == reader.load(path).count() == 3
+    stream = streams.load(path)
+    refused(lambda: reader.option("pydelta.view", "history").load(path), "pydelta.view")
+    refused(lambda: streams.option("pydelta.view", "history").load(path), "pydelta.view")
+    writer = stream.writeStream.format("pydelta").trigger(availableNow=True)
+    for number in range(2):
+        target, checkpoint = str(tmp_path / f"target{number}"), str(tmp_path / f"checkpoint{number}")
+        writer.option("checkpointLocation", checkpoint).start(target).awaitTermination()
+        assert PlainTable(target).to_arrow().num_rows == 3
+    refused(lambda: writer.option("pydelta.partitionBy", '["id"]').start(path), "pydelta.partitionBy")
+
+
 def test_nonce_is_shown_by_no_plan_and_stands_in_no_setting(spark: SparkSession, path: str) -> None:
     shown = io.StringIO()
     with redirect_stdout(shown):
