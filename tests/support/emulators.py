@@ -119,6 +119,7 @@ def _is_answered(process: subprocess.Popen[bytes], port: int) -> bool:
         except (OSError, http.client.HTTPException):
             time.sleep(0.05)
         else:
+            time.sleep(0.1)  # ours ends if it is not ours that answers
             return process.poll() is None
         finally:
             connection.close()
