@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from delta_py import DeltaTable, write_delta
+from delta_py.storage import kept_objects
 from delta_py.storage.opening import open_store
 from delta_py.storage.store import ObjectStore
 from tests.storage.conftest import new_url
@@ -22,7 +23,7 @@ CHECKPOINT = 10
 
 # How many requests may be made at most.
 CHECKPOINT_READS = 1  # of a small one: its end has all of it
-CHECKSUM_READS = 0
+CHECKSUM_READS = 2  # the version's, which is compared with what was replayed, and the checkpoint's, with which that is compared
 COLUMN_READS = 1  # neighbouring pages, by one request
 FOOTER_READS = 1
 
@@ -103,9 +104,8 @@ def test_opening_with_the_cache_after_another_commit_reads_that_one_only(watched
     watched.open()
     watched.append(watched.direct, 1)
     found = watched.asked(watched.open)
-    read = [one.path for one in found if one.path not in ("_delta_log", HINT) and not one.path.endswith(".crc")]
-    assert read == [commit_path(CHECKPOINT + 4)]
-    assert len(at(found, ".crc")) <= CHECKSUM_READS
+    read = [one.path for one in found if one.path not in ("_delta_log", HINT)]
+    assert sorted(read) == [f"_delta_log/{CHECKPOINT + 4:020}.crc", commit_path(CHECKPOINT + 4)]
 
 
 def test_commit_is_one_conditional_write_when_nobody_else_writes(watched: Watched) -> None:
@@ -145,7 +145,10 @@ def test_scan_of_one_column_reads_the_footer_and_that_column(watched: Watched) -
     assert at(found, "_delta_log") == []
 
 
-def test_second_scan_with_the_cache_reads_the_column_only(watched: Watched, cache: None) -> None:
+def test_second_scan_with_the_cache_reads_the_column_only(
+    watched: Watched, cache: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kept_objects, "_SETTLED_MS", -60_000)  # a file without an etag is kept from its second minute on
     write_columns(watched)
     watched.open().to_arrow(["c3"])
     table = watched.open()
