@@ -9,20 +9,28 @@ a client has its tasks do; what it gives travels as data (task_answers.py).
 
 from __future__ import annotations
 
+import logging
 import pickle
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
 import pyarrow as pa
 from pyspark import TaskContext
+from pyspark.errors import PySparkException
 from pyspark.sql.types import BinaryType, StringType, StructField, StructType
 
 from delta_py.errors import CommitOutcomeUnknownError
 from spark_plugin.dml.task_answers import Failure, from_text, to_text
-from spark_plugin.spark_internals import is_connect
+from spark_plugin.spark_internals import SparkInternals, is_connect
 
 A = TypeVar("A")
 T = TypeVar("T")
+
+_ABANDON_ROUNDS, _ABANDON_WAIT_SECONDS = 8, 0.5
+_BLIND_ROUNDS = 3
+
+_log = logging.getLogger("pydelta")
 
 _VALUE = "value"
 # A schema as text would be a question to the server.
@@ -73,3 +81,32 @@ def _check_first_run() -> None:
             "Spark lost the task that was to commit, and began it anew: whether the first had committed is not known. Nothing "
             "more was done, and the data files are kept. Look into the table's history before you run the operation again."
         )
+
+
+# ---------------------------------------------------------------- what failed
+
+
+def abandon(spark: Any, abort: Callable[[], Any]) -> None:
+    """Delete what the tasks of an operation have written, by `abort`; again while tasks are running, as Spark ends those of a
+    failed job a little later. Spark Connect does not tell whether they are."""
+    for _ in range(_BLIND_ROUNDS if is_connect(spark) else _ABANDON_ROUNDS):
+        running = _tasks_are_running(spark)
+        clean_up(spark, abort)
+        if not running:
+            return
+        time.sleep(_ABANDON_WAIT_SECONDS)
+
+
+def clean_up(spark: Any, step: Callable[[], Any]) -> None:
+    """Over Spark Connect it may fail with the session; an error that is on its way must not be lost for that."""
+    try:
+        at_table(spark, step)
+    except PySparkException as error:
+        _log.warning("could not delete files that nobody needs any more (VACUUM will remove them): %s", error)
+
+
+def _tasks_are_running(spark: Any) -> bool:
+    """Whether any task runs in the session's application: one of a failed job may still be writing."""
+    if is_connect(spark):
+        return True
+    return SparkInternals(spark).runs_tasks()

@@ -13,7 +13,6 @@ own files meanwhile.
 
 from __future__ import annotations
 
-import logging
 import os
 import tempfile
 import time
@@ -24,7 +23,6 @@ from functools import cached_property, partial
 from typing import Any, TypeAlias
 
 import pyarrow as pa
-from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -37,7 +35,7 @@ from delta_py.write.rewrite import TakenOut, TouchedFile, take_out
 from delta_py.write.row_changes import CHANGE, FILE, ROW, ROW_ID, ChangeState, TaskChanges
 from spark_plugin.convert import to_spark_schema
 from spark_plugin.data_source import FORMAT
-from spark_plugin.dml.at_table import at_table, each_in_task
+from spark_plugin.dml.at_table import abandon, at_table, clean_up, each_in_task
 from spark_plugin.dml.connect_conditions import wanted_by
 from spark_plugin.dml.store_assignment import overflows_as_the_gates
 from spark_plugin.dml.task_answers import from_text
@@ -50,12 +48,7 @@ from spark_plugin.pruning import wanted_rows
 from spark_plugin.pruning.handover import Wanted
 from spark_plugin.session_source import private
 from spark_plugin.source.arrow_batches import unweighed
-from spark_plugin.spark_internals import SparkInternals, is_connect
-
-_ABANDON_ROUNDS, _ABANDON_WAIT_SECONDS = 8, 0.5
-_BLIND_ROUNDS = 3
-
-_log = logging.getLogger("pydelta")
+from spark_plugin.spark_internals import is_connect
 
 Evolution: TypeAlias = Callable[[Snapshot], Mapping[str, Any]]
 
@@ -160,7 +153,7 @@ def _place_of_list(spark: SparkSession, dml: Dml) -> Iterator[str]:
     try:
         yield listed
     finally:
-        _clean_up(spark, partial(delete_files, dml.store, [listed]))
+        clean_up(spark, partial(delete_files, dml.store, [listed]))
 
 
 def run_changes(
@@ -182,7 +175,7 @@ def run_changes(
         scanned = time.monotonic()
         taken = _take_out(target.spark, dml, dml.touched_files(changes))
     except BaseException:
-        _abandon(target)
+        abandon(target.spark, target.dml.abort)
         raise
     times = {"scanTimeMs": round((scanned - started) * 1000), "rewriteTimeMs": round((time.monotonic() - scanned) * 1000)}
     try:
@@ -190,7 +183,7 @@ def run_changes(
         version, done = at_table(target.spark, commit, once=True)
     finally:
         if any(part.scratch for part in changes):
-            _clean_up(target.spark, partial(dml.close, changes))
+            clean_up(target.spark, partial(dml.close, changes))
     reset_transaction(target.spark)
     return DmlResult(version, done)
 
@@ -222,29 +215,3 @@ def _take_out(spark: SparkSession, dml: Dml, files: Sequence[TouchedFile]) -> Ta
 def _tasks(spark: SparkSession) -> int:
     """So many at least are worth while. A server does not tell how many cores it has."""
     return int(conf(spark, "spark.sql.leafNodeDefaultParallelism") or conf(spark, "spark.default.parallelism") or 8)
-
-
-def _abandon(target: Target) -> None:
-    """Delete what the operation has written; again while tasks are running, as Spark ends those of a failed job a little
-    later. Spark Connect does not tell whether they are."""
-    for _ in range(_BLIND_ROUNDS if is_connect(target.spark) else _ABANDON_ROUNDS):
-        running = _tasks_are_running(target.spark)
-        _clean_up(target.spark, target.dml.abort)
-        if not running:
-            return
-        time.sleep(_ABANDON_WAIT_SECONDS)
-
-
-def _clean_up(spark: SparkSession, step: Callable[[], Any]) -> None:
-    """Over Spark Connect it may fail with the session; an error that is on its way must not be lost for that."""
-    try:
-        at_table(spark, step)
-    except PySparkException as error:
-        _log.warning("could not delete files that nobody needs any more (VACUUM will remove them): %s", error)
-
-
-def _tasks_are_running(spark: SparkSession) -> bool:
-    """Whether any task runs in the session's application: one of a failed job may still be writing."""
-    if is_connect(spark):
-        return True
-    return SparkInternals(spark).runs_tasks()

@@ -18,7 +18,7 @@ def row_writer(state: ChangeState) -> Callable[[Iterable[pa.RecordBatch]], Itera
     """For mapInArrow: writes the changed rows of a task; a task with any answers in one row RESULT."""
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        changes = write_changes(state, batches, task=_task_number())
+        changes = write_changes(state, batches, task=task_number())
         if changes.touched or changes.written.adds:
             yield pa.record_batch({RESULT: pa.array([to_text(changes)], pa.string())})
 
@@ -29,11 +29,11 @@ def file_rewriter(rewrite: Rewrite) -> Callable[[Sequence[TouchedFile]], TakenOu
     """Takes rows out of a task's files."""
 
     def run(files: Sequence[TouchedFile]) -> TakenOut:
-        return take_out(files, rewrite, task=_task_number())
+        return take_out(files, rewrite, task=task_number())
 
     return run
 
 
-def _task_number() -> int:
+def task_number() -> int:
     context = TaskContext.get()
     return 0 if context is None else context.partitionId()
