@@ -146,8 +146,8 @@ WHERE_TIME_GOES = {
     "stores": (
         "Where the requests go: an opening reads the newest checksum, the checkpoint, the checkpoint's checksum and the commits "
         "after one another. Three of an append's round trips open the table. Beyond deltalake's are the bytes up of an append, "
-        "by its version checksum, and the first time 1 % of the bytes down of a column, as a footer is fetched by a guess of 64 KB "
-        "that spares two requests.",
+        "by its version checksum, and the first time 1 % of the bytes down of a column, as a footer is fetched by a guess of "
+        "64 KB that spares two requests.",
         "",
         "Finding: pydelta's reader stays on the SDK. With 20 ms a request it takes 0.4x to 0.7x of the time of pyarrow's quicker "
         "way, because more requests are under way at once: ParquetFile fetches one after the other what is not adjacent. Without "

@@ -33,6 +33,8 @@ from delta_py.storage.store import ObjectStore
 if TYPE_CHECKING:
     import pandas as pd
 
+    from delta_py.commands.optimize import TableOptimizer
+
 _READ_THREADS = 4
 
 
@@ -168,7 +170,14 @@ class DeltaTable:
         predicate = None if filter is None else self._predicate(filter, changes_schema(store, **bounds))
         return self._reader(plan_changes(store, **bounds, columns=columns, predicate=predicate))
 
-    # ------------------------------------------------------------ helpers
+    # ------------------------------------------------------------ upkeep
+
+    @property
+    def optimize(self) -> TableOptimizer:
+        """`optimize.compact()` writes the rows of small files anew, in larger ones. This object stays at its version."""
+        from delta_py.commands.optimize import TableOptimizer  # as checkpoint
+
+        return TableOptimizer(self._snapshot.store, self._session_timezone)
 
     def checkpoint(self) -> int:
         """Write a checkpoint of this version, so that it and later ones load without the commits before it; returns the number
@@ -176,6 +185,8 @@ class DeltaTable:
         from delta_py.commit.post_commit import checkpoint  # readers need not pay for the writing side
 
         return checkpoint(self._snapshot)
+
+    # ------------------------------------------------------------ helpers
 
     def _timestamp_ms(self, value: str | datetime | int | None) -> int | None:
         return None if value is None else to_timestamp_ms(value, self._session_timezone)

@@ -276,7 +276,8 @@ class _Taker:
         self._store.put_if_absent(path, data)
         data_change = self._rewrite.state.data_change
         adds = (
-            _with_vector(file, vector, rows.row_count, data_change) for (file, rows), vector in zip(waiting, vectors, strict=True)
+            with_vector(added(file, data_change=data_change), vector, rows.row_count)
+            for (file, rows), vector in zip(waiting, vectors, strict=True)
         )
         self.parts.append(TakenOut(WrittenFiles(adds=tuple(adds))))
 
@@ -360,9 +361,9 @@ def added(file: ScanFile, *, data_change: bool = True) -> AddFile:
     )
 
 
-def _with_vector(file: ScanFile, vector: DeletionVectorDescriptor, row_count: int, data_change: bool) -> AddFile:
-    again = added(file, data_change=data_change)
-    return replace(again, stats=_wide_stats(file.stats, row_count), deletion_vector=vector)
+def with_vector(add: AddFile, vector: DeletionVectorDescriptor, row_count: int) -> AddFile:
+    """The same file with another deletion vector. row_count: of the Parquet file."""
+    return replace(add, stats=_wide_stats(add.stats, row_count), deletion_vector=vector)
 
 
 def _wide_stats(stats: str | None, row_count: int) -> str:

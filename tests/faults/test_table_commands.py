@@ -1,5 +1,5 @@
-"""ALTER, RESTORE and CLONE with each storage call failed in turn: the table is as before or as after, and no error follows a
-commit that succeeded."""
+"""ALTER, RESTORE, CLONE and OPTIMIZE with each storage call failed in turn: the table is as before or as after, and no error
+follows a commit that succeeded."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ import pytest
 from delta_py import DeltaTable
 from delta_py.commands.alter import set_properties
 from delta_py.commands.clone import clone_table
+from delta_py.commands.optimize import OptimizeRequest, compact_here, optimize
 from delta_py.commands.restore import restore
 from delta_py.commands.write import write_delta
 from delta_py.errors import TableNotFoundError
@@ -48,6 +49,12 @@ def clone(store: Any, **options: Any) -> int:
     return clone_table(Snapshot.load(LocalStore(str(source))), store, **options)
 
 
+def compacted(store: Any) -> int:
+    version = optimize(store, OptimizeRequest(), compact_here).version
+    assert version is not None
+    return version
+
+
 @dataclass(frozen=True)
 class Command:
     """before: commits of the table that it meets; 0 when there is none. steps: commits that it makes. after: what is then."""
@@ -69,6 +76,7 @@ COMMANDS = {
         3,
     ),
     "RESTORE": Command(lambda store: restore(store, version=1).version, 3, (3, {}, [*range(8)])),
+    "OPTIMIZE": Command(compacted, 3, (3, {}, [*range(12)])),
     "CLONE": Command(clone, 0, (0, {}, [*range(12)])),
     "CLONE in place of a table": Command(lambda store: clone(store, replace_table=True), 1, (1, {}, [*range(12)])),
 }
