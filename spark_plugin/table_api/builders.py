@@ -14,6 +14,7 @@ from delta_py.protocol import identity
 from delta_py.protocol.char_types import DECLARED_TYPE
 from delta_py.protocol.column_rules import GENERATION
 from spark_plugin.exceptions import as_spark_raises
+from spark_plugin.maintenance.optimize import run_optimize
 from spark_plugin.options.settings import TablePath
 from spark_plugin.table_api.arguments import names_of, wrong_type
 
@@ -256,14 +257,19 @@ class DeltaOptimizeBuilder:
         return DeltaOptimizeBuilder(self._spark, self._table, partitionFilter)
 
     def executeCompaction(self) -> DataFrame:
-        refuse("optimize().executeCompaction", "OPTIMIZE", _INSTEAD_OF_OPTIMIZE)
+        """Write the rows of small files anew, in files of about delta.targetFileSize (by default 1 GB), and those of files with
+        many deleted rows; other writers may go on meanwhile. Returns one row: path, metrics.
+
+        Raises InvalidOptionError (DELTA_NON_PARTITION_COLUMN_REFERENCE), ExpressionError (DELTA_FAILED_RECOGNIZE_PREDICATE).
+        """
+        return run_optimize(self._spark, self._table, self._condition)
 
     def executeZOrderBy(self, *cols: str | list[str] | tuple[str, ...]) -> DataFrame:
         arguments = json.dumps(names_of(cols, "Z-order column"))
-        refuse("optimize().executeZOrderBy", "OPTIMIZE", _INSTEAD_OF_OPTIMIZE, arguments=arguments)
+        refuse("optimize().executeZOrderBy", "Z-order", _INSTEAD_OF_Z_ORDER, arguments=arguments)
 
 
-_INSTEAD_OF_OPTIMIZE = "Write larger files with the option optimizeWrite, or run OPTIMIZE with another engine."
+_INSTEAD_OF_Z_ORDER = "executeCompaction() makes large files; run OPTIMIZE ZORDER BY with another engine."
 
 
 def refuse(method: str, what: str, instead: str, error_class: str | None = None, *, arguments: str = "") -> NoReturn:

@@ -1,0 +1,1 @@
+"""The upkeep of tables as Spark jobs."""

@@ -1,0 +1,20 @@
+"""What the tasks do. Each new worker process imports this module and what it names: no more than tasks need."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from delta_py.scan.scan_state import ScanFile
+from delta_py.write.compaction import compact
+from delta_py.write.files import WrittenFiles
+from delta_py.write.rewrite import Rewrite
+from spark_plugin.dml.tasks import task_number
+
+
+def bin_compactor(rewrite: Rewrite) -> Callable[[Sequence[ScanFile]], WrittenFiles]:
+    """Writes the rows of a bin's files to one file."""
+
+    def run(files: Sequence[ScanFile]) -> WrittenFiles:
+        return compact(files, rewrite, task=task_number())
+
+    return run

@@ -1,0 +1,103 @@
+"""OPTIMIZE as Spark jobs: the reference's frame, settings, several bins at once, and what fails. The rest needs no session:
+tests/unit/commands/test_optimize.py."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyspark.errors import AnalysisException, PySparkException
+from pyspark.sql import SparkSession
+
+from delta_py import DeltaTable as PlainTable
+from delta_py import write_delta
+from spark_plugin import DeltaTable
+from spark_plugin.maintenance.optimize import BATCH_SIZE, MAX_DELETED_RATIO, MAX_FILE_SIZE, MIN_FILE_SIZE, RESULT
+from tests.support.settings import restore
+
+pytestmark = pytest.mark.usefixtures("plain_plans")
+
+SETTINGS = (MAX_FILE_SIZE, MIN_FILE_SIZE, MAX_DELETED_RATIO, BATCH_SIZE)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    """Twelve files of two rows in three partitions, of which one is null."""
+    path = str(tmp_path / "table")
+    for number in range(4):
+        rows = {"id": range(6 * number, 6 * number + 6), "day": ["a b", None, "c"] * 2}
+        write_delta(path, pa.table(rows), mode="append", partition_by=["day"])
+    return path
+
+
+@pytest.fixture
+def settings(spark: SparkSession) -> Iterator[None]:
+    before = {name: spark.conf.get(name, None) for name in SETTINGS}
+    yield
+    restore(spark, before)
+
+
+def contents(path: str) -> list[tuple[int, str | None]]:
+    return sorted((row["id"], row["day"]) for row in PlainTable(path).to_arrow().to_pylist())
+
+
+def test_files_of_each_partition_become_one(spark: SparkSession, path: str) -> None:
+    before = contents(path)
+    frame = DeltaTable.forPath(spark, path).optimize().executeCompaction()
+    assert frame.schema == RESULT
+    (row,) = frame.collect()
+    assert row["path"] == f"file:{path}"
+    assert (row["metrics"]["numFilesAdded"], row["metrics"]["numFilesRemoved"], row["metrics"]["numBins"]) == (3, 12, 3)
+    assert (PlainTable(path).version, PlainTable(path).files().num_rows) == (4, 3)
+    assert contents(path) == before
+    assert spark.read.format("pydelta").load(path).where("day is null").count() == 8
+    assert spark.read.format("pydelta").option("versionAsOf", 3).load(path).count() == 24
+    again = DeltaTable.forPath(spark, path).optimize().executeCompaction().first()
+    assert again is not None and again["metrics"]["numBins"] == 0
+    assert PlainTable(path).version == 4
+
+
+def test_predicate_chooses_partitions(spark: SparkSession, path: str) -> None:
+    DeltaTable.forPath(spark, path).optimize().where("day = 'c' or day is null").executeCompaction()
+    assert PlainTable(path).files().num_rows == 6
+    assert DeltaTable.forPath(spark, path).history(1).first()["operationParameters"]["predicate"] == (
+        "[\"day = 'c' or day is null\"]"
+    )
+
+
+def test_settings_of_the_reference(spark: SparkSession, path: str, settings: None) -> None:
+    table = DeltaTable.forPath(spark, path)
+    spark.conf.set(MIN_FILE_SIZE, "1")
+    assert table.optimize().executeCompaction().first()["metrics"]["numBins"] == 0
+    spark.conf.unset(MIN_FILE_SIZE)
+    size = PlainTable(path).files()["size"][0].as_py()
+    spark.conf.set(MAX_FILE_SIZE, str(2 * size + 10))
+    spark.conf.set(BATCH_SIZE, "1")
+    metrics = table.optimize().executeCompaction().first()["metrics"]
+    assert (metrics["numBins"], metrics["numBatches"], PlainTable(path).version) == (6, 6, 9)
+
+
+@pytest.mark.parametrize(("name", "value"), [(MAX_FILE_SIZE, "many"), (MAX_FILE_SIZE, "0"), (MAX_DELETED_RATIO, "half")])
+def test_setting_that_is_none(spark: SparkSession, path: str, settings: None, name: str, value: str) -> None:
+    spark.conf.set(name, value)
+    with pytest.raises(PySparkException, match=name if value != "0" else "target_file_bytes"):
+        DeltaTable.forPath(spark, path).optimize().executeCompaction()
+    assert PlainTable(path).version == 3
+
+
+def test_predicate_of_rows_is_refused(spark: SparkSession, path: str) -> None:
+    with pytest.raises(AnalysisException) as found:
+        DeltaTable.forPath(spark, path).optimize().where("id > 3").executeCompaction()
+    assert found.value.getCondition() == "DELTA_NON_PARTITION_COLUMN_REFERENCE"
+
+
+def test_task_that_fails_leaves_nothing(spark: SparkSession, path: str) -> None:
+    damaged = Path(path) / PlainTable(path).files()["path"][5].as_py()
+    damaged.write_bytes(b"PAR1" + bytes(200) + b"PAR1")
+    before = {file for file in Path(path).rglob("*.parquet")}
+    with pytest.raises(PySparkException, match=damaged.name):
+        DeltaTable.forPath(spark, path).optimize().executeCompaction()
+    assert {file for file in Path(path).rglob("*.parquet")} == before
+    assert PlainTable(path).version == 3
