@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from benchmarks.make_store_tables import log_rows
 from benchmarks.state_run import peak_memory_mb
+from tests.support.store_peers import peer_options
 
 Operation = Callable[[str, Mapping[str, str]], int]
 """URL and options of the store -> how many files or rows there were."""
@@ -57,7 +58,7 @@ def deltalake_open(url: str, store: Mapping[str, str]) -> int:
     import pyarrow.compute as pc
     from deltalake import DeltaTable
 
-    actions = pa.table(DeltaTable(url, storage_options=deltalake_options(store)).get_add_actions(flatten=True))
+    actions = pa.table(DeltaTable(url, storage_options=peer_options(store)).get_add_actions(flatten=True))
     keep = pc.and_(pc.less_equal(actions["min.id"], WANTED_ID), pc.greater_equal(actions["max.id"], WANTED_ID))
     return actions.filter(keep).num_rows
 
@@ -65,7 +66,7 @@ def deltalake_open(url: str, store: Mapping[str, str]) -> int:
 def deltalake_append(url: str, store: Mapping[str, str]) -> int:
     from deltalake import write_deltalake
 
-    write_deltalake(url, log_rows(-1, 1), mode="append", storage_options=deltalake_options(store))
+    write_deltalake(url, log_rows(-1, 1), mode="append", storage_options=peer_options(store))
     return 0
 
 
@@ -80,20 +81,9 @@ def deltalake_rows(url: str, store: Mapping[str, str]) -> int:
 def _deltalake_query(url: str, store: Mapping[str, str], query: str) -> int:
     from deltalake import DeltaTable, QueryBuilder
 
-    table = DeltaTable(url, storage_options=deltalake_options(store))
+    table = DeltaTable(url, storage_options=peer_options(store))
     answer = QueryBuilder().register("t", table).execute(query)
     return sum(batch.num_rows for batch in pa.RecordBatchReader.from_stream(answer))
-
-
-def deltalake_options(store: Mapping[str, str]) -> dict[str, str]:
-    return {
-        "AWS_ENDPOINT_URL": store["s3.endpoint"],
-        "AWS_ALLOW_HTTP": "true",
-        "AWS_ACCESS_KEY_ID": store["s3.access_key_id"],
-        "AWS_SECRET_ACCESS_KEY": store["s3.secret_access_key"],
-        "AWS_REGION": store["s3.region"],
-        "conditional_put": "etag",
-    }
 
 
 OPERATIONS: dict[str, dict[str, Operation]] = {
