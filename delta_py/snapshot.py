@@ -33,6 +33,7 @@ from delta_py.log.reconciliation import (
     transactions_and_domains,
 )
 from delta_py.log.segment import LogSegment, load_segment
+from delta_py.log.tombstones import TOMBSTONE_SCHEMA, tombstones
 from delta_py.protocol.actions import DomainMetadata, Metadata, Protocol, SetTransaction
 from delta_py.protocol.schema import DataType, Path, StructType
 from delta_py.protocol.table_config import Operation, TableConfig
@@ -193,6 +194,10 @@ class Snapshot:
         """All live files: FILE_SCHEMA, with all its columns filled."""
         return pa.Table.from_batches((batch.files for batch in self.file_batches(want_whole=True)), schema=FILE_SCHEMA)
 
+    def tombstones(self) -> pa.Table:
+        """The removed files that the log still knows of: TOMBSTONE_SCHEMA. Some may be live again, under other vectors too."""
+        return self._log.tombstones()
+
     @property
     def num_files(self) -> int:
         if self._num_files is None:
@@ -265,6 +270,11 @@ class _Log:
             "neither the commits nor the checkpoint hold one. Files of the log were changed or lost; restore them from a backup.",
             version=self._segment.version,
             action=what,
+        )
+
+    def tombstones(self) -> pa.Table:
+        return self._read(
+            lambda segment, checkpoint: pa.Table.from_batches(tombstones(segment, self._commits, checkpoint), TOMBSTONE_SCHEMA)
         )
 
     def transactions_and_domains(self) -> SmallState:

@@ -179,6 +179,26 @@ class DeltaTable:
 
         return TableOptimizer(self._snapshot.store, self._session_timezone)
 
+    def vacuum(
+        self,
+        retention_hours: float | None = None,
+        *,
+        dry_run: bool = True,
+        enforce_retention_duration: bool = True,
+        keep_versions: Sequence[int] = (),
+    ) -> pa.Table:
+        """Delete the files that no version needs which is to stay readable, by the newest version of the table.
+
+        retention_hours: how long removed files stay; None for the table's delta.deletedFileRetentionDuration (a week).
+        dry_run: delete nothing, only say what would go. keep_versions: stay readable whatever their age.
+        Returns the files: path, size (bytes), modification_time (ms), reason. Raises as commands/vacuum.py.
+        """
+        from delta_py.commands.vacuum import Vacuum, VacuumRequest, vacuum  # as checkpoint
+
+        request = VacuumRequest(retention_hours, enforce_retention_duration, tuple(keep_versions))
+        store = self._snapshot.store
+        return Vacuum.begin(store, request).find() if dry_run else vacuum(store, request).found
+
     def checkpoint(self) -> int:
         """Write a checkpoint of this version, so that it and later ones load without the commits before it; returns the number
         of files in it. Commits write them by themselves every delta.checkpointInterval versions."""

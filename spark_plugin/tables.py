@@ -14,6 +14,7 @@ from spark_plugin.data_source import FORMAT
 from spark_plugin.dataframe_api.catalog import full_name, path_in_name
 from spark_plugin.dml.merge_clauses import Clause
 from spark_plugin.exceptions import as_spark_raises
+from spark_plugin.maintenance.vacuum import run_vacuum
 from spark_plugin.options.common import VIEW, VIEW_LIMIT
 from spark_plugin.options.settings import TablePath, conf
 from spark_plugin.options.storage import of_hadoop
@@ -272,11 +273,22 @@ class DeltaTable:
     def optimize(self) -> DeltaOptimizeBuilder:
         return DeltaOptimizeBuilder(self._spark, self._table)
 
-    def vacuum(self, retentionHours: float | None = None) -> DataFrame:
-        """Raises UnsupportedOperationError: this version has no VACUUM."""
-        if retentionHours is not None:
-            float(retentionHours)
-        refuse("vacuum", "VACUUM", "Run it with another engine.")
+    def vacuum(
+        self, retentionHours: float | None = None, *, dryRun: bool = False, keepVersions: Sequence[int] = ()
+    ) -> DataFrame:
+        """Delete the files that no version needs which is to stay readable; returns a frame without columns and rows.
+
+        retentionHours: how long removed files stay; None for the table's delta.deletedFileRetentionDuration (a week).
+        dryRun: delete nothing; the frame has the files that would go: path, size (bytes), modification_time, reason.
+        keepVersions: stay readable whatever their age.
+        Raises InvalidOptionError (DELTA_VACUUM_RETENTION_PERIOD_TOO_SHORT) for a shorter time than the table's, unless
+        spark.databricks.delta.retentionDurationCheck.enabled is false.
+        """
+        hours = None if retentionHours is None else float(retentionHours)
+        check_flag(dryRun, "dryRun")
+        for version in keepVersions:
+            check_number(version, "Each of keepVersions", "an integer")
+        return run_vacuum(self._spark, self._table, hours, dry_run=dryRun, keep_versions=tuple(keepVersions))
 
     def generate(self, mode: str) -> None:
         """Raises InvalidOptionError (DELTA_MODE_NOT_SUPPORTED) for anything but symlink_format_manifest, and

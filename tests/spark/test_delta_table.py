@@ -323,7 +323,6 @@ def test_methods_refuse_wrong_arguments(spark: SparkSession, path: str, bad: str
 
 
 NOT_YET: dict[str, Callable[[DeltaTable], Any]] = {
-    "vacuum": lambda t: t.vacuum(168.0),
     "z-order": lambda t: t.optimize().executeZOrderBy("id"),
     "generate": lambda t: t.generate("symlink_format_manifest"),
     "drop": lambda t: t.dropFeatureSupport("deletionVectors", True),

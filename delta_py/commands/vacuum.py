@@ -1,0 +1,352 @@
+"""VACUUM: delete the files below a table's root that none of the versions needs which are to stay readable.
+
+    found = Vacuum.begin(store, VacuumRequest(retention_hours=200)).find()      # what would go, and why
+    done = vacuum(store, VacuumRequest())
+
+A file stays if the newest version has it, if a version of `keep_versions` has it, if it was removed within the retention time, or
+if it is younger than that: a writer may be about to commit it. So do the deletion vectors of such files. What cannot be judged
+stays: hidden files and directories (names that begin with `_` or `.`), whatever lies in a directory that is a table of its own,
+names that are no text, links to directories and what is behind them.
+
+The log is asked for what it needs at the beginning, and once more when the list of files is there: a RESTORE that was committed
+meanwhile has files again that were removed long ago.
+Protocol: Remove File ("tombstones"); VACUUM Protocol Check.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_py.commit.transaction import Transaction
+from delta_py.errors import DeltaError, InvalidOptionError, StorageError
+from delta_py.log.history import CommitClock
+from delta_py.log.reader import CommitReader
+from delta_py.log.segment import list_log
+from delta_py.log.tombstones import tombstones_of_commit
+from delta_py.protocol.column_mapping import to_physical
+from delta_py.protocol.deletion_vectors import DeletionVectorDescriptor
+from delta_py.protocol.intervals import DELETED_FILE_RETENTION, retention_ms
+from delta_py.protocol.paths import CHANGE_DATA_DIRECTORY, LOG_DIRECTORY, is_absolute
+from delta_py.protocol.schema import find_path
+from delta_py.protocol.table_config import Operation, TableConfig
+from delta_py.snapshot import Snapshot
+from delta_py.storage.store import ObjectInfo, ObjectStore
+
+_log = logging.getLogger("delta_py")
+
+_HOUR_MS = 3_600_000
+_LISTED_AT_ONCE = 10_000
+_DELETERS = 16
+_NAMED = 5
+
+UNKNOWN = "no version that the log knows of has it"
+REMOVED = "it was removed"
+CHANGE_DATA = "it is change data"
+
+# path: below the table's root. size: bytes. modification_time: ms since 1970. reason: UNKNOWN, REMOVED or CHANGE_DATA.
+FOUND_SCHEMA = pa.schema(
+    [("path", pa.string()), ("size", pa.int64()), ("modification_time", pa.int64()), ("reason", pa.string())]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class VacuumRequest:
+    """retention_hours: None for the table's delta.deletedFileRetentionDuration. check_retention: refuse a shorter time than that.
+    keep_versions: that stay readable whatever their age. logs: commit what begins and ends, for the history."""
+
+    retention_hours: float | None = None
+    check_retention: bool = True
+    keep_versions: tuple[int, ...] = ()
+    logs: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Vacuumed:
+    """found: FOUND_SCHEMA, what was to go. deleted: how many files are gone."""
+
+    table_root: str
+    found: pa.Table
+    deleted: int = 0
+
+
+def vacuum(store: ObjectStore, request: VacuumRequest, clock_ms: Callable[[], int] | None = None) -> Vacuumed:
+    """Delete what no version needs; returns what it was.
+
+    clock_ms: ms since 1970, for tests. Raises InvalidOptionError (DELTA_VACUUM_RETENTION_PERIOD_TOO_SHORT) for a retention below
+    the table's; LogIntegrityError for a log that contradicts itself; UnsupportedTableFeatureError for a table that may not be
+    written; VersionNotFoundError for a version of keep_versions; StorageError when files could not be deleted, after all others
+    are.
+    """
+    found = Vacuum.begin(store, request, clock_ms)
+    files = found.find()
+    started = found.log_start(files)
+    try:
+        files = found.still_unneeded(files)
+        failed = _delete(store, files["path"].to_pylist())
+    except BaseException:
+        found.log_end(started, "FAILED", 0)
+        raise
+    deleted = files.num_rows - len(failed)
+    found.log_end(started, "FAILED" if failed else "COMPLETED", deleted)
+    if failed:
+        path, error = next(iter(failed.items()))
+        raise StorageError(
+            f"VACUUM of the table at {store.root} deleted {deleted} files, and could not delete {len(failed)} more, such as "
+            f"{path}: {error}. The table is whole: nobody needs these files. Give this user the right to delete them, and run it "
+            "again."
+        ) from error
+    return Vacuumed(store.root, files, deleted)
+
+
+class Vacuum:
+    """One look at a table: which files may go."""
+
+    def __init__(self, snapshot: Snapshot, request: VacuumRequest, cutoff_ms: int, retention: int) -> None:
+        self._snapshot, self._store, self._request = snapshot, snapshot.store, request
+        self._cutoff_ms, self._retention_ms = cutoff_ms, retention
+
+    @classmethod
+    def begin(cls, store: ObjectStore, request: VacuumRequest, clock_ms: Callable[[], int] | None = None) -> Vacuum:
+        """Raises as vacuum."""
+        snapshot = Snapshot.load(store)
+        snapshot.config.require(Operation.WRITE)
+        snapshot.check_integrity()  # readers are warned; here files would be lost
+        kept_ms = retention_ms(snapshot.config.properties, DELETED_FILE_RETENTION)
+        retention = kept_ms if request.retention_hours is None else _retention_of(request, kept_ms)
+        now_ms = time.time_ns() // 1_000_000 if clock_ms is None else clock_ms()
+        found = cls(snapshot, request, now_ms - retention, retention)
+        if retention > kept_ms:
+            found._check_log_reaches_back()
+        return found
+
+    def find(self) -> pa.Table:
+        """The files that may go: FOUND_SCHEMA, by path. Memory: the names of all that are needed, and of those that may go."""
+        needed = self._needed(self._snapshot)
+        removed = pa.array(_paths_of([self._snapshot.tombstones()]), pa.string())
+        hidden, tables = _Hidden.of(self._snapshot.config), set()
+        parts: list[pa.RecordBatch] = []
+        for infos in _groups(self._store.list_recursive("")):
+            tables |= {table for info in infos if (table := _table_above(info.path)) is not None}
+            infos = [info for info in infos if info.modification_time_ms < self._cutoff_ms and not hidden.hides(info.path)]
+            batch = _as_batch(infos)
+            batch = batch.filter(pc.invert(needed.holds(batch["path"])))
+            is_change = pc.starts_with(batch["path"], f"{CHANGE_DATA_DIRECTORY}/")
+            was_removed = pc.is_in(batch["path"], removed)
+            reason = pc.if_else(is_change, CHANGE_DATA, pc.if_else(was_removed, REMOVED, UNKNOWN))
+            parts.append(pa.RecordBatch.from_arrays([*batch.columns, reason], schema=FOUND_SCHEMA))
+        found = pa.Table.from_batches(parts, FOUND_SCHEMA).sort_by("path")
+        for table in sorted(tables):
+            _log.warning("%s: %s is a table of its own; its files are left alone", self._store.root, table)
+            found = found.filter(pc.invert(pc.starts_with(found["path"], f"{table}/")))
+        return found
+
+    def still_unneeded(self, found: pa.Table) -> pa.Table:
+        """Without those that a newer version has again."""
+        newest = Snapshot.load(self._store)
+        if newest.version == self._snapshot.version:
+            return found
+        return found.filter(pc.invert(self._needed(newest).holds(found["path"])))
+
+    def _needed(self, snapshot: Snapshot) -> _Needed:
+        return _Needed(_paths_of(self._needed_files(snapshot)))
+
+    def _needed_files(self, snapshot: Snapshot) -> Iterator[pa.Table]:
+        """Live files, and those that were removed a short time ago; with their deletion vectors."""
+        kept = [Snapshot.load(self._store, version=version) for version in self._request.keep_versions]
+        for version in (snapshot, *kept):
+            yield from (pa.Table.from_batches([batch.files]) for batch in version.file_batches())
+        yield self._fresh(snapshot.tombstones())
+        if self._retention_ms > retention_ms(snapshot.config.properties, DELETED_FILE_RETENTION):
+            # Checkpoints have forgotten some of these tombstones.
+            commits = CommitReader(self._store, kept=False)
+            for file in list_log(self._store, 0, snapshot.version).commits.values():
+                if file.info.modification_time_ms >= self._cutoff_ms:
+                    yield self._fresh(pa.Table.from_batches(tombstones_of_commit(commits, file)))
+
+    def _fresh(self, tombstones: pa.Table) -> pa.Table:
+        """Those removed after the cut; one without a time was removed nobody knows when, as the reference takes it: long ago."""
+        return tombstones.filter(pc.fill_null(pc.greater_equal(tombstones["deletion_timestamp"], self._cutoff_ms), False))
+
+    def _check_log_reaches_back(self) -> None:
+        """Raises InvalidOptionError where the log does not tell which files were removed since the cut."""
+        listing = list_log(self._store, 0, self._snapshot.version)
+        first = min(listing.commits)
+        clock = CommitClock(self._store, self._snapshot.config)
+        if first > 0 and clock.time_of_next(listing.commits[first]) > self._cutoff_ms:
+            raise InvalidOptionError(
+                f"The log of the table at {self._store.root} begins with version {first}, which is younger than the retention of "
+                f"{self._request.retention_hours} hours. It does not tell which files were removed before. Nothing was deleted. "
+                "Give a shorter retention, or set delta.deletedFileRetentionDuration to it for the future.",
+                option="retentionHours",
+            )
+
+    # ------------------------------------------------------------ the history
+
+    def log_start(self, found: pa.Table) -> int | None:
+        """The version of the commit; None where none is made."""
+        if not self._request.logs:
+            return None
+        hours = self._request.retention_hours
+        parameters: dict[str, Any] = {
+            "retentionCheckEnabled": self._request.check_retention,
+            "defaultRetentionMillis": retention_ms(self._snapshot.config.properties, DELETED_FILE_RETENTION),
+        }
+        if hours is not None:
+            parameters["specifiedRetentionMillis"] = self._retention_ms
+        metrics = {"numFilesToDelete": found.num_rows, "sizeOfDataToDelete": pc.sum(found["size"]).as_py() or 0}
+        return Transaction(self._snapshot).commit("VACUUM START", parameters, metrics=metrics)
+
+    def log_end(self, started: int | None, status: str, deleted: int) -> None:
+        """Also after an error, which must not be lost: that this one fails is logged."""
+        if started is None:
+            return
+        try:
+            transaction = Transaction(Snapshot.load(self._store))
+            transaction.commit("VACUUM END", {"status": status}, metrics={"numDeletedFiles": deleted})
+        except (DeltaError, OSError) as error:
+            _log.warning("%s: the end of VACUUM is not in the history: %s", self._store.root, error)
+
+
+def _retention_of(request: VacuumRequest, kept_ms: int) -> int:
+    hours = request.retention_hours
+    assert hours is not None
+    if not 0 <= hours < 2**40:
+        raise InvalidOptionError(
+            f"A retention of {hours} hours makes no sense: it must be 0 or more. Nothing was deleted.", option="retentionHours"
+        )
+    retention = int(hours * _HOUR_MS)
+    if request.check_retention and retention < kept_ms:
+        raise InvalidOptionError(
+            f"A retention of {hours} hours is shorter than the {kept_ms / _HOUR_MS:g} hours of the table "
+            "(delta.deletedFileRetentionDuration). Readers and writers that are at work may need the files, and versions of that "
+            "time could not be read any more. Nothing was deleted. If you are sure that nobody does, switch the check off "
+            "(spark.databricks.delta.retentionDurationCheck.enabled=false, or enforce_retention_duration=False), or change the "
+            "property.",
+            error_class="DELTA_VACUUM_RETENTION_PERIOD_TOO_SHORT",
+            sql_state="22003",
+            hours=hours,
+        )
+    return retention
+
+
+# ---------------------------------------------------------------- which files
+
+
+class _Needed:
+    """Names of files that must stay. Names that are not plain (absolute, or with parts such as `..`) are compared by their last
+    part: another spelling of them may be what a listing says."""
+
+    def __init__(self, paths: Iterable[str]) -> None:
+        plain: list[str] = []
+        odd: list[str] = []
+        for path in paths:
+            (odd if _is_odd(path) else plain).append(path)
+        self._plain = pa.array(plain, pa.string())
+        self._odd_names = pa.array({path.rstrip("/").rpartition("/")[2] for path in odd}, pa.string())
+
+    def holds(self, paths: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+        same = pc.is_in(paths, self._plain)
+        if not len(self._odd_names):
+            return same
+        return pc.or_(same, pc.is_in(pc.replace_substring_regex(paths, "^.*/", ""), self._odd_names))
+
+
+def _is_odd(path: str) -> bool:
+    return is_absolute(path) or not {"", ".", ".."}.isdisjoint(path.split("/"))
+
+
+def _paths_of(files: Iterable[pa.Table]) -> set[str]:
+    """Of data files and of their deletion vectors."""
+    paths: set[str] = set()
+    for table in files:
+        paths.update(table["path"].to_pylist())
+        for vector in {_identity(vector): vector for vector in table["deletion_vector"].drop_null().to_pylist()}.values():
+            path = DeletionVectorDescriptor.from_json(vector).path
+            if path is not None:
+                paths.add(path)
+    return paths
+
+
+def _identity(vector: dict[str, Any]) -> tuple[str, str]:
+    """Of the file in which it is."""
+    return vector["storageType"], vector["pathOrInlineDv"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Hidden:
+    """partitions: beginnings of the names of directories of partitions, which are not hidden whatever they begin with."""
+
+    partitions: tuple[str, ...] = field(default=())
+
+    @classmethod
+    def of(cls, config: TableConfig) -> _Hidden:
+        mode = config.column_mapping_mode
+        columns = [find_path(config.schema, (name,))[0] for name in config.partition_columns]
+        names = {name for column in columns for name in (column.name, to_physical(column, mode).name)}
+        return cls(tuple(f"{name}=" for name in sorted(names)))
+
+    def hides(self, path: str) -> bool:
+        return any(
+            part.startswith(("_", ".")) and not part.startswith(self.partitions) and (place, part) != (0, CHANGE_DATA_DIRECTORY)
+            for place, part in enumerate(path.split("/"))
+        )
+
+
+def _table_above(path: str) -> str | None:
+    """The directory of a table below this one, if the path is in its log."""
+    directory, found, _ = path.rpartition(f"/{LOG_DIRECTORY}/")
+    return directory if found else None
+
+
+def _groups(infos: Iterable[ObjectInfo]) -> Iterator[list[ObjectInfo]]:
+    group: list[ObjectInfo] = []
+    for info in infos:
+        group.append(info)
+        if len(group) == _LISTED_AT_ONCE:
+            yield group
+            group = []
+    yield group
+
+
+def _as_batch(infos: Sequence[ObjectInfo]) -> pa.RecordBatch:
+    """Those with a name that is text; no log names the others."""
+    infos = [info for info in infos if _is_text(info.path)]
+    columns = [[info.path for info in infos], [info.size_bytes for info in infos], [info.modification_time_ms for info in infos]]
+    fields = [FOUND_SCHEMA.field(number) for number in range(3)]
+    return pa.RecordBatch.from_arrays(
+        [pa.array(column, f.type) for column, f in zip(columns, fields, strict=True)], schema=pa.schema(fields)
+    )
+
+
+def _is_text(path: str) -> bool:
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _delete(store: ObjectStore, paths: Sequence[str]) -> dict[str, OSError | StorageError]:
+    """Delete all of them, many at once; returns the errors of those that could not be."""
+    failed: dict[str, OSError | StorageError] = {}
+
+    def delete(path: str) -> None:
+        try:
+            store.delete(path)
+        except (OSError, StorageError) as error:
+            failed[path] = error
+
+    with ThreadPoolExecutor(_DELETERS, "delta_py-vacuum") as pool:
+        for _ in pool.map(delete, paths):
+            pass
+    for path in sorted(failed)[:_NAMED]:
+        _log.warning("%s: VACUUM could not delete %s: %s", store.root, path, failed[path])
+    return failed

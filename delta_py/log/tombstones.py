@@ -1,0 +1,47 @@
+"""The tombstones that a log holds: files that were removed, and when.
+
+They are not reconciled with adds: a file that was added again has its tombstone still. Who asks what may be deleted takes the
+live files away first.
+Protocol: Add File and Remove File.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+
+from delta_py.log.checkpoint_reader import CheckpointReader, ParquetPart
+from delta_py.log.checkpoint_rows import Columns, removes_from_json, removes_of_part
+from delta_py.log.reader import DELETION_VECTOR_TYPE, CommitReader
+from delta_py.log.reconciliation import replay
+from delta_py.log.segment import LogFile, LogSegment
+from delta_py.protocol.paths import decode_paths
+
+# path: decoded, canonical. deletion_timestamp: ms since 1970, null where the writer gave none.
+TOMBSTONE_SCHEMA = pa.schema(
+    [("path", pa.string()), ("deletion_vector", DELETION_VECTOR_TYPE), ("deletion_timestamp", pa.int64())]
+)
+
+
+def tombstones(segment: LogSegment, commits: CommitReader, checkpoint: CheckpointReader | None) -> Iterator[pa.RecordBatch]:
+    """Those of the commits behind the checkpoint, then those of the checkpoint, which leaves out what was removed longer ago than
+    delta.deletedFileRetentionDuration. TOMBSTONE_SCHEMA. Raises CheckpointUnreadableError, CorruptTableError."""
+    for file, rows in replay(segment, commits, commits.file_rows):
+        for piece in rows:
+            yield _batch(removes_from_json(file, piece.removes))
+    for part in [] if checkpoint is None else [*checkpoint.top, *checkpoint.sidecars]:
+        if isinstance(part, ParquetPart):
+            yield from map(_batch, removes_of_part(part))
+        else:
+            yield from (_batch(removes_from_json(part.file, rows.removes)) for rows in part.file_rows())
+
+
+def tombstones_of_commit(commits: CommitReader, file: LogFile) -> Iterator[pa.RecordBatch]:
+    """Of one commit. As tombstones."""
+    return (_batch(removes_from_json(file, piece.removes)) for piece in commits.file_rows(file))
+
+
+def _batch(columns: Columns) -> pa.RecordBatch:
+    arrays = [decode_paths(columns["path"]), columns["deletionVector"], columns["deletionTimestamp"]]
+    return pa.RecordBatch.from_arrays(arrays, schema=TOMBSTONE_SCHEMA)

@@ -1,0 +1,84 @@
+"""VACUUM from Spark: arguments, settings and frames. The rest needs no session: tests/unit/commands/test_vacuum.py."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyspark.errors import AnalysisException
+from pyspark.sql import SparkSession
+
+from delta_py import DeltaTable as PlainTable
+from delta_py import write_delta
+from spark_plugin import DeltaTable
+from spark_plugin.maintenance.vacuum import FOUND, LOGGING, RETENTION_CHECK
+from tests.support.settings import restore
+
+pytestmark = pytest.mark.usefixtures("plain_plans")
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    """A table of one file, another that was removed, and a stray one that is a year old."""
+    path = str(tmp_path / "table")
+    write_delta(path, pa.table({"id": [1]}))
+    write_delta(path, pa.table({"id": [2]}), mode="overwrite")
+    stray = Path(path) / "stray file"
+    stray.write_bytes(b"123")
+    year_ago = time.time() - 365 * 86_400
+    os.utime(stray, (year_ago, year_ago))
+    return path
+
+
+@pytest.fixture
+def unchecked(spark: SparkSession) -> Iterator[None]:
+    before = {RETENTION_CHECK: spark.conf.get(RETENTION_CHECK, None), LOGGING: spark.conf.get(LOGGING, None)}
+    spark.conf.set(RETENTION_CHECK, "false")
+    yield
+    restore(spark, before)
+
+
+def files(path: str) -> set[str]:
+    return {file.name for file in Path(path).iterdir() if file.is_file()}
+
+
+def test_dry_run_says_what_would_go_and_why(spark: SparkSession, path: str) -> None:
+    frame = DeltaTable.forPath(spark, path).vacuum(dryRun=True)
+    assert frame.schema == FOUND
+    (row,) = frame.collect()
+    assert (row["path"], row["size"]) == (f"file:{path}/stray file", 3)
+    assert "no version" in row["reason"] and row["modification_time"].year >= 2024
+    assert (len(files(path)), PlainTable(path).version) == (3, 1)
+
+
+def test_vacuum_deletes_and_gives_an_empty_frame(spark: SparkSession, path: str) -> None:
+    frame = DeltaTable.forPath(spark, path).vacuum()
+    assert (frame.columns, frame.collect()) == ([], [])
+    assert "stray file" not in files(path) and len(files(path)) == 2
+    assert [row["operation"] for row in DeltaTable.forPath(spark, path).history(2).collect()] == ["VACUUM END", "VACUUM START"]
+    assert spark.read.format("pydelta").option("versionAsOf", 0).load(path).count() == 1
+
+
+def test_short_retention_needs_the_check_off(spark: SparkSession, path: str) -> None:
+    with pytest.raises(AnalysisException) as found:
+        DeltaTable.forPath(spark, path).vacuum(1)
+    assert found.value.getCondition() == "DELTA_VACUUM_RETENTION_PERIOD_TOO_SHORT"
+    assert (len(files(path)), PlainTable(path).version) == (3, 1)
+
+
+def test_no_retention_with_the_check_off(spark: SparkSession, path: str, unchecked: None) -> None:
+    spark.conf.set(LOGGING, "false")
+    time.sleep(0.01)
+    DeltaTable.forPath(spark, path).vacuum(0)
+    assert files(path) == set(PlainTable(path).files()["path"].to_pylist())
+    assert PlainTable(path).version == 1
+
+
+def test_kept_version_stays_readable(spark: SparkSession, path: str, unchecked: None) -> None:
+    time.sleep(0.01)
+    DeltaTable.forPath(spark, path).vacuum(0, keepVersions=[0])
+    assert spark.read.format("pydelta").option("versionAsOf", 0).load(path).collect()[0]["id"] == 1
