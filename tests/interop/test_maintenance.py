@@ -1,0 +1,92 @@
+"""OPTIMIZE and VACUUM of one table by delta-spark and by pydelta: both read the same afterwards, and each goes on where the other
+ended."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from delta.tables import DeltaTable as DeltaSparkTable
+from pyspark.sql import SparkSession
+
+from delta_py import DeltaTable as PlainTable
+from spark_plugin import DeltaTable
+from tests.support.rows import difference
+from tests.support.settings import restore
+
+KINDS: dict[str, dict[str, str]] = {
+    "plain": {},
+    "vectors and feed": {"delta.enableDeletionVectors": "true", "delta.enableChangeDataFeed": "true"},
+    "row ids and mapped columns": {
+        "delta.enableDeletionVectors": "true",
+        "delta.enableRowTracking": "true",
+        "delta.columnMapping.mode": "name",
+    },
+}
+CHECK = "spark.databricks.delta.retentionDurationCheck.enabled"
+LISTING_TASKS = "spark.sql.sources.parallelPartitionDiscovery.parallelism"
+
+
+def make(spark: SparkSession, path: str, properties: dict[str, str]) -> None:
+    """Some files in two partitions, one of them null, of which rows were deleted."""
+    for start in range(0, 60, 20):
+        rows = spark.range(start, start + 20).selectExpr("id", "nullif(id % 2, 0) AS part", "concat('n', id) AS name")
+        writer = rows.coalesce(1).write.format("delta").partitionBy("part").mode("append")
+        writer.options(**{name: value for name, value in properties.items() if start == 0}).save(path)
+        if start == 20:
+            DeltaSparkTable.forPath(spark, path).delete("id % 7 = 3")
+
+
+def rows(spark: SparkSession, source: str, path: str, *columns: str, **options: Any) -> Any:
+    frame = spark.read.format(source).options(**options).load(path)
+    return frame.selectExpr("id", "part", "name", *columns).toArrow()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_both_read_the_same_after_our_optimize(kind: str, spark: SparkSession, tmp_path: Path) -> None:
+    path = str(tmp_path / "t")
+    make(spark, path, KINDS[kind])
+    tracked = ["_metadata.row_id", "_metadata.row_commit_version"] if "row ids" in kind else []
+    before = rows(spark, "delta", path, *tracked)
+    ours = DeltaTable.forPath(spark, path).optimize().executeCompaction()
+    assert ours.first()["metrics"]["numFilesRemoved"] == (4 if kind == "plain" else 6)
+    assert PlainTable(path).files().num_rows == 2
+    assert difference(before, rows(spark, "delta", path, *tracked)) is None
+    assert difference(rows(spark, "delta", path), rows(spark, "pydelta", path)) is None
+    newest = PlainTable(path).version
+    if "feed" in kind:
+        options = {"readChangeFeed": "true", "startingVersion": newest}
+        assert spark.read.format("delta").options(**options).load(path).count() == 0
+    theirs = DeltaSparkTable.forPath(spark, path).optimize().executeCompaction()
+    assert theirs.first()["metrics"]["numFilesAdded"] == 0, "nothing is left for delta-spark"
+    assert simple(theirs.schema.jsonValue()) == simple(ours.schema.jsonValue())
+    assert difference(rows(spark, "delta", path, versionAsOf=0), rows(spark, "pydelta", path, versionAsOf=0)) is None
+    spark.range(100, 110).selectExpr("id", "id AS part", "'x' AS name").write.format("delta").mode("append").save(path)
+    assert difference(rows(spark, "delta", path), rows(spark, "pydelta", path)) is None
+
+
+def simple(schema: Any) -> Any:
+    """Names and types; whether values may be null is left out."""
+    if isinstance(schema, dict):
+        return {name: simple(value) for name, value in schema.items() if name not in ("nullable", "metadata")}
+    return [simple(value) for value in schema] if isinstance(schema, list) else schema
+
+
+def test_both_read_the_same_after_our_vacuum_and_theirs_finds_nothing_more(spark: SparkSession, tmp_path: Path) -> None:
+    path = str(tmp_path / "t")
+    make(spark, path, KINDS["vectors and feed"])
+    DeltaTable.forPath(spark, path).optimize().executeCompaction()
+    DeltaSparkTable.forPath(spark, path).update("id = 30", {"name": "'changed'"})
+    before, settings = rows(spark, "delta", path), {name: spark.conf.get(name, None) for name in (CHECK, LISTING_TASKS)}
+    spark.conf.set(CHECK, "false")
+    spark.conf.set(LISTING_TASKS, "2")  # 10,000 by default
+    try:
+        assert spark.sql(f"VACUUM delta.`{path}` RETAIN 0 HOURS DRY RUN").count() > 0
+        DeltaTable.forPath(spark, path).vacuum(0)
+        left = {row["path"] for row in spark.sql(f"VACUUM delta.`{path}` RETAIN 0 HOURS DRY RUN").collect()}
+    finally:
+        restore(spark, settings)
+    assert all(Path(name.removeprefix("file:").replace("%20", " ")).is_dir() for name in left), left
+    assert difference(before, rows(spark, "delta", path)) is None
+    assert difference(before, rows(spark, "pydelta", path)) is None
