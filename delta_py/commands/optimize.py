@@ -110,12 +110,12 @@ def here(step: Callable[[], T], *, once: bool = False) -> T:
 
 def optimize(store: ObjectStore, request: OptimizeRequest, compact_bins: CompactBins, at: AtTable = here) -> Optimized:
     """Raises InvalidOptionError and ExpressionError for a predicate that is not of partition columns alone;
-    UnsupportedOperationError for a clustered table; what write_state and reading raise; conflicts as Transaction.commit when
-    other writers change the files again and again. Batches that were committed before stay.
+    UnsupportedOperationError for a clustered table; what write_state and reading raise. Batches that were committed before stay.
+    Files that other writers change again and again are left as they are, with a warning.
     """
     request.check()
     done = Optimized(store.root)
-    for attempt in range(1, _ROUNDS + 1):
+    for _ in range(_ROUNDS):
         snapshot = at(partial(Snapshot.load, store)).through(store)
         compaction = Compaction.of(snapshot, request)
         chosen = at(compaction.choose)
@@ -125,9 +125,8 @@ def optimize(store: ObjectStore, request: OptimizeRequest, compact_bins: Compact
             written = compact_bins(compaction.rewrite, bins)
             try:
                 committed = at(partial(compaction.commit, bins, written), once=True)
-            except DeltaConcurrentModificationException:  # in the moment between looking and committing
-                if attempt == _ROUNDS:
-                    raise
+            except DeltaConcurrentModificationException as error:  # in the moment between looking and committing
+                _log.info("%s: a batch of OPTIMIZE is planned anew: %s", store.root, error.message)
                 left += len(bins)
                 continue
             left += len(bins) - committed["bins"]
