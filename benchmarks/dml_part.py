@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+from collections.abc import Mapping
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -20,10 +21,16 @@ TARGETS = {
 
 
 def dml_part(directory: Path, sizes: Sizes, peer: Path) -> Part:
+    title = f"## DML: a table of {sizes.scan_rows:,} rows x 10 columns, Spark 4.2.0"
+    return operations_part(title, TARGETS, directory, sizes, peer)
+
+
+def operations_part(title: str, targets: Mapping[str, float], directory: Path, sizes: Sizes, peer: Path) -> Part:
+    """Operations of dml_run by both writers, with both settings. targets: of pydelta's time over delta-spark's."""
     python = peer_python(peer)
     tables = query_tables(directory, sizes)
     rows, ratios = [], {}
-    for (operation, target), settings in product(TARGETS.items(), SETTINGS):
+    for (operation, target), settings in product(targets.items(), SETTINGS):
         found = {writer: _run(operation, writer, tables, sizes, python, peer, settings) for writer in ("delta", "pydelta")}
         left = {writer: result["left"] for writer, result in found.items()}
         assert left["delta"] == left["pydelta"], f"{operation} leaves other rows: {left}"
@@ -33,7 +40,6 @@ def dml_part(directory: Path, sizes: Sizes, peer: Path) -> Part:
         peaks = [f"{found[writer]['peak_mb']:.0f} MB" for writer in ("delta", "pydelta")]
         rows.append([operation, settings, *times, f"{ratio:.2f}x", f"at most {target}x", *peaks])
     head = ["operation", "settings", "delta-spark", "pydelta", "ratio", "target", "delta-spark, peak", "pydelta, peak"]
-    title = f"## DML: a table of {sizes.scan_rows:,} rows x 10 columns, Spark 4.2.0"
     note = "Peak: of the session and all its processes (Pss), with a JVM heap of at most 4 GB that Spark fills as it likes."
     return Part([title, "", table_text(head, rows), "", note, ""], ratios)
 

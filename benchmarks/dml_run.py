@@ -1,4 +1,5 @@
-"""One kind of DML by one writer in a Spark session of its own; prints the seconds of each run and the peak of memory as JSON.
+"""One kind of DML, or OPTIMIZE, by one writer in a Spark session of its own; prints the seconds of each run and the peak of
+memory as JSON.
 
     python benchmarks/dml_run.py "update 1 %" --writer pydelta --tables DIRECTORY --rows 8000000 --rounds 3
 
@@ -60,6 +61,10 @@ def _merge(table: Any, source: DataFrame, condition: str) -> None:
     builder.whenMatchedUpdate(set={"x": "s.x"}).whenNotMatchedInsertAll().execute()
 
 
+def optimize(table: Any, spark: SparkSession, rows: int) -> None:
+    assert table.optimize().executeCompaction().first()["metrics"]["numFilesAdded"] == 1
+
+
 def merge_source(spark: SparkSession, rows: int) -> DataFrame:
     """SOURCE_ROWS rows (fewer for small tables), every second one with an id of the table, spread evenly over it."""
     count = min(SOURCE_ROWS, rows // 4)
@@ -88,6 +93,7 @@ OPERATIONS = {
     "update 1 %": Operation("plain", True, update),
     "merge 200,000 rows, half match": Operation("plain", True, merge),
     "merge into 1 of 100 partitions": Operation("hundred", True, merge_one_partition),
+    "optimize 200 small files": Operation("small", True, optimize),
 }
 
 

@@ -6,6 +6,7 @@
     deleted      the same files, a tenth of the rows deleted by deletion vectors
     partitioned  the same rows, partitioned by kind (20 values)
     hundred      the same rows with the column part, id modulo 100, partitioned by it
+    small        the same rows in 200 files
     tpch/...     region, nation, customer, supplier, part, orders, lineitem: the columns that the queries use, scale 1 being
                  6 million lines as in TPC-H; the values are drawn plainly, so that results are not TPC-H's
 
@@ -30,7 +31,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchmarks import make_scan_table
-from delta_py import write_delta
+from delta_py import DeltaTable, write_delta
 
 Integers: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
 
@@ -50,6 +51,7 @@ def make_tables(directory: Path, rows: int, scale: float) -> None:
     _only_first_version(directory / "deleted", directory / "plain")
     _make_partitioned(directory / "plain", directory / "partitioned", "kind")
     _make_partitioned(directory / "plain", directory / "hundred", "part")
+    _make_small(directory / "plain", directory / "small", rows)
     _make_warehouse(directory / "tpch", scale)
 
 
@@ -71,6 +73,12 @@ def _make_partitioned(source: Path, target: Path, column: str) -> None:
         compression="snappy",
         configuration={"delta.enableDeletionVectors": "true"},
     )
+
+
+def _make_small(source: Path, target: Path, rows: int) -> None:
+    reader = DeltaTable(str(source)).to_batches()
+    configuration = {"delta.enableDeletionVectors": "true"}
+    write_delta(str(target), reader, max_records_per_file=rows // 200, compression="snappy", configuration=configuration)
 
 
 def _rows_with_part(source: Path) -> Iterator[pa.RecordBatch]:
