@@ -11,7 +11,6 @@ from __future__ import annotations
 import hashlib
 import logging
 from collections.abc import Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -22,6 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from delta_py.ahead import ahead
 from delta_py.errors import CorruptTableError, StorageError, shown
 from delta_py.log.file_keys import NO_KEYS, file_keys, path_of
 from delta_py.log.reader import DELETION_VECTOR_TYPE, FILE_SCHEMA, ONLY_FOR_COMMITS, PARTITION_VALUES_TYPE, CommitReader, FileRows
@@ -178,15 +178,6 @@ def _open_part(file: LogFile, commits: CommitReader) -> Part:
 
 
 T = TypeVar("T")
-
-
-def ahead(batches: Iterator[T]) -> Iterator[T]:
-    """The same items, each made in a thread while the one before is in use."""
-    with ThreadPoolExecutor(1, "delta_py-checkpoint") as pool:
-        coming = pool.submit(next, batches, None)
-        while (batch := coming.result()) is not None:
-            coming = pool.submit(next, batches, None)
-            yield batch
 
 
 @contextmanager

@@ -16,8 +16,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from delta_py.ahead import ahead
 from delta_py.log.checkpoint_file import RowFile, WrittenCheckpoint, as_rows, small_rows
-from delta_py.log.checkpoint_reader import ParquetPart, ahead
+from delta_py.log.checkpoint_reader import ParquetPart
 from delta_py.log.checkpoint_rows import (
     CHECKPOINT_METADATA_TYPE,
     DOMAIN_TYPE,

@@ -1,0 +1,18 @@
+"""Items that are made while the ones before them are in use."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+def ahead(items: Iterator[T]) -> Iterator[T]:
+    """The same items, none of which is None, each made in a thread while the one before is in use."""
+    with ThreadPoolExecutor(1, "delta_py-ahead") as pool:
+        coming = pool.submit(next, items, None)
+        while (item := coming.result()) is not None:
+            coming = pool.submit(next, items, None)
+            yield item
