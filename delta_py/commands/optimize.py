@@ -50,7 +50,7 @@ from delta_py.scan.scan_state import ScanFile
 from delta_py.snapshot import Snapshot
 from delta_py.storage.store import ObjectStore
 from delta_py.write.compaction import compact, for_compaction, moved_rows
-from delta_py.write.conform import write_state
+from delta_py.write.conform import new_write_id, write_state
 from delta_py.write.files import WrittenFiles, delete_files
 from delta_py.write.rewrite import Rewrite, removed, with_vector
 from delta_py.write.row_changes import vector_file_id
@@ -101,7 +101,7 @@ class AtTable(Protocol):
 
 
 CompactBins: TypeAlias = Callable[[Rewrite, Sequence[Bin]], Sequence[WrittenFiles]]
-"""Runs write.compaction.compact on each bin, in parallel; nothing stays behind if it raises."""
+"""Runs write.compaction.compact on each bin, in parallel; nothing with the write's id stays behind if it raises."""
 
 
 def here(step: Callable[[], T], *, once: bool = False) -> T:
@@ -122,9 +122,10 @@ def optimize(store: ObjectStore, request: OptimizeRequest, compact_bins: Compact
         done.begin(chosen.considered, compaction.snapshot.config, compaction.rewrite.state.stats_columns)
         left = 0
         for bins in _batches(chosen.bins, request.batch_bytes):
-            written = compact_bins(compaction.rewrite, bins)
+            batch = compaction.for_batch()
+            written = compact_bins(batch.rewrite, bins)
             try:
-                committed = at(partial(compaction.commit, bins, written), once=True)
+                committed = at(partial(batch.commit, bins, written), once=True)
             except DeltaConcurrentModificationException as error:  # in the moment between looking and committing
                 _log.info("%s: a batch of OPTIMIZE is planned anew: %s", store.root, error.message)
                 left += len(bins)
@@ -186,6 +187,11 @@ class Compaction:
                 operation="OPTIMIZE",
             )
         return cls(snapshot, request, predicate, for_compaction(Rewrite.of(config, state, change_data=False)))
+
+    def for_batch(self) -> Compaction:
+        """The same with file names of its own: by them those of a batch that failed are found, and none that was committed."""
+        state = replace(self.rewrite.state, write_id=new_write_id())
+        return Compaction(self.snapshot, self.request, self.predicate, replace(self.rewrite, state=state))
 
     @property
     def target_bytes(self) -> int:

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyroaring import BitMap64
 
+from delta_py.ahead import ahead
 from delta_py.errors import RowCountMismatchError
 from delta_py.parquet.reader import read_files
 from delta_py.protocol.deletion_vectors import from_row_indexes, read_deletion_vector, row_indexes
@@ -30,13 +31,13 @@ from delta_py.write.rewrite import Rewrite, removed, row_count_of
 def compact(files: Sequence[ScanFile], rewrite: Rewrite, *, task: int = 0) -> WrittenFiles:
     """Write the live rows of files of one partition to one file; to none if no row is left.
 
-    rewrite: of a table state whose target_file_bytes no file reaches. Memory: a batch and a row group. Raises
+    rewrite: of a table state whose target_file_bytes no file reaches. Memory: two batches and a row group. Raises
     RowCountMismatchError for files that have not the rows that their statistics say; nothing stays behind then.
     """
     batches: Iterator[pa.RecordBatch] = read_files(rewrite.rows, files)
     if rewrite.row_ids is not None:
         batches = map(rewrite.row_ids.taken_from, batches)
-    written = write_unchanged(rewrite.state, batches, task=task)
+    written = write_unchanged(rewrite.state, ahead(batches), task=task)  # one core decodes, another encodes
     expected = row_count_of(files)
     if expected is not None and written.row_count != expected:
         delete_files(rewrite.state.store, written.new_paths)

@@ -76,6 +76,10 @@ MATERIALIZED = "pydelta.materialized"  # in the metadata of a column that only d
 WRITE_ID_LENGTH = 23  # of a UUID's text; what follows tells the tasks' attempts apart
 
 
+def new_write_id() -> str:
+    return str(uuid.uuid4())[:WRITE_ID_LENGTH]
+
+
 @dataclass(frozen=True, slots=True)
 class WriteState:
     """How to write files of one table; goes from the driver to every task.
@@ -109,7 +113,7 @@ class WriteState:
     row_group_rows: int = 1 << 20
     buffer_bytes: int = 192 * _MIB
     max_open_files: int = 64
-    write_id: str = field(default_factory=lambda: str(uuid.uuid4())[:WRITE_ID_LENGTH])
+    write_id: str = field(default_factory=new_write_id)
     data_change: bool = True
     max_records_per_file: int | None = None
     time_zone: str = "UTC"

@@ -101,3 +101,17 @@ def test_task_that_fails_leaves_nothing(spark: SparkSession, path: str) -> None:
         DeltaTable.forPath(spark, path).optimize().executeCompaction()
     assert {file for file in Path(path).rglob("*.parquet")} == before
     assert PlainTable(path).version == 3
+
+
+def test_batch_that_fails_takes_nothing_of_those_before(spark: SparkSession, path: str, settings: None) -> None:
+    """Of three partitions, each a commit, the last cannot be read."""
+    names = PlainTable(path).files().sort_by("path")["path"].to_pylist()
+    (damaged,) = {name for name in names if name.startswith("day=c/")} & {names[-1]}
+    content = (Path(path) / damaged).read_bytes()
+    (Path(path) / damaged).write_bytes(b"PAR1" + bytes(200) + b"PAR1")
+    spark.conf.set(BATCH_SIZE, "1")
+    with pytest.raises(PySparkException, match=Path(damaged).name):
+        DeltaTable.forPath(spark, path).optimize().executeCompaction()
+    assert PlainTable(path).version > 3, "a batch was committed before"
+    (Path(path) / damaged).write_bytes(content)
+    assert len(contents(path)) == 24

@@ -32,7 +32,7 @@ from delta_py.parquet.reader import read_files
 from delta_py.protocol.schema import LONG, StructField, StructType
 from delta_py.scan.planning import ScanOptions, plan_scan
 from delta_py.storage.local import LocalStore
-from delta_py.write.files import WrittenFiles
+from delta_py.write.files import WrittenFiles, delete_files_of
 from delta_py.write.rewrite import Rewrite
 from delta_py.write.row_changes import DELETED
 from tests.support.plain_dml import changed, run, target_rows
@@ -242,12 +242,14 @@ def test_each_batch_is_a_commit_and_what_is_done_stays_done(path: str) -> None:
         nonlocal calls
         calls += 1
         if calls == 2:
+            delete_files_of(LocalStore(path), rewrite.state.write_id)  # as the Spark job does
             raise OSError("the disk is full")
         return compact_here(rewrite, bins)
 
     with pytest.raises(OSError, match="full"):
         optimize(LocalStore(path), OptimizeRequest(batch_bytes=1), fails_second)
     assert (DeltaTable(path).version, DeltaTable(path).files().num_rows) == (4, 1 + 8)
+    assert sorted(ids(path)) == list(range(24)), "what is deleted is of the second batch alone"
     done = compacted(path, batch_bytes=1)
     assert (done.version, done.batches, done.bins, DeltaTable(path).files().num_rows) == (6, 2, 2, 3)
     assert sorted(ids(path)) == list(range(24))
