@@ -381,7 +381,7 @@ def test_values_that_spark_refuses_are_refused(spark: SparkSession) -> None:
     batch = pa.record_batch({"x": pa.array([1])})
     accepted = []
     for sql in expressions_of(REFUSED):
-        with pytest.raises(Exception, match=r"\["):
+        with pytest.raises(Exception, match=r"\[|long overflow"):  # which has no condition on Spark 4.2
             spark.sql(f"select {sql}").collect()
         try:
             value = evaluate(parse_expression(sql, from_arrow_schema(batch.schema)), batch)
