@@ -172,8 +172,9 @@ def test_after_optimize_the_small_files_go(path: str) -> None:
     assert ids(path) == list(range(5))
 
 
-def test_tombstones_of_a_checkpoint_keep_files(path: str) -> None:
-    append(path, 1)
+@pytest.mark.parametrize("policy", ["classic", "v2"])
+def test_tombstones_of_a_checkpoint_keep_files(path: str, policy: str) -> None:
+    append(path, 1, configuration={"delta.checkpointPolicy": policy})
     append(path, 2, mode="overwrite")
     DeltaTable(path).checkpoint()
     append(path, 3)
