@@ -10,7 +10,7 @@ names that are no text, links to directories and what is behind them.
 
 The log is asked for what it needs at the beginning, and once more when the list of files is there: a RESTORE that was committed
 meanwhile has files again that were removed long ago.
-Protocol: Remove File ("tombstones"); VACUUM Protocol Check.
+Protocol: Add File and Remove File; VACUUM Protocol Check.
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import threading
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -281,6 +282,7 @@ class ParquetPart:
     def __init__(self, objects: KeptObjects, info: ObjectInfo) -> None:
         self.path = path = info.path
         self._table_root = objects.store.root
+        self._lock = threading.Lock()
         with decoding(path):
             self._source = objects.open_input(info)
             self.size_bytes: int = self._source.size()
@@ -372,7 +374,14 @@ class ParquetPart:
     def _batches(self, columns: list[str], groups: list[int], size: int = _BATCH_ROWS) -> Iterator[pa.RecordBatch]:
         with decoding(self.path):
             for part in self._fetched(columns, groups):
-                yield from self._file.iter_batches(size, part, columns, use_threads=True)
+                batches = self._file.iter_batches(size, part, columns, use_threads=True)
+                while (batch := self._next(batches)) is not None:
+                    yield batch
+
+    def _next(self, batches: Iterator[pa.RecordBatch]) -> pa.RecordBatch | None:
+        """Rows and masks of them are read at the same time, and pyarrow's file is not made for that."""
+        with self._lock:
+            return next(batches, None)
 
     def _fetched(self, columns: list[str], groups: list[int]) -> Iterator[list[int]]:
         """The row groups, as they are read in one go: all, or, of a file that is far away, one after the other, each fetched

@@ -1,0 +1,33 @@
+"""One checkpoint that is read by several threads at once: masks of its rows are made ahead of the rows themselves."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+from delta_py.log.checkpoint_reader import CheckpointReader, StatsWanted
+from delta_py.log.reader import CommitReader
+from delta_py.log.segment import load_segment
+from tests.support.memory_store import MemoryStore
+from tests.support.table_builder import TableBuilder, add
+
+FILES = 300
+THREADS = 4
+
+
+def test_every_thread_gets_all_files() -> None:
+    """pyarrow's readers are not made for it: without a lock the process died of a segmentation fault now and then."""
+    table = TableBuilder(MemoryStore())
+    table.create(*(add(f"{number}.parquet") for number in range(FILES)))
+    table.checkpoint(kind="multipart", parts=2, batch=5)
+    table.commit(add("later.parquet"))
+    segment = load_segment(table.store)
+    assert segment.checkpoint is not None
+    for _ in range(20):
+        reader = CheckpointReader(segment.checkpoint, CommitReader(table.store))
+
+        def paths(reader: CheckpointReader = reader) -> list[str]:
+            return [path for raw in reader.files(StatsWanted()) for path in raw.files["path"].to_pylist()]
+
+        with ThreadPoolExecutor(THREADS) as pool:
+            read = [future.result() for future in [pool.submit(paths) for _ in range(THREADS)]]
+        assert all(sorted(one) == sorted(f"{number}.parquet" for number in range(FILES)) for one in read)
