@@ -125,6 +125,14 @@ def write(batch, number):
 stream = spark.readStream.format("pydelta").load(path).writeStream.foreachBatch(write)
 stream.option("checkpointLocation", new + "-checkpoint").trigger(availableNow=True).start().awaitTermination()
 found["batches"] = spark.read.format("pydelta").load(new + "-batches").count()
+
+for number in range(2):
+    one.write.format("pydelta").mode("append").save(new + "-kept")
+kept = DeltaTable.forPath(spark, new + "-kept")
+found["optimized"] = kept.optimize().executeCompaction().first()["metrics"]["numFilesRemoved"]
+found["short"] = caught(InvalidOptionError, lambda: kept.vacuum(1))
+spark.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
+found["vacuumed"] = [len(kept.vacuum(0, dryRun=True).collect()), kept.vacuum(0).columns, kept.toDF().count()]
 spark.stop()
 print(json.dumps(found))
 """
@@ -165,6 +173,9 @@ def test_connect_session_reads_writes_and_raises_our_errors(tmp_path: Path) -> N
     assert DeltaTable(ruled).to_arrow().to_pylist() == [{"id": 0, "name": "x"}]
     assert [caught and "gives the options" in caught[2] for caught in found["private"]] == [True] * 4
     assert found["batches"] == 4
+    assert (found["optimized"], found["vacuumed"]) == (2, [2, [], 2])
+    assert found["short"][0] == "DELTA_VACUUM_RETENTION_PERIOD_TOO_SHORT"
+    assert len(list(Path(f"{new}-kept").glob("*.parquet"))) == 1
     written = DeltaTable(new)
     assert (written.version, written.to_arrow().num_rows) == (3, 6)
     said = found["stderr"].count("without column pruning")
