@@ -45,7 +45,7 @@ from delta_py.protocol.deletion_vectors import dv_file_bytes
 from delta_py.protocol.schema import find_path
 from delta_py.protocol.stats import parse_stats
 from delta_py.scan.file_groups import scan_files
-from delta_py.scan.planning import ScanOptions, partition_texts, plan_scan
+from delta_py.scan.planning import ScanOptions, cut, partition_texts, plan_scan
 from delta_py.scan.scan_state import ScanFile
 from delta_py.snapshot import Snapshot
 from delta_py.storage.store import ObjectStore
@@ -346,15 +346,15 @@ def _packed(
 
     groups: rising."""
     ends, numbers = np.cumsum(sizes), np.empty(len(sizes), np.int64)
-    edges = [*np.flatnonzero(np.diff(groups, prepend=-1)).tolist(), len(sizes)]
-    number = 0
-    for start, last in pairwise(edges):
-        while start < last:
-            before = int(ends[start - 1]) if start else 0
-            stop = min(last, max(start + 1, int(np.searchsorted(ends, before + limit, side="right"))))
-            numbers[start:stop] = number
-            start, number = stop, number + 1
+    bins = (part for first, last in _runs(groups) for part in cut(ends, first, last, limit))
+    for number, (start, stop) in enumerate(bins):
+        numbers[start:stop] = number
     return numbers
+
+
+def _runs(numbers: np.ndarray[Any, np.dtype[np.int64]]) -> Iterator[tuple[int, int]]:
+    """Where equal neighbours begin and end. numbers: rising from 0 or later."""
+    return pairwise([*np.flatnonzero(np.diff(numbers, prepend=-1)).tolist(), len(numbers)])
 
 
 def _batches(chosen: pa.Table, batch_bytes: int | None) -> Iterator[list[Bin]]:
@@ -373,10 +373,8 @@ def _batches(chosen: pa.Table, batch_bytes: int | None) -> Iterator[list[Bin]]:
 
 
 def _bins(chosen: pa.Table) -> Iterator[Bin]:
-    numbers = chosen["bin"].to_numpy()
-    edges = [*np.flatnonzero(np.diff(numbers, prepend=-1)).tolist(), len(numbers)]
     files = chosen.drop_columns(["bin"])
-    for start, stop in pairwise(edges):
+    for start, stop in _runs(chosen["bin"].to_numpy()):
         yield tuple(file for batch in files.slice(start, stop - start).to_batches() for file in scan_files(batch))
 
 

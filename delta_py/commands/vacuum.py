@@ -89,7 +89,7 @@ def vacuum(store: ObjectStore, request: VacuumRequest, clock_ms: Callable[[], in
     files = found.find()
     started = found.log_start(files)
     try:
-        files = found.still_unneeded(files)
+        files = found.still_unneeded(files, started)
         failed = _delete(store, files["path"].to_pylist())
     except BaseException:
         found.log_end(started, "FAILED", 0)
@@ -129,8 +129,9 @@ class Vacuum:
 
     def find(self) -> pa.Table:
         """The files that may go: FOUND_SCHEMA, by path. Memory: the names of all that are needed, and of those that may go."""
-        needed = self._needed(self._snapshot)
-        removed = pa.array(_paths_of([self._snapshot.tombstones()]), pa.string())
+        tombstones = self._snapshot.tombstones()
+        needed = self._needed(self._snapshot, tombstones)
+        removed = pa.array(_paths_of([tombstones]), pa.string())
         hidden, tables = _Hidden.of(self._snapshot.config), set()
         parts: list[pa.RecordBatch] = []
         for infos in _groups(self._store.list_recursive("")):
@@ -148,22 +149,22 @@ class Vacuum:
             found = found.filter(pc.invert(pc.starts_with(found["path"], f"{table}/")))
         return found
 
-    def still_unneeded(self, found: pa.Table) -> pa.Table:
-        """Without those that a newer version has again."""
+    def still_unneeded(self, found: pa.Table, started: int | None = None) -> pa.Table:
+        """Without those that a newer version has again. started: the version of our own commit since, which changes no file."""
         newest = Snapshot.load(self._store)
-        if newest.version == self._snapshot.version:
+        if newest.version == self._snapshot.version + (started is not None):  # nobody else has committed
             return found
-        return found.filter(pc.invert(self._needed(newest).holds(found["path"])))
+        return found.filter(pc.invert(self._needed(newest, newest.tombstones()).holds(found["path"])))
 
-    def _needed(self, snapshot: Snapshot) -> _Needed:
-        return _Needed(_paths_of(self._needed_files(snapshot)))
+    def _needed(self, snapshot: Snapshot, tombstones: pa.Table) -> _Needed:
+        return _Needed(_paths_of(self._needed_files(snapshot, tombstones)))
 
-    def _needed_files(self, snapshot: Snapshot) -> Iterator[pa.Table]:
+    def _needed_files(self, snapshot: Snapshot, tombstones: pa.Table) -> Iterator[pa.Table]:
         """Live files, and those that were removed a short time ago; with their deletion vectors."""
         kept = [Snapshot.load(self._store, version=version) for version in self._request.keep_versions]
         for version in (snapshot, *kept):
             yield from (pa.Table.from_batches([batch.files]) for batch in version.file_batches())
-        yield self._fresh(snapshot.tombstones())
+        yield self._fresh(tombstones)
         if self._retention_ms > retention_ms(snapshot.config.properties, DELETED_FILE_RETENTION):
             # Checkpoints have forgotten some of these tombstones.
             commits = CommitReader(self._store, kept=False)

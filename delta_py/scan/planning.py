@@ -124,11 +124,17 @@ def _group_bounds(sizes: np.ndarray[Any, np.dtype[np.int64]], wanted: int, limit
     runs = ((ends - sizes / 2) * (wanted / total)).astype(np.int64)
     starts = np.flatnonzero(np.diff(runs, prepend=-1)).tolist()
     for start, last in zip(starts, [*starts[1:], len(sizes)], strict=True):
-        while start < last:
-            before = int(ends[start - 1]) if start else 0
-            stop = max(start + 1, int(np.searchsorted(ends, before + limit, side="right")))
-            yield start, min(stop, last)
-            start = min(stop, last)
+        yield from cut(ends, start, last, limit)
+
+
+def cut(ends: np.ndarray[Any, np.dtype[np.int64]], start: int, last: int, limit: int) -> Iterator[tuple[int, int]]:
+    """Cut the elements start to last (not included) into runs of sums of at most `limit`, or of one element. ends: cumulative
+    sums of all elements."""
+    while start < last:
+        before = int(ends[start - 1]) if start else 0
+        stop = min(last, max(start + 1, int(np.searchsorted(ends, before + limit, side="right"))))
+        yield start, stop
+        start = stop
 
 
 # ---------------------------------------------------------------- planning

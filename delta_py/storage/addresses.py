@@ -53,6 +53,11 @@ def has_scheme(path: str) -> bool:
     return _SCHEME.match(path) is not None
 
 
+def location_of(root: str) -> str:
+    """A table's root as a URI, as users of Spark see it; nothing of it is escaped."""
+    return root if has_scheme(root) else f"file:{root}"
+
+
 def scheme_of(url: str) -> str | None:
     """Lower case; None for a path without one."""
     parts = _URL.fullmatch(url)

@@ -10,22 +10,20 @@ Protocol: Add File and Remove File; Deletion Vectors; Row Tracking.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.parquet as pq
 from pyroaring import BitMap64
 
 from delta_py.ahead import ahead
 from delta_py.errors import RowCountMismatchError
-from delta_py.parquet.reader import read_files
 from delta_py.protocol.deletion_vectors import from_row_indexes, read_deletion_vector, row_indexes
 from delta_py.scan.scan_state import ScanFile
 from delta_py.storage.store import ObjectStore
 from delta_py.write.files import WrittenFiles, delete_files, write_unchanged
-from delta_py.write.rewrite import Rewrite, removed, row_count_of
+from delta_py.write.rewrite import Rewrite, live_batches, removed, row_count_of
 
 
 def compact(files: Sequence[ScanFile], rewrite: Rewrite, *, task: int = 0) -> WrittenFiles:
@@ -34,10 +32,8 @@ def compact(files: Sequence[ScanFile], rewrite: Rewrite, *, task: int = 0) -> Wr
     rewrite: of a table state whose target_file_bytes no file reaches. Memory: two batches and a row group. Raises
     RowCountMismatchError for files that have not the rows that their statistics say; nothing stays behind then.
     """
-    batches: Iterator[pa.RecordBatch] = read_files(rewrite.rows, files)
-    if rewrite.row_ids is not None:
-        batches = map(rewrite.row_ids.taken_from, batches)
-    written = write_unchanged(rewrite.state, ahead(batches), task=task)  # one core decodes, another encodes
+    batches = ahead(live_batches(files, rewrite))  # one core decodes, another encodes
+    written = write_unchanged(rewrite.state, batches, task=task)
     expected = row_count_of(files)
     if expected is not None and written.row_count != expected:
         delete_files(rewrite.state.store, written.new_paths)

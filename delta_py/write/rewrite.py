@@ -151,6 +151,12 @@ def matched_rows(file: ScanFile, matching: ScanState) -> TouchedFile | None:
     return TouchedFile(file, deleted=(inline_descriptor(positions),), deleted_count=len(positions)) if positions else None
 
 
+def live_batches(files: Sequence[ScanFile], rewrite: Rewrite) -> Iterator[pa.RecordBatch]:
+    """The live rows of files, with their ids where the table tracks rows, for write_unchanged of rewrite.state."""
+    batches: Iterator[pa.RecordBatch] = read_files(rewrite.rows, files)
+    return batches if rewrite.row_ids is None else map(rewrite.row_ids.taken_from, batches)
+
+
 def removed(file: ScanFile, *, now_ms: int | None = None, data_change: bool = True) -> RemoveFile:
     """The action that takes the whole file out of the table. now_ms: since 1970, the deletion time.
     Protocol: Add File and Remove File."""
@@ -285,11 +291,7 @@ class _Taker:
 
     def _written_anew(self, file: ScanFile, rows: _Rows) -> WrittenFiles:
         live_rows = replace(file, deletion_vector=inline_descriptor(rows.gone))
-        row_ids = self._rewrite.row_ids
-        batches: Iterator[pa.RecordBatch] = read_files(self._rewrite.rows, [live_rows])
-        if row_ids is not None:
-            batches = map(row_ids.taken_from, batches)
-        written = write_unchanged(self._rewrite.state, batches, task=self._task)
+        written = write_unchanged(self._rewrite.state, live_batches([live_rows], self._rewrite), task=self._task)
         if written.row_count != rows.kept_count:
             delete_files(self._store, written.new_paths)
             raise _mismatch(file, rows, f"{written.row_count} rows were copied")

@@ -17,7 +17,7 @@ from pyspark.sql.types import BooleanType, DoubleType, LongType, StringType, Str
 from delta_py.commands.optimize import DEFAULT_DELETED_RATIO, Bin, OptimizeRequest, optimize
 from delta_py.errors import InvalidOptionError
 from delta_py.protocol.sizes import parse_size
-from delta_py.storage.addresses import has_scheme
+from delta_py.storage.addresses import location_of
 from delta_py.write.files import WrittenFiles, delete_files_of
 from delta_py.write.rewrite import Rewrite
 from spark_plugin.dml.at_table import abandon, at_table, each_in_task
@@ -48,8 +48,7 @@ def run_optimize(spark: SparkSession, table: TablePath, predicate: str | None) -
 
         done = optimize(store, request, partial(_compact_bins, spark), at)
         metrics = done.metrics()
-    path = done.table_root if has_scheme(done.table_root) else f"file:{done.table_root}"
-    return spark.createDataFrame([(path, metrics)], RESULT)
+    return spark.createDataFrame([(location_of(done.table_root), metrics)], RESULT)
 
 
 def _compact_bins(spark: SparkSession, rewrite: Rewrite, bins: Sequence[Bin]) -> list[WrittenFiles]:

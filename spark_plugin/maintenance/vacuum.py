@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from pyspark.sql.types import LongType, StringType, StructField, StructType, TimestampType
 
 from delta_py.commands.vacuum import Vacuum, VacuumRequest, vacuum
-from delta_py.storage.addresses import has_scheme
+from delta_py.storage.addresses import location_of
 from delta_py.storage.store import ObjectStore
 from spark_plugin.dml.at_table import at_table
 from spark_plugin.exceptions import as_spark_raises
@@ -63,8 +63,7 @@ def _find(store: ObjectStore, request: VacuumRequest) -> pa.Table:
 
 def _as_spark_has_it(root: str, found: pa.Table) -> pa.Table:
     """With whole paths, and times."""
-    begin = root if has_scheme(root) else f"file:{root}"
-    paths = pc.binary_join_element_wise(begin, found["path"], "/")
+    paths = pc.binary_join_element_wise(location_of(root), found["path"], "/")
     times = found["modification_time"].cast(pa.timestamp("ms", "UTC")).cast(pa.timestamp("us", "UTC"))
     return pa.table({"path": paths, "size": found["size"], "modification_time": times, "reason": found["reason"]})
 

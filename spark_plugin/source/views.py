@@ -11,7 +11,7 @@ from delta_py.log.history import HISTORY_SCHEMA, history
 from delta_py.protocol.clustering import CLUSTERING_DOMAIN, clustering_columns
 from delta_py.protocol.schema import from_arrow_schema
 from delta_py.snapshot import Snapshot
-from delta_py.storage.addresses import has_scheme
+from delta_py.storage.addresses import location_of
 from delta_py.storage.store import ObjectStore
 
 _TEXTS = pa.list_(pa.field("element", pa.string()))
@@ -58,7 +58,7 @@ def detail_rows(snapshot: Snapshot) -> pa.Table:
         "id": metadata.id,
         "name": metadata.name,
         "description": metadata.description,
-        "location": snapshot.table_root if has_scheme(snapshot.table_root) else f"file:{snapshot.table_root}",
+        "location": location_of(snapshot.table_root),
         "createdAt": _time(metadata.created_time_ms),
         "lastModified": _time(snapshot.timestamp_ms),
         "partitionColumns": list(metadata.partition_columns),
