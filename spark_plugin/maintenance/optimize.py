@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pyspark.sql.types import BooleanType, DoubleType, LongType, StringType, StructField, StructType
 
-from delta_py.commands.optimize import DEFAULT_DELETED_RATIO, Bin, OptimizeRequest, optimize
+from delta_py.commands.optimize import optimize
+from delta_py.commands.optimize_bins import DEFAULT_DELETED_RATIO, Bin, OptimizeRequest
 from delta_py.errors import InvalidOptionError
 from delta_py.protocol.sizes import parse_size
 from delta_py.storage.addresses import location_of

@@ -16,7 +16,8 @@ import pytest
 from delta_py import DeltaTable
 from delta_py.commands.alter import set_properties
 from delta_py.commands.clone import clone_table
-from delta_py.commands.optimize import OptimizeRequest, compact_here, optimize
+from delta_py.commands.optimize import compact_here, optimize
+from delta_py.commands.optimize_bins import OptimizeRequest
 from delta_py.commands.restore import restore
 from delta_py.commands.write import write_delta
 from delta_py.errors import TableNotFoundError

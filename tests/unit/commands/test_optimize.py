@@ -18,7 +18,8 @@ from delta_py.commands import optimize as module
 from delta_py.commands.alter import set_properties
 from delta_py.commands.create import create_table, define_table
 from delta_py.commands.dml import Dml
-from delta_py.commands.optimize import Bin, OptimizeRequest, compact_here, optimize
+from delta_py.commands.optimize import compact_here, optimize
+from delta_py.commands.optimize_bins import Bin, OptimizeRequest
 from delta_py.commands.optimize_metrics import Optimized
 from delta_py.commands.restore import restore
 from delta_py.errors import (

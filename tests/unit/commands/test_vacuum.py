@@ -17,7 +17,8 @@ from delta_py import DeltaTable, write_delta
 from delta_py.commands.alter import set_properties
 from delta_py.commands.clone import clone_table
 from delta_py.commands.dml import Dml
-from delta_py.commands.optimize import OptimizeRequest, compact_here, optimize
+from delta_py.commands.optimize import compact_here, optimize
+from delta_py.commands.optimize_bins import OptimizeRequest
 from delta_py.commands.restore import restore
 from delta_py.commands.vacuum import CHANGE_DATA, REMOVED, UNKNOWN, Vacuum, Vacuumed, VacuumRequest, vacuum
 from delta_py.errors import (
