@@ -21,6 +21,7 @@ from delta_py.storage.disk_cache import DiskCache
 from delta_py.storage.kept_objects import KeptObjects
 from delta_py.storage.store import ObjectInfo
 from tests.support.memory_store import MemoryStore
+from tests.support.sampling import examples
 from tests.support.table_builder import TableBuilder, add, remove
 
 DAY_MS = 86_400_000
@@ -98,7 +99,7 @@ class History:
             return type(error), error.message
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(25))
 @given(st.booleans(), st.booleans(), STEPS)
 def test_any_history_reads_with_the_cache_as_without(has_etags: bool, in_blocks: bool, steps: list[tuple[str, Any]]) -> None:
     with (

@@ -20,6 +20,7 @@ from delta_py.protocol.stats import json_to_struct
 from delta_py.protocol.stats_text import struct_to_json
 from delta_py.snapshot import Snapshot
 from tests.support.memory_store import MemoryStore
+from tests.support.sampling import examples
 from tests.support.table_builder import Json, TableBuilder, add, key, remove, stats, vector
 
 PATHS = ["a", "b%20b", "c/d=1/x", "e%25", "file:/abs/f", "%C3%BC", "g", "h"]
@@ -75,7 +76,7 @@ def found(snapshot: Snapshot) -> Any:
     return files, snapshot.set_transactions(), snapshot.domain_metadata(), snapshot.protocol, snapshot.metadata
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(40), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(history=commits(), data=st.data())
 def test_state_through_what_we_write_is_the_state_of_the_commits(
     history: list[list[Json]], data: st.DataObject, monkeypatch: pytest.MonkeyPatch

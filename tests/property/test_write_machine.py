@@ -27,6 +27,7 @@ from delta_py.errors import DeltaError, InvariantViolationError, UnsupportedOper
 from delta_py.log.history import history
 from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore
+from tests.support.sampling import examples
 
 Row: TypeAlias = dict[str, Any]
 Truth: TypeAlias = bool | None
@@ -382,5 +383,9 @@ class Writes(RuleBasedStateMachine):
 
 TestWrites = Writes.TestCase
 TestWrites.settings = settings(
-    max_examples=40, stateful_step_count=10, deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True
+    max_examples=examples(24),
+    stateful_step_count=10,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+    print_blob=True,
 )

@@ -147,7 +147,7 @@ def edges(tmp_path_factory: pytest.TempPathFactory) -> str:
     return make_table(directory, [edge_rows(0), edge_rows(ROWS), edge_rows(2 * ROWS).slice(0, 1)])
 
 
-@pytest.mark.parametrize("setting", SETTINGS)
+@pytest.mark.parametrize("setting", sampled(SETTINGS, 2))
 def test_every_covered_type_gives_the_row_readers_rows(
     setting: str, spark: SparkSession, edges: str, columnar: Callable[[], int], conf: Any
 ) -> None:

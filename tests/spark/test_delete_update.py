@@ -93,7 +93,7 @@ CONDITIONS = [
 
 
 @pytest.mark.parametrize(
-    ("configuration", "conditions"), [(VECTORS, sampled(CONDITIONS, 3)), ({}, sampled(CONDITIONS, 9))], ids=["vectors", "anew"]
+    ("configuration", "conditions"), [(VECTORS, sampled(CONDITIONS, 6)), ({}, sampled(CONDITIONS, 18))], ids=["vectors", "anew"]
 )
 def test_delete_leaves_the_rows_that_plain_spark_leaves(
     plain: DataFrame, tmp_path: Path, configuration: Mapping[str, str], conditions: list[str]

@@ -23,6 +23,7 @@ from delta_py.storage.local import LocalStore
 from spark_plugin import DeltaTable
 from tests.support.dml_changes import After, Row, as_table, condition, counts, new_row, random_change
 from tests.support.rows import difference
+from tests.support.sampling import sampled
 from tests.support.seeds import seed_of
 
 if TYPE_CHECKING:
@@ -157,7 +158,7 @@ def _named(actions: Iterable[Any]) -> Iterable[str]:
             yield action.deletion_vector.path
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", sampled(KINDS, 2))
 def test_random_changes_make_of_the_table_what_they_make_of_a_list(kind: str, spark: SparkSession, tmp_path: Path) -> None:
     properties, partition_by = KINDS[kind]
     seed = seed_of(kind)

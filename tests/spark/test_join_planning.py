@@ -77,7 +77,7 @@ def adaptive(request: pytest.FixtureRequest, conf: Any) -> None:
 def with_and_without_adaptive(names: Mapping[str, str]) -> Any:
     """Each name with the one or the other by turns; with both where all cases are run."""
     cases = [(name, (place + turn) % 2 == 0) for place, name in enumerate(names) for turn in (0, 1)]
-    return pytest.mark.parametrize(("name", "adaptive"), sampled(cases, 10), indirect=["adaptive"])
+    return pytest.mark.parametrize(("name", "adaptive"), sampled(cases, 15), indirect=["adaptive"])
 
 
 @pytest.fixture
@@ -311,7 +311,7 @@ def test_join_gives_the_rows_that_it_gives_without(
     assert rows(spark.sql(query)) == expected
 
 
-@pytest.mark.parametrize("key", KEYS)
+@pytest.mark.parametrize("key", sampled(KEYS, 3))
 def test_key_of_every_type_finds_its_partitions(key: str, load: Any, tmp_path: Path, spark: SparkSession, filtered: Any) -> None:
     source = spark.range(0, 60, 1, 1).selectExpr("id", f"{KEYS[key]} p")
     source.write.format("pydelta").partitionBy("p").save(str(tmp_path / "fact"))
@@ -381,7 +381,7 @@ def test_newest_version_is_read_whole(load: Any, dim: str, tmp_path: Path, spark
 # ---------------------------------------------------------------- switches
 
 
-@pytest.mark.parametrize("switch", ["option", "conf", "pruning", "spark"])
+@pytest.mark.parametrize("switch", sampled(["option", "conf", "pruning", "spark"], 2))
 def test_switched_off_nothing_is_known(
     switch: str, load: Any, fact: str, dim: str, halved: str, conf: Any, adaptive: None, filtered: Any
 ) -> None:

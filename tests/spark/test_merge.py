@@ -18,6 +18,7 @@ from delta_py import DeltaTable as PlainTable
 from delta_py import write_delta
 from spark_plugin import DeltaTable
 from spark_plugin.exceptions import UnsupportedOperationError
+from tests.support.sampling import sampled
 
 pytestmark = pytest.mark.usefixtures("plain_plans")
 
@@ -196,7 +197,7 @@ KINDS = {
 }
 
 
-@pytest.mark.parametrize(("kind", "partitioned"), [(kind, number % 2 == 1) for number, kind in enumerate(KINDS)])
+@pytest.mark.parametrize(("kind", "partitioned"), sampled([(kind, number % 2 == 1) for number, kind in enumerate(KINDS)], 2))
 def test_merge_random_clauses_gives_what_the_oracle_gives(
     spark: SparkSession, tmp_path: Path, conf: Callable[[str, str], None], kind: str, partitioned: bool
 ) -> None:

@@ -96,7 +96,7 @@ def applied(spark: SparkSession) -> Iterator[Callable[[], int]]:
 
 @pytest.mark.parametrize(
     ("name", "setting"),
-    [*((name, "as_usual") for name in sampled(SHAPES, 14)), *((name, "as_unusual") for name in sampled(SHAPES, 40))],
+    [*((name, "as_usual") for name in sampled(SHAPES, 20)), *((name, "as_unusual") for name in sampled(SHAPES, 60))],
 )
 def test_query_shape_on_a_delta_table_gives_the_rows_of_sparks_parquet_reader(
     name: str, setting: str, delta: Table, expected: Callable[[str], str], conf: Any, applied: Callable[[], int]
@@ -123,7 +123,7 @@ SEVERAL_FILTERS = [
 
 
 @pytest.mark.parametrize(
-    ("name", "pushdown", "switch"), sampled(product(SEVERAL_FILTERS, ["true", "false"], ["conf", "option"]), 5)
+    ("name", "pushdown", "switch"), sampled(product(SEVERAL_FILTERS, ["true", "false"], ["conf", "option"]), 10)
 )
 def test_frame_used_for_several_filters_without_the_rule_gives_the_right_rows(
     name: str, pushdown: str, switch: str, delta: Table, expected: Callable[[str], str], conf: Any, applied: Callable[[], int]

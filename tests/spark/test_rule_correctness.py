@@ -112,7 +112,7 @@ WITH_SETTINGS = [(name, list(SETTINGS)[place // 8 % len(SETTINGS)]) for place, n
 PUSHED = ["frame_reused_with_other_filters", "join_of_one_load_with_itself"]
 
 
-@pytest.mark.parametrize(("name", "setting"), [*sampled(WITH_SETTINGS, 32), *((name, "pushdown") for name in PUSHED)])
+@pytest.mark.parametrize(("name", "setting"), [*sampled(WITH_SETTINGS, 48), *((name, "pushdown") for name in PUSHED)])
 def test_query_shape_gives_the_same_rows_by_every_road(
     name: str, setting: str, delta: Table, expected: Callable[[str], str], conf: Any
 ) -> None:
@@ -316,7 +316,7 @@ def cached_join(table: Table) -> list[Any]:
         both.unpersist(True)
 
 
-@pytest.mark.parametrize("name", sampled(MORE, 6))
+@pytest.mark.parametrize("name", sampled(MORE, 9))
 def test_query_of_another_kind_gives_the_same_rows_by_every_road(name: str, delta: Table, parquet: Table) -> None:
     wanted = MORE[name](parquet)
     for road in ROADS:

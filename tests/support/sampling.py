@@ -31,6 +31,11 @@ def sampled(cases: Iterable[T], every: int) -> list[T]:
     return chosen
 
 
+def examples(count: int) -> int:
+    """How many random examples a slow property test makes: `count`, or four times as many where the run asks for all."""
+    return 4 * count if os.environ.get("PYDELTA_ALL") else count
+
+
 @cache
 def sample_number() -> int:
     """PYDELTA_SAMPLE, else a number of the commit that is checked out, else (no repository) 0."""

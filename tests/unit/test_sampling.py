@@ -50,3 +50,10 @@ def test_summary_says_how_many_of_how_many_each_file_took(monkeypatch: pytest.Mo
     sampling.sampled(range(10), 3)
     sampling.sampled(range(4), 2)
     assert sampling.summary() == ["test_sampling.py: 6 of 14 cases"]
+
+
+def test_slow_properties_make_more_examples_where_all_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PYDELTA_ALL", raising=False)
+    assert sampling.examples(25) == 25
+    monkeypatch.setenv("PYDELTA_ALL", "1")
+    assert sampling.examples(25) == 100
