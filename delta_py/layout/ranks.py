@@ -1,0 +1,92 @@
+"""Values as ranks: the share of a column's rows that come before a value, as a number of so many bits.
+
+    column = ColumnRanks.of(sample, bits=12)
+    column.ranks(values)                # 0 to 2**bits - 1, as the values rise
+
+Ranks make columns of any type and any distribution alike: each cell of a grid of ranks holds about the same number of rows. Nulls
+come first. A value that many rows have takes as many ranks as it has rows, and all its rows have the highest of them, so that
+other values are not pushed together.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_py.layout.curves import Cells
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnRanks:
+    """bounds: of 2**bits values of a sample at equal distances in its order, those that are not null; `nulls` are. Numbers
+    where these can stand for the values, else texts or bytes."""
+
+    bits: int
+    bounds: np.ndarray[Any, Any] | pa.Array
+    nulls: int
+
+    @classmethod
+    def of(cls, sample: pa.Array | pa.ChunkedArray, bits: int) -> ColumnRanks:
+        """sample: of any type that has an order; at least one row."""
+        values = _comparable(sample)
+        count, cells = len(sample), 1 << bits
+        nulls = round(sample.null_count * cells / count)
+        present = count - sample.null_count
+        if isinstance(values, np.ndarray):
+            values = np.sort(values[_present(sample)])
+            bounds: np.ndarray[Any, Any] | pa.Array = values[_spaced(present, cells - nulls)]
+        else:
+            values = values.drop_null()
+            bounds = values.take(pc.sort_indices(values)).take(pa.array(_spaced(present, cells - nulls)))
+        return cls(bits, bounds, nulls)
+
+    def ranks(self, values: pa.Array | pa.ChunkedArray) -> Cells:
+        """(rows,)"""
+        comparable = _comparable(values)
+        if isinstance(comparable, np.ndarray):
+            reached = np.searchsorted(self.bounds, comparable, "right")
+        else:
+            reached = _count_reached(self.bounds, comparable)
+        last = (1 << self.bits) - 1
+        ranks = np.clip(self.nulls + reached - 1, min(self.nulls, last), last)
+        return np.where(_present(values), ranks, 0).astype(np.int64)
+
+
+def _present(values: pa.Array | pa.ChunkedArray) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    return np.asarray(values.is_valid())
+
+
+def _spaced(count: int, cells: int) -> Cells:
+    """Of `count` sorted values, `cells` at equal distances; fewer than these are taken repeatedly."""
+    return np.arange(cells if count else 0, dtype=np.int64) * count // max(1, cells)
+
+
+def _comparable(values: pa.Array | pa.ChunkedArray) -> np.ndarray[Any, Any] | pa.Array:
+    """The values as numbers of the same order, or as texts or bytes. Nulls are any number, or null."""
+    if isinstance(values, pa.ChunkedArray):
+        values = values.combine_chunks()
+    kind = values.type
+    if pa.types.is_dictionary(kind):
+        return _comparable(values.dictionary_decode())
+    if pa.types.is_floating(kind) or pa.types.is_decimal(kind):  # the nearest double does for an order of files
+        return pc.fill_null(values.cast(pa.float64(), safe=False), 0.0).to_numpy(zero_copy_only=False)
+    if pa.types.is_boolean(kind) or pa.types.is_integer(kind):
+        return pc.fill_null(values.cast(pa.int64()), 0).to_numpy(zero_copy_only=False)
+    if pa.types.is_date32(kind):
+        return pc.fill_null(values.view(pa.int32()), 0).to_numpy(zero_copy_only=False)
+    if pa.types.is_timestamp(kind):
+        return pc.fill_null(values.view(pa.int64()), 0).to_numpy(zero_copy_only=False)
+    return values
+
+
+def _count_reached(bounds: pa.Array, values: pa.Array) -> Cells:
+    """How many of the bounds each value is not below; of any number for nulls. Arrow compares bytes, as Spark does."""
+    both = pa.concat_arrays([bounds.cast(values.type), values])
+    order = pc.sort_indices(both).to_numpy()  # stable: of equals, bounds come first
+    reached = np.empty(len(order), np.int64)
+    reached[order] = np.cumsum(order < len(bounds))
+    return reached[len(bounds) :]

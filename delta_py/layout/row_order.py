@@ -1,0 +1,70 @@
+"""The order of a table's rows by several columns, and where it is cut into files: fitted to a sample of the rows.
+
+    order = RowOrder.of(sample, [("a",), ("b", "c")], Curve.HILBERT, files=8)     # driver
+    pieces = order.pieces(batch)                                                  # executor: for each row, file * PIECES + piece
+
+Files get about the same number of rows. Within a file rows are in the order of PIECES pieces, so that row groups skip, too.
+Source: VLDB'20, section 4.4 (OPTIMIZE with Z-order).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_py.layout.curves import MAX_PLACE_BITS, Cells, hilbert, z_order
+from delta_py.layout.ranks import ColumnRanks
+from delta_py.protocol.schema import Path
+
+PIECES = 16
+_MAX_RANK_BITS = 12
+
+
+class Curve(Enum):
+    Z_ORDER = "zorder"
+    HILBERT = "hilbert"
+
+
+@dataclass(frozen=True, slots=True)
+class RowOrder:
+    """paths: of the columns in batches. cuts: where each piece but the first begins on the curve, rising; files * PIECES - 1."""
+
+    paths: tuple[Path, ...]
+    curve: Curve
+    ranks: tuple[ColumnRanks, ...]
+    cuts: Cells
+
+    @classmethod
+    def of(cls, sample: pa.Table, paths: Sequence[Path], curve: Curve, files: int) -> RowOrder:
+        """sample: a column for each of the paths, in their order; at least one row. len(paths) is at most MAX_PLACE_BITS."""
+        bits = min(_MAX_RANK_BITS, MAX_PLACE_BITS // len(paths))
+        ranks = tuple(ColumnRanks.of(column, bits) for column in sample.columns)
+        whole = cls(tuple(paths), curve, ranks, np.empty(0, np.int64))
+        places = np.sort(whole._places(sample.columns))
+        pieces = files * PIECES
+        return cls(whole.paths, curve, ranks, places[np.arange(1, pieces) * len(places) // pieces])
+
+    @property
+    def file_count(self) -> int:
+        return (len(self.cuts) + 1) // PIECES
+
+    def pieces(self, batch: pa.RecordBatch) -> Cells:
+        """(rows,): the number of the piece that a row belongs to."""
+        columns = [column_at(batch, path) for path in self.paths]
+        return np.searchsorted(self.cuts, self._places(columns), "right").astype(np.int64)
+
+    def _places(self, columns: Sequence[pa.Array | pa.ChunkedArray]) -> Cells:
+        ranks = np.stack([ranks.ranks(column) for ranks, column in zip(self.ranks, columns, strict=True)])
+        curve = hilbert if self.curve is Curve.HILBERT else z_order
+        return curve(ranks, self.ranks[0].bits)
+
+
+def column_at(batch: pa.RecordBatch, path: Path) -> pa.Array:
+    """The values of a column that may be nested; null where a struct above it is."""
+    column = batch.column(path[0])
+    return pc.struct_field(column, list(path[1:])) if path[1:] else column

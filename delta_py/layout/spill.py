@@ -1,0 +1,53 @@
+"""Rows that wait for their file, on the disk of this machine: a shuffle without a cluster.
+
+    with SpilledRows() as spilled:
+        spilled.put(piece, data)                # from any thread
+        for data in spilled.take(range(32, 48)): ...
+
+The file has no name and goes with the process. It holds as many bytes as it was given.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from threading import Lock
+from types import TracebackType
+from typing import Self
+
+import pyarrow as pa
+
+
+class SpilledRows:
+    def __init__(self) -> None:
+        self._file = tempfile.TemporaryFile(prefix="delta_py-")  # noqa: SIM115 (closed by __exit__)
+        self._lock, self._end = Lock(), 0
+        self._places: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._file.close()
+
+    def put(self, piece: int, data: bytes) -> None:
+        compressed = pa.compress(data, codec="lz4", asbytes=True)
+        record = len(data).to_bytes(8, "little") + compressed
+        with self._lock:
+            self._file.seek(self._end)
+            self._file.write(record)
+            self._places[piece].append((self._end, len(record)))
+            self._end += len(record)
+
+    def take(self, pieces: Iterable[int]) -> Iterator[pa.Buffer]:
+        """What was put for each of the pieces, by turns. Everything must have been put before."""
+        with self._lock:
+            self._file.flush()
+        for piece in pieces:
+            for start, length in self._places.get(piece, ()):
+                record = os.pread(self._file.fileno(), length, start)
+                yield pa.decompress(record[8:], int.from_bytes(record[:8], "little"), "lz4")
