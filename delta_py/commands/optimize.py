@@ -17,21 +17,43 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol, TypeAlias, TypeVar
+from typing import Any, Protocol, TypeVar
 
-from delta_py.commands.optimize_bins import DEFAULT_DELETED_RATIO, Bin, Compaction, OptimizeRequest, batches_of
-from delta_py.commands.optimize_metrics import Optimized
-from delta_py.errors import (
-    DeltaConcurrentModificationException,
+import pyarrow as pa
+
+from delta_py.commands.optimize_bins import (
+    DEFAULT_DELETED_RATIO,
+    Bin,
+    BinWriters,
+    OptimizeRequest,
+    batches_of,
 )
+from delta_py.commands.optimize_metrics import Optimized
+from delta_py.commands.optimize_ordering import compaction_of
+from delta_py.errors import DeltaConcurrentModificationException, InvalidOptionError
+from delta_py.layout.row_order import PIECES, RowOrder
+from delta_py.layout.spill import SpilledRows
+from delta_py.protocol.actions import DomainMetadata
+from delta_py.protocol.clustering import CLUSTERING_DOMAIN
 from delta_py.snapshot import Snapshot
 from delta_py.storage.store import ObjectStore
+from delta_py.write.arranging import (
+    Arrangement,
+    SampledBin,
+    file_shares,
+    from_bytes,
+    sample_columns,
+    split_rows,
+    to_bytes,
+    write_pieces,
+)
 from delta_py.write.compaction import compact
-from delta_py.write.files import WrittenFiles, delete_files
+from delta_py.write.files import WrittenFiles, delete_files_of
 from delta_py.write.rewrite import Rewrite
 
 _log = logging.getLogger("delta_py")
@@ -48,30 +70,27 @@ class AtTable(Protocol):
     def __call__(self, step: Callable[[], T], *, once: bool = False) -> T: ...
 
 
-CompactBins: TypeAlias = Callable[[Rewrite, Sequence[Bin]], Sequence[WrittenFiles]]
-"""Runs write.compaction.compact on each bin, in parallel; nothing with the write's id stays behind if it raises."""
-
-
 def here(step: Callable[[], T], *, once: bool = False) -> T:
     return step()
 
 
-def optimize(store: ObjectStore, request: OptimizeRequest, compact_bins: CompactBins, at: AtTable = here) -> Optimized:
-    """Raises InvalidOptionError and ExpressionError for a predicate that is not of partition columns alone;
-    UnsupportedOperationError for a clustered table; what write_state and reading raise. Batches that were committed before stay.
+def optimize(store: ObjectStore, request: OptimizeRequest, writers: BinWriters, at: AtTable = here) -> Optimized:
+    """Raises InvalidOptionError and ExpressionError for a predicate that is not of partition columns alone; InvalidOptionError
+    for columns that rows cannot be ordered by; UnsupportedOperationError for Z-order or a predicate where the table is clustered,
+    and for `full` where it is not; what write_state and reading raise. Batches that were committed before stay.
     Files that other writers change again and again are left as they are, with a warning.
     """
     request.check()
     done = Optimized(store.root)
     for _ in range(_ROUNDS):
-        snapshot = at(partial(Snapshot.load, store)).through(store)
-        compaction = Compaction.of(snapshot, request)
+        snapshot, clustering = at(partial(_newest, store))
+        compaction = compaction_of(snapshot.through(store), clustering, request)
         chosen = at(compaction.choose)
-        done.begin(chosen.considered, compaction.snapshot.config, compaction.rewrite.state.stats_columns)
+        done.begin(compaction.kind, chosen, snapshot.config, compaction.rewrite.state.stats_columns)
         left = 0
         for bins in batches_of(chosen.bins, request.batch_bytes):
             batch = compaction.for_batch()
-            written = compact_bins(batch.rewrite, bins)
+            written = batch.write(writers, bins)
             try:
                 committed = at(partial(batch.commit, bins, written), once=True)
             except DeltaConcurrentModificationException as error:  # in the moment between looking and committing
@@ -87,24 +106,70 @@ def optimize(store: ObjectStore, request: OptimizeRequest, compact_bins: Compact
     return done
 
 
-def compact_here(rewrite: Rewrite, bins: Sequence[Bin]) -> list[WrittenFiles]:
-    """CompactBins in threads of this process."""
-    done: list[WrittenFiles] = []
-    with ThreadPoolExecutor(min(_THREADS, os.cpu_count() or 1), "delta_py-optimize") as pool:
-        futures = [pool.submit(compact, files, rewrite, task=number) for number, files in enumerate(bins)]
-        try:
-            done.extend(future.result() for future in futures)
-        except BaseException:
-            for future in futures:
-                future.cancel()
-            pool.shutdown(wait=True)
-            finished = [future.result() for future in futures if not future.cancelled() and future.exception() is None]
-            delete_files(rewrite.state.store, [path for part in finished for path in part.new_paths])
-            raise
-    return done
+def _newest(store: ObjectStore) -> tuple[Snapshot, DomainMetadata | None]:
+    """With the domain that names clustering columns."""
+    snapshot = Snapshot.load(store)
+    clustered = snapshot.config.feature("clustering")
+    return snapshot, snapshot.domain_metadata().get(CLUSTERING_DOMAIN) if clustered else None
 
 
 # ---------------------------------------------------------------- without Spark
+
+
+class LocalBinWriters:
+    """BinWriters in threads of this process. Rows that are put in order wait on this machine's disk."""
+
+    def compact(self, rewrite: Rewrite, bins: Sequence[Bin]) -> list[WrittenFiles]:
+        with _nothing_left(rewrite):
+            return _in_threads([partial(compact, files, rewrite, task=number) for number, files in enumerate(bins)])
+
+    def sample(self, arrangement: Arrangement, bins: Sequence[SampledBin]) -> list[pa.Table]:
+        return _in_threads([partial(sample_columns, part.files, arrangement, part.every) for part in bins])
+
+    def arrange(
+        self, arrangement: Arrangement, bins: Sequence[Bin], orders: Sequence[RowOrder | None]
+    ) -> list[WrittenFiles]:
+        with _nothing_left(arrangement.rewrite):
+            return [
+                WrittenFiles() if order is None else self._arranged(arrangement, files, order)
+                for files, order in zip(bins, orders, strict=True)
+            ]
+
+    def _arranged(self, arrangement: Arrangement, files: Bin, order: RowOrder) -> WrittenFiles:
+        with SpilledRows() as spilled:
+
+            def spill(share: Bin) -> None:
+                for piece, rows in split_rows(share, arrangement, order):
+                    spilled.put(piece, to_bytes(rows))
+
+            def write(number: int) -> WrittenFiles:
+                rows = map(from_bytes, spilled.take(range(number * PIECES, (number + 1) * PIECES)))
+                return write_pieces(rows, arrangement, task=number)
+
+            _in_threads([partial(spill, share) for share in file_shares(files, _THREADS)])
+            steps = [partial(write, number) for number in range(order.file_count)]
+            return WrittenFiles.of_all(_in_threads(steps))
+
+
+@contextmanager
+def _nothing_left(rewrite: Rewrite) -> Iterator[None]:
+    """Whatever is raised inside, the files with the write's id are deleted."""
+    try:
+        yield
+    except BaseException:
+        delete_files_of(rewrite.state.store, rewrite.state.write_id)
+        raise
+
+
+def _in_threads(steps: Sequence[Callable[[], T]]) -> list[T]:
+    with ThreadPoolExecutor(min(_THREADS, os.cpu_count() or 1), "delta_py-optimize") as pool:
+        futures = [pool.submit(step) for step in steps]
+        try:
+            return [future.result() for future in futures]
+        except BaseException:
+            for future in futures:
+                future.cancel()
+            raise
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,4 +193,38 @@ class TableOptimizer:
         filter: SQL over partition columns. The others as of OptimizeRequest. Raises as `optimize`.
         """
         request = OptimizeRequest(filter, target_file_bytes, min_file_bytes, max_deleted_ratio, batch_bytes, self.time_zone)
-        return optimize(self.store, request, compact_here).metrics()
+        return optimize(self.store, request, LocalBinWriters()).metrics()
+
+    def z_order(
+        self,
+        columns: Sequence[str],
+        filter: str | None = None,
+        *,
+        target_file_bytes: int | None = None,
+        batch_bytes: int | None = None,
+    ) -> dict[str, Any]:
+        """All rows in the Z-order of the columns, partition by partition; returns metrics as compact does.
+
+        columns: nested ones dotted. The rows of a partition wait on this machine's disk. Raises as `optimize`.
+        """
+        if not columns:
+            raise InvalidOptionError("Name the columns to order the rows by.", option="columns")
+        request = OptimizeRequest(
+            filter,
+            target_file_bytes,
+            batch_bytes=batch_bytes,
+            time_zone=self.time_zone,
+            z_order=tuple(columns),
+        )
+        return optimize(self.store, request, LocalBinWriters()).metrics()
+
+    def cluster(
+        self, *, full: bool = False, target_file_bytes: int | None = None, batch_bytes: int | None = None
+    ) -> dict[str, Any]:
+        """The new rows of a clustered table along the Hilbert curve of its clustering columns; returns metrics as compact does.
+
+        full: files that are clustered by other columns, too. Raises as `optimize`. A table that is not clustered is compacted, or
+        refused with `full`.
+        """
+        request = OptimizeRequest(None, target_file_bytes, batch_bytes=batch_bytes, time_zone=self.time_zone, full=full)
+        return optimize(self.store, request, LocalBinWriters()).metrics()

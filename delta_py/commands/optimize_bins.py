@@ -12,9 +12,10 @@ Protocol: Add File and Remove File; Deletion Vectors; Row Tracking.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, Protocol, Self, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -26,11 +27,10 @@ from delta_py.errors import (
     ExpressionError,
     InvalidOptionError,
     SchemaMismatchError,
-    UnsupportedOperationError,
 )
 from delta_py.expressions.parse import parse_predicate
 from delta_py.expressions.tree import Expression, columns_of
-from delta_py.protocol.clustering import CLUSTERING_DOMAIN, clustering_paths
+from delta_py.layout.row_order import RowOrder
 from delta_py.protocol.column_mapping import to_physical
 from delta_py.protocol.deletion_vectors import dv_file_bytes
 from delta_py.protocol.schema import find_path
@@ -39,6 +39,7 @@ from delta_py.scan.file_groups import scan_files
 from delta_py.scan.planning import ScanOptions, cut, partition_texts, plan_scan
 from delta_py.scan.scan_state import ScanFile
 from delta_py.snapshot import Snapshot
+from delta_py.write.arranging import Arrangement, SampledBin
 from delta_py.write.compaction import for_compaction, moved_rows
 from delta_py.write.conform import new_write_id, write_state
 from delta_py.write.files import WrittenFiles, delete_files
@@ -48,7 +49,9 @@ from delta_py.write.row_changes import vector_file_id
 DEFAULT_TARGET_BYTES = 1 << 30
 """Of VLDB'20, section 5: one gigabyte."""
 DEFAULT_DELETED_RATIO = 0.05
-_TARGET_TAG = "OPTIMIZE_TARGET_SIZE"
+DEFAULT_MIN_CUBE_BYTES = 100 << 30
+DEFAULT_TARGET_CUBE_BYTES = 150 << 30
+TARGET_TAG = "OPTIMIZE_TARGET_SIZE"
 
 Bin: TypeAlias = tuple[ScanFile, ...]
 
@@ -58,7 +61,9 @@ class OptimizeRequest:
     """predicate: SQL over partition columns; None for the whole table. target_file_bytes: None for delta.targetFileSize, or else
     DEFAULT_TARGET_BYTES. min_file_bytes: files of this size or larger stay as they are; None for the target. max_deleted_ratio:
     but not with a larger share of deleted rows than this. batch_bytes: of the files that one commit replaces; None for one commit
-    of all."""
+    of all. z_order: columns, nested ones dotted, by which rows are put in order; check_z_order_stats: refuse those without
+    statistics. full: of a clustered table, take the files that are clustered by other columns, too. min_cube_bytes: as many that
+    were clustered together stay as they are; target_cube_bytes: so many are clustered together."""
 
     predicate: str | None = None
     target_file_bytes: int | None = None
@@ -66,10 +71,15 @@ class OptimizeRequest:
     max_deleted_ratio: float = DEFAULT_DELETED_RATIO
     batch_bytes: int | None = None
     time_zone: str = "UTC"
+    z_order: tuple[str, ...] = ()
+    check_z_order_stats: bool = True
+    full: bool = False
+    min_cube_bytes: int = DEFAULT_MIN_CUBE_BYTES
+    target_cube_bytes: int = DEFAULT_TARGET_CUBE_BYTES
 
     def check(self) -> None:
         """Raises InvalidOptionError for numbers that make no sense."""
-        for name in ("target_file_bytes", "min_file_bytes", "batch_bytes"):
+        for name in ("target_file_bytes", "min_file_bytes", "batch_bytes", "min_cube_bytes", "target_cube_bytes"):
             number = getattr(self, name)
             if number is not None and number <= 0:
                 raise InvalidOptionError(f"{name} is {number}: give a number of bytes greater than 0.", option=name)
@@ -81,37 +91,52 @@ class OptimizeRequest:
 
 @dataclass(frozen=True, slots=True)
 class ChosenBins:
-    """bins: FILE_SCHEMA and the number of the bin, by which they are sorted; within it from old to new. considered: files that
-    the predicate speaks of."""
+    """bins: FILE_SCHEMA and the number of the bin, by which they are sorted. considered: files that the predicate speaks of.
+    clustering: what there was and was chosen in a clustered table, by the reference's names."""
 
     bins: pa.Table
     considered: int
+    clustering: dict[str, Any] | None = None
+
+
+class BinWriters(Protocol):
+    """What is done in tasks, for several bins in parallel. Nothing with the write's id stays behind if one of these raises."""
+
+    def compact(self, rewrite: Rewrite, bins: Sequence[Bin]) -> Sequence[WrittenFiles]:
+        """write.compaction.compact of each bin."""
+
+    def sample(self, arrangement: Arrangement, bins: Sequence[SampledBin]) -> Sequence[pa.Table]:
+        """write.arranging.sample_columns of each bin."""
+
+    def arrange(
+        self, arrangement: Arrangement, bins: Sequence[Bin], orders: Sequence[RowOrder | None]
+    ) -> Sequence[WrittenFiles]:
+        """The rows of each bin in its order, by write.arranging; none of a bin without one."""
 
 
 class Compaction:
-    """One look at a table: the bins that are worth writing, how, and their commit. Small, and travels pickled."""
+    """One look at a table: the bins that are worth writing, how, and their commit. Small, and travels pickled.
+
+    kind: for the metrics."""
+
+    kind: ClassVar[str] = "compaction"
 
     def __init__(self, snapshot: Snapshot, request: OptimizeRequest, predicate: Expression | None, rewrite: Rewrite) -> None:
         self.snapshot, self.request, self.predicate, self.rewrite = snapshot, request, predicate, rewrite
 
     @classmethod
-    def of(cls, snapshot: Snapshot, request: OptimizeRequest) -> Compaction:
+    def of(cls, snapshot: Snapshot, request: OptimizeRequest) -> Self:
         """Raises as optimize."""
         config = snapshot.config
         state = replace(write_state(config, snapshot.store, snapshot.version, new_rows=False), time_zone=request.time_zone)
         predicate = None if request.predicate is None else _partition_predicate(snapshot, request)
-        if clustering_paths(snapshot.domain_metadata().get(CLUSTERING_DOMAIN)):
-            raise UnsupportedOperationError(
-                f"The table at {snapshot.table_root} is clustered, and this version of pydelta cannot cluster its files. "
-                "Nothing was changed. Run OPTIMIZE with the engine that clusters it.",
-                operation="OPTIMIZE",
-            )
         return cls(snapshot, request, predicate, for_compaction(Rewrite.of(config, state, change_data=False)))
 
-    def for_batch(self) -> Compaction:
+    def for_batch(self) -> Self:
         """The same with file names of its own: by them those of a batch that failed are found, and none that was committed."""
-        state = replace(self.rewrite.state, write_id=new_write_id())
-        return Compaction(self.snapshot, self.request, self.predicate, replace(self.rewrite, state=state))
+        batch = copy(self)
+        batch.rewrite = replace(self.rewrite, state=replace(self.rewrite.state, write_id=new_write_id()))
+        return batch
 
     @property
     def target_bytes(self) -> int:
@@ -119,18 +144,18 @@ class Compaction:
         return self.snapshot.config.properties.size("delta.targetFileSize", DEFAULT_TARGET_BYTES) if size is None else size
 
     def choose(self) -> ChosenBins:
-        """The files to write anew. Those of about one time come together: rows that were written together often have values that
-        lie together, and the new files' minima and maxima tell as much as those of the old ones.
+        """The files to write anew, those of a bin from old to new. Those of about one time come together: rows that were written
+        together often have values that lie together, and the new files' minima and maxima tell as much as those of the old ones.
 
         Columnar: there may be very many files that stay as they are.
         """
         files = plan_scan(self.snapshot, None, self.predicate, self._scan_options).files
         considered = int(files.num_rows)
-        files = files.filter(self._may_be_better(files))
+        files = files.filter(self._may_be_better(files, self.request.min_file_bytes or self.target_bytes))
         groups, age = self._partition_numbers(files), files["modification_time"].to_numpy()
         order = np.lexsort((-np.arange(len(groups)), age, groups))  # the log has the newest first
         files = files.take(pa.array(order))
-        numbers = _packed(files["size"].to_numpy(), groups[order], self.target_bytes)
+        numbers = packed(files["size"].to_numpy(), groups[order], self.target_bytes)
         bins = files.append_column("bin", pa.array(numbers)).filter(self._is_worth_while(files, numbers))
         return ChosenBins(bins, considered)
 
@@ -138,9 +163,8 @@ class Compaction:
     def _scan_options(self) -> ScanOptions:
         return ScanOptions(timezone=self.request.time_zone, keep_all=True)
 
-    def _may_be_better(self, files: pa.Table) -> pa.ChunkedArray:
-        """Small files, and those with many deleted rows."""
-        limit = self.request.min_file_bytes or self.target_bytes
+    def _may_be_better(self, files: pa.Table, limit: int) -> pa.ChunkedArray:
+        """Files below the limit, and those with many deleted rows."""
         deleted = pc.fill_null(pc.struct_field(files["deletion_vector"], "cardinality"), 0)
         records = pa.chunked_array([parse_stats(part, {}).num_records for part in files["stats"].chunks], pa.int64())
         most = pc.fill_null(pc.multiply(records.cast(pa.float64()), self.request.max_deleted_ratio), 0)
@@ -161,11 +185,14 @@ class Compaction:
     def _is_worth_while(self, files: pa.Table, bins: np.ndarray[Any, np.dtype[np.int64]]) -> pa.Array:
         """Of several files that are not all as OPTIMIZE left them; or of a single one from which rows were deleted."""
         has_vector = files["deletion_vector"].is_valid().to_numpy()
-        target = pc.equal(pc.map_lookup(files["tags"], pa.scalar(_TARGET_TAG), "first"), str(self.target_bytes))
+        target = pc.equal(pc.map_lookup(files["tags"], pa.scalar(TARGET_TAG), "first"), str(self.target_bytes))
         is_new = has_vector | ~pc.fill_null(target, False).to_numpy()
         count = np.bincount(bins)
         worth_while = ((count > 1) & (np.bincount(bins, is_new) > 0)) | (np.bincount(bins, has_vector) > 0)
         return pa.array(worth_while[bins])
+
+    def write(self, writers: BinWriters, bins: Sequence[Bin]) -> Sequence[WrittenFiles]:
+        return writers.compact(self.rewrite, bins)
 
     # ------------------------------------------------------------ the commit
 
@@ -209,7 +236,7 @@ class Compaction:
         """What was written of a bin as it may be committed now; None if it may not."""
         if live is None:
             return None
-        adds = tuple(replace(add, tags={**(add.tags or {}), _TARGET_TAG: str(self.target_bytes)}) for add in written.adds)
+        adds = tuple(replace(add, tags={**(add.tags or {}), TARGET_TAG: str(self.target_bytes)}) for add in written.adds)
         written = replace(written, adds=adds)
         if all(now.deletion_vector == file.deletion_vector for now, file in zip(live, before, strict=True)):
             return written
@@ -259,7 +286,7 @@ def _no_partition_column(column: str, partitions: Sequence[str]) -> InvalidOptio
     )
 
 
-def _packed(
+def packed(
     sizes: np.ndarray[Any, np.dtype[np.int64]], groups: np.ndarray[Any, np.dtype[np.int64]], limit: int
 ) -> np.ndarray[Any, np.dtype[np.int64]]:
     """The number of a bin for each file: neighbours of one group, as many as stay within the limit, at least one.

@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from delta_py.protocol.schema import Path
 from delta_py.protocol.table_config import TableConfig
@@ -41,6 +41,16 @@ def history_metrics(done: Mapping[str, Any]) -> dict[str, int]:
     }
 
 
+class ChosenFiles(Protocol):
+    """considered: files that were asked about. clustering: clusteringStats, but for the cubes that are written."""
+
+    @property
+    def considered(self) -> int: ...
+
+    @property
+    def clustering(self) -> Mapping[str, Any] | None: ...
+
+
 @dataclass(slots=True)
 class Optimized:
     """What an OPTIMIZE has done so far, over all its commits. version: of the last; None where there was none."""
@@ -48,7 +58,9 @@ class Optimized:
     table_root: str
     version: int | None = None
     started_ms: int = field(default_factory=lambda: time.time_ns() // 1_000_000)
+    kind: str = "compaction"
     considered: int | None = None
+    clustering: Mapping[str, Any] | None = None
     columns: int = 0
     columns_with_stats: int = 0
     bins: int = 0
@@ -59,10 +71,10 @@ class Optimized:
     vectors: int = 0
     vector_rows: int = 0
 
-    def begin(self, considered: int, config: TableConfig, stats_columns: Sequence[Path]) -> None:
-        """Before the batches of a look at the table; the first one counts what it saw. considered: files that are asked about."""
+    def begin(self, kind: str, chosen: ChosenFiles, config: TableConfig, stats_columns: Sequence[Path]) -> None:
+        """Before the batches of a look at the table; the first one counts what it saw."""
         if self.considered is None:
-            self.considered = considered
+            self.kind, self.considered, self.clustering = kind, chosen.considered, chosen.clustering
             self.columns = len(config.schema.fields)
             self.columns_with_stats = len({path[0] for path in stats_columns}) + len(config.partition_columns)
 
@@ -87,13 +99,13 @@ class Optimized:
             "filesAdded": _sizes(self.added),
             "filesRemoved": _sizes(self.removed),
             "partitionsOptimized": len(self.partitions),
-            "zOrderStats": None,
-            "clusteringStats": None,
+            "zOrderStats": self._z_order_stats() if self.kind == "zorder" else None,
+            "clusteringStats": None if self.clustering is None else {**self.clustering, "numOutputZCubes": self.bins},
             "numBins": self.bins,
             "numBatches": max(1, self.batches),
             "totalConsideredFiles": considered,
             "totalFilesSkipped": max(0, considered - len(self.removed)),
-            "preserveInsertionOrder": True,
+            "preserveInsertionOrder": self.kind == "compaction",
             "numFilesSkippedToReduceWriteAmplification": 0,
             "numBytesSkippedToReduceWriteAmplification": 0,
             "startTimeMs": self.started_ms,
@@ -104,6 +116,19 @@ class Optimized:
             "deletionVectorStats": vectors if self.vectors else None,
             "numTableColumns": self.columns,
             "numTableColumnsWithStats": self.columns_with_stats,
+        }
+
+    def _z_order_stats(self) -> dict[str, Any]:
+        """Every file that was read counts as one in no order: there are no cubes in Z-order."""
+        nothing, merged = {"num": 0, "size": 0}, {"num": len(self.removed), "size": sum(self.removed)}
+        return {
+            "strategyName": "all",
+            "inputCubeFiles": nothing,
+            "inputOtherFiles": merged,
+            "inputNumCubes": 0,
+            "mergedFiles": merged,
+            "numOutputCubes": len(self.partitions),
+            "mergedNumCubes": None,
         }
 
 

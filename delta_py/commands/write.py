@@ -38,7 +38,8 @@ from delta_py.errors import (
 )
 from delta_py.protocol.actions import DomainMetadata, Metadata, Protocol
 from delta_py.protocol.clustering import CLUSTERING_DOMAIN, clustering_columns, clustering_leaves, clustering_paths
-from delta_py.protocol.schema import Path, StructField, StructType, from_arrow_schema, map_fields, to_arrow_schema
+from delta_py.protocol.schema import StructField, StructType, from_arrow_schema, map_fields, to_arrow_schema
+from delta_py.protocol.stats_columns import with_paths
 from delta_py.protocol.table_config import TableConfig
 from delta_py.snapshot import Snapshot
 from delta_py.storage.opening import open_store
@@ -235,7 +236,7 @@ def _plan_create(store: ObjectStore, data_schema: StructType, request: WriteRequ
     )
     state = _tuned(write_state(definition.config, store, read_version=-1), request)
     for domain in definition.domains:
-        state = replace(state, stats_columns=_with_paths(state.stats_columns, clustering_paths(domain)))
+        state = replace(state, stats_columns=with_paths(state.stats_columns, clustering_paths(domain)))
     return WritePlan(request, state, mode, definition)
 
 
@@ -258,16 +259,11 @@ def plan_change(snapshot: Snapshot, data_schema: StructType, request: WriteReque
     overwrites = what_is_overwritten(config, request, mode == "Overwrite")
     state = replace(
         state,
-        stats_columns=_with_paths(state.stats_columns, clustering_leaves(config.schema, _clustering_domain(snapshot))),
+        stats_columns=with_paths(state.stats_columns, clustering_leaves(config.schema, _clustering_domain(snapshot))),
         replace_where=request.replace_where,
         insert_changes=overwrites is Overwrites.MATCHING_ROWS and needs_change_files(config, request),
     )
     return WritePlan(request, state, mode, None, metadata, protocol, overwrites)
-
-
-def _with_paths(stats_columns: tuple[Path, ...], needed: Sequence[Path]) -> tuple[Path, ...]:
-    """Protocol: Writer Requirements for Clustered Table."""
-    return (*stats_columns, *(path for path in needed if path not in stats_columns))
 
 
 def _tuned(state: WriteState, request: WriteRequest) -> WriteState:

@@ -5,6 +5,8 @@ Protocol: Per-file Statistics.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from delta_py.protocol.column_mapping import physical_path
 from delta_py.protocol.names import split_list, split_name
 from delta_py.protocol.schema import VOID, Path, leaves
@@ -29,3 +31,8 @@ def stats_columns(config: TableConfig) -> tuple[Path, ...]:
 
 def _starts_with(path: Path, prefix: Path) -> bool:
     return [name.lower() for name in path[: len(prefix)]] == [name.lower() for name in prefix]
+
+
+def with_paths(columns: tuple[Path, ...], needed: Sequence[Path]) -> tuple[Path, ...]:
+    """The columns with statistics, and those that need some besides. Protocol: Writer Requirements for Clustered Table."""
+    return (*columns, *(path for path in needed if path not in columns))

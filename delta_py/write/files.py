@@ -162,8 +162,10 @@ class Gate:
             yield self._conformer.conform(piece, new_rows=new_rows)
 
 
-def gathered(batches: Iterable[pa.RecordBatch], most_bytes: int = _SLICE_BYTES) -> Iterator[pa.RecordBatch]:
-    """The same rows in larger batches: of about 65,536 rows or `most_bytes`, smaller where the schema changes and at the end.
+def gathered(
+    batches: Iterable[pa.RecordBatch], most_bytes: int = _SLICE_BYTES, most_rows: int = _GATHERED_ROWS
+) -> Iterator[pa.RecordBatch]:
+    """The same rows in larger batches: of about so many rows or bytes, smaller where the schema changes and at the end.
 
     A batch costs much that does not depend on its rows, and so does each partition of it: 8 million rows by 20 partitions
     took 32 s in the batches of 2,048 that Spark sends, 15 s in these.
@@ -176,7 +178,7 @@ def gathered(batches: Iterable[pa.RecordBatch], most_bytes: int = _SLICE_BYTES) 
             held, rows, size = [], 0, 0
         held.append(batch)
         rows, size = rows + batch.num_rows, size + batch.nbytes
-        if rows >= _GATHERED_ROWS or size >= most_bytes:
+        if rows >= most_rows or size >= most_bytes:
             yield _as_one(held)
             held, rows, size = [], 0, 0
     if held:

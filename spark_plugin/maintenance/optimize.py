@@ -1,4 +1,4 @@
-"""OPTIMIZE as Spark jobs: a task for each bin of files, a job for each batch of bins.
+"""OPTIMIZE as Spark jobs: for each batch of bins a task for each bin, or where rows are put in order a sample and a shuffle.
 
     frame = run_optimize(spark, table, predicate)      # one row: path, metrics
 
@@ -8,58 +8,159 @@ or over Spark Connect in a task.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import pickle
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
+from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pyspark.sql.types import BooleanType, DoubleType, LongType, StringType, StructField, StructType
+import pyarrow as pa
+from pyspark.sql.types import (
+    BinaryType,
+    BooleanType,
+    DoubleType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+)
 
 from delta_py.commands.optimize import optimize
-from delta_py.commands.optimize_bins import DEFAULT_DELETED_RATIO, Bin, OptimizeRequest
+from delta_py.commands.optimize_bins import (
+    DEFAULT_DELETED_RATIO,
+    DEFAULT_MIN_CUBE_BYTES,
+    DEFAULT_TARGET_CUBE_BYTES,
+    Bin,
+    OptimizeRequest,
+)
 from delta_py.errors import InvalidOptionError
+from delta_py.layout.row_order import RowOrder
 from delta_py.protocol.sizes import parse_size
 from delta_py.storage.addresses import location_of
+from delta_py.write.arranging import Arrangement, SampledBin, file_shares
 from delta_py.write.files import WrittenFiles, delete_files_of
 from delta_py.write.rewrite import Rewrite
 from spark_plugin.dml.at_table import abandon, at_table, each_in_task
+from spark_plugin.dml.task_answers import from_text
 from spark_plugin.exceptions import as_spark_raises
-from spark_plugin.maintenance.tasks import bin_compactor
+from spark_plugin.maintenance.tasks import (
+    ANSWER,
+    FILE,
+    PIECE,
+    ROWS,
+    SHARE,
+    bin_compactor,
+    bin_sampler,
+    piece_writer,
+    row_splitter,
+)
+from spark_plugin.options.common import flag
 from spark_plugin.options.settings import TablePath, active, conf
 from spark_plugin.spark_internals import is_connect
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+A = TypeVar("A")
 T = TypeVar("T")
 
 MAX_FILE_SIZE = "spark.databricks.delta.optimize.maxFileSize"
 MIN_FILE_SIZE = "spark.databricks.delta.optimize.minFileSize"
 MAX_DELETED_RATIO = "spark.databricks.delta.optimize.maxDeletedRowsRatio"
 BATCH_SIZE = "spark.databricks.delta.optimize.batchSize"
+CHECK_Z_ORDER_STATS = "spark.databricks.delta.optimize.zorder.checkStatsCollection.enabled"
+MIN_CUBE_SIZE = "spark.databricks.delta.optimize.clustering.mergeStrategy.minCubeSize.threshold"
+TARGET_CUBE_SIZE = "spark.databricks.delta.optimize.clustering.mergeStrategy.minCubeSize.targetCubeSize"
+
+_SHARES = StructType([StructField(SHARE, BinaryType())])
+_SPLIT = StructType([StructField(FILE, IntegerType()), StructField(PIECE, IntegerType()), StructField(ROWS, BinaryType())])
+_WRITTEN = StructType([StructField(FILE, IntegerType()), StructField(ANSWER, StringType())])
 
 
-def run_optimize(spark: SparkSession, table: TablePath, predicate: str | None) -> DataFrame:
-    """predicate: SQL over partition columns; None for the whole table. Raises as delta_py's optimize, as Spark raises."""
+def run_optimize(
+    spark: SparkSession, table: TablePath, predicate: str | None, *, z_order: tuple[str, ...] = (), full: bool = False
+) -> DataFrame:
+    """predicate: SQL over partition columns; None for the whole table. z_order: columns to put the rows in order by. full: as of
+    OptimizeRequest. Raises as delta_py's optimize, as Spark raises."""
     with as_spark_raises(), active(spark):
         store = table.open_store(spark)
-        request = _request(spark, predicate)
+        request = replace(_request(spark, predicate), z_order=z_order, full=full)
 
         def at(step: Callable[[], T], *, once: bool = False) -> T:
             return at_table(spark, step, once=once)
 
-        done = optimize(store, request, partial(_compact_bins, spark), at)
+        done = optimize(store, request, SparkBinWriters(spark), at)
         metrics = done.metrics()
     return spark.createDataFrame([(location_of(done.table_root), metrics)], RESULT)
 
 
-def _compact_bins(spark: SparkSession, rewrite: Rewrite, bins: Sequence[Bin]) -> list[WrittenFiles]:
-    try:
-        if is_connect(spark):
-            return each_in_task(spark, bins, bin_compactor(rewrite))
-        return spark.sparkContext.parallelize(bins, len(bins)).map(bin_compactor(rewrite)).collect()
-    except BaseException:
-        abandon(spark, partial(delete_files_of, rewrite.state.store, rewrite.state.write_id))
-        raise
+class SparkBinWriters:
+    """BinWriters as Spark jobs. Rows that are put in order go through a shuffle, as Arrow batches in a binary column."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+
+    def compact(self, rewrite: Rewrite, bins: Sequence[Bin]) -> list[WrittenFiles]:
+        with self._nothing_left(rewrite):
+            return self._in_tasks(bins, bin_compactor(rewrite))
+
+    def sample(self, arrangement: Arrangement, bins: Sequence[SampledBin]) -> list[pa.Table]:
+        shares = [
+            (number, SampledBin(share, part.every))
+            for number, part in enumerate(bins)
+            for share in file_shares(part.files, self._parallelism)
+        ]
+        samples = self._in_tasks([share for _, share in shares], bin_sampler(arrangement))
+        parts: list[list[pa.Table]] = [[] for _ in bins]
+        for (number, _), sample in zip(shares, samples, strict=True):
+            if sample.num_rows:
+                parts[number].append(sample)
+        return [pa.concat_tables(part) if part else pa.table({}) for part in parts]
+
+    def arrange(
+        self, arrangement: Arrangement, bins: Sequence[Bin], orders: Sequence[RowOrder | None]
+    ) -> list[WrittenFiles]:
+        with_rows = [(files, order) for files, order in zip(bins, orders, strict=True) if order is not None]
+        first_files = [0, *accumulate(order.file_count for _, order in with_rows)]
+        shares = [
+            (bytearray(pickle.dumps((number, first_files[number], share))),)
+            for number, (files, _) in enumerate(with_rows)
+            for share in file_shares(files, self._parallelism)
+        ]
+        if not shares:
+            return [WrittenFiles() for _ in bins]
+        split, write = row_splitter(arrangement, [order for _, order in with_rows]), piece_writer(arrangement)
+        with self._nothing_left(arrangement.rewrite):
+            frame = self._spark.createDataFrame(shares, _SHARES)
+            frame = frame.repartition(len(shares)).mapInArrow(split, _SPLIT)
+            frame = frame.repartitionById(first_files[-1], FILE).sortWithinPartitions(FILE, PIECE)
+            written = {row[FILE]: from_text(row[ANSWER]) for row in frame.mapInArrow(write, _WRITTEN).collect()}
+        parts = iter(
+            WrittenFiles.of_all(written[number] for number in range(first, end) if number in written)
+            for first, end in pairwise(first_files)
+        )
+        return [WrittenFiles() if order is None else next(parts) for order in orders]
+
+    @property
+    def _parallelism(self) -> int:
+        return 8 if is_connect(self._spark) else self._spark.sparkContext.defaultParallelism
+
+    def _in_tasks(self, items: Sequence[A], work: Callable[[A], T]) -> list[T]:
+        if is_connect(self._spark):
+            return each_in_task(self._spark, items, work)
+        return self._spark.sparkContext.parallelize(items, len(items)).map(work).collect() if items else []
+
+    @contextmanager
+    def _nothing_left(self, rewrite: Rewrite) -> Iterator[None]:
+        """Whatever is raised inside, the files with the write's id are deleted."""
+        try:
+            yield
+        except BaseException:
+            abandon(self._spark, partial(delete_files_of, rewrite.state.store, rewrite.state.write_id))
+            raise
 
 
 def _request(spark: SparkSession, predicate: str | None) -> OptimizeRequest:
@@ -71,7 +172,15 @@ def _request(spark: SparkSession, predicate: str | None) -> OptimizeRequest:
         max_deleted_ratio=_ratio(spark, MAX_DELETED_RATIO, DEFAULT_DELETED_RATIO),
         batch_bytes=_size(spark, BATCH_SIZE),
         time_zone=conf(spark, "spark.sql.session.timeZone") or "UTC",
+        check_z_order_stats=_is_on(spark, CHECK_Z_ORDER_STATS),
+        min_cube_bytes=_size(spark, MIN_CUBE_SIZE) or DEFAULT_MIN_CUBE_BYTES,
+        target_cube_bytes=_size(spark, TARGET_CUBE_SIZE) or DEFAULT_TARGET_CUBE_BYTES,
     )
+
+
+def _is_on(spark: SparkSession, name: str) -> bool:
+    text = conf(spark, name)
+    return flag({} if text is None else {name: text}, name, default=True)
 
 
 def _size(spark: SparkSession, name: str) -> int | None:

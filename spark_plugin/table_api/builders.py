@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NoReturn, Self
@@ -256,20 +255,27 @@ class DeltaOptimizeBuilder:
             wrong_type("Partition filter must be str.", [partitionFilter])
         return DeltaOptimizeBuilder(self._spark, self._table, partitionFilter)
 
-    def executeCompaction(self) -> DataFrame:
+    def executeCompaction(self, *, full: bool = False) -> DataFrame:
         """Write the rows of small files anew, in files of about delta.targetFileSize (by default 1 GB), and those of files with
         many deleted rows; other writers may go on meanwhile. Returns one row: path, metrics.
 
+        A clustered table's rows are clustered: those that are not yet, and those that were in small lots. full: and those that
+        are clustered by other columns; a table without clustering is refused (DELTA_OPTIMIZE_FULL_NOT_SUPPORTED).
+
         Raises InvalidOptionError (DELTA_NON_PARTITION_COLUMN_REFERENCE), ExpressionError (DELTA_FAILED_RECOGNIZE_PREDICATE).
         """
-        return run_optimize(self._spark, self._table, self._condition)
+        return run_optimize(self._spark, self._table, self._condition, full=full)
 
     def executeZOrderBy(self, *cols: str | list[str] | tuple[str, ...]) -> DataFrame:
-        arguments = json.dumps(names_of(cols, "Z-order column"))
-        refuse("optimize().executeZOrderBy", "Z-order", _INSTEAD_OF_Z_ORDER, arguments=arguments)
+        """Write all rows anew, those of each partition in the Z-order of the columns, so that readers that filter by any of them
+        skip files. A partition that is in this order already stays as it is. Returns as executeCompaction, which it is without
+        columns.
 
-
-_INSTEAD_OF_Z_ORDER = "executeCompaction() makes large files; run OPTIMIZE ZORDER BY with another engine."
+        cols: names, nested ones dotted. Raises InvalidOptionError (DELTA_ZORDERING_ON_PARTITION_COLUMN,
+        DELTA_ZORDERING_COLUMN_DOES_NOT_EXIST, DELTA_ZORDERING_ON_COLUMN_WITHOUT_STATS), UnsupportedOperationError for a clustered
+        table (DELTA_CLUSTERING_WITH_ZORDER_BY).
+        """
+        return run_optimize(self._spark, self._table, self._condition, z_order=tuple(names_of(cols, "Z-order column")))
 
 
 def refuse(method: str, what: str, instead: str, error_class: str | None = None, *, arguments: str = "") -> NoReturn:

@@ -130,6 +130,7 @@ for number in range(2):
     one.write.format("pydelta").mode("append").save(new + "-kept")
 kept = DeltaTable.forPath(spark, new + "-kept")
 found["optimized"] = kept.optimize().executeCompaction().first()["metrics"]["numFilesRemoved"]
+found["ordered"] = kept.optimize().executeZOrderBy("id").first()["metrics"]["zOrderStats"]["mergedFiles"]["num"]
 found["short"] = caught(InvalidOptionError, lambda: kept.vacuum(1))
 spark.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
 found["vacuumed"] = [len(kept.vacuum(0, dryRun=True).collect()), kept.vacuum(0).columns, kept.toDF().count()]
@@ -173,7 +174,7 @@ def test_connect_session_reads_writes_and_raises_our_errors(tmp_path: Path) -> N
     assert DeltaTable(ruled).to_arrow().to_pylist() == [{"id": 0, "name": "x"}]
     assert [caught and "gives the options" in caught[2] for caught in found["private"]] == [True] * 4
     assert found["batches"] == 4
-    assert (found["optimized"], found["vacuumed"]) == (2, [2, [], 2])
+    assert (found["optimized"], found["ordered"], found["vacuumed"]) == (2, 1, [3, [], 2])
     assert found["short"][0] == "DELTA_VACUUM_RETENTION_PERIOD_TOO_SHORT"
     assert len(list(Path(f"{new}-kept").glob("*.parquet"))) == 1
     written = DeltaTable(new)

@@ -7,6 +7,7 @@ import itertools
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ import pytest
 from delta_py import DeltaTable
 from delta_py.commands.alter import set_properties
 from delta_py.commands.clone import clone_table
-from delta_py.commands.optimize import compact_here, optimize
+from delta_py.commands.optimize import LocalBinWriters, optimize
 from delta_py.commands.optimize_bins import OptimizeRequest
 from delta_py.commands.restore import restore
 from delta_py.commands.write import write_delta
@@ -50,8 +51,8 @@ def clone(store: Any, **options: Any) -> int:
     return clone_table(Snapshot.load(LocalStore(str(source))), store, **options)
 
 
-def compacted(store: Any) -> int:
-    version = optimize(store, OptimizeRequest(), compact_here).version
+def optimized(store: Any, **request: Any) -> int:
+    version = optimize(store, OptimizeRequest(**request), LocalBinWriters()).version
     assert version is not None
     return version
 
@@ -77,7 +78,8 @@ COMMANDS = {
         3,
     ),
     "RESTORE": Command(lambda store: restore(store, version=1).version, 3, (3, {}, [*range(8)])),
-    "OPTIMIZE": Command(compacted, 3, (3, {}, [*range(12)])),
+    "OPTIMIZE": Command(optimized, 3, (3, {}, [*range(12)])),
+    "OPTIMIZE in Z-order": Command(partial(optimized, z_order=("id",), target_file_bytes=700), 3, (3, {}, [*range(12)])),
     "CLONE": Command(clone, 0, (0, {}, [*range(12)])),
     "CLONE in place of a table": Command(lambda store: clone(store, replace_table=True), 1, (1, {}, [*range(12)])),
 }

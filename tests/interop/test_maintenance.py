@@ -66,6 +66,49 @@ def test_both_read_the_same_after_our_optimize(kind: str, spark: SparkSession, t
     assert difference(rows(spark, "delta", path), rows(spark, "pydelta", path)) is None
 
 
+def test_both_read_the_same_after_our_z_order(spark: SparkSession, tmp_path: Path) -> None:
+    path = str(tmp_path / "t")
+    make(spark, path, KINDS["row ids and mapped columns"])
+    tracked = ["_metadata.row_id", "_metadata.row_commit_version"]
+    before = rows(spark, "delta", path, *tracked)
+    ours = DeltaTable.forPath(spark, path).optimize().executeZOrderBy("id", "name")
+    assert PlainTable(path).files().num_rows == 2
+    assert difference(before, rows(spark, "delta", path, *tracked)) is None
+    assert difference(rows(spark, "delta", path), rows(spark, "pydelta", path)) is None
+    theirs = DeltaSparkTable.forPath(spark, path).optimize().executeZOrderBy("id", "name")
+    assert simple(theirs.schema.jsonValue()) == simple(ours.schema.jsonValue())
+    (our, their) = (frame.first()["metrics"].asDict(True) for frame in (ours, theirs))
+    assert set(our["zOrderStats"]) == set(their["zOrderStats"])
+    assert our["preserveInsertionOrder"] == their["preserveInsertionOrder"]
+    ours_log, theirs_log = (DeltaTable.forPath(spark, path).history(2).collect())[::-1]
+    assert ours_log["operationParameters"] == theirs_log["operationParameters"]
+    assert difference(before, rows(spark, "delta", path, *tracked)) is None
+
+
+def test_each_clusters_what_is_new_and_leaves_what_the_other_clustered(spark: SparkSession, tmp_path: Path) -> None:
+    path = str(tmp_path / "t")
+    DeltaSparkTable.create(spark).location(path).addColumn("id", "BIGINT").addColumn("v", "INT").clusterBy("v", "id").execute()
+
+    def append(source: str, start: int) -> None:
+        frame = spark.range(start, start + 1000, 1, 2).selectExpr("id", "cast(hash(id) % 100 as int) v")
+        frame.write.format(source).mode("append").save(path)
+
+    append("delta", 0)
+    append("pydelta", 1000)
+    ours = DeltaTable.forPath(spark, path).optimize().executeCompaction().first()["metrics"]
+    assert (ours["numFilesRemoved"], ours["numFilesAdded"]) == (4, 1)
+    assert DeltaSparkTable.forPath(spark, path).optimize().executeCompaction().first()["metrics"]["numFilesAdded"] == 0
+    append("delta", 2000)
+    theirs = DeltaSparkTable.forPath(spark, path).optimize().executeCompaction().first()["metrics"]
+    assert theirs["clusteringStats"]["inputNumZCubes"] == 1 and theirs["numFilesAdded"] == 1
+    assert DeltaTable.forPath(spark, path).optimize().executeCompaction().first()["metrics"]["numFilesAdded"] == 0
+    found = [spark.read.format(source).load(path).orderBy("id").toArrow() for source in ("delta", "pydelta")]
+    assert found[0].num_rows == 3000 and difference(found[0], found[1]) is None
+    parameters = [row["operationParameters"] for row in DeltaTable.forPath(spark, path).history().collect()]
+    made = [found for found in parameters if "clusterBy" in found and "zOrderBy" in found]
+    assert made[0] == made[1], "history of both"
+
+
 def simple(schema: Any) -> Any:
     """Names and types; whether values may be null is left out."""
     if isinstance(schema, dict):

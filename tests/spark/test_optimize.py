@@ -115,3 +115,44 @@ def test_batch_that_fails_takes_nothing_of_those_before(spark: SparkSession, pat
     assert PlainTable(path).version > 3, "a batch was committed before"
     (Path(path) / damaged).write_bytes(content)
     assert len(contents(path)) == 24
+
+
+# ---------------------------------------------------------------- rows in order
+
+
+def test_z_order_writes_all_files_of_each_partition_in_order(spark: SparkSession, path: str, settings: None) -> None:
+    before, size = contents(path), PlainTable(path).files()["size"][0].as_py()
+    spark.conf.set(MAX_FILE_SIZE, str(2 * size))
+    frame = DeltaTable.forPath(spark, path).optimize().executeZOrderBy("id")
+    assert frame.schema == RESULT
+    metrics = frame.first()["metrics"]
+    assert (metrics["numFilesAdded"], metrics["numFilesRemoved"], metrics["numBins"]) == (6, 12, 3)
+    assert metrics["zOrderStats"]["mergedFiles"]["num"] == 12
+    assert contents(path) == before
+    assert spark.read.format("pydelta").load(path).where("id = 3").count() == 1
+    assert PlainTable(path).scan(filter="id = 3 and day = 'a b'").files.num_rows == 1
+    assert DeltaTable.forPath(spark, path).optimize().executeZOrderBy(["id"]).first()["metrics"]["numBins"] == 0
+    with pytest.raises(AnalysisException) as found:
+        DeltaTable.forPath(spark, path).optimize().executeZOrderBy("day")
+    assert found.value.getCondition() == "DELTA_ZORDERING_ON_PARTITION_COLUMN"
+
+
+def test_task_that_fails_to_put_rows_in_order_leaves_nothing(spark: SparkSession, path: str) -> None:
+    damaged = Path(path) / PlainTable(path).files()["path"][5].as_py()
+    damaged.write_bytes(damaged.read_bytes()[:-200] + bytes(200))
+    before = {file for file in Path(path).rglob("*.parquet")}
+    with pytest.raises(PySparkException, match=damaged.name):
+        DeltaTable.forPath(spark, path).optimize().executeZOrderBy("id")
+    assert {file for file in Path(path).rglob("*.parquet")} == before
+    assert PlainTable(path).version == 3
+
+
+def test_clustered_table_is_clustered(spark: SparkSession, tmp_path: Path) -> None:
+    path = str(tmp_path / "clustered")
+    for start in (0, 50):
+        spark.range(start, start + 50, 1, 1).write.format("pydelta").clusterBy("id").mode("append").save(path)
+    metrics = DeltaTable.forPath(spark, path).optimize().executeCompaction().first()["metrics"]
+    assert (metrics["numFilesAdded"], metrics["clusteringStats"]["inputOtherFiles"]["numFiles"]) == (1, 2)
+    assert sorted(PlainTable(path).to_arrow()["id"].to_pylist()) == list(range(100))
+    again = DeltaTable.forPath(spark, path).optimize().executeCompaction(full=True).first()["metrics"]
+    assert (again["numFilesAdded"], again["clusteringStats"]["inputNumZCubes"]) == (0, 1)

@@ -14,11 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from delta_py import DeltaTable, write_delta
-from delta_py.commands import optimize as module
+from delta_py.commands import optimize_bins as module
 from delta_py.commands.alter import set_properties
-from delta_py.commands.create import create_table, define_table
 from delta_py.commands.dml import Dml
-from delta_py.commands.optimize import compact_here, optimize
+from delta_py.commands.optimize import LocalBinWriters, optimize
 from delta_py.commands.optimize_bins import Bin, OptimizeRequest
 from delta_py.commands.optimize_metrics import Optimized
 from delta_py.commands.restore import restore
@@ -27,12 +26,12 @@ from delta_py.errors import (
     ExpressionError,
     InvalidOptionError,
     RowCountMismatchError,
-    UnsupportedOperationError,
 )
+from delta_py.layout.row_order import RowOrder
 from delta_py.parquet.reader import read_files
-from delta_py.protocol.schema import LONG, StructField, StructType
 from delta_py.scan.planning import ScanOptions, plan_scan
 from delta_py.storage.local import LocalStore
+from delta_py.write.arranging import Arrangement
 from delta_py.write.files import WrittenFiles, delete_files_of
 from delta_py.write.rewrite import Rewrite
 from delta_py.write.row_changes import DELETED
@@ -64,7 +63,7 @@ def delete(path: str, gone: Callable[[int], bool]) -> None:
 
 
 def compacted(path: str, **options: Any) -> Optimized:
-    return optimize(LocalStore(path), OptimizeRequest(**options), compact_here)
+    return optimize(LocalStore(path), OptimizeRequest(**options), LocalBinWriters())
 
 
 def ids(path: str) -> list[int]:
@@ -239,16 +238,17 @@ def test_each_batch_is_a_commit_and_what_is_done_stays_done(path: str) -> None:
         append(path, range(6 * number, 6 * number + 6), p=pa.array([0, 1, 2] * 2))
     calls = 0
 
-    def fails_second(rewrite: Rewrite, bins: Sequence[Bin]) -> list[WrittenFiles]:
-        nonlocal calls
-        calls += 1
-        if calls == 2:
-            delete_files_of(LocalStore(path), rewrite.state.write_id)  # as the Spark job does
-            raise OSError("the disk is full")
-        return compact_here(rewrite, bins)
+    class FailsSecond(LocalBinWriters):
+        def compact(self, rewrite: Rewrite, bins: Sequence[Bin]) -> list[WrittenFiles]:
+            nonlocal calls
+            calls += 1
+            if calls == 2:
+                delete_files_of(LocalStore(path), rewrite.state.write_id)  # as the Spark job does
+                raise OSError("the disk is full")
+            return super().compact(rewrite, bins)
 
     with pytest.raises(OSError, match="full"):
-        optimize(LocalStore(path), OptimizeRequest(batch_bytes=1), fails_second)
+        optimize(LocalStore(path), OptimizeRequest(batch_bytes=1), FailsSecond())
     assert (DeltaTable(path).version, DeltaTable(path).files().num_rows) == (4, 1 + 8)
     assert sorted(ids(path)) == list(range(24)), "what is deleted is of the second batch alone"
     done = compacted(path, batch_bytes=1)
@@ -256,17 +256,26 @@ def test_each_batch_is_a_commit_and_what_is_done_stays_done(path: str) -> None:
     assert sorted(ids(path)) == list(range(24))
 
 
-def meanwhile(action: Callable[[], None]) -> Callable[[Rewrite, Sequence[Bin]], list[WrittenFiles]]:
-    """Compacts, and lets another writer act, once, before the commit."""
-    actions = [action]
+def meanwhile(action: Callable[[], None], times: int = 1) -> LocalBinWriters:
+    """Writes, and lets another writer act so many times, once before each commit."""
+    actions = [action] * times
 
-    def compact_bins(rewrite: Rewrite, bins: Sequence[Bin]) -> list[WrittenFiles]:
-        written = compact_here(rewrite, bins)
-        while actions:
-            actions.pop()()
-        return written
+    class Meanwhile(LocalBinWriters):
+        def compact(self, rewrite: Rewrite, bins: Sequence[Bin]) -> list[WrittenFiles]:
+            written = super().compact(rewrite, bins)
+            if actions:
+                actions.pop()()
+            return written
 
-    return compact_bins
+        def arrange(
+            self, arrangement: Arrangement, bins: Sequence[Bin], orders: Sequence[RowOrder | None]
+        ) -> list[WrittenFiles]:
+            written = super().arrange(arrangement, bins, orders)
+            if actions:
+                actions.pop()()
+            return written
+
+    return Meanwhile()
 
 
 def test_append_meanwhile_is_no_conflict(path: str) -> None:
@@ -339,13 +348,11 @@ def test_files_that_change_again_and_again_are_left(path: str, caplog: pytest.Lo
     make(path)
     numbers = iter(range(40))
 
-    def never_settled(rewrite: Rewrite, bins: Sequence[Bin]) -> list[WrittenFiles]:
-        written = compact_here(rewrite, bins)
+    def delete_another() -> None:
         gone = next(numbers)
         delete(path, lambda number: number == gone)
-        return written
 
-    done = optimize(LocalStore(path), OptimizeRequest(), never_settled)
+    done = optimize(LocalStore(path), OptimizeRequest(), meanwhile(delete_another, times=3))
     assert (done.version, done.bins) == (None, 0)
     assert sorted(ids(path)) == list(range(3, 40))
     assert "again and again" in caplog.text
@@ -418,13 +425,3 @@ def test_numbers_that_make_no_sense(path: str, options: dict[str, Any]) -> None:
     make(path, 1)
     with pytest.raises(InvalidOptionError, match=next(iter(options))):
         compacted(path, **options)
-
-
-def test_clustered_table_is_refused(path: str) -> None:
-    schema = StructType((StructField("id", LONG),))
-    create_table(LocalStore(path), define_table(schema, cluster_by=["id"]))
-    for number in range(2):
-        append(path, [number])
-    with pytest.raises(UnsupportedOperationError, match="is clustered"):
-        compacted(path)
-    assert (DeltaTable(path).version, DeltaTable(path).files().num_rows) == (2, 2)

@@ -17,7 +17,7 @@ from delta_py import DeltaTable, write_delta
 from delta_py.commands.alter import set_properties
 from delta_py.commands.clone import clone_table
 from delta_py.commands.dml import Dml
-from delta_py.commands.optimize import compact_here, optimize
+from delta_py.commands.optimize import LocalBinWriters, optimize
 from delta_py.commands.optimize_bins import OptimizeRequest
 from delta_py.commands.restore import restore
 from delta_py.commands.vacuum import CHANGE_DATA, REMOVED, UNKNOWN, Vacuum, Vacuumed, VacuumRequest, vacuum
@@ -166,7 +166,7 @@ def test_after_optimize_the_small_files_go(path: str) -> None:
     for number in range(5):
         append(path, number)
     small = files_of(path)
-    optimize(LocalStore(path), OptimizeRequest(), compact_here)
+    optimize(LocalStore(path), OptimizeRequest(), LocalBinWriters())
     assert dry(path, WEEK - 1) == {}
     assert dry(path, WEEK + 1) == dict.fromkeys(small, REMOVED)
     cleaned(path, WEEK + 1)
@@ -309,7 +309,7 @@ ACTIONS = {
     "overwrite": lambda path, number: append(path, number, number + 1, number + 2, mode="overwrite"),
     "delete": lambda path, number: delete(path, lambda row: row % 3 == number % 3),
     "update": lambda path, number: dml(path, "UPDATE", UPDATED, lambda row: row % 2 == 0, lambda row: {"id": row["id"] + 7}),
-    "optimize": lambda path, number: optimize(LocalStore(path), OptimizeRequest(), compact_here),
+    "optimize": lambda path, number: optimize(LocalStore(path), OptimizeRequest(), LocalBinWriters()),
     "restore": lambda path, number: restore(LocalStore(path), version=DeltaTable(path).version // 2),
     "checkpoint": lambda path, number: DeltaTable(path).checkpoint(),
 }

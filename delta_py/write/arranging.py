@@ -1,0 +1,129 @@
+"""The rows of a bin of files in another order, over several new files: what tasks do (executor).
+
+    sample = sample_columns(files, arrangement, every=80)             # to fit a RowOrder to
+    for piece, rows in split_rows(files, arrangement, order): ...     # goes to the task that writes the piece's file
+    written = write_pieces(batches, arrangement, task=3)              # the pieces of one file, by their numbers
+
+The rows keep their ids where the table tracks rows. Nothing here touches the log; the caller commits.
+Protocol: Add File and Remove File; Row Tracking.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+
+from delta_py.ahead import ahead
+from delta_py.layout.row_order import RowOrder, column_at
+from delta_py.parquet.reader import read_files
+from delta_py.protocol.schema import Path, StructType
+from delta_py.protocol.table_config import TableConfig
+from delta_py.scan.planning import ScanOptions, make_state
+from delta_py.scan.scan_state import ScanFile, ScanState
+from delta_py.write.files import WrittenFiles, gathered, write_unchanged
+from delta_py.write.rewrite import Rewrite, live_batches
+
+_HELD_BYTES = 64 << 20
+_HELD_ROWS = 1 << 21
+_PIECE_BYTES = 8 << 20
+_SHARE_BYTES = 256 << 20
+_LARGER_BY = 1.5  # a file than was aimed at, before the rest of its rows go to another
+
+
+@dataclass(frozen=True, slots=True)
+class Arrangement:
+    """How rows are written, and the columns by which they are put in order; goes to every task.
+
+    paths: logical. ordering_columns: the scan of these columns alone."""
+
+    rewrite: Rewrite
+    paths: tuple[Path, ...]
+    ordering_columns: ScanState
+
+    @classmethod
+    def of(cls, config: TableConfig, rewrite: Rewrite, paths: Sequence[Path], target_bytes: int) -> Arrangement:
+        """paths: of columns that are not partition columns, in the schema's spelling. rewrite: for rows that are only moved."""
+        size = int(target_bytes * _LARGER_BY)
+        state = replace(rewrite.state, data_change=False, target_file_bytes=size, max_records_per_file=None)
+        options = ScanOptions(timezone=state.time_zone)
+        columns = make_state(config, state.store, _narrowed(config.schema, paths), None, options)
+        return cls(replace(rewrite, state=state), tuple(paths), columns)
+
+
+@dataclass(frozen=True, slots=True)
+class SampledBin:
+    """every: take each so many-th row of the files."""
+
+    files: tuple[ScanFile, ...]
+    every: int
+
+
+def file_shares(files: Sequence[ScanFile], tasks: int) -> list[tuple[ScanFile, ...]]:
+    """The files, in their order, for tasks that split their rows: about so many shares of one size, more where these are large.
+    The rows of each share are cut into all pieces, so small ones would make very many."""
+    ends = np.cumsum([file.size_bytes for file in files])
+    count = max(min(tasks, len(files)), int(ends[-1]) // _SHARE_BYTES)
+    shares = np.minimum((ends - 1) * count // max(1, int(ends[-1])), count - 1)
+    starts = np.flatnonzero(np.diff(shares, prepend=-1)).tolist()
+    return [tuple(files[start:stop]) for start, stop in pairwise([*starts, len(files)])]
+
+
+def _narrowed(struct: StructType, paths: Sequence[Path]) -> StructType:
+    """The struct with nothing but what the paths lead to."""
+    fields = []
+    for field in struct.fields:
+        below = [path[1:] for path in paths if path[0] == field.name]
+        if below and all(below):
+            assert isinstance(field.data_type, StructType)
+            field = replace(field, data_type=_narrowed(field.data_type, below))
+        if below:
+            fields.append(field)
+    return StructType(tuple(fields))
+
+
+def sample_columns(files: Sequence[ScanFile], arrangement: Arrangement, every: int) -> pa.Table:
+    """Each so many-th live row of the files: a column for each of the paths, named by their numbers."""
+    names = [str(number) for number in range(len(arrangement.paths))]
+    parts, ahead_of_batch = list[pa.RecordBatch](), 0
+    for batch in read_files(arrangement.ordering_columns, files):
+        taken = np.arange(ahead_of_batch, batch.num_rows, every)
+        ahead_of_batch = (ahead_of_batch - batch.num_rows) % every
+        columns = [column_at(batch, path).take(pa.array(taken)) for path in arrangement.paths]
+        parts.append(pa.RecordBatch.from_arrays(columns, names=names))
+    return pa.Table.from_batches(parts) if parts else pa.table({name: pa.nulls(0) for name in names})
+
+
+def split_rows(files: Sequence[ScanFile], arrangement: Arrangement, order: RowOrder) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """All live rows of the files, as the number of a piece and rows of it. Memory: _HELD_BYTES three times, and two batches."""
+    batches = ahead(live_batches(files, arrangement.rewrite))  # one core decodes, another puts in order
+    for rows in gathered(batches, _HELD_BYTES, _HELD_ROWS):
+        numbers = order.pieces(rows)
+        by_piece = np.argsort(numbers, kind="stable")
+        rows, numbers = rows.take(pa.array(by_piece)), numbers[by_piece]
+        starts = np.flatnonzero(np.diff(numbers, prepend=-1)).tolist()
+        for start, stop in zip(starts, [*starts[1:], len(numbers)], strict=True):
+            step = max(1, (stop - start) * _PIECE_BYTES // max(1, rows.slice(start, stop - start).nbytes))
+            for first in range(start, stop, step):
+                yield int(numbers[start]), rows.slice(first, min(step, stop - first))
+
+
+def write_pieces(batches: Iterable[pa.RecordBatch], arrangement: Arrangement, *, task: int) -> WrittenFiles:
+    """One file, or several if the rows are many more than their sample told. Memory: a batch and a row group."""
+    return write_unchanged(arrangement.rewrite.state, batches, task=task)
+
+
+def to_bytes(rows: pa.RecordBatch) -> bytes:
+    """For a way to another task."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, rows.schema) as writer:
+        writer.write_batch(rows)
+    data: bytes = sink.getvalue().to_pybytes()
+    return data
+
+
+def from_bytes(data: bytes | pa.Buffer) -> pa.RecordBatch:
+    return pa.ipc.open_stream(data).read_next_batch()
