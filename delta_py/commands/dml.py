@@ -25,7 +25,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from delta_py.commands.request import WriteRequest
+from delta_py.commands.auto_compact import compact_if_due
+from delta_py.commands.request import AutoCompact, WriteRequest
 from delta_py.commit.prepared import IsolationLevel
 from delta_py.commit.transaction import Transaction, append_only
 from delta_py.errors import RowCountMismatchError
@@ -92,6 +93,7 @@ class Dml:
         self.repeats = Repeats.FORBIDDEN
         self.only_inserts = False
         self._user_metadata: str | None = None
+        self._auto_compact = AutoCompact()
         self._store = snapshot.store
         self._candidates = Candidates.numbered(NUMBERED_FILE_SCHEMA.empty_table().drop_columns(["number"]))
         self._whole: tuple[ScanFile, ...] = ()
@@ -142,9 +144,9 @@ class Dml:
 
     def follow(self, request: WriteRequest) -> Self:
         """Take from what holds for all writes of a session: the user's text for the history, the transaction that the commit is
-        part of (see Transaction.set_transaction), and how many rows a file may have."""
+        part of (see Transaction.set_transaction), how many rows a file may have, and what is done about small files."""
         self.state = replace(self.state, max_records_per_file=request.max_records_per_file)
-        self._user_metadata = request.user_metadata
+        self._user_metadata, self._auto_compact = request.user_metadata, request.auto_compact
         if request.txn_app_id is not None and request.txn_version is not None:
             self.transaction.set_transaction(request.txn_app_id, request.txn_version)
         return self
@@ -318,6 +320,7 @@ class Dml:
             return self.snapshot.version, done
         self.transaction.add(everything)
         version = self.transaction.commit(self.operation, parameters, metrics=done, user_metadata=self._user_metadata)
+        compact_if_due(self._store, self.transaction.config, version, everything, self._auto_compact)
         return version, done
 
     def _changes_table(self) -> bool:

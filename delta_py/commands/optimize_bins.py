@@ -152,12 +152,15 @@ class Compaction:
         files = plan_scan(self.snapshot, None, self.predicate, self._scan_options).files
         considered = int(files.num_rows)
         files = files.filter(self._may_be_better(files, self.request.min_file_bytes or self.target_bytes))
+        return ChosenBins(self._in_bins(files), considered)
+
+    def _in_bins(self, files: pa.Table) -> pa.Table:
+        """Those of the files that are worth writing, from old to new in each partition, with the number of their bin."""
         groups, age = self._partition_numbers(files), files["modification_time"].to_numpy()
         order = np.lexsort((-np.arange(len(groups)), age, groups))  # the log has the newest first
         files = files.take(pa.array(order))
         numbers = packed(files["size"].to_numpy(), groups[order], self.target_bytes)
-        bins = files.append_column("bin", pa.array(numbers)).filter(self._is_worth_while(files, numbers))
-        return ChosenBins(bins, considered)
+        return files.append_column("bin", pa.array(numbers)).filter(self._is_worth_while(files, numbers))
 
     @property
     def _scan_options(self) -> ScanOptions:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from delta_py.commit.prepared import IsolationLevel
 from delta_py.errors import InvalidOptionError
+from delta_py.protocol.table_config import TableConfig
 
 _LONGEST_TRANSACTION_VERSION = 2**63 - 1
 # As the history names them.
@@ -17,6 +18,22 @@ _SAVE_MODES = {
     "ignore": "Ignore",
     "overwrite": "Overwrite",
 }
+
+
+@dataclass(frozen=True, slots=True)
+class AutoCompact:
+    """What a commit does about small files. enabled: None for what the table says. min_files: small files that a partition must
+    have. max_file_bytes: about so large they become. min_file_bytes: smaller files are small."""
+
+    enabled: bool | None = None
+    min_files: int = 50
+    max_file_bytes: int = 128 << 20
+    min_file_bytes: int = 64 << 20
+
+    def is_on(self, config: TableConfig) -> bool:
+        if self.enabled is not None:
+            return self.enabled
+        return config.properties.boolean("delta.autoOptimize") or config.properties.boolean("delta.autoOptimize.autoCompact")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +49,7 @@ class WriteRequest:
     that the rows are only arranged anew. max_records_per_file, target_file_bytes, compression: None for what the table says.
     isolation_level: for this write only. time_zone: of the session, in which texts and times are turned into each other.
     tasks: how many tasks write at most, as far as that is known. rule_nonce: of the data's hidden columns that answer rules of
-    the table (write/rule_columns.py).
+    the table (write/rule_columns.py). auto_compact: what the commit does about small files.
     """
 
     mode: str = "error"
@@ -56,6 +73,7 @@ class WriteRequest:
     time_zone: str = "UTC"
     tasks: int | None = None
     rule_nonce: str | None = None
+    auto_compact: AutoCompact = field(default_factory=AutoCompact)
 
     def check(self) -> None:
         """Raises InvalidOptionError for a value that cannot be meant (DELTA_ILLEGAL_OPTION, INVALID_SAVE_MODE,

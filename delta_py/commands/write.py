@@ -16,6 +16,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from delta_py.commands.auto_compact import compact_if_due
 from delta_py.commands.create import TableDefinition, define_table
 from delta_py.commands.evolve import changed_metadata
 from delta_py.commands.overwrite import (
@@ -368,11 +369,11 @@ def commit_write(
     if _changes_nothing(transaction, plan, written, replaced.written):
         return plan.state.read_version
     operation, parameters = ("WRITE", _parameters(plan)) if batch is None else ("STREAMING UPDATE", _stream_parameters(batch))
-    return (
-        transaction.add(written)
-        .add(replaced.written)
-        .commit(operation, parameters, metrics=_metrics(plan, written, replaced, batch), user_metadata=request.user_metadata)
-    )
+    transaction.add(written).add(replaced.written)
+    metrics = _metrics(plan, written, replaced, batch)
+    version = transaction.commit(operation, parameters, metrics=metrics, user_metadata=request.user_metadata)
+    compact_if_due(store, transaction.config, version, written, request.auto_compact)
+    return version
 
 
 def _changes_nothing(transaction: Transaction, plan: WritePlan, *parts: WrittenFiles) -> bool:

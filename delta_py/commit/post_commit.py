@@ -65,20 +65,20 @@ def run_post_commit(
     """
     from delta_py.log.compaction import compaction_range
 
-    with _harmless(store, version, "has no version checksum"):
+    with harmless(store, version, "has no version checksum"):
         checksum = _derived(store, config, version, actions, before) or _replayed(store, version, before)
         if checksum is not None:
             writer.put_checksum(version, checksum.to_bytes(_txn_id(actions)))
     interval = _CHECKPOINT_INTERVAL
-    with _harmless(store, version, "has no checkpoint"):
+    with harmless(store, version, "has no checkpoint"):
         interval = _checkpoint_interval(config)
         if version > 0 and version % interval == 0:
             _checkpoint(store, writer, version, actions, clock_ms())
-            with _harmless(store, version, "was followed by no log cleanup"):
+            with harmless(store, version, "was followed by no log cleanup"):
                 _clean(store, writer, config, clock_ms())
     compacted = compaction_range(version, interval)
     if compacted is not None:
-        with _harmless(store, version, "has no log compaction"):
+        with harmless(store, version, "has no log compaction"):
             _compact(store, writer, *compacted)
 
 
@@ -92,14 +92,14 @@ def checkpoint(snapshot: Snapshot, *, clock_ms: Callable[[], int] = _now_ms) -> 
 
     writer = LogWriter(snapshot.store, snapshot.config)
     written = write_checkpoint(snapshot.store, writer, snapshot.segment, now_ms=clock_ms())
-    with _harmless(snapshot.store, snapshot.version, "was followed by no log cleanup"):
+    with harmless(snapshot.store, snapshot.version, "was followed by no log cleanup"):
         # How long the log is kept is for the newest version to say, and the snapshot may be an older one.
         _clean(snapshot.store, writer, Snapshot.load(snapshot.store).config, clock_ms())
     return written.file_count
 
 
 @contextmanager
-def _harmless(store: ObjectStore, version: int, what: str) -> Iterator[None]:
+def harmless(store: ObjectStore, version: int, what: str) -> Iterator[None]:
     """The commit stands: what goes wrong afterwards is told, not raised."""
     raised = os.environ.get("PYDELTA_POST_COMMIT_ERRORS")
     try:

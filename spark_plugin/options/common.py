@@ -45,7 +45,13 @@ WRITE_CONFS: Mapping[str, str] = {
     "txnVersion": "spark.databricks.delta.write.txnVersion",
     "userMetadata": "spark.databricks.delta.commitInfo.userMetadata",
     "maxRecordsPerFile": "spark.sql.files.maxRecordsPerFile",
+    "autoCompact": "spark.databricks.delta.autoCompact.enabled",
 }
+# Settings of writes that are no options.
+AUTO_COMPACT_MIN_FILES = "spark.databricks.delta.autoCompact.minNumFiles"
+AUTO_COMPACT_MAX_SIZE = "spark.databricks.delta.autoCompact.maxFileSize"
+AUTO_COMPACT_MIN_SIZE = "spark.databricks.delta.autoCompact.minFileSize"
+OTHER_WRITE_CONFS = (AUTO_COMPACT_MIN_FILES, AUTO_COMPACT_MAX_SIZE, AUTO_COMPACT_MIN_SIZE)
 
 # Each task costs some 40 ms of CPU whatever it reads, and a second task on each core evens out unequal ones.
 PARTITIONS_PER_CORE = 2

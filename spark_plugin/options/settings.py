@@ -15,7 +15,7 @@ from delta_py.storage.addresses import kind_of
 from delta_py.storage.opening import open_store
 from delta_py.storage.store import ObjectStore
 from delta_py.streaming.schema_evolution import ALLOW_CONFS
-from spark_plugin.options.common import CONFS, PARTITIONS_PER_CORE, STORAGE, WRITE_CONFS
+from spark_plugin.options.common import CONFS, OTHER_WRITE_CONFS, PARTITIONS_PER_CORE, STORAGE, WRITE_CONFS
 from spark_plugin.options.storage import session_storage, storage_options
 from spark_plugin.spark_internals import SparkInternals, is_connect
 
@@ -59,7 +59,7 @@ def read_settings(spark: Any, path: str | None, *, tracks_schema: bool = False) 
 
 def write_settings(spark: Any, path: str | None) -> str:
     """The option SESSION of a write to a path."""
-    confs = {name: conf(spark, name) for name in WRITE_CONFS.values()}
+    confs = {name: conf(spark, name) for name in (*WRITE_CONFS.values(), *OTHER_WRITE_CONFS)}
     said = {name: value for name, value in confs.items() if value is not None}
     storage = storage_settings(spark, path)
     return _as_option({"timeZone": conf(spark, "spark.sql.session.timeZone"), CONFS: said or None, STORAGE: storage or None})

@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from delta_py.commands.request import WriteRequest
+from delta_py.commands.request import AutoCompact, WriteRequest
 from delta_py.errors import InvalidOptionError, UnsupportedOperationError
 from delta_py.protocol.sizes import parse_size
 from delta_py.storage.opening import open_store
@@ -19,6 +19,9 @@ from delta_py.storage.options import NO_OPTIONS, StorageOptions
 from delta_py.storage.store import ObjectStore
 from delta_py.write.conform import compression_codec
 from spark_plugin.options.common import (
+    AUTO_COMPACT_MAX_SIZE,
+    AUTO_COMPACT_MIN_FILES,
+    AUTO_COMPACT_MIN_SIZE,
     CLUSTER_BY,
     CONFS,
     MODE,
@@ -49,6 +52,7 @@ _NAMES = (
     "userMetadata",
     "dataChange",
     "optimizeWrite",
+    "autoCompact",
     "maxRecordsPerFile",
     "targetFileSize",
     "compression",
@@ -118,6 +122,7 @@ def write_options(options: Mapping[str, str], *, overwrite: bool) -> WriteOption
         time_zone=session_of(given).time_zone,
         tasks=int(given[TASKS]) if TASKS in given else None,
         rule_nonce=given.get(RULE_NONCE),
+        auto_compact=_auto_compact(given),
     )
     request.check()
     return WriteOptions(path, request, storage_options(options, storage_of_session(given)))
@@ -190,6 +195,26 @@ def _target_file_bytes(given: Mapping[str, str]) -> int | None:
     size = parse_size(text)
     if not size:
         raise _illegal("targetFileSize", text, "a number of bytes greater than 0, such as 134217728 or 128mb")
+    return size
+
+
+def _auto_compact(given: Mapping[str, str]) -> AutoCompact:
+    said, confs, default = _with_conf(given, "autoCompact"), _confs(given), AutoCompact()
+    largest = _conf_size(confs, AUTO_COMPACT_MAX_SIZE) or default.max_file_bytes
+    count = confs.get(AUTO_COMPACT_MIN_FILES)
+    return AutoCompact(
+        enabled=flag(said, "autoCompact") if "autoCompact" in said else None,
+        min_files=default.min_files if count is None else max(2, _integer(AUTO_COMPACT_MIN_FILES, count)),
+        max_file_bytes=largest,
+        min_file_bytes=_conf_size(confs, AUTO_COMPACT_MIN_SIZE) or largest // 2,
+    )
+
+
+def _conf_size(confs: Mapping[str, str], name: str) -> int | None:
+    text = confs.get(name)
+    size = None if text is None else parse_size(text)
+    if text is not None and not size:
+        raise _illegal(name, text, "a number of bytes greater than 0, such as 134217728 or 128mb")
     return size
 
 

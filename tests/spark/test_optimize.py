@@ -15,11 +15,13 @@ from delta_py import DeltaTable as PlainTable
 from delta_py import write_delta
 from spark_plugin import DeltaTable
 from spark_plugin.maintenance.optimize import BATCH_SIZE, MAX_DELETED_RATIO, MAX_FILE_SIZE, MIN_FILE_SIZE, RESULT
+from spark_plugin.options.common import AUTO_COMPACT_MIN_FILES
 from tests.support.settings import restore
 
 pytestmark = pytest.mark.usefixtures("plain_plans")
 
-SETTINGS = (MAX_FILE_SIZE, MIN_FILE_SIZE, MAX_DELETED_RATIO, BATCH_SIZE)
+AUTO_COMPACT = "spark.databricks.delta.autoCompact.enabled"
+SETTINGS = (MAX_FILE_SIZE, MIN_FILE_SIZE, MAX_DELETED_RATIO, BATCH_SIZE, AUTO_COMPACT, AUTO_COMPACT_MIN_FILES)
 
 
 @pytest.fixture
@@ -156,3 +158,25 @@ def test_clustered_table_is_clustered(spark: SparkSession, tmp_path: Path) -> No
     assert sorted(PlainTable(path).to_arrow()["id"].to_pylist()) == list(range(100))
     again = DeltaTable.forPath(spark, path).optimize().executeCompaction(full=True).first()["metrics"]
     assert (again["numFilesAdded"], again["clusteringStats"]["inputNumZCubes"]) == (0, 1)
+
+
+# ---------------------------------------------------------------- auto compaction
+
+
+def test_writes_and_streams_compact_what_they_leave(spark: SparkSession, tmp_path: Path, settings: None) -> None:
+    source, path = str(tmp_path / "source"), str(tmp_path / "table")
+    for number in range(4):
+        write_delta(source, pa.table({"id": [number]}), mode="append")
+    spark.conf.set(AUTO_COMPACT_MIN_FILES, "4")
+    for number in range(7):
+        writer = spark.range(10 + number, 11 + number, 1, 1).write.format("pydelta").mode("append")
+        writer.option("autoCompact", "false" if number < 6 else "true").save(path)
+    assert (PlainTable(path).files().num_rows, PlainTable(path).version) == (7, 6)
+    spark.conf.set(AUTO_COMPACT, "true")
+    stream = spark.readStream.format("pydelta").option("maxFilesPerTrigger", "1").load(source)
+    query = stream.writeStream.format("pydelta").option("checkpointLocation", str(tmp_path / "c")).trigger(availableNow=True)
+    query.start(path).awaitTermination()
+    assert PlainTable(path).files().num_rows == 1, "version 10 is the first that looks"
+    assert sorted(PlainTable(path).to_arrow()["id"].to_pylist()) == [*range(4), *range(10, 17)]
+    assert DeltaTable.forPath(spark, path).history(1).first()["operationParameters"]["auto"] == "true"
+
