@@ -179,6 +179,18 @@ class DeltaTable:
 
         return TableOptimizer(self._snapshot.store, self._session_timezone)
 
+    def layout(self, columns: Sequence[str] | None = None) -> pa.Table:
+        """How well each column lets queries skip files, by the statistics of this version.
+
+        columns: names, nested ones dotted; None for all that may have statistics. Returns column, type, files, with_bounds (files
+        with a minimum and a maximum), point_share and range_share (of the files that a query for one value, or for a tenth of the
+        values, reads on average; null where that cannot be said), advice (or null).
+        Raises SchemaMismatchError for a column that is not there.
+        """
+        from delta_py.layout.skipping import table_layout  # as checkpoint
+
+        return table_layout(self._snapshot, columns)
+
     def vacuum(
         self,
         retention_hours: float | None = None,

@@ -14,6 +14,7 @@ from spark_plugin.data_source import FORMAT
 from spark_plugin.dataframe_api.catalog import full_name, path_in_name
 from spark_plugin.dml.merge_clauses import Clause
 from spark_plugin.exceptions import as_spark_raises
+from spark_plugin.maintenance.layout import run_layout
 from spark_plugin.maintenance.vacuum import run_vacuum
 from spark_plugin.options.common import VIEW, VIEW_LIMIT
 from spark_plugin.options.settings import TablePath, conf
@@ -22,7 +23,15 @@ from spark_plugin.retries import run_with_retries
 from spark_plugin.run_command import run_command
 from spark_plugin.session import register
 from spark_plugin.session_source import private
-from spark_plugin.table_api.arguments import as_assignments, as_condition, check_flag, check_number, check_properties, check_text
+from spark_plugin.table_api.arguments import (
+    as_assignments,
+    as_condition,
+    check_flag,
+    check_number,
+    check_properties,
+    check_text,
+    names_of,
+)
 from spark_plugin.table_api.builders import (
     DeltaColumnBuilder,
     DeltaOptimizeBuilder,
@@ -272,6 +281,15 @@ class DeltaTable:
 
     def optimize(self) -> DeltaOptimizeBuilder:
         return DeltaOptimizeBuilder(self._spark, self._table)
+
+    def layout(self, *cols: str | list[str] | tuple[str, ...]) -> DataFrame:
+        """How well each column lets queries skip files: column, type, files, with_bounds (files with a minimum and a maximum),
+        point_share and range_share (of the files that a query for one value, or for a tenth of the values, reads on average; null
+        where that cannot be said), advice (or null).
+
+        cols: names, nested ones dotted; none for all columns that may have statistics. Raises SchemaMismatchError.
+        """
+        return run_layout(self._spark, self._table, names_of(cols, "Column"))
 
     def vacuum(
         self, retentionHours: float | None = None, *, dryRun: bool = False, keepVersions: Sequence[int] = ()

@@ -1,0 +1,137 @@
+"""How well a table's files let readers skip: for each column the share of files that a query has to read.
+
+    table_layout(snapshot)             # LAYOUT_SCHEMA, a row for each column that can have statistics
+
+A file is read if what is wanted lies between its minimum and maximum. Where values lie within a file is not known: they are taken
+to be spread evenly, and a file counts as much as it has rows. Texts are counted in bounds of files: between neighbouring bounds no
+file begins or ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_py.protocol.column_mapping import physical_path
+from delta_py.protocol.schema import ArrayType, MapType, Path, find_path, leaves, type_name
+from delta_py.protocol.stats import FileStats, concat_stats
+from delta_py.protocol.table_config import TableConfig
+from delta_py.snapshot import Snapshot
+
+# files: of the table. with_bounds: those that have a minimum and a maximum of the column.
+# point_share, range_share: of the files that a query for one value, or for a tenth of the values, reads on average; null where it
+# cannot be said. advice: what to do, or null.
+LAYOUT_SCHEMA = pa.schema(
+    [
+        ("column", pa.string()),
+        ("type", pa.string()),
+        ("files", pa.int64()),
+        ("with_bounds", pa.int64()),
+        ("point_share", pa.float64()),
+        ("range_share", pa.float64()),
+        ("advice", pa.string()),
+    ]
+)
+_RANGE = 0.1
+_POINTS = 8
+_POOR = 0.5
+_FEW_FILES = 4
+_NO_BOUNDS = ("boolean", "binary", "variant", "void")
+
+
+def table_layout(snapshot: Snapshot, columns: Sequence[str] | None = None) -> pa.Table:
+    """LAYOUT_SCHEMA, in the schema's order; best sorted by point_share. columns: names, nested ones dotted; None for all that are
+    no partition columns. Raises SchemaMismatchError for one that is not there. Memory: the bounds of all files."""
+    config = snapshot.config
+    paths = _wanted(config, columns)
+    physical = {path: physical_path(config.schema, path, config.column_mapping_mode) for path in paths}
+    types = {physical[path]: find_path(config.schema, path)[-1].data_type for path in paths}
+    batches = snapshot.file_batches(stats_leaves=types, want_records=True)
+    stats = concat_stats([batch.stats for batch in batches if batch.stats is not None])
+    rows = [_row(path, type_name(types[physical[path]]), stats, physical[path]) for path in paths]
+    return pa.Table.from_pylist(rows, LAYOUT_SCHEMA)
+
+
+def _wanted(config: TableConfig, columns: Sequence[str] | None) -> list[Path]:
+    if columns is not None:
+        return [_spelled(config, name) for name in columns]
+    return [
+        path
+        for path, leaf in leaves(config.schema)
+        if path[0] not in config.partition_columns and not isinstance(leaf.data_type, ArrayType | MapType)
+        if type_name(leaf.data_type) not in _NO_BOUNDS
+    ]
+
+
+def _spelled(config: TableConfig, name: str) -> Path:
+    path = (name,) if config.schema.find(name) is not None else tuple(name.split("."))
+    return tuple(field.name for field in find_path(config.schema, path))
+
+
+def _row(path: Path, kind: str, stats: FileStats, leaf: Path) -> dict[str, Any]:
+    count, low, high = stats.file_count, stats.minimum.get(leaf), stats.maximum.get(leaf)
+    shares: tuple[float, float] | None = None
+    bounded = 0
+    if low is not None and high is not None and count:
+        known = pc.and_(low.is_valid(), high.is_valid())
+        bounded = known.true_count
+        if bounded:
+            records = pc.fill_null(stats.num_records, 1).filter(known).to_numpy(zero_copy_only=False)
+            shares = _shares(low.filter(known), high.filter(known), records, count - bounded)
+    return {
+        "column": ".".join(path),
+        "type": kind,
+        "files": count,
+        "with_bounds": bounded,
+        "point_share": None if shares is None else shares[0],
+        "range_share": None if shares is None else shares[1],
+        "advice": _advice(".".join(path), count, bounded, shares),
+    }
+
+
+def _shares(
+    low: pa.Array, high: pa.Array, records: np.ndarray[Any, np.dtype[np.int64]], unknown: int
+) -> tuple[float, float]:
+    """For a point, and for a range of a tenth of all values that begins at one. unknown: files that every query reads."""
+    count = len(low)
+    places = _places(pa.chunked_array([low, high]).combine_chunks())
+    begins, ends = places[:count], places[count:]
+    firsts, lasts = np.sort(begins), np.sort(ends)
+    points = np.concatenate([begins + (ends - begins) * (step + 0.5) / _POINTS for step in range(_POINTS)])
+    weights = np.tile(np.maximum(records, 1), _POINTS).astype(np.float64)
+    width = (places.max() - places.min()) * _RANGE
+
+    def read(until: np.ndarray[Any, np.dtype[np.float64]]) -> float:
+        met = np.searchsorted(firsts, until, "right") - np.searchsorted(lasts, points, "left")
+        return float((np.average(met, weights=weights) + unknown) / (count + unknown))
+
+    return read(points), read(np.minimum(points + width, places.max()))
+
+
+def _places(bounds: pa.Array) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """Numbers that rise with the values, as far apart as these are where they have distances."""
+    kind = bounds.type
+    if pa.types.is_date32(kind):
+        bounds = bounds.view(pa.int32())
+    elif pa.types.is_timestamp(kind):
+        bounds = bounds.view(pa.int64())
+    elif not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
+        bounds = pc.rank(bounds, tiebreaker="dense")
+    places = bounds.cast(pa.float64(), safe=False).to_numpy()
+    if not np.isfinite(places).all():  # infinite, or no number
+        places = pc.rank(bounds, tiebreaker="dense").to_numpy().astype(np.float64)
+    return np.asarray(places)
+
+
+def _advice(column: str, files: int, bounded: int, shares: tuple[float, float] | None) -> str | None:
+    if files < _FEW_FILES:
+        return None
+    if bounded < files / 2:
+        return f"most files have no minimum and maximum of {column}: name it in delta.dataSkippingStatsColumns, and run OPTIMIZE"
+    if shares is not None and shares[0] > _POOR:
+        return f"a query for one value of {column} reads {shares[0]:.0%} of the files: Z-order or cluster if it is filtered by"
+    return None
