@@ -186,16 +186,19 @@ class DeltaTable:
         dry_run: bool = True,
         enforce_retention_duration: bool = True,
         keep_versions: Sequence[int] = (),
+        lite: bool = False,
     ) -> pa.Table:
         """Delete the files that no version needs which is to stay readable, by the newest version of the table.
 
         retention_hours: how long removed files stay; None for the table's delta.deletedFileRetentionDuration (a week).
         dry_run: delete nothing, only say what would go. keep_versions: stay readable whatever their age.
+        lite: list no directory, but take what commits since the last VACUUM removed, as the log says.
         Returns the files: path, size (bytes), modification_time (ms), reason. Raises as commands/vacuum.py.
         """
-        from delta_py.commands.vacuum import Vacuum, VacuumRequest, vacuum  # as checkpoint
+        from delta_py.commands.vacuum import Vacuum, VacuumKind, VacuumRequest, vacuum  # as checkpoint
 
-        request = VacuumRequest(retention_hours, enforce_retention_duration, tuple(keep_versions))
+        kind = VacuumKind.LITE if lite else VacuumKind.FULL
+        request = VacuumRequest(retention_hours, enforce_retention_duration, tuple(keep_versions), kind=kind)
         store = self._snapshot.store
         return Vacuum.begin(store, request).find() if dry_run else vacuum(store, request).found
 

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from delta_py import DeltaTable as PlainTable
 from delta_py import write_delta
 from spark_plugin import DeltaTable
-from spark_plugin.maintenance.vacuum import FOUND, LOGGING, RETENTION_CHECK
+from spark_plugin.maintenance.vacuum import FOUND, LITE, LOGGING, RETENTION_CHECK
 from tests.support.settings import restore
 
 pytestmark = pytest.mark.usefixtures("plain_plans")
@@ -36,7 +36,7 @@ def path(tmp_path: Path) -> str:
 
 @pytest.fixture
 def unchecked(spark: SparkSession) -> Iterator[None]:
-    before = {RETENTION_CHECK: spark.conf.get(RETENTION_CHECK, None), LOGGING: spark.conf.get(LOGGING, None)}
+    before = {name: spark.conf.get(name, None) for name in (RETENTION_CHECK, LOGGING, LITE)}
     spark.conf.set(RETENTION_CHECK, "false")
     yield
     restore(spark, before)
@@ -82,3 +82,14 @@ def test_kept_version_stays_readable(spark: SparkSession, path: str, unchecked: 
     time.sleep(0.01)
     DeltaTable.forPath(spark, path).vacuum(0, keepVersions=[0])
     assert spark.read.format("pydelta").option("versionAsOf", 0).load(path).collect()[0]["id"] == 1
+
+
+def test_lite_by_argument_and_by_setting(spark: SparkSession, path: str, unchecked: None) -> None:
+    table = DeltaTable.forPath(spark, path)
+    time.sleep(0.01)
+    assert [row["reason"] for row in table.vacuum(0, dryRun=True, lite=True).collect()] == ["it was removed"]
+    spark.conf.set(LITE, "true")
+    table.vacuum(0)
+    assert files(path) == {*PlainTable(path).files()["path"].to_pylist(), "stray file"}
+    table.vacuum(0, lite=False)
+    assert files(path) == set(PlainTable(path).files()["path"].to_pylist())

@@ -3,7 +3,7 @@
     python -m tests.support.maintenance_processes ROLE PATH NUMBER
 
 ROLE write: appends rows of its own and deletes some of them by deletion vectors. optimize: compacts until PATH.stop is there, and
-prints how many bins it wrote. batches: one OPTIMIZE of a commit a bin. vacuum: one VACUUM that keeps nothing.
+prints how many bins it wrote. batches: one OPTIMIZE of a commit a bin. vacuum, lite: one VACUUM that keeps nothing.
 """
 
 from __future__ import annotations
@@ -74,8 +74,8 @@ def main() -> None:
             print(bins)
         case "batches":
             DeltaTable(path).optimize.compact(batch_bytes=1)
-        case "vacuum":
-            DeltaTable(path).vacuum(0, dry_run=False, enforce_retention_duration=False)
+        case "vacuum" | "lite":
+            DeltaTable(path).vacuum(0, dry_run=False, enforce_retention_duration=False, lite=role == "lite")
 
 
 if __name__ == "__main__":
