@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from enum import Enum
@@ -60,6 +60,7 @@ _log = logging.getLogger("delta_py")
 
 _HOUR_MS = 3_600_000
 _DELETERS = 16
+_DELETED_AT_ONCE = 1_000
 _NAMED = 5
 
 
@@ -104,7 +105,7 @@ def vacuum(store: ObjectStore, request: VacuumRequest, clock_ms: Callable[[], in
     started = found.log_start(files)
     try:
         files = found.still_unneeded(files, started)
-        failed = _delete(store, files["path"].to_pylist())
+        failed = _delete(store, files["path"])
     except BaseException:
         found.log_end(started, "FAILED", 0)
         raise
@@ -291,7 +292,7 @@ def _retention_of(request: VacuumRequest, kept_ms: int) -> int:
 # ---------------------------------------------------------------- deleting
 
 
-def _delete(store: ObjectStore, paths: Sequence[str]) -> dict[str, OSError | StorageError]:
+def _delete(store: ObjectStore, paths: pa.ChunkedArray) -> dict[str, OSError | StorageError]:
     """Delete all of them, many at once; returns the errors of those that could not be."""
     failed: dict[str, OSError | StorageError] = {}
 
@@ -302,8 +303,9 @@ def _delete(store: ObjectStore, paths: Sequence[str]) -> dict[str, OSError | Sto
             failed[path] = error
 
     with ThreadPoolExecutor(_DELETERS, "delta_py-vacuum") as pool:
-        for _ in pool.map(delete, paths):
-            pass
+        for start in range(0, len(paths), _DELETED_AT_ONCE):  # a pool keeps a job in memory for each that waits
+            for _ in pool.map(delete, paths.slice(start, _DELETED_AT_ONCE).to_pylist()):
+                pass
     for path in sorted(failed)[:_NAMED]:
         _log.warning("%s: VACUUM could not delete %s: %s", store.root, path, failed[path])
     return failed
