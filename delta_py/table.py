@@ -187,18 +187,21 @@ class DeltaTable:
         enforce_retention_duration: bool = True,
         keep_versions: Sequence[int] = (),
         lite: bool = False,
+        inventory: Any = None,
     ) -> pa.Table:
         """Delete the files that no version needs which is to stay readable, by the newest version of the table.
 
         retention_hours: how long removed files stay; None for the table's delta.deletedFileRetentionDuration (a week).
         dry_run: delete nothing, only say what would go. keep_versions: stay readable whatever their age.
         lite: list no directory, but take what commits since the last VACUUM removed, as the log says.
+        inventory: list no directory either, but take the files of an Arrow table, or of whatever else gives a stream of Arrow
+        batches: path (with the table's root), length (bytes), isDir, modificationTime (ms).
         Returns the files: path, size (bytes), modification_time (ms), reason. Raises as commands/vacuum.py.
         """
         from delta_py.commands.vacuum import Vacuum, VacuumKind, VacuumRequest, vacuum  # as checkpoint
 
         kind = VacuumKind.LITE if lite else VacuumKind.FULL
-        request = VacuumRequest(retention_hours, enforce_retention_duration, tuple(keep_versions), kind=kind)
+        request = VacuumRequest(retention_hours, enforce_retention_duration, tuple(keep_versions), kind=kind, inventory=inventory)
         store = self._snapshot.store
         return Vacuum.begin(store, request).find() if dry_run else vacuum(store, request).found
 

@@ -280,6 +280,7 @@ class DeltaTable:
         dryRun: bool = False,
         keepVersions: Sequence[int] = (),
         lite: bool | None = None,
+        inventory: DataFrame | None = None,
     ) -> DataFrame:
         """Delete the files that no version needs which is to stay readable; returns a frame without columns and rows.
 
@@ -288,6 +289,8 @@ class DeltaTable:
         keepVersions: stay readable whatever their age.
         lite: list no directory, but take what commits since the last VACUUM removed, as the log says; None for what
         spark.databricks.delta.vacuum.lite.enabled says, and that is false.
+        inventory: list no directory, but take the files of this frame: path (whole), length (bytes), isDir, modificationTime
+        (ms). Its rows come to the driver.
         Raises InvalidOptionError (DELTA_VACUUM_RETENTION_PERIOD_TOO_SHORT) for a shorter time than the table's, unless
         spark.databricks.delta.retentionDurationCheck.enabled is false; UnsupportedOperationError (DELTA_CANNOT_VACUUM_LITE) when
         commits are gone that lite would have to read.
@@ -298,7 +301,8 @@ class DeltaTable:
             check_number(version, "Each of keepVersions", "an integer")
         if lite is not None:
             check_flag(lite, "lite")
-        return run_vacuum(self._spark, self._table, hours, dry_run=dryRun, keep_versions=tuple(keepVersions), lite=lite)
+        kept = tuple(keepVersions)
+        return run_vacuum(self._spark, self._table, hours, dry_run=dryRun, keep_versions=kept, lite=lite, inventory=inventory)
 
     def generate(self, mode: str) -> None:
         """Raises InvalidOptionError (DELTA_MODE_NOT_SUPPORTED) for anything but symlink_format_manifest, and

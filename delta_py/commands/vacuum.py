@@ -3,6 +3,7 @@
     found = Vacuum.begin(store, VacuumRequest(retention_hours=200)).find()      # what would go, and why
     done = vacuum(store, VacuumRequest())
     done = vacuum(store, VacuumRequest(kind=VacuumKind.LITE))                   # by the log alone
+    done = vacuum(store, VacuumRequest(inventory=table))                        # of files that somebody else has listed
 
 A file stays if the newest version has it, if a version of `keep_versions` has it, if it was removed within the retention time, or
 if it is younger than that: a writer may be about to commit it. So do the deletion vectors of such files. What cannot be judged
@@ -36,6 +37,7 @@ from delta_py.commands.vacuum_candidates import (
     REMOVED,
     UNKNOWN,
     RemovedFiles,
+    inventoried,
     listed,
     newest_outside,
 )
@@ -74,13 +76,15 @@ class VacuumKind(Enum):
 @dataclass(frozen=True, slots=True)
 class VacuumRequest:
     """retention_hours: None for the table's delta.deletedFileRetentionDuration. check_retention: refuse a shorter time than that.
-    keep_versions: that stay readable whatever their age. logs: commit what begins and ends, for the history."""
+    keep_versions: that stay readable whatever their age. logs: commit what begins and ends, for the history. inventory: in place
+    of a listing, a stream of Arrow batches with the columns path (whole), length (bytes), isDir, modificationTime (ms)."""
 
     retention_hours: float | None = None
     check_retention: bool = True
     keep_versions: tuple[int, ...] = ()
     logs: bool = True
     kind: VacuumKind = VacuumKind.FULL
+    inventory: Any = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +102,8 @@ def vacuum(store: ObjectStore, request: VacuumRequest, clock_ms: Callable[[], in
     clock_ms: ms since 1970, for tests. Raises InvalidOptionError (DELTA_VACUUM_RETENTION_PERIOD_TOO_SHORT) for a retention below
     the table's; LogIntegrityError for a log that contradicts itself; UnsupportedTableFeatureError for a table that may not be
     written; VersionNotFoundError for a version of keep_versions; UnsupportedOperationError (DELTA_CANNOT_VACUUM_LITE) when LITE
-    would have to read commits that are gone; StorageError when files could not be deleted, after all others are.
+    would have to read commits that are gone; InvalidOptionError (DELTA_INVALID_INVENTORY_SCHEMA) for an inventory that lacks
+    columns; StorageError when files could not be deleted, after all others are.
     """
     found = Vacuum.begin(store, request, clock_ms)
     files = found.find()
@@ -134,6 +139,10 @@ class Vacuum:
     @classmethod
     def begin(cls, store: ObjectStore, request: VacuumRequest, clock_ms: Callable[[], int] | None = None) -> Vacuum:
         """Raises as vacuum."""
+        if request.inventory is not None and request.kind is VacuumKind.LITE:
+            raise InvalidOptionError(
+                "VACUUM LITE looks into the log alone: leave out the inventory, or LITE. Nothing was deleted.", option="inventory"
+            )
         snapshot = Snapshot.load(store)
         snapshot.config.require(Operation.WRITE)
         kept_ms = retention_ms(snapshot.config.properties, DELETED_FILE_RETENTION)
@@ -150,32 +159,61 @@ class Vacuum:
         tombstones = self._snapshot.tombstones()
         needed = self._needed(self._snapshot, tombstones)
         self._snapshot.check_integrity()  # readers are warned; here files would be lost
-        found = self._removed(needed) if self._request.kind is VacuumKind.LITE else self._listed(needed, tombstones)
+        if self._request.kind is VacuumKind.LITE:
+            found = self._removed(needed)
+        elif self._request.inventory is not None:
+            found = self._inventoried(needed, tombstones)
+        else:
+            found = self._listed(needed, tombstones)
         return found.sort_by("path")
 
     def _listed(self, needed: NeededFiles, tombstones: pa.Table) -> pa.Table:
-        removed = PathSet([tombstones["path"], vector_files(tombstones)])
         tables: set[str] = set()
-        parts: list[pa.RecordBatch] = []
-        for batch in listed(self._store):
-            in_logs = batch["path"].filter(pc.match_substring(batch["path"], "/_delta_log/")).to_pylist()
-            tables.update(table for path in in_logs if (table := table_above(path)) is not None)
-            old = batch.filter(pc.less(batch["modification_time"], self._cutoff_ms))
-            free = self._free(old, needed)
-            is_change = pc.starts_with(free["path"], f"{CHANGE_DATA_DIRECTORY}/")
-            reason = pc.if_else(is_change, CHANGE_DATA, pc.if_else(removed.hold(free["path"]), REMOVED, UNKNOWN))
-            parts.append(pa.RecordBatch.from_arrays([*free.columns[:3], reason], schema=FOUND_SCHEMA))
+
+        def batches() -> Iterator[pa.RecordBatch]:
+            for batch in listed(self._store):
+                in_logs = batch["path"].filter(pc.match_substring(batch["path"], "/_delta_log/")).to_pylist()
+                tables.update(table for path in in_logs if (table := table_above(path)) is not None)
+                yield batch.filter(self._are_old(batch))
+
+        found = self._with_reasons(batches(), needed, tombstones)
         self._through = newest_outside(self._snapshot, self._cutoff_ms)
-        return self._outside(tables, pa.Table.from_batches(parts, FOUND_SCHEMA))
+        return self._outside(tables, found)
+
+    def _inventoried(self, needed: NeededFiles, tombstones: pa.Table) -> pa.Table:
+        young: list[pa.Array] = []
+
+        def batches() -> Iterator[pa.RecordBatch]:
+            for batch in inventoried(self._store, self._request.inventory):
+                old = self._are_old(batch)
+                young.append(batch["path"].filter(pc.invert(old)))
+                yield batch.filter(old)
+
+        found = self._with_reasons(batches(), needed, tombstones)
+        found = _once(found.filter(pc.invert(PathSet(young).hold(found["path"]))))
+        return self._outside(tables_around(self._store, found["path"], self._hidden), found)
 
     def _removed(self, needed: NeededFiles) -> pa.Table:
         removed = RemovedFiles.begin(self._snapshot, self._cutoff_ms)
         parts = (batch.filter(are_plain(batch["path"])) for batch in removed.batches())
-        found = pa.Table.from_batches((self._free(part, needed) for part in parts), FOUND_SCHEMA)
+        found = _once(pa.Table.from_batches((self._free(part, needed) for part in parts), FOUND_SCHEMA))
         self._through = removed.through
-        once = found.group_by("path").aggregate([("size", "max"), ("modification_time", "max"), ("reason", "min")])
-        found = once.select(["path", "size_max", "modification_time_max", "reason_min"]).rename_columns(FOUND_SCHEMA.names)
         return self._outside(tables_around(self._store, found["path"], self._hidden), found)
+
+    def _are_old(self, files: pa.RecordBatch) -> pa.Array:
+        """One without a time is not."""
+        return pc.fill_null(pc.less(files["modification_time"], self._cutoff_ms), False)
+
+    def _with_reasons(self, batches: Iterator[pa.RecordBatch], needed: NeededFiles, tombstones: pa.Table) -> pa.Table:
+        """Of files that are there, those that may go."""
+        removed = PathSet([tombstones["path"], vector_files(tombstones)])
+        parts: list[pa.RecordBatch] = []
+        for batch in batches:
+            free = self._free(batch, needed)
+            is_change = pc.starts_with(free["path"], f"{CHANGE_DATA_DIRECTORY}/")
+            reason = pc.if_else(is_change, CHANGE_DATA, pc.if_else(removed.hold(free["path"]), REMOVED, UNKNOWN))
+            parts.append(pa.RecordBatch.from_arrays([*free.columns[:3], reason], schema=FOUND_SCHEMA))
+        return pa.Table.from_batches(parts, FOUND_SCHEMA)
 
     def _free(self, files: pa.RecordBatch, needed: NeededFiles) -> pa.RecordBatch:
         """Those that are neither hidden nor needed."""
@@ -265,6 +303,12 @@ class Vacuum:
             transaction.commit("VACUUM END", {"status": status}, metrics={"numDeletedFiles": deleted})
         except (DeltaError, OSError) as error:
             _log.warning("%s: the end of VACUUM is not in the history: %s", self._store.root, error)
+
+
+def _once(found: pa.Table) -> pa.Table:
+    """Each file once, of those that come more than once."""
+    once = found.group_by("path").aggregate([("size", "max"), ("modification_time", "max"), ("reason", "min")])
+    return once.select(["path", "size_max", "modification_time_max", "reason_min"]).rename_columns(FOUND_SCHEMA.names)
 
 
 def _retention_of(request: VacuumRequest, kept_ms: int) -> int:

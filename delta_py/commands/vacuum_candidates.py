@@ -1,6 +1,7 @@
-"""Where VACUUM looks for files that may go: the table's directories, or the commits of its log.
+"""Where VACUUM looks for files that may go: the table's directories, a list of what is in them, or the commits of its log.
 
     for batch in listed(store): ...                    # all that there is
+    for batch in inventoried(store, rows): ...         # what somebody else has listed
     removed = RemovedFiles.begin(snapshot, cutoff_ms)
     for batch in removed.batches(): ...                # what old commits removed, by the log alone
 
@@ -10,20 +11,24 @@ Protocol: Add File and Remove File; Add CDC File.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_py.commands.vacuum_paths import vector_files
-from delta_py.errors import UnsupportedOperationError
+from delta_py.errors import InvalidOptionError, UnsupportedOperationError
 from delta_py.log.history import newest_commit_at
 from delta_py.log.last_vacuum import read_last_vacuum
 from delta_py.log.reader import CommitReader
 from delta_py.log.segment import LogFile, list_commits, list_log
 from delta_py.log.tombstones import TOMBSTONE_SCHEMA, tombstones_of_commit
 from delta_py.protocol.actions import AddCDCFile
+from delta_py.protocol.paths import are_plain
 from delta_py.snapshot import Snapshot
+from delta_py.storage.addresses import below
 from delta_py.storage.store import ObjectInfo, ObjectStore
 
 UNKNOWN = "no version that the log knows of has it"
@@ -36,6 +41,9 @@ FOUND_SCHEMA = pa.schema(
     [("path", pa.string()), ("size", pa.int64()), ("modification_time", pa.int64()), ("reason", pa.string())]
 )
 
+_log = logging.getLogger("delta_py")
+
+_INVENTORY = "path string, length bigint, isDir boolean, modificationTime bigint"
 _LISTED_AT_ONCE = 10_000
 
 
@@ -71,6 +79,49 @@ def _is_text(path: str) -> bool:
 def _batch(path: pa.Array, size: pa.Array | None, time: pa.Array | None, reason: str) -> pa.RecordBatch:
     numbers = [pa.nulls(len(path), pa.int64()) if column is None else column for column in (size, time)]
     return pa.RecordBatch.from_arrays([path, *numbers, pa.repeat(reason, len(path))], schema=FOUND_SCHEMA)
+
+
+# ---------------------------------------------------------------- by an inventory
+
+
+def check_inventory(schema: pa.Schema) -> None:
+    """Raises InvalidOptionError (DELTA_INVALID_INVENTORY_SCHEMA). More columns than are needed do not matter."""
+    kinds = {name: schema.field(name).type for name in _INVENTORY_KINDS if len(schema.get_all_field_indices(name)) == 1}
+    if not all(name in kinds and is_kind(kinds[name]) for name, is_kind in _INVENTORY_KINDS.items()):
+        raise InvalidOptionError(
+            f"The inventory has the columns {', '.join(f'{field.name} {field.type}' for field in schema)}. VACUUM needs "
+            f"{_INVENTORY}: the whole path of each file, its bytes, and when it was written, in ms since 1970. Nothing was "
+            "deleted.",
+            error_class="DELTA_INVALID_INVENTORY_SCHEMA",
+            sql_state="42000",
+            option="inventory",
+        )
+
+
+_INVENTORY_KINDS: Mapping[str, Callable[[pa.DataType], bool]] = {
+    "path": lambda kind: pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind),
+    "length": pa.types.is_signed_integer,
+    "isDir": pa.types.is_boolean,
+    "modificationTime": pa.types.is_signed_integer,
+}
+
+
+def inventoried(store: ObjectStore, inventory: Any) -> Iterator[pa.RecordBatch]:
+    """The files below the table's root of a list that anybody may have made: an Arrow table, or whatever gives a stream of Arrow
+    batches. Paths are whole, with the table's root. A file may come more than once. Raises as check_inventory."""
+    rows, root = pa.RecordBatchReader.from_stream(inventory), below(store.root)
+    check_inventory(rows.schema)
+    given = taken = 0
+    for batch in rows:
+        given += batch.num_rows
+        batch = batch.filter(pc.and_(pc.invert(batch["isDir"]), pc.match_substring_regex(batch["path"], root)))
+        columns = (batch["length"].cast(pa.int64()), batch["modificationTime"].cast(pa.int64()))
+        path = pc.replace_substring_regex(batch["path"].cast(pa.string()), root, "")
+        files = _batch(path, *columns, UNKNOWN).filter(are_plain(path))
+        taken += files.num_rows
+        yield files
+    if taken < given:
+        _log.warning("%s: %d of the %d rows of the inventory name no file below the table", store.root, given - taken, given)
 
 
 # ---------------------------------------------------------------- by the log

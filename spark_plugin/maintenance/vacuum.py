@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import LongType, StringType, StructField, StructType, TimestampType
 
 from delta_py.commands.vacuum import Vacuum, VacuumKind, VacuumRequest, vacuum
+from delta_py.commands.vacuum_candidates import check_inventory
 from delta_py.storage.addresses import location_of
 from delta_py.storage.store import ObjectStore
 from spark_plugin.dml.at_table import at_table
@@ -43,16 +45,18 @@ def run_vacuum(
     dry_run: bool,
     keep_versions: tuple[int, ...],
     lite: bool | None,
+    inventory: DataFrame | None,
 ) -> DataFrame:
     """As DeltaTable.vacuum."""
     with as_spark_raises(), active(spark):
-        is_lite = _is_on(spark, LITE, default=False) if lite is None else lite
+        is_lite = (inventory is None and _is_on(spark, LITE, default=False)) if lite is None else lite
         request = VacuumRequest(
             retention_hours,
             check_retention=_is_on(spark, RETENTION_CHECK),
             keep_versions=keep_versions,
             logs=_is_on(spark, LOGGING),
             kind=VacuumKind.LITE if is_lite else VacuumKind.FULL,
+            inventory=None if inventory is None else _rows_of(inventory),
         )
         store = table.open_store(spark)
         if not dry_run:
@@ -60,6 +64,12 @@ def run_vacuum(
             return spark.createDataFrame([], StructType([]))
         found = at_table(spark, partial(_find, store, request))
     return spark.createDataFrame(_as_spark_has_it(store.root, found), FOUND)
+
+
+def _rows_of(inventory: DataFrame) -> pa.Table:
+    """The files, not the directories."""
+    check_inventory(to_arrow_schema(inventory.schema))
+    return inventory.filter("NOT isDir").select("path", "length", "isDir", "modificationTime").toArrow()
 
 
 def _vacuum(store: ObjectStore, request: VacuumRequest) -> int:

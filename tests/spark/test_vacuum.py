@@ -93,3 +93,15 @@ def test_lite_by_argument_and_by_setting(spark: SparkSession, path: str, uncheck
     assert files(path) == {*PlainTable(path).files()["path"].to_pylist(), "stray file"}
     table.vacuum(0, lite=False)
     assert files(path) == set(PlainTable(path).files()["path"].to_pylist())
+
+
+def test_frame_of_files_in_place_of_a_listing(spark: SparkSession, path: str, unchecked: None) -> None:
+    names = ["path", "length", "isDir", "modificationTime"]
+    listed = spark.createDataFrame([(f"file:{path}/stray file", 3, False, 5), (f"file:{path}", 0, True, 5)], names)
+    table = DeltaTable.forPath(spark, path)
+    assert [row["path"] for row in table.vacuum(dryRun=True, inventory=listed).collect()] == [f"file:{path}/stray file"]
+    table.vacuum(inventory=listed)
+    assert "stray file" not in files(path) and len(files(path)) == 2
+    with pytest.raises(AnalysisException) as found:
+        table.vacuum(inventory=listed.drop("isDir"))
+    assert found.value.getCondition() == "DELTA_INVALID_INVENTORY_SCHEMA"
