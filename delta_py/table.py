@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from delta_py.commands.optimize import TableOptimizer
+    from delta_py.log.leases import HeldLease
 
 _READ_THREADS = 4
 
@@ -204,6 +205,14 @@ class DeltaTable:
         request = VacuumRequest(retention_hours, enforce_retention_duration, tuple(keep_versions), kind=kind, inventory=inventory)
         store = self._snapshot.store
         return Vacuum.begin(store, request).find() if dry_run else vacuum(store, request).found
+
+    def lease(self, seconds: int = 3_600) -> HeldLease:
+        """Keep this version readable while it is read: `with table.lease(): ...`. pydelta's VACUUM, in whatever process, deletes
+        no file of it until the end, or until `seconds` after this process was killed. Writes a small file beside the table's log,
+        again every third of this time; where that may not be, a warning is logged, and nothing is kept."""
+        from delta_py.log.leases import HeldLease, Lease  # few readers hold one
+
+        return HeldLease(Lease(self._snapshot.store, self.version, seconds))
 
     def checkpoint(self) -> int:
         """Write a checkpoint of this version, so that it and later ones load without the commits before it; returns the number

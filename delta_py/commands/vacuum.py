@@ -13,8 +13,10 @@ names that are no text, links to directories and what is behind them.
 LITE lists nothing: it takes what commits removed before the retention time, those after the commit to which the last VACUUM came.
 It leaves names that the log does not spell plainly below the table's root. What it leaves is for a full VACUUM.
 
+Readers that hold leases (log/leases.py) keep what was removed since the version that they read.
+
 The log is asked for what it needs at the beginning, and once more when the list of files is there: a RESTORE that was committed
-meanwhile has files again that were removed long ago.
+meanwhile has files again that were removed long ago. So are the leases.
 Protocol: Add File and Remove File; VACUUM Protocol Check.
 """
 
@@ -37,15 +39,17 @@ from delta_py.commands.vacuum_candidates import (
     REMOVED,
     UNKNOWN,
     RemovedFiles,
+    files_of_commit,
     inventoried,
     listed,
     newest_outside,
 )
 from delta_py.commands.vacuum_paths import HiddenNames, NeededFiles, PathSet, table_above, tables_around, vector_files
 from delta_py.commit.transaction import Transaction
-from delta_py.errors import DeltaError, InvalidOptionError, StorageError
+from delta_py.errors import DeltaError, InvalidOptionError, StorageError, UnsupportedOperationError
 from delta_py.log.history import CommitClock
 from delta_py.log.last_vacuum import read_last_vacuum
+from delta_py.log.leases import Leases, delete_expired
 from delta_py.log.reader import CommitReader
 from delta_py.log.segment import list_log
 from delta_py.log.tombstones import tombstones_of_commit
@@ -103,7 +107,8 @@ def vacuum(store: ObjectStore, request: VacuumRequest, clock_ms: Callable[[], in
     the table's; LogIntegrityError for a log that contradicts itself; UnsupportedTableFeatureError for a table that may not be
     written; VersionNotFoundError for a version of keep_versions; UnsupportedOperationError (DELTA_CANNOT_VACUUM_LITE) when LITE
     would have to read commits that are gone; InvalidOptionError (DELTA_INVALID_INVENTORY_SCHEMA) for an inventory that lacks
-    columns; StorageError when files could not be deleted, after all others are.
+    columns; UnsupportedOperationError (DELTA_CANNOT_VACUUM_LEASED) when the log does not tell what a lease keeps; StorageError
+    when files could not be deleted, after all others are.
     """
     found = Vacuum.begin(store, request, clock_ms)
     files = found.find()
@@ -133,6 +138,7 @@ class Vacuum:
     def __init__(self, snapshot: Snapshot, request: VacuumRequest, cutoff_ms: int, retention: int) -> None:
         self._snapshot, self._store, self._request = snapshot, snapshot.store, request
         self._cutoff_ms, self._retention_ms = cutoff_ms, retention
+        self._leases = Leases.read(self._store, cutoff_ms + retention)
         self._hidden = HiddenNames.of(snapshot.config)
         self._through: int | None = None  # the last version of which all that was removed is found
 
@@ -194,7 +200,7 @@ class Vacuum:
         return self._outside(tables_around(self._store, found["path"], self._hidden), found)
 
     def _removed(self, needed: NeededFiles) -> pa.Table:
-        removed = RemovedFiles.begin(self._snapshot, self._cutoff_ms)
+        removed = RemovedFiles.begin(self._snapshot, self._cutoff_ms, self._leases.version)
         parts = (batch.filter(are_plain(batch["path"])) for batch in removed.batches())
         found = _once(pa.Table.from_batches((self._free(part, needed) for part in parts), FOUND_SCHEMA))
         self._through = removed.through
@@ -227,9 +233,13 @@ class Vacuum:
         return found
 
     def still_unneeded(self, found: pa.Table, started: int | None = None) -> pa.Table:
-        """Without those that a newer version has again. started: the version of our own commit since, which changes no file."""
-        newest = Snapshot.load(self._store)
-        if newest.version == self._snapshot.version + (started is not None):  # nobody else has committed
+        """Without those that a newer version has again, or a reader that has come since holds. started: the version of our own
+        commit since, which changes no file."""
+        newest, before = Snapshot.load(self._store), self._leases.version
+        self._leases = Leases.read(self._store, self._cutoff_ms + self._retention_ms)
+        is_newest = newest.version == self._snapshot.version + (started is not None)  # nobody else has committed
+        leased = self._leases.version
+        if is_newest and (leased is None or (before is not None and before <= leased)):
             return found
         return found.filter(pc.invert(self._needed(newest, newest.tombstones()).hold(found["path"])))
 
@@ -242,12 +252,37 @@ class Vacuum:
         for version in (snapshot, *kept):
             yield from (pa.Table.from_batches([batch.files]) for batch in version.file_batches())
         yield self._fresh(tombstones)
+        yield from self._leased(snapshot.version)
         if self._retention_ms > retention_ms(snapshot.config.properties, DELETED_FILE_RETENTION):
             # Checkpoints have forgotten some of these tombstones.
             commits = CommitReader(self._store, kept=False)
             for file in list_log(self._store, 0, snapshot.version).commits.values():
                 if file.info.modification_time_ms >= self._cutoff_ms:
                     yield self._fresh(pa.Table.from_batches(tombstones_of_commit(commits, file)))
+
+    def _leased(self, newest: int) -> Iterator[pa.Table]:
+        """What the commits since the earliest version that is leased removed, and their change data. Raises
+        UnsupportedOperationError."""
+        version = self._leases.version
+        if version is None or version >= newest:
+            return
+        listing, commits = list_log(self._store, version + 1, newest), CommitReader(self._store, kept=False)
+        for number in range(version + 1, newest + 1):
+            if number not in listing.commits:
+                raise self._cannot_tell(version, number)
+            yield from files_of_commit(commits, listing.commits[number])
+
+    def _cannot_tell(self, version: int, gone: int) -> UnsupportedOperationError:
+        path = min(path for path, leased in self._leases.live.items() if leased == version)
+        return UnsupportedOperationError(
+            f"{path} says that somebody reads version {version} of the table at {self._store.root}, and commit {gone}, which may "
+            "have removed files of it, is not in the log any more. Nothing was deleted. End the reader, or wait until its lease "
+            "has run out; if you know that nobody reads, delete the file.",
+            error_class="DELTA_CANNOT_VACUUM_LEASED",
+            sql_state="55000",
+            path=path,
+            version=gone,
+        )
 
     def _fresh(self, tombstones: pa.Table) -> pa.Table:
         """Those removed after the cut; one without a time was removed nobody knows when, as the reference takes it: long ago."""
@@ -269,12 +304,16 @@ class Vacuum:
     def note_done(self) -> None:
         """All that `find` found are gone: note for the next VACUUM LITE how far that was. That this fails is logged, for then the
         next one looks at the same commits again."""
-        if self._through is None:
+        delete_expired(self._store, self._leases)
+        through = self._through
+        if through is not None and self._leases.version is not None:
+            through = min(through, self._leases.version)
+        if through is None:
             return
         try:
             known = read_last_vacuum(self._store)
-            if known is None or not self._through <= known <= self._snapshot.version:
-                LogWriter(self._store, self._snapshot.config).put_last_vacuum(self._through)
+            if known is None or not through <= known <= self._snapshot.version:
+                LogWriter(self._store, self._snapshot.config).put_last_vacuum(through)
         except (OSError, StorageError) as error:
             _log.warning("%s: how far VACUUM came is not noted: %s", self._store.root, error)
 

@@ -147,9 +147,12 @@ class RemovedFiles:
         self.through: int | None = None
 
     @classmethod
-    def begin(cls, snapshot: Snapshot, cutoff_ms: int) -> RemovedFiles:
-        """Raises UnsupportedOperationError (DELTA_CANNOT_VACUUM_LITE) when commits are gone that it would have to read."""
+    def begin(cls, snapshot: Snapshot, cutoff_ms: int, leased: int | None = None) -> RemovedFiles:
+        """leased: a version; what commits after it removed is needed. Raises UnsupportedOperationError (DELTA_CANNOT_VACUUM_LITE)
+        when commits are gone that it would have to read."""
         store, last = snapshot.store, newest_outside(snapshot, cutoff_ms)
+        if last is not None and leased is not None:
+            last = min(last, leased)
         known = read_last_vacuum(store)
         first = 0 if known is None or known > snapshot.version else known + 1
         if last is None or first > last:
@@ -164,16 +167,23 @@ class RemovedFiles:
         """FOUND_SCHEMA; a file may come more than once. Raises CorruptTableError, LogFileNotFoundError."""
         reader = CommitReader(self._store, kept=False)
         for commit in reader.ahead(self._commits):
-            removed = pa.Table.from_batches(tombstones_of_commit(reader, commit), TOMBSTONE_SCHEMA).combine_chunks()
+            removed, changes = files_of_commit(reader, commit)
             if pc.any(pc.greater_equal(removed["deletion_timestamp"], self._cutoff_ms)).as_py():
                 return
-            paths, sizes, times = (removed[name].combine_chunks() for name in ("path", "size", "deletion_timestamp"))
-            yield _batch(paths, sizes, times, REMOVED)
+            for files, reason in ((removed, REMOVED), (changes, CHANGE_DATA)):
+                paths, sizes, times = (files[name].combine_chunks() for name in ("path", "size", "deletion_timestamp"))
+                yield _batch(paths, sizes, times, reason)
             yield _batch(vector_files(removed), None, None, REMOVED)
-            changes = [action for action in reader.actions(commit, "cdc") if isinstance(action, AddCDCFile)]
-            paths = pa.array([change.path for change in changes], pa.string())
-            yield _batch(paths, pa.array([change.size_bytes for change in changes], pa.int64()), None, CHANGE_DATA)
             self.through = commit.version
+
+
+def files_of_commit(reader: CommitReader, commit: LogFile) -> tuple[pa.Table, pa.Table]:
+    """What a commit removed, and its change data, which nobody removes: TOMBSTONE_SCHEMA. Raises CorruptTableError,
+    LogFileNotFoundError."""
+    removed = pa.Table.from_batches(tombstones_of_commit(reader, commit), TOMBSTONE_SCHEMA)
+    changes = [action for action in reader.actions(commit, "cdc") if isinstance(action, AddCDCFile)]
+    rows = [{"path": change.path, "size": change.size_bytes} for change in changes]
+    return removed, pa.Table.from_pylist(rows, schema=TOMBSTONE_SCHEMA)
 
 
 def _cannot_be_lite(store: ObjectStore, gone: int, known: int | None) -> UnsupportedOperationError:
