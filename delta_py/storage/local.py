@@ -187,6 +187,7 @@ class LocalStore:
         name = self._locate_own(path)
         temporary = _write_temporary(name, data)
         try:
+            _remove_hadoop_sum(name)
             os.replace(temporary, name)
         except IsADirectoryError as error:
             _remove(temporary)
@@ -303,6 +304,13 @@ def _write_temporary(name: str, data: bytes) -> str:
 def _remove(name: str) -> None:
     with contextlib.suppress(FileNotFoundError):
         os.unlink(name)
+
+
+def _remove_hadoop_sum(name: str) -> None:
+    """Hadoop's local file system keeps the sum of a file beside it, and its readers take other bytes for damage. Without a sum
+    they compare nothing."""
+    directory, base = os.path.split(name)
+    _remove(os.path.join(directory, f".{base}.crc"))
 
 
 def _write_all(file: io.FileIO, data: bytes) -> None:
