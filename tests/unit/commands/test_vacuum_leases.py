@@ -6,22 +6,37 @@ import logging
 import os
 import pickle
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from delta_py import DeltaTable
 from delta_py.commands.restore import restore
 from delta_py.commands.vacuum import Vacuum, VacuumKind, VacuumRequest, vacuum
-from delta_py.errors import DeletionVectorError, UnsupportedOperationError
+from delta_py.errors import DataFileError, DeletionVectorError, UnsupportedOperationError
 from delta_py.log.last_vacuum import read_last_vacuum
-from delta_py.log.leases import LEASE_DIRECTORY, Lease
+from delta_py.log.leases import LEASE_DIRECTORY, HeldLease, Lease
 from delta_py.storage.local import LocalStore
 from spark_plugin.convert import to_spark_schema
 from spark_plugin.data_source import DeltaSource
 from spark_plugin.streaming.stream_reader import DeltaStreamReader, make_stream_reader, pin_stream
-from tests.unit.commands.test_vacuum import FEED, UPDATED, VECTORS, append, dml, files_of, ids, in_hours, on_disk
+from tests.unit.commands.test_vacuum import (
+    ACTIONS,
+    FEED,
+    UPDATED,
+    VECTORS,
+    append,
+    dml,
+    files_of,
+    ids,
+    in_hours,
+    on_disk,
+    vector_files,
+)
 
 SOON = 0.01  # hours: the files are old then, and leases hold
 
@@ -141,6 +156,38 @@ def test_lease_of_a_version_before_the_log_is_refused(path: str, kind: VacuumKin
     with pytest.raises(UnsupportedOperationError, match=r"somebody reads version 0 .* commit 1") as found:
         now(path, kind)
     assert (found.value.error_class, len(on_disk(path))) == ("DELTA_CANNOT_VACUUM_LEASED", 4)
+
+
+STEPS = [*sorted(ACTIONS), "read", "read", "end", "full", "lite"]
+
+
+@given(steps=st.lists(st.sampled_from(STEPS), max_size=14), vectors=st.booleans())
+@settings(max_examples=8, deadline=None)
+def test_whoever_holds_a_lease_reads_what_it_began_with(
+    tmp_path_factory: pytest.TempPathFactory, steps: list[str], vectors: bool
+) -> None:
+    """Whatever is done to the table meanwhile. In the end nothing is left that nobody needs."""
+    path = str(tmp_path_factory.mktemp("leases") / "t")
+    append(path, *range(6), configuration={**FEED, "delta.enableDeletionVectors": str(vectors).lower()})
+    readers: list[tuple[int, list[int], HeldLease]] = []
+    for number, step in enumerate(steps):
+        if step == "read":
+            table = DeltaTable(path)
+            readers.append((table.version, ids(path), table.lease()))
+        elif step == "end" and readers:
+            readers.pop(number % len(readers))[2].release()
+        elif step in ("full", "lite"):
+            newest = ids(path)
+            now(path, VacuumKind[step.upper()])
+            assert ids(path) == newest
+            assert [ids(path, version) for version, _, _ in readers] == [rows for _, rows, _ in readers]
+        elif step in ACTIONS:
+            with suppress(DataFileError):  # of a RESTORE
+                ACTIONS[step](path, 10 * number)
+    for _, _, held in readers:
+        held.release()
+    now(path)
+    assert on_disk(path) == files_of(path) | vector_files(path)
 
 
 # ---------------------------------------------------------------- who holds them
