@@ -200,7 +200,7 @@ class Vacuum:
         return self._outside(tables_around(self._store, found["path"], self._hidden), found)
 
     def _removed(self, needed: NeededFiles) -> pa.Table:
-        removed = RemovedFiles.begin(self._snapshot, self._cutoff_ms, self._leases.version)
+        removed = RemovedFiles.begin(self._snapshot, self._cutoff_ms)
         parts = (batch.filter(are_plain(batch["path"])) for batch in removed.batches())
         found = _once(pa.Table.from_batches((self._free(part, needed) for part in parts), FOUND_SCHEMA))
         self._through = removed.through

@@ -147,12 +147,9 @@ class RemovedFiles:
         self.through: int | None = None
 
     @classmethod
-    def begin(cls, snapshot: Snapshot, cutoff_ms: int, leased: int | None = None) -> RemovedFiles:
-        """leased: a version; what commits after it removed is needed. Raises UnsupportedOperationError (DELTA_CANNOT_VACUUM_LITE)
-        when commits are gone that it would have to read."""
+    def begin(cls, snapshot: Snapshot, cutoff_ms: int) -> RemovedFiles:
+        """Raises UnsupportedOperationError (DELTA_CANNOT_VACUUM_LITE) when commits are gone that it would have to read."""
         store, last = snapshot.store, newest_outside(snapshot, cutoff_ms)
-        if last is not None and leased is not None:
-            last = min(last, leased)
         known = read_last_vacuum(store)
         first = 0 if known is None or known > snapshot.version else known + 1
         if last is None or first > last:
