@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from delta_py.commands.optimize import TableOptimizer
+    from delta_py.log.leases import HeldLease
 
 _READ_THREADS = 4
 
@@ -198,18 +199,32 @@ class DeltaTable:
         dry_run: bool = True,
         enforce_retention_duration: bool = True,
         keep_versions: Sequence[int] = (),
+        lite: bool = False,
+        inventory: Any = None,
     ) -> pa.Table:
         """Delete the files that no version needs which is to stay readable, by the newest version of the table.
 
         retention_hours: how long removed files stay; None for the table's delta.deletedFileRetentionDuration (a week).
         dry_run: delete nothing, only say what would go. keep_versions: stay readable whatever their age.
+        lite: list no directory, but take what commits since the last VACUUM removed, as the log says.
+        inventory: list no directory either, but take the files of an Arrow table, or of whatever else gives a stream of Arrow
+        batches: path (with the table's root), length (bytes), isDir, modificationTime (ms).
         Returns the files: path, size (bytes), modification_time (ms), reason. Raises as commands/vacuum.py.
         """
-        from delta_py.commands.vacuum import Vacuum, VacuumRequest, vacuum  # as checkpoint
+        from delta_py.commands.vacuum import Vacuum, VacuumKind, VacuumRequest, vacuum  # as checkpoint
 
-        request = VacuumRequest(retention_hours, enforce_retention_duration, tuple(keep_versions))
+        kind = VacuumKind.LITE if lite else VacuumKind.FULL
+        request = VacuumRequest(retention_hours, enforce_retention_duration, tuple(keep_versions), kind=kind, inventory=inventory)
         store = self._snapshot.store
         return Vacuum.begin(store, request).find() if dry_run else vacuum(store, request).found
+
+    def lease(self, seconds: int = 3_600) -> HeldLease:
+        """Keep this version readable while it is read: `with table.lease(): ...`. pydelta's VACUUM, in whatever process, deletes
+        no file of it until the end, or until `seconds` after this process was killed. Writes a small file beside the table's log,
+        again every third of this time; where that may not be, a warning is logged, and nothing is kept."""
+        from delta_py.log.leases import HeldLease, Lease  # few readers hold one
+
+        return HeldLease(Lease(self._snapshot.store, self.version, seconds))
 
     def checkpoint(self) -> int:
         """Write a checkpoint of this version, so that it and later ones load without the commits before it; returns the number

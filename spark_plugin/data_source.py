@@ -118,7 +118,8 @@ class DeltaSource(DataSource):
                 raise
             raise _stale_entry(error, pinned.options.path) from error
         note = explain_text(scan.report, schema) + _facts(pinned, scan, schema)
-        reader = DeltaReader(scan, columns, pinned.options.session, note=note, again=is_planned_again(schema))
+        again, lease = is_planned_again(schema), pinned.lease()
+        reader = DeltaReader(scan, columns, pinned.options.session, note=note, again=again, lease=lease)
         return limited(reader, schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:

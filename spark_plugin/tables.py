@@ -292,21 +292,35 @@ class DeltaTable:
         return run_layout(self._spark, self._table, names_of(cols, "Column"))
 
     def vacuum(
-        self, retentionHours: float | None = None, *, dryRun: bool = False, keepVersions: Sequence[int] = ()
+        self,
+        retentionHours: float | None = None,
+        *,
+        dryRun: bool = False,
+        keepVersions: Sequence[int] = (),
+        lite: bool | None = None,
+        inventory: DataFrame | None = None,
     ) -> DataFrame:
         """Delete the files that no version needs which is to stay readable; returns a frame without columns and rows.
 
         retentionHours: how long removed files stay; None for the table's delta.deletedFileRetentionDuration (a week).
         dryRun: delete nothing; the frame has the files that would go: path, size (bytes), modification_time, reason.
         keepVersions: stay readable whatever their age.
+        lite: list no directory, but take what commits since the last VACUUM removed, as the log says; None for what
+        spark.databricks.delta.vacuum.lite.enabled says, and that is false.
+        inventory: list no directory, but take the files of this frame: path (whole), length (bytes), isDir, modificationTime
+        (ms). Its rows come to the driver.
         Raises InvalidOptionError (DELTA_VACUUM_RETENTION_PERIOD_TOO_SHORT) for a shorter time than the table's, unless
-        spark.databricks.delta.retentionDurationCheck.enabled is false.
+        spark.databricks.delta.retentionDurationCheck.enabled is false; UnsupportedOperationError (DELTA_CANNOT_VACUUM_LITE) when
+        commits are gone that lite would have to read.
         """
         hours = None if retentionHours is None else float(retentionHours)
         check_flag(dryRun, "dryRun")
         for version in keepVersions:
             check_number(version, "Each of keepVersions", "an integer")
-        return run_vacuum(self._spark, self._table, hours, dry_run=dryRun, keep_versions=tuple(keepVersions))
+        if lite is not None:
+            check_flag(lite, "lite")
+        kept = tuple(keepVersions)
+        return run_vacuum(self._spark, self._table, hours, dry_run=dryRun, keep_versions=kept, lite=lite, inventory=inventory)
 
     def generate(self, mode: str) -> None:
         """Raises InvalidOptionError (DELTA_MODE_NOT_SUPPORTED) for anything but symlink_format_manifest, and

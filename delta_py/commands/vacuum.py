@@ -2,14 +2,21 @@
 
     found = Vacuum.begin(store, VacuumRequest(retention_hours=200)).find()      # what would go, and why
     done = vacuum(store, VacuumRequest())
+    done = vacuum(store, VacuumRequest(kind=VacuumKind.LITE))                   # by the log alone
+    done = vacuum(store, VacuumRequest(inventory=table))                        # of files that somebody else has listed
 
 A file stays if the newest version has it, if a version of `keep_versions` has it, if it was removed within the retention time, or
 if it is younger than that: a writer may be about to commit it. So do the deletion vectors of such files. What cannot be judged
 stays: hidden files and directories (names that begin with `_` or `.`), whatever lies in a directory that is a table of its own,
 names that are no text, links to directories and what is behind them.
 
+LITE lists nothing: it takes what commits removed before the retention time, those after the commit to which the last VACUUM came.
+It leaves names that the log does not spell plainly below the table's root. What it leaves is for a full VACUUM.
+
+Readers that hold leases (log/leases.py) keep what was removed since the version that they read.
+
 The log is asked for what it needs at the beginning, and once more when the list of files is there: a RESTORE that was committed
-meanwhile has files again that were removed long ago.
+meanwhile has files again that were removed long ago. So are the leases.
 Protocol: Add File and Remove File; VACUUM Protocol Check.
 """
 
@@ -17,55 +24,71 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from enum import Enum
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from delta_py.commands.vacuum_candidates import (
+    CHANGE_DATA,
+    FOUND_SCHEMA,
+    REMOVED,
+    UNKNOWN,
+    RemovedFiles,
+    files_of_commit,
+    inventoried,
+    listed,
+    newest_outside,
+)
+from delta_py.commands.vacuum_paths import HiddenNames, NeededFiles, PathSet, table_above, tables_around, vector_files
 from delta_py.commit.transaction import Transaction
-from delta_py.errors import DeltaError, InvalidOptionError, StorageError
+from delta_py.errors import DeltaError, InvalidOptionError, StorageError, UnsupportedOperationError
 from delta_py.log.history import CommitClock
+from delta_py.log.last_vacuum import read_last_vacuum
+from delta_py.log.leases import Leases, delete_expired
 from delta_py.log.reader import CommitReader
 from delta_py.log.segment import list_log
 from delta_py.log.tombstones import tombstones_of_commit
-from delta_py.protocol.column_mapping import to_physical
-from delta_py.protocol.deletion_vectors import DeletionVectorDescriptor
+from delta_py.log.writer import LogWriter
 from delta_py.protocol.intervals import DELETED_FILE_RETENTION, retention_ms
-from delta_py.protocol.paths import CHANGE_DATA_DIRECTORY, LOG_DIRECTORY, is_absolute
-from delta_py.protocol.schema import find_path
-from delta_py.protocol.table_config import Operation, TableConfig
+from delta_py.protocol.paths import CHANGE_DATA_DIRECTORY, are_plain
+from delta_py.protocol.table_config import Operation
 from delta_py.snapshot import Snapshot
-from delta_py.storage.store import ObjectInfo, ObjectStore
+from delta_py.storage.store import ObjectStore
+
+__all__ = ["CHANGE_DATA", "FOUND_SCHEMA", "REMOVED", "UNKNOWN", "Vacuum", "VacuumKind", "VacuumRequest", "Vacuumed", "vacuum"]
 
 _log = logging.getLogger("delta_py")
 
 _HOUR_MS = 3_600_000
-_LISTED_AT_ONCE = 10_000
 _DELETERS = 16
+_DELETED_AT_ONCE = 1_000
 _NAMED = 5
 
-UNKNOWN = "no version that the log knows of has it"
-REMOVED = "it was removed"
-CHANGE_DATA = "it is change data"
 
-# path: below the table's root. size: bytes. modification_time: ms since 1970. reason: UNKNOWN, REMOVED or CHANGE_DATA.
-FOUND_SCHEMA = pa.schema(
-    [("path", pa.string()), ("size", pa.int64()), ("modification_time", pa.int64()), ("reason", pa.string())]
-)
+class VacuumKind(Enum):
+    """FULL looks into the table's directories, LITE into the log alone."""
+
+    FULL = "FULL"
+    LITE = "LITE"
 
 
 @dataclass(frozen=True, slots=True)
 class VacuumRequest:
     """retention_hours: None for the table's delta.deletedFileRetentionDuration. check_retention: refuse a shorter time than that.
-    keep_versions: that stay readable whatever their age. logs: commit what begins and ends, for the history."""
+    keep_versions: that stay readable whatever their age. logs: commit what begins and ends, for the history. inventory: in place
+    of a listing, a stream of Arrow batches with the columns path (whole), length (bytes), isDir, modificationTime (ms)."""
 
     retention_hours: float | None = None
     check_retention: bool = True
     keep_versions: tuple[int, ...] = ()
     logs: bool = True
+    kind: VacuumKind = VacuumKind.FULL
+    inventory: Any = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,15 +105,17 @@ def vacuum(store: ObjectStore, request: VacuumRequest, clock_ms: Callable[[], in
 
     clock_ms: ms since 1970, for tests. Raises InvalidOptionError (DELTA_VACUUM_RETENTION_PERIOD_TOO_SHORT) for a retention below
     the table's; LogIntegrityError for a log that contradicts itself; UnsupportedTableFeatureError for a table that may not be
-    written; VersionNotFoundError for a version of keep_versions; StorageError when files could not be deleted, after all others
-    are.
+    written; VersionNotFoundError for a version of keep_versions; UnsupportedOperationError (DELTA_CANNOT_VACUUM_LITE) when LITE
+    would have to read commits that are gone; InvalidOptionError (DELTA_INVALID_INVENTORY_SCHEMA) for an inventory that lacks
+    columns; UnsupportedOperationError (DELTA_CANNOT_VACUUM_LEASED) when the log does not tell what a lease keeps; StorageError
+    when files could not be deleted, after all others are.
     """
     found = Vacuum.begin(store, request, clock_ms)
     files = found.find()
     started = found.log_start(files)
     try:
         files = found.still_unneeded(files, started)
-        failed = _delete(store, files["path"].to_pylist())
+        failed = _delete(store, files["path"])
     except BaseException:
         found.log_end(started, "FAILED", 0)
         raise
@@ -103,6 +128,7 @@ def vacuum(store: ObjectStore, request: VacuumRequest, clock_ms: Callable[[], in
             f"{path}: {error}. The table is whole: nobody needs these files. Give this user the right to delete them, and run it "
             "again."
         ) from error
+    found.note_done()
     return Vacuumed(store.root, files, deleted)
 
 
@@ -112,13 +138,19 @@ class Vacuum:
     def __init__(self, snapshot: Snapshot, request: VacuumRequest, cutoff_ms: int, retention: int) -> None:
         self._snapshot, self._store, self._request = snapshot, snapshot.store, request
         self._cutoff_ms, self._retention_ms = cutoff_ms, retention
+        self._leases = Leases.read(self._store, cutoff_ms + retention)
+        self._hidden = HiddenNames.of(snapshot.config)
+        self._through: int | None = None  # the last version of which all that was removed is found
 
     @classmethod
     def begin(cls, store: ObjectStore, request: VacuumRequest, clock_ms: Callable[[], int] | None = None) -> Vacuum:
         """Raises as vacuum."""
+        if request.inventory is not None and request.kind is VacuumKind.LITE:
+            raise InvalidOptionError(
+                "VACUUM LITE looks into the log alone: leave out the inventory, or LITE. Nothing was deleted.", option="inventory"
+            )
         snapshot = Snapshot.load(store)
         snapshot.config.require(Operation.WRITE)
-        snapshot.check_integrity()  # readers are warned; here files would be lost
         kept_ms = retention_ms(snapshot.config.properties, DELETED_FILE_RETENTION)
         retention = kept_ms if request.retention_hours is None else _retention_of(request, kept_ms)
         now_ms = time.time_ns() // 1_000_000 if clock_ms is None else clock_ms()
@@ -128,36 +160,91 @@ class Vacuum:
         return found
 
     def find(self) -> pa.Table:
-        """The files that may go: FOUND_SCHEMA, by path. Memory: the names of all that are needed, and of those that may go."""
+        """The files that may go: FOUND_SCHEMA, by path. Memory: eight bytes for each that is needed, and the names of those that
+        may go. Raises as vacuum."""
         tombstones = self._snapshot.tombstones()
         needed = self._needed(self._snapshot, tombstones)
-        removed = pa.array(_paths_of([tombstones]), pa.string())
-        hidden, tables = _Hidden.of(self._snapshot.config), set()
+        self._snapshot.check_integrity()  # readers are warned; here files would be lost
+        if self._request.kind is VacuumKind.LITE:
+            found = self._removed(needed)
+        elif self._request.inventory is not None:
+            found = self._inventoried(needed, tombstones)
+        else:
+            found = self._listed(needed, tombstones)
+        return found.sort_by("path")
+
+    def _listed(self, needed: NeededFiles, tombstones: pa.Table) -> pa.Table:
+        tables: set[str] = set()
+
+        def batches() -> Iterator[pa.RecordBatch]:
+            for batch in listed(self._store):
+                in_logs = batch["path"].filter(pc.match_substring(batch["path"], "/_delta_log/")).to_pylist()
+                tables.update(table for path in in_logs if (table := table_above(path)) is not None)
+                yield batch.filter(self._are_old(batch))
+
+        found = self._with_reasons(batches(), needed, tombstones)
+        self._through = newest_outside(self._snapshot, self._cutoff_ms)
+        return self._outside(tables, found)
+
+    def _inventoried(self, needed: NeededFiles, tombstones: pa.Table) -> pa.Table:
+        young: list[pa.Array] = []
+
+        def batches() -> Iterator[pa.RecordBatch]:
+            for batch in inventoried(self._store, self._request.inventory):
+                old = self._are_old(batch)
+                young.append(batch["path"].filter(pc.invert(old)))
+                yield batch.filter(old)
+
+        found = self._with_reasons(batches(), needed, tombstones)
+        found = _once(found.filter(pc.invert(PathSet(young).hold(found["path"]))))
+        return self._outside(tables_around(self._store, found["path"], self._hidden), found)
+
+    def _removed(self, needed: NeededFiles) -> pa.Table:
+        removed = RemovedFiles.begin(self._snapshot, self._cutoff_ms)
+        parts = (batch.filter(are_plain(batch["path"])) for batch in removed.batches())
+        found = _once(pa.Table.from_batches((self._free(part, needed) for part in parts), FOUND_SCHEMA))
+        self._through = removed.through
+        return self._outside(tables_around(self._store, found["path"], self._hidden), found)
+
+    def _are_old(self, files: pa.RecordBatch) -> pa.Array:
+        """One without a time is not."""
+        return pc.fill_null(pc.less(files["modification_time"], self._cutoff_ms), False)
+
+    def _with_reasons(self, batches: Iterator[pa.RecordBatch], needed: NeededFiles, tombstones: pa.Table) -> pa.Table:
+        """Of files that are there, those that may go."""
+        removed = PathSet([tombstones["path"], vector_files(tombstones)])
         parts: list[pa.RecordBatch] = []
-        for infos in _groups(self._store.list_recursive("")):
-            tables |= {table for info in infos if (table := _table_above(info.path)) is not None}
-            infos = [info for info in infos if info.modification_time_ms < self._cutoff_ms and not hidden.hides(info.path)]
-            batch = _as_batch(infos)
-            batch = batch.filter(pc.invert(needed.holds(batch["path"])))
-            is_change = pc.starts_with(batch["path"], f"{CHANGE_DATA_DIRECTORY}/")
-            was_removed = pc.is_in(batch["path"], removed)
-            reason = pc.if_else(is_change, CHANGE_DATA, pc.if_else(was_removed, REMOVED, UNKNOWN))
-            parts.append(pa.RecordBatch.from_arrays([*batch.columns, reason], schema=FOUND_SCHEMA))
-        found = pa.Table.from_batches(parts, FOUND_SCHEMA).sort_by("path")
+        for batch in batches:
+            free = self._free(batch, needed)
+            is_change = pc.starts_with(free["path"], f"{CHANGE_DATA_DIRECTORY}/")
+            reason = pc.if_else(is_change, CHANGE_DATA, pc.if_else(removed.hold(free["path"]), REMOVED, UNKNOWN))
+            parts.append(pa.RecordBatch.from_arrays([*free.columns[:3], reason], schema=FOUND_SCHEMA))
+        return pa.Table.from_batches(parts, FOUND_SCHEMA)
+
+    def _free(self, files: pa.RecordBatch, needed: NeededFiles) -> pa.RecordBatch:
+        """Those that are neither hidden nor needed."""
+        files = files.filter(pc.invert(self._hidden.hide(files["path"])))
+        return files.filter(pc.invert(needed.hold(files["path"])))
+
+    def _outside(self, tables: set[str], found: pa.Table) -> pa.Table:
         for table in sorted(tables):
             _log.warning("%s: %s is a table of its own; its files are left alone", self._store.root, table)
             found = found.filter(pc.invert(pc.starts_with(found["path"], f"{table}/")))
         return found
 
     def still_unneeded(self, found: pa.Table, started: int | None = None) -> pa.Table:
-        """Without those that a newer version has again. started: the version of our own commit since, which changes no file."""
-        newest = Snapshot.load(self._store)
-        if newest.version == self._snapshot.version + (started is not None):  # nobody else has committed
+        """Without those that a newer version has again, or a reader that has come since holds. started: the version of our own
+        commit since, which changes no file."""
+        newest, before = Snapshot.load(self._store), self._leases.version
+        self._leases = Leases.read(self._store, self._cutoff_ms + self._retention_ms)
+        is_newest = newest.version == self._snapshot.version + (started is not None)  # nobody else has committed
+        leased = self._leases.version
+        if is_newest and (leased is None or (before is not None and before <= leased)):
             return found
-        return found.filter(pc.invert(self._needed(newest, newest.tombstones()).holds(found["path"])))
+        return found.filter(pc.invert(self._needed(newest, newest.tombstones()).hold(found["path"])))
 
-    def _needed(self, snapshot: Snapshot, tombstones: pa.Table) -> _Needed:
-        return _Needed(_paths_of(self._needed_files(snapshot, tombstones)))
+    def _needed(self, snapshot: Snapshot, tombstones: pa.Table) -> NeededFiles:
+        return NeededFiles(self._needed_files(snapshot, tombstones))
 
     def _needed_files(self, snapshot: Snapshot, tombstones: pa.Table) -> Iterator[pa.Table]:
         """Live files, and those that were removed a short time ago; with their deletion vectors."""
@@ -165,12 +252,37 @@ class Vacuum:
         for version in (snapshot, *kept):
             yield from (pa.Table.from_batches([batch.files]) for batch in version.file_batches())
         yield self._fresh(tombstones)
+        yield from self._leased(snapshot.version)
         if self._retention_ms > retention_ms(snapshot.config.properties, DELETED_FILE_RETENTION):
             # Checkpoints have forgotten some of these tombstones.
             commits = CommitReader(self._store, kept=False)
             for file in list_log(self._store, 0, snapshot.version).commits.values():
                 if file.info.modification_time_ms >= self._cutoff_ms:
                     yield self._fresh(pa.Table.from_batches(tombstones_of_commit(commits, file)))
+
+    def _leased(self, newest: int) -> Iterator[pa.Table]:
+        """What the commits since the earliest version that is leased removed, and their change data. Raises
+        UnsupportedOperationError."""
+        version = self._leases.version
+        if version is None or version >= newest:
+            return
+        listing, commits = list_log(self._store, version + 1, newest), CommitReader(self._store, kept=False)
+        for number in range(version + 1, newest + 1):
+            if number not in listing.commits:
+                raise self._cannot_tell(version, number)
+            yield from files_of_commit(commits, listing.commits[number])
+
+    def _cannot_tell(self, version: int, gone: int) -> UnsupportedOperationError:
+        path = min(path for path, leased in self._leases.live.items() if leased == version)
+        return UnsupportedOperationError(
+            f"{path} says that somebody reads version {version} of the table at {self._store.root}, and commit {gone}, which may "
+            "have removed files of it, is not in the log any more. Nothing was deleted. End the reader, or wait until its lease "
+            "has run out; if you know that nobody reads, delete the file.",
+            error_class="DELTA_CANNOT_VACUUM_LEASED",
+            sql_state="55000",
+            path=path,
+            version=gone,
+        )
 
     def _fresh(self, tombstones: pa.Table) -> pa.Table:
         """Those removed after the cut; one without a time was removed nobody knows when, as the reference takes it: long ago."""
@@ -188,6 +300,22 @@ class Vacuum:
                 "Give a shorter retention, or set delta.deletedFileRetentionDuration to it for the future.",
                 option="retentionHours",
             )
+
+    def note_done(self) -> None:
+        """All that `find` found are gone: note for the next VACUUM LITE how far that was. That this fails is logged, for then the
+        next one looks at the same commits again."""
+        delete_expired(self._store, self._leases)
+        through = self._through
+        if through is not None and self._leases.version is not None:
+            through = min(through, self._leases.version)
+        if through is None:
+            return
+        try:
+            known = read_last_vacuum(self._store)
+            if known is None or not through <= known <= self._snapshot.version:
+                LogWriter(self._store, self._snapshot.config).put_last_vacuum(through)
+        except (OSError, StorageError) as error:
+            _log.warning("%s: how far VACUUM came is not noted: %s", self._store.root, error)
 
     # ------------------------------------------------------------ the history
 
@@ -216,6 +344,12 @@ class Vacuum:
             _log.warning("%s: the end of VACUUM is not in the history: %s", self._store.root, error)
 
 
+def _once(found: pa.Table) -> pa.Table:
+    """Each file once, of those that come more than once."""
+    once = found.group_by("path").aggregate([("size", "max"), ("modification_time", "max"), ("reason", "min")])
+    return once.select(["path", "size_max", "modification_time_max", "reason_min"]).rename_columns(FOUND_SCHEMA.names)
+
+
 def _retention_of(request: VacuumRequest, kept_ms: int) -> int:
     hours = request.retention_hours
     assert hours is not None
@@ -238,104 +372,10 @@ def _retention_of(request: VacuumRequest, kept_ms: int) -> int:
     return retention
 
 
-# ---------------------------------------------------------------- which files
+# ---------------------------------------------------------------- deleting
 
 
-class _Needed:
-    """Names of files that must stay. Names that are not plain (absolute, or with parts such as `..`) are compared by their last
-    part: another spelling of them may be what a listing says."""
-
-    def __init__(self, paths: Iterable[str]) -> None:
-        plain: list[str] = []
-        odd: list[str] = []
-        for path in paths:
-            (odd if _is_odd(path) else plain).append(path)
-        self._plain = pa.array(plain, pa.string())
-        self._odd_names = pa.array({path.rstrip("/").rpartition("/")[2] for path in odd}, pa.string())
-
-    def holds(self, paths: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
-        same = pc.is_in(paths, self._plain)
-        if not len(self._odd_names):
-            return same
-        return pc.or_(same, pc.is_in(pc.replace_substring_regex(paths, "^.*/", ""), self._odd_names))
-
-
-def _is_odd(path: str) -> bool:
-    return is_absolute(path) or not {"", ".", ".."}.isdisjoint(path.split("/"))
-
-
-def _paths_of(files: Iterable[pa.Table]) -> set[str]:
-    """Of data files and of their deletion vectors."""
-    paths: set[str] = set()
-    for table in files:
-        paths.update(table["path"].to_pylist())
-        for vector in {_identity(vector): vector for vector in table["deletion_vector"].drop_null().to_pylist()}.values():
-            path = DeletionVectorDescriptor.from_json(vector).path
-            if path is not None:
-                paths.add(path)
-    return paths
-
-
-def _identity(vector: dict[str, Any]) -> tuple[str, str]:
-    """Of the file in which it is."""
-    return vector["storageType"], vector["pathOrInlineDv"]
-
-
-@dataclass(frozen=True, slots=True)
-class _Hidden:
-    """partitions: beginnings of the names of directories of partitions, which are not hidden whatever they begin with."""
-
-    partitions: tuple[str, ...] = field(default=())
-
-    @classmethod
-    def of(cls, config: TableConfig) -> _Hidden:
-        mode = config.column_mapping_mode
-        columns = [find_path(config.schema, (name,))[0] for name in config.partition_columns]
-        names = {name for column in columns for name in (column.name, to_physical(column, mode).name)}
-        return cls(tuple(f"{name}=" for name in sorted(names)))
-
-    def hides(self, path: str) -> bool:
-        return any(
-            part.startswith(("_", ".")) and not part.startswith(self.partitions) and (place, part) != (0, CHANGE_DATA_DIRECTORY)
-            for place, part in enumerate(path.split("/"))
-        )
-
-
-def _table_above(path: str) -> str | None:
-    """The directory of a table below this one, if the path is in its log."""
-    directory, found, _ = path.rpartition(f"/{LOG_DIRECTORY}/")
-    return directory if found else None
-
-
-def _groups(infos: Iterable[ObjectInfo]) -> Iterator[list[ObjectInfo]]:
-    group: list[ObjectInfo] = []
-    for info in infos:
-        group.append(info)
-        if len(group) == _LISTED_AT_ONCE:
-            yield group
-            group = []
-    yield group
-
-
-def _as_batch(infos: Sequence[ObjectInfo]) -> pa.RecordBatch:
-    """Those with a name that is text; no log names the others."""
-    infos = [info for info in infos if _is_text(info.path)]
-    columns = [[info.path for info in infos], [info.size_bytes for info in infos], [info.modification_time_ms for info in infos]]
-    fields = [FOUND_SCHEMA.field(number) for number in range(3)]
-    return pa.RecordBatch.from_arrays(
-        [pa.array(column, f.type) for column, f in zip(columns, fields, strict=True)], schema=pa.schema(fields)
-    )
-
-
-def _is_text(path: str) -> bool:
-    try:
-        path.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
-def _delete(store: ObjectStore, paths: Sequence[str]) -> dict[str, OSError | StorageError]:
+def _delete(store: ObjectStore, paths: pa.ChunkedArray) -> dict[str, OSError | StorageError]:
     """Delete all of them, many at once; returns the errors of those that could not be."""
     failed: dict[str, OSError | StorageError] = {}
 
@@ -346,8 +386,9 @@ def _delete(store: ObjectStore, paths: Sequence[str]) -> dict[str, OSError | Sto
             failed[path] = error
 
     with ThreadPoolExecutor(_DELETERS, "delta_py-vacuum") as pool:
-        for _ in pool.map(delete, paths):
-            pass
+        for start in range(0, len(paths), _DELETED_AT_ONCE):  # a pool keeps a job in memory for each that waits
+            for _ in pool.map(delete, paths.slice(start, _DELETED_AT_ONCE).to_pylist()):
+                pass
     for path in sorted(failed)[:_NAMED]:
         _log.warning("%s: VACUUM could not delete %s: %s", store.root, path, failed[path])
     return failed

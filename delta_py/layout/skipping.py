@@ -3,8 +3,8 @@
     table_layout(snapshot)             # LAYOUT_SCHEMA, a row for each column that can have statistics
 
 A file is read if what is wanted lies between its minimum and maximum. Where values lie within a file is not known: they are taken
-to be spread evenly, and a file counts as much as it has rows. Texts are counted in bounds of files: between neighbouring bounds no
-file begins or ends.
+to be spread evenly, and a file counts as much as it has rows. Texts are counted in bounds of files: between two neighbours
+no file begins or ends.
 """
 
 from __future__ import annotations

@@ -185,7 +185,11 @@ def version_at_timestamp(
 def commit_at_timestamp(store: ObjectStore, timestamp_ms: int, config: TableConfig, *, recreatable: bool = True) -> CommitTime:
     """The newest commit at or before a time; the earliest one when the time is before all of them."""
     earliest, newest = available_versions(store)
-    commits = list_commits(store, earliest if recreatable else 0, newest)
+    return newest_commit_at(store, list_commits(store, earliest if recreatable else 0, newest), timestamp_ms, config)
+
+
+def newest_commit_at(store: ObjectStore, commits: Sequence[LogFile], timestamp_ms: int, config: TableConfig) -> CommitTime:
+    """The newest of some commits (ascending) at or before a time; the first of them when the time is before all of them."""
     first = _first_in_commit_version(config)
     plain = [commit for commit in commits if commit.version < first]
     stamped = commits[len(plain) :]

@@ -18,9 +18,14 @@ from delta_py.log.reconciliation import replay
 from delta_py.log.segment import LogFile, LogSegment
 from delta_py.protocol.paths import decode_paths
 
-# path: decoded, canonical. deletion_timestamp: ms since 1970, null where the writer gave none.
+# path: decoded, canonical. deletion_timestamp: ms since 1970; size: bytes. Both are null where the writer gave none.
 TOMBSTONE_SCHEMA = pa.schema(
-    [("path", pa.string()), ("deletion_vector", DELETION_VECTOR_TYPE), ("deletion_timestamp", pa.int64())]
+    [
+        ("path", pa.string()),
+        ("deletion_vector", DELETION_VECTOR_TYPE),
+        ("deletion_timestamp", pa.int64()),
+        ("size", pa.int64()),
+    ]
 )
 
 
@@ -43,5 +48,5 @@ def tombstones_of_commit(commits: CommitReader, file: LogFile) -> Iterator[pa.Re
 
 
 def _batch(columns: Columns) -> pa.RecordBatch:
-    arrays = [decode_paths(columns["path"]), columns["deletionVector"], columns["deletionTimestamp"]]
+    arrays = [decode_paths(columns["path"]), columns["deletionVector"], columns["deletionTimestamp"], columns["size"]]
     return pa.RecordBatch.from_arrays(arrays, schema=TOMBSTONE_SCHEMA)

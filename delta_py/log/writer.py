@@ -17,6 +17,7 @@ from typing import Any
 import orjson
 
 from delta_py.errors import CorruptTableError, StorageError, UnsupportedOperationError
+from delta_py.log.last_vacuum import LAST_VACUUM_PATH, last_vacuum_text
 from delta_py.log.limits import beyond_limit, limit_bytes
 from delta_py.log.segment import LAST_CHECKPOINT_PATH, json_checksum, read_last_checkpoint
 from delta_py.protocol.actions import Action, CommitInfo, action_to_line, parse_action
@@ -114,6 +115,10 @@ class LogWriter:
             return
         value = {"version": version, **fields}
         self._store.put(LAST_CHECKPOINT_PATH, orjson.dumps({**value, "checksum": json_checksum(value)}))
+
+    def put_last_vacuum(self, version: int) -> None:
+        """Note up to which version VACUUM has dealt with what commits removed. Raises OSError."""
+        self._store.put(LAST_VACUUM_PATH, last_vacuum_text(version))
 
     def delete(self, path: str) -> None:
         """Delete a commit, checksum, checkpoint, compaction or sidecar. Raises OSError. Protocol: Metadata Cleanup."""

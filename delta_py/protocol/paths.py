@@ -33,6 +33,7 @@ MAX_VERSION = 2**63 - 1
 # A scheme has at least two characters and is followed by `:/`, so that a directory such as `time=10:20` is no URI.
 _URI = r"^[A-Za-z][A-Za-z0-9+.\-]+:/"
 _FILE_URI = r"^(?i:file):(?:/{3,}|//(?i:localhost)/+|/([^/]|$))"  # not file://host/...: that stays a URI
+_NOT_PLAIN = rf"{_URI}|(?:^|/)\.{{0,2}}(?:/|$)"
 _is_uri = re.compile(_URI).match
 _file_uri = re.compile(_FILE_URI)
 # What java.net.URI leaves as it is in a path, so that our text equals the text of the JVM writers byte for byte:
@@ -107,6 +108,12 @@ def resolve(table_root: str, path: str) -> str:
 def is_absolute(path: str) -> bool:
     """Whether a decoded path is an absolute path or a URI, and so is not below the table's root by its own text."""
     return path.startswith("/") or _is_uri(path) is not None
+
+
+def are_plain(paths: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+    """Which decoded paths name a file below the table's root by their own text: not absolute, and no part is empty, `.` or `..`.
+    Of those two different texts are two different files."""
+    return pc.invert(pc.match_substring_regex(paths, _NOT_PLAIN))
 
 
 def _find_uris(paths: pa.Array) -> pa.Array:

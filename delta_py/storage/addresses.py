@@ -96,5 +96,20 @@ def canonical(url: str) -> str:
     return f"{parts[1].lower()}://{parts[2]}/{key}" if key else f"{parts[1].lower()}://{parts[2]}"
 
 
+def below(root: str) -> str:
+    """A regular expression of RE2's for the beginning of every URL and absolute path of what lies below a table's root: whatever
+    scheme of the same store it has."""
+    kind, url = kind_of(root), _URL.fullmatch(root)
+    if kind is None or url is None:
+        return rf"^(?:file:(?://(?:localhost)?)?)?{_literal(root.rstrip('/'))}/+"
+    schemes = "|".join(scheme for scheme, served in _KINDS.items() if served == kind)
+    place = f"{url[2]}/{url[3]}".rstrip("/")
+    return rf"^(?:{schemes})://{_literal(place)}/+"
+
+
+def _literal(text: str) -> str:
+    return "".join(f"\\x{{{ord(letter):x}}}" for letter in text)
+
+
 def _unusable(url: str, why: str) -> InvalidOptionError:
     return InvalidOptionError(f"{url} cannot be used as the path of a table. {why}", option="path", path=url)

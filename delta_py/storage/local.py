@@ -130,7 +130,7 @@ class LocalStore:
         while waiting:
             current = waiting.pop()
             prefix = f"{current}/" if current else ""
-            for entry in self._entries(current):
+            for entry in self._scan(current):
                 if entry.is_dir(follow_symlinks=False):
                     waiting.append(prefix + entry.name)
                 else:
@@ -139,13 +139,16 @@ class LocalStore:
                         yield info
 
     def _entries(self, directory: str) -> list[os.DirEntry[str]]:
-        """What is directly in a directory, none if it is missing."""
+        return list(self._scan(directory))
+
+    def _scan(self, directory: str) -> Iterator[os.DirEntry[str]]:
+        """What is directly in a directory, none if it is missing. A large one is never in memory as a whole."""
         try:
             name = self._locate(directory)
             with _missing_if_impossible(), os.scandir(name) as entries:
-                return list(entries)
+                yield from entries
         except FileNotFoundError:
-            return []
+            return
         except OSError as error:
             if error.errno != errno.ELOOP:
                 raise
@@ -184,6 +187,7 @@ class LocalStore:
         name = self._locate_own(path)
         temporary = _write_temporary(name, data)
         try:
+            _remove_hadoop_sum(name)
             os.replace(temporary, name)
         except IsADirectoryError as error:
             _remove(temporary)
@@ -300,6 +304,13 @@ def _write_temporary(name: str, data: bytes) -> str:
 def _remove(name: str) -> None:
     with contextlib.suppress(FileNotFoundError):
         os.unlink(name)
+
+
+def _remove_hadoop_sum(name: str) -> None:
+    """Hadoop's local file system keeps the sum of a file beside it, and its readers take other bytes for damage. Without a sum
+    they compare nothing."""
+    directory, base = os.path.split(name)
+    _remove(os.path.join(directory, f".{base}.crc"))
 
 
 def _write_all(file: io.FileIO, data: bytes) -> None:

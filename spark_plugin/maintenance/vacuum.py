@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import LongType, StringType, StructField, StructType, TimestampType
 
-from delta_py.commands.vacuum import Vacuum, VacuumRequest, vacuum
+from delta_py.commands.vacuum import Vacuum, VacuumKind, VacuumRequest, vacuum
+from delta_py.commands.vacuum_candidates import check_inventory
 from delta_py.storage.addresses import location_of
 from delta_py.storage.store import ObjectStore
 from spark_plugin.dml.at_table import at_table
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 RETENTION_CHECK = "spark.databricks.delta.retentionDurationCheck.enabled"
+LITE = "spark.databricks.delta.vacuum.lite.enabled"
 LOGGING = "spark.databricks.delta.vacuum.logging.enabled"
 
 FOUND = StructType(
@@ -35,15 +38,25 @@ FOUND = StructType(
 
 
 def run_vacuum(
-    spark: SparkSession, table: TablePath, retention_hours: float | None, *, dry_run: bool, keep_versions: tuple[int, ...]
+    spark: SparkSession,
+    table: TablePath,
+    retention_hours: float | None,
+    *,
+    dry_run: bool,
+    keep_versions: tuple[int, ...],
+    lite: bool | None,
+    inventory: DataFrame | None,
 ) -> DataFrame:
     """As DeltaTable.vacuum."""
     with as_spark_raises(), active(spark):
+        is_lite = (inventory is None and _is_on(spark, LITE, default=False)) if lite is None else lite
         request = VacuumRequest(
             retention_hours,
             check_retention=_is_on(spark, RETENTION_CHECK),
             keep_versions=keep_versions,
             logs=_is_on(spark, LOGGING),
+            kind=VacuumKind.LITE if is_lite else VacuumKind.FULL,
+            inventory=None if inventory is None else _rows_of(inventory),
         )
         store = table.open_store(spark)
         if not dry_run:
@@ -51,6 +64,12 @@ def run_vacuum(
             return spark.createDataFrame([], StructType([]))
         found = at_table(spark, partial(_find, store, request))
     return spark.createDataFrame(_as_spark_has_it(store.root, found), FOUND)
+
+
+def _rows_of(inventory: DataFrame) -> pa.Table:
+    """The files, not the directories."""
+    check_inventory(to_arrow_schema(inventory.schema))
+    return inventory.filter("NOT isDir").select("path", "length", "isDir", "modificationTime").toArrow()
 
 
 def _vacuum(store: ObjectStore, request: VacuumRequest) -> int:
@@ -68,6 +87,6 @@ def _as_spark_has_it(root: str, found: pa.Table) -> pa.Table:
     return pa.table({"path": paths, "size": found["size"], "modification_time": times, "reason": found["reason"]})
 
 
-def _is_on(spark: SparkSession, name: str) -> bool:
+def _is_on(spark: SparkSession, name: str, *, default: bool = True) -> bool:
     text = conf(spark, name)
-    return flag({} if text is None else {name: text}, name, default=True)
+    return flag({} if text is None else {name: text}, name, default=default)

@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 
 from delta_py.errors import ChangeDataFeedError, InvalidOptionError, UnsupportedOperationError, shown
+from delta_py.log.leases import DEFAULT_SECONDS, LEAST_SECONDS, MOST_SECONDS
+from delta_py.protocol.intervals import parse_interval
 from delta_py.protocol.names import split_list, unquoted
 from delta_py.scan.time_travel import parse_timestamp_ms
 from delta_py.storage.opening import open_store
@@ -48,6 +50,7 @@ _READ_NAMES = (
     "metadataColumn",
     "ignoreMissingFiles",
     "followLatest",
+    "readLease",
     "timeZone",
     "pruning",
     "logAnswers",
@@ -103,6 +106,7 @@ class ReadOptions:
     """One batch read. version and timestamp_ms: at most one. view: `table`, `history` or `detail`; view_limit: rows of a
     history at most, None for all.
 
+    lease_seconds: of the leases by which VACUUM knows of the read; None for none.
     files: of a scan for DML, the file that lists the data files to read, of this machine or, by a relative path, of the table;
     `__pydelta` is a column then.
     log_answers: queries that the log answers exactly may be answered without reading files.
@@ -120,6 +124,7 @@ class ReadOptions:
     metadata_column: bool = False
     ignore_missing_files: bool = False
     follow_latest: bool = False
+    lease_seconds: int | None = None
     pruning: bool = True
     log_answers: bool = True
     join_planning: bool = True
@@ -149,6 +154,7 @@ def read_options(options: Mapping[str, str]) -> ReadOptions:
         metadata_column=flag(given, "metadataColumn"),
         ignore_missing_files=flag(given, "ignoreMissingFiles"),
         follow_latest=flag(given, "followLatest"),
+        lease_seconds=_lease_seconds(given),
         pruning=flag(given, "pruning", default=True),
         log_answers=flag(given, "logAnswers", default=True),
         join_planning=flag(given, "joinPlanning", default=True),
@@ -287,6 +293,25 @@ def _column_list(given: Mapping[str, str]) -> tuple[str, ...] | None:
             "The option columns is empty. Name the columns with commas between them: 'id, day'.", option="columns"
         )
     return tuple(names)
+
+
+def _lease_seconds(given: Mapping[str, str]) -> int | None:
+    """`true`, `false`, or a time such as `2 hours`; else as the session's setting says."""
+    text = given.get("readLease", json.loads(given.get(SESSION, "{}")).get("readLease", "false"))
+    if text.lower() in ("true", "false"):
+        return DEFAULT_SECONDS if text.lower() == "true" else None
+    try:
+        seconds = parse_interval(text) // 1000
+    except ValueError:
+        seconds = 0
+    if not LEAST_SECONDS <= seconds <= MOST_SECONDS:
+        raise InvalidOptionError(
+            f"Invalid value {text!r} for option 'readLease': it must be 'true', 'false', or a time of {LEAST_SECONDS} seconds "
+            "to a day, such as '2 hours'.",
+            option="readLease",
+            value=text,
+        )
+    return seconds
 
 
 def _timestamp(given: Mapping[str, str], name: str, time_zone: str) -> int | None:

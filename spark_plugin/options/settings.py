@@ -19,6 +19,7 @@ from spark_plugin.options.common import CONFS, OTHER_WRITE_CONFS, PARTITIONS_PER
 from spark_plugin.options.storage import session_storage, storage_options
 from spark_plugin.spark_internals import SparkInternals, is_connect
 
+READ_LEASE = "spark.pydelta.readLease"
 _AUTO_RESET_CONF = "spark.databricks.delta.write.txnVersion.autoReset.enabled"
 
 
@@ -53,6 +54,7 @@ def read_settings(spark: Any, path: str | None, *, tracks_schema: bool = False) 
             "maxPartitionBytes": _size(conf(spark, "spark.sql.files.maxPartitionBytes")),
             "openCostInBytes": _size(conf(spark, "spark.sql.files.openCostInBytes")),
             "wantedPartitions": _wanted_partitions(spark),
+            "readLease": conf(spark, READ_LEASE),
         }
     )
 

@@ -100,7 +100,18 @@ _OWN_NAMES = (
     "eventTimeColumn",
     STREAM,
 )
-_AS_IN_BATCHES = ("path", "paths", "filter", "columns", "metadataColumn", "ignoreMissingFiles", "timeZone", "pruning", SESSION)
+_AS_IN_BATCHES = (
+    "path",
+    "paths",
+    "filter",
+    "columns",
+    "metadataColumn",
+    "ignoreMissingFiles",
+    "readLease",
+    "timeZone",
+    "pruning",
+    SESSION,
+)
 _REFUSED = {
     "versionAsOf": "A stream begins with the newest version, or with startingVersion.",
     "timestampAsOf": "A stream begins with the newest version, or with startingTimestamp.",

@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from delta_py.errors import InvalidOptionError, SchemaMismatchError, UnsupportedOperationError
 from delta_py.expressions.tree import And, Expression
+from delta_py.log.leases import Lease
 from delta_py.protocol.schema import StructType, find_path
 from delta_py.scan.planning import (
     METADATA_COLUMN,
@@ -85,6 +86,10 @@ class PinnedTable:
         wanted = with_filter(self.options, _columns_on_offer(self.options, snapshot), predicate)
         return answer_from_log(snapshot, question, wanted, scan_options(self.options))
 
+    def lease(self) -> Lease | None:
+        """What tells VACUUM of the read, if it shall know."""
+        return _lease(self.options, self.snapshot.store, self.snapshot.version)
+
     def _plan_files(self, listed: str, columns: StructType, predicate: Expression | None) -> Scan:
         """Of the files that a DML has chosen."""
         settings = replace(scan_options(self.options), row_address=True)
@@ -129,6 +134,18 @@ class PinnedChanges:
             predicate=with_filter(self.options, self.everything, predicate),
             options=scan_options(self.options),
         )
+
+    def lease(self) -> Lease | None:
+        """From the state before the first of the changes on."""
+        if self.options.lease_seconds is None:
+            return None
+        from delta_py.changes.change_feed import first_version_from
+
+        store, first = self.options.open_store(), self.range.starting_version
+        if first is None:
+            assert self.range.starting_timestamp_ms is not None, "a feed has a start"
+            first = first_version_from(store, self.range.starting_timestamp_ms, Snapshot.load(store))
+        return _lease(self.options, store, max(0, first - 1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,6 +215,10 @@ def _columns_on_offer(options: ReadOptions, snapshot: Snapshot) -> StructType:
     if options.files is not None:
         return StructType((*snapshot.schema.fields, row_address_column().logical))
     return offered(options, snapshot.schema)
+
+
+def _lease(options: ReadOptions, store: ObjectStore, version: int) -> Lease | None:
+    return None if options.lease_seconds is None else Lease(store, version, options.lease_seconds)
 
 
 # ---------------------------------------------------------------- what options say of any read, a stream too

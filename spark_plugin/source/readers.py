@@ -5,6 +5,7 @@ processes on the executors imports.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -19,6 +20,7 @@ from delta_py.scan.scan_state import ScanState
 from spark_plugin.source.task_batches import DeltaPartition, check_layout, partitions_of, relabelled
 
 if TYPE_CHECKING:
+    from delta_py.log.leases import Lease
     from delta_py.scan.planning import Scan
     from spark_plugin.options.common import SessionSettings
 
@@ -36,21 +38,32 @@ class TaskSource(DataSource):
 class DeltaReader(DataSourceReader):
     """A planned scan. It defines no pushFilters: Spark would hand over the filters of one query and use what came of them
     for others; filters come with the schema instead (spark_plugin/pruning). note: what the rule is told of the scan. again: the
-    partitions go to the reader of an earlier planning, perhaps of another version, and say themselves how they are read."""
+    partitions go to the reader of an earlier planning, perhaps of another version, and say themselves how they are read. lease:
+    written when partitions are asked for, and renewed by the tasks; it ends by itself."""
 
     def __init__(
-        self, scan: Scan, columns: StructType, settings: SessionSettings, *, note: str = "", again: bool = False
+        self,
+        scan: Scan,
+        columns: StructType,
+        settings: SessionSettings,
+        *,
+        note: str = "",
+        again: bool = False,
+        lease: Lease | None = None,
     ) -> None:
         self._scan: Scan | None = scan
         self._settings = settings
         self._note = note
         self._again = again
+        self._lease = lease
         self._state: ScanState = scan.state
         self._schema: pa.Schema = to_arrow_schema(columns, timezone="UTC")
         check_layout(delta_arrow_schema(scan.output_schema), self._schema)
 
     def partitions(self) -> list[InputPartition]:
         assert self._scan is not None, "planned on the driver only"
+        if self._lease is not None and not self._lease.put():
+            self._lease = None
         parts = partitions_of(self._scan, self._settings, self._note) or [DeltaPartition(FileGroup(), self._note)]
         if not self._again:
             return [*parts]
@@ -58,8 +71,16 @@ class DeltaReader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, DeltaPartition)
-        for batch in read_files(partition.state or self._state, partition.files.scan_files()):
-            yield relabelled(batch, self._schema)
+        with self._renewed():
+            for batch in read_files(partition.state or self._state, partition.files.scan_files()):
+                yield relabelled(batch, self._schema)
+
+    def _renewed(self) -> AbstractContextManager[Any]:
+        if self._lease is None:
+            return nullcontext()
+        from delta_py.log.leases import HeldLease  # few reads have one
+
+        return HeldLease(self._lease, is_shared=True)
 
     def __getstate__(self) -> dict[str, Any]:
         """Tasks get their files with their partition."""

@@ -18,6 +18,7 @@ from pyspark.sql.types import StructType
 
 from delta_py.changes.change_feed import CHANGE_COLUMNS
 from delta_py.errors import UnsupportedOperationError
+from delta_py.log.leases import HeldLease, Lease
 from delta_py.parquet.reader import read_files
 from delta_py.protocol.schema import StructType as DeltaSchema
 from delta_py.protocol.schema import to_arrow_schema as delta_arrow_schema
@@ -124,11 +125,12 @@ class DeltaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         check_layout(delta_arrow_schema(output), self._schema)
         self._last_version: int | None = None
         self._place: StreamOffset | None = None
+        self._held: HeldLease | None = None
 
     # ------------------------------------------------------------ offsets
 
     def initialOffset(self) -> dict[str, Any]:
-        return self._driver.initial_offset(self._options.start).to_json()
+        return self._reading_from(self._driver.initial_offset(self._options.start)).to_json()
 
     def getDefaultReadLimit(self) -> ReadLimit:
         """Spark hands it back to latestOffset, unless the trigger wants all there is. Where files and bytes are limited the one
@@ -141,7 +143,8 @@ class DeltaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         limits = Limits() if isinstance(limit, ReadAllAvailable) else self._options.limits
-        self._place = self._driver.admit(StreamOffset.from_json(start), limits, last_version=self._last_version)
+        begin = self._reading_from(StreamOffset.from_json(start))
+        self._place = self._driver.admit(begin, limits, last_version=self._last_version)
         return self._place.to_json()
 
     def prepareForTriggerAvailableNow(self) -> None:
@@ -157,12 +160,30 @@ class DeltaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {**end.to_json(), **outstanding, "outstandingIsAtLeast": lag.at_least}
 
     def commit(self, end: dict[str, Any]) -> None:
-        self._driver.commit(StreamOffset.from_json(end))
+        self._driver.commit(self._reading_from(StreamOffset.from_json(end)))
+
+    def stop(self) -> None:
+        if self._held is not None:
+            self._held.release()
+
+    def _reading_from(self, place: StreamOffset) -> StreamOffset:
+        """The place: files that the stream has still to read are those of its version, or what it and later ones add and change.
+        VACUUM shall know that, if the options say so."""
+        seconds, version = self._options.batch.lease_seconds, place.version if place.is_initial else max(0, place.version - 1)
+        if seconds is None:
+            return place
+        if self._held is None:
+            self._held = HeldLease(Lease(self._options.batch.open_store(), version, seconds))
+        else:
+            self._held.move(version)
+        return place
 
     # ------------------------------------------------------------ batches
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        scan = self._driver.plan(StreamOffset.from_json(start), StreamOffset.from_json(end))
+        begin, until = StreamOffset.from_json(start), StreamOffset.from_json(end)
+        self._reading_from(begin.true_start(until))
+        scan = self._driver.plan(begin, until)
         parts = partitions_of(scan, self._options.batch.session)
         return parts if scan.state == self._state else [DeltaPartition(part.files, part.note, scan.state) for part in parts]
 
@@ -178,4 +199,4 @@ class DeltaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def __getstate__(self) -> dict[str, Any]:
         """Tasks get their files with their partition."""
-        return {**self.__dict__, "_source": None}
+        return {**self.__dict__, "_source": None, "_held": None}

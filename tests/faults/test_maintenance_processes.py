@@ -62,7 +62,7 @@ def make(path: Path) -> None:
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("role", ["batches", "orders", "vacuum"])
+@pytest.mark.parametrize("role", ["batches", "orders", "vacuum", "lite"])
 def test_killed_at_any_moment_it_has_done_no_harm_and_the_next_run_ends_it(tmp_path: Path, role: str) -> None:
     chosen, seconds = random.Random(seed_of(role)), time_of(role, tmp_path / "timed")
     kept, killed = 0, 0

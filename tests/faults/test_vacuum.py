@@ -1,29 +1,32 @@
-"""VACUUM with each storage call failed in turn: no file goes that a version needs, and the next run does what is left."""
+"""VACUUM, full and LITE, with each storage call failed in turn: no file goes that a version needs, and the next run does what is
+left. What LITE does not look for, and what it may forget, a full one finds."""
 
 from __future__ import annotations
 
 import time
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
 from delta_py import DeltaTable, write_delta
-from delta_py.commands.vacuum import VacuumRequest, vacuum
+from delta_py.commands.vacuum import VacuumKind, VacuumRequest, vacuum
 from delta_py.storage.local import LocalStore
 from tests.support.faulty_store import FAULTS, Fault, FaultyStore, outcome_of
 
 pytestmark = pytest.mark.usefixtures("no_waits")
 
 REQUEST = VacuumRequest(retention_hours=0, check_retention=False, keep_versions=(1,))
+STRAYS = {"stray", "other"}
 
 
 def make(path: Path) -> Path:
     """Version 1 is kept, and 3 is the newest; the files of 0 and 2 may go, and two that nobody knows."""
     for number in range(4):
         write_delta(str(path), pa.table({"id": [number]}), mode="overwrite")
-    for name in ("stray", "other"):
+    for name in STRAYS:
         (path / name).write_bytes(b"x")
     return path
 
@@ -40,25 +43,31 @@ def in_an_hour() -> int:
     return time.time_ns() // 1_000_000 + 3_600_000
 
 
+@pytest.mark.parametrize("lite", [False, True], ids=["full", "lite"])
 @pytest.mark.parametrize("kind", FAULTS)
-def test_vacuum_with_one_call_failed_takes_nothing_that_is_needed(tmp_path: Path, kind: str) -> None:
+def test_vacuum_with_one_call_failed_takes_nothing_that_is_needed(tmp_path: Path, kind: str, lite: bool) -> None:
     count = make(tmp_path / "count")
     store = FaultyStore(LocalStore(str(count)))
-    assert vacuum(store, REQUEST, in_an_hour).deleted == 4
-    assert on_disk(count) == needed(count)
-    outcomes = Counter(one_fault(tmp_path / str(number), Fault(number, **FAULTS[kind])) for number in range(len(store.calls)))
+    request = replace(REQUEST, kind=VacuumKind.LITE) if lite else REQUEST
+    assert vacuum(store, request, in_an_hour).deleted == (2 if lite else 4)
+    assert on_disk(count) == needed(count) | (STRAYS if lite else set())
+    faults = (Fault(number, **FAULTS[kind]) for number in range(len(store.calls)))
+    outcomes = Counter(one_fault(tmp_path / str(fault.call), fault, request) for fault in faults)
     assert outcomes["refused"] + outcomes["killed"] > 0, "no fault was felt"
 
 
-def one_fault(directory: Path, fault: Fault) -> str:
+def one_fault(directory: Path, fault: Fault, request: VacuumRequest) -> str:
     path = make(directory)
     store = FaultyStore(LocalStore(str(path)), fault)
-    _, outcome = outcome_of(lambda: vacuum(store, REQUEST, in_an_hour).deleted)
+    left = needed(path) | (STRAYS if request.kind is VacuumKind.LITE else set())
+    _, outcome = outcome_of(lambda: vacuum(store, request, in_an_hour).deleted)
     call = store.calls[fault.call]
-    assert needed(path) <= on_disk(path), call
-    assert outcome != "done" or on_disk(path) == needed(path), call
+    assert left <= on_disk(path), call
+    assert outcome != "done" or on_disk(path) == left, call
     for version in (1, 3):
         assert DeltaTable(str(path), version=version).to_arrow()["id"].to_pylist() == [version], call
+    vacuum(LocalStore(str(path)), request, in_an_hour)
+    assert on_disk(path) == left, call
     vacuum(LocalStore(str(path)), REQUEST, in_an_hour)
     assert on_disk(path) == needed(path), call
     return outcome

@@ -3,6 +3,7 @@ ended."""
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,8 @@ from delta.tables import DeltaTable as DeltaSparkTable
 from pyspark.sql import SparkSession
 
 from delta_py import DeltaTable as PlainTable
+from delta_py.log.last_vacuum import read_last_vacuum
+from delta_py.storage.local import LocalStore
 from spark_plugin import DeltaTable
 from tests.support.rows import difference
 from tests.support.settings import restore
@@ -133,3 +136,46 @@ def test_both_read_the_same_after_our_vacuum_and_theirs_finds_nothing_more(spark
     assert all(Path(name.removeprefix("file:").replace("%20", " ")).is_dir() for name in left), left
     assert difference(before, rows(spark, "delta", path)) is None
     assert difference(before, rows(spark, "pydelta", path)) is None
+
+
+def test_vacuum_lite_of_each_goes_on_where_the_others_ended(spark: SparkSession, tmp_path: Path) -> None:
+    """By `_last_vacuum_info`, with a lease in the log that delta-spark does not know."""
+    path = str(tmp_path / "t")
+    make(spark, path, KINDS["vectors and feed"])
+    settings = {name: spark.conf.get(name, None) for name in (CHECK, LISTING_TASKS)}
+    spark.conf.set(CHECK, "false")
+    spark.conf.set(LISTING_TASKS, "2")
+    lease = PlainTable(path).lease()
+    try:
+        replace(spark, path, 1)
+        before = noted(path)
+        spark.sql(f"VACUUM delta.`{path}` LITE RETAIN 0 HOURS")
+        theirs = noted(path)
+        assert theirs is not None and theirs != before
+        lease.release()
+        assert DeltaTable.forPath(spark, path).vacuum(0, dryRun=True, lite=True).count() == 0, "theirs has deleted all"
+        replace(spark, path, 2)
+        time.sleep(0.01)
+        assert DeltaTable.forPath(spark, path).vacuum(0, dryRun=True, lite=True).count() > 0
+        DeltaTable.forPath(spark, path).vacuum(0, lite=True)
+        assert (noted(path) or 0) > theirs
+        assert spark.sql(f"VACUUM delta.`{path}` LITE RETAIN 0 HOURS DRY RUN").count() == 0, "ours has deleted all"
+        replace(spark, path, 3)
+        left = spark.sql(f"VACUUM delta.`{path}` LITE RETAIN 0 HOURS DRY RUN").count()
+        assert left == DeltaTable.forPath(spark, path).vacuum(0, dryRun=True, lite=True).count() > 0
+    finally:
+        lease.release()
+        restore(spark, settings)
+    assert difference(rows(spark, "delta", path), rows(spark, "pydelta", path)) is None
+
+
+def replace(spark: SparkSession, path: str, number: int) -> None:
+    """All rows by others, one of which is changed and one deleted."""
+    frame = spark.range(100 * number, 100 * number + 10).selectExpr("id", "id % 2 AS part", "'x' AS name")
+    frame.coalesce(1).write.format("delta").mode("overwrite").save(path)
+    DeltaSparkTable.forPath(spark, path).update(f"id = {100 * number}", {"name": "'changed'"})
+    DeltaSparkTable.forPath(spark, path).delete(f"id = {100 * number + 1}")
+
+
+def noted(path: str) -> int | None:
+    return read_last_vacuum(LocalStore(path))

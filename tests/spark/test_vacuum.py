@@ -14,8 +14,10 @@ from pyspark.sql import SparkSession
 
 from delta_py import DeltaTable as PlainTable
 from delta_py import write_delta
+from delta_py.log.leases import LEASE_DIRECTORY
 from spark_plugin import DeltaTable
-from spark_plugin.maintenance.vacuum import FOUND, LOGGING, RETENTION_CHECK
+from spark_plugin.maintenance.vacuum import FOUND, LITE, LOGGING, RETENTION_CHECK
+from spark_plugin.options.settings import READ_LEASE
 from tests.support.settings import restore
 
 pytestmark = pytest.mark.usefixtures("plain_plans")
@@ -36,7 +38,7 @@ def path(tmp_path: Path) -> str:
 
 @pytest.fixture
 def unchecked(spark: SparkSession) -> Iterator[None]:
-    before = {RETENTION_CHECK: spark.conf.get(RETENTION_CHECK, None), LOGGING: spark.conf.get(LOGGING, None)}
+    before = {name: spark.conf.get(name, None) for name in (RETENTION_CHECK, LOGGING, LITE, READ_LEASE)}
     spark.conf.set(RETENTION_CHECK, "false")
     yield
     restore(spark, before)
@@ -82,3 +84,41 @@ def test_kept_version_stays_readable(spark: SparkSession, path: str, unchecked: 
     time.sleep(0.01)
     DeltaTable.forPath(spark, path).vacuum(0, keepVersions=[0])
     assert spark.read.format("pydelta").option("versionAsOf", 0).load(path).collect()[0]["id"] == 1
+
+
+def test_lite_by_argument_and_by_setting(spark: SparkSession, path: str, unchecked: None) -> None:
+    table = DeltaTable.forPath(spark, path)
+    time.sleep(0.01)
+    assert [row["reason"] for row in table.vacuum(0, dryRun=True, lite=True).collect()] == ["it was removed"]
+    spark.conf.set(LITE, "true")
+    table.vacuum(0)
+    assert files(path) == {*PlainTable(path).files()["path"].to_pylist(), "stray file"}
+    table.vacuum(0, lite=False)
+    assert files(path) == set(PlainTable(path).files()["path"].to_pylist())
+
+
+def test_frame_of_files_in_place_of_a_listing(spark: SparkSession, path: str, unchecked: None) -> None:
+    names = ["path", "length", "isDir", "modificationTime"]
+    listed = spark.createDataFrame([(f"file:{path}/stray file", 3, False, 5), (f"file:{path}", 0, True, 5)], names)
+    table = DeltaTable.forPath(spark, path)
+    assert [row["path"] for row in table.vacuum(dryRun=True, inventory=listed).collect()] == [f"file:{path}/stray file"]
+    table.vacuum(inventory=listed)
+    assert "stray file" not in files(path) and len(files(path)) == 2
+    with pytest.raises(AnalysisException) as found:
+        table.vacuum(inventory=listed.drop("isDir"))
+    assert found.value.getCondition() == "DELTA_INVALID_INVENTORY_SCHEMA"
+
+
+def test_read_with_a_lease_goes_on_when_its_files_would_go(spark: SparkSession, path: str, unchecked: None) -> None:
+    frame = spark.read.format("pydelta").option("versionAsOf", 0).option("readLease", "10 minutes").load(path)
+    assert frame.collect()[0]["id"] == 1
+    assert len(os.listdir(f"{path}/{LEASE_DIRECTORY}")) == 1
+    DeltaTable.forPath(spark, path).vacuum(0)
+    assert frame.collect()[0]["id"] == 1
+    assert "stray file" not in files(path)
+
+
+def test_session_may_ask_for_leases(spark: SparkSession, path: str, unchecked: None) -> None:
+    spark.conf.set(READ_LEASE, "true")
+    assert spark.read.format("pydelta").load(path).filter("id > 0").collect()[0]["id"] == 2
+    assert len(os.listdir(f"{path}/{LEASE_DIRECTORY}")) >= 1

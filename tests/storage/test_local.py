@@ -285,3 +285,13 @@ def test_directory_that_is_a_circle_of_links_is_an_error_that_names_it(tmp_path:
     (tmp_path / "log").symlink_to(tmp_path / "log")
     with pytest.raises(StorageError, match="log is no directory"):
         list(LocalStore(str(tmp_path)).list_from("log"))
+
+
+def test_put_takes_hadoops_sum_of_the_old_bytes_away(tmp_path: Path) -> None:
+    store = LocalStore(str(tmp_path))
+    store.put("a/x", b"1")
+    (tmp_path / "a" / ".x.crc").write_bytes(b"sum of 1")
+    (tmp_path / "a" / ".y.crc").write_bytes(b"sum of another")
+    store.put("a/x", b"2")
+    assert store.read("a/x") == b"2"
+    assert sorted(path.name for path in (tmp_path / "a").iterdir()) == [".y.crc", "x"]

@@ -3,8 +3,8 @@
     python -m tests.support.maintenance_processes ROLE PATH NUMBER
 
 ROLE write: appends rows of its own and deletes some of them by deletion vectors. optimize: compacts until PATH.stop is there, and
-prints how many bins it wrote; order: the same in Z-order. batches: one OPTIMIZE of a commit a bin, orders: in Z-order. vacuum:
-one VACUUM that keeps nothing.
+prints how many bins it wrote; order: the same in Z-order. batches: one OPTIMIZE of a commit a bin, orders: in Z-order. vacuum,
+lite: one VACUUM that keeps nothing.
 """
 
 from __future__ import annotations
@@ -82,8 +82,8 @@ def main() -> None:
             DeltaTable(path).optimize.compact(batch_bytes=1)
         case "orders":
             DeltaTable(path).optimize.z_order(["id"], batch_bytes=1)
-        case "vacuum":
-            DeltaTable(path).vacuum(0, dry_run=False, enforce_retention_duration=False)
+        case "vacuum" | "lite":
+            DeltaTable(path).vacuum(0, dry_run=False, enforce_retention_duration=False, lite=role == "lite")
 
 
 if __name__ == "__main__":

@@ -500,3 +500,18 @@ def test_catalog_entry_whose_options_are_no_texts_is_refused(text: str) -> None:
     for read in (catalog_options, lambda entry: with_catalog_entry({}, entry)):
         with pytest.raises(InvalidOptionError, match="entry in the catalog"):
             read(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("true", 3600), ("FALSE", None), ("2 hours", 7200), ("interval 90 seconds", 90), ("1 day", 86400)]
+)
+def test_lease_of_a_read(text: str, seconds: int | None) -> None:
+    assert read(path="/t", readLease=text).lease_seconds == seconds
+    assert read(path="/t", **{"pydelta.session": json.dumps({"readLease": text})}).lease_seconds == seconds
+    assert read(path="/t", readLease="false", **{"pydelta.session": json.dumps({"readLease": text})}).lease_seconds is None
+
+
+@pytest.mark.parametrize("text", ["yes", "", "1 second", "2 days", "3 months", "5"])
+def test_lease_of_a_time_that_makes_no_sense_is_refused(text: str) -> None:
+    with pytest.raises(InvalidOptionError, match="readLease"):
+        read(path="/t", readLease=text)

@@ -1,0 +1,56 @@
+"""`_last_vacuum_info`: up to which version VACUUM has dealt with what commits removed.
+
+    read_last_vacuum(store)      # 41: files that the commits up to 41 removed are gone, or are needed again
+
+The reference keeps this file, and VACUUM LITE begins after the version that it names. It is a hint that may be lost: who has none
+reads the commits from 0 on.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+
+from delta_py.errors import StorageError, shown
+from delta_py.log.limits import HINT_BYTES
+from delta_py.protocol.paths import LOG_DIRECTORY, MAX_VERSION
+from delta_py.storage.store import ObjectStore
+
+LAST_VACUUM_PATH = f"{LOG_DIRECTORY}/_last_vacuum_info"
+_VERSION = "latestCommitVersionOutsideOfRetentionWindow"
+
+_log = logging.getLogger("delta_py")
+
+
+def read_last_vacuum(store: ObjectStore) -> int | None:
+    """The version; None when there is no file, when it names none, or, with a warning, when it is damaged. Raises OSError."""
+    try:
+        text = store.read_range(LAST_VACUUM_PATH, 0, HINT_BYTES + 1)
+    except FileNotFoundError:
+        return None
+    except StorageError as error:
+        _log.warning("%s: _last_vacuum_info is not read: %s", store.root, error.message)
+        return None
+    try:
+        if len(text) > HINT_BYTES:
+            raise ValueError(f"it has more than {HINT_BYTES} bytes")
+        return _version(json.loads(text))
+    except (ValueError, RecursionError) as error:
+        _log.warning("%s: _last_vacuum_info is damaged (%s)", store.root, error)
+        return None
+
+
+def _version(value: object) -> int | None:
+    if not isinstance(value, dict):
+        raise ValueError("it is no JSON object")
+    version = value.get(_VERSION)
+    if version is None:
+        return None  # a full VACUUM of the reference leaves it so
+    if type(version) is not int or not 0 <= version <= MAX_VERSION:
+        raise ValueError(f"its version is {shown(version)}")
+    return version
+
+
+def last_vacuum_text(version: int) -> bytes:
+    """What the file holds, as the reference writes it."""
+    return json.dumps({_VERSION: version}, separators=(",", ":")).encode() + b"\n"
