@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
 
@@ -22,7 +22,7 @@ from delta_py.expressions.tree import Expression
 from delta_py.log.history import history
 from delta_py.parquet.reader import read_files
 from delta_py.protocol.actions import Metadata, Protocol
-from delta_py.protocol.schema import StructType, to_arrow_schema
+from delta_py.protocol.schema import StructType, from_arrow_schema, to_arrow_schema
 from delta_py.scan.planning import Scan, ScanOptions, plan_scan
 from delta_py.scan.time_travel import named_version, to_timestamp_ms
 from delta_py.snapshot import Snapshot
@@ -72,6 +72,36 @@ class DeltaTable:
             )
         self._session_timezone = session_timezone
         self._snapshot = Snapshot.load(store or open_store(path, options), version=version, timestamp_ms=timestamp_ms)
+
+    @classmethod
+    def convert(
+        cls,
+        path: str,
+        partition_schema: StructType | pa.Schema | None = None,
+        *,
+        collect_stats: bool = True,
+        configuration: Mapping[str, str] | None = None,
+        name: str | None = None,
+        description: str | None = None,
+        session_timezone: str = "UTC",
+        store: ObjectStore | None = None,
+        storage_options: Mapping[str, str] | None = None,
+    ) -> Self:
+        """Make a table of a directory of Parquet files, by a log beside them; the files stay as they are. A table is returned as
+        it is.
+
+        partition_schema: the columns that the names of directories (`day=2024-05-01/`) stand for, in their order.
+        collect_stats: take statistics from the files' footers. configuration: table properties. Raises as commands/convert.py.
+        """
+        from delta_py.commands.convert import ConvertRequest, convert  # as checkpoint
+
+        partitions = from_arrow_schema(partition_schema) if isinstance(partition_schema, pa.Schema) else partition_schema
+        store = store or open_store(path, StorageOptions.of(storage_options or {}))
+        request = ConvertRequest(
+            partitions, collect_stats, dict(configuration or {}), name, description, time_zone=session_timezone
+        )
+        convert(store, request)
+        return cls(path, session_timezone=session_timezone, store=store)
 
     # ------------------------------------------------------------ what the table is
 

@@ -31,6 +31,7 @@ from spark_plugin.table_api.builders import (
     TableRequest,
     refuse,
 )
+from spark_plugin.table_api.conversions import convert_identifier
 from spark_plugin.table_api.merge_builder import DeltaMergeBuilder
 from spark_plugin.table_api.table_names import Place, build_table, clone_table, find_table, refresh_name
 
@@ -111,9 +112,20 @@ class DeltaTable:
     def convertToDelta(
         cls, sparkSession: SparkSession, identifier: str, partitionSchema: str | StructType | None = None
     ) -> DeltaTable:
-        """Raises UnsupportedOperationError: this version cannot convert tables."""
+        """Make a table of Parquet files, by a log beside them; the files stay as they are. A table is returned as it is.
+
+        identifier: parquet.`/path`, or the name of an external parquet table of Spark's catalog, which becomes one of ours.
+        partitionSchema: the columns that the names of directories stand for, in their order, as DDL or StructType; the catalog
+        knows those of its tables. Nobody should change the directory meanwhile.
+        Raises InvalidOptionError (DELTA_UNEXPECTED_NUM_PARTITION_COLUMNS_FROM_FILE_NAME, DELTA_FAILED_CAST_PARTITION_VALUE, ...),
+        SchemaMismatchError (DELTA_FAILED_MERGE_SCHEMA_FILE), DataFileError (DELTA_FAILED_READ_FILE_FOOTER), TableNotFoundError
+        (DELTA_EMPTY_DIRECTORY), UnsupportedOperationError (DELTA_CONVERT_NON_PARQUET_TABLE, DELTA_UNSUPPORTED_DATA_TYPES).
+        """
         check_text(identifier, "identifier")
-        refuse("convertToDelta", "turn Parquet files into a table", "Read them with spark.read.parquet and write a new table.")
+        register(sparkSession)
+        with as_spark_raises():
+            place = convert_identifier(sparkSession, identifier, partitionSchema)
+        return cls._opened(sparkSession, place.path, place.name)
 
     @classmethod
     def create(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder:
@@ -273,9 +285,7 @@ class DeltaTable:
     def optimize(self) -> DeltaOptimizeBuilder:
         return DeltaOptimizeBuilder(self._spark, self._table)
 
-    def vacuum(
-        self, retentionHours: float | None = None, *, dryRun: bool = False, keepVersions: Sequence[int] = ()
-    ) -> DataFrame:
+    def vacuum(self, retentionHours: float | None = None, *, dryRun: bool = False, keepVersions: Sequence[int] = ()) -> DataFrame:
         """Delete the files that no version needs which is to stay readable; returns a frame without columns and rows.
 
         retentionHours: how long removed files stay; None for the table's delta.deletedFileRetentionDuration (a week).

@@ -14,8 +14,7 @@ from delta_py.storage.addresses import location_of
 from delta_py.storage.store import ObjectStore
 from spark_plugin.dml.at_table import at_table
 from spark_plugin.exceptions import as_spark_raises
-from spark_plugin.options.common import flag
-from spark_plugin.options.settings import TablePath, active, conf
+from spark_plugin.options.settings import TablePath, active, is_on
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -41,9 +40,9 @@ def run_vacuum(
     with as_spark_raises(), active(spark):
         request = VacuumRequest(
             retention_hours,
-            check_retention=_is_on(spark, RETENTION_CHECK),
+            check_retention=is_on(spark, RETENTION_CHECK),
             keep_versions=keep_versions,
-            logs=_is_on(spark, LOGGING),
+            logs=is_on(spark, LOGGING),
         )
         store = table.open_store(spark)
         if not dry_run:
@@ -66,8 +65,3 @@ def _as_spark_has_it(root: str, found: pa.Table) -> pa.Table:
     paths = pc.binary_join_element_wise(location_of(root), found["path"], "/")
     times = found["modification_time"].cast(pa.timestamp("ms", "UTC")).cast(pa.timestamp("us", "UTC"))
     return pa.table({"path": paths, "size": found["size"], "modification_time": times, "reason": found["reason"]})
-
-
-def _is_on(spark: SparkSession, name: str) -> bool:
-    text = conf(spark, name)
-    return flag({} if text is None else {name: text}, name, default=True)
