@@ -229,6 +229,17 @@ class DeltaTable:
         store = self._snapshot.store
         return Vacuum.begin(store, request).find() if dry_run else vacuum(store, request).found
 
+    def generate(self, mode: str = "symlink_format_manifest") -> int:
+        """Write symlink manifests (`_symlink_format_manifest`) by the newest version of the table, for engines that read Hive
+        tables; returns how many. With the table property delta.compatibility.symlinkFormatManifest.enabled commits do it by
+        themselves.
+
+        Raises InvalidOptionError for another mode; UnsupportedOperationError for a table with deletion vectors or column mapping.
+        """
+        from delta_py.commands.generate import generate  # as checkpoint
+
+        return generate(self._snapshot.store, mode)
+
     def checkpoint(self) -> int:
         """Write a checkpoint of this version, so that it and later ones load without the commits before it; returns the number
         of files in it. Commits write them by themselves every delta.checkpointInterval versions."""

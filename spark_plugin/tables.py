@@ -301,17 +301,14 @@ class DeltaTable:
         return run_vacuum(self._spark, self._table, hours, dry_run=dryRun, keep_versions=tuple(keepVersions))
 
     def generate(self, mode: str) -> None:
-        """Raises InvalidOptionError (DELTA_MODE_NOT_SUPPORTED) for anything but symlink_format_manifest, and
-        UnsupportedOperationError for that: this version writes no manifests."""
+        """Write symlink manifests, by which engines that read Hive tables find the table's files. mode: symlink_format_manifest.
+
+        Raises InvalidOptionError (DELTA_MODE_NOT_SUPPORTED) for another mode; UnsupportedOperationError for a table with deletion
+        vectors (DELTA_UNSUPPORTED_GENERATE_WITH_DELETION_VECTORS) or column mapping
+        (DELTA_UNSUPPORTED_MANIFEST_GENERATION_WITH_COLUMN_MAPPING).
+        """
         check_text(mode, "mode")
-        if mode.lower() != "symlink_format_manifest":
-            with as_spark_raises():
-                raise InvalidOptionError(
-                    f"There is no mode {mode!r} to generate; the only one is symlink_format_manifest.",
-                    error_class="DELTA_MODE_NOT_SUPPORTED",
-                    sql_state="0AKDC",
-                )
-        refuse("generate", "write symlink manifests", "Generate them with another engine.")
+        run_command(self._spark, self._table, "generate", {"mode": mode})
 
     def restoreToVersion(self, version: int) -> DataFrame:
         """Make the table what it was at a version, by a new version; returns one row of metrics.

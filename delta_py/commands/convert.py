@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_py.commands.convert_files import find_files, partition_values
-from delta_py.commands.convert_schema import MergedColumns, merge_files, refuse_inner_nulls
+from delta_py.commands.convert_schema import MergedColumns, merge_files
 from delta_py.commands.create import TableDefinition, define_table
 from delta_py.commands.optimize import AtTable, here
 from delta_py.commands.properties import split_configuration
@@ -147,7 +147,6 @@ def _reading(store: ObjectStore, request: ConvertRequest, schema: StructType) ->
 
 
 def _definition(request: ConvertRequest, columns: MergedColumns) -> TableDefinition:
-    refuse_inner_nulls(columns.schema)
     feature = {_TYPE_WIDENING: "supported"} if columns.widens else {}
     definition = define_table(
         columns.schema,

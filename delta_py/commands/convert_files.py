@@ -29,25 +29,22 @@ _STREAM_LOG = "_spark_metadata"
 def find_files(store: ObjectStore) -> pa.Table | None:
     """The data files below the store's root, LISTED_SCHEMA by path; None where there is a table already.
 
-    Raises TableNotFoundError for a directory that is missing (DELTA_PATH_DOES_NOT_EXIST) or has no files
-    (DELTA_EMPTY_DIRECTORY); UnsupportedOperationError for one whose files are not all rows of one table: the output of a stream,
-    or with a table below it.
+    Raises TableNotFoundError (DELTA_EMPTY_DIRECTORY) for a directory that is missing or has no files; UnsupportedOperationError
+    for one whose files are not all rows of one table: the output of a stream, or with a table below it.
     """
     try:
         Snapshot.load(store)
         return None
-    except TableNotFoundError as error:
-        missing = error
+    except TableNotFoundError:
+        pass
     files: list[ObjectInfo] = []
     for info in store.list_recursive(""):
         _check_place(store, info.path)
         if not _is_hidden(info.path):
             files.append(info)
     if not files:
-        if missing.error_class == "DELTA_PATH_DOES_NOT_EXIST":
-            raise missing
         raise TableNotFoundError(
-            f"No file was found in the directory {store.root}, so there is nothing to convert. Nothing was changed. Check the "
+            f"No file was found in the directory {store.root}, or there is no such directory. Nothing was changed. Check the "
             "path.",
             error_class="DELTA_EMPTY_DIRECTORY",
             sql_state="42K03",

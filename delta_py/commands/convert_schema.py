@@ -3,9 +3,9 @@
     merged = merge_files(footers, partitions)       # merged.schema; merged.widens: files have narrower types than the table
 
 Columns stand in the order in which files bring them; all may be null. Where files have different types for one column, the wider
-is taken if every reader gets the same values out of a file with the narrower. byte, short and integer are stored alike, and so
-are decimals of one scale, as the reference takes them; what else widens needs the table feature typeWidening, and is noted in the
-column's metadata. A partition column that files hold too keeps its place, and has the type that was given for it.
+is taken if every reader gets the same values out of a file with the narrower. byte, short and integer are stored alike; what else
+widens needs the table feature typeWidening, and is noted in the column's metadata. A partition column that files hold too keeps
+its place, and has the type that was given for it.
 Protocol: Type Widening; Type Change Metadata.
 """
 
@@ -15,15 +15,12 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from delta_py.errors import SchemaMismatchError, UnsupportedOperationError
-from delta_py.protocol.features import all_types
+from delta_py.errors import SchemaMismatchError
 from delta_py.protocol.schema import (
     BYTE,
     INTEGER,
     SHORT,
-    VOID,
     DataType,
-    DecimalType,
     Path,
     StructType,
     parse_schema,
@@ -81,12 +78,8 @@ class _FileMerge(SchemaMerge):
             ) from error
 
     def plain(self, table: DataType, data: DataType, path: Path) -> DataType:
-        if table == VOID:
-            return data
         if table in _STORED_AS_INT32 and data in _STORED_AS_INT32:
             return max(table, data, key=_STORED_AS_INT32.index)
-        if isinstance(table, DecimalType) and isinstance(data, DecimalType) and table.scale == data.scale:
-            return max(table, data, key=lambda decimal: decimal.precision)
         for narrow, wide in ((table, data), (data, table)):
             if is_widening(narrow, wide):
                 self.retyped.append((path, narrow, wide))
@@ -99,16 +92,3 @@ class _FileMerge(SchemaMerge):
             file_type=type_name(data),
             type=type_name(table),
         )
-
-
-def refuse_inner_nulls(schema: StructType) -> None:
-    """Raises UnsupportedOperationError for nulls without a type inside of other types."""
-    for f in schema.fields:
-        if f.data_type != VOID and VOID in all_types(f.data_type):
-            raise UnsupportedOperationError(
-                f"Column {f.name} is {type_name(f.data_type)}: of what is inside of it no file tells the type, as all files have "
-                "only nulls there. Nothing was changed. Rewrite one of the files with the type.",
-                error_class="DELTA_COMPLEX_TYPE_COLUMN_CONTAINS_NULL_TYPE",
-                sql_state="22005",
-                column=f.name,
-            )

@@ -1,4 +1,4 @@
-"""What follows a commit: version checksum, checkpoint, log compaction, log cleanup.
+"""What follows a commit: version checksum, checkpoint, log compaction, log cleanup; symlink manifests where the table wants them.
 
 The commit stands already. Whatever fails here is logged and nothing else: the next commit makes up for it. Most commits pay
 for the checksum only, which is derived from the one before; every delta.checkpointInterval-th writes a checkpoint and, after
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("delta_py")
 
+_MANIFESTS = "delta.compatibility.symlinkFormatManifest.enabled"
 _CHECKPOINT_INTERVAL = 10
 # How far back a checksum is looked for: concurrent writers may be a few commits ahead with theirs.
 _CHECKSUM_LOOK_BACK = 4
@@ -80,6 +81,11 @@ def run_post_commit(
     if compacted is not None:
         with _harmless(store, version, "has no log compaction"):
             _compact(store, writer, *compacted)
+    with _harmless(store, version, "its symlink manifests are not up to date (generate writes them)"):
+        if config.properties.boolean(_MANIFESTS):
+            from delta_py.commit.symlink_manifests import follow_commit
+
+            follow_commit(store, config, actions)
 
 
 def checkpoint(snapshot: Snapshot, *, clock_ms: Callable[[], int] = _now_ms) -> int:

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from delta_py.errors import DeltaError, UnsupportedOperationError
 from delta_py.parquet.foreign_schema import FoundColumns, NoDeltaType, read_columns
 from delta_py.protocol.footer_stats import footer_stats
-from delta_py.protocol.schema import Path, schema_to_json
+from delta_py.protocol.schema import DataType, Path, StructType, schema_to_json
 from delta_py.storage.store import ObjectStore
 
 _READERS = 16
@@ -77,7 +77,17 @@ def _stats(file: pq.ParquetFile, found: FoundColumns, reading: FooterReading) ->
     spelled = {_folded(path): path for path in found.leaves}
     columns = {path: spelled[_folded(path)] for path in reading.stats_columns if _folded(path) in spelled}
     leaves = {path: found.leaves[own] for path, own in columns.items()}
-    return footer_stats(file.metadata, found.schema, leaves, tuple(columns), string_prefix=reading.string_prefix)
+    absent = [path for path in reading.stats_columns if not _has(found.schema, path)]
+    prefix = reading.string_prefix
+    return footer_stats(file.metadata, found.schema, leaves, tuple(columns), absent=absent, string_prefix=prefix)
+
+
+def _has(schema: DataType, path: Path) -> bool:
+    """Whether there is such a column, or a column that is no struct in its place."""
+    if not path or not isinstance(schema, StructType):
+        return True
+    f = schema.find(path[0])
+    return f is not None and _has(f.data_type, path[1:])
 
 
 def _folded(path: Path) -> Path:

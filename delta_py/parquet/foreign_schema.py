@@ -3,8 +3,8 @@
     found = read_columns(pq.ParquetFile(source))       # found.schema: StructType; found.leaves: (path) -> Parquet column
 
 A type is taken only where every reader of Delta reads the same values: what Parquet has and Delta has not (unsigned integers,
-times of day, nanoseconds, UUIDs, intervals, half floats) is refused by name. All columns, elements and values may be null, as
-another file may lack them. Comments of columns come from the schema that Spark leaves in its files.
+times of day, nanoseconds, UUIDs, intervals, half floats, nulls without a type) is refused by name. All columns, elements and
+values may be null, as another file may lack them. Comments of columns come from the schema that Spark leaves in its files.
 Protocol: Delta Data Type to Parquet Type Mappings; Schema Serialization Format.
 """
 
@@ -34,7 +34,6 @@ from delta_py.protocol.schema import (
     TIMESTAMP,
     TIMESTAMP_NTZ,
     VARIANT,
-    VOID,
     ArrayType,
     DataType,
     DecimalType,
@@ -57,7 +56,7 @@ _PHYSICAL = {
     "BYTE_ARRAY": BINARY,
     "FIXED_LEN_BYTE_ARRAY": BINARY,
 }
-_LOGICAL = {"STRING": STRING, "ENUM": STRING, "JSON": STRING, "BSON": BINARY, "DATE": DATE, "UNKNOWN": VOID}
+_LOGICAL = {"STRING": STRING, "ENUM": STRING, "JSON": STRING, "BSON": BINARY, "DATE": DATE}
 _SIGNED = {8: BYTE, 16: SHORT, 32: INTEGER, 64: LONG}
 _LONGEST_DECIMAL = 38
 
@@ -128,6 +127,8 @@ def _leaf_type(column: Any, path: Path) -> DataType:
             name = "a timestamp in nanoseconds"
         case "TIME":
             name = "a time of day"
+        case "UNKNOWN":
+            name = "without a type, as all its values are null"
         case _:
             name = f"{kind} of Parquet"
     raise _no_type(path, name)

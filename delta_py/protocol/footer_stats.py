@@ -21,10 +21,17 @@ from delta_py.protocol.stats_collector import StatsCollector, is_bounded
 
 
 def footer_stats(
-    footer: Any, schema: StructType, leaves: Mapping[Path, int], columns: Sequence[Path], *, string_prefix: int
+    footer: Any,
+    schema: StructType,
+    leaves: Mapping[Path, int],
+    columns: Sequence[Path],
+    *,
+    absent: Sequence[Path] = (),
+    string_prefix: int,
 ) -> str:
     """footer: pyarrow.parquet.FileMetaData. schema: the file's columns. leaves: the Parquet column of each leaf that is in no
-    list or map. columns: the leaves that get statistics, all of the file.
+    list or map. columns: the leaves that get statistics, all of the file. absent: such leaves that the file does not have, and so
+    has nulls for.
 
     Raises pyarrow.ArrowInvalid for a footer that contradicts itself.
     """
@@ -32,6 +39,7 @@ def footer_stats(
     groups = stats_from_parquet_footer(footer, leaves, types)
     groups = groups.filter(pc.greater(groups.num_records, 0))
     nulls = {path: pc.sum(counts).as_py() or 0 for path, counts in groups.null_count.items() if not counts.null_count}
+    nulls |= dict.fromkeys(absent, footer.num_rows)
     bounded = {path: kind for path, kind in types.items() if is_bounded(kind)}
     collector = StatsCollector(schema, columns, string_prefix=string_prefix)
     collector.take_known(

@@ -99,8 +99,9 @@ class StatsCollector:
         minimum: dict[str, Any] = {}
         maximum: dict[str, Any] = {}
         nulls: dict[str, Any] = {}
+        for path, count in self._null_counts.items():
+            _put(nulls, path, count)
         for path, _ in self._leaves:
-            _put(nulls, path, self._null_counts.get(path))
             _put(minimum, path, self._lower(path))
             _put(maximum, path, self._upper(path))
         bounds = {"minValues": minimum, "maxValues": maximum}

@@ -90,7 +90,7 @@ def test_statistics_are_left_out_where_the_session_wants_none(spark: SparkSessio
         ("/data/t", InvalidOptionError, "DELTA_MISSING_PROVIDER_FOR_CONVERT"),
         ("csv.`/data/t`", UnsupportedOperationError, "DELTA_CONVERT_NON_PARQUET_TABLE"),
         ("no_such_table", TableNotFoundError, "TABLE_OR_VIEW_NOT_FOUND"),
-        ("parquet.`/no/such/path`", TableNotFoundError, "DELTA_PATH_DOES_NOT_EXIST"),
+        ("parquet.`/no/such/path`", TableNotFoundError, "DELTA_EMPTY_DIRECTORY"),
     ],
 )
 def test_what_is_no_parquet_table_is_refused(spark: SparkSession, identifier: str, kind: type[Exception], condition: str) -> None:
