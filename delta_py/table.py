@@ -247,6 +247,27 @@ class DeltaTable:
 
         return checkpoint(self._snapshot)
 
+    def write_checksum(self) -> bool:
+        """Write the version checksum of this version, if it has none; commits write theirs by themselves. Raises as
+        commands/log_upkeep.py, as do the two below."""
+        from delta_py.commands.log_upkeep import write_checksum  # as checkpoint
+
+        return write_checksum(self._snapshot)
+
+    def compact_log(self, start_version: int | None = None, end_version: int | None = None) -> tuple[int, int] | None:
+        """Write commits as one file, so that loading a version opens fewer: those of a range, both included, or all since the
+        last checkpoint. Returns the range; None where there is nothing to gain."""
+        from delta_py.commands.log_upkeep import compact_log  # as checkpoint
+
+        return compact_log(self._snapshot, start_version, end_version)
+
+    def clean_log(self) -> int:
+        """Delete the part of the log that no version needs which delta.logRetentionDuration keeps (30 days); returns the number
+        of files. Commits that write a checkpoint do it by themselves, a few seconds long."""
+        from delta_py.commands.log_upkeep import clean_log  # as checkpoint
+
+        return clean_log(self._snapshot.store)
+
     # ------------------------------------------------------------ helpers
 
     def _timestamp_ms(self, value: str | datetime | int | None) -> int | None:
