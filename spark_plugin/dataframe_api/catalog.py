@@ -216,6 +216,14 @@ def enter(spark: Any, name: str, path: str, *, again: bool = False) -> None:
     """Enter a table that is there, with its present columns. Raises what Spark raises when the name is taken, unless
     `again`: then another session has entered it meanwhile. Raises InvalidOptionError for a path in which Spark would replace
     variables."""
+    check_enterable(name, path)
+    text = path.replace("\\", "\\\\").replace("'", "\\'")
+    unless = "IF NOT EXISTS " if again else ""
+    spark.sql(f"CREATE TABLE {unless}{quoted_name(name)} USING {FORMAT} LOCATION '{text}'")
+
+
+def check_enterable(name: str, path: str) -> None:
+    """Raises InvalidOptionError for a path that cannot be entered."""
     if "${" in path:
         raise InvalidOptionError(
             f"The path {path!r} of table {name} holds ${{, where Spark puts in variables of the environment and settings: the "
@@ -223,9 +231,6 @@ def enter(spark: Any, name: str, path: str, *, again: bool = False) -> None:
             option="path",
             path=path,
         )
-    text = path.replace("\\", "\\\\").replace("'", "\\'")
-    unless = "IF NOT EXISTS " if again else ""
-    spark.sql(f"CREATE TABLE {unless}{_quoted(_parts(name))} USING {FORMAT} LOCATION '{text}'")
 
 
 def refresh(spark: Any, entry: Entry) -> None:
@@ -240,7 +245,9 @@ def refresh(spark: Any, entry: Entry) -> None:
 
 
 def enter_instead(spark: Any, name: str, path: str) -> None:
-    """Enter a table in the place of what the name stands for: an external table, whose data stay."""
+    """Enter a table in the place of what the name stands for: an external table, whose data stay. Raises as enter, before the
+    name is dropped where that can be known."""
+    check_enterable(name, path)
     spark.sql(f"DROP TABLE IF EXISTS {quoted_name(name)}")
     enter(spark, name, path, again=True)
 

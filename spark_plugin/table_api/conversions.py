@@ -144,6 +144,7 @@ def _convertible(entry: Entry) -> str:
             "with parquet.`/path`.",
             table=entry.name,
         )
+    catalog.check_enterable(entry.name, entry.path)
     return entry.path
 
 

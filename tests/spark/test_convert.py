@@ -116,6 +116,11 @@ def test_name_of_an_external_table_stands_for_ours_afterwards(spark: SparkSessio
     with pytest.raises(InvalidOptionError) as other:
         DeltaTable.convertToDelta(spark, name, "value string")
     assert other.value.error_class == "DELTA_UNEXPECTED_PARTITION_SCHEMA_FROM_USER"
+    spark.sql(f"alter table {name} drop partition (value = 2)")
+    with pytest.raises(UnsupportedOperationError, match="value=2") as fewer:
+        DeltaTable.convertToDelta(spark, name)
+    assert fewer.value.error_class == "DELTA_CONVERSION_NO_PARTITION_FOUND"
+    spark.sql(f"msck repair table {name}")
     assert rows(DeltaTable.convertToDelta(spark, name)) == ROWS
     assert rows(DeltaTable.convertToDelta(spark, name)) == ROWS
     assert sorted(map(tuple, spark.table(name).collect())) == ROWS
