@@ -15,8 +15,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from delta_py.protocol.schema import DOUBLE, FLOAT, DataType, Path, StructType, find_path
-from delta_py.protocol.stats import FileStats, stats_from_parquet_footer
+from delta_py.protocol.schema import DOUBLE, FLOAT, Path, StructType, find_path
+from delta_py.protocol.stats import stats_from_parquet_footer
 from delta_py.protocol.stats_collector import StatsCollector, is_bounded
 
 
@@ -37,27 +37,31 @@ def footer_stats(
     """
     types = {path: find_path(schema, path)[-1].data_type for path in columns if path in leaves}
     groups = stats_from_parquet_footer(footer, leaves, types)
-    groups = groups.filter(pc.greater(groups.num_records, 0))
-    nulls = {path: pc.sum(counts).as_py() or 0 for path, counts in groups.null_count.items() if not counts.null_count}
-    nulls |= dict.fromkeys(absent, footer.num_rows)
+    rows = groups.num_records.to_pylist()  # of few groups: plain numbers are quicker than arrays
+    nulls = {path: _null_counts(counts, rows) for path, counts in groups.null_count.items()}
     bounded = {path: kind for path, kind in types.items() if is_bounded(kind)}
+    with_values = {
+        path: [row_count > (0 if n is None else n) for row_count, n in zip(rows, nulls[path], strict=True)] for path in bounded
+    }
+    no_floats = [path for path, kind in bounded.items() if kind not in (FLOAT, DOUBLE)]
     collector = StatsCollector(schema, columns, string_prefix=string_prefix)
     collector.take_known(
         footer.num_rows,
-        nulls,
-        _whole(groups, groups.minimum, bounded, "min"),
-        _whole(groups, groups.maximum, {path: kind for path, kind in bounded.items() if kind not in (FLOAT, DOUBLE)}, "max"),
+        {path: sum(n for n in counts if n) for path, counts in nulls.items() if None not in counts}
+        | dict.fromkeys(absent, footer.num_rows),
+        {path: bound for path in bounded if (bound := _whole(groups.minimum[path], with_values[path], "min")) is not None},
+        {path: bound for path in no_floats if (bound := _whole(groups.maximum[path], with_values[path], "max")) is not None},
     )
     return collector.to_json()
 
 
-def _whole(
-    groups: FileStats, bounds: Mapping[Path, pa.Array], leaves: Mapping[Path, DataType], side: str
-) -> dict[Path, pa.Scalar]:
-    """The bounds of all row groups together, where each has one or no value at all."""
-    found: dict[Path, pa.Scalar] = {}
-    for path in leaves:
-        has_values = pc.fill_null(pc.less(groups.null_count[path], groups.num_records), True)
-        if not pc.any(pc.and_(has_values, bounds[path].is_null())).as_py():
-            found[path] = pc.min_max(bounds[path])[side]
-    return found
+def _null_counts(counts: pa.Int64Array, rows: Sequence[int]) -> list[int | None]:
+    """Of each row group; None is unknown."""
+    return [n if row_count else 0 for n, row_count in zip(counts.to_pylist(), rows, strict=True)]
+
+
+def _whole(bounds: pa.Array, with_values: Sequence[bool], side: str) -> pa.Scalar | None:
+    """The bound of all row groups together, where each has one or no value at all."""
+    if bounds.null_count and any(has and not bound.is_valid for has, bound in zip(with_values, bounds, strict=True)):
+        return None
+    return bounds[0] if len(bounds) == 1 else pc.min_max(bounds)[side]
