@@ -16,7 +16,14 @@ import pytest
 from delta_py import DeltaTable, write_delta
 from delta_py.commands import convert as convert_module
 from delta_py.commands.convert import ConvertRequest, convert, read_here
-from delta_py.errors import DeltaError, InvalidOptionError, SchemaMismatchError, TableNotFoundError, UnsupportedOperationError
+from delta_py.errors import (
+    DeltaError,
+    InvalidOptionError,
+    ProtocolChangedException,
+    SchemaMismatchError,
+    TableNotFoundError,
+    UnsupportedOperationError,
+)
 from delta_py.parquet.foreign_files import FooterReading
 from delta_py.protocol.schema import StructField, StructType, primitive_from_name
 from delta_py.storage.local import LocalStore
@@ -102,6 +109,20 @@ def test_a_table_stays_as_it_is(tmp_path: Path) -> None:
     assert (table.version, rows(table)) == (0, [{"id": 1}])
     assert tree(tmp_path) == before
     assert convert(LocalStore(str(tmp_path)), ConvertRequest()).version is None
+
+
+def test_a_table_that_another_writer_makes_meanwhile_stays_as_it_is(tmp_path: Path) -> None:
+    put(tmp_path, "a.parquet", {"id": [1]})
+
+    def read(reading: FooterReading, files: pa.Table) -> pa.Table:
+        if not (tmp_path / "_delta_log").exists():
+            write_delta(str(tmp_path), pa.table({"other": [7]}))
+        return read_here(reading, files)
+
+    with pytest.raises(ProtocolChangedException):
+        convert(LocalStore(str(tmp_path)), ConvertRequest(), read)
+    assert rows(DeltaTable(str(tmp_path)), "other") == [{"other": 7}]
+    assert (tmp_path / "a.parquet").exists()
 
 
 def test_a_converted_table_can_be_written_to(tmp_path: Path) -> None:
