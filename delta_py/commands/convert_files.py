@@ -3,8 +3,9 @@
     files = find_files(store)                                       # LISTED_SCHEMA, by path; None where there is a table already
     values = partition_values(files, StructType(...), "UTC")        # the texts for the log: a column a partition column
 
-What begins with `_` or `.` is no data, but for directories of partitions. Texts of values are brought into the form that writers
-give them, so that readers which parse more strictly than Spark take them too.
+Of the output of a stream only what the stream has committed counts. What begins with `_` or `.` is no data, but for directories
+of partitions. Texts of values are brought into the form that writers give them, so that readers which parse more strictly than
+Spark take them too.
 Protocol: Partition Value Serialization; Data Files.
 """
 
@@ -15,7 +16,8 @@ from collections.abc import Iterable, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from delta_py.errors import InvalidOptionError, TableNotFoundError, UnsupportedOperationError, shown
+from delta_py.commands.stream_output import STREAM_LOG, committed_files
+from delta_py.errors import DataFileError, InvalidOptionError, TableNotFoundError, UnsupportedOperationError, shown
 from delta_py.parquet.foreign_files import LISTED_SCHEMA
 from delta_py.protocol.partition_values import format_partition_values, malformed, parse_partition_values
 from delta_py.protocol.paths import LOG_DIRECTORY, partition_texts_of
@@ -23,25 +25,33 @@ from delta_py.protocol.schema import STRING, StructField, StructType, type_name
 from delta_py.snapshot import Snapshot
 from delta_py.storage.store import ObjectInfo, ObjectStore
 
-_STREAM_LOG = "_spark_metadata"
-
 
 def find_files(store: ObjectStore) -> pa.Table | None:
     """The data files below the store's root, LISTED_SCHEMA by path; None where there is a table already.
 
     Raises TableNotFoundError (DELTA_EMPTY_DIRECTORY) for a directory that is missing or has no files; UnsupportedOperationError
-    for one whose files are not all rows of one table: the output of a stream, or with a table below it.
+    for one whose files are not all rows of one table: with a table or the output of a stream below it; DataFileError for one to
+    which a stream has committed files that are gone.
     """
     try:
         Snapshot.load(store)
         return None
     except TableNotFoundError:
         pass
+    committed = committed_files(store)
     files: list[ObjectInfo] = []
     for info in store.list_recursive(""):
         _check_place(store, info.path)
-        if not _is_hidden(info.path):
+        if not _is_hidden(info.path) and (committed is None or info.path in committed):
             files.append(info)
+    lost = sorted((committed or frozenset()) - {info.path for info in files})
+    if lost:
+        raise DataFileError(
+            f"A stream of Spark has committed {len(lost)} files to the directory {store.root} that are not there, such as "
+            f"{lost[0]}. Nothing was changed. Restore them; or, if the files that are there are all, move {STREAM_LOG} "
+            "elsewhere.",
+            files=lost[:10],
+        )
     if not files:
         raise TableNotFoundError(
             f"No file was found in the directory {store.root}, or there is no such directory. Nothing was changed. Check the "
@@ -74,11 +84,10 @@ def _check_place(store: ObjectStore, path: str) -> None:
             "alone tells which. Nothing was changed. Move it elsewhere, or convert a directory without it.",
             path=directory,
         )
-    if path.startswith(f"{_STREAM_LOG}/") or f"/{_STREAM_LOG}/" in path:
+    if f"/{STREAM_LOG}/" in path:
         raise UnsupportedOperationError(
-            f"The directory {store.root} is the output of a stream of Spark ({path}): files of batches that failed lie among "
-            f"those that count. Nothing was changed. Read it with spark.read.parquet and write a new table; or, if {_STREAM_LOG} "
-            "is outdated and every file counts, move it elsewhere.",
+            f"A stream of Spark has written to a directory below {store.root} ({path}): files of batches that failed lie among "
+            "those that count. Nothing was changed. Convert that directory alone, or move it elsewhere.",
             path=path,
         )
 

@@ -192,12 +192,63 @@ def test_no_more_than_some_of_many_files_are_named(tmp_path: Path) -> None:
     refused(tmp_path, DeltaError, "DELTA_FAILED_READ_FILE_FOOTER", "0.txt, 1.txt, 2.txt, 3.txt, 4.txt and 4 more")
 
 
-@pytest.mark.parametrize("place", ["_spark_metadata/0", "inner/_spark_metadata/9.compact"])
-def test_output_of_a_stream_is_refused(tmp_path: Path, place: str) -> None:
+def stream_log(directory: Path, batches: dict[str, list[str] | str]) -> None:
+    """The log of a stream: for each of its files the paths that it names, or its text."""
+    (directory / "_spark_metadata").mkdir(parents=True)
+    for name, paths in batches.items():
+        lines = [json.dumps({"path": path, "size": 1, "action": "add"}) for path in paths]
+        text = paths if isinstance(paths, str) else "\n".join(["v1", *lines])
+        (directory / "_spark_metadata" / name).write_text(text)
+
+
+def test_of_a_stream_s_output_only_committed_files_count(tmp_path: Path) -> None:
+    root = tmp_path / "a b"
+    for number in range(5):
+        put(root, f"p=x%2Fy/{number}.parquet", {"id": [number]})
+    url = f"file://{tmp_path}/a%20b/p=x%252Fy"
+    gone = {"0": [f"{url}/never.parquet"], "1.compact": [f"{url}/0.parquet", f"{url}/1.parquet"]}
+    stream_log(root, {**gone, "2": [f"{url}/3.parquet"], "3": [], ".2.crc": "x"})
+    table = DeltaTable.convert(str(root), pa.schema([("p", pa.string())]))
+    assert rows(table) == [{"id": number, "p": "x/y"} for number in (0, 1, 3)]
+
+
+def test_files_that_a_stream_deleted_from_its_log_do_not_count(tmp_path: Path) -> None:
+    for number in range(2):
+        put(tmp_path, f"{number}.parquet", {"id": [number]})
+    deleted = json.dumps({"path": f"file://{tmp_path}/1.parquet", "action": "delete"})
+    stream_log(tmp_path, {"0": [f"file://{tmp_path}/0.parquet", f"file://{tmp_path}/1.parquet"], "1": f"v1\n{deleted}"})
+    assert rows(DeltaTable.convert(str(tmp_path))) == [{"id": 0}]
+
+
+@pytest.mark.parametrize(
+    ("batches", "part"),
+    [
+        ({"0": [], "2": []}, "batch 1 is missing"),
+        ({"0": "v2\n"}, "of the version b'v2'"),
+        ({"0": ""}, "of the version b''"),
+        ({"0": "v1\nno json"}, "a line of 0 is no entry"),
+        ({"0": "v1\n[]"}, "a line of 0 is no entry"),
+        ({"0": ["file:///elsewhere/a.parquet"]}, "file:/elsewhere/a.parquet, which is not below"),
+    ],
+)
+def test_a_stream_s_log_that_does_not_tell_what_counts_is_refused(
+    tmp_path: Path, batches: dict[str, list[str] | str], part: str
+) -> None:
     put(tmp_path, "a.parquet", {"id": [1]})
-    (tmp_path / place).parent.mkdir(parents=True)
-    (tmp_path / place).write_text("v1\n")
-    refused(tmp_path, UnsupportedOperationError, "DELTA_OPERATION_NOT_SUPPORTED", "_spark_metadata")
+    stream_log(tmp_path, batches)
+    refused(tmp_path, UnsupportedOperationError, "DELTA_OPERATION_NOT_SUPPORTED", "_spark_metadata", part)
+
+
+def test_files_that_a_stream_committed_and_that_are_gone_are_an_error(tmp_path: Path) -> None:
+    put(tmp_path, "a.parquet", {"id": [1]})
+    stream_log(tmp_path, {"0": [f"file://{tmp_path}/a.parquet", f"file://{tmp_path}/b.parquet"]})
+    refused(tmp_path, DeltaError, "DELTA_FILE_NOT_FOUND_DETAILED", "b.parquet")
+
+
+def test_output_of_a_stream_below_the_directory_is_refused(tmp_path: Path) -> None:
+    put(tmp_path, "a.parquet", {"id": [1]})
+    stream_log(tmp_path / "inner", {"0": []})
+    refused(tmp_path, UnsupportedOperationError, "DELTA_OPERATION_NOT_SUPPORTED", "inner/_spark_metadata")
 
 
 def test_a_table_below_the_directory_is_refused(tmp_path: Path) -> None:
