@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
 
@@ -22,7 +22,7 @@ from delta_py.expressions.tree import Expression
 from delta_py.log.history import history
 from delta_py.parquet.reader import read_files
 from delta_py.protocol.actions import Metadata, Protocol
-from delta_py.protocol.schema import StructType, to_arrow_schema
+from delta_py.protocol.schema import StructType, from_arrow_schema, to_arrow_schema
 from delta_py.scan.planning import Scan, ScanOptions, plan_scan
 from delta_py.scan.time_travel import named_version, to_timestamp_ms
 from delta_py.snapshot import Snapshot
@@ -73,6 +73,36 @@ class DeltaTable:
             )
         self._session_timezone = session_timezone
         self._snapshot = Snapshot.load(store or open_store(path, options), version=version, timestamp_ms=timestamp_ms)
+
+    @classmethod
+    def convert(
+        cls,
+        path: str,
+        partition_schema: StructType | pa.Schema | None = None,
+        *,
+        collect_stats: bool = True,
+        configuration: Mapping[str, str] | None = None,
+        name: str | None = None,
+        description: str | None = None,
+        session_timezone: str = "UTC",
+        store: ObjectStore | None = None,
+        storage_options: Mapping[str, str] | None = None,
+    ) -> Self:
+        """Make a table of a directory of Parquet files, by a log beside them; the files stay as they are. A table is returned as
+        it is.
+
+        partition_schema: the columns that the names of directories (`day=2024-05-01/`) stand for, in their order.
+        collect_stats: take statistics from the files' footers. configuration: table properties. Raises as commands/convert.py.
+        """
+        from delta_py.commands.convert import ConvertRequest, convert  # as checkpoint
+
+        partitions = from_arrow_schema(partition_schema) if isinstance(partition_schema, pa.Schema) else partition_schema
+        store = store or open_store(path, StorageOptions.of(storage_options or {}))
+        request = ConvertRequest(
+            partitions, collect_stats, dict(configuration or {}), name, description, time_zone=session_timezone
+        )
+        convert(store, request)
+        return cls(path, session_timezone=session_timezone, store=store)
 
     # ------------------------------------------------------------ what the table is
 
@@ -226,12 +256,44 @@ class DeltaTable:
 
         return HeldLease(Lease(self._snapshot.store, self.version, seconds))
 
+    def generate(self, mode: str = "symlink_format_manifest") -> int:
+        """Write symlink manifests (`_symlink_format_manifest`) by the newest version of the table, for engines that read Hive
+        tables; returns how many. With the table property delta.compatibility.symlinkFormatManifest.enabled commits do it by
+        themselves.
+
+        Raises InvalidOptionError for another mode; UnsupportedOperationError for a table with deletion vectors or column mapping.
+        """
+        from delta_py.commands.generate import generate  # as checkpoint
+
+        return generate(self._snapshot.store, mode)
+
     def checkpoint(self) -> int:
         """Write a checkpoint of this version, so that it and later ones load without the commits before it; returns the number
         of files in it. Commits write them by themselves every delta.checkpointInterval versions."""
         from delta_py.commit.post_commit import checkpoint  # readers need not pay for the writing side
 
         return checkpoint(self._snapshot)
+
+    def write_checksum(self) -> bool:
+        """Write the version checksum of this version, if it has none; commits write theirs by themselves. Raises as
+        commands/log_upkeep.py, as do the two below."""
+        from delta_py.commands.log_upkeep import write_checksum  # as checkpoint
+
+        return write_checksum(self._snapshot)
+
+    def compact_log(self, start_version: int | None = None, end_version: int | None = None) -> tuple[int, int] | None:
+        """Write commits as one file, so that loading a version opens fewer: those of a range, both included, or all since the
+        last checkpoint. Returns the range; None where there is nothing to gain."""
+        from delta_py.commands.log_upkeep import compact_log  # as checkpoint
+
+        return compact_log(self._snapshot, start_version, end_version)
+
+    def clean_log(self) -> int:
+        """Delete the part of the log that no version needs which delta.logRetentionDuration keeps (30 days); returns the number
+        of files. Commits that write a checkpoint do it by themselves, a few seconds long."""
+        from delta_py.commands.log_upkeep import clean_log  # as checkpoint
+
+        return clean_log(self._snapshot.store)
 
     # ------------------------------------------------------------ helpers
 

@@ -40,6 +40,7 @@ from spark_plugin.table_api.builders import (
     TableRequest,
     refuse,
 )
+from spark_plugin.table_api.conversions import convert_identifier
 from spark_plugin.table_api.merge_builder import DeltaMergeBuilder
 from spark_plugin.table_api.table_names import Place, build_table, clone_table, find_table, refresh_name
 
@@ -120,9 +121,20 @@ class DeltaTable:
     def convertToDelta(
         cls, sparkSession: SparkSession, identifier: str, partitionSchema: str | StructType | None = None
     ) -> DeltaTable:
-        """Raises UnsupportedOperationError: this version cannot convert tables."""
+        """Make a table of Parquet files, by a log beside them; the files stay as they are. A table is returned as it is.
+
+        identifier: parquet.`/path`, or the name of an external parquet table of Spark's catalog, which becomes one of ours.
+        partitionSchema: the columns that the names of directories stand for, in their order, as DDL or StructType; the catalog
+        knows those of its tables. Nobody should change the directory meanwhile.
+        Raises InvalidOptionError (DELTA_UNEXPECTED_NUM_PARTITION_COLUMNS_FROM_FILE_NAME, DELTA_FAILED_CAST_PARTITION_VALUE, ...),
+        SchemaMismatchError (DELTA_FAILED_MERGE_SCHEMA_FILE), DataFileError (DELTA_FAILED_READ_FILE_FOOTER), TableNotFoundError
+        (DELTA_EMPTY_DIRECTORY), UnsupportedOperationError (DELTA_CONVERT_NON_PARQUET_TABLE, DELTA_UNSUPPORTED_DATA_TYPES).
+        """
         check_text(identifier, "identifier")
-        refuse("convertToDelta", "turn Parquet files into a table", "Read them with spark.read.parquet and write a new table.")
+        register(sparkSession)
+        with as_spark_raises():
+            place = convert_identifier(sparkSession, identifier, partitionSchema)
+        return cls._opened(sparkSession, place.path, place.name)
 
     @classmethod
     def create(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder:
@@ -323,17 +335,14 @@ class DeltaTable:
         return run_vacuum(self._spark, self._table, hours, dry_run=dryRun, keep_versions=kept, lite=lite, inventory=inventory)
 
     def generate(self, mode: str) -> None:
-        """Raises InvalidOptionError (DELTA_MODE_NOT_SUPPORTED) for anything but symlink_format_manifest, and
-        UnsupportedOperationError for that: this version writes no manifests."""
+        """Write symlink manifests, by which engines that read Hive tables find the table's files. mode: symlink_format_manifest.
+
+        Raises InvalidOptionError (DELTA_MODE_NOT_SUPPORTED) for another mode; UnsupportedOperationError for a table with deletion
+        vectors (DELTA_UNSUPPORTED_GENERATE_WITH_DELETION_VECTORS) or column mapping
+        (DELTA_UNSUPPORTED_MANIFEST_GENERATION_WITH_COLUMN_MAPPING).
+        """
         check_text(mode, "mode")
-        if mode.lower() != "symlink_format_manifest":
-            with as_spark_raises():
-                raise InvalidOptionError(
-                    f"There is no mode {mode!r} to generate; the only one is symlink_format_manifest.",
-                    error_class="DELTA_MODE_NOT_SUPPORTED",
-                    sql_state="0AKDC",
-                )
-        refuse("generate", "write symlink manifests", "Generate them with another engine.")
+        run_command(self._spark, self._table, "generate", {"mode": mode})
 
     def restoreToVersion(self, version: int) -> DataFrame:
         """Make the table what it was at a version, by a new version; returns one row of metrics.

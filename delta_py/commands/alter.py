@@ -14,7 +14,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from delta_py.commands.create import CHANGE_COLUMNS
-from delta_py.commands.properties import known_name, split_configuration
+from delta_py.commands.properties import (
+    MANIFESTS,
+    VALIDATION_FAILED,
+    VECTORS,
+    check_manifests,
+    known_name,
+    split_configuration,
+)
 from delta_py.commands.protocols import features_in_use, protocol_of_versions, with_features
 from delta_py.commands.row_tracking import give_row_ids, without_ids
 from delta_py.commands.timestamps import stamped, transaction_at
@@ -281,11 +288,17 @@ def _change_data_feed(change: _Change) -> None:
 
 def _symlink_manifest(change: _Change) -> None:
     """Readers of the manifests know no deletion vectors."""
-    both = ("delta.compatibility.symlinkFormatManifest.enabled", "delta.enableDeletionVectors")
-    if all(change.after.boolean(name) for name in both) and any(change.turns_on(name) for name in both):
-        raise UnsupportedOperationError(
-            f"{both[0]} and {both[1]} cannot both be true: readers of symlink manifests know no deletion vectors. Nothing was "
-            "changed. Turn one of them off.",
-            error_class="DELTA_VIOLATE_TABLE_PROPERTY_VALIDATION_FAILED.PERSISTENT_DELETION_VECTORS_WITH_INCREMENTAL_MANIFEST_GENERATION",
-            sql_state="0A000",
-        )
+    if any(change.turns_on(name) for name in (MANIFESTS, VECTORS)):
+        check_manifests(change.after)
+    if not change.turns_on(MANIFESTS):
+        return
+    for batch in change.snapshot.file_batches():
+        vectors = batch.files["deletion_vector"]
+        if vectors.null_count < len(vectors):
+            raise UnsupportedOperationError(
+                f"{MANIFESTS} cannot be true while rows of the table are deleted by deletion vectors: readers of symlink "
+                "manifests would show them. Nothing was changed. Have OPTIMIZE write these files anew "
+                "(spark.databricks.delta.optimize.maxDeletedRowsRatio set to 0).",
+                error_class=f"{VALIDATION_FAILED}.EXISTING_DELETION_VECTORS_WITH_INCREMENTAL_MANIFEST_GENERATION",
+                sql_state="0A000",
+            )

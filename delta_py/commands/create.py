@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from delta_py.commands.properties import split_configuration
+from delta_py.commands.properties import check_manifests, split_configuration
 from delta_py.commands.protocols import lowest_protocol
 from delta_py.commit.transaction import Transaction
 from delta_py.errors import InvalidOptionError, SchemaMismatchError
@@ -69,7 +69,8 @@ def define_table(
     partition_by, cluster_by: column names in order, any case; not both. configuration: table properties, those of Delta and
     any others.
     Raises SchemaMismatchError for names or a partitioning that no table can have, InvalidOptionError for a property that
-    is unknown, internal or has a senseless value, UnsupportedTableFeatureError for a table that could not be written.
+    is unknown, internal or has a senseless value, UnsupportedTableFeatureError for a table that could not be written,
+    UnsupportedOperationError for properties that exclude each other.
     """
     if partition_by and cluster_by:
         raise SchemaMismatchError(
@@ -78,6 +79,7 @@ def define_table(
             sql_state="42613",
         )
     properties, features = split_configuration(configuration or {})
+    check_manifests(Properties(properties))
     mode = column_mapping.mode(Properties(properties))
     partitions = check_schema(schema, partition_by, mode, Properties(properties))
     if mode != "none":

@@ -11,11 +11,15 @@ from __future__ import annotations
 import difflib
 from collections.abc import Mapping
 
-from delta_py.errors import InvalidOptionError
+from delta_py.errors import InvalidOptionError, UnsupportedOperationError
 from delta_py.protocol import column_mapping
-from delta_py.protocol.features import FEATURES
+from delta_py.protocol.features import FEATURES, Properties
 from delta_py.protocol.sizes import parse_size
 from delta_py.write.conform import compression_codec
+
+MANIFESTS = "delta.compatibility.symlinkFormatManifest.enabled"
+VECTORS = "delta.enableDeletionVectors"
+VALIDATION_FAILED = "DELTA_VIOLATE_TABLE_PROPERTY_VALIDATION_FAILED"
 
 _FEATURE_PREFIX = "delta.feature."
 _OPEN_PREFIXES = (_FEATURE_PREFIX, "delta.constraints.", "delta.universalformat.config.")
@@ -28,9 +32,9 @@ _BOOLEANS = (
     "delta.enableFullRetentionRollback",
     "delta.randomizeFilePrefixes",
     "delta.appendOnly",
-    "delta.enableDeletionVectors",
+    VECTORS,
     "delta.enableVariantShredding",
-    "delta.compatibility.symlinkFormatManifest.enabled",
+    MANIFESTS,
     "delta.checkpoint.writeStatsAsJson",
     "delta.checkpoint.writeStatsAsStruct",
     "delta.enableChangeDataCapture",
@@ -94,6 +98,17 @@ def split_configuration(configuration: Mapping[str, str]) -> tuple[dict[str, str
         _check_value(name, value)
         properties[name] = value
     return properties, frozenset(features)
+
+
+def check_manifests(properties: Properties) -> None:
+    """Raises UnsupportedOperationError for a table that would have both symlink manifests and deletion vectors."""
+    if properties.boolean(MANIFESTS) and properties.boolean(VECTORS):
+        raise UnsupportedOperationError(
+            f"{MANIFESTS} and {VECTORS} cannot both be true: readers of symlink manifests know no deletion vectors. Nothing was "
+            "changed. Turn one of them off.",
+            error_class=f"{VALIDATION_FAILED}.PERSISTENT_DELETION_VECTORS_WITH_INCREMENTAL_MANIFEST_GENERATION",
+            sql_state="0A000",
+        )
 
 
 def feature_asked_for(given: str, value: str) -> str:

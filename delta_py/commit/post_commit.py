@@ -1,4 +1,4 @@
-"""What follows a commit: version checksum, checkpoint, log compaction, log cleanup.
+"""What follows a commit: version checksum, checkpoint, log compaction, log cleanup; symlink manifests where the table wants them.
 
 The commit stands already. Whatever fails here is logged and nothing else: the next commit makes up for it. Most commits pay
 for the checksum only, which is derived from the one before; every delta.checkpointInterval-th writes a checkpoint and, after
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("delta_py")
 
+_MANIFESTS = "delta.compatibility.symlinkFormatManifest.enabled"
 _CHECKPOINT_INTERVAL = 10
 # How far back a checksum is looked for: concurrent writers may be a few commits ahead with theirs.
 _CHECKSUM_LOOK_BACK = 4
@@ -80,6 +81,11 @@ def run_post_commit(
     if compacted is not None:
         with harmless(store, version, "has no log compaction"):
             _compact(store, writer, *compacted)
+    with _harmless(store, version, "its symlink manifests are not up to date (generate writes them)"):
+        if config.properties.boolean(_MANIFESTS):
+            from delta_py.commit.symlink_manifests import follow_commit
+
+            follow_commit(store, config, actions)
 
 
 def checkpoint(snapshot: Snapshot, *, clock_ms: Callable[[], int] = _now_ms) -> int:
@@ -147,7 +153,7 @@ def _previous(store: ObjectStore, config: TableConfig, version: int, before: Sna
         return before.checksum
     newest = before.segment.last_checksum_version  # who writes none has none to look for
     checksum = None if newest is None else _looked_back(store, config, newest, version)
-    return _counted(before) if checksum is None and _is_cheap(before.segment) else checksum
+    return counted_checksum(before) if checksum is None and _is_cheap(before.segment) else checksum
 
 
 def _looked_back(store: ObjectStore, config: TableConfig, newest: int, version: int) -> VersionChecksum | None:
@@ -177,7 +183,7 @@ def _replayed(store: ObjectStore, version: int, before: Snapshot | None) -> Vers
     if before is not None and not _is_cheap(before.segment):
         return None
     segment = load_segment(store, version)
-    return _counted(Snapshot.of_segment(store, segment)) if _is_cheap(segment) else None
+    return counted_checksum(Snapshot.of_segment(store, segment)) if _is_cheap(segment) else None
 
 
 def _is_cheap(segment: LogSegment) -> bool:
@@ -185,7 +191,7 @@ def _is_cheap(segment: LogSegment) -> bool:
     return sum(file.size_bytes for file in (*checkpoint_files, *segment.commits)) <= _CHEAP_LOG_BYTES
 
 
-def _counted(snapshot: Snapshot) -> VersionChecksum:
+def counted_checksum(snapshot: Snapshot) -> VersionChecksum:
     """What the checksum of a version would say, from its state."""
     sizes = [(batch.files.num_rows, pc.sum(batch.files["size"]).as_py() or 0) for batch in snapshot.file_batches()]
     return VersionChecksum(

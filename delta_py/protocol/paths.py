@@ -339,6 +339,28 @@ def _hive_escape(text: str) -> str:
     return "".join(f"%{ord(c):02X}" if c in _HIVE_ESCAPED else c for c in text)
 
 
+_HIVE_ESCAPE = re.compile("%([0-9A-Fa-f]{2})")
+
+
+def partition_texts_of(path: str) -> tuple[tuple[str, str | None], ...]:
+    """What `partition_directory` made the directories above a file from, outer first; () where they are no partitions.
+
+    Directories count from the file upward, as long as they have a `=`, as Spark takes them.
+    """
+    texts: list[tuple[str, str | None]] = []
+    for directory in reversed(path.split("/")[:-1]):
+        name, equals, text = directory.partition("=")
+        if not equals:
+            break
+        value = None if text == HIVE_DEFAULT_PARTITION else _hive_unescape(text)
+        texts.append((_hive_unescape(name), value))
+    return tuple(reversed(texts))
+
+
+def _hive_unescape(text: str) -> str:
+    return _HIVE_ESCAPE.sub(lambda found: chr(int(found[1], 16)), text)
+
+
 def data_file_name(task: int, unique: str, sequence: int = 0, *, codec: str = "zstd", change_data: bool = False) -> str:
     """A data file's name, as Spark names them: `part-00003-<unique>.c000.zstd.parquet`; `cdc-...` for change data.
 

@@ -10,7 +10,7 @@ Protocol: Per-file Statistics.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
@@ -53,7 +53,7 @@ class StatsCollector:
         for path, data_type in self._leaves:
             column = _leaf(batch, path)
             self._null_counts[path] += column.null_count if not pa.types.is_null(column.type) else len(column)
-            if _is_bounded(data_type) and path not in self._in_footer:
+            if is_bounded(data_type) and path not in self._in_footer:
                 self._widen(path, column)
 
     def take_footer(self, footer: Any) -> None:
@@ -67,6 +67,18 @@ class StatsCollector:
                 bounds = _footer_bounds(footer, positions[path[0]])
                 if bounds is not None:
                     self._minimum[path], self._maximum[path] = (_typed(raw, data_type) for raw in bounds)
+
+    def take_known(
+        self,
+        row_count: int,
+        null_counts: Mapping[Path, int],
+        minimum: Mapping[Path, pa.Scalar],
+        maximum: Mapping[Path, pa.Scalar],
+    ) -> None:
+        """Take in what is known of all rows of a file in the place of the rows; what a mapping lacks is unknown."""
+        self._row_count = row_count
+        self._null_counts = dict(null_counts)
+        self._minimum, self._maximum = dict(minimum), dict(maximum)
 
     def _widen(self, path: Path, column: pa.Array) -> None:
         if pa.types.is_floating(column.type) and pc.any(pc.is_nan(column)).as_py():
@@ -87,8 +99,9 @@ class StatsCollector:
         minimum: dict[str, Any] = {}
         maximum: dict[str, Any] = {}
         nulls: dict[str, Any] = {}
+        for path, count in self._null_counts.items():
+            _put(nulls, path, count)
         for path, _ in self._leaves:
-            _put(nulls, path, self._null_counts[path])
             _put(minimum, path, self._lower(path))
             _put(maximum, path, self._upper(path))
         bounds = {"minValues": minimum, "maxValues": maximum}
@@ -104,7 +117,8 @@ class StatsCollector:
         return _round_up(value, self._string_prefix) if isinstance(value, str) else _json_value(value)
 
 
-def _is_bounded(data_type: DataType) -> bool:
+def is_bounded(data_type: DataType) -> bool:
+    """Whether the values of a type get bounds."""
     return isinstance(data_type, DecimalType) or (isinstance(data_type, PrimitiveType) and data_type.name in _BOUNDED)
 
 

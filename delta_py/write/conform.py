@@ -69,7 +69,7 @@ from delta_py.write.rule_columns import HiddenColumns
 
 _MIB = 1024 * 1024
 _CODECS = ("uncompressed", "none", "snappy", "gzip", "lz4", "lz4_raw", "zstd")
-_STRING_PREFIX = 32
+STRING_PREFIX = 32
 _TARGET_FILE_BYTES = 256 * _MIB
 _NO_HIDDEN_COLUMNS = HiddenColumns(None, ())
 MATERIALIZED = "pydelta.materialized"  # in the metadata of a column that only data files have, under that very name
@@ -105,7 +105,7 @@ class WriteState:
     partition_columns: tuple[str, ...] = ()
     column_mapping_mode: str = "none"
     stats_columns: tuple[Path, ...] = ()
-    stats_string_prefix: int = _STRING_PREFIX
+    stats_string_prefix: int = STRING_PREFIX
     compression: str = "zstd"
     keep_partition_columns: bool = False
     target_file_bytes: int = _TARGET_FILE_BYTES
@@ -170,7 +170,7 @@ def write_state(
         partition_columns=tuple(config.partition_columns),
         column_mapping_mode=config.column_mapping_mode,
         stats_columns=stats_columns(config),
-        stats_string_prefix=properties.integer("delta.dataSkippingStringPrefixLength", _STRING_PREFIX),
+        stats_string_prefix=properties.integer("delta.dataSkippingStringPrefixLength", STRING_PREFIX),
         compression=compression_codec(properties.get("delta.parquet.compression.codec")),
         keep_partition_columns=config.feature("materializePartitionColumns"),
         target_file_bytes=properties.size("delta.targetFileSize", _TARGET_FILE_BYTES),

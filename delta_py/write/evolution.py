@@ -59,7 +59,7 @@ def merged_schema(table: TableConfig, data: StructType, *, widen: bool) -> Struc
     Protocol: Type Change Metadata; Writer Requirements for Type Widening.
     """
     check_new_schema(data, "name")
-    merge = _Merge(widens=widen and _may_widen(table), like_iceberg=_follows_iceberg(table))
+    merge = SchemaMerge(widens=widen and _may_widen(table), like_iceberg=_follows_iceberg(table))
     merged = merge.struct(table.schema, data, ())
     _check_rules_allow(table, merge.retyped)
     return merged
@@ -138,8 +138,9 @@ def _bare(data_type: DataType) -> DataType:
 
 
 @dataclasses.dataclass(slots=True)
-class _Merge:
-    """One pass over a table's schema beside the data's. retyped: leaves, or parts of them, that got another type."""
+class SchemaMerge:
+    """One pass over a table's schema beside the data's. retyped: leaves, or parts of them, whose type in data is another than the
+    table's from now on: path, the narrower type, the wider."""
 
     widens: bool
     like_iceberg: bool
@@ -163,7 +164,8 @@ class _Merge:
         ]
         metadata: Mapping[str, Any] = table.metadata
         if changes:
-            metadata = {**metadata, TYPE_CHANGES: [*metadata.get(TYPE_CHANGES, ()), *changes]}
+            known = metadata.get(TYPE_CHANGES, ())
+            metadata = {**metadata, TYPE_CHANGES: [*known, *(change for change in changes if change not in known)]}
         return StructField(table.name, data_type, table.nullable, metadata)
 
     def _type(self, table: DataType, data: DataType, path: Path) -> DataType:
@@ -175,8 +177,10 @@ class _Merge:
             case MapType(key, value, nulls), MapType(data_key, data_value, _):
                 merged_key = self._type(key, data_key, (*path, "key"))
                 return MapType(merged_key, self._type(value, data_value, (*path, "value")), nulls)
-        if data in (table, VOID):
-            return table
+        return table if data in (table, VOID) else self.plain(table, data, path)
+
+    def plain(self, table: DataType, data: DataType, path: Path) -> DataType:
+        """The type for both of two that differ and are not both structs, arrays or maps. Raises SchemaMismatchError."""
         if table == VOID or (self.widens and is_widening(table, data, like_iceberg=self.like_iceberg)):
             self.retyped.append((path, table, data))
             return _nullable(data)

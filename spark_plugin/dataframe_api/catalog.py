@@ -43,13 +43,15 @@ _OF_DELTA_SPARK = "delta"
 @dataclass(frozen=True, slots=True)
 class Entry:
     """What the catalog holds under a name. provider: lower-case, empty for a view. path: None for a view, and where the catalog
-    does not say it for certain. options: those of CREATE TABLE but the path. external: dropping it leaves the data."""
+    does not say it for certain. options: those of CREATE TABLE but the path. external: dropping it leaves the data.
+    tracks_partitions: the catalog has a list of its partitions."""
 
     name: str
     provider: str
     path: str | None = None
     external: bool = False
     options: Mapping[str, str] = field(default_factory=dict)
+    tracks_partitions: bool = False
 
     @property
     def is_ours(self) -> bool:
@@ -126,7 +128,7 @@ def find(spark: Any, name: str, schema: StructType | None = None) -> Entry | Non
         text_of_options = metadata_value(schema or spark.table(name).schema, CATALOG_KEY)
         options = {} if text_of_options is None else catalog_options(text_of_options)
     path = _path(options.pop("path", None), text) if provider else None
-    return Entry(name, provider, path, table_type == "EXTERNAL", options)
+    return Entry(name, provider, path, table_type == "EXTERNAL", options, "\nPartition Provider: Catalog\n" in text)
 
 
 def _type_and_provider(text: str) -> tuple[str, str]:
@@ -149,12 +151,18 @@ def _path(entered: str | None, text: str) -> str | None:
 
 def path_in_name(name: str) -> str | None:
     """The path in delta.`/path` or pydelta.`/path`; None for a name of the catalog."""
+    named = format_and_path(name)
+    return named[1] if named is not None and named[0] in (_OF_DELTA_SPARK, FORMAT) else None
+
+
+def format_and_path(name: str) -> tuple[str, str] | None:
+    """The format, lower-case, and the path in parquet.`/path`; None for a name of the catalog."""
     try:
         parts = _parts(name)
     except InvalidOptionError:  # whoever looks the name up says what is wrong with it
         return None
-    by_path = len(parts) == 2 and parts[0].lower() in (_OF_DELTA_SPARK, FORMAT) and ("/" in parts[1] or has_scheme(parts[1]))
-    return parts[1] if by_path else None
+    by_path = len(parts) == 2 and ("/" in parts[1] or has_scheme(parts[1]))
+    return (parts[0].lower(), parts[1]) if by_path else None
 
 
 def full_name(spark: Any, name: str) -> str:
@@ -208,6 +216,14 @@ def enter(spark: Any, name: str, path: str, *, again: bool = False) -> None:
     """Enter a table that is there, with its present columns. Raises what Spark raises when the name is taken, unless
     `again`: then another session has entered it meanwhile. Raises InvalidOptionError for a path in which Spark would replace
     variables."""
+    check_enterable(name, path)
+    text = path.replace("\\", "\\\\").replace("'", "\\'")
+    unless = "IF NOT EXISTS " if again else ""
+    spark.sql(f"CREATE TABLE {unless}{quoted_name(name)} USING {FORMAT} LOCATION '{text}'")
+
+
+def check_enterable(name: str, path: str) -> None:
+    """Raises InvalidOptionError for a path that cannot be entered."""
     if "${" in path:
         raise InvalidOptionError(
             f"The path {path!r} of table {name} holds ${{, where Spark puts in variables of the environment and settings: the "
@@ -215,9 +231,6 @@ def enter(spark: Any, name: str, path: str, *, again: bool = False) -> None:
             option="path",
             path=path,
         )
-    text = path.replace("\\", "\\\\").replace("'", "\\'")
-    unless = "IF NOT EXISTS " if again else ""
-    spark.sql(f"CREATE TABLE {unless}{_quoted(_parts(name))} USING {FORMAT} LOCATION '{text}'")
 
 
 def refresh(spark: Any, entry: Entry) -> None:
@@ -228,8 +241,15 @@ def refresh(spark: Any, entry: Entry) -> None:
     path = entry.writable_path()
     present = spark.read.format(FORMAT).load(path).schema
     if without_metadata(spark.table(entry.name).schema, CATALOG_KEY) != present:
-        spark.sql(f"DROP TABLE IF EXISTS {_quoted(_parts(entry.name))}")
-        enter(spark, entry.name, path, again=True)
+        enter_instead(spark, entry.name, path)
+
+
+def enter_instead(spark: Any, name: str, path: str) -> None:
+    """Enter a table in the place of what the name stands for: an external table, whose data stay. Raises as enter, before the
+    name is dropped where that can be known."""
+    check_enterable(name, path)
+    spark.sql(f"DROP TABLE IF EXISTS {quoted_name(name)}")
+    enter(spark, name, path, again=True)
 
 
 # ---------------------------------------------------------------- names
@@ -260,6 +280,11 @@ def _parts(name: str) -> list[str]:
     if not parts or ".".join(parts) != name:
         raise InvalidOptionError(f"{name!r} is no name of a table.", table=name)
     return [unquoted(part) for part in parts]
+
+
+def quoted_name(name: str) -> str:
+    """For SQL. Raises InvalidOptionError for what is no name."""
+    return _quoted(_parts(name))
 
 
 def _quoted(parts: list[str]) -> str:

@@ -57,8 +57,7 @@ from spark_plugin.maintenance.tasks import (
     piece_writer,
     row_splitter,
 )
-from spark_plugin.options.common import flag
-from spark_plugin.options.settings import TablePath, active, conf
+from spark_plugin.options.settings import TablePath, active, conf, is_on
 from spark_plugin.spark_internals import is_connect
 
 if TYPE_CHECKING:
@@ -172,15 +171,10 @@ def _request(spark: SparkSession, predicate: str | None) -> OptimizeRequest:
         max_deleted_ratio=_ratio(spark, MAX_DELETED_RATIO, DEFAULT_DELETED_RATIO),
         batch_bytes=_size(spark, BATCH_SIZE),
         time_zone=conf(spark, "spark.sql.session.timeZone") or "UTC",
-        check_z_order_stats=_is_on(spark, CHECK_Z_ORDER_STATS),
+        check_z_order_stats=is_on(spark, CHECK_Z_ORDER_STATS),
         min_cube_bytes=_size(spark, MIN_CUBE_SIZE) or DEFAULT_MIN_CUBE_BYTES,
         target_cube_bytes=_size(spark, TARGET_CUBE_SIZE) or DEFAULT_TARGET_CUBE_BYTES,
     )
-
-
-def _is_on(spark: SparkSession, name: str) -> bool:
-    text = conf(spark, name)
-    return flag({} if text is None else {name: text}, name, default=True)
 
 
 def _size(spark: SparkSession, name: str) -> int | None:

@@ -16,8 +16,7 @@ from delta_py.storage.addresses import location_of
 from delta_py.storage.store import ObjectStore
 from spark_plugin.dml.at_table import at_table
 from spark_plugin.exceptions import as_spark_raises
-from spark_plugin.options.common import flag
-from spark_plugin.options.settings import TablePath, active, conf
+from spark_plugin.options.settings import TablePath, active, is_on
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -49,12 +48,12 @@ def run_vacuum(
 ) -> DataFrame:
     """As DeltaTable.vacuum."""
     with as_spark_raises(), active(spark):
-        is_lite = (inventory is None and _is_on(spark, LITE, default=False)) if lite is None else lite
+        is_lite = (inventory is None and is_on(spark, LITE, default=False)) if lite is None else lite
         request = VacuumRequest(
             retention_hours,
-            check_retention=_is_on(spark, RETENTION_CHECK),
+            check_retention=is_on(spark, RETENTION_CHECK),
             keep_versions=keep_versions,
-            logs=_is_on(spark, LOGGING),
+            logs=is_on(spark, LOGGING),
             kind=VacuumKind.LITE if is_lite else VacuumKind.FULL,
             inventory=None if inventory is None else _rows_of(inventory),
         )
@@ -85,8 +84,3 @@ def _as_spark_has_it(root: str, found: pa.Table) -> pa.Table:
     paths = pc.binary_join_element_wise(location_of(root), found["path"], "/")
     times = found["modification_time"].cast(pa.timestamp("ms", "UTC")).cast(pa.timestamp("us", "UTC"))
     return pa.table({"path": paths, "size": found["size"], "modification_time": times, "reason": found["reason"]})
-
-
-def _is_on(spark: SparkSession, name: str, *, default: bool = True) -> bool:
-    text = conf(spark, name)
-    return flag({} if text is None else {name: text}, name, default=default)

@@ -15,7 +15,7 @@ from delta_py.storage.addresses import kind_of
 from delta_py.storage.opening import open_store
 from delta_py.storage.store import ObjectStore
 from delta_py.streaming.schema_evolution import ALLOW_CONFS
-from spark_plugin.options.common import CONFS, OTHER_WRITE_CONFS, PARTITIONS_PER_CORE, STORAGE, WRITE_CONFS
+from spark_plugin.options.common import CONFS, OTHER_WRITE_CONFS, PARTITIONS_PER_CORE, STORAGE, WRITE_CONFS, flag
 from spark_plugin.options.storage import session_storage, storage_options
 from spark_plugin.spark_internals import SparkInternals, is_connect
 
@@ -108,6 +108,12 @@ def conf(spark: Any, name: str) -> str | None:
     except PySparkException:  # a server may keep a setting to itself
         return None
     return None if value in (None, "<undefined>") else str(value)
+
+
+def is_on(spark: Any, name: str, *, default: bool = True) -> bool:
+    """A setting that is true or false. Raises InvalidOptionError for another text."""
+    text = conf(spark, name)
+    return flag({} if text is None else {name: text}, name, default=default)
 
 
 def _all_confs(spark: Any) -> dict[str, str]:

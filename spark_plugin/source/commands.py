@@ -127,6 +127,12 @@ def _clone(
     return clone_table(snapshot, store, replace_table=replace_table, properties=properties)
 
 
+def _generate(store: ObjectStore, *, mode: str) -> int:
+    from delta_py.commands.generate import generate
+
+    return generate(store, mode)
+
+
 COMMANDS: Mapping[str, Callable[..., Any]] = {
     "buildTable": _build_table,
     "setProperties": _set_properties,
@@ -135,4 +141,5 @@ COMMANDS: Mapping[str, Callable[..., Any]] = {
     "addFeature": _add_feature,
     "restore": _restore,
     "clone": _clone,
+    "generate": _generate,
 }

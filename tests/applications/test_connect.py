@@ -134,6 +134,14 @@ found["ordered"] = kept.optimize().executeZOrderBy("id").first()["metrics"]["zOr
 found["short"] = caught(InvalidOptionError, lambda: kept.vacuum(1))
 spark.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
 found["vacuumed"] = [len(kept.vacuum(0, dryRun=True).collect()), kept.vacuum(0).columns, kept.toDF().count()]
+
+spark.range(6).repartition(3).selectExpr("id", "id % 2 as p").write.partitionBy("p").parquet(new + "-plain")
+found["unpartitioned"] = caught(InvalidOptionError, lambda: DeltaTable.convertToDelta(spark, f"parquet.`{new}-plain`"))
+from spark_plugin.maintenance import convert
+convert._FILES_A_TASK = 2
+converted = DeltaTable.convertToDelta(spark, f"parquet.`{new}-plain`", "p int")
+converted.generate("symlink_format_manifest")
+found["converted"] = [converted.toDF().count(), converted.toDF().filter("p = 1").count()]
 spark.stop()
 print(json.dumps(found))
 """
@@ -177,6 +185,10 @@ def test_connect_session_reads_writes_and_raises_our_errors(tmp_path: Path) -> N
     assert (found["optimized"], found["ordered"], found["vacuumed"]) == (2, 1, [3, [], 2])
     assert found["short"][0] == "DELTA_VACUUM_RETENTION_PERIOD_TOO_SHORT"
     assert len(list(Path(f"{new}-kept").glob("*.parquet"))) == 1
+    assert found["unpartitioned"][0] == "DELTA_UNEXPECTED_NUM_PARTITION_COLUMNS_FROM_FILE_NAME"
+    assert found["converted"] == [6, 3]
+    lines = [len(file.read_text().splitlines()) for file in Path(f"{new}-plain").glob("_symlink_format_manifest/*/manifest")]
+    assert len(lines) == 2 and sum(lines) == DeltaTable(f"{new}-plain").files().num_rows
     written = DeltaTable(new)
     assert (written.version, written.to_arrow().num_rows) == (3, 6)
     said = found["stderr"].count("without column pruning")

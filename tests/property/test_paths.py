@@ -15,6 +15,7 @@ from delta_py.protocol.paths import (
     encode_path,
     parse_log_name,
     partition_directory,
+    partition_texts_of,
     version_prefix,
 )
 
@@ -65,6 +66,13 @@ def test_partition_directories_keep_columns_apart(values: list[tuple[str, str]])
     segments = partition_directory(values).split("/")
     assert len(segments) == len(values)
     assert all(segment.count("=") == 1 for segment in segments)
+
+
+@given(st.lists(st.tuples(SEGMENTS, st.none() | st.text(CHARACTERS, max_size=8)), max_size=3), st.booleans())
+def test_partition_directories_are_taken_apart_as_they_were_made(values: list[tuple[str, str | None]], below: bool) -> None:
+    directory = partition_directory(values)
+    path = f"sub/{directory}/a=b.parquet" if below and directory else f"{directory}/a=b.parquet".lstrip("/")
+    assert partition_texts_of(path) == tuple((name, text or None) for name, text in values)
 
 
 @given(st.one_of(st.text(max_size=40), st.text("0123456789.jsonparquetcheckpointcompactedcrc_-", max_size=60)))

@@ -69,3 +69,16 @@ def test_what_spark_tells_behind_a_location_is_no_part_of_it(rest: str) -> None:
 def test_type_and_provider_stand_before_all_texts_of_users() -> None:
     found = entry(HEAD + "Comment: x\nType: MANAGED\nProvider: csv\n" + "Location: /real\n" + TAIL)
     assert (found.provider, found.external, found.writable_path()) == ("delta", True, "/real")
+
+
+def test_partitions_are_in_the_catalog_if_it_says_so() -> None:
+    assert entry(HEAD + "Location: file:/real\n" + TAIL).tracks_partitions
+    assert not entry(HEAD + "Location: file:/real\n" + TAIL.partition("\n")[2]).tracks_partitions
+
+
+@pytest.mark.parametrize(
+    ("name", "named"),
+    [("Parquet.`/a b`", ("parquet", "/a b")), ("csv.`s3://b/t`", ("csv", "s3://b/t")), ("db.t", None), ("a.b.`/c`", None)],
+)
+def test_formats_and_paths_are_told_from_names(name: str, named: tuple[str, str] | None) -> None:
+    assert catalog.format_and_path(name) == named

@@ -1,0 +1,29 @@
+"""GENERATE: files beside a table that engines without Delta read.
+
+    generate(store, "symlink_format_manifest")        # how many manifests were written
+
+Protocol: Table Properties.
+"""
+
+from __future__ import annotations
+
+from delta_py.commit.symlink_manifests import write_manifests
+from delta_py.errors import InvalidOptionError
+from delta_py.storage.store import ObjectStore
+
+SYMLINK_MANIFEST = "symlink_format_manifest"
+
+
+def generate(store: ObjectStore, mode: str = SYMLINK_MANIFEST) -> int:
+    """Write what the mode names, by the newest version of the table; returns how many files were written.
+
+    Raises InvalidOptionError (DELTA_MODE_NOT_SUPPORTED) for another mode; else as write_manifests.
+    """
+    if mode.lower() != SYMLINK_MANIFEST:
+        raise InvalidOptionError(
+            f"There is no mode {mode!r} to generate; the only one is {SYMLINK_MANIFEST}.",
+            error_class="DELTA_MODE_NOT_SUPPORTED",
+            sql_state="0AKDC",
+            mode=mode,
+        )
+    return write_manifests(store).written

@@ -1,0 +1,68 @@
+"""The files that a stream of Spark has committed to a directory of Parquet files, by the log that it keeps there.
+
+    committed = committed_files(store)      # paths below the root; None where no stream has written there
+
+Batches that failed leave files beside those that count, so only what `_spark_metadata` names is rows. The log has a file a batch,
+each with a line a file, and now and then one that ends in `.compact` and stands for all batches until then.
+Protocol: Data Files.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import orjson
+
+from delta_py.errors import UnsupportedOperationError
+from delta_py.protocol.paths import decode_path, resolve
+from delta_py.storage.addresses import location_of
+from delta_py.storage.store import ObjectStore
+
+STREAM_LOG = "_spark_metadata"
+_VERSION = b"v1"
+_BATCH = re.compile(r"([0-9]+)(\.compact)?")
+
+
+def committed_files(store: ObjectStore) -> frozenset[str] | None:
+    """Raises UnsupportedOperationError for a log that cannot be understood, or that names files elsewhere."""
+    names = [info.path.rpartition("/")[2] for info in store.list_from(STREAM_LOG)]
+    batches = {int(found[1]): name for name in sorted(names) if (found := _BATCH.fullmatch(name))}
+    if not batches:
+        return frozenset() if names else None
+    newest = max(batches)
+    first = max((batch for batch, name in batches.items() if name.endswith(".compact")), default=0)
+    missing = next((batch for batch in range(first, newest + 1) if batch not in batches), None)
+    if missing is not None:
+        raise _unusable(store, f"batch {missing} is missing, though {newest} is there")
+    files: set[str] = set()
+    for batch in range(first, newest + 1):
+        for path, action in _entries(store, batches[batch]):
+            (files.discard if action == "delete" else files.add)(path)
+    return frozenset(files)
+
+
+def _entries(store: ObjectStore, name: str) -> Iterator[tuple[str, str]]:
+    """Paths below the root, and whether they were added or deleted."""
+    version, *lines = store.read(f"{STREAM_LOG}/{name}").split(b"\n")
+    if version != _VERSION:
+        raise _unusable(store, f"{name} is of the version {version!r}")
+    for line in filter(None, lines):
+        try:
+            entry: dict[str, Any] = orjson.loads(line)
+            path, action = decode_path(entry["path"]), str(entry.get("action", "add"))
+        except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError) as error:
+            raise _unusable(store, f"a line of {name} is no entry ({error})") from error
+        root = location_of(store.root).rstrip("/") + "/"
+        location = location_of(resolve(store.root, path))
+        if not location.startswith(root):
+            raise _unusable(store, f"it names {location}, which is not below the directory")
+        yield location.removeprefix(root), action
+
+
+def _unusable(store: ObjectStore, why: str) -> UnsupportedOperationError:
+    return UnsupportedOperationError(
+        f"The directory {store.root} is the output of a stream of Spark, and its log {STREAM_LOG} does not tell which files "
+        f"count: {why}. Nothing was changed. Restore the log; or, if every file counts, move it elsewhere."
+    )

@@ -1,0 +1,220 @@
+"""Symlink manifests: the data files of a version as lists that engines without Delta read as a Hive table (Presto, Athena).
+
+    write_manifests(store)                            # all of them, by the newest version
+    follow_commit(store, config, actions)             # those of the partitions that a commit changed
+
+`_symlink_format_manifest/day=2024-05-01/manifest` has a line for each file of the partition: its absolute path, nothing escaped.
+A manifest is replaced as a whole, and one whose partition has no files any more is deleted, after all others are written. Readers
+of manifests know no deletion vectors and no column mapping, so tables with these are refused before anything is written.
+
+Writers may commit at once, and what follows an older commit may be late. So whoever has written manifests looks whether there is
+a newer version, and writes them again by that: the last one to write has written by the newest version.
+Protocol: Table Properties; Data Files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_py.errors import ConcurrentWriteException, UnsupportedOperationError, shown
+from delta_py.log.segment import list_log
+from delta_py.protocol.actions import Action, AddFile, Metadata, RemoveFile
+from delta_py.protocol.paths import partition_directory, resolve
+from delta_py.protocol.table_config import TableConfig
+from delta_py.scan.planning import partition_texts
+from delta_py.snapshot import Snapshot
+from delta_py.storage.addresses import location_of
+from delta_py.storage.store import ObjectStore
+
+MANIFEST_DIRECTORY = "_symlink_format_manifest"
+
+_MANIFEST = "manifest"
+_HADOOP_CHECKSUM = ".manifest.crc"  # beside what Hadoop writes to local disks; it would not be of what is written here
+_WRITERS = 16
+_ROUNDS = 10
+_ROWS = pa.schema([("directory", pa.string()), ("line", pa.string())])
+
+
+@dataclass(frozen=True, slots=True)
+class Manifests:
+    """How many were written and deleted, by which version."""
+
+    version: int
+    written: int
+    deleted: int
+
+
+def write_manifests(store: ObjectStore, directories: frozenset[str] | None = None) -> Manifests:
+    """Write manifests by the newest version. directories: of the partitions whose manifests are wanted; None for all.
+
+    Raises UnsupportedOperationError (DELTA_UNSUPPORTED_GENERATE_WITH_DELETION_VECTORS,
+    DELTA_UNSUPPORTED_MANIFEST_GENERATION_WITH_COLUMN_MAPPING), and OSError and StorageError: some are written then, each whole.
+    ConcurrentWriteException when others commit all the time.
+    """
+    for _ in range(_ROUNDS):
+        snapshot = Snapshot.load(store)
+        done = _write(snapshot, directories)
+        if list_log(store, snapshot.version + 1).newest() is None:
+            return done
+    raise ConcurrentWriteException(
+        f"While manifests of the table at {store.root} were written, others committed, {_ROUNDS} times. They are not up to date. "
+        "Generate them again when fewer writers are at work."
+    )
+
+
+def follow_commit(store: ObjectStore, config: TableConfig, actions: Sequence[Action]) -> Manifests | None:
+    """Bring the manifests up to date behind a commit. config: as the commit left it. Raises as write_manifests.
+
+    All are written where there are none yet, and where the commit changed what the table is.
+    """
+    files = [action for action in actions if isinstance(action, AddFile | RemoveFile)]
+    is_changed = any(isinstance(action, Metadata) for action in actions)
+    if not is_changed and not files:
+        return None
+    whole = is_changed or not config.partition_columns
+    directories = None if whole else _directories_of(files, config.partition_columns)
+    if next(iter(store.list_recursive(MANIFEST_DIRECTORY)), None) is None:
+        directories = None
+    return write_manifests(store, directories)
+
+
+def _directories_of(files: Sequence[AddFile | RemoveFile], columns: Sequence[str]) -> frozenset[str] | None:
+    """None where a removed file's partition is not said."""
+    directories = set()
+    for file in files:
+        if file.partition_values is None:
+            return None
+        directories.add(partition_directory((name, file.partition_values.get(name)) for name in columns))
+    return frozenset(directories)
+
+
+# ---------------------------------------------------------------- one version
+
+
+def _write(snapshot: Snapshot, directories: frozenset[str] | None) -> Manifests:
+    store = snapshot.store
+    rows = _rows(snapshot, directories)
+    texts = dict(_texts(rows))
+    if directories is None and not snapshot.config.partition_columns:
+        texts.setdefault("", "")  # a table without files is a manifest without lines
+    stale = sorted((_existing(store) if directories is None else directories) - texts.keys())
+
+    def put(item: tuple[str, str]) -> None:
+        directory, text = item
+        _delete_checksum(store, directory)
+        store.put(_path(directory, _MANIFEST), text.encode())
+
+    def delete(directory: str) -> None:
+        _delete_checksum(store, directory)
+        store.delete(_path(directory, _MANIFEST))
+
+    with ThreadPoolExecutor(_WRITERS, "delta_py-manifests") as pool:
+        for _ in pool.map(put, texts.items()):
+            pass
+        for _ in pool.map(delete, stale):
+            pass
+    return Manifests(snapshot.version, len(texts), len(stale))
+
+
+def _delete_checksum(store: ObjectStore, directory: str) -> None:
+    if not store.is_remote:
+        store.delete(_path(directory, _HADOOP_CHECKSUM))
+
+
+def _path(directory: str, name: str) -> str:
+    return "/".join(filter(None, (MANIFEST_DIRECTORY, directory, name)))
+
+
+def _existing(store: ObjectStore) -> frozenset[str]:
+    """The directories that have a manifest, without that of all."""
+    prefix = f"{MANIFEST_DIRECTORY}/"
+    found = (info.path.removeprefix(prefix) for info in store.list_recursive(MANIFEST_DIRECTORY))
+    return frozenset(path.rpartition("/")[0] for path in found if path.rpartition("/")[2] == _MANIFEST)
+
+
+def _texts(rows: pa.Table) -> Iterator[tuple[str, str]]:
+    """Each directory with the text of its manifest. rows: sorted."""
+    if not rows.num_rows:
+        return
+    numbers = rows["directory"].combine_chunks().dictionary_encode().indices.to_numpy()
+    starts = np.flatnonzero(np.diff(numbers, prepend=-1)).tolist()
+    for start, stop in pairwise([*starts, rows.num_rows]):
+        lines = rows["line"].slice(start, stop - start).to_pylist()
+        yield rows["directory"][start].as_py(), "".join(f"{line}\n" for line in lines)
+
+
+def _rows(snapshot: Snapshot, directories: frozenset[str] | None) -> pa.Table:
+    """Directory and line of each file, sorted."""
+    config = snapshot.config
+    _check_mapping(snapshot)
+    wanted = None if directories is None else pa.array(sorted(directories), pa.string())
+    root = location_of(snapshot.table_root)
+    parts = []
+    for batch in snapshot.file_batches():
+        files = batch.files
+        _check_vectors(snapshot, files)
+        directory = _directory(files, config.partition_columns)
+        if wanted is not None:
+            chosen = pc.is_in(directory, wanted)
+            files, directory = files.filter(chosen), directory.filter(chosen)
+        lines = [location_of(resolve(root, path)) for path in files["path"].to_pylist()]
+        parts.append(pa.RecordBatch.from_arrays([directory, pa.array(lines, pa.string())], schema=_ROWS))
+    rows = pa.Table.from_batches(parts, _ROWS).sort_by([("directory", "ascending"), ("line", "ascending")])
+    _check_lines(snapshot, rows["line"])
+    return rows
+
+
+def _directory(files: pa.RecordBatch, columns: Sequence[str]) -> pa.Array:
+    """The partition's directory of each file; "" without partition columns."""
+    if not columns:
+        return pa.repeat("", files.num_rows)
+    levels = []
+    for name in columns:
+        texts = pc.fill_null(partition_texts(files, name), "").dictionary_encode()
+        names = pa.array([partition_directory([(name, text)]) for text in texts.dictionary.to_pylist()], pa.string())
+        levels.append(names.take(texts.indices))
+    return pc.binary_join_element_wise(*levels, "/")
+
+
+# ---------------------------------------------------------------- what cannot be read by manifests
+
+
+def _check_mapping(snapshot: Snapshot) -> None:
+    if snapshot.config.column_mapping_mode != "none":
+        raise UnsupportedOperationError(
+            f"The table at {snapshot.table_root} maps its columns to other names in the files, which engines that read by "
+            "manifests do not know. Nothing was written. Write its rows to a table without column mapping.",
+            error_class="DELTA_UNSUPPORTED_MANIFEST_GENERATION_WITH_COLUMN_MAPPING",
+            sql_state="0AKDC",
+        )
+
+
+def _check_vectors(snapshot: Snapshot, files: pa.RecordBatch) -> None:
+    vectors = files["deletion_vector"]
+    if vectors.null_count < len(vectors):
+        path = files["path"].filter(vectors.is_valid())[0].as_py()
+        raise UnsupportedOperationError(
+            f"Rows of the table at {snapshot.table_root} are deleted by deletion vectors, such as in {path}; engines that read "
+            "by manifests would show them. Nothing was written. Set delta.enableDeletionVectors to false, and have OPTIMIZE "
+            "write the files anew (spark.databricks.delta.optimize.maxDeletedRowsRatio set to 0).",
+            error_class="DELTA_UNSUPPORTED_GENERATE_WITH_DELETION_VECTORS",
+            sql_state="0A000",
+            path=path,
+        )
+
+
+def _check_lines(snapshot: Snapshot, lines: pa.ChunkedArray) -> None:
+    broken = lines.filter(pc.match_substring_regex(lines, "[\n\r]"))
+    if len(broken):
+        raise UnsupportedOperationError(
+            f"A file of the table at {snapshot.table_root} has a line break in its name ({shown(broken[0].as_py())}), and "
+            "manifests have a line for each file. Nothing was written. Write the table's rows to another one.",
+            path=broken[0].as_py(),
+        )

@@ -1,0 +1,177 @@
+"""The columns of a Parquet file that another program wrote, in Delta's types.
+
+    found = read_columns(pq.ParquetFile(source))       # found.schema: StructType; found.leaves: (path) -> Parquet column
+
+A type is taken only where every reader of Delta reads the same values: what Parquet has and Delta has not (unsigned integers,
+times of day, nanoseconds, UUIDs, intervals, half floats, nulls without a type) is refused by name. All columns, elements and
+values may be null, as another file may lack them. Comments of columns come from the schema that Spark leaves in its files.
+Protocol: Delta Data Type to Parquet Type Mappings; Schema Serialization Format.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from delta_py.errors import CorruptTableError, UnsupportedOperationError
+from delta_py.parquet.file_schema import FileField, Shape, read_file_schema
+from delta_py.protocol.features import all_types
+from delta_py.protocol.schema import (
+    BINARY,
+    BOOLEAN,
+    BYTE,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    INTEGER,
+    LONG,
+    SHORT,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    VARIANT,
+    ArrayType,
+    DataType,
+    DecimalType,
+    MapType,
+    Path,
+    StructField,
+    StructType,
+    parse_schema,
+)
+
+_SPARK_SCHEMA = b"org.apache.spark.sql.parquet.row.metadata"
+_COMMENT = "comment"
+_PHYSICAL = {
+    "BOOLEAN": BOOLEAN,
+    "INT32": INTEGER,
+    "INT64": LONG,
+    "INT96": TIMESTAMP,
+    "FLOAT": FLOAT,
+    "DOUBLE": DOUBLE,
+    "BYTE_ARRAY": BINARY,
+    "FIXED_LEN_BYTE_ARRAY": BINARY,
+}
+_LOGICAL = {"STRING": STRING, "ENUM": STRING, "JSON": STRING, "BSON": BINARY, "DATE": DATE}
+_SIGNED = {8: BYTE, 16: SHORT, 32: INTEGER, 64: LONG}
+_LONGEST_DECIMAL = 38
+
+
+class NoDeltaType(Exception):
+    """A column whose type Delta does not have; the message goes after the file's name."""
+
+
+@dataclass(frozen=True, slots=True)
+class FoundColumns:
+    """leaves: the Parquet column of each leaf that is in no list or map, by its path of names."""
+
+    schema: StructType
+    leaves: dict[Path, int] = field(default_factory=dict)
+
+
+def read_columns(file: pq.ParquetFile) -> FoundColumns:
+    """Raises NoDeltaType for a type that Delta does not have."""
+    found = read_file_schema(file)
+    _refuse_durations(file.schema_arrow, ())
+    leaves: dict[Path, int] = {}
+    schema = StructType(tuple(_column(f, found.parquet, (f.name,), leaves) for f in found.fields))
+    spark = _spark_schema(file.metadata.metadata)
+    return FoundColumns(schema if spark is None else _described(schema, spark, ()), leaves)
+
+
+def _column(f: FileField, parquet: Any, path: Path, leaves: dict[Path, int] | None) -> StructField:
+    if f.shape is Shape.LEAF and leaves is not None:
+        leaves[path] = f.first_leaf
+    return StructField(f.name, _type(f, parquet, path, leaves))
+
+
+def _type(f: FileField, parquet: Any, path: Path, leaves: dict[Path, int] | None) -> DataType:
+    """leaves: None inside of a list or map."""
+    match f.shape:
+        case Shape.STRUCT:
+            return StructType(tuple(_column(inner, parquet, (*path, inner.name), leaves) for inner in f.children))
+        case Shape.LIST:
+            return ArrayType(_type(f.children[0], parquet, (*path, "element"), None))
+        case Shape.MAP:
+            key, value = (
+                _type(side, parquet, (*path, name), None) for side, name in zip(f.children, ("key", "value"), strict=True)
+            )
+            return MapType(key, value)
+    return _leaf_type(parquet.column(f.first_leaf), path)
+
+
+def _leaf_type(column: Any, path: Path) -> DataType:
+    kind = column.logical_type.type
+    if kind == "NONE":
+        return _PHYSICAL[column.physical_type]
+    known = _LOGICAL.get(kind)
+    if known is not None:
+        return known
+    details = json.loads(column.logical_type.to_json())
+    match kind:
+        case "INT" if details["isSigned"]:
+            return _SIGNED[details["bitWidth"]]
+        case "DECIMAL" if details["precision"] <= _LONGEST_DECIMAL and 0 <= details["scale"] <= details["precision"]:
+            return DecimalType(details["precision"], details["scale"])
+        case "TIMESTAMP" if details["timeUnit"] != "nanoseconds":
+            return TIMESTAMP if details["isAdjustedToUTC"] else TIMESTAMP_NTZ
+        case "INT":
+            name = f"an unsigned integer of {details['bitWidth']} bits"
+        case "DECIMAL":
+            name = f"decimal({details['precision']},{details['scale']})"
+        case "TIMESTAMP":
+            name = "a timestamp in nanoseconds"
+        case "TIME":
+            name = "a time of day"
+        case "UNKNOWN":
+            name = "without a type, as all its values are null"
+        case _:
+            name = f"{kind} of Parquet"
+    raise _no_type(path, name)
+
+
+def _no_type(path: Path, name: str) -> NoDeltaType:
+    return NoDeltaType(f"column {'.'.join(path)} is {name}, which Delta does not have")
+
+
+def _refuse_durations(fields: Any, path: Path) -> None:
+    """Lengths of time stand in the file as plain integers, and come out as what they are."""
+    for arrow in fields:
+        inside = (*path, arrow.name)
+        if pa.types.is_duration(arrow.type):
+            raise _no_type(inside, "a length of time")
+        _refuse_durations([arrow.type.field(number) for number in range(arrow.type.num_fields)], inside)
+
+
+# ---------------------------------------------------------------- what Spark left in the file
+
+
+def _spark_schema(footer: Any) -> StructType | None:
+    text = None if footer is None else footer.get(_SPARK_SCHEMA)
+    try:
+        return None if text is None else parse_schema(text)
+    except (CorruptTableError, UnsupportedOperationError):  # only a note of the writer's beside the file's own schema
+        return None
+
+
+def _described(schema: StructType, spark: StructType, path: Path) -> StructType:
+    """With the comments that Spark knows of. Raises NoDeltaType for variants, which look like structs here."""
+    known = {f.name: f for f in spark.fields}
+    return StructType(tuple(_with_notes(f, known.get(f.name), (*path, f.name)) for f in schema.fields))
+
+
+def _with_notes(f: StructField, known: StructField | None, path: Path) -> StructField:
+    if known is None:
+        return f
+    inner = f.data_type
+    if isinstance(inner, StructType) and isinstance(known.data_type, StructType):
+        inner = _described(inner, known.data_type, path)
+    elif VARIANT in all_types(known.data_type):
+        raise NoDeltaType(f"column {'.'.join(path)} is or holds a variant, which cannot be taken over")
+    comment = known.metadata.get(_COMMENT)
+    metadata = {_COMMENT: comment} if isinstance(comment, str) else {}
+    return replace(f, data_type=inner, metadata=metadata)

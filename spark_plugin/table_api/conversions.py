@@ -1,0 +1,167 @@
+"""What becomes a Delta table: parquet.`/path`, or the name of a parquet table of Spark's catalog.
+
+    place = convert_identifier(spark, "parquet.`/data/events`", "day date")
+
+A name stands for a table of ours afterwards. Spark cannot change the format of a table in place, so the name is dropped and
+entered anew; that leaves the data of an external table, and would delete that of a managed one, which is refused.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.types import DataType, StructField, StructType
+
+from delta_py.commands.convert import ConvertRequest
+from delta_py.errors import InvalidOptionError, TableNotFoundError, UnsupportedOperationError
+from delta_py.storage.addresses import has_scheme
+from spark_plugin.convert import from_spark_schema
+from spark_plugin.dataframe_api import catalog
+from spark_plugin.dataframe_api.catalog import Entry
+from spark_plugin.maintenance.convert import run_convert
+from spark_plugin.options.read_options import local_path
+from spark_plugin.options.settings import TablePath, conf, is_on
+from spark_plugin.table_api.arguments import wrong_type
+from spark_plugin.table_api.builders import stored_field
+from spark_plugin.table_api.table_names import Place, find_table
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_COLLECT_STATS = "spark.databricks.delta.stats.collect"
+_PARQUET = "parquet"
+_OF_HIVE = "transient_lastDdlTime"
+
+
+def convert_identifier(spark: SparkSession, identifier: str, partition_schema: str | StructType | None) -> Place:
+    """Raises as delta_py's convert; InvalidOptionError and UnsupportedOperationError for what is no parquet table,
+    TableNotFoundError for a name that the catalog does not have."""
+    partitions = _partitions(partition_schema)
+    named = catalog.format_and_path(identifier)
+    if named is None:
+        return _convert_name(spark, identifier, partitions)
+    provider, path = named
+    if catalog.path_in_name(identifier) is not None:  # a Delta table already; whoever opens it says if it is none
+        return Place(path)
+    if provider != _PARQUET:
+        raise _no_parquet(identifier, provider)
+    run_convert(spark, TablePath(local_path(path)), _request(spark, partitions))
+    return Place(local_path(path))
+
+
+def _partitions(given: str | StructType | None) -> StructType | None:
+    schema = StructType.fromDDL(given) if isinstance(given, str) else given
+    if schema is None:
+        return None
+    if not isinstance(schema, StructType):
+        wrong_type("partitionSchema must be StructType, or columns as DDL.", [given])
+    return StructType([stored_field(f) for f in schema.fields])
+
+
+def _request(spark: SparkSession, partitions: StructType | None, **more: Any) -> ConvertRequest:
+    return ConvertRequest(
+        None if partitions is None else from_spark_schema(partitions),
+        collect_stats=is_on(spark, _COLLECT_STATS),
+        time_zone=conf(spark, "spark.sql.session.timeZone") or "UTC",
+        **more,
+    )
+
+
+def _no_parquet(identifier: str, provider: str) -> UnsupportedOperationError:
+    return UnsupportedOperationError(
+        f"CONVERT TO DELTA only supports parquet tables, but {identifier} is a {provider} source. Nothing was changed. Read it "
+        "with spark.read and write a new table.",
+        error_class="DELTA_CONVERT_NON_PARQUET_TABLE",
+        sql_state="0AKDC",
+        source=provider,
+    )
+
+
+# ---------------------------------------------------------------- names of the catalog
+
+
+def _convert_name(spark: SparkSession, name: str, partitions: StructType | None) -> Place:
+    if os.path.isabs(name) or has_scheme(name):
+        raise InvalidOptionError(
+            f"{name} is a path and does not say what lies there. Nothing was changed. If it is a directory of Parquet files, "
+            f"write parquet.`{name}`.",
+            error_class="DELTA_MISSING_PROVIDER_FOR_CONVERT",
+            sql_state="0AKDC",
+        )
+    entry = catalog.find(spark, name)
+    if entry is None:
+        raise TableNotFoundError(
+            f"The table or view {name} cannot be found in the catalog. Nothing was changed. Check the name.",
+            error_class="TABLE_OR_VIEW_NOT_FOUND",
+            sql_state="42P01",
+            table=name,
+        )
+    if entry.is_delta:
+        return find_table(spark, name)
+    path = _convertible(entry)
+    in_catalog = _catalog_partitions(spark, name)
+    if partitions is not None and _plain(partitions) != _plain(in_catalog):
+        raise InvalidOptionError(
+            f"The catalog partitions {name} by '{in_catalog.simpleString()}', and not by '{partitions.simpleString()}'. Nothing "
+            "was changed. Leave the partition schema out.",
+            error_class="DELTA_UNEXPECTED_PARTITION_SCHEMA_FROM_USER",
+            sql_state="KD009",
+            table=name,
+        )
+    request = _request(
+        spark,
+        in_catalog,
+        configuration=_properties(spark, name),
+        catalog_table=catalog.full_name(spark, name),
+        catalog_partitions=_directories(spark, name) if entry.tracks_partitions and in_catalog.fields else None,
+    )
+    run_convert(spark, TablePath(path), request)
+    catalog.enter_instead(spark, name, path)
+    return Place(path, name)
+
+
+def _convertible(entry: Entry) -> str:
+    """Where the table is. Raises for one whose name cannot stand for a table of ours."""
+    if not entry.provider:
+        raise UnsupportedOperationError(
+            f"{entry.name} is a view, and converting a view to a Delta table is not supported. Nothing was changed. Convert the "
+            "table behind it.",
+            table=entry.name,
+        )
+    if entry.provider != _PARQUET:
+        raise _no_parquet(entry.name, entry.provider)
+    if not entry.external:
+        raise UnsupportedOperationError(
+            f"{entry.name} is a managed table: Spark deletes its files when the name is dropped, and a name cannot get another "
+            f"format without that. Nothing was changed. Convert its files by their path (parquet.`{entry.path or '...'}`), where "
+            "they stay while the name does, or copy them elsewhere first.",
+            table=entry.name,
+        )
+    if entry.path is None:
+        raise UnsupportedOperationError(
+            f"The catalog does not say for certain where {entry.name} is. Nothing was changed. Convert its files by their path, "
+            "with parquet.`/path`.",
+            table=entry.name,
+        )
+    catalog.check_enterable(entry.name, entry.path)
+    return entry.path
+
+
+def _catalog_partitions(spark: SparkSession, name: str) -> StructType:
+    columns = [column for column in spark.catalog.listColumns(name) if column.isPartition]
+    return StructType([stored_field(StructField(column.name, DataType.fromDDL(column.dataType))) for column in columns])
+
+
+def _plain(schema: StructType) -> list[tuple[str, str]]:
+    return [(f.name.lower(), f.dataType.simpleString()) for f in schema.fields]
+
+
+def _properties(spark: SparkSession, name: str) -> dict[str, str]:
+    rows = spark.sql(f"SHOW TBLPROPERTIES {catalog.quoted_name(name)}").collect()
+    return {str(row[0]): str(row[1]) for row in rows if row[0] != _OF_HIVE}
+
+
+def _directories(spark: SparkSession, name: str) -> tuple[str, ...]:
+    rows = spark.sql(f"SHOW PARTITIONS {catalog.quoted_name(name)}").collect()
+    return tuple(str(row[0]) for row in rows)
