@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from delta_py.commands.optimize import TableOptimizer
+    from delta_py.commands.reorg import TableReorg
 
 _READ_THREADS = 4
 
@@ -178,6 +179,13 @@ class DeltaTable:
         from delta_py.commands.optimize import TableOptimizer  # as checkpoint
 
         return TableOptimizer(self._snapshot.store, self._session_timezone)
+
+    @property
+    def reorg(self) -> TableReorg:
+        """`reorg.purge()` takes deleted rows and dropped columns out of the newest version's files."""
+        from delta_py.commands.reorg import TableReorg  # as checkpoint
+
+        return TableReorg(self._snapshot.store, self._session_timezone)
 
     def vacuum(
         self,

@@ -26,6 +26,7 @@ from spark_plugin.table_api.arguments import as_assignments, as_condition, check
 from spark_plugin.table_api.builders import (
     DeltaColumnBuilder,
     DeltaOptimizeBuilder,
+    DeltaReorgBuilder,
     DeltaTableBuilder,
     IdentityGenerator,
     TableRequest,
@@ -43,6 +44,7 @@ __all__ = [
     "DeltaColumnBuilder",
     "DeltaMergeBuilder",
     "DeltaOptimizeBuilder",
+    "DeltaReorgBuilder",
     "DeltaTable",
     "DeltaTableBuilder",
     "IdentityGenerator",
@@ -272,6 +274,10 @@ class DeltaTable:
 
     def optimize(self) -> DeltaOptimizeBuilder:
         return DeltaOptimizeBuilder(self._spark, self._table)
+
+    def reorg(self) -> DeltaReorgBuilder:
+        """`reorg().where(...).executePurge()` is REORG TABLE ... WHERE ... APPLY (PURGE)."""
+        return DeltaReorgBuilder(self._spark, self._table)
 
     def vacuum(
         self, retentionHours: float | None = None, *, dryRun: bool = False, keepVersions: Sequence[int] = ()

@@ -108,8 +108,16 @@ def here(step: Callable[[], T], *, once: bool = False) -> T:
     return step()
 
 
-def optimize(store: ObjectStore, request: OptimizeRequest, compact_bins: CompactBins, at: AtTable = here) -> Optimized:
-    """Raises InvalidOptionError and ExpressionError for a predicate that is not of partition columns alone;
+def optimize(
+    store: ObjectStore,
+    request: OptimizeRequest,
+    compact_bins: CompactBins,
+    at: AtTable = here,
+    kind: type[Compaction] | None = None,
+) -> Optimized:
+    """kind: what is done to the files, such as reorg.Purge; None for OPTIMIZE.
+
+    Raises InvalidOptionError and ExpressionError for a predicate that is not of partition columns alone;
     UnsupportedOperationError for a clustered table; what write_state and reading raise. Batches that were committed before stay.
     Files that other writers change again and again are left as they are, with a warning.
     """
@@ -117,7 +125,7 @@ def optimize(store: ObjectStore, request: OptimizeRequest, compact_bins: Compact
     done = Optimized(store.root)
     for _ in range(_ROUNDS):
         snapshot = at(partial(Snapshot.load, store)).through(store)
-        compaction = Compaction.of(snapshot, request)
+        compaction = (kind or Compaction).of(snapshot, request)
         chosen = at(compaction.choose)
         done.begin(chosen.considered, compaction.snapshot.config, compaction.rewrite.state.stats_columns)
         left = 0
@@ -171,6 +179,8 @@ class ChosenBins:
 class Compaction:
     """One look at a table: the bins that are worth writing, how, and their commit. Small, and travels pickled."""
 
+    operation = "OPTIMIZE"
+
     def __init__(self, snapshot: Snapshot, request: OptimizeRequest, predicate: Expression | None, rewrite: Rewrite) -> None:
         self.snapshot, self.request, self.predicate, self.rewrite = snapshot, request, predicate, rewrite
 
@@ -184,14 +194,14 @@ class Compaction:
             raise UnsupportedOperationError(
                 f"The table at {snapshot.table_root} is clustered, and this version of pydelta cannot cluster its files. "
                 "Nothing was changed. Run OPTIMIZE with the engine that clusters it.",
-                operation="OPTIMIZE",
+                operation=cls.operation,
             )
         return cls(snapshot, request, predicate, for_compaction(Rewrite.of(config, state, change_data=False)))
 
     def for_batch(self) -> Compaction:
         """The same with file names of its own: by them those of a batch that failed are found, and none that was committed."""
         state = replace(self.rewrite.state, write_id=new_write_id())
-        return Compaction(self.snapshot, self.request, self.predicate, replace(self.rewrite, state=state))
+        return type(self)(self.snapshot, self.request, self.predicate, replace(self.rewrite, state=state))
 
     @property
     def target_bytes(self) -> int:
@@ -265,12 +275,16 @@ class Compaction:
         if parts:
             transaction = Transaction(newest)
             transaction.add(WrittenFiles.of_all(parts)).read_files(path for files in bins for path in (f.path for f in files))
-            done["version"] = transaction.commit("OPTIMIZE", self._parameters(), metrics=history_metrics(done))
+            done["version"] = transaction.commit(self.operation, self._parameters(), metrics=history_metrics(done))
         return done
 
     def _parameters(self) -> dict[str, Any]:
         predicates = [] if self.request.predicate is None else [self.request.predicate]
         return {"predicate": predicates, "zOrderBy": [], "clusterBy": [], "auto": False}
+
+    def _tags(self) -> dict[str, str]:
+        """Of the files that it makes."""
+        return {_TARGET_TAG: str(self.target_bytes)}
 
     def _live(self, newest: Snapshot, bins: Sequence[Bin]) -> list[Bin | None]:
         """The files of each bin as the newest version has them; None for a bin of which one has gone."""
@@ -289,7 +303,7 @@ class Compaction:
         """What was written of a bin as it may be committed now; None if it may not."""
         if live is None:
             return None
-        adds = tuple(replace(add, tags={**(add.tags or {}), _TARGET_TAG: str(self.target_bytes)}) for add in written.adds)
+        adds = tuple(replace(add, tags={**(add.tags or {}), **self._tags()}) for add in written.adds)
         written = replace(written, adds=adds)
         if all(now.deletion_vector == file.deletion_vector for now, file in zip(live, before, strict=True)):
             return written

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pyspark.sql.types import BooleanType, DoubleType, LongType, StringType, StructField, StructType
 
-from delta_py.commands.optimize import DEFAULT_DELETED_RATIO, Bin, OptimizeRequest, optimize
+from delta_py.commands.optimize import DEFAULT_DELETED_RATIO, Bin, Compaction, OptimizeRequest, optimize
 from delta_py.errors import InvalidOptionError
 from delta_py.protocol.sizes import parse_size
 from delta_py.storage.addresses import location_of
@@ -37,8 +37,11 @@ MAX_DELETED_RATIO = "spark.databricks.delta.optimize.maxDeletedRowsRatio"
 BATCH_SIZE = "spark.databricks.delta.optimize.batchSize"
 
 
-def run_optimize(spark: SparkSession, table: TablePath, predicate: str | None) -> DataFrame:
-    """predicate: SQL over partition columns; None for the whole table. Raises as delta_py's optimize, as Spark raises."""
+def run_optimize(
+    spark: SparkSession, table: TablePath, predicate: str | None, kind: type[Compaction] | None = None
+) -> DataFrame:
+    """predicate: SQL over partition columns; None for the whole table. kind: as of delta_py's optimize. Raises as that, as Spark
+    raises."""
     with as_spark_raises(), active(spark):
         store = table.open_store(spark)
         request = _request(spark, predicate)
@@ -46,7 +49,7 @@ def run_optimize(spark: SparkSession, table: TablePath, predicate: str | None) -
         def at(step: Callable[[], T], *, once: bool = False) -> T:
             return at_table(spark, step, once=once)
 
-        done = optimize(store, request, partial(_compact_bins, spark), at)
+        done = optimize(store, request, partial(_compact_bins, spark), at, kind)
         metrics = done.metrics()
     return spark.createDataFrame([(location_of(done.table_root), metrics)], RESULT)
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from pyspark.sql import types as spark_types
 
+from delta_py.commands.reorg import Purge
 from delta_py.errors import InvalidOptionError, UnsupportedOperationError
 from delta_py.protocol import identity
 from delta_py.protocol.char_types import DECLARED_TYPE
@@ -267,6 +268,29 @@ class DeltaOptimizeBuilder:
     def executeZOrderBy(self, *cols: str | list[str] | tuple[str, ...]) -> DataFrame:
         arguments = json.dumps(names_of(cols, "Z-order column"))
         refuse("optimize().executeZOrderBy", "Z-order", _INSTEAD_OF_Z_ORDER, arguments=arguments)
+
+
+class DeltaReorgBuilder:
+    """REORG TABLE in the making; made by DeltaTable.reorg. delta.tables has it in SQL only."""
+
+    def __init__(self, spark: SparkSession, table: TablePath, condition: str | None = None) -> None:
+        self._spark = spark
+        self._table = table
+        self._condition = condition
+
+    def where(self, partitionFilter: str) -> DeltaReorgBuilder:
+        """partitionFilter: SQL over partition columns."""
+        if not isinstance(partitionFilter, str):
+            wrong_type("Partition filter must be str.", [partitionFilter])
+        return DeltaReorgBuilder(self._spark, self._table, partitionFilter)
+
+    def executePurge(self) -> DataFrame:
+        """Write the files anew from which deletion vectors deleted rows, without these, and the files that hold columns which
+        were dropped, without these; other writers may go on meanwhile. Returns one row as OPTIMIZE does: path, metrics.
+
+        Raises as DeltaOptimizeBuilder.executeCompaction, and DataFileError for files that cannot be read.
+        """
+        return run_optimize(self._spark, self._table, self._condition, Purge)
 
 
 _INSTEAD_OF_Z_ORDER = "executeCompaction() makes large files; run OPTIMIZE ZORDER BY with another engine."
