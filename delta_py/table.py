@@ -207,6 +207,17 @@ class DeltaTable:
         store = self._snapshot.store
         return Vacuum.begin(store, request).find() if dry_run else vacuum(store, request).found
 
+    def fsck(self, *, dry_run: bool = True, allow_data_loss: bool = False) -> pa.Table:
+        """What of the newest version is missing or damaged, files and log, and its repair.
+
+        dry_run: change nothing. allow_data_loss: take files out of the table whose rows are lost by that.
+        Returns a row a fault: kind, path, data_file, version, size (bytes), reason, can_repair, rows_lost. Raises as
+        commands/fsck.py.
+        """
+        from delta_py.commands.fsck import fsck  # as checkpoint
+
+        return fsck(self._snapshot.store, dry_run=dry_run, allow_data_loss=allow_data_loss)
+
     def checkpoint(self) -> int:
         """Write a checkpoint of this version, so that it and later ones load without the commits before it; returns the number
         of files in it. Commits write them by themselves every delta.checkpointInterval versions."""

@@ -14,6 +14,7 @@ from spark_plugin.data_source import FORMAT
 from spark_plugin.dataframe_api.catalog import full_name, path_in_name
 from spark_plugin.dml.merge_clauses import Clause
 from spark_plugin.exceptions import as_spark_raises
+from spark_plugin.maintenance.fsck import run_fsck, run_restore_check
 from spark_plugin.maintenance.vacuum import run_vacuum
 from spark_plugin.options.common import VIEW, VIEW_LIMIT
 from spark_plugin.options.settings import TablePath, conf
@@ -296,6 +297,18 @@ class DeltaTable:
             check_number(version, "Each of keepVersions", "an integer")
         return run_vacuum(self._spark, self._table, hours, dry_run=dryRun, keep_versions=tuple(keepVersions))
 
+    def fsck(self, *, dryRun: bool = True, allowDataLoss: bool = False) -> DataFrame:
+        """What of the table is missing or damaged, files and log, and its repair: FSCK REPAIR TABLE ... [DRY RUN].
+
+        dryRun: change nothing. allowDataLoss: take files out of the table whose rows are lost by that.
+        Returns a row a fault: kind, path, data_file, version, size (bytes), reason, can_repair, rows_lost.
+        Raises DataFileError (DELTA_FILE_NOT_FOUND_DETAILED) for a repair that would lose rows and may not, CorruptTableError for
+        one of a table that cannot be rebuilt. Nothing is changed then.
+        """
+        check_flag(dryRun, "dryRun")
+        check_flag(allowDataLoss, "allowDataLoss")
+        return run_fsck(self._spark, self._table, dry_run=dryRun, allow_data_loss=allowDataLoss)
+
     def generate(self, mode: str) -> None:
         """Raises InvalidOptionError (DELTA_MODE_NOT_SUPPORTED) for anything but symlink_format_manifest, and
         UnsupportedOperationError for that: this version writes no manifests."""
@@ -309,18 +322,21 @@ class DeltaTable:
                 )
         refuse("generate", "write symlink manifests", "Generate them with another engine.")
 
-    def restoreToVersion(self, version: int) -> DataFrame:
+    def restoreToVersion(self, version: int, *, dryRun: bool = False) -> DataFrame:
         """Make the table what it was at a version, by a new version; returns one row of metrics.
 
+        dryRun: change nothing; the frame has the files of that version that are missing or damaged, with the columns of fsck.
         Raises VersionNotFoundError (DELTA_CANNOT_RESTORE_TABLE_VERSION), DataFileError when files of that version are gone.
         """
         check_number(version, "version")
-        return self._restore(version=version)
+        check_flag(dryRun, "dryRun")
+        return run_restore_check(self._spark, self._table, version) if dryRun else self._restore(version=version)
 
-    def restoreToTimestamp(self, timestamp: str) -> DataFrame:
+    def restoreToTimestamp(self, timestamp: str, *, dryRun: bool = False) -> DataFrame:
         """As restoreToVersion, with the newest version at or before a time in the session's time zone."""
         check_text(timestamp, "timestamp")
-        return self._restore(timestamp=timestamp)
+        check_flag(dryRun, "dryRun")
+        return run_restore_check(self._spark, self._table, timestamp) if dryRun else self._restore(timestamp=timestamp)
 
     def _restore(self, version: int | None = None, timestamp: str | None = None) -> DataFrame:
         arguments = {"version": version, "timestamp": timestamp, "time_zone": self._time_zone()}

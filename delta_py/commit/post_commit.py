@@ -147,7 +147,7 @@ def _previous(store: ObjectStore, config: TableConfig, version: int, before: Sna
         return before.checksum
     newest = before.segment.last_checksum_version  # who writes none has none to look for
     checksum = None if newest is None else _looked_back(store, config, newest, version)
-    return _counted(before) if checksum is None and _is_cheap(before.segment) else checksum
+    return counted(before) if checksum is None and _is_cheap(before.segment) else checksum
 
 
 def _looked_back(store: ObjectStore, config: TableConfig, newest: int, version: int) -> VersionChecksum | None:
@@ -177,7 +177,7 @@ def _replayed(store: ObjectStore, version: int, before: Snapshot | None) -> Vers
     if before is not None and not _is_cheap(before.segment):
         return None
     segment = load_segment(store, version)
-    return _counted(Snapshot.of_segment(store, segment)) if _is_cheap(segment) else None
+    return counted(Snapshot.of_segment(store, segment)) if _is_cheap(segment) else None
 
 
 def _is_cheap(segment: LogSegment) -> bool:
@@ -185,7 +185,7 @@ def _is_cheap(segment: LogSegment) -> bool:
     return sum(file.size_bytes for file in (*checkpoint_files, *segment.commits)) <= _CHEAP_LOG_BYTES
 
 
-def _counted(snapshot: Snapshot) -> VersionChecksum:
+def counted(snapshot: Snapshot) -> VersionChecksum:
     """What the checksum of a version would say, from its state."""
     sizes = [(batch.files.num_rows, pc.sum(batch.files["size"]).as_py() or 0) for batch in snapshot.file_batches()]
     return VersionChecksum(
