@@ -207,6 +207,31 @@ class DeltaTable:
         store = self._snapshot.store
         return Vacuum.begin(store, request).find() if dry_run else vacuum(store, request).found
 
+    def clone(
+        self,
+        target: str,
+        *,
+        shallow: bool = False,
+        replace: bool = False,
+        properties: Mapping[str, str] | None = None,
+        storage_options: Mapping[str, str] | None = None,
+    ) -> DeltaTable:
+        """A table at another path with the rows of this version, and copies of its files; returns it.
+
+        shallow: over the same files instead. replace: a table that is there loses its rows and becomes the clone; where it was a
+        deep clone of the same table, only what is new is copied. properties: set beside this table's. storage_options: of the
+        target's store. Raises as commands/clone.py and commands/deep_clone.py.
+        """
+        from delta_py.commands.clone import clone_table  # as checkpoint
+        from delta_py.commands.deep_clone import deep_clone
+
+        store = open_store(target, StorageOptions.of(storage_options or {}))
+        if shallow:
+            clone_table(self._snapshot, store, replace_table=replace, properties=properties)
+        else:
+            deep_clone(self._snapshot, store, replace_table=replace, properties=properties)
+        return DeltaTable(target, session_timezone=self._session_timezone, store=store)
+
     def fsck(self, *, dry_run: bool = True, allow_data_loss: bool = False) -> pa.Table:
         """What of the newest version is missing or damaged, files and log, and its repair.
 

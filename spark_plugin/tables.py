@@ -354,10 +354,12 @@ class DeltaTable:
     def clone(
         self, target: str, isShallow: bool = False, replace: bool = False, properties: Mapping[str, str] | None = None
     ) -> DeltaTable:
-        """A table with this one's rows and none of its own files, at a path or under a name. isShallow must be True.
+        """A table with this one's rows, at a path or under a name.
 
-        replace: a table that is there loses its rows. properties: set beside this table's.
-        Raises UnsupportedOperationError (DELTA_UNSUPPORTED_DEEP_CLONE), TableAlreadyExistsError.
+        isShallow: over this table's files; else with copies of them. A deep clone that is made again, with replace, copies only
+        what is new, and one that was broken off goes on where it was. replace: a table that is there loses its rows. properties:
+        set beside this table's.
+        Raises TableAlreadyExistsError; DataFileError for files that cannot be copied, and nothing is changed then.
         """
         return self._clone(target, isShallow, replace, properties)
 
@@ -395,8 +397,6 @@ class DeltaTable:
         timestamp: str | None = None,
     ) -> DeltaTable:
         _check_clone(target, is_shallow, replace, properties)
-        if not is_shallow:
-            refuse("clone", "copy the files of a table (deep clone)", _SHALLOW, "DELTA_UNSUPPORTED_DEEP_CLONE")
         arguments = {
             "version": version,
             "timestamp": timestamp,
@@ -405,14 +405,13 @@ class DeltaTable:
             "properties": dict(properties or {}),
         }
         with as_spark_raises():
-            place = clone_table(self._spark, self._table, target, arguments)
+            place = clone_table(self._spark, self._table, target, arguments, is_shallow=is_shallow)
         return self._opened(self._spark, place.path, place.name)
 
     def _time_zone(self) -> str:
         return conf(self._spark, "spark.sql.session.timeZone") or "UTC"
 
 
-_SHALLOW = "Pass isShallow=True for a table over the same files, or write this table's rows to a new one."
 # The columns that RESTORE gives, and the metrics of the commit that have their numbers.
 _RESTORE_METRICS = {
     "table_size_after_restore": "tableSizeAfterRestore",

@@ -3,7 +3,8 @@
     python -m tests.support.maintenance_processes ROLE PATH NUMBER
 
 ROLE write: appends rows of its own and deletes some of them by deletion vectors. optimize: compacts until PATH.stop is there, and
-prints how many bins it wrote. batches: one OPTIMIZE of a commit a bin. vacuum: one VACUUM that keeps nothing.
+prints how many bins it wrote. batches: one OPTIMIZE of a commit a bin. vacuum: one VACUUM that keeps nothing. clone: a deep clone
+at PATH-NUMBER.
 """
 
 from __future__ import annotations
@@ -74,6 +75,8 @@ def main() -> None:
             print(bins)
         case "batches":
             DeltaTable(path).optimize.compact(batch_bytes=1)
+        case "clone":
+            DeltaTable(path).clone(f"{path}-{number}")
         case "vacuum":
             DeltaTable(path).vacuum(0, dry_run=False, enforce_retention_duration=False)
 

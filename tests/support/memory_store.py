@@ -92,7 +92,7 @@ class MemoryStore:
         return self._run("open_output", path, lambda: pa.PythonFile(_Output(self, path), mode="w"))
 
     def open_whole(self, path: str) -> pa.NativeFile:
-        return self._run("open_whole", path, lambda: AbortableFile.over(_Output(self, path)))
+        return self._run("open_whole", path, lambda: AbortableFile.over(_WholeOutput(self, path)))
 
     def copy_from(self, source: Any, source_path: str, path: str, size_bytes: int) -> bool:
         return False
@@ -125,10 +125,17 @@ class _Output(io.BytesIO):
         super().__init__()
         self._store, self._path = store, path
 
-    def abort(self) -> None:
-        super().close()
-
     def close(self) -> None:
         if not self.closed:
             self._store.put(self._path, self.getvalue())
             super().close()
+
+
+class _WholeOutput(_Output):
+    """Let go of before it is closed, or aborted, it leaves nothing."""
+
+    def abort(self) -> None:
+        io.BytesIO.close(self)
+
+    def __del__(self) -> None:
+        self.abort()
