@@ -59,7 +59,7 @@ def fsck(store: ObjectStore, *, dry_run: bool = True, allow_data_loss: bool = Fa
         )
     mendable = of_files.filter(of_files["can_repair"])
     if not allow_data_loss:
-        _check_no_loss(store, mendable)
+        _check_no_loss(store, found.filter(found["can_repair"]))
     _repair_log(check, check.snapshot)
     if mendable.num_rows:
         _take_out(store, mendable["data_file"])
@@ -76,17 +76,17 @@ def _reasons(faults: pa.Table) -> str:
 
 
 def _check_no_loss(store: ObjectStore, faults: pa.Table) -> None:
-    """Raises DataFileError, unless the files have no rows any more."""
+    """Raises DataFileError, unless it is certain that no rows are lost."""
     losing = faults.filter(pc.fill_null(pc.not_equal(faults["rows_lost"], 0), True))
     if not losing.num_rows:
         return
     unknown = losing["rows_lost"].null_count
     rows = pc.sum(losing["rows_lost"]).as_py() or 0
-    many = f"{rows} rows" + (f", and those of {unknown} files whose number is not known" if unknown else "")
+    many = f"{rows} rows" + (f", and for {unknown} more faults nobody knows how many" if unknown else "")
     raise DataFileError(
-        f"A repair of the table at {store.root} would lose {many}: of {losing.num_rows} files the data or the deletion vector is "
-        f"missing or damaged, such as {losing['path'][0]}. Nothing was changed. Restore the files from a backup, or the table to "
-        "a version whose files are all there; or allow that rows are lost (allow_data_loss=True, in Spark allowDataLoss=True).",
+        f"A repair of the table at {store.root} would lose {many}: {_reasons(losing)}. Nothing was changed. Restore the files "
+        "from a backup, or the table to a version whose files are all there; or allow that rows are lost (allow_data_loss=True, "
+        "in Spark allowDataLoss=True).",
         error_class="DELTA_FILE_NOT_FOUND_DETAILED",
         files=losing["path"].slice(0, 10).to_pylist(),
         rows=rows,
@@ -105,6 +105,8 @@ def _repair_log(check: LogCheck, snapshot: Snapshot) -> None:
     if check.has_wrong_hint:
         writer.forget_last_checkpoint()
     for path in [file.path for checkpoint in check.broken for file in checkpoint.files]:
+        writer.set_aside(path)
+    for path in check.wrong_compactions:
         writer.set_aside(path)
     for path in [path for version in check.incomplete for path in parts_of(store, version)]:
         writer.set_aside(path)

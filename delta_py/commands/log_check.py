@@ -5,12 +5,14 @@
     check.snapshot          # the newest version as the log alone has it; None where it cannot be rebuilt
 
 Checkpoints are read and compared with the version checksum. Where the two contradict each other, the log before the checkpoint
-tells which is right, if it is still there; else neither is touched. A repair rests on what was found to be right.
+tells which is right, if it is still there; else neither is touched. A newest checksum that alone contradicts the log may be the
+one that is right: it is written anew only where it is allowed that rows are lost.
 Protocol: Delta Log Entries; Checkpoints; Version Checksum File; Last Checkpoint File.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
@@ -28,16 +30,17 @@ from delta_py.protocol.paths import LOG_DIRECTORY, checksum_file_name, commit_fi
 from delta_py.snapshot import Snapshot
 from delta_py.storage.store import ObjectStore
 
-COMMIT, CHECKPOINT, CHECKSUM, LAST_CHECKPOINT = "commit", "checkpoint", "checksum", "lastCheckpoint"
+COMMIT, CHECKPOINT, CHECKSUM, LAST_CHECKPOINT, COMPACTION = "commit", "checkpoint", "checksum", "lastCheckpoint", "compaction"
+_log = logging.getLogger("delta_py")
 _REBUILT = "the log before it is there, and a repair puts it aside and writes a new one"
 _ONLY_COPY = "the log before it proves nothing, so it may be the only copy of what it holds, and stays: restore it from a backup"
 _BY_LOG = "The log before it agrees with the checkpoint, and a repair writes the checksum anew."
 
 
 class LogCheck:
-    """One look at a log. After `faults`, what a repair may do: put aside the checkpoints that are `broken`, and the parts of
-    those of the `incomplete` versions; write the `wrong_checksums`, by version, anew, and `_last_checkpoint` if
-    `has_wrong_hint`."""
+    """One look at a log. After `faults`, what a repair may do: put aside the checkpoints that are `broken`, the parts of those of
+    the `incomplete` versions, and the `wrong_compactions`; write the `wrong_checksums`, by version, anew, and `_last_checkpoint`
+    if `has_wrong_hint`."""
 
     def __init__(self, store: ObjectStore) -> None:
         self.store, self.listing = store, list_log(store, 0)
@@ -45,6 +48,7 @@ class LogCheck:
         self.broken: list[Checkpoint] = []
         self.incomplete: list[int] = []
         self.wrong_checksums: list[int] = []
+        self.wrong_compactions: list[str] = []
         self.has_wrong_hint = False
         self._proven: set[int] = set()
         self._distrusted: set[int] = set()
@@ -83,19 +87,41 @@ class LogCheck:
             path = str(error.message_parameters.get("path", LOG_DIRECTORY))
             yield _fault(COMMIT, path, None, f"the newest version cannot be rebuilt: {error.message}")
             return
+        yield from self._compactions(self.snapshot)
         version = self.snapshot.version
         if version not in self.wrong_checksums and self.snapshot.segment.last_commit.size_bytes:
             yield from self._checksum(self.snapshot, self.listing.checksums.get(version))
 
     def state_at(self, version: int | None, without: Checkpoint | None = None) -> Snapshot:
-        """A version (None: the newest) without its checksum, the checkpoints that are broken, and one more. All of its files have
-        been read. Raises CorruptTableError where it cannot be rebuilt so."""
+        """A version (None: the newest) without its checksum, compactions, the checkpoints that are broken, and one more. All of
+        its files have been read. Raises CorruptTableError where it cannot be rebuilt so."""
         unusable = {file.path for other in self.broken for file in other.files}
         unusable |= set() if without is None else {file.path for file in without.files}
         segment = load_segment(self.store, version, unusable=frozenset(unusable))
-        snapshot = Snapshot.of_segment(self.store, replace(segment, checksum=None))
+        snapshot = Snapshot.of_segment(self.store, replace(segment, checksum=None, compactions=()))
         assert snapshot.num_files >= 0
         return snapshot
+
+    def _compactions(self, snapshot: Snapshot) -> Iterator[dict[str, Any]]:
+        """Those that the newest version is read from, each compared with the commits that it stands for."""
+        segment, expected = load_segment(self.store), _totals(snapshot)
+        file = self.listing.checksums.get(snapshot.version)
+        checksum = None if file is None else read_checksum(self.store, file)
+        for compaction in segment.compactions:
+            alone = replace(segment, checksum=None, compactions=(compaction,), checkpoint=snapshot.segment.checkpoint)
+            try:
+                if _totals(Snapshot.of_segment(self.store, alone)) == expected:
+                    continue
+            except CorruptTableError as error:
+                _log.debug("%s cannot be read: %s", compaction.path, error.message)
+            can_repair = checksum is not None and _difference(snapshot, checksum) is None
+            if can_repair:
+                self.wrong_compactions.append(compaction.path)
+            then = "which of them is right is not known"
+            if can_repair:
+                then = "these agree with the version checksum, and a repair puts it aside"
+            why = f"it does not say what the commits say that it stands for; {then}"
+            yield _fault(COMPACTION, compaction.path, compaction.version, why, can_repair=can_repair)
 
     # ------------------------------------------------------------ checksums
 
@@ -114,7 +140,8 @@ class LogCheck:
             yield _fault(CHECKSUM, path, version, f"{why}; which of the two is right is not known, and nothing is touched")
             return
         self.wrong_checksums.append(version)
-        yield _fault(CHECKSUM, path, version, f"{why}; a repair writes it anew", can_repair=True)
+        why = f"{why}; a repair writes it anew" + (", and gives up what commits may have lost" if is_sound else "")
+        yield _fault(CHECKSUM, path, version, why, can_repair=True, rows_lost=None if is_sound else 0)
 
     # ------------------------------------------------------------ checkpoints
 
@@ -131,30 +158,33 @@ class LogCheck:
             yield _fault(CHECKPOINT, path, version, why, can_repair=can_repair)
 
     def _checkpoint(self, checkpoint: Checkpoint, *, is_newest: bool) -> Iterator[dict[str, Any]]:
-        """The newest is compared with the log before it even if its checksum agrees with it."""
-        checksum = self.listing.checksums.get(checkpoint.version)
-        checksum = None if checksum is None or read_checksum(self.store, checksum) is None else checksum
-        by_log = False
+        """The newest is compared with the log before it even if its checksum agrees with it. Of checkpoint, checksum and log two
+        must agree for the third to be wrong."""
+        version, file = checkpoint.version, self.listing.checksums.get(checkpoint.version)
+        checksum = None if file is None else read_checksum(self.store, file)
+        by_log, rebuilt = None, None
         try:
             if checksum is not None or is_newest:
-                recorded = why = fault_of(self.store, checkpoint, self.listing, clock=lambda: 0.0)
+                recorded = fault_of(self.store, checkpoint, self.listing, clock=lambda: 0.0)
             else:
-                recorded = why = _unreadable(self.store, checkpoint)
+                recorded = _unreadable(self.store, checkpoint)
             if is_newest or recorded is not None:
-                by_log = self._proves(self._rebuilt(checkpoint.version, checkpoint))
-            if by_log:
-                why = fault_by_log(self.store, checkpoint, self.listing, clock=lambda: 0.0)
+                rebuilt = self._rebuilt(version, checkpoint)
+            if rebuilt is not None and self._proves(rebuilt):
+                by_log = fault_by_log(self.store, checkpoint, self.listing, clock=lambda: 0.0) or ""
         except CorruptTableError as error:
             yield self._broken(checkpoint, error.message, can_repair=True)
             return
-        if why is not None:
-            yield self._broken(checkpoint, why, can_repair=by_log)
-            return
-        if by_log or checksum is not None:
-            self._proven.add(checkpoint.version)
-        if recorded is not None and checksum is not None:
-            self.wrong_checksums.append(checkpoint.version)
-            yield _fault(CHECKSUM, checksum.path, checkpoint.version, f"{recorded} {_BY_LOG}", can_repair=True)
+        if by_log:
+            agrees = rebuilt is not None and checksum is not None and _difference(rebuilt, checksum) is None
+            yield self._broken(checkpoint, by_log, can_repair=agrees)
+        elif recorded is not None and by_log is None:
+            yield self._broken(checkpoint, recorded, can_repair=False)
+        elif checksum is not None or by_log is not None:
+            self._proven.add(version)
+            if recorded is not None and checksum is not None:
+                self.wrong_checksums.append(version)
+                yield _fault(CHECKSUM, checksum.path, version, f"{recorded} {_BY_LOG}", can_repair=True)
 
     def _proves(self, rebuilt: Snapshot | None) -> bool:
         """Whether what a version was rebuilt from can show what contradicts it to be wrong: all commits, or an older checkpoint
@@ -220,10 +250,17 @@ def parts_of(store: ObjectStore, version: int) -> list[str]:
 
 
 def _fault(
-    kind: str, path: str, version: int | None, reason: str, *, can_repair: bool = False, size: int | None = None
+    kind: str,
+    path: str,
+    version: int | None,
+    reason: str,
+    *,
+    can_repair: bool = False,
+    size: int | None = None,
+    rows_lost: int | None = 0,
 ) -> dict[str, Any]:
     row = {"kind": kind, "path": path, "version": version, "size": size}
-    return {**row, "reason": reason, "can_repair": can_repair, "rows_lost": 0}
+    return {**row, "reason": reason, "can_repair": can_repair, "rows_lost": rows_lost}
 
 
 def _unreadable(store: ObjectStore, checkpoint: Checkpoint) -> str | None:
@@ -241,12 +278,17 @@ def _file_count(store: ObjectStore, checkpoint: Checkpoint) -> int | None:
         return None
 
 
+def _totals(snapshot: Snapshot) -> tuple[int, int]:
+    """Files, and their bytes."""
+    sizes = [(batch.files.num_rows, pc.sum(batch.files["size"]).as_py() or 0) for batch in snapshot.file_batches()]
+    return sum(count for count, _ in sizes), sum(size for _, size in sizes)
+
+
 def _difference(snapshot: Snapshot, checksum: VersionChecksum) -> str | None:
     """What a checksum says otherwise than the log."""
     fault = checksum.state_fault(snapshot.protocol, snapshot.metadata)
     if fault is None:
-        size_bytes = sum(pc.sum(batch.files["size"]).as_py() or 0 for batch in snapshot.file_batches())
-        fault = checksum.files_fault(snapshot.num_files, size_bytes)
+        fault = checksum.files_fault(*_totals(snapshot))
     if fault is not None:
         return fault.message
     if checksum.set_transactions is not None:

@@ -143,7 +143,8 @@ def _log_before(
     """What the checkpoint's version is rebuilt from without it, and whether that is all; else the commits that are there, without
     a gap, up to it."""
     try:
-        return load_segment(store, checkpoint.version, unusable=unusable), True
+        segment = load_segment(store, checkpoint.version, unusable=unusable)
+        return replace(segment, compactions=()), True  # the commits themselves are what is believed
     except CorruptTableError:
         first = checkpoint.version
         while first - 1 in listing.commits:

@@ -131,9 +131,10 @@ class LogWriter:
         self._store.delete(LAST_CHECKPOINT_PATH)
 
     def set_aside(self, path: str) -> None:
-        """Give a file of a checkpoint a name by which no reader takes it. Raises OSError; it may have both names then."""
+        """Give a compaction, or a file of a checkpoint, a name by which no reader takes it. Raises OSError; it may have both
+        names then."""
         name = parse_log_name(path.rpartition("/")[2])
-        assert name is not None and name.is_checkpoint, path
+        assert name is not None and (name.is_checkpoint or name.kind is LogKind.COMPACTION), path
         copy_object(self._store, path, self._store, f"{path}{ASIDE}")
         self.delete(path)
 

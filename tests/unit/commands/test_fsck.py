@@ -16,7 +16,7 @@ from delta_py import DeltaTable, write_delta
 from delta_py.commands import file_check
 from delta_py.commands.clone import clone_table
 from delta_py.commands.fsck import fsck
-from delta_py.commands.log_check import CHECKPOINT, CHECKSUM, COMMIT, LAST_CHECKPOINT
+from delta_py.commands.log_check import CHECKPOINT, CHECKSUM, COMMIT, COMPACTION, LAST_CHECKPOINT
 from delta_py.errors import CorruptTableError, DataFileError, TableNotFoundError, UnsupportedOperationError
 from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore
@@ -212,9 +212,13 @@ def kinds(path: str) -> list[tuple[str, bool]]:
     return [(row["kind"], row["can_repair"]) for row in found(path)]
 
 
-def check_repaired(path: str, expected: list[int]) -> None:
+def check_repaired(path: str, expected: list[int], *, allowed: bool = False) -> None:
+    """allowed: it takes leave to lose rows, as nobody can tell that none are."""
     version = DeltaTable(path).version
-    found(path, dry_run=False)
+    if allowed:
+        with pytest.raises(DataFileError, match="nobody knows how many"):
+            found(path, dry_run=False)
+    found(path, dry_run=False, allow_data_loss=allowed)
     assert found(path) == []
     assert (ids(path), DeltaTable(path).version) == (expected, version)
     DeltaTable(path).snapshot.check_integrity()
@@ -232,7 +236,7 @@ def test_wrong_damaged_and_missing_checksum_of_the_newest_version_is_written_ane
         if wrong is not None and b'"setTransactions": []' in wrong:
             continue  # the table has none
         assert kinds(path) == [(CHECKSUM, True)]
-        check_repaired(path, [*range(30)])
+        check_repaired(path, [*range(30)], allowed=wrong is not None and wrong != b"{")
         assert json.loads(file.read_bytes()) == right
 
 
@@ -242,7 +246,7 @@ def test_checksum_that_forgot_a_transaction_is_written_anew(path: str) -> None:
     file = log(path, f"{1:020d}.crc")
     file.write_text(json.dumps(json.loads(file.read_text()) | {"setTransactions": []}))
     assert kinds(path) == [(CHECKSUM, True)]
-    check_repaired(path, [0, 1])
+    check_repaired(path, [0, 1], allowed=True)
 
 
 def test_table_that_nobody_writes_checksums_for_lacks_none(path: str) -> None:
@@ -263,7 +267,7 @@ def test_broken_checkpoint_is_put_aside_and_written_anew(path: str, policy: str,
     elif damage == "lacks a file":
         other = str(Path(path).with_name("other"))
         shutil.copytree(path, other)
-        write_delta(other, pa.table({"id": pa.array([], pa.int64())}), mode="overwrite", replace_where="id < 10")
+        write_delta(other, pa.table({"id": pa.array([], pa.int64())}), mode="overwrite", replace_where="id < 20")
         DeltaTable(other).checkpoint()
         shutil.copy(log(other, f"{12:020d}.checkpoint.parquet"), file)
     else:
@@ -332,6 +336,25 @@ def test_last_checkpoint_that_is_wrong_is_written_anew(path: str, hint: bytes) -
     assert kinds(path) == [(LAST_CHECKPOINT, True)]
     check_repaired(path, [*range(120)])
     assert json.loads(log(path, "_last_checkpoint").read_text())["version"] == 11
+
+
+def test_commits_that_lost_lines_do_not_make_a_right_checkpoint_wrong(path: str) -> None:
+    make(path, 12)
+    commit = log(path, f"{6:020d}.json")
+    commit.write_text("".join(line for line in commit.read_text().splitlines(True) if '"add"' not in line))
+    assert (CHECKPOINT, False) in kinds(path)
+    found(path, dry_run=False)
+    assert ids(path) == [*range(120)] and log(path, f"{10:020d}.checkpoint.parquet").exists()
+
+
+def test_compaction_that_lost_lines_is_put_aside(path: str) -> None:
+    make(path, 9)
+    compaction = next(iter(sorted(Path(path).glob("_delta_log/*.compacted.json"))))
+    lines = compaction.read_text().splitlines(True)
+    compaction.write_text("".join(line for line in lines if line is not next(line for line in lines if '"add"' in line)))
+    assert len(ids(path)) == 80
+    assert kinds(path) == [(COMPACTION, True)]
+    check_repaired(path, [*range(90)])
 
 
 def test_gap_in_the_log_is_told_with_what_it_means(path: str) -> None:
