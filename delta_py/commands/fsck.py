@@ -110,7 +110,7 @@ def _repair_log(check: LogCheck, snapshot: Snapshot) -> None:
         writer.set_aside(path)
     for path in [path for version in check.incomplete for path in parts_of(store, version)]:
         writer.set_aside(path)
-    if check.broken or check.incomplete or check.has_wrong_hint:
+    if (check.broken or check.incomplete or check.has_wrong_hint) and not check.has_doubts:
         write_checkpoint(store, writer, load_segment(store), now_ms=time.time_ns() // 1_000_000)
 
 

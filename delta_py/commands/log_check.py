@@ -40,7 +40,7 @@ _BY_LOG = "The log before it agrees with the checkpoint, and a repair writes the
 class LogCheck:
     """One look at a log. After `faults`, what a repair may do: put aside the checkpoints that are `broken`, the parts of those of
     the `incomplete` versions, and the `wrong_compactions`; write the `wrong_checksums`, by version, anew, and `_last_checkpoint`
-    if `has_wrong_hint`."""
+    if `has_wrong_hint`. has_doubts: records contradict each other, and nobody knows which is right."""
 
     def __init__(self, store: ObjectStore) -> None:
         self.store, self.listing = store, list_log(store, 0)
@@ -49,7 +49,7 @@ class LogCheck:
         self.incomplete: list[int] = []
         self.wrong_checksums: list[int] = []
         self.wrong_compactions: list[str] = []
-        self.has_wrong_hint = False
+        self.has_wrong_hint = self.has_doubts = False
         self._proven: set[int] = set()
         self._distrusted: set[int] = set()
 
@@ -137,6 +137,7 @@ class LogCheck:
         if why is None:
             return
         if is_sound and not self._proves(snapshot):
+            self.has_doubts = True
             yield _fault(CHECKSUM, path, version, f"{why}; which of the two is right is not known, and nothing is touched")
             return
         self.wrong_checksums.append(version)
@@ -201,6 +202,7 @@ class LogCheck:
             self.broken.append(checkpoint)
             return _fault(CHECKPOINT, path, checkpoint.version, f"{why}; {_REBUILT}", can_repair=True, size=size)
         self._distrusted.add(checkpoint.version)
+        self.has_doubts = True
         return _fault(CHECKPOINT, path, checkpoint.version, f"{why}; {_ONLY_COPY}", size=size)
 
     def _rebuilt(self, version: int, without: Checkpoint | None = None) -> Snapshot | None:

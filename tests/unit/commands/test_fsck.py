@@ -343,7 +343,9 @@ def test_commits_that_lost_lines_do_not_make_a_right_checkpoint_wrong(path: str)
     commit = log(path, f"{6:020d}.json")
     commit.write_text("".join(line for line in commit.read_text().splitlines(True) if '"add"' not in line))
     assert (CHECKPOINT, False) in kinds(path)
+    log(path, "_last_checkpoint").write_text("{")
     found(path, dry_run=False)
+    assert not log(path, "_last_checkpoint").exists(), "nobody knows what a new checkpoint should hold"
     assert ids(path) == [*range(120)] and log(path, f"{10:020d}.checkpoint.parquet").exists()
 
 
