@@ -66,7 +66,9 @@ class LogCheck:
             if after == before + 1:
                 continue
             first = min((version for version in checkpoints if version >= after - 1), default=None)
-            until = f"versions {before + 1} to {first - 1}" if first is not None else f"all versions from {before + 1} on"
+            until = f"all versions from {before + 1} on"
+            if first is not None:
+                until = f"versions {before + 1} to {max(first, after) - 1}"
             yield _fault(
                 COMMIT,
                 f"{LOG_DIRECTORY}/{commit_file_name(before + 1)}",
@@ -244,7 +246,9 @@ def parts_of(store: ObjectStore, version: int) -> list[str]:
     found = []
     for info in store.list_from(LOG_DIRECTORY, f"{version:020d}.checkpoint."):
         name = parse_log_name(info.path.rpartition("/")[2])
-        if name is None or name.version != version:
+        if name is None:  # such as one that was put aside
+            continue
+        if name.version != version:
             break
         if name.part is not None and info.path not in whole:
             found.append(info.path)

@@ -374,11 +374,14 @@ def test_gap_in_the_log_is_told_with_what_it_means(path: str) -> None:
 
 def test_incomplete_checkpoint_is_put_aside(path: str) -> None:
     make(path, 12)
-    part = log(path, f"{8:020d}.checkpoint.{1:010d}.{2:010d}.parquet")
-    shutil.copy(log(path, f"{10:020d}.checkpoint.parquet"), part)
+    parts = [log(path, f"{8:020d}.checkpoint.{number:010d}.{3:010d}.parquet") for number in (1, 3)]
+    for part in parts:
+        shutil.copy(log(path, f"{10:020d}.checkpoint.parquet"), part)
+    shutil.copy(parts[0], parts[0].with_name(f"{parts[0].name}.broken"))  # by a repair that died
     assert kinds(path) == [(CHECKPOINT, True)]
     check_repaired(path, [*range(120)])
-    assert not part.exists() and part.with_name(f"{part.name}.broken").exists()
+    assert not any(part.exists() for part in parts)
+    assert all(part.with_name(f"{part.name}.broken").exists() for part in parts)
 
 
 def test_place_without_a_table_is_an_error(tmp_path: Path) -> None:
