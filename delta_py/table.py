@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from delta_py.commands.optimize import TableOptimizer
+    from delta_py.commands.reorg import TableReorg
     from delta_py.log.leases import HeldLease
 
 _READ_THREADS = 4
@@ -210,6 +211,13 @@ class DeltaTable:
 
         return TableOptimizer(self._snapshot.store, self._session_timezone)
 
+    @property
+    def reorg(self) -> TableReorg:
+        """`reorg.purge()` takes deleted rows and dropped columns out of the newest version's files."""
+        from delta_py.commands.reorg import TableReorg  # as checkpoint
+
+        return TableReorg(self._snapshot.store, self._session_timezone)
+
     def layout(self, columns: Sequence[str] | None = None) -> pa.Table:
         """How well each column lets queries skip files, by the statistics of this version.
 
@@ -266,6 +274,42 @@ class DeltaTable:
         from delta_py.commands.generate import generate  # as checkpoint
 
         return generate(self._snapshot.store, mode)
+
+    def clone(
+        self,
+        target: str,
+        *,
+        shallow: bool = False,
+        replace: bool = False,
+        properties: Mapping[str, str] | None = None,
+        storage_options: Mapping[str, str] | None = None,
+    ) -> DeltaTable:
+        """A table at another path with the rows of this version, and copies of its files; returns it.
+
+        shallow: over the same files instead. replace: a table that is there loses its rows and becomes the clone; where it was a
+        deep clone of the same table, only what is new is copied. properties: set beside this table's. storage_options: of the
+        target's store. Raises as commands/clone.py and commands/deep_clone.py.
+        """
+        from delta_py.commands.clone import clone_table  # as checkpoint
+        from delta_py.commands.deep_clone import deep_clone
+
+        store = open_store(target, StorageOptions.of(storage_options or {}))
+        if shallow:
+            clone_table(self._snapshot, store, replace_table=replace, properties=properties)
+        else:
+            deep_clone(self._snapshot, store, replace_table=replace, properties=properties)
+        return DeltaTable(target, session_timezone=self._session_timezone, store=store)
+
+    def fsck(self, *, dry_run: bool = True, allow_data_loss: bool = False) -> pa.Table:
+        """What of the newest version is missing or damaged, files and log, and its repair.
+
+        dry_run: change nothing. allow_data_loss: take files out of the table whose rows are lost by that.
+        Returns a row a fault: kind, path, data_file, version, size (bytes), reason, can_repair, rows_lost. Raises as
+        commands/fsck.py.
+        """
+        from delta_py.commands.fsck import fsck  # as checkpoint
+
+        return fsck(self._snapshot.store, dry_run=dry_run, allow_data_loss=allow_data_loss)
 
     def checkpoint(self) -> int:
         """Write a checkpoint of this version, so that it and later ones load without the commits before it; returns the number

@@ -14,6 +14,7 @@ from spark_plugin.data_source import FORMAT
 from spark_plugin.dataframe_api.catalog import full_name, path_in_name
 from spark_plugin.dml.merge_clauses import Clause
 from spark_plugin.exceptions import as_spark_raises
+from spark_plugin.maintenance.fsck import run_fsck, run_restore_check
 from spark_plugin.maintenance.layout import run_layout
 from spark_plugin.maintenance.vacuum import run_vacuum
 from spark_plugin.options.common import VIEW, VIEW_LIMIT
@@ -35,6 +36,7 @@ from spark_plugin.table_api.arguments import (
 from spark_plugin.table_api.builders import (
     DeltaColumnBuilder,
     DeltaOptimizeBuilder,
+    DeltaReorgBuilder,
     DeltaTableBuilder,
     IdentityGenerator,
     TableRequest,
@@ -53,6 +55,7 @@ __all__ = [
     "DeltaColumnBuilder",
     "DeltaMergeBuilder",
     "DeltaOptimizeBuilder",
+    "DeltaReorgBuilder",
     "DeltaTable",
     "DeltaTableBuilder",
     "IdentityGenerator",
@@ -294,6 +297,10 @@ class DeltaTable:
     def optimize(self) -> DeltaOptimizeBuilder:
         return DeltaOptimizeBuilder(self._spark, self._table)
 
+    def reorg(self) -> DeltaReorgBuilder:
+        """`reorg().where(...).executePurge()` is REORG TABLE ... WHERE ... APPLY (PURGE)."""
+        return DeltaReorgBuilder(self._spark, self._table)
+
     def layout(self, *cols: str | list[str] | tuple[str, ...]) -> DataFrame:
         """How well each column lets queries skip files: column, type, files, with_bounds (files with a minimum and a maximum),
         point_share and range_share (of the files that a query for one value, or for a tenth of the values, reads on average; null
@@ -334,6 +341,18 @@ class DeltaTable:
         kept = tuple(keepVersions)
         return run_vacuum(self._spark, self._table, hours, dry_run=dryRun, keep_versions=kept, lite=lite, inventory=inventory)
 
+    def fsck(self, *, dryRun: bool = True, allowDataLoss: bool = False) -> DataFrame:
+        """What of the table is missing or damaged, files and log, and its repair: FSCK REPAIR TABLE ... [DRY RUN].
+
+        dryRun: change nothing. allowDataLoss: take files out of the table whose rows are lost by that.
+        Returns a row a fault: kind, path, data_file, version, size (bytes), reason, can_repair, rows_lost.
+        Raises DataFileError (DELTA_FILE_NOT_FOUND_DETAILED) for a repair that would lose rows and may not, CorruptTableError for
+        one of a table that cannot be rebuilt. Nothing is changed then.
+        """
+        check_flag(dryRun, "dryRun")
+        check_flag(allowDataLoss, "allowDataLoss")
+        return run_fsck(self._spark, self._table, dry_run=dryRun, allow_data_loss=allowDataLoss)
+
     def generate(self, mode: str) -> None:
         """Write symlink manifests, by which engines that read Hive tables find the table's files. mode: symlink_format_manifest.
 
@@ -344,18 +363,21 @@ class DeltaTable:
         check_text(mode, "mode")
         run_command(self._spark, self._table, "generate", {"mode": mode})
 
-    def restoreToVersion(self, version: int) -> DataFrame:
+    def restoreToVersion(self, version: int, *, dryRun: bool = False) -> DataFrame:
         """Make the table what it was at a version, by a new version; returns one row of metrics.
 
+        dryRun: change nothing; the frame has the files of that version that are missing or damaged, with the columns of fsck.
         Raises VersionNotFoundError (DELTA_CANNOT_RESTORE_TABLE_VERSION), DataFileError when files of that version are gone.
         """
         check_number(version, "version")
-        return self._restore(version=version)
+        check_flag(dryRun, "dryRun")
+        return run_restore_check(self._spark, self._table, version) if dryRun else self._restore(version=version)
 
-    def restoreToTimestamp(self, timestamp: str) -> DataFrame:
+    def restoreToTimestamp(self, timestamp: str, *, dryRun: bool = False) -> DataFrame:
         """As restoreToVersion, with the newest version at or before a time in the session's time zone."""
         check_text(timestamp, "timestamp")
-        return self._restore(timestamp=timestamp)
+        check_flag(dryRun, "dryRun")
+        return run_restore_check(self._spark, self._table, timestamp) if dryRun else self._restore(timestamp=timestamp)
 
     def _restore(self, version: int | None = None, timestamp: str | None = None) -> DataFrame:
         arguments = {"version": version, "timestamp": timestamp, "time_zone": self._time_zone()}
@@ -373,10 +395,12 @@ class DeltaTable:
     def clone(
         self, target: str, isShallow: bool = False, replace: bool = False, properties: Mapping[str, str] | None = None
     ) -> DeltaTable:
-        """A table with this one's rows and none of its own files, at a path or under a name. isShallow must be True.
+        """A table with this one's rows, at a path or under a name.
 
-        replace: a table that is there loses its rows. properties: set beside this table's.
-        Raises UnsupportedOperationError (DELTA_UNSUPPORTED_DEEP_CLONE), TableAlreadyExistsError.
+        isShallow: over this table's files; else with copies of them. A deep clone that is made again, with replace, copies only
+        what is new, and one that was broken off goes on where it was. replace: a table that is there loses its rows. properties:
+        set beside this table's.
+        Raises TableAlreadyExistsError; DataFileError for files that cannot be copied, and nothing is changed then.
         """
         return self._clone(target, isShallow, replace, properties)
 
@@ -414,8 +438,6 @@ class DeltaTable:
         timestamp: str | None = None,
     ) -> DeltaTable:
         _check_clone(target, is_shallow, replace, properties)
-        if not is_shallow:
-            refuse("clone", "copy the files of a table (deep clone)", _SHALLOW, "DELTA_UNSUPPORTED_DEEP_CLONE")
         arguments = {
             "version": version,
             "timestamp": timestamp,
@@ -424,14 +446,13 @@ class DeltaTable:
             "properties": dict(properties or {}),
         }
         with as_spark_raises():
-            place = clone_table(self._spark, self._table, target, arguments)
+            place = clone_table(self._spark, self._table, target, arguments, is_shallow=is_shallow)
         return self._opened(self._spark, place.path, place.name)
 
     def _time_zone(self) -> str:
         return conf(self._spark, "spark.sql.session.timeZone") or "UTC"
 
 
-_SHALLOW = "Pass isShallow=True for a table over the same files, or write this table's rows to a new one."
 # The columns that RESTORE gives, and the metrics of the commit that have their numbers.
 _RESTORE_METRICS = {
     "table_size_after_restore": "tableSizeAfterRestore",

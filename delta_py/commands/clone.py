@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from typing import Any
 
 import orjson
 
@@ -45,21 +46,8 @@ def clone_table(
     Raises TableAlreadyExistsError (DELTA_TABLE_ALREADY_EXISTS), InvalidOptionError for a directory with other files or the
     source's own, and UnsupportedTableFeatureError for a source that this version cannot write.
     """
-    if target.root == source.table_root:
-        raise InvalidOptionError(f"The table at {target.root} cannot be cloned onto itself. Choose another path.")
-    present = _present(target)
-    if present is not None and not replace_table:
-        raise TableAlreadyExistsError(
-            f"The table at {target.root} already exists (version {present.version}); nothing was changed. Pass replace=True, or "
-            "choose another path.",
-            error_class="DELTA_TABLE_ALREADY_EXISTS",
-            sql_state="42P07",
-            path=target.root,
-        )
-    protocol, metadata = _state(source, present, properties or {})
-    transaction = _transaction(target, present, metadata).set_protocol(protocol)
-    for domain in _domains(source, present):
-        transaction.set_domain(domain)
+    present = table_in_place(source, target, replace_table=replace_table)
+    transaction = clone_transaction(source, target, present, properties or {})
     adds = tuple(_add(file, source.table_root) for file in plan_scan(source, None, None, ScanOptions(keep_all=True)).scan_files())
     now_ms = time.time_ns() // 1_000_000
     gone = [] if present is None else list(transaction.scan(None, options=ScanOptions(keep_all=True)).scan_files())
@@ -72,8 +60,46 @@ def clone_table(
         "removedFilesSize": sum(file.size_bytes for file in gone),
         "copiedFilesSize": 0,
     }
-    parameters = {"source": f"delta.`{encode_path(source.table_root)}`", "sourceVersion": source.version}
-    return transaction.commit("CLONE", parameters, metrics=metrics)
+    return transaction.commit("CLONE", clone_parameters(source), metrics=metrics)
+
+
+def clone_parameters(source: Snapshot) -> dict[str, Any]:
+    """What the history says of a clone's source."""
+    return {"source": f"delta.`{encode_path(source.table_root)}`", "sourceVersion": source.version}
+
+
+def table_in_place(
+    source: Snapshot, target: ObjectStore, *, replace_table: bool, check_free: Callable[[ObjectStore], None] = check_empty
+) -> Snapshot | None:
+    """The table that is to be replaced; None where there is none. check_free: raises for a place that is taken by other files.
+    Raises as clone_table."""
+    if target.root == source.table_root:
+        raise InvalidOptionError(f"The table at {target.root} cannot be cloned onto itself. Choose another path.")
+    try:
+        present = Snapshot.load(target)
+    except TableNotFoundError:
+        check_free(target)
+        return None
+    if not replace_table:
+        raise TableAlreadyExistsError(
+            f"The table at {target.root} already exists (version {present.version}); nothing was changed. Pass replace=True, or "
+            "choose another path.",
+            error_class="DELTA_TABLE_ALREADY_EXISTS",
+            sql_state="42P07",
+            path=target.root,
+        )
+    return present
+
+
+def clone_transaction(
+    source: Snapshot, target: ObjectStore, present: Snapshot | None, properties: Mapping[str, str]
+) -> Transaction:
+    """One that makes the target what the source is, but for its files."""
+    protocol, metadata = _state(source, present, properties)
+    transaction = _transaction(target, present, metadata).set_protocol(protocol)
+    for domain in _domains(source, present):
+        transaction.set_domain(domain)
+    return transaction
 
 
 def _transaction(target: ObjectStore, present: Snapshot | None, metadata: Metadata) -> Transaction:
@@ -81,14 +107,6 @@ def _transaction(target: ObjectStore, present: Snapshot | None, metadata: Metada
         return Transaction(None, store=target).set_metadata(metadata)
     configuration, at_ms = stamped(present, metadata.configuration)
     return transaction_at(present, at_ms).set_metadata(replace(metadata, configuration=configuration))
-
-
-def _present(target: ObjectStore) -> Snapshot | None:
-    try:
-        return Snapshot.load(target)
-    except TableNotFoundError:
-        check_empty(target)
-    return None
 
 
 # ---------------------------------------------------------------- what the clone is
@@ -101,7 +119,7 @@ def _state(source: Snapshot, present: Snapshot | None, properties: Mapping[str, 
     since = {name.lower() for name in SINCE}  # when the source began to stamp its commits is nothing to the clone's log
     metadata = replace(
         source.metadata,
-        id=str(uuid.uuid4()),
+        id=str(uuid.uuid4()) if present is None else present.metadata.id,
         configuration={name: value for name, value in {**inherited, **new_properties}.items() if name.lower() not in since},
     )
     needed = {*features, *features_in_use(source.schema, Properties(metadata.configuration))}

@@ -30,6 +30,7 @@ from delta_py.commands.optimize_bins import (
     DEFAULT_DELETED_RATIO,
     Bin,
     BinWriters,
+    Compaction,
     OptimizeRequest,
     batches_of,
 )
@@ -74,8 +75,16 @@ def here(step: Callable[[], T], *, once: bool = False) -> T:
     return step()
 
 
-def optimize(store: ObjectStore, request: OptimizeRequest, writers: BinWriters, at: AtTable = here) -> Optimized:
-    """Raises InvalidOptionError and ExpressionError for a predicate that is not of partition columns alone; InvalidOptionError
+def optimize(
+    store: ObjectStore,
+    request: OptimizeRequest,
+    writers: BinWriters,
+    at: AtTable = here,
+    kind: type[Compaction] | None = None,
+) -> Optimized:
+    """kind: what is done to the files, such as reorg.Purge; None for OPTIMIZE.
+
+    Raises InvalidOptionError and ExpressionError for a predicate that is not of partition columns alone; InvalidOptionError
     for columns that rows cannot be ordered by; UnsupportedOperationError for Z-order or a predicate where the table is clustered,
     and for `full` where it is not; what write_state and reading raise. Batches that were committed before stay.
     Files that other writers change again and again are left as they are, with a warning.
@@ -84,7 +93,8 @@ def optimize(store: ObjectStore, request: OptimizeRequest, writers: BinWriters, 
     done = Optimized(store.root)
     for _ in range(_ROUNDS):
         snapshot, clustering = at(partial(_newest, store))
-        compaction = compaction_of(snapshot.through(store), clustering, request)
+        snapshot = snapshot.through(store)
+        compaction = compaction_of(snapshot, clustering, request) if kind is None else kind.of(snapshot, request)
         chosen = at(compaction.choose)
         done.begin(compaction.kind, chosen, snapshot.config, compaction.rewrite.state.stats_columns)
         left = 0

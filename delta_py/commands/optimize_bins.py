@@ -117,9 +117,10 @@ class BinWriters(Protocol):
 class Compaction:
     """One look at a table: the bins that are worth writing, how, and their commit. Small, and travels pickled.
 
-    kind: for the metrics."""
+    kind: for the metrics. operation: in the history."""
 
     kind: ClassVar[str] = "compaction"
+    operation: ClassVar[str] = "OPTIMIZE"
 
     def __init__(self, snapshot: Snapshot, request: OptimizeRequest, predicate: Expression | None, rewrite: Rewrite) -> None:
         self.snapshot, self.request, self.predicate, self.rewrite = snapshot, request, predicate, rewrite
@@ -215,12 +216,16 @@ class Compaction:
         if parts:
             transaction = Transaction(newest)
             transaction.add(WrittenFiles.of_all(parts)).read_files(path for files in bins for path in (f.path for f in files))
-            done["version"] = transaction.commit("OPTIMIZE", self._parameters(), metrics=history_metrics(done))
+            done["version"] = transaction.commit(self.operation, self._parameters(), metrics=history_metrics(done))
         return done
 
     def _parameters(self) -> dict[str, Any]:
         predicates = [] if self.request.predicate is None else [self.request.predicate]
         return {"predicate": predicates, "zOrderBy": [], "clusterBy": [], "auto": False}
+
+    def _tags(self) -> dict[str, str]:
+        """Of the files of a bin."""
+        return {TARGET_TAG: str(self.target_bytes)}
 
     def _live(self, newest: Snapshot, bins: Sequence[Bin]) -> list[Bin | None]:
         """The files of each bin as the newest version has them; None for a bin of which one has gone."""
@@ -239,7 +244,7 @@ class Compaction:
         """What was written of a bin as it may be committed now; None if it may not."""
         if live is None:
             return None
-        adds = tuple(replace(add, tags={**(add.tags or {}), TARGET_TAG: str(self.target_bytes)}) for add in written.adds)
+        adds = tuple(replace(add, tags={**(add.tags or {}), **self._tags()}) for add in written.adds)
         written = replace(written, adds=adds)
         if all(now.deletion_vector == file.deletion_vector for now, file in zip(live, before, strict=True)):
             return written

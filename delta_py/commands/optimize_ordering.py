@@ -120,10 +120,6 @@ class Ordering(Compaction):
         tags = self._tags()
         return replace(written, adds=tuple(self._tagged(replace(add, tags={**(add.tags or {}), **tags})) for add in written.adds))
 
-    def _tags(self) -> dict[str, str]:
-        """Of the files of a bin."""
-        raise NotImplementedError
-
     def _tagged(self, add: AddFile) -> AddFile:
         return add
 

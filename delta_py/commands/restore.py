@@ -12,9 +12,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
+import pyarrow as pa
+
+from delta_py.commands.file_check import absent, file_faults
 from delta_py.commands.protocols import with_features
 from delta_py.commit.prepared import ROW_TRACKING_DOMAIN
 from delta_py.commit.transaction import Transaction
@@ -32,7 +34,6 @@ from delta_py.write.files import WrittenFiles
 from delta_py.write.rewrite import added, removed
 
 _TIMESTAMPS = ("delta.enableincommittimestamps", "delta.incommittimestampenablement")
-_PROBES = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +96,12 @@ def restore(
     return replace(result, version=transaction.commit("RESTORE", parameters, metrics=result.metrics()))
 
 
+def restore_faults(store: ObjectStore, *, version: int | None = None, timestamp_ms: int | None = None) -> pa.Table:
+    """What keeps an earlier version from being restored, or from being read: FAULT_SCHEMA (file_check.py) of its files that are
+    missing or damaged. Nothing is changed. Raises as restore, but for such files."""
+    return file_faults(_past(store, Snapshot.load(store), version, timestamp_ms))
+
+
 def _past(store: ObjectStore, present: Snapshot, version: int | None, timestamp_ms: int | None) -> Snapshot:
     try:
         if timestamp_ms is not None:
@@ -122,10 +129,7 @@ def _check_there(store: ObjectStore, files: Sequence[ScanFile], version: int) ->
     """Raises DataFileError for data files and deletion vectors that storage no longer has."""
     vectors = {file.deletion_vector.path for file in files if file.deletion_vector is not None}
     paths = [*(file.path for file in files), *sorted(path for path in vectors if path is not None)]
-    with ThreadPoolExecutor(_PROBES, "delta_py-restore") as pool:
-        missing = [
-            path for path, there in zip(paths, pool.map(lambda path: _is_there(store, path), paths), strict=True) if not there
-        ]
+    missing = absent(store, paths)
     if missing:
         raise DataFileError(
             f"Version {version} of the table at {store.root} cannot be restored: {len(missing)} of its files are gone, such as "
@@ -134,14 +138,6 @@ def _check_there(store: ObjectStore, files: Sequence[ScanFile], version: int) ->
             version=version,
             files=missing[:10],
         )
-
-
-def _is_there(store: ObjectStore, path: str) -> bool:
-    try:
-        store.open_input(path).close()
-    except FileNotFoundError:
-        return False
-    return True
 
 
 # ---------------------------------------------------------------- metadata, protocol, domains

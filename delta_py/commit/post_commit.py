@@ -81,7 +81,7 @@ def run_post_commit(
     if compacted is not None:
         with harmless(store, version, "has no log compaction"):
             _compact(store, writer, *compacted)
-    with _harmless(store, version, "its symlink manifests are not up to date (generate writes them)"):
+    with harmless(store, version, "its symlink manifests are not up to date (generate writes them)"):
         if config.properties.boolean(_MANIFESTS):
             from delta_py.commit.symlink_manifests import follow_commit
 

@@ -69,6 +69,15 @@ def fault_of(store: ObjectStore, checkpoint: Checkpoint, listing: Listing, *, cl
     return _fault_by_log(store, reader, held.state, listing, clock)
 
 
+def fault_by_log(store: ObjectStore, checkpoint: Checkpoint, listing: Listing, *, clock: Callable[[], float]) -> str | None:
+    """What the checkpoint lacks, or holds too much, by the log before it alone, whatever is recorded beside it. As fault_of."""
+    reader = CheckpointReader(replace(checkpoint, checksum=None, hint=None), CommitReader(store, kept=False))
+    held = _held(reader)
+    if held.state.protocol is None or held.state.metadata is None:
+        return "it holds no protocol or no metadata"
+    return _fault_by_log(store, reader, held.state, listing, clock)
+
+
 def _unless_equal(what: str, recorded: int, found: int) -> str | None:
     return None if recorded == found else f"it holds {found} {what}, but _last_checkpoint says {recorded}"
 
@@ -134,7 +143,8 @@ def _log_before(
     """What the checkpoint's version is rebuilt from without it, and whether that is all; else the commits that are there, without
     a gap, up to it."""
     try:
-        return load_segment(store, checkpoint.version, unusable=unusable), True
+        segment = load_segment(store, checkpoint.version, unusable=unusable)
+        return replace(segment, compactions=()), True  # the commits themselves are what is believed
     except CorruptTableError:
         first = checkpoint.version
         while first - 1 in listing.commits:

@@ -155,20 +155,32 @@ class VersionChecksum:
 def read_checksum(store: ObjectStore, file: LogFile) -> VersionChecksum | None:
     """The checksum in a file; None, with a warning, when it is damaged; None when it has gone or is of an older form."""
     try:
-        if file.size_bytes > limit_bytes():
-            raise CorruptTableError(beyond_limit("it"))
-        return VersionChecksum.parse(file.path, KeptObjects.of(store).read(file.info))
+        return _parsed(store, file)
     except FileNotFoundError:
-        return None
-    except StorageError as error:
-        _log.warning("the version checksum %s is passed over: %s", file.path, error.message)
         return None
     except _OlderForm as error:
         _log.debug("the version checksum %s is passed over: %s", file.path, error.message)
         return None
-    except CorruptTableError as error:
+    except (StorageError, CorruptTableError) as error:
         _log.warning("the version checksum %s is passed over: %s", file.path, error.message)
         return None
+
+
+def damage_of(store: ObjectStore, file: LogFile) -> str | None:
+    """Why read_checksum passes a file over; None for one that is sound, has gone, or is of an older form."""
+    try:
+        _parsed(store, file)
+    except (FileNotFoundError, _OlderForm):
+        return None
+    except CorruptTableError as error:
+        return error.message
+    return None
+
+
+def _parsed(store: ObjectStore, file: LogFile) -> VersionChecksum:
+    if file.size_bytes > limit_bytes():
+        raise CorruptTableError(beyond_limit("it"))
+    return VersionChecksum.parse(file.path, KeptObjects.of(store).read(file.info))
 
 
 T = TypeVar("T", SetTransaction, DomainMetadata)

@@ -31,9 +31,13 @@ from delta_py.protocol.paths import (
     parse_log_name,
 )
 from delta_py.protocol.table_config import Operation, TableConfig
+from delta_py.storage.copying import copy_object
 from delta_py.storage.store import ObjectStore
 
 _log = logging.getLogger("delta_py")
+
+ASIDE = ".broken"
+"""The end of the names of files that a repair has put aside."""
 
 
 class Outcome(Enum):
@@ -119,6 +123,25 @@ class LogWriter:
     def put_last_vacuum(self, version: int) -> None:
         """Note up to which version VACUUM has dealt with what commits removed. Raises OSError."""
         self._store.put(LAST_VACUUM_PATH, last_vacuum_text(version))
+
+    # ------------------------------------------------------------ repairs
+
+    def replace_checksum(self, version: int, data: bytes) -> None:
+        """Write the version checksum of a commit in the place of a wrong one, or of none. Raises OSError.
+        Protocol: Version Checksum File."""
+        self._store.put(f"{LOG_DIRECTORY}/{checksum_file_name(version)}", data)
+
+    def forget_last_checkpoint(self) -> None:
+        """Delete a `_last_checkpoint` that is wrong: without it the log is listed. Raises OSError."""
+        self._store.delete(LAST_CHECKPOINT_PATH)
+
+    def set_aside(self, path: str) -> None:
+        """Give a compaction, or a file of a checkpoint, a name by which no reader takes it. Raises OSError; it may have both
+        names then."""
+        name = parse_log_name(path.rpartition("/")[2])
+        assert name is not None and (name.is_checkpoint or name.kind is LogKind.COMPACTION), path
+        copy_object(self._store, path, self._store, f"{path}{ASIDE}")
+        self.delete(path)
 
     def delete(self, path: str) -> None:
         """Delete a commit, checksum, checkpoint, compaction or sidecar. Raises OSError. Protocol: Metadata Cleanup."""

@@ -116,6 +116,13 @@ class AzureClient:
         blob = self._container(container).get_blob_client(key)
         self._ask(f"{container}/{key}", lambda: blob.upload_blob(data, length=len(data), overwrite=overwrite, max_concurrency=1))
 
+    @property
+    def copies_up_to(self) -> int:
+        return -1
+
+    def copy(self, container: str, key: str, to_container: str, to_key: str) -> None:
+        raise NotImplementedError("the store copies by URLs that are signed, which not every kind of credentials can make")
+
     def delete(self, container: str, key: str) -> None:
         blob = self._container(container).get_blob_client(key)
         try:

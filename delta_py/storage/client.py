@@ -63,6 +63,10 @@ class Upload(Protocol):
 
 
 class ObjectClient(Protocol):
+    @property
+    def copies_up_to(self) -> int:
+        """The most bytes of an object that `copy` takes; -1 where the store copies nothing by itself."""
+
     def get(self, container: str, key: str, start: int = 0, length: int | None = None) -> bytes:
         """`length` bytes from `start`, fewer at the end of the object, none beyond it; None: to the end."""
 
@@ -75,6 +79,9 @@ class ObjectClient(Protocol):
     def put(self, container: str, key: str, data: bytes) -> None: ...
 
     def put_new(self, container: str, key: str, data: bytes) -> None: ...
+
+    def copy(self, container: str, key: str, to_container: str, to_key: str) -> None:
+        """Make an object a copy of another, or replace it by one, in the store; nobody sees it before it is whole."""
 
     def delete(self, container: str, key: str) -> None:
         """One that is missing is no error."""

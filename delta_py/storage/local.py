@@ -19,9 +19,10 @@ from typing import Any
 import pyarrow as pa
 
 from delta_py.errors import StorageError, UnsupportedOperationError
+from delta_py.storage.files import AbortableFile
 from delta_py.storage.options import NO_OPTIONS, StorageOptions
 from delta_py.storage.regular_files import can_be_name, open_regular
-from delta_py.storage.store import ObjectInfo
+from delta_py.storage.store import ObjectInfo, ObjectStore
 
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*://")
 # Answers by which the system says that it did not make the link, and never will.
@@ -183,6 +184,14 @@ class LocalStore:
                 raise
             raise _not_written(name, error) from error
 
+    def open_whole(self, path: str) -> pa.NativeFile:
+        name = self._locate_own(path)
+        _make_directory(os.path.dirname(name))
+        return AbortableFile.over(_WholeFile(name))
+
+    def copy_from(self, source: ObjectStore, source_path: str, path: str, size_bytes: int) -> bool:
+        return False
+
     def put(self, path: str, data: bytes) -> None:
         name = self._locate_own(path)
         temporary = _write_temporary(name, data)
@@ -280,6 +289,36 @@ class _DurableFile(io.FileIO):
             finally:
                 super().close()
             _sync_directory(self._directory)
+
+
+class _WholeFile(_DurableFile):
+    """A new file that gets its name when it is closed. Let go of before, or aborted, it leaves nothing."""
+
+    def __init__(self, name: str) -> None:
+        directory, base = os.path.split(name)
+        self._name, self._temporary = name, os.path.join(directory, f"{base[:100]}.{uuid.uuid4().hex}.part")
+        super().__init__(self._temporary)
+
+    def close(self) -> None:
+        if self.closed:
+            return
+        try:
+            super().close()
+            os.replace(self._temporary, self._name)
+        except OSError:
+            _remove(self._temporary)
+            raise
+        _sync_directory(self._directory)
+
+    def abort(self) -> None:
+        if not self.closed:
+            io.FileIO.close(self)
+            _remove(self._temporary)
+
+    def __del__(self) -> None:
+        """Python closes what is let go of, and a file whose writer failed must not be made of what it has."""
+        if hasattr(self, "_directory"):
+            self.abort()
 
 
 def _not_written(name: str, error: OSError) -> StorageError:

@@ -118,6 +118,14 @@ class TableStore:
     def open_output(self, path: str) -> pa.NativeFile:
         return self.own.open_output(path)
 
+    def open_whole(self, path: str) -> pa.NativeFile:
+        return self.own.open_whole(path)
+
+    def copy_from(self, source: ObjectStore, source_path: str, path: str, size_bytes: int) -> bool:
+        if isinstance(source, TableStore):
+            source, source_path = source._holder(source_path)
+        return self.own.copy_from(source, source_path, path, size_bytes)
+
     def put(self, path: str, data: bytes) -> None:
         self.own.put(path, data)
 

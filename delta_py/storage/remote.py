@@ -23,7 +23,7 @@ from delta_py.storage.files import AbortableFile, PrefetchingFile
 from delta_py.storage.options import NO_OPTIONS, StorageOptions
 from delta_py.storage.regular_files import can_be_name
 from delta_py.storage.remote_files import RemoteInput, RemoteOutput
-from delta_py.storage.store import ObjectInfo
+from delta_py.storage.store import ObjectInfo, ObjectStore
 
 
 class RemoteStore:
@@ -142,6 +142,22 @@ class RemoteStore:
 
     def open_output(self, path: str) -> pa.NativeFile:
         return AbortableFile.over(RemoteOutput(self._connection, self._locate_own(path), path))
+
+    def open_whole(self, path: str) -> pa.NativeFile:
+        return self.open_output(path)
+
+    def copy_from(self, source: ObjectStore, source_path: str, path: str, size_bytes: int) -> bool:
+        if not isinstance(source, RemoteStore) or source._options != self._options:
+            return False
+        address, connection = self._locate_own(path), self._connection
+        origin = source._locate(source_path)
+        if origin.holder[:2] != address.holder[:2] or size_bytes > connection.client.copies_up_to:
+            return False
+        connection.run(
+            f"copy {source_path} to {path}",
+            lambda: connection.client.copy(origin.container, origin.key, address.container, address.key),
+        )
+        return True
 
     def put(self, path: str, data: bytes) -> None:
         address, connection = self._locate_own(path), self._connection

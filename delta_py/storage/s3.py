@@ -24,6 +24,7 @@ from delta_py.storage.store import ObjectInfo
 T = TypeVar("T")
 
 _PAGE = 1000
+_LARGEST_COPY = 5 * 1024**3  # of one request
 _AMAZON = (".amazonaws.com", ".amazonaws.com.cn")
 
 
@@ -116,6 +117,14 @@ class S3Client:
             "let DynamoDB decide: the option s3.dynamodb_table, given to every writer of the table.",
             endpoint=self._endpoint,
         )
+
+    @property
+    def copies_up_to(self) -> int:
+        return _LARGEST_COPY
+
+    def copy(self, container: str, key: str, to_container: str, to_key: str) -> None:
+        arguments = {"Bucket": to_container, "Key": to_key, "CopySource": {"Bucket": container, "Key": key}, **self._payer}
+        self._ask(f"{to_container}/{to_key}", lambda: self._s3.copy_object(**arguments))
 
     def delete(self, container: str, key: str) -> None:
         self._ask(f"{container}/{key}", lambda: self._s3.delete_object(Bucket=container, Key=key, **self._payer))

@@ -66,6 +66,16 @@ class ObjectStore(Protocol):
         """A stream for a new data file; parent directories are made. Nobody sees a half-written file as whole because
         no commit names it yet."""
 
+    def open_whole(self, path: str) -> pa.NativeFile:
+        """A stream for an object that appears, as a whole, when it is closed, in the place of any other; `files.discard` gives it
+        up. What a process that died had begun has another name, by which VACUUM finds it, or none."""
+
+    def copy_from(self, source: ObjectStore, source_path: str, path: str, size_bytes: int) -> bool:
+        """Have the store make an object a copy of another, as a whole; False, and nothing is done, where it cannot.
+
+        source: the store that reads source_path. size_bytes: of the object.
+        """
+
     def put(self, path: str, data: bytes) -> None:
         """Write or replace an object as a whole: a reader sees the old or the new one."""
 

@@ -34,6 +34,7 @@ from delta_py.commands.optimize_bins import (
     DEFAULT_MIN_CUBE_BYTES,
     DEFAULT_TARGET_CUBE_BYTES,
     Bin,
+    Compaction,
     OptimizeRequest,
 )
 from delta_py.errors import InvalidOptionError
@@ -80,10 +81,16 @@ _WRITTEN = StructType([StructField(FILE, IntegerType()), StructField(ANSWER, Str
 
 
 def run_optimize(
-    spark: SparkSession, table: TablePath, predicate: str | None, *, z_order: tuple[str, ...] = (), full: bool = False
+    spark: SparkSession,
+    table: TablePath,
+    predicate: str | None,
+    kind: type[Compaction] | None = None,
+    *,
+    z_order: tuple[str, ...] = (),
+    full: bool = False,
 ) -> DataFrame:
-    """predicate: SQL over partition columns; None for the whole table. z_order: columns to put the rows in order by. full: as of
-    OptimizeRequest. Raises as delta_py's optimize, as Spark raises."""
+    """predicate: SQL over partition columns; None for the whole table. kind: as of delta_py's optimize. z_order: columns to put
+    the rows in order by. full: as of OptimizeRequest. Raises as delta_py's optimize, as Spark raises."""
     with as_spark_raises(), active(spark):
         store = table.open_store(spark)
         request = replace(_request(spark, predicate), z_order=z_order, full=full)
@@ -91,7 +98,7 @@ def run_optimize(
         def at(step: Callable[[], T], *, once: bool = False) -> T:
             return at_table(spark, step, once=once)
 
-        done = optimize(store, request, SparkBinWriters(spark), at)
+        done = optimize(store, request, SparkBinWriters(spark), at, kind)
         metrics = done.metrics()
     return spark.createDataFrame([(location_of(done.table_root), metrics)], RESULT)
 

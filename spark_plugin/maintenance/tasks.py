@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from delta_py.layout.row_order import PIECES, RowOrder
 from delta_py.scan.scan_state import ScanFile
+from delta_py.storage.store import ObjectStore
 from delta_py.write.arranging import (
     Arrangement,
     SampledBin,
@@ -20,6 +21,7 @@ from delta_py.write.arranging import (
     write_pieces,
 )
 from delta_py.write.compaction import compact
+from delta_py.write.file_copies import Copy, copy_files
 from delta_py.write.files import WrittenFiles
 from delta_py.write.rewrite import Rewrite
 from spark_plugin.dml.task_answers import to_text
@@ -28,6 +30,16 @@ from spark_plugin.dml.tasks import task_number
 Batches = Iterable[pa.RecordBatch]
 
 SHARE, PIECE, ROWS, FILE, ANSWER = "share", "piece", "rows", "file", "answer"
+
+
+def copier(source: ObjectStore, target: ObjectStore) -> Callable[[Sequence[Copy]], int]:
+    """Copies files of one table to another."""
+
+    def run(copies: Sequence[Copy]) -> int:
+        copy_files(source, target, copies)
+        return len(copies)
+
+    return run
 
 
 def bin_compactor(rewrite: Rewrite) -> Callable[[Sequence[ScanFile]], WrittenFiles]:

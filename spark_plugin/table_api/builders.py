@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from pyspark.sql import types as spark_types
 
+from delta_py.commands.reorg import Purge
 from delta_py.errors import InvalidOptionError, UnsupportedOperationError
 from delta_py.protocol import identity
 from delta_py.protocol.char_types import DECLARED_TYPE
@@ -276,6 +277,29 @@ class DeltaOptimizeBuilder:
         table (DELTA_CLUSTERING_WITH_ZORDER_BY).
         """
         return run_optimize(self._spark, self._table, self._condition, z_order=tuple(names_of(cols, "Z-order column")))
+
+
+class DeltaReorgBuilder:
+    """REORG TABLE in the making; made by DeltaTable.reorg. delta.tables has it in SQL only."""
+
+    def __init__(self, spark: SparkSession, table: TablePath, condition: str | None = None) -> None:
+        self._spark = spark
+        self._table = table
+        self._condition = condition
+
+    def where(self, partitionFilter: str) -> DeltaReorgBuilder:
+        """partitionFilter: SQL over partition columns."""
+        if not isinstance(partitionFilter, str):
+            wrong_type("Partition filter must be str.", [partitionFilter])
+        return DeltaReorgBuilder(self._spark, self._table, partitionFilter)
+
+    def executePurge(self) -> DataFrame:
+        """Write the files anew from which deletion vectors deleted rows, without these, and the files that hold columns which
+        were dropped, without these; other writers may go on meanwhile. Returns one row as OPTIMIZE does: path, metrics.
+
+        Raises as DeltaOptimizeBuilder.executeCompaction, and DataFileError for files that cannot be read.
+        """
+        return run_optimize(self._spark, self._table, self._condition, Purge)
 
 
 def refuse(method: str, what: str, instead: str, error_class: str | None = None, *, arguments: str = "") -> NoReturn:

@@ -11,6 +11,7 @@ from delta_py.errors import InvalidOptionError, TableAlreadyExistsError, TableNo
 from delta_py.storage.addresses import has_scheme
 from spark_plugin.dataframe_api import catalog
 from spark_plugin.dataframe_api.catalog import Entry
+from spark_plugin.maintenance.deep_clone import run_deep_clone
 from spark_plugin.options.read_options import local_path
 from spark_plugin.options.settings import TablePath, storage_settings
 from spark_plugin.run_command import run_command
@@ -54,19 +55,26 @@ def refresh_name(spark: Any, place: Place) -> None:
 # ---------------------------------------------------------------- clone
 
 
-def clone_table(spark: Any, source: TablePath, target: str, arguments: Mapping[str, Any]) -> Place:
-    """Make a shallow clone at a path, or under a new name. arguments: those of the command, but the source."""
-    arguments = {"source": source.url, **arguments}
+def clone_table(spark: Any, source: TablePath, target: str, arguments: Mapping[str, Any], *, is_shallow: bool) -> Place:
+    """Make a clone at a path, or under a new name. arguments: those of the command, but the source."""
+
+    def make(path: str) -> None:
+        place = TablePath(path, storage)
+        if is_shallow:
+            run_command(spark, place, "clone", {"source": source.url, **arguments})
+        else:
+            run_deep_clone(spark, source, place, arguments)
+
     storage = {**storage_settings(spark, source.url), **source.storage}
     path = catalog.path_in_name(target) or (target if os.path.isabs(target) or has_scheme(target) else None)
     if path is not None:
-        run_command(spark, TablePath(path, storage), "clone", arguments)
+        make(path)
         return Place(path)
     entry = catalog.find(spark, target)
     if entry is not None and not arguments["replace_table"]:
         raise catalog.taken(entry)
     path = catalog.new_table_path(spark, target, None) if entry is None else entry.writable_path()
-    run_command(spark, TablePath(path, storage), "clone", arguments)
+    make(path)
     if entry is None:
         catalog.enter(spark, target, path)
     else:

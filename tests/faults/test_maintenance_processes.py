@@ -86,6 +86,29 @@ def test_killed_at_any_moment_it_has_done_no_harm_and_the_next_run_ends_it(tmp_p
     assert killed >= KILLS // 2, f"{killed} of {KILLS} were killed, {kept} had committed something"
 
 
+@pytest.mark.timeout(300)
+def test_deep_clone_killed_at_any_moment_is_no_table_yet_and_the_next_run_goes_on(tmp_path: Path) -> None:
+    path, chosen = tmp_path / "t", random.Random(seed_of("clone"))
+    seconds, killed, left = time_of("clone", path), 0, 0
+    for number in range(1, KILLS + 1):
+        target = Path(f"{path}-{number}")
+        process = start("clone", path, number)
+        time.sleep(chosen.uniform(0.5, 1.0) * seconds)
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+        killed += process.returncode == -signal.SIGKILL
+        copies = {file: file.stat().st_mtime_ns for file in target.rglob("cloned-*.parquet")}
+        left += 0 < len(copies) < len(DeltaTable(str(path)).files())
+        if not list(target.glob("_delta_log/*.json")):
+            process = start("clone", path, number)
+            _, errors = process.communicate(timeout=60)
+            assert process.returncode == 0, errors[-3000:]
+        assert ids(target) == ids(path), number
+        assert {file: file.stat().st_mtime_ns for file in copies} == copies, "a copy that was whole was made anew"
+        assert DeltaTable(str(target)).fsck().num_rows == 0
+    assert killed >= KILLS // 2, f"{killed} of {KILLS} were killed, {left} with some of the files copied"
+
+
 def time_of(role: str, path: Path) -> float:
     make(path)
     began = time.monotonic()
@@ -98,7 +121,9 @@ def time_of(role: str, path: Path) -> float:
 
 def check_done(role: str, path: Path) -> None:
     live = set(DeltaTable(str(path)).files()["path"].to_pylist())
-    if role in ("batches", "orders"):
+    if role == "clone":
+        assert ids(Path(f"{path}-0")) == ids(path)
+    elif role in ("batches", "orders"):
         assert len(live) == 20
     else:
         assert {str(file.relative_to(path)) for file in path.rglob("*.parquet") if "_delta_log" not in str(file)} == live

@@ -17,8 +17,10 @@ import pytest
 from delta_py import DeltaTable
 from delta_py.commands.alter import set_properties
 from delta_py.commands.clone import clone_table
+from delta_py.commands.deep_clone import deep_clone
 from delta_py.commands.optimize import LocalBinWriters, optimize
 from delta_py.commands.optimize_bins import OptimizeRequest
+from delta_py.commands.reorg import Purge
 from delta_py.commands.restore import restore
 from delta_py.commands.write import write_delta
 from delta_py.errors import TableNotFoundError
@@ -28,6 +30,8 @@ from tests.support.faulty_store import FAULTS, Fault, FaultyStore, outcome_of
 from tests.support.sampling import sampled
 
 pytestmark = pytest.mark.usefixtures("no_waits")
+
+VECTORS = {"delta.enableDeletionVectors": "true"}
 
 State = tuple[int, dict[str, str], list[int]]
 """Version, properties and ids of a table."""
@@ -57,14 +61,32 @@ def optimized(store: Any, **request: Any) -> int:
     return version
 
 
+def deep(store: Any, **options: Any) -> int:
+    source = Path(store.root).with_name("source")
+    return int(deep_clone(Snapshot.load(LocalStore(str(source))), store, **options)["version"])
+
+
+def purged(store: Any) -> int:
+    version = optimize(store, OptimizeRequest(), LocalBinWriters(), kind=Purge).version
+    assert version is not None
+    return version
+
+
 @dataclass(frozen=True)
 class Command:
-    """before: commits of the table that it meets; 0 when there is none. steps: commits that it makes. after: what is then."""
+    """before: commits of the table that it meets; 0 when there is none. steps: commits that it makes. after: what is then.
+    prepare: what else is done to the table before."""
 
     run: Callable[[Any], int]
     before: int
     after: State
     steps: int = 1
+    prepare: Callable[[Path], None] = lambda path: None
+
+
+def delete_a_row(path: Path) -> None:
+    set_properties(LocalStore(str(path)), VECTORS)
+    write_delta(str(path), pa.table({"id": pa.array([], pa.int64())}), mode="overwrite", replace_where="id = 0")
 
 
 COMMANDS = {
@@ -82,6 +104,9 @@ COMMANDS = {
     "OPTIMIZE in Z-order": Command(partial(optimized, z_order=("id",), target_file_bytes=700), 3, (3, {}, [*range(12)])),
     "CLONE": Command(clone, 0, (0, {}, [*range(12)])),
     "CLONE in place of a table": Command(lambda store: clone(store, replace_table=True), 1, (1, {}, [*range(12)])),
+    "deep CLONE": Command(deep, 0, (0, {}, [*range(12)])),
+    "deep CLONE in place of a table": Command(lambda store: deep(store, replace_table=True), 1, (1, {}, [*range(12)])),
+    "REORG": Command(purged, 3, (5, VECTORS, [*range(1, 12)]), prepare=delete_a_row),
 }
 
 
@@ -102,6 +127,7 @@ def prepare(directory: Path, command: Command) -> Path:
     make(directory / "source")
     if command.before:
         make(directory / "table", command.before)
+        command.prepare(directory / "table")
     return directory / "table"
 
 

@@ -102,10 +102,14 @@ def changes(table: Path) -> list[str]:
 
 
 def change(table: Path, rows: list[str] | None) -> tuple[str | None, str]:
-    """Append, delete and checkpoint, as far as the table takes it. Returns what broke, if anything did, and what was done."""
+    """Append, delete, purge, clone, repair and checkpoint, as far as the table takes it. Returns what broke, if anything did, and
+    what was done."""
     steps: dict[str, tuple[Callable[[], Any], Callable[[list[str], list[str]], bool]]] = {
         "append": (lambda: append(table), lambda old, new: len(new) == len(old) + 1 and _keeps(old, new)),
         "delete": (lambda: delete(table), lambda old, new: set(new) <= set(old) and _keeps(_others(old), new)),
+        "purge": (lambda: DeltaTable(str(table)).reorg.purge(), lambda old, new: new == old),
+        "clone": (lambda: clone(table), lambda old, new: new == old),
+        "repair": (lambda: DeltaTable(str(table)).fsck(dry_run=False), lambda old, new: new == old),
         "checkpoint": (lambda: DeltaTable(str(table)).checkpoint(), lambda old, new: new == old),
     }
     told = []
@@ -141,6 +145,12 @@ def append(table: Path) -> None:
     given = {field.name: NEW_ID if field.name == "id" else None for field in schema if field.name in ("id", "name", "part")}
     data = pa.table({name: pa.array([value], schema.field(name).type) for name, value in given.items()})
     write_delta(str(table), data, mode="append")
+
+
+def clone(table: Path) -> None:
+    """A deep one, below the table, which has its rows or is none."""
+    copy = DeltaTable(str(table)).clone(f"{table}/_copy")
+    assert _texts(copy.to_arrow()) == read(table), "the clone has other rows"
 
 
 def delete(table: Path) -> None:

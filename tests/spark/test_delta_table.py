@@ -275,8 +275,6 @@ def test_clone_by_path_and_by_name(spark: SparkSession, path: str, database: Pat
     for target in (str(tmp_path / "c"), "depot.copied"):
         with pytest.raises(TableAlreadyExistsError):
             table.clone(target, isShallow=True)
-    with pytest.raises(UnsupportedOperationError, match="DELTA_UNSUPPORTED_DEEP_CLONE"):
-        table.clone(str(tmp_path / "d"))
     assert PlainTable(path).version == 0
 
 

@@ -45,6 +45,22 @@ def contents(path: str) -> list[tuple[int, str | None]]:
     return sorted((row["id"], row["day"]) for row in PlainTable(path).to_arrow().to_pylist())
 
 
+def test_reorg_purges_the_files_that_have_deletion_vectors(spark: SparkSession, path: str) -> None:
+    table = DeltaTable.forPath(spark, path)
+    table.setProperties({"delta.enableDeletionVectors": "true"})
+    table.delete("id IN (0, 2, 9)")
+    before = contents(path)
+    vectors = sum(file["deletion_vector"] is not None for file in PlainTable(path).files().to_pylist())
+    assert table.reorg().where("day = 'c'").executePurge().first()["metrics"]["numFilesRemoved"] < vectors
+    frame = table.reorg().executePurge()
+    assert frame.schema == RESULT and frame.first() is not None
+    assert all(file["deletion_vector"] is None for file in PlainTable(path).files().to_pylist())
+    assert contents(path) == before
+    assert table.history(1).first()["operation"] == "REORG"
+    with pytest.raises(TypeError, match="Partition filter must be str"):
+        table.reorg().where(1)  # type: ignore[arg-type]
+
+
 def test_files_of_each_partition_become_one(spark: SparkSession, path: str) -> None:
     before = contents(path)
     frame = DeltaTable.forPath(spark, path).optimize().executeCompaction()

@@ -8,6 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from delta_py.storage.copying import OtherSizeError, copy_object
+from delta_py.storage.files import discard
 from delta_py.storage.store import ObjectStore
 from tests.support.memory_store import MemoryStore
 
@@ -67,6 +69,52 @@ def test_open_output_appears_whole_when_it_is_closed(store: ObjectStore) -> None
         sink.write(b"part 1, ")
         sink.write(b"part 2")
     assert store.read("new/dir/file") == b"part 1, part 2"
+
+
+def test_open_whole_replaces_an_object_when_it_is_closed_and_not_before(store: ObjectStore) -> None:
+    store.put("d/file", b"old")
+    sink = store.open_whole("d/file")
+    sink.write(b"x" * 9_000_000)
+    assert store.read("d/file") == b"old"
+    sink.close()
+    assert store.read("d/file") == b"x" * 9_000_000
+    given_up = store.open_whole("d/file")
+    given_up.write(b"half")
+    discard(given_up)
+    forgotten = store.open_whole("d/file")
+    forgotten.write(b"half")
+    del forgotten
+    assert store.read("d/file") == b"x" * 9_000_000
+    assert [info.path for info in store.list_from("d")] == ["d/file"]
+
+
+def test_copies_have_the_bytes_of_their_source(store: ObjectStore) -> None:
+    data = bytes(range(256)) * 70_000  # more than two chunks
+    for name, content in (("large", data), ("small", b"1"), ("empty", b"")):
+        store.put(f"from/{name}", content)
+        assert copy_object(store, f"from/{name}", store, f"to/a b%/{name}", len(content)) == len(content)
+        assert store.read(f"to/a b%/{name}") == content
+    store.put("to/taken", b"old")
+    assert copy_object(store, "from/small", store, "to/taken") == 1
+    assert store.read("to/taken") == b"1"
+
+
+def test_copy_of_what_is_missing_or_has_another_size_leaves_nothing(store: ObjectStore) -> None:
+    store.put("from/a", b"123")
+    with pytest.raises(FileNotFoundError):
+        copy_object(store, "from/b", store, "to/b")
+    with pytest.raises(OtherSizeError, match="3 bytes"):
+        copy_object(store, "from/a", store, "to/a", 4)
+    assert list(store.list_from("to")) == []
+
+
+def test_copies_go_to_stores_of_other_kinds_and_back(store: ObjectStore) -> None:
+    other = MemoryStore(root="/memory/copies")
+    data = bytes(range(256)) * 70_000
+    other.put("there", data)
+    copy_object(other, "there", store, "here")
+    copy_object(store, "here", other, "back")
+    assert other.read("back") == data
 
 
 def test_open_input_of_an_empty_object_is_an_empty_file(store: ObjectStore) -> None:

@@ -94,6 +94,18 @@ def test_clones_go_from_store_to_store(spark: SparkSession, url: str, emulator: 
     check(load(spark, here, **emulator.settings()), numbers(spark, 0, 10))
 
 
+def test_deep_clones_go_from_store_to_store_and_back(spark: SparkSession, url: str, tmp_path: Path) -> None:
+    numbers(spark, 0, 10).write.format("pydelta").save(url)
+    table, here = DeltaTable.forPath(spark, url), str(tmp_path / "clone")
+    for target in (f"{url}_deep", here):
+        table.clone(target)
+    DeltaTable.forPath(spark, here).clone(f"{url}_back")
+    table.delete("true")
+    table.vacuum()
+    for target in (f"{url}_deep", here, f"{url}_back"):
+        check(load(spark, target), numbers(spark, 0, 10))
+
+
 def test_options_of_a_read_count_before_the_sessions(spark: SparkSession, url: str, emulator: Emulator) -> None:
     numbers(spark, 0, 10).write.format("pydelta").save(url)
     (endpoint,) = [name for name in emulator.settings() if name.endswith(".endpoint")]

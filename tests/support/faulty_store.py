@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 from delta_py.errors import CommitOutcomeUnknownError, DeltaError
+from delta_py.storage.files import AbortableFile, discard
 from delta_py.storage.options import StorageOptions
 from delta_py.storage.store import ObjectInfo, ObjectStore
 
@@ -134,6 +135,13 @@ class FaultyStore:
         stream = self.run(f"open_output {path}", lambda: self.inner.open_output(path))
         return pa.PythonFile(_FaultyStream(self, path, stream), mode="w")
 
+    def open_whole(self, path: str) -> pa.NativeFile:
+        stream = self.run(f"open_whole {path}", lambda: self.inner.open_whole(path))
+        return AbortableFile.over(_FaultyStream(self, path, stream))
+
+    def copy_from(self, source: ObjectStore, source_path: str, path: str, size_bytes: int) -> bool:
+        return self.run(f"copy_from {path}", lambda: self.inner.copy_from(source, source_path, path, size_bytes))
+
     def put(self, path: str, data: bytes) -> None:
         self.run(f"put {path}", lambda: self.inner.put(path, data))
 
@@ -175,6 +183,10 @@ class _FaultyStream:
 
     def flush(self) -> None:
         self._stream.flush()
+
+    def abort(self) -> None:
+        self.closed = True
+        discard(self._stream)
 
     def close(self) -> None:
         if not self.closed:

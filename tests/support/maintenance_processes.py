@@ -4,7 +4,7 @@
 
 ROLE write: appends rows of its own and deletes some of them by deletion vectors. optimize: compacts until PATH.stop is there, and
 prints how many bins it wrote; order: the same in Z-order. batches: one OPTIMIZE of a commit a bin, orders: in Z-order. vacuum,
-lite: one VACUUM that keeps nothing.
+lite: one VACUUM that keeps nothing. clone: a deep clone at PATH-NUMBER.
 """
 
 from __future__ import annotations
@@ -80,6 +80,8 @@ def main() -> None:
             print(bins)
         case "batches":
             DeltaTable(path).optimize.compact(batch_bytes=1)
+        case "clone":
+            DeltaTable(path).clone(f"{path}-{number}")
         case "orders":
             DeltaTable(path).optimize.z_order(["id"], batch_bytes=1)
         case "vacuum" | "lite":

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
+from delta_py.storage.files import AbortableFile
 from delta_py.storage.options import NO_OPTIONS, StorageOptions
 from delta_py.storage.store import ObjectInfo
 
@@ -90,6 +91,12 @@ class MemoryStore:
     def open_output(self, path: str) -> pa.NativeFile:
         return self._run("open_output", path, lambda: pa.PythonFile(_Output(self, path), mode="w"))
 
+    def open_whole(self, path: str) -> pa.NativeFile:
+        return self._run("open_whole", path, lambda: AbortableFile.over(_WholeOutput(self, path)))
+
+    def copy_from(self, source: Any, source_path: str, path: str, size_bytes: int) -> bool:
+        return False
+
     def put(self, path: str, data: bytes) -> None:
         def store() -> None:
             self.objects[self._key(path)] = (bytes(data), self.now_ms)
@@ -122,3 +129,13 @@ class _Output(io.BytesIO):
         if not self.closed:
             self._store.put(self._path, self.getvalue())
             super().close()
+
+
+class _WholeOutput(_Output):
+    """Let go of before it is closed, or aborted, it leaves nothing."""
+
+    def abort(self) -> None:
+        io.BytesIO.close(self)
+
+    def __del__(self) -> None:
+        self.abort()

@@ -256,7 +256,7 @@ def test_each_batch_is_a_commit_and_what_is_done_stays_done(path: str) -> None:
     assert sorted(ids(path)) == list(range(24))
 
 
-def meanwhile(action: Callable[[], None], times: int = 1) -> LocalBinWriters:
+def meanwhile(action: Callable[[], object], times: int = 1) -> LocalBinWriters:
     """Writes, and lets another writer act so many times, once before each commit."""
     actions = [action] * times
 

@@ -11,7 +11,7 @@ import pytest
 from delta_py import DeltaTable, write_delta
 from delta_py.commands.alter import set_properties
 from delta_py.commands.create import create_table, define_table
-from delta_py.commands.restore import restore
+from delta_py.commands.restore import restore, restore_faults
 from delta_py.commit.transaction import Transaction
 from delta_py.errors import ConcurrentAppendException, DataFileError, TimestampOutOfRangeError, VersionNotFoundError
 from delta_py.protocol.identity import identity_columns
@@ -127,3 +127,17 @@ def test_restore_beside_an_append_conflicts(store: ObjectStore, monkeypatch: pyt
     with pytest.raises(ConcurrentAppendException):
         restore(store, version=0)
     assert sorted(DeltaTable(store.root).to_arrow()["x"].to_pylist()) == [5, 6]
+
+
+def test_dry_run_names_the_files_of_a_version_that_are_gone(store: ObjectStore) -> None:
+    present = set(Snapshot.load(store, version=0).files()["path"].to_pylist())
+    gone = sorted(present)[0]
+    store.delete(gone)
+    (row,) = restore_faults(store, version=0).to_pylist()
+    assert (row["kind"], row["path"], row["version"]) == ("dataFile", gone, 0)
+    assert restore_faults(store, version=2).num_rows == 0
+    with pytest.raises(DataFileError, match="1 of its files are gone"):
+        restore(store, version=0)
+    with pytest.raises(VersionNotFoundError, match="DELTA_CANNOT_RESTORE_TABLE_VERSION"):
+        restore_faults(store, version=40)
+    assert Snapshot.load(store).version == 3

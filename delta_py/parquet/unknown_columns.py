@@ -1,0 +1,69 @@
+"""Columns of a Parquet file that the table's schema does not have: what a dropped column left behind, at any depth.
+
+    UnknownColumns.of(config).are_in(pq.ParquetFile(source))
+
+Fields are known by their ids where the table maps columns by id and the file has ids, and else by their physical names, ignoring
+case. The materialized columns of row tracking are known. What stands inside a variant is one value.
+Protocol: Column Mapping; Row Tracking.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Self
+
+import pyarrow.parquet as pq
+
+from delta_py.parquet.file_schema import FileField, FileSchema, Shape, read_file_schema
+from delta_py.protocol.column_mapping import ID, to_physical
+from delta_py.protocol.schema import ArrayType, DataType, MapType, StructType
+from delta_py.protocol.table_config import TableConfig
+
+_MATERIALIZED = ("delta.rowTracking.materializedRowIdColumnName", "delta.rowTracking.materializedRowCommitVersionColumnName")
+
+
+@dataclass(frozen=True, slots=True)
+class UnknownColumns:
+    """schema: with physical names. others: names of top-level columns that are known besides, lower case."""
+
+    schema: StructType
+    by_id: bool
+    others: frozenset[str]
+
+    @classmethod
+    def of(cls, config: TableConfig) -> Self:
+        mode = config.column_mapping_mode
+        others = (config.properties.get(name) for name in _MATERIALIZED)
+        return cls(to_physical(config.schema, mode), mode == "id", frozenset(name.lower() for name in others if name is not None))
+
+    def are_in(self, file: pq.ParquetFile) -> bool:
+        columns = read_file_schema(file)
+        fields = [field for field in columns.fields if field.name.lower() not in self.others]
+        return self._beyond(fields, self.schema, columns)
+
+    def _beyond(self, fields: Sequence[FileField], struct: StructType, columns: FileSchema) -> bool:
+        known = self._known(struct, columns)
+        for field in fields:
+            data_type = known.get(field.field_id if self._uses_ids(columns) else field.name.lower())
+            if data_type is None or self._inside(field, data_type, columns):
+                return True
+        return False
+
+    def _known(self, struct: StructType, columns: FileSchema) -> Mapping[object, DataType]:
+        if self._uses_ids(columns):
+            return {f.metadata.get(ID): f.data_type for f in struct.fields}
+        return {f.name.lower(): f.data_type for f in struct.fields}
+
+    def _uses_ids(self, columns: FileSchema) -> bool:
+        return self.by_id and columns.has_field_ids
+
+    def _inside(self, field: FileField, data_type: DataType, columns: FileSchema) -> bool:
+        match data_type, field.shape:
+            case StructType(), Shape.STRUCT:
+                return self._beyond(field.children, data_type, columns)
+            case ArrayType(element, _), Shape.LIST:
+                return self._inside(field.children[0], element, columns)
+            case MapType(key, value, _), Shape.MAP:
+                return any(map(self._inside, field.children, (key, value), (columns, columns)))
+        return False

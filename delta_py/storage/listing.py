@@ -1,0 +1,43 @@
+"""A store's objects as columns: the names and sizes of very many.
+
+    listed = listed_objects(store)
+    pc.is_in(paths, listed["path"])
+
+Memory: the names.
+"""
+
+from __future__ import annotations
+
+from itertools import islice
+
+import pyarrow as pa
+
+from delta_py.storage.store import ObjectInfo, ObjectStore
+
+# path: below the root. size: bytes. modification_time: ms since 1970.
+LISTED_SCHEMA = pa.schema([("path", pa.string()), ("size", pa.int64()), ("modification_time", pa.int64())])
+
+_AT_ONCE = 10_000
+
+
+def listed_objects(store: ObjectStore, directory: str = "") -> pa.Table:
+    """LISTED_SCHEMA, in no certain order, of all depths. Names that are no text, which no log can name, are left out."""
+    infos, parts = iter(store.list_recursive(directory)), []
+    while group := list(islice(infos, _AT_ONCE)):
+        texts = [info for info in group if _is_text(info)]
+        columns = [
+            [info.path for info in texts],
+            [info.size_bytes for info in texts],
+            [info.modification_time_ms for info in texts],
+        ]
+        arrays = [pa.array(column, f.type) for column, f in zip(columns, LISTED_SCHEMA, strict=True)]
+        parts.append(pa.RecordBatch.from_arrays(arrays, schema=LISTED_SCHEMA))
+    return pa.Table.from_batches(parts, LISTED_SCHEMA)
+
+
+def _is_text(info: ObjectInfo) -> bool:
+    try:
+        info.path.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

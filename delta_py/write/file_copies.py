@@ -1,0 +1,63 @@
+"""Files of one table copied byte by byte to another, for clones (executor).
+
+    copy_files(source_store, target_store, rows)      # of COPY_SCHEMA
+
+A copy appears whole or not at all. Nothing here touches the log; the caller commits.
+Protocol: Data Files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+
+from delta_py.errors import DataFileError
+from delta_py.storage.copying import OtherSizeError, copy_object
+from delta_py.storage.store import ObjectStore
+
+# source_path: as the source's store reads it. path: below the target's root. size: bytes by the log, null for a file of deletion
+# vectors. least: bytes that it has at least.
+COPY_SCHEMA = pa.schema([("source_path", pa.string()), ("path", pa.string()), ("size", pa.int64()), ("least", pa.int64())])
+
+Copy: TypeAlias = Mapping[str, Any]
+"""A row of COPY_SCHEMA."""
+
+_COPIERS = 8
+_KEPT = "The target is as it was; what was copied is used by the next run."
+
+
+def copy_files(source: ObjectStore, target: ObjectStore, copies: Sequence[Copy]) -> None:
+    """Copy them in some threads. Raises DataFileError for one that is gone or is not what the log says, else as copy_object."""
+    with ThreadPoolExecutor(_COPIERS, "delta_py-clone") as pool:
+        futures = [pool.submit(_copy_file, source, target, copy) for copy in copies]
+        try:
+            for future in futures:
+                future.result()
+        finally:
+            for future in futures:
+                future.cancel()
+
+
+def _copy_file(source: ObjectStore, target: ObjectStore, copy: Copy) -> None:
+    path, expected = copy["source_path"], copy["least"] if copy["size"] is None else copy["size"]
+    try:
+        found = copy_object(source, path, target, copy["path"], copy["size"])
+        if found < copy["least"]:
+            raise OtherSizeError(path, copy["least"], found)
+    except FileNotFoundError as error:
+        raise DataFileError(
+            f"The file {path} of the table at {source.root} is missing, and cannot be cloned. VACUUM or another program deleted "
+            f"it. {_KEPT} Clone a newer version, or look with fsck what else is missing.",
+            path=path,
+        ) from error
+    except OtherSizeError as error:
+        raise DataFileError(
+            f"The file {path} of the table at {source.root} has {error.found} bytes, and by the log it has {expected}: it was "
+            f"cut short or replaced. {_KEPT} Restore it from a backup.",
+            error_class="FAILED_READ_FILE.NO_HINT",
+            sql_state="KD001",
+            path=path,
+        ) from error
