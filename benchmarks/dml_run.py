@@ -1,5 +1,5 @@
-"""One kind of DML, or OPTIMIZE, by one writer in a Spark session of its own; prints the seconds of each run and the peak of
-memory as JSON.
+"""One kind of DML, OPTIMIZE or Z-order by one writer in a Spark session of its own; prints the seconds of each run and the peak
+of memory as JSON.
 
     python benchmarks/dml_run.py "update 1 %" --writer pydelta --tables DIRECTORY --rows 8000000 --rounds 3
 
@@ -65,6 +65,16 @@ def optimize(table: Any, spark: SparkSession, rows: int) -> None:
     assert table.optimize().executeCompaction().first()["metrics"]["numFilesAdded"] == 1
 
 
+def z_order(*columns: str) -> Callable[[Any, SparkSession, int], None]:
+    """In files of about 16 MB, so that there is something to skip."""
+
+    def run(table: Any, spark: SparkSession, rows: int) -> None:
+        spark.conf.set("spark.databricks.delta.optimize.maxFileSize", str(16 << 20))
+        assert table.optimize().executeZOrderBy(*columns).first()["metrics"]["numFilesAdded"] > 0
+
+    return run
+
+
 def merge_source(spark: SparkSession, rows: int) -> DataFrame:
     """SOURCE_ROWS rows (fewer for small tables), every second one with an id of the table, spread evenly over it."""
     count = min(SOURCE_ROWS, rows // 4)
@@ -94,6 +104,8 @@ OPERATIONS = {
     "merge 200,000 rows, half match": Operation("plain", True, merge),
     "merge into 1 of 100 partitions": Operation("hundred", True, merge_one_partition),
     "optimize 200 small files": Operation("small", True, optimize),
+    "z-order by 2 columns": Operation("small", True, z_order("a", "x")),
+    "z-order by 4 columns": Operation("small", True, z_order("a", "x", "name", "at")),
 }
 
 

@@ -1,9 +1,11 @@
-"""The part `maintenance`: OPTIMIZE beside delta-spark, a session of its own for each writer; VACUUM of very many files."""
+"""The part `maintenance`: OPTIMIZE and Z-order beside delta-spark, a session of its own for each writer; auto compaction; VACUUM
+of very many files."""
 
 from __future__ import annotations
 
 import statistics
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 from benchmarks.common import HERE, Part, Sizes, run_json, table_text
@@ -11,6 +13,9 @@ from benchmarks.dml_part import operations_part
 
 # Of pydelta's time over delta-spark's. The names are dml_run's.
 TARGETS = {"optimize 200 small files": 0.8}
+Z_ORDER_TARGETS = {"z-order by 2 columns": 1.0, "z-order by 4 columns": 1.0}
+_SMALLER_ROWS = 1_000_000
+_APPENDS = 1000
 
 # Of VACUUM in a process without Spark: seconds at most.
 VACUUM_SECONDS = {"lite": 10.0, "full": None}
@@ -18,8 +23,35 @@ _FULL_FILES = 5  # one in so many of the files of lite, as each of them is there
 
 
 def maintenance_part(directory: Path, sizes: Sizes, peer: Path) -> Part:
-    title = f"## Maintenance: a table of {sizes.scan_rows:,} rows x 10 columns, Spark 4.2.0"
-    return Part.of_all([operations_part(title, TARGETS, directory, sizes, peer), vacuum_part(directory, sizes)])
+    """Z-order runs once after a run that warms up."""
+    few = replace(sizes, runs=1)
+    smaller = replace(few, scan_rows=min(_SMALLER_ROWS, sizes.scan_rows // 2))
+    parts = [operations_part(_title("Maintenance", sizes), TARGETS, directory, sizes, peer)]
+    parts.append(operations_part(_title("Z-order", few), Z_ORDER_TARGETS, directory, few, peer))
+    in_smaller = operations_part(_title("Z-order", smaller), Z_ORDER_TARGETS, directory / "smaller", smaller, peer)
+    parts.append(Part(in_smaller.text))
+    return Part.of_all([*parts, auto_compact_part(directory, sizes), vacuum_part(directory, sizes)])
+
+
+def _title(what: str, sizes: Sizes) -> str:
+    return f"## {what}: a table of {sizes.scan_rows:,} rows x 10 columns, Spark 4.2.0"
+
+
+def auto_compact_part(directory: Path, sizes: Sizes) -> Part:
+    appends = min(_APPENDS, 10 * sizes.commits)
+    rows, medians = [], {}
+    for auto in (False, True):
+        path = directory / f"appends_{auto}"
+        command = [sys.executable, str(HERE / "auto_compact_run.py"), str(path), "--appends", str(appends)]
+        found = run_json([*command, "--auto"] if auto else command)
+        medians[auto] = statistics.median(found["seconds"])
+        ratio = f"{medians[True] / medians[False]:.2f}x" if auto else ""
+        targets = ["at most 1.3x, 60 files"] if auto else [""]
+        what = "with auto compaction" if auto else "without"
+        whole = f"{sum(found['seconds']):.1f} s"
+        rows.append([what, f"{1000 * medians[auto]:.1f} ms", ratio, *targets, str(found["files"]), whole])
+    head = ["appends of one row", "median", "ratio", "target", "files at the end", "all of them"]
+    return Part([f"## Auto compaction: {appends:,} appends without Spark", "", table_text(head, rows), ""])
 
 
 def vacuum_part(directory: Path, sizes: Sizes) -> Part:
