@@ -9,6 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.support import pages
+from tests.support.sampling import sampled
 
 PAGES = [page for page in pages.PAGES if page != pages.ON_OBJECT_STORES]
 WITH_CODE = [page for page in PAGES if any(block.language == "python" for block in pages.blocks(page))]
@@ -29,6 +30,6 @@ def clean_session(spark: SparkSession) -> Iterator[None]:
             spark.sql(f"DROP DATABASE {database.name} CASCADE")
 
 
-@pytest.mark.parametrize("page", WITH_CODE, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", sampled(WITH_CODE, 2), ids=lambda page: page.name)
 def test_code_of_a_page_runs_and_gives_what_the_page_says(page: Path, tmp_path: Path, clean_session: None) -> None:
     assert pages.run(page, tmp_path) > 0, "the page says no value, so that nothing was compared"

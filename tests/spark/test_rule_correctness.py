@@ -24,7 +24,7 @@ from spark_plugin.pruning.rule import COLUMNAR_CONF, ENABLED_CONF
 from tests.spark import query_shapes
 from tests.spark.query_shapes import SHAPES, Shape, Table, rows
 from tests.spark.random_queries import queries
-from tests.support.sampling import sampled
+from tests.support.sampling import examples, sampled
 from tests.support.settings import restore
 
 ROW_COUNT = 6_000
@@ -112,7 +112,7 @@ WITH_SETTINGS = [(name, list(SETTINGS)[place // 8 % len(SETTINGS)]) for place, n
 PUSHED = ["frame_reused_with_other_filters", "join_of_one_load_with_itself"]
 
 
-@pytest.mark.parametrize(("name", "setting"), [*sampled(WITH_SETTINGS, 48), *((name, "pushdown") for name in PUSHED)])
+@pytest.mark.parametrize(("name", "setting"), [*sampled(WITH_SETTINGS, 48), *((name, "pushdown") for name in sampled(PUSHED, 2))])
 def test_query_shape_gives_the_same_rows_by_every_road(
     name: str, setting: str, delta: Table, expected: Callable[[str], str], conf: Any
 ) -> None:
@@ -125,7 +125,7 @@ def test_query_shape_gives_the_same_rows_by_every_road(
         assert found == wanted, road
 
 
-@settings(max_examples=6, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(max_examples=examples(3), suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(query=queries())
 def test_random_query_gives_the_same_rows_by_every_road(query: str, delta: Table, parquet: Table) -> None:
     try:

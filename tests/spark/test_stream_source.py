@@ -145,10 +145,10 @@ def test_stream_of_two_tables_has_each_row_of_both_once_over_restarts(
 
     run()
     assert copy.ids() == [1, 2, 3, 4, 11, 12]
-    for path, id in ((table, 5), (other, 13), (table, 6)):
+    for path, id in ((table, 5), (other, 13)):
         write_delta(path, rows(id), mode="append")
         run()
-    assert copy.ids() == [1, 2, 3, 4, 5, 6, 11, 12, 13]
+    assert copy.ids() == [1, 2, 3, 4, 5, 11, 12, 13]
 
 
 def test_stream_that_begins_with_the_next_commit_loses_none_that_comes_before_its_first_rows(
@@ -168,7 +168,7 @@ def test_stream_that_begins_with_the_next_commit_loses_none_that_comes_before_it
 def test_event_time_order_keeps_a_watermark_from_dropping_rows(spark: SparkSession, tmp_path: Path) -> None:
     """The files come in the opposite order of their times; the second query shows that the watermark would drop rows."""
     path = str(tmp_path / "late")
-    for minute in (40, 30, 20, 10, 0):
+    for minute in (20, 10, 0):
         micros = [1_700_000_000_000_000 + minute * 60_000_000 + second * 1_000_000 for second in (0, 59)]
         at = pa.array(micros, pa.timestamp("us", "UTC"))
         write_delta(path, pa.table({"id": pa.array([minute, minute + 1], pa.int64()), "at": at}), mode="append")
@@ -178,7 +178,7 @@ def test_event_time_order_keeps_a_watermark_from_dropping_rows(spark: SparkSessi
         frame = spark.readStream.format("pydelta").options(maxFilesPerTrigger=1, **options).load(path)
         copy.write(frame.withWatermark("at", "0 seconds").dropDuplicates(["id", "at"]))
         found[name] = copy.ids()
-    assert found["ordered"] == [0, 1, 10, 11, 20, 21, 30, 31, 40, 41]
+    assert found["ordered"] == [0, 1, 10, 11, 20, 21]
     assert set(found["by_age"]) < set(found["ordered"])
 
 

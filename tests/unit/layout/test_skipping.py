@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -15,10 +16,10 @@ from delta_py.layout.skipping import LAYOUT_SCHEMA
 FILES, ROWS = 20, 500
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> str:
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """sorted rises from file to file, anywhere does not, none has no statistics, pairs is the same in two files each."""
-    path, numbers = str(tmp_path / "table"), np.random.default_rng(3)
+    directory, numbers = tmp_path_factory.mktemp("layout") / "table", np.random.default_rng(3)
     for number in range(FILES):
         rows = {
             "sorted": np.arange(ROWS) + number * ROWS,
@@ -28,8 +29,13 @@ def path(tmp_path: Path) -> str:
             "none": numbers.random(ROWS),
         }
         configuration = {"delta.dataSkippingStatsColumns": "sorted,s,anywhere"}
-        write_delta(path, pa.table(rows), mode="append", configuration=configuration if number == 0 else None)
-    return path
+        write_delta(str(directory), pa.table(rows), mode="append", configuration=configuration if number == 0 else None)
+    return directory
+
+
+@pytest.fixture
+def path(made: Path, tmp_path: Path) -> str:
+    return str(shutil.copytree(made, tmp_path / "table"))
 
 
 def test_shares_of_each_column(path: str) -> None:
