@@ -33,6 +33,7 @@ from delta_py.storage.store import ObjectStore
 if TYPE_CHECKING:
     import pandas as pd
 
+    from delta_py.commands.merge import TableMerger
     from delta_py.commands.optimize import TableOptimizer
     from delta_py.commands.reorg import TableReorg
     from delta_py.log.leases import HeldLease
@@ -201,6 +202,44 @@ class DeltaTable:
         }
         predicate = None if filter is None else self._predicate(filter, changes_schema(store, **bounds))
         return self._reader(plan_changes(store, **bounds, columns=columns, predicate=predicate))
+
+    # ------------------------------------------------------------ changing rows
+
+    def delete(self, predicate: str | None = None) -> dict[str, int]:
+        """Delete the rows of the newest version for which the predicate (SQL) is true; None: all. Returns metrics by the
+        reference's names. This object stays at its version. Raises as commands/row_commands.py."""
+        from delta_py.commands.row_commands import delete  # as checkpoint
+
+        return delete(self._snapshot.store, predicate, time_zone=self._session_timezone)
+
+    def update(
+        self,
+        updates: Mapping[str, str] | None = None,
+        new_values: Mapping[str, Any] | None = None,
+        predicate: str | None = None,
+    ) -> dict[str, int]:
+        """Give columns new values in the rows of the newest version for which the predicate (SQL) is true; None: in all.
+
+        updates: SQL expressions by column, nested fields dotted. new_values: instead, Python values.
+        Returns metrics as delete does. Raises as commands/row_commands.py.
+        """
+        from delta_py.commands.row_commands import update  # as checkpoint
+
+        return update(self._snapshot.store, updates, new_values, predicate, time_zone=self._session_timezone)
+
+    def merge(
+        self, source: Any, predicate: str, source_alias: str | None = None, target_alias: str | None = None
+    ) -> TableMerger:
+        """A MERGE of an Arrow source into the newest version: add clauses, then `.execute()`, which returns metrics.
+
+        source: anything with an Arrow stream; it is held in memory. predicate: SQL over both sides, called by their aliases
+        (`source` and `target` if none are given). Raises as commands/merge.py.
+        """
+        from delta_py.commands.merge import TableMerger  # as checkpoint
+
+        return TableMerger(
+            self._snapshot.store, source, predicate, source_alias, target_alias, time_zone=self._session_timezone
+        )
 
     # ------------------------------------------------------------ upkeep
 

@@ -115,7 +115,7 @@ def write_delta(
     Transaction.commit. Unless the outcome is unknown nothing is left behind after an error.
     """
     store = store or open_store(path, StorageOptions.of(storage_options or {}))
-    reader = _arrow_stream(data)
+    reader = arrow_stream(data)
     request = WriteRequest(
         mode=mode,
         partition_by=[partition_by] if isinstance(partition_by, str) else partition_by,
@@ -149,7 +149,7 @@ def write_delta(
     return commit_write(store, plan, [written], snapshot=snapshot if is_fresh else None)
 
 
-def _arrow_stream(data: Any) -> pa.RecordBatchReader:
+def arrow_stream(data: Any) -> pa.RecordBatchReader:
     if isinstance(data, pa.RecordBatchReader):
         return data
     if type(data).__module__.partition(".")[0] == "pandas" and hasattr(data, "columns"):

@@ -11,10 +11,10 @@ from delta_py.errors import ExpressionError
 from delta_py.expressions.nodes import Node
 from delta_py.expressions.resolve import resolve, resolve_condition
 from delta_py.expressions.to_sql import to_sql
-from delta_py.expressions.tree import Expression, In, children
-from delta_py.protocol.schema import DataType, StructType
+from delta_py.expressions.tree import Expression, In, children, transform_columns
+from delta_py.protocol.schema import DataType, Path, StructType
 
-__all__ = ["parse_expression", "parse_predicate", "to_sql", "type_of"]
+__all__ = ["parse_expression", "parse_named", "parse_predicate", "to_sql", "type_of"]
 
 _MAX_DEPTH = 100  # so that whoever walks the tree later stays far from Python's recursion limit
 
@@ -35,20 +35,47 @@ def parse_expression(sql: str, schema: StructType, *, session_timezone: str = "U
     return _resolved(sql, schema, session_timezone, resolve).expression
 
 
+def parse_named(
+    sql: str,
+    names: StructType,
+    rows: StructType,
+    column: Callable[[Path], Expression],
+    *,
+    condition: bool = False,
+    session_timezone: str = "UTC",
+) -> Expression:
+    """As parse_expression, or with `condition` as parse_predicate, where names in the text are not those of the rows' columns.
+
+    column: the column of `rows` that a name as it is written means, or an error. names: all columns that can be written by their
+    name alone: such a name is never a word like current_date.
+    """
+
+    def fold(part: Expression) -> Expression:
+        return resolve(transform_columns(part, column), rows, session_timezone).expression
+
+    decide = resolve_condition if condition else resolve
+    tree = _tree(sql, names, fold)
+    return decide(transform_columns(tree, column), rows, session_timezone).expression
+
+
 def type_of(expression: Expression, schema: StructType) -> DataType:
     """The type of a tree that parse_expression made against the same schema."""
     return resolve(expression, schema).data_type
 
 
 def _resolved(sql: str, schema: StructType, zone: str, decide: Callable[[Expression, StructType, str], Node]) -> Node:
+    return decide(_tree(sql, schema, lambda part: resolve(part, schema, zone).expression), schema, zone)
+
+
+def _tree(sql: str, schema: StructType, fold: Callable[[Expression], Expression]) -> Expression:
     from delta_py.expressions.from_sql import tree_of  # sqlglot costs more to import than a small read takes
 
     try:
-        tree = tree_of(sql, schema, lambda part: resolve(part, schema, zone).expression)
+        tree = tree_of(sql, schema, fold)
     except RecursionError as error:
         raise _too_deep() from error
     _check_depth(tree)
-    return decide(tree, schema, zone)
+    return tree
 
 
 def _check_depth(tree: Expression) -> None:

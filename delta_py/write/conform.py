@@ -407,7 +407,7 @@ def _places(schema: StructType, data: HiddenColumns) -> list[int | None]:
         raise SchemaMismatchError(
             "The table has no columns, so no rows can be written. Add columns first.", error_class="DELTA_EMPTY_DATA"
         )
-    _check_duplicates(schema, ())
+    check_duplicates(schema)
     places: dict[str, int] = {}
     for place, name in enumerate(data.names):
         if name.lower() in places:
@@ -436,7 +436,7 @@ def check_new_schema(schema: StructType, column_mapping_mode: str) -> None:
     Raises SchemaMismatchError: DELTA_DUPLICATE_COLUMNS_FOUND for names that differ at most in case,
     DELTA_INVALID_CHARACTERS_IN_COLUMN_NAMES for characters that need column mapping.
     """
-    _check_duplicates(schema, ())
+    check_duplicates(schema)
     if column_mapping_mode != "none":
         return
     bad = [".".join(path) for path, f in _all_fields(schema) if any(character in INVALID_CHARACTERS for character in f.name)]
@@ -450,7 +450,8 @@ def check_new_schema(schema: StructType, column_mapping_mode: str) -> None:
         )
 
 
-def _check_duplicates(data_type: DataType, path: Path) -> None:
+def check_duplicates(data_type: DataType, path: Path = ()) -> None:
+    """Raises SchemaMismatchError (DELTA_DUPLICATE_COLUMNS_FOUND) for names that differ at most in case, at any depth."""
     if isinstance(data_type, StructType):
         names = Counter(f.name.lower() for f in data_type.fields)
         twice = sorted({f.name for f in data_type.fields if names[f.name.lower()] > 1})
@@ -463,7 +464,7 @@ def _check_duplicates(data_type: DataType, path: Path) -> None:
                 columns=twice,
             )
     for inner_path, inner in _direct_parts(data_type, path):
-        _check_duplicates(inner, inner_path)
+        check_duplicates(inner, inner_path)
 
 
 def _all_types(data_type: DataType, path: Path = ()) -> Iterator[tuple[Path, DataType]]:

@@ -22,6 +22,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from delta_py.commands.evolve import changed_metadata
+from delta_py.commands.merge_metrics import Kind, merge_metrics
 from delta_py.commands.request import WriteRequest
 from delta_py.errors import DeltaError, UnsupportedOperationError
 from delta_py.scan.planning import ROW_ADDRESS
@@ -30,7 +31,7 @@ from delta_py.write.rewrite import Repeats, multiple_matches
 from delta_py.write.row_changes import CHANGE, CLAUSE, DELETED, FILE, INSERTED, NEW, ROW, ROW_ID, UPDATED
 from spark_plugin.convert import from_spark_schema, to_spark_schema
 from spark_plugin.dml.jobs import DmlResult, Target, open_target, run_changes
-from spark_plugin.dml.merge_clauses import Action, Clause, Kind, ResolvedMerge, checked_clauses
+from spark_plugin.dml.merge_clauses import Clause, ResolvedMerge, checked_clauses
 from spark_plugin.dml.merge_join import FROM_SOURCE, broadcast_limit, join
 from spark_plugin.dml.merge_rows import PARTITION_VALUE, MergeRows
 from spark_plugin.dml.merge_scopes import MergeScopes, first_clause
@@ -146,7 +147,7 @@ class _Run:
         dml.repeats = Repeats.IGNORED if self.merge.deletes_all_matches else Repeats.AMBIGUOUS
         decided = self._decided(near, facts)
         changed = None if decided is None else self._arranged(self.rows.with_generated(self._changed(decided)), facts)
-        named = partial(_named, tuple((clause.kind, clause.action) for clause in self.merge.clauses), facts.rows)
+        named = partial(merge_metrics, tuple((clause.kind, clause.action) for clause in self.merge.clauses), facts.rows)
         return run_changes(self.target, changed, self._parameters(), partial(named, self.source.elapsed_ms))
 
     def _decided(self, near: DataFrame | None, facts: SourceFacts) -> DataFrame | None:
@@ -239,45 +240,3 @@ class _Run:
         described = {name: [clause.described() for _, clause in self.merge.of_kind(kind)] for name, kind in kinds.items()}
         return {"predicate": [self.merge.condition.sql], **described}
 
-
-def _named(
-    clauses: Sequence[tuple[Kind, Action]],
-    source_rows: int,
-    materialized_ms: int,
-    done: Mapping[str, int],
-    by_clause: Mapping[int, int],
-) -> dict[str, int]:
-    """What was done, under the reference's names. by_clause: how many rows each of the clauses made."""
-    inserted = sum(by_clause.get(number, 0) for number, (kind, _) in enumerate(clauses) if kind == "not matched")
-    lone = {"delete": 0, "update": 0}
-    for number, (kind, action) in enumerate(clauses):
-        if kind == "not matched by source":
-            lone[action] += by_clause.get(number, 0)
-    deleted, updated, copied = (done.get(f"num{name}Rows", 0) for name in ("Deleted", "Updated", "Copied"))
-    return {
-        "numSourceRows": source_rows,
-        "materializeSourceTimeMs": materialized_ms,
-        "numTargetRowsInserted": inserted,
-        "numTargetRowsUpdated": updated,
-        "numTargetRowsMatchedUpdated": updated - lone["update"],
-        "numTargetRowsNotMatchedBySourceUpdated": lone["update"],
-        "numTargetRowsDeleted": deleted,
-        "numTargetRowsMatchedDeleted": deleted - lone["delete"],
-        "numTargetRowsNotMatchedBySourceDeleted": lone["delete"],
-        "numTargetRowsCopied": copied,
-        "numOutputRows": copied + updated + inserted,
-        **{ours: done.get(theirs, 0) for ours, theirs in _RENAMED.items()},
-        **{name: value for name, value in done.items() if name.endswith("Ms")},
-    }
-
-
-_RENAMED = {
-    "numTargetFilesAdded": "numAddedFiles",
-    "numTargetBytesAdded": "numAddedBytes",
-    "numTargetFilesRemoved": "numRemovedFiles",
-    "numTargetBytesRemoved": "numRemovedBytes",
-    "numTargetChangeFilesAdded": "numAddedChangeFiles",
-    "numTargetDeletionVectorsAdded": "numDeletionVectorsAdded",
-    "numTargetDeletionVectorsRemoved": "numDeletionVectorsRemoved",
-    "numTargetDeletionVectorsUpdated": "numDeletionVectorsUpdated",
-}

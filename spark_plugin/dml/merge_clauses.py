@@ -10,11 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql.types import BooleanType, StructField, StructType
 
+from delta_py.commands.merge_clauses import check_order
+from delta_py.commands.merge_metrics import Action, Kind
 from delta_py.errors import SchemaMismatchError, UnsupportedOperationError
 from delta_py.protocol.names import split_name
 from spark_plugin.dml.analysis import ConditionParts, Resolved, unresolved
@@ -23,15 +24,6 @@ from spark_plugin.dml.column_defaults import asks_for_default
 from spark_plugin.dml.merge_names import Names
 from spark_plugin.dml.store_assignment import Given, Path, Typed
 from spark_plugin.options.settings import conf
-
-Kind: TypeAlias = Literal["matched", "not matched", "not matched by source"]
-Action: TypeAlias = Literal["update", "delete", "insert"]
-
-_OMITTED = {
-    "matched": "DELTA_NON_LAST_MATCHED_CLAUSE_OMIT_CONDITION",
-    "not matched": "DELTA_NON_LAST_NOT_MATCHED_CLAUSE_OMIT_CONDITION",
-    "not matched by source": "DELTA_NON_LAST_NOT_MATCHED_BY_SOURCE_CLAUSE_OMIT_CONDITION",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,27 +54,8 @@ def checked_clauses(clauses: Sequence[Clause]) -> tuple[Clause, ...]:
         idle = clause.assignments == {} and clause.condition is None and clause.action == "update"
         if not idle or any(other.kind == clause.kind for other in effective):
             effective.insert(0, clause)
-    _check_order(effective)
+    check_order([(clause.kind, clause.condition is not None) for clause in effective])
     return tuple(effective)
-
-
-def _check_order(clauses: Sequence[Clause]) -> None:
-    if not clauses:
-        raise UnsupportedOperationError(
-            "There must be at least one WHEN clause in a MERGE. Add one, such as whenMatchedUpdateAll().",
-            error_class="DELTA_MERGE_MISSING_WHEN",
-            sql_state="42601",
-        )
-    for kind, error_class in _OMITTED.items():
-        of_kind = [clause for clause in clauses if clause.kind == kind]
-        if any(clause.condition is None for clause in of_kind[:-1]):
-            name = kind.upper()
-            raise UnsupportedOperationError(
-                f"When there are more than one {name} clauses in a MERGE, only the last {name} clause can omit the condition: "
-                "the ones behind it could never apply. Give it a condition, or put it last.",
-                error_class=error_class,
-                sql_state="42601",
-            )
 
 
 # ---------------------------------------------------------------- by the analyzer

@@ -15,7 +15,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from delta_py.errors import SchemaMismatchError, UnsupportedOperationError
+from delta_py.commands.new_values import identity_assigned
+from delta_py.errors import SchemaMismatchError
 from delta_py.protocol.column_rules import DEFAULT, GENERATION
 from delta_py.protocol.identity import identity_columns
 from delta_py.protocol.names import quoted
@@ -64,7 +65,7 @@ class MergeRows:
             for name in assigned:
                 identity = identities.get(name)
                 if identity is not None and (clause.action == "update" or not identity.explicit):
-                    raise _identity_assigned(identity.name, clause.action)
+                    raise identity_assigned(identity.name, clause.action)
         for f in self._delta.fields:
             if f.data_type == VOID and f.name not in self._own:
                 raise SchemaMismatchError(
@@ -127,13 +128,3 @@ class MergeRows:
             values.append(F.when(F.col(CHANGE) != DELETED, value).alias(f"{PARTITION_VALUE}{number}"))
         return flat.select(*changed.columns, *values)
 
-
-def _identity_assigned(name: str, action: str) -> UnsupportedOperationError:
-    update = action == "update"
-    return UnsupportedOperationError(
-        f"{'UPDATE on' if update else 'Providing values for GENERATED ALWAYS AS'} IDENTITY column {name} is not supported. Leave "
-        "it out of the clause.",
-        error_class=f"DELTA_IDENTITY_COLUMNS_{'UPDATE' if update else 'EXPLICIT_INSERT'}_NOT_SUPPORTED",
-        sql_state="42808",
-        column=name,
-    )

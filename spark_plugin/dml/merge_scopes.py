@@ -15,11 +15,12 @@ from dataclasses import dataclass
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from delta_py.commands.merge_metrics import Kind
 from delta_py.protocol.names import quoted
 from delta_py.scan.planning import ROW_ADDRESS
 from delta_py.write.row_changes import CLAUSE, NEW
 from spark_plugin.dml.jobs import Target
-from spark_plugin.dml.merge_clauses import Kind, ResolvedMerge
+from spark_plugin.dml.merge_clauses import ResolvedMerge
 from spark_plugin.dml.merge_join import FROM_SOURCE
 from spark_plugin.dml.merge_rows import MergeRows
 from spark_plugin.dml.merge_source import Source

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from spark_plugin.dml.merge_clauses import Action, Clause, Kind
+from delta_py.commands.merge_metrics import Action, Kind
+from spark_plugin.dml.merge_clauses import Clause
 from spark_plugin.exceptions import as_spark_raises
 from spark_plugin.options.settings import TablePath
 from spark_plugin.retries import run_with_retries

@@ -12,6 +12,7 @@ import pyspark_pydelta
 import spark_plugin
 import spark_plugin.exceptions
 import spark_plugin.pruning
+from delta_py.commands.merge import TableMerger
 from delta_py.errors import DeltaError, InvalidOptionError
 from spark_plugin.options.read_options import read_options
 
@@ -33,6 +34,17 @@ PARAMETERS = {
         "columns",
         "filter",
     ],
+    delta_py.DeltaTable.delete: ["self", "predicate"],
+    delta_py.DeltaTable.update: ["self", "updates", "new_values", "predicate"],
+    delta_py.DeltaTable.merge: ["self", "source", "predicate", "source_alias", "target_alias"],
+    TableMerger.when_matched_update: ["self", "updates", "predicate"],
+    TableMerger.when_matched_update_all: ["self", "predicate", "except_cols"],
+    TableMerger.when_matched_delete: ["self", "predicate"],
+    TableMerger.when_not_matched_insert: ["self", "updates", "predicate"],
+    TableMerger.when_not_matched_insert_all: ["self", "predicate", "except_cols"],
+    TableMerger.when_not_matched_by_source_update: ["self", "updates", "predicate"],
+    TableMerger.when_not_matched_by_source_delete: ["self", "predicate"],
+    TableMerger.execute: ["self"],
     delta_py.write_delta: [
         *("path", "data", "mode", "partition_by", "name", "description", "configuration", "store"),
         "storage_options",

@@ -1,0 +1,243 @@
+"""New rows of an UPDATE or MERGE: values of columns, from SQL or from Python, in the columns' types.
+
+    values = assigned(scope, target, {"price": "price * 2", "address.city": "'Ulm'"}, "UPDATE")
+    rows = updated_rows(schema, values)         # or inserted_rows
+    rows.of(batch)                              # the struct NEW of row_changes.py, one a row of the batch
+
+Types are settled before any row is read: what Spark's store assignment takes, and texts that are read as values of the column.
+Generated columns that get no value are left out; they are computed where rows are written.
+Protocol: Generated Columns; Default Columns; Identity Columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_py.commands.sql_scope import Scope, Side
+from delta_py.errors import SchemaMismatchError, UnsupportedOperationError
+from delta_py.expressions.coercion import is_atomic
+from delta_py.expressions.evaluate import evaluate
+from delta_py.expressions.functions.text_growth import in_each_row
+from delta_py.expressions.parse import type_of
+from delta_py.expressions.resolve import resolve
+from delta_py.expressions.tree import Cast, Expression, columns_of
+from delta_py.protocol.column_rules import DEFAULT, GENERATION
+from delta_py.protocol.identity import identity_of
+from delta_py.protocol.names import split_name
+from delta_py.protocol.schema import DataType, Path, StructField, StructType, find_path, to_arrow_type
+from delta_py.write.casts import Converter, assign, converter, may_assign
+from delta_py.write.constraints import default_value
+
+ArrayMaker: TypeAlias = Callable[[pa.RecordBatch], pa.Array]
+
+
+@dataclass(frozen=True, slots=True)
+class Computed:
+    """What an expression gives, in the column's type. convert: None where it has that already."""
+
+    expression: Expression
+    convert: Converter | None
+
+    def of(self, batch: pa.RecordBatch) -> pa.Array:
+        values = evaluate(self.expression, batch)
+        return values if self.convert is None else self.convert(values)
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """The same for all rows. value: of the column's type."""
+
+    value: pa.Scalar
+
+    def of(self, batch: pa.RecordBatch) -> pa.Array:
+        return in_each_row(self.value, batch.num_rows)
+
+
+Value: TypeAlias = Computed | Constant
+Values: TypeAlias = Mapping[Path, Value]
+
+
+@dataclass(frozen=True, slots=True)
+class NewRows:
+    """fields: of the new rows, and what makes the values of each. columns: of the batch, that are needed for them."""
+
+    fields: tuple[pa.Field, ...]
+    makers: tuple[ArrayMaker, ...]
+    columns: frozenset[str]
+
+    def of(self, batch: pa.RecordBatch) -> pa.StructArray:
+        return pa.StructArray.from_arrays([make(batch) for make in self.makers], fields=list(self.fields))
+
+
+# ---------------------------------------------------------------- what is assigned
+
+
+def assigned(scope: Scope, target: Side, updates: Mapping[str, str], action: str) -> Values:
+    """Values by the path of the column or field in the table. target: whose columns are assigned; names may begin with its alias.
+    DEFAULT is the column's default, NULL if it has none; of a generated column it is what is computed.
+
+    action: UPDATE or INSERT. Raises what Scope raises; SchemaMismatchError for a column that the table lacks and for a type that
+    does not fit; UnsupportedOperationError for identity columns, columns that are assigned twice, fields in an INSERT.
+    """
+    values: dict[Path, Value] = {}
+    generated: set[Path] = set()
+    for name, sql in updates.items():
+        path = _path(target, name, action, [*values, *generated])
+        column = find_path(target.schema, path)[0]
+        if not _asks_for_default(sql, scope):
+            values[path] = _computed(scope, sql, find_path(target.schema, path)[-1].data_type, name)
+        elif len(path) > 1:
+            raise _no_default(name)
+        elif GENERATION in column.metadata:
+            generated.add(path)
+        else:
+            values[path] = _default(column, scope)
+    return values
+
+
+def given(scope: Scope, target: Side, new_values: Mapping[str, Any], action: str) -> Values:
+    """As `assigned`, of values as Python has them. Wall clocks without a zone are read in the session's zone."""
+    values: dict[Path, Value] = {}
+    for name, value in new_values.items():
+        path = _path(target, name, action, values)
+        values[path] = Constant(_from_python(value, find_path(target.schema, path)[-1].data_type, name, scope.clock.time_zone))
+    return values
+
+
+def _from_python(value: Any, wanted: DataType, name: str, time_zone: str) -> pa.Scalar:
+    try:
+        array = pa.array([value]) if is_atomic(wanted) else pa.array([value], to_arrow_type(wanted))
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+        raise SchemaMismatchError(
+            f"{value!r:.100} is no value of column {name}: {error}. Nothing was changed.",
+            error_class="DELTA_UPDATE_SCHEMA_MISMATCH_EXPRESSION",
+            sql_state="42846",
+            column=name,
+        ) from error
+    return assign(array, wanted, name, time_zone)[0]
+
+
+def _path(target: Side, name: str, action: str, others: Iterable[Path]) -> Path:
+    written = split_name(name)
+    fields = find_path(target.schema, target.without_alias(written) or written)
+    path = tuple(f.name for f in fields)
+    identity = identity_of(fields[0])
+    if identity is not None and (action == "UPDATE" or not identity.explicit):
+        raise identity_assigned(fields[0].name, action)
+    if action == "INSERT" and len(path) > 1:
+        raise UnsupportedOperationError(
+            f"Nested field is not supported in the INSERT clause of MERGE operation (field = {'.'.join(path)}). Give the whole "
+            "column a value.",
+            error_class="DELTA_UNSUPPORTED_NESTED_FIELD_IN_OPERATION",
+            sql_state="0AKDC",
+            column=".".join(path),
+        )
+    for other in others:
+        if other[: len(path)] == path[: len(other)]:
+            raise UnsupportedOperationError(
+                f"There is a conflict from these {action} columns: {['.'.join(other), '.'.join(path)]}. A column can be given "
+                "one value. Nothing was changed.",
+                error_class="DELTA_CONFLICT_SET_COLUMN" if action == "UPDATE" else "DELTA_DUPLICATE_COLUMNS_ON_INSERT",
+                sql_state="42701",
+                columns=[".".join(other), ".".join(path)],
+            )
+    return path
+
+
+def identity_assigned(name: str, action: str) -> UnsupportedOperationError:
+    """action: UPDATE or INSERT."""
+    update = action.upper() == "UPDATE"
+    return UnsupportedOperationError(
+        f"{'UPDATE on' if update else 'Providing values for GENERATED ALWAYS AS'} IDENTITY column {name} is not supported. Leave "
+        "it out of the clause.",
+        error_class=f"DELTA_IDENTITY_COLUMNS_{'UPDATE' if update else 'EXPLICIT_INSERT'}_NOT_SUPPORTED",
+        sql_state="42808",
+        column=name,
+    )
+
+
+def _asks_for_default(sql: str, scope: Scope) -> bool:
+    """The word DEFAULT alone. A column of that name goes first."""
+    return sql.strip().lower() == "default" and all(side.schema.find("default") is None for side in scope.sides)
+
+
+def _no_default(name: str) -> SchemaMismatchError:
+    return SchemaMismatchError(
+        f"DEFAULT is for whole columns of the table, and {name} is none. Write the value out.",
+        error_class="DEFAULT_PLACEMENT_INVALID",
+        sql_state="42608",
+        column=name,
+    )
+
+
+def _default(column: StructField, scope: Scope) -> Constant:
+    if DEFAULT in column.metadata:
+        return Constant(default_value(column, scope.clock))
+    return Constant(pa.scalar(None, to_arrow_type(column.data_type)))
+
+
+def _computed(scope: Scope, sql: str, wanted: DataType, name: str) -> Computed:
+    expression = scope.expression(sql)
+    kind = type_of(expression, scope.rows)
+    if is_atomic(kind) and is_atomic(wanted) and not may_assign(kind, wanted):
+        cast = Cast(expression, wanted)  # SET takes more than storing rows does: texts become numbers, or fail
+        return Computed(resolve(cast, scope.rows, scope.clock.time_zone).expression, None)
+    return Computed(expression, converter(to_arrow_type(kind), wanted, name, scope.clock.time_zone))
+
+
+# ---------------------------------------------------------------- new rows
+
+
+def updated_rows(target: Side, values: Values) -> NewRows:
+    """Each column of the table with its new value, or as it is in the batch."""
+    fields, makers = [], []
+    columns = {path[0] for value in values.values() if isinstance(value, Computed) for path in columns_of(value.expression)}
+    for f in target.schema.fields:
+        inside = {path[1:]: value for path, value in values.items() if path[0] == f.name}
+        if not inside and GENERATION in f.metadata:
+            continue
+        if () not in inside:
+            columns.add(target.prefix + f.name)
+        fields.append(pa.field(f.name, to_arrow_type(f.data_type)))
+        makers.append(_updated(f, target.prefix + f.name, inside))
+    return NewRows(tuple(fields), tuple(makers), frozenset(columns))
+
+
+def _updated(column: StructField, name: str, inside: Mapping[Path, Value]) -> ArrayMaker:
+    def make(batch: pa.RecordBatch) -> pa.Array:
+        return _value(column, lambda: batch.column(name), inside, batch)
+
+    return make
+
+
+def _value(f: StructField, old: Callable[[], pa.Array], inside: Mapping[Path, Value], batch: pa.RecordBatch) -> pa.Array:
+    """The field's new value. inside: what is assigned, by path from here; () for all of it. A struct that is null becomes one
+    with the assigned fields."""
+    if not inside:
+        return old()
+    if () in inside:
+        return inside[()].of(batch)
+    assert isinstance(f.data_type, StructType)
+    parts = []
+    for child in f.data_type.fields:
+        deeper = {path[1:]: value for path, value in inside.items() if path[0] == child.name}
+        parts.append(_value(child, lambda name=child.name: pc.struct_field(old(), name), deeper, batch))  # type: ignore[misc]
+    return pa.StructArray.from_arrays(parts, fields=list(to_arrow_type(f.data_type)))
+
+
+def inserted_rows(scope: Scope, target: Side, values: Values) -> NewRows:
+    """Columns without a value get their default, or null."""
+    fields, makers = [], []
+    columns = {path[0] for value in values.values() if isinstance(value, Computed) for path in columns_of(value.expression)}
+    for f in target.schema.fields:
+        value = values.get((f.name,))
+        if value is None and GENERATION in f.metadata:
+            continue
+        fields.append(pa.field(f.name, to_arrow_type(f.data_type)))
+        makers.append((_default(f, scope) if value is None else value).of)
+    return NewRows(tuple(fields), tuple(makers), frozenset(columns))
