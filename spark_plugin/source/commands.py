@@ -127,6 +127,24 @@ def _clone(
     return clone_table(snapshot, store, replace_table=replace_table, properties=properties)
 
 
+def _create_index(store: ObjectStore, *, column: str, name: str | None) -> int:
+    from delta_py.commands.index import TableIndexes
+
+    return TableIndexes(store).create(column, name)
+
+
+def _drop_index(store: ObjectStore, *, name: str) -> int:
+    from delta_py.commands.index import TableIndexes
+
+    return TableIndexes(store).drop(name)
+
+
+def _refresh_index(store: ObjectStore, *, name: str | None) -> int:
+    from delta_py.commands.index import TableIndexes
+
+    return TableIndexes(store).refresh(name)
+
+
 COMMANDS: Mapping[str, Callable[..., Any]] = {
     "buildTable": _build_table,
     "setProperties": _set_properties,
@@ -135,4 +153,7 @@ COMMANDS: Mapping[str, Callable[..., Any]] = {
     "addFeature": _add_feature,
     "restore": _restore,
     "clone": _clone,
+    "createIndex": _create_index,
+    "dropIndex": _drop_index,
+    "refreshIndex": _refresh_index,
 }
