@@ -33,6 +33,7 @@ from delta_py.storage.store import ObjectStore
 if TYPE_CHECKING:
     import pandas as pd
 
+    from delta_py.commands.index import TableIndexes
     from delta_py.commands.merge import TableMerger
     from delta_py.commands.optimize import TableOptimizer
     from delta_py.commands.reorg import TableReorg
@@ -249,6 +250,13 @@ class DeltaTable:
         from delta_py.commands.optimize import TableOptimizer  # as checkpoint
 
         return TableOptimizer(self._snapshot.store, self._session_timezone)
+
+    @property
+    def index(self) -> TableIndexes:
+        """`index.create("user.id")` makes lookups of single values quick. This object stays at its version."""
+        from delta_py.commands.index import TableIndexes  # as checkpoint
+
+        return TableIndexes(self._snapshot.store)
 
     @property
     def reorg(self) -> TableReorg:

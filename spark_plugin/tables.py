@@ -353,6 +353,25 @@ class DeltaTable:
         check_flag(allowDataLoss, "allowDataLoss")
         return run_fsck(self._spark, self._table, dry_run=dryRun, allow_data_loss=allowDataLoss)
 
+    def createIndex(self, column: str, name: str | None = None) -> None:
+        """Index the values of a column, dotted for one in a struct, so that lookups of single values open few files. Raises as
+        delta_py's TableIndexes.create. delta.tables has no indexes."""
+        check_text(column, "column")
+        if name is not None:
+            check_text(name, "name")
+        run_command(self._spark, self._table, "createIndex", {"column": column, "name": name})
+
+    def dropIndex(self, name: str) -> None:
+        """Take an index and its files away. Raises UnsupportedOperationError (INDEX_NOT_FOUND)."""
+        check_text(name, "name")
+        run_command(self._spark, self._table, "dropIndex", {"name": name})
+
+    def refreshIndex(self, name: str | None = None) -> None:
+        """Cover all files of the table by an index, or by each. Raises UnsupportedOperationError (INDEX_NOT_FOUND)."""
+        if name is not None:
+            check_text(name, "name")
+        run_command(self._spark, self._table, "refreshIndex", {"name": name})
+
     def generate(self, mode: str) -> None:
         """Write symlink manifests, by which engines that read Hive tables find the table's files. mode: symlink_format_manifest.
 

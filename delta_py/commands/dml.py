@@ -26,6 +26,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_py.commands.auto_compact import compact_if_due
+from delta_py.commands.index_upkeep import index_new_files
 from delta_py.commands.request import AutoCompact, WriteRequest
 from delta_py.commit.prepared import IsolationLevel
 from delta_py.commit.transaction import Transaction, append_only
@@ -321,6 +322,7 @@ class Dml:
         self.transaction.add(everything)
         version = self.transaction.commit(self.operation, parameters, metrics=done, user_metadata=self._user_metadata)
         compact_if_due(self._store, self.transaction.config, version, everything, self._auto_compact)
+        index_new_files(self._store, self.transaction.config, version, everything)
         return version, done
 
     def _changes_table(self) -> bool:

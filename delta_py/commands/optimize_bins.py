@@ -21,6 +21,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from delta_py.commands.index_upkeep import index_new_files
 from delta_py.commands.optimize_metrics import counts, history_metrics
 from delta_py.commit.transaction import Transaction
 from delta_py.errors import (
@@ -214,9 +215,10 @@ class Compaction:
         delete_files(store, [path for part in written for path in part.new_paths if path not in kept])
         done = counts(parts)
         if parts:
-            transaction = Transaction(newest)
-            transaction.add(WrittenFiles.of_all(parts)).read_files(path for files in bins for path in (f.path for f in files))
+            transaction, whole = Transaction(newest), WrittenFiles.of_all(parts)
+            transaction.add(whole).read_files(path for files in bins for path in (f.path for f in files))
             done["version"] = transaction.commit(self.operation, self._parameters(), metrics=history_metrics(done))
+            index_new_files(store, transaction.config, done["version"], whole)
         return done
 
     def _parameters(self) -> dict[str, Any]:

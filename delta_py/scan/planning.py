@@ -3,7 +3,8 @@
     plan_scan(snapshot, columns, predicate) -> Scan: a ScanState and the files that survive pruning
 
 The files stay an Arrow table; they become ScanFile values where they are read (FileGroup.scan_files), so planning costs
-no Python object per file. Pruning is by partition values and by statistics; what is unknown keeps the file.
+no Python object per file. Pruning is by partition values, by statistics, and by the table's indexes (index/lookup.py); what is
+unknown keeps the file.
 Protocol: Per-file Statistics.
 """
 
@@ -19,6 +20,7 @@ import pyarrow.compute as pc
 
 from delta_py.errors import CorruptTableError, SchemaMismatchError
 from delta_py.expressions.tree import Column, Expression, columns_of, conjunction, conjuncts, transform_columns
+from delta_py.index.lookup import IndexLookup
 from delta_py.log.reader import FILE_SCHEMA, ONLY_FOR_COMMITS, PARTITION_VALUES_TYPE
 from delta_py.protocol.actions import AddFile
 from delta_py.protocol.column_mapping import physical_path, to_physical
@@ -178,7 +180,8 @@ def plan_scan(
     pruner = FilePruner.of(snapshot.config, predicate, options)
     dropped = frozenset() if options.keep_all else ONLY_FOR_COMMITS
     wanted = options.limit if state.predicate is None and not options.ignore_missing_files else None
-    kept_files = _KeptFiles(pa.schema([f for f in FILE_SCHEMA if f.name not in dropped]), wanted)
+    index = IndexLookup.of(snapshot, state.predicate)
+    kept_files = _KeptFiles(pa.schema([f for f in FILE_SCHEMA if f.name not in dropped]), wanted, index)
     leaves, counted = pruner.stats_leaves, options.count_rows or wanted is not None
     for batch in snapshot.file_batches(stats_leaves=leaves, want_whole=options.keep_all, want_records=counted):
         kept_files.add(batch, pruner.pruned(batch))
@@ -209,13 +212,14 @@ def plan_given(
 
 
 class _KeptFiles:
-    """The files that a plan keeps, batch by batch. wanted: rows that are enough; None for all."""
+    """The files that a plan keeps, batch by batch. wanted: rows that are enough; None for all. index: has the last word."""
 
-    def __init__(self, schema: pa.Schema, wanted: int | None) -> None:
-        self._schema, self._wanted = schema, wanted
+    def __init__(self, schema: pa.Schema, wanted: int | None, index: IndexLookup | None = None) -> None:
+        assert wanted is None or index is None, "rows would be counted of files that are left out"
+        self._schema, self._wanted, self._index = schema, wanted, index
         self._batches: list[pa.RecordBatch] = []
+        self._row_counts: list[pa.Array] = []
         self._files_total = self._bytes_total = self._rows = 0
-        self._rows_known = True
 
     @property
     def are_enough(self) -> bool:
@@ -231,13 +235,18 @@ class _KeptFiles:
             stop = int(np.searchsorted(ends, self._wanted - self._rows)) + 1
             files, rows = files.slice(0, stop), rows.slice(0, stop)
         self._rows += pc.sum(rows).as_py() or 0
-        self._rows_known &= rows.null_count == 0
         if files.num_rows:
             self._batches.append(files.select(self._schema.names))
+            self._row_counts.append(rows)
 
     def scan(self, state: ScanState) -> Scan:
         table = pa.Table.from_batches(self._batches, schema=self._schema)
-        totals = (table.num_rows, pc.sum(table["size"]).as_py() or 0, self._rows if self._rows_known else None)
+        rows = pa.chunked_array(self._row_counts, pa.int64())
+        if self._index is not None:
+            is_kept = self._index.keeps(table)
+            table, rows = table.filter(is_kept), rows.filter(is_kept)
+        rows_kept = None if rows.null_count else pc.sum(rows).as_py() or 0
+        totals = (table.num_rows, pc.sum(table["size"]).as_py() or 0, rows_kept)
         return Scan(state, table, ScanReport(self._files_total, self._bytes_total, *totals))
 
 

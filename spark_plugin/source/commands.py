@@ -133,6 +133,24 @@ def _generate(store: ObjectStore, *, mode: str) -> int:
     return generate(store, mode)
 
 
+def _create_index(store: ObjectStore, *, column: str, name: str | None) -> int:
+    from delta_py.commands.index import TableIndexes
+
+    return TableIndexes(store).create(column, name)
+
+
+def _drop_index(store: ObjectStore, *, name: str) -> int:
+    from delta_py.commands.index import TableIndexes
+
+    return TableIndexes(store).drop(name)
+
+
+def _refresh_index(store: ObjectStore, *, name: str | None) -> int:
+    from delta_py.commands.index import TableIndexes
+
+    return TableIndexes(store).refresh(name)
+
+
 COMMANDS: Mapping[str, Callable[..., Any]] = {
     "buildTable": _build_table,
     "setProperties": _set_properties,
@@ -142,4 +160,7 @@ COMMANDS: Mapping[str, Callable[..., Any]] = {
     "restore": _restore,
     "clone": _clone,
     "generate": _generate,
+    "createIndex": _create_index,
+    "dropIndex": _drop_index,
+    "refreshIndex": _refresh_index,
 }

@@ -1,0 +1,1 @@
+"""Secondary indexes: which data files hold a value of a column."""

@@ -1,0 +1,104 @@
+"""What the log says of an index: a metadata domain of pydelta's own for each.
+
+    definitions = definitions_of(snapshot.domain_metadata())      # those that this version understands, and names of the others
+    transaction.set_domain(definition.as_domain())
+
+The domain `pydelta.index.<name>` holds the indexed column by its physical path, the kind and hash of its values, and the
+segments: Parquet files below `_pydelta_index/`, where neither engines nor VACUUM look. Other clients keep the domain as it is.
+Protocol: Domain Metadata.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Self
+
+import orjson
+
+from delta_py.index.hashing import HASH
+from delta_py.protocol.actions import DomainMetadata
+from delta_py.protocol.schema import Path
+
+DIRECTORY = "_pydelta_index"
+PREFIX = "pydelta.index."
+FORMAT = 1
+is_name = re.compile(r"[A-Za-z0-9_]{1,100}").fullmatch
+
+
+class UnknownIndexError(ValueError):
+    """A domain that is none of this version's: of a newer format, or damaged."""
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A file of an index. path: below the table's root. rows: pairs of hash and file. files: of data, that it covers."""
+
+    path: str
+    rows: int
+    files: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class IndexDefinition:
+    """column: the physical path. kind: of hashing.value_kind."""
+
+    name: str
+    column: Path
+    kind: str
+    segments: tuple[Segment, ...] = ()
+
+    @property
+    def domain(self) -> str:
+        return PREFIX + self.name
+
+    @property
+    def directory(self) -> str:
+        return f"{DIRECTORY}/{self.name}"
+
+    def with_segments(self, segments: tuple[Segment, ...]) -> Self:
+        return replace(self, segments=segments)
+
+    def as_domain(self, *, removed: bool = False) -> DomainMetadata:
+        parts = {"format": FORMAT, "column": self.column, "kind": self.kind, "hash": HASH}
+        text = orjson.dumps({**parts, "segments": [asdict(segment) for segment in self.segments]}).decode()
+        return DomainMetadata(self.domain, text, removed)
+
+    @classmethod
+    def of(cls, domain: DomainMetadata) -> Self:
+        """Raises UnknownIndexError."""
+        name = domain.domain.removeprefix(PREFIX)
+        try:
+            found = orjson.loads(domain.configuration)
+            if (found["format"], found["hash"]) != (FORMAT, HASH):
+                raise UnknownIndexError(f"its format is {found['format']!r}, with hashes {found['hash']!r}")
+            segments = tuple(_segment(**part) for part in found["segments"])
+            column, kind = tuple(found["column"]), found["kind"]
+        except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError) as error:
+            raise UnknownIndexError("it is damaged") from error
+        if not is_name(name) or not column or not all(isinstance(part, str) for part in (*column, kind)):
+            raise UnknownIndexError("it is damaged")
+        if not all(segment.path.startswith(f"{DIRECTORY}/") and ".." not in segment.path for segment in segments):
+            raise UnknownIndexError("its segments do not lie where segments lie")
+        return cls(name, column, kind, segments)
+
+
+def _segment(*, path: str, rows: int, files: int, bytes: int) -> Segment:
+    numbers = (rows, files, bytes)
+    if type(path) is not str or not all(type(number) is int and number >= 0 for number in numbers):
+        raise TypeError("no segment")
+    return Segment(path, rows, files, bytes)
+
+
+def definitions_of(domains: Mapping[str, DomainMetadata]) -> tuple[list[IndexDefinition], dict[str, str]]:
+    """The indexes by their names' order; and of those that this version does not understand, why, by name."""
+    definitions: list[IndexDefinition] = []
+    unknown: dict[str, str] = {}
+    for name in sorted(name for name in domains if name.startswith(PREFIX)):
+        try:
+            definitions.append(IndexDefinition.of(domains[name]))
+        except UnknownIndexError as error:
+            unknown[name.removeprefix(PREFIX)] = str(error)
+    return definitions, unknown

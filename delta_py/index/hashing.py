@@ -1,0 +1,118 @@
+"""Hashes of a column's values, equal wherever Spark holds the values equal.
+
+    kind = value_kind(find_path(schema, ("user", "id")))     # None for a column whose equality is not that of its hashes
+    hashes(array, kind)                                      # uint64, one a value; the array has no nulls
+
+The kind says which types go together: a value hashes alike as int and as bigint, so that a file written before its column was
+widened stays indexed. Of texts the length, the first and the last bytes count: others that agree in these are held to be equal,
+which costs a file that is read for nothing, and never a row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from delta_py.protocol.char_types import char_type_at
+from delta_py.protocol.schema import DataType, DecimalType, PrimitiveType, StructField
+
+HASH = "mix64-1"
+"""Of the functions here. Other functions get another name, and indexes of this one are not used any more."""
+
+Hashes: TypeAlias = np.ndarray[Any, np.dtype[np.uint64]]
+
+_INTEGRAL = ("byte", "short", "integer", "long")
+_KINDS = {
+    **dict.fromkeys(_INTEGRAL, "integral"),
+    **dict.fromkeys(("float", "double"), "floating"),
+    **{name: name for name in ("boolean", "date", "timestamp", "timestamp_ntz", "string", "binary")},
+}
+_END_BYTES = 64  # of a text, from either end
+_SEED = np.uint64(0x9E3779B97F4A7C15)
+
+
+def value_kind(along: Sequence[StructField]) -> str | None:
+    """The kind of the values at the end of a path of fields. None for types without equality, and for texts that are compared
+    padded (CHAR) or by a collation."""
+    if char := char_type_at(along[0], tuple(field.name for field in along[1:])):
+        return "string" if char.kind == "varchar" else None
+    if any("__COLLATIONS" in field.metadata for field in along):
+        return None
+    return kind_of_type(along[-1].data_type)
+
+
+def kind_of_type(data_type: DataType) -> str | None:
+    match data_type:
+        case PrimitiveType(name):
+            return _KINDS.get(name)
+        case DecimalType(_, scale):
+            return f"decimal:{scale}"
+    return None
+
+
+def hashes(array: pa.Array, kind: str) -> Hashes:
+    """array: of a type of this kind, without nulls."""
+    assert array.null_count == 0
+    if kind in ("string", "binary"):
+        return _of_texts(array)
+    if kind.startswith("decimal"):
+        words = _words(array.cast(pa.decimal128(38, array.type.scale))).reshape(-1, 2)
+        return _mixed(words[:, 0] ^ _mixed(words[:, 1] + _SEED))
+    if kind == "floating":
+        numbers = array.cast(pa.float64()).to_numpy() + 0.0  # -0.0 becomes 0.0
+        return _mixed(np.where(np.isnan(numbers), np.nan, numbers).view(np.uint64))
+    if kind == "date":
+        array = array.cast(pa.int32())
+    elif kind.startswith("timestamp"):
+        array = array.cast(pa.timestamp("us", array.type.tz))
+    return _mixed(_words(array.cast(pa.int64())))
+
+
+def _words(array: pa.Array) -> Hashes:
+    """The bytes of a fixed-width array, eight a word."""
+    width = array.type.bit_width // 64
+    buffer = array.buffers()[1]
+    if buffer is None:
+        return np.zeros(0, np.uint64)
+    words = np.frombuffer(buffer, np.uint64, count=(array.offset + len(array)) * width)
+    return words[array.offset * width :]
+
+
+def _mixed(words: Hashes) -> Hashes:
+    """A bijection of 64 bits by which all bits of the result depend on all bits of the word."""
+    words = words + _SEED
+    words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return words ^ (words >> np.uint64(31))
+
+
+def _of_texts(array: pa.Array) -> Hashes:
+    large = array.cast(pa.large_binary())
+    if not len(large):
+        return np.zeros(0, np.uint64)
+    _, ends, data = large.buffers()
+    offsets = np.frombuffer(ends, np.int64, count=large.offset + len(large) + 1)[large.offset :]
+    start, stop = int(offsets[0]), int(offsets[-1])
+    content = b"" if data is None else memoryview(data)[start:stop].tobytes()
+    # A word at each byte; the last ones reach into zeros.
+    words = np.ndarray(len(content) + 1, np.dtype("<u8"), content + bytes(8), strides=(1,))
+    starts, lengths = offsets[:-1] - start, np.diff(offsets)
+    result = _mixed(lengths.astype(np.uint64))
+    head = np.minimum(lengths, _END_BYTES)
+    tail = np.minimum(lengths - head, _END_BYTES)
+    for begins, counts in ((starts, head), (starts + lengths - tail, tail)):
+        result = _absorbed(result, words, begins, counts)
+    return result
+
+
+def _absorbed(result: Hashes, words: Hashes, begins: Any, counts: Any) -> Hashes:
+    """With `counts` bytes from `begins` on, a word of all texts at a time."""
+    for place in range(0, int(counts.max()), 8):
+        rows = np.flatnonzero(counts > place)
+        left = np.minimum(counts[rows] - place, 8).astype(np.uint64)
+        mask = np.uint64(0xFFFFFFFFFFFFFFFF) >> (np.uint64(64) - left * np.uint64(8))
+        result[rows] = _mixed(result[rows] ^ _mixed(words[begins[rows] + place] & mask))
+    return result

@@ -1,0 +1,149 @@
+"""Point lookups: which of the files that statistics have kept may hold a value, by the table's indexes.
+
+    lookup = IndexLookup.of(snapshot, predicate)          # None where no index can say anything of the predicate
+    mask = lookup.keeps(files)                            # files: with path and size
+
+Asked are conjuncts that compare an indexed column itself with constants of its kind: `=`, `<=>`, IN. A file stays if it is a
+candidate, or if no segment covers it: it is newer than the index, or has another size. Deletion vectors matter to neither: what a
+segment says of a file are all rows in it. An index that cannot be used is warned of once, and reads go on without it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_py.errors import SchemaMismatchError
+from delta_py.expressions.tree import Column, Comparison, Expression, In, Literal, conjuncts
+from delta_py.index.definition import IndexDefinition, Segment, definitions_of
+from delta_py.index.hashing import Hashes, hashes, kind_of_type, value_kind
+from delta_py.index.segments import FILES_SCHEMA, OpenSegment, UnusableSegmentError, open_segment
+from delta_py.protocol.column_mapping import physical_path
+from delta_py.protocol.schema import Path, find_path, to_arrow_type
+from delta_py.protocol.table_config import TableConfig
+from delta_py.snapshot import Snapshot
+from delta_py.storage.store import ObjectStore
+
+_log = logging.getLogger("delta_py")
+
+_MOST_VALUES = 1000
+_THREADS = 8
+_MOST_WARNINGS = 1000
+_warned: set[tuple[str, str]] = set()
+
+
+@dataclass(frozen=True, slots=True)
+class _Sought:
+    """Values that the physical column must have one of."""
+
+    column: Path
+    kind: str
+    hashes: Hashes
+
+
+@dataclass(frozen=True, slots=True)
+class IndexLookup:
+    store: ObjectStore
+    asked: tuple[tuple[IndexDefinition, Hashes], ...]
+
+    @classmethod
+    def of(cls, snapshot: Snapshot, predicate: Expression | None) -> IndexLookup | None:
+        """Reads the domains of the log only where the predicate is one for an index. Raises nothing of its own."""
+        if predicate is None or not snapshot.config.feature("domainMetadata"):
+            return None
+        sought = list(_sought(snapshot.config, predicate))
+        if not sought:
+            return None
+        definitions, unknown = definitions_of(snapshot.domain_metadata())
+        for name, reason in unknown.items():
+            warn_once(snapshot.table_root, f"index {name}", f"{reason}; it is not used")
+        asked = [
+            (definition, values.hashes)
+            for definition in definitions
+            for values in sought
+            if (definition.column, definition.kind) == (values.column, values.kind) and definition.segments
+        ]
+        return cls(snapshot.store, tuple(asked)) if asked else None
+
+    def keeps(self, files: pa.Table) -> pa.ChunkedArray | pa.Array:
+        """True for each file that may hold rows for which the predicate is true."""
+        mask = pa.repeat(pa.scalar(True), files.num_rows)
+        if files.num_rows < 2:  # to read it is as quick as to ask
+            return mask
+        for definition, wanted in self.asked:
+            mask = pc.and_(mask, self._keeps(definition, wanted, files))
+        return mask
+
+    def _keeps(self, definition: IndexDefinition, wanted: Hashes, files: pa.Table) -> pa.Array:
+        with ThreadPoolExecutor(min(_THREADS, len(definition.segments)), "delta_py-index") as pool:
+            found = list(pool.map(lambda segment: self._ask(definition, segment, wanted), definition.segments))
+        answers = [answer for answer in found if answer is not None]
+        covered = pa.concat_tables([FILES_SCHEMA.empty_table(), *(opened.files for opened, _ in answers)])
+        is_candidate = np.concatenate([np.zeros(0, bool), *(candidates for _, candidates in answers)])
+        return keep_mask(files, covered, pa.array(is_candidate))
+
+    def _ask(self, definition: IndexDefinition, segment: Segment, wanted: Hashes) -> tuple[OpenSegment, np.ndarray] | None:
+        """With each of its files whether it is a candidate; None for a segment that cannot be used."""
+        try:
+            opened = open_segment(self.store, definition, segment)
+            candidates = np.zeros(segment.files, bool)
+            candidates[opened.candidates(wanted)] = True
+            return opened, candidates
+        except UnusableSegmentError as error:
+            warn_once(self.store.root, f"index {definition.name}", f"{error}; reads do without it. Refresh the index")
+            return None
+
+
+def keep_mask(files: pa.Table, covered: pa.Table, is_candidate: pa.Array) -> pa.Array:
+    """files: with path and size. covered: FILES_SCHEMA, of which is_candidate says which may hold the rows."""
+    places = pc.index_in(files["path"], covered["path"].combine_chunks()).combine_chunks()
+    same_size = pc.equal(covered["size"].combine_chunks().take(places), files["size"].combine_chunks())
+    return pc.if_else(pc.fill_null(same_size, False), pc.fill_null(is_candidate.take(places), True), True)
+
+
+def warn_once(root: str, what: str, reason: str) -> None:
+    """Tell of an index of a table that is not used, once a process."""
+    if len(_warned) < _MOST_WARNINGS and (root, what) not in _warned:
+        _warned.add((root, what))
+        _log.warning("%s: %s: %s.", root, what, reason)
+
+
+# ---------------------------------------------------------------- what a predicate seeks
+
+
+def _sought(config: TableConfig, predicate: Expression) -> Iterator[_Sought]:
+    for part in conjuncts(predicate):
+        match part:
+            case Comparison("=" | "<=>", Column(path), Literal() as literal) | Comparison(
+                "=" | "<=>", Literal() as literal, Column(path)
+            ):
+                found = _values(config, path, [literal], null_counts=part.op == "<=>")
+            case In(Column(path), options) if len(options) <= _MOST_VALUES:
+                found = _values(config, path, options, null_counts=False)
+            case _:
+                continue
+        if found is not None:
+            yield found
+
+
+def _values(config: TableConfig, path: Path, literals: Sequence[Literal], *, null_counts: bool) -> _Sought | None:
+    """None where the column's equality with the constants is not that of their hashes. null_counts: a null equals a null."""
+    try:
+        along = find_path(config.schema, path)
+        kind = value_kind(along)
+        values = [literal for literal in literals if literal.value is not None]
+        if kind is None or (null_counts and len(values) < len(literals)):
+            return None
+        if any(kind_of_type(literal.data_type) != kind for literal in values):
+            return None
+        arrays = [pa.array([literal.value], to_arrow_type(literal.data_type)) for literal in values]
+        found = np.concatenate([np.zeros(0, np.uint64), *(hashes(array, kind) for array in arrays)])
+        return _Sought(physical_path(config.schema, path, config.column_mapping_mode), kind, np.unique(found))
+    except (SchemaMismatchError, pa.ArrowException, ValueError, OverflowError, TypeError):
+        return None  # a column that is none of the table's, a constant that is no value of its type: others speak of that

@@ -1,0 +1,205 @@
+"""Segments of an index: Parquet files of (hash, number of the data file), sorted by hash, with the names of the data files.
+
+    builder = SegmentBuilder(definition)
+    builder.add(files, hashes, numbers)                 # files: FILES_SCHEMA
+    data, segment = builder.take()                      # the bytes of the file, and what the log says of it
+
+    open_segment(store, definition, segment).candidates(wanted)       # numbers of the data files that may hold these hashes
+
+The names of the data files and the first hash of each row group are in the footer, which is kept in memory after it was read
+once, so that a lookup reads one row group. Pages have checksums, and are compared with them: a damaged segment is none.
+"""
+
+from __future__ import annotations
+
+import base64
+import uuid
+import zlib
+from collections import OrderedDict
+from threading import Lock
+from typing import Any
+
+import numpy as np
+import orjson
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from delta_py.errors import StorageError
+from delta_py.index.definition import FORMAT, IndexDefinition, Segment
+from delta_py.index.hashing import HASH, Hashes
+from delta_py.storage.store import ObjectStore
+
+FILES_SCHEMA = pa.schema([("path", pa.string()), ("size", pa.int64())])
+MAX_ROWS = 4 << 20
+
+_ROWS_SCHEMA = pa.schema([("hash", pa.uint64()), ("file", pa.int32())])
+_GROUP_ROWS = 32_768
+_IDENTITY, _FILES, _STARTS = b"pydelta.index", b"pydelta.index.files", b"pydelta.index.starts"
+_CHECK = b"pydelta.index.crc32"  # of both, as pages have their own and footers have none
+_FOOTER_LIMIT = 1 << 30
+_REMEMBERED_BYTES = 256 << 20
+
+
+class UnusableSegmentError(Exception):
+    """A segment that is missing, damaged, or not what the log says."""
+
+
+class SegmentBuilder:
+    """One segment in the making. Memory: about 30 bytes a row while it is taken."""
+
+    def __init__(self, definition: IndexDefinition) -> None:
+        self._definition = definition
+        self._begin()
+
+    def _begin(self) -> None:
+        self._files: list[pa.Table] = []
+        self._hashes: list[Hashes] = []
+        self._numbers: list[Any] = []
+        self.rows = self.file_count = 0
+
+    def add(self, files: pa.Table, hashes: Hashes, numbers: Any) -> None:
+        """files: FILES_SCHEMA; numbers: of the file of each hash, in this table."""
+        self._files.append(files)
+        self._hashes.append(hashes)
+        self._numbers.append(numbers.astype(np.int32) + np.int32(self.file_count))
+        self.rows += len(hashes)
+        self.file_count += files.num_rows
+
+    def take(self) -> tuple[bytes, Segment]:
+        """What was added, as a file; and begin anew."""
+        hashes = np.concatenate([np.zeros(0, np.uint64), *self._hashes])
+        numbers = np.concatenate([np.zeros(0, np.int32), *self._numbers])
+        order = np.argsort(hashes, kind="stable")
+        rows = pa.table([pa.array(hashes[order]), pa.array(numbers[order])], schema=_ROWS_SCHEMA)
+        files = pa.concat_tables([FILES_SCHEMA.empty_table(), *self._files])
+        path = f"{self._definition.directory}/{uuid.uuid4()}.parquet"
+        data = _file_bytes(self._definition, rows, files)
+        segment = Segment(path, rows.num_rows, files.num_rows, len(data))
+        self._begin()
+        return data, segment
+
+
+def _file_bytes(definition: IndexDefinition, rows: pa.Table, files: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    encodings = dict.fromkeys(_ROWS_SCHEMA.names, "DELTA_BINARY_PACKED")
+    listed = base64.b64encode(_ipc(files))
+    starts = base64.b64encode(rows["hash"].to_numpy()[::_GROUP_ROWS].astype("<u8").tobytes())
+    with pq.ParquetWriter(
+        sink,
+        _ROWS_SCHEMA,
+        use_dictionary=False,
+        column_encoding=encodings,
+        compression="none",
+        write_statistics=False,
+        write_page_checksum=True,
+        store_schema=False,
+    ) as writer:
+        writer.write_table(rows, row_group_size=_GROUP_ROWS)
+        writer.add_key_value_metadata(
+            {_IDENTITY: _identity(definition), _FILES: listed, _STARTS: starts, _CHECK: _check(listed, starts)}
+        )
+    data: bytes = sink.getvalue().to_pybytes()
+    return data
+
+
+def _identity(definition: IndexDefinition) -> bytes:
+    return orjson.dumps({"format": FORMAT, "column": definition.column, "kind": definition.kind, "hash": HASH})
+
+
+def _check(listed: bytes, starts: bytes) -> bytes:
+    return str(zlib.crc32(starts, zlib.crc32(listed))).encode()
+
+
+def _ipc(files: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, files.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
+        writer.write_table(files.combine_chunks())
+    data: bytes = sink.getvalue().to_pybytes()
+    return data
+
+
+class OpenSegment:
+    """A segment whose footer was read. files: FILES_SCHEMA, the data files that it covers, by their numbers."""
+
+    def __init__(self, store: ObjectStore, segment: Segment, metadata: Any, files: pa.Table, starts: Hashes) -> None:
+        self.segment, self.files = segment, files
+        self._store, self._metadata, self._starts = store, metadata, starts
+
+    @property
+    def memory_bytes(self) -> int:
+        return int(self.files.nbytes) + self._starts.nbytes + 2 * int(self._metadata.serialized_size)
+
+    def candidates(self, wanted: Hashes) -> Any:
+        """The numbers of the files that have one of the hashes (sorted, each once). Raises UnusableSegmentError."""
+        first = np.searchsorted(self._starts, wanted, side="left") - 1
+        last = np.searchsorted(self._starts, wanted, side="right") - 1
+        spans = (range(max(0, low), high + 1) for low, high in zip(first.tolist(), last.tolist(), strict=True))
+        found, numbers = self._rows(sorted({group for span in spans for group in span}))
+        places = np.minimum(np.searchsorted(wanted, found), len(wanted) - 1)
+        return np.unique(numbers[wanted[places] == found])
+
+    def rows(self) -> tuple[Hashes, Any]:
+        """All hashes and the numbers of their files. Raises UnusableSegmentError."""
+        return self._rows(list(range(len(self._starts))))
+
+    def _rows(self, groups: list[int]) -> tuple[Hashes, Any]:
+        if not groups:
+            return np.zeros(0, np.uint64), np.zeros(0, np.int32)
+        try:
+            with self._store.open_input(self.segment.path, self.segment.bytes) as file:
+                parquet = pq.ParquetFile(file, metadata=self._metadata, page_checksum_verification=True)
+                rows = parquet.read_row_groups(groups, use_threads=False)
+        except (pa.ArrowException, OSError, StorageError, ValueError) as error:
+            raise UnusableSegmentError(f"{self.segment.path} cannot be read: {error}") from error
+        hashes, numbers = rows["hash"].to_numpy(), rows["file"].to_numpy()
+        # All row groups but the last have the same number of rows, and that one comes last.
+        if not np.array_equal(hashes[::_GROUP_ROWS], self._starts[groups]):
+            raise UnusableSegmentError(f"{self.segment.path} has other row groups than it says")
+        if not 0 <= numbers.min() <= numbers.max() < self.files.num_rows:
+            raise UnusableSegmentError(f"{self.segment.path} names files that it does not list")
+        return hashes, numbers
+
+
+_lock = Lock()
+_open_segments: OrderedDict[tuple[str, str], OpenSegment] = OrderedDict()
+
+
+def open_segment(store: ObjectStore, definition: IndexDefinition, segment: Segment) -> OpenSegment:
+    """Raises UnusableSegmentError."""
+    key = store.root, segment.path
+    with _lock:
+        known = _open_segments.get(key)
+        if known is not None and known.segment == segment:
+            _open_segments.move_to_end(key)
+            return known
+    found = _opened(store, definition, segment)
+    with _lock:
+        _open_segments[key] = found
+        total = sum(kept.memory_bytes for kept in _open_segments.values())
+        while total > _REMEMBERED_BYTES and len(_open_segments) > 1:
+            total -= _open_segments.popitem(last=False)[1].memory_bytes
+    return found
+
+
+def _opened(store: ObjectStore, definition: IndexDefinition, segment: Segment) -> OpenSegment:
+    try:
+        with store.open_input(segment.path, segment.bytes) as file:
+            size = file.size()
+            metadata = pq.ParquetFile(
+                file, thrift_string_size_limit=_FOOTER_LIMIT, thrift_container_size_limit=_FOOTER_LIMIT
+            ).metadata
+        said = metadata.metadata or {}
+        if said[_CHECK] != _check(said[_FILES], said[_STARTS]):
+            raise ValueError("its list of files is damaged")
+        files = pa.ipc.open_stream(base64.b64decode(said[_FILES])).read_all()
+        starts = np.frombuffer(base64.b64decode(said[_STARTS]), "<u8")
+    except FileNotFoundError as error:
+        raise UnusableSegmentError(f"{segment.path} is missing") from error
+    except (pa.ArrowException, OSError, StorageError, ValueError, KeyError) as error:
+        raise UnusableSegmentError(f"{segment.path} cannot be read: {error}") from error
+    agrees = (size, metadata.num_rows, files.num_rows) == (segment.bytes, segment.rows, segment.files)
+    if said.get(_IDENTITY) != _identity(definition) or not agrees or files.schema != FILES_SCHEMA:
+        raise UnusableSegmentError(f"{segment.path} is not the segment that the log speaks of")
+    if len(starts) != metadata.num_row_groups or files["path"].null_count or files["size"].null_count:
+        raise UnusableSegmentError(f"{segment.path} is damaged")
+    return OpenSegment(store, segment, metadata, files, starts)
