@@ -140,3 +140,57 @@ def one_fault(path: Path, operation: str, fault: Fault, before: list[tuple[int, 
         assert state(path) == expected(operation)
     DeltaTable(str(path)).snapshot.check_integrity()
     return outcome
+
+
+# ---------------------------------------------------------------- delta_py.DeltaTable's own DELETE, UPDATE and MERGE
+
+
+def command(store: ObjectStore, operation: str) -> int:
+    """DELETE of every fourth row, UPDATE of it, or a MERGE that does one, the other and an insert by turns."""
+    table = DeltaTable(store.root, store=store)
+    if operation == "DELETE":
+        table.delete("id % 4 = 1")
+    elif operation == "UPDATE":
+        table.update({"x": "1"}, predicate="id % 4 = 1")
+    else:
+        ids = list(range(1, ROWS, 4))
+        kinds = [kind for kind, _ in zip(itertools.cycle(KINDS["MERGE"]), ids, strict=False)]
+        keys = [id + 1000 * (kind == INSERTED) for id, kind in zip(ids, kinds, strict=True)]
+        source = pa.table({"id": pa.array(keys, pa.int64()), "x": [1] * len(ids), "gone": [kind == DELETED for kind in kinds]})
+        merger = table.merge(source, "target.id = source.id").when_matched_delete("gone")
+        merger.when_matched_update_all().when_not_matched_insert_all().execute()
+    return DeltaTable(store.root, store=LocalStore(store.root)).version
+
+
+@pytest.mark.parametrize(("operation", "configuration", "kind"), sampled(itertools.product(KINDS, CONFIGURATIONS, FAULTS), 29))
+def test_command_of_a_table_with_one_call_failed_is_done_once_or_not_at_all(
+    tmp_path: Path, operation: str, configuration: str, kind: str
+) -> None:
+    made, count = tmp_path / "made", tmp_path / "count"
+    make(made, CONFIGURATIONS[configuration])
+    shutil.copytree(made, count)
+    store = FaultyStore(LocalStore(str(count)))
+    assert command(store, operation) == 2
+    assert state(count) == expected(operation)
+    before, outcomes = (state(made), data_files(made)), Counter[str]()
+    for number in range(len(store.calls)):
+        path = tmp_path / str(number)
+        shutil.copytree(made, path)
+        outcomes[one_command_fault(path, operation, Fault(number, **FAULTS[kind]), *before)] += 1
+        shutil.rmtree(path)
+    assert outcomes["refused"] + outcomes["killed"] > 0, "no fault was felt"
+
+
+def one_command_fault(path: Path, operation: str, fault: Fault, before: list[tuple[int, int]], files_before: set[str]) -> str:
+    store = FaultyStore(LocalStore(str(path)), fault)
+    _, outcome = outcome_of(lambda: command(store, operation))
+    call = store.calls[fault.call] if fault.call < len(store.calls) else None
+    made = DeltaTable(str(path)).version == 2
+    assert state(path) == (expected(operation) if made else before), call
+    assert (made, outcome) not in ((False, "done"), (True, "refused")), call
+    if outcome == "refused" and not fault.lasting:
+        assert len(data_files(path) - files_before) <= 1, "only the file whose delete failed may stay"
+    if not made:
+        assert command(LocalStore(str(path)), operation) == 2
+        assert state(path) == expected(operation)
+    return outcome

@@ -183,3 +183,36 @@ def test_table_of_ours_reads_the_same_in_deltalake_from_our_v2_checkpoint(tmp_pa
     query = deltalake.QueryBuilder().register("t", deltalake.DeltaTable(path)).execute("select * from t")
     assert difference(rows(0, 24), pa.table(query.read_all()).select(SCHEMA.names).cast(SCHEMA)) is None
     assert difference(rows(0, 24), ours(path)) is None
+
+
+def test_delete_update_and_merge_do_to_a_table_what_those_of_deltalake_do(tmp_path: Path) -> None:
+    """The same calls, by the same names, on two tables of the same rows; each library reads both."""
+    ids = list(range(60))
+    start = pa.table({"id": ids, "part": [f"p{n % 3}" for n in ids], "price": [float(n) for n in ids], "note": ["x"] * 60})
+    source = pa.table({"id": [1, 2, 30, 100, 101], "part": ["p9"] * 5, "price": [0.5] * 5, "note": ["new"] * 5})
+    for name in ("ours", "theirs"):
+        write_delta(str(tmp_path / name), start, partition_by="part")
+    for name, open_table in (("ours", DeltaTable), ("theirs", deltalake.DeltaTable)):
+        path = str(tmp_path / name)
+        open_table(path).delete("id % 7 = 3 AND price > 5")  # type: ignore[attr-defined]
+        open_table(path).update(updates={"price": "price + 1"}, predicate="part = 'p1'")  # type: ignore[attr-defined]
+        open_table(path).update(new_values={"note": "set"}, predicate="id = 40")  # type: ignore[attr-defined]
+        merger = open_table(path).merge(source, "t.id = s.id", source_alias="s", target_alias="t")  # type: ignore[attr-defined]
+        merger = merger.when_matched_delete("s.id = 1").when_matched_update_all()
+        merger = merger.when_not_matched_insert({"id": "s.id", "part": "'p0'", "price": "s.price"}, "s.id > 100")
+        merger.when_not_matched_by_source_update({"note": "'lone'"}, "t.id > 55").execute()
+    seen = [
+        read(tmp_path / name).sort_by("id").to_pylist()
+        for name in ("ours", "theirs")
+        for read in (_all_of_ours, _all_of_theirs)
+    ]
+    assert len(seen[0]) == 60 - 8 - 1 + 1
+    assert seen[1:] == seen[:1] * 3
+
+
+def _all_of_ours(path: Path) -> pa.Table:
+    return DeltaTable(str(path)).to_arrow(["id", "part", "price", "note"])
+
+
+def _all_of_theirs(path: Path) -> pa.Table:
+    return pa.table(deltalake.DeltaTable(path).to_pyarrow_table()).select(["id", "part", "price", "note"])
