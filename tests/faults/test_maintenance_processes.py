@@ -74,7 +74,9 @@ def test_killed_at_any_moment_it_has_done_no_harm_and_the_next_run_ends_it(tmp_p
         time.sleep(chosen.uniform(0.3, 1.05) * seconds)
         process.send_signal(signal.SIGKILL)
         process.communicate()
-        killed += process.returncode == -signal.SIGKILL
+        was_killed = process.returncode == -signal.SIGKILL
+        killed += was_killed
+        seconds *= 1 if was_killed else 0.75  # it was quicker than the one that was timed
         assert ids(path) == before, number
         DeltaTable(str(path)).snapshot.check_integrity()
         kept += DeltaTable(str(path)).version > 2
@@ -96,7 +98,9 @@ def test_deep_clone_killed_at_any_moment_is_no_table_yet_and_the_next_run_goes_o
         time.sleep(chosen.uniform(0.5, 1.0) * seconds)
         process.send_signal(signal.SIGKILL)
         process.communicate()
-        killed += process.returncode == -signal.SIGKILL
+        was_killed = process.returncode == -signal.SIGKILL
+        killed += was_killed
+        seconds *= 1 if was_killed else 0.75  # it was quicker than the one that was timed
         copies = {file: file.stat().st_mtime_ns for file in target.rglob("cloned-*.parquet")}
         left += 0 < len(copies) < len(DeltaTable(str(path)).files())
         if not list(target.glob("_delta_log/*.json")):

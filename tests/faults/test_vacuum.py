@@ -15,6 +15,7 @@ from delta_py import DeltaTable, write_delta
 from delta_py.commands.vacuum import VacuumKind, VacuumRequest, vacuum
 from delta_py.storage.local import LocalStore
 from tests.support.faulty_store import FAULTS, Fault, FaultyStore, outcome_of
+from tests.support.sampling import sampled
 
 pytestmark = pytest.mark.usefixtures("no_waits")
 
@@ -44,7 +45,7 @@ def in_an_hour() -> int:
 
 
 @pytest.mark.parametrize("lite", [False, True], ids=["full", "lite"])
-@pytest.mark.parametrize("kind", FAULTS)
+@pytest.mark.parametrize("kind", sampled(FAULTS, 2))
 def test_vacuum_with_one_call_failed_takes_nothing_that_is_needed(tmp_path: Path, kind: str, lite: bool) -> None:
     count = make(tmp_path / "count")
     store = FaultyStore(LocalStore(str(count)))
