@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import statistics
+import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -58,6 +60,7 @@ def through_spark(path: str) -> Lookup:
 
     from spark_plugin import register
 
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     spark = SparkSession.builder.master("local[2]").getOrCreate()
     register(spark)
     return lambda value: len(spark.read.format("pydelta").load(path).filter(f"id = {value}").collect())
