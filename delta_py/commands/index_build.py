@@ -28,13 +28,14 @@ from delta_py.protocol.column_mapping import physical_path
 from delta_py.protocol.schema import Path, StructField, StructType, find_path
 from delta_py.protocol.table_config import TableConfig
 from delta_py.scan.file_groups import scan_files
-from delta_py.scan.planning import ScanOptions, make_state, plan_scan
+from delta_py.scan.planning import ScanOptions, cut, make_state, plan_scan
 from delta_py.scan.scan_state import ScanFile, ScanState
 from delta_py.snapshot import Snapshot
 from delta_py.write.files import delete_files
 
 _THREADS = 4
-_FILES_AT_ONCE = 64
+# Of as many files are the hashes in memory before they go into a segment: of 64 small ones, of 4 large ones.
+_BYTES_AT_ONCE, _FILE_BYTES = 64 << 20, (1 << 20, 16 << 20)
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,8 +190,9 @@ class IndexBuild:
             return
         state, path = self._reading()
         with ThreadPoolExecutor(_THREADS, "delta_py-index") as pool:
-            for start in range(0, files.num_rows, _FILES_AT_ONCE):
-                part = files.slice(start, _FILES_AT_ONCE)
+            ends = np.cumsum(np.clip(files["size"].to_numpy(), _FILE_BYTES[0], _FILE_BYTES[1]))
+            for start, stop in cut(ends, 0, files.num_rows, _BYTES_AT_ONCE):
+                part = files.slice(start, stop - start)
                 values = [file for batch in part.to_batches() for file in scan_files(batch)]
                 found = list(pool.map(lambda file: self._hashes_of(state, path, file), values))
                 numbers = np.repeat(np.arange(len(found)), [len(one) for one in found])

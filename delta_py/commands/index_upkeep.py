@@ -20,8 +20,11 @@ import pyarrow.compute as pc
 from delta_py.commands.index import TableIndexes
 from delta_py.commands.index_build import BuildLimits, covers, is_usable, live_files, open_segments
 from delta_py.commit.post_commit import harmless
-from delta_py.index.definition import IndexDefinition, definitions_of
+from delta_py.index.definition import PREFIX, IndexDefinition, definitions_of
 from delta_py.index.segments import FILES_SCHEMA
+from delta_py.log.checksum import read_checksum
+from delta_py.log.segment import LogFile
+from delta_py.protocol.paths import LOG_DIRECTORY, checksum_file_name
 from delta_py.protocol.table_config import TableConfig
 from delta_py.snapshot import Snapshot
 from delta_py.storage.store import ObjectStore
@@ -45,6 +48,11 @@ def index_new_files(store: ObjectStore, config: TableConfig, version: int, writt
     with harmless(store, version, "new files were not indexed"):
         key = f"{store.root} {config.metadata.id}"
         if not _may_be_due(key, version, len(written.adds)):
+            return
+        checksum = read_checksum(store, LogFile(f"{LOG_DIRECTORY}/{checksum_file_name(version)}", version, version, 0, 0))
+        domains = None if checksum is None else checksum.domain_metadata
+        if domains is not None and not any(domain.domain.startswith(PREFIX) for domain in domains):
+            _remember(key, None)
             return
         snapshot = Snapshot.load(store)
         definitions = [index for index in definitions_of(snapshot.domain_metadata())[0] if is_usable(snapshot.config, index)]

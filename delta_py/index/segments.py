@@ -129,6 +129,10 @@ class OpenSegment:
     def memory_bytes(self) -> int:
         return int(self.files.nbytes) + self._starts.nbytes + 2 * int(self._metadata.serialized_size)
 
+    def through(self, store: ObjectStore) -> OpenSegment:
+        """The same, read through a store that was opened with other options."""
+        return OpenSegment(store, self.segment, self._metadata, self.files, self._starts)
+
     def candidates(self, wanted: Hashes) -> Any:
         """The numbers of the files that have one of the hashes (sorted, each once). Raises UnusableSegmentError."""
         first = np.searchsorted(self._starts, wanted, side="left") - 1
@@ -171,7 +175,7 @@ def open_segment(store: ObjectStore, definition: IndexDefinition, segment: Segme
         known = _open_segments.get(key)
         if known is not None and known.segment == segment:
             _open_segments.move_to_end(key)
-            return known
+            return known.through(store)
     found = _opened(store, definition, segment)
     with _lock:
         _open_segments[key] = found

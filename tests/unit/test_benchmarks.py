@@ -57,6 +57,15 @@ def test_state_run_prints_what_it_measured(reader: str, tmp_path: Path) -> None:
     assert result["peak_mb"] > 20
 
 
+def test_index_run_prints_what_it_measured() -> None:
+    command = [sys.executable, "benchmarks/index_run.py", "--files", "20", "--rows", "50", "--lookups", "3"]
+    done = subprocess.run(
+        command, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=120, check=True
+    )
+    result = json.loads(done.stdout)
+    assert (result["files"], result["segments"], result["most_files_opened"]) == (20, 1, 1)
+
+
 def test_scan_table_loses_a_tenth_of_its_rows_to_deletion_vectors(tmp_path: Path) -> None:
     left = make_scan_table.make_table(str(tmp_path / "t"), rows=16_000)
     assert 14_000 < left < 14_800
