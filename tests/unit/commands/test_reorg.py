@@ -199,3 +199,17 @@ def test_rows_that_are_deleted_meanwhile_are_deleted_from_the_new_files(path: st
     assert ids(path) == [n for n in LEFT if n != 5]
     assert reorg.TableReorg(LocalStore(path)).purge()["numFilesRemoved"] == 1
     assert ids(path) == [n for n in LEFT if n != 5]
+
+
+def test_clustered_table_is_purged_and_clustered_again_by_optimize(path: str) -> None:
+    schema = StructType((StructField("id", LONG), StructField("v", LONG)))
+    create_table(LocalStore(path), define_table(schema, cluster_by=["v"], configuration=VECTORS))
+    for number in range(2):
+        ids_of_file = pa.array(range(10 * number, 10 * number + 10), pa.int64())
+        write_delta(path, pa.table({"id": ids_of_file, "v": ids_of_file}), mode="append")
+    DeltaTable(path).optimize.cluster()
+    DeltaTable(path).delete("id = 3")
+    assert DeltaTable(path).reorg.purge()["numFilesRemoved"] == 1
+    assert sorted(DeltaTable(path).to_arrow()["id"].to_pylist()) == [*range(3), *range(4, 20)]
+    assert DeltaTable(path).optimize.cluster()["numFilesAdded"] == 1
+    assert sorted(DeltaTable(path).to_arrow()["id"].to_pylist()) == [*range(3), *range(4, 20)]
