@@ -329,7 +329,6 @@ def test_generate_writes_a_manifest_with_a_line_for_each_file(spark: SparkSessio
 
 
 NOT_YET: dict[str, Callable[[DeltaTable], Any]] = {
-    "z-order": lambda t: t.optimize().executeZOrderBy("id"),
     "drop": lambda t: t.dropFeatureSupport("deletionVectors", True),
 }
 
