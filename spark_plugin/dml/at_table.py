@@ -22,6 +22,7 @@ from pyspark.sql.types import BinaryType, StringType, StructField, StructType
 
 from delta_py.errors import CommitOutcomeUnknownError
 from spark_plugin.dml.task_answers import Failure, from_text, to_text
+from spark_plugin.options.settings import conf
 from spark_plugin.spark_internals import SparkInternals, is_connect
 
 A = TypeVar("A")
@@ -63,6 +64,20 @@ def each_in_task(spark: Any, items: Sequence[A], work: Callable[[A], T]) -> list
 
     frame = spark.createDataFrame([(bytearray(pickle.dumps(item)),) for item in items], _GIVEN)
     return [from_text(row[_VALUE]) for row in frame.mapInArrow(run, _ANSWERED).collect()]
+
+
+def in_tasks(spark: Any, items: Sequence[A], work: Callable[[A], T]) -> list[T]:
+    """What `work` makes of each of the items, each in a task of its own. Over Spark Connect as each_in_task."""
+    if is_connect(spark):
+        return each_in_task(spark, items, work)
+    return spark.sparkContext.parallelize(items, len(items)).map(work).collect() if items else []
+
+
+def tasks_worth_while(spark: Any) -> int:
+    """So many at least. A server of Spark Connect does not tell how many cores it has."""
+    if not is_connect(spark):
+        return int(spark.sparkContext.defaultParallelism)
+    return int(conf(spark, "spark.sql.leafNodeDefaultParallelism") or conf(spark, "spark.default.parallelism") or 8)
 
 
 def _outcome(step: Callable[[], T], once: bool) -> T | Failure:

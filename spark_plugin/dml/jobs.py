@@ -35,7 +35,7 @@ from delta_py.write.rewrite import TakenOut, TouchedFile, take_out
 from delta_py.write.row_changes import CHANGE, FILE, ROW, ROW_ID, ChangeState, TaskChanges
 from spark_plugin.convert import to_spark_schema
 from spark_plugin.data_source import FORMAT
-from spark_plugin.dml.at_table import abandon, at_table, clean_up, each_in_task
+from spark_plugin.dml.at_table import abandon, at_table, clean_up, in_tasks, tasks_worth_while
 from spark_plugin.dml.connect_conditions import wanted_by
 from spark_plugin.dml.store_assignment import overflows_as_the_gates
 from spark_plugin.dml.task_answers import from_text
@@ -205,13 +205,5 @@ def _take_out(spark: SparkSession, dml: Dml, files: Sequence[TouchedFile]) -> Ta
         return TakenOut()
     if dml.is_light(files):
         return at_table(spark, partial(take_out, files, dml.rewrite))
-    if is_connect(spark):
-        return TakenOut.of_all(each_in_task(spark, dml.groups(files, _tasks(spark)), file_rewriter(dml.rewrite)))
-    context = spark.sparkContext
-    groups = dml.groups(files, context.defaultParallelism)
-    return TakenOut.of_all(context.parallelize(groups, len(groups)).map(file_rewriter(dml.rewrite)).collect())
-
-
-def _tasks(spark: SparkSession) -> int:
-    """So many at least are worth while. A server does not tell how many cores it has."""
-    return int(conf(spark, "spark.sql.leafNodeDefaultParallelism") or conf(spark, "spark.default.parallelism") or 8)
+    groups = dml.groups(files, tasks_worth_while(spark))
+    return TakenOut.of_all(in_tasks(spark, groups, file_rewriter(dml.rewrite)))

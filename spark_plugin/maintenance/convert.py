@@ -15,10 +15,9 @@ import pyarrow as pa
 
 from delta_py.commands.convert import Converted, ConvertRequest, convert, parts_of, read_here
 from delta_py.parquet.foreign_files import FooterReading, read_footers
-from spark_plugin.dml.at_table import at_table, each_in_task
+from spark_plugin.dml.at_table import at_table, in_tasks
 from spark_plugin.exceptions import as_spark_raises
 from spark_plugin.options.settings import TablePath, active
-from spark_plugin.spark_internals import is_connect
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -43,10 +42,7 @@ def _read_footers(spark: SparkSession, reading: FooterReading, files: pa.Table) 
     if files.num_rows <= _FILES_A_TASK:
         return at_table(spark, partial(read_here, reading, files))
     parts = [_alone(part) for part in parts_of(files, _FILES_A_TASK)]
-    read = partial(read_footers, reading)
-    if is_connect(spark):
-        return pa.concat_tables(each_in_task(spark, parts, read))
-    return pa.concat_tables(spark.sparkContext.parallelize(parts, len(parts)).map(read).collect())
+    return pa.concat_tables(in_tasks(spark, parts, partial(read_footers, reading)))
 
 
 def _alone(part: pa.Table) -> pa.Table:

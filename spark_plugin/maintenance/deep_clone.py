@@ -15,10 +15,9 @@ from delta_py.scan.time_travel import parse_timestamp_ms
 from delta_py.snapshot import Snapshot
 from delta_py.storage.store import ObjectStore
 from delta_py.write.file_copies import Copy
-from spark_plugin.dml.at_table import at_table, each_in_task
+from spark_plugin.dml.at_table import at_table, in_tasks
 from spark_plugin.maintenance.tasks import copier
 from spark_plugin.options.settings import TablePath, active
-from spark_plugin.spark_internals import is_connect
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -50,11 +49,7 @@ def run_deep_clone(spark: SparkSession, source: TablePath, target: TablePath, ar
 
 
 def _copy_in_tasks(spark: SparkSession, source: ObjectStore, target: ObjectStore, copies: Sequence[Copy]) -> None:
-    groups, work = list(_groups(copies)), copier(source, target)
-    if is_connect(spark):
-        each_in_task(spark, groups, work)
-    else:
-        spark.sparkContext.parallelize(groups, len(groups)).map(work).collect()
+    in_tasks(spark, list(_groups(copies)), copier(source, target))
 
 
 def _groups(copies: Sequence[Copy]) -> Iterator[list[Copy]]:

@@ -7,7 +7,6 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-from pyspark.sql.types import DoubleType, LongType, StringType, StructField, StructType
 
 from delta_py.layout.skipping import table_layout
 from delta_py.snapshot import Snapshot
@@ -19,23 +18,11 @@ from spark_plugin.options.settings import TablePath, active
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-_TYPES = {
-    "column": StringType(),
-    "type": StringType(),
-    "files": LongType(),
-    "with_bounds": LongType(),
-    "point_share": DoubleType(),
-    "range_share": DoubleType(),
-    "advice": StringType(),
-}
-LAYOUT = StructType([StructField(name, kind) for name, kind in _TYPES.items()])
-
-
 def run_layout(spark: SparkSession, table: TablePath, columns: Sequence[str]) -> DataFrame:
     """As DeltaTable.layout."""
     with as_spark_raises(), active(spark):
         found = at_table(spark, partial(_layout, table.open_store(spark), tuple(columns) or None))
-        return spark.createDataFrame(found, LAYOUT)
+        return spark.createDataFrame(found)
 
 
 def _layout(store: ObjectStore, columns: Sequence[str] | None) -> pa.Table:

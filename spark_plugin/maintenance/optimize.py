@@ -44,7 +44,7 @@ from delta_py.storage.addresses import location_of
 from delta_py.write.arranging import Arrangement, SampledBin, file_shares
 from delta_py.write.files import WrittenFiles, delete_files_of
 from delta_py.write.rewrite import Rewrite
-from spark_plugin.dml.at_table import abandon, at_table, each_in_task
+from spark_plugin.dml.at_table import abandon, at_table, in_tasks, tasks_worth_while
 from spark_plugin.dml.task_answers import from_text
 from spark_plugin.exceptions import as_spark_raises
 from spark_plugin.maintenance.tasks import (
@@ -59,12 +59,10 @@ from spark_plugin.maintenance.tasks import (
     row_splitter,
 )
 from spark_plugin.options.settings import TablePath, active, conf, is_on
-from spark_plugin.spark_internals import is_connect
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-A = TypeVar("A")
 T = TypeVar("T")
 
 MAX_FILE_SIZE = "spark.databricks.delta.optimize.maxFileSize"
@@ -111,15 +109,15 @@ class SparkBinWriters:
 
     def compact(self, rewrite: Rewrite, bins: Sequence[Bin]) -> list[WrittenFiles]:
         with self._nothing_left(rewrite):
-            return self._in_tasks(bins, bin_compactor(rewrite))
+            return in_tasks(self._spark, bins, bin_compactor(rewrite))
 
     def sample(self, arrangement: Arrangement, bins: Sequence[SampledBin]) -> list[pa.Table]:
         shares = [
             (number, SampledBin(share, part.every))
             for number, part in enumerate(bins)
-            for share in file_shares(part.files, self._parallelism)
+            for share in file_shares(part.files, tasks_worth_while(self._spark))
         ]
-        samples = self._in_tasks([share for _, share in shares], bin_sampler(arrangement))
+        samples = in_tasks(self._spark, [share for _, share in shares], bin_sampler(arrangement))
         parts: list[list[pa.Table]] = [[] for _ in bins]
         for (number, _), sample in zip(shares, samples, strict=True):
             if sample.num_rows:
@@ -134,7 +132,7 @@ class SparkBinWriters:
         shares = [
             (bytearray(pickle.dumps((number, first_files[number], share))),)
             for number, (files, _) in enumerate(with_rows)
-            for share in file_shares(files, self._parallelism)
+            for share in file_shares(files, tasks_worth_while(self._spark))
         ]
         if not shares:
             return [WrittenFiles() for _ in bins]
@@ -149,15 +147,6 @@ class SparkBinWriters:
             for first, end in pairwise(first_files)
         )
         return [WrittenFiles() if order is None else next(parts) for order in orders]
-
-    @property
-    def _parallelism(self) -> int:
-        return 8 if is_connect(self._spark) else self._spark.sparkContext.defaultParallelism
-
-    def _in_tasks(self, items: Sequence[A], work: Callable[[A], T]) -> list[T]:
-        if is_connect(self._spark):
-            return each_in_task(self._spark, items, work)
-        return self._spark.sparkContext.parallelize(items, len(items)).map(work).collect() if items else []
 
     @contextmanager
     def _nothing_left(self, rewrite: Rewrite) -> Iterator[None]:
