@@ -108,7 +108,11 @@ class TableMerger:
         rows of the source match one of the table, unless all that happens to matched rows is that they go, or only inserts are
         asked for; what the gate (write/conform.py) raises for new rows; conflicts as Transaction.commit. Nothing is changed then.
         """
-        clauses = effective_clauses(self._clauses)
+        clauses = effective_clauses(
+            self._clauses,
+            lambda clause: clause.action == "update" and clause.updates == {},
+            lambda clause: clause.predicate is not None,
+        )
         self._held = self._held or _Held.of(self._source, self._time_zone)
         dml = Dml.begin(self._store, "MERGE", time_zone=self._time_zone)
         clock = Clock(dml.state.write_micros, self._time_zone)

@@ -6,9 +6,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from delta_py.commands.merge_metrics import Action, Kind
 from delta_py.commands.new_values import NewRows, assigned, inserted_rows, updated_rows
@@ -82,15 +82,27 @@ def check_order(clauses: Sequence[tuple[Kind, bool]]) -> None:
             )
 
 
-def effective_clauses(clauses: Sequence[Clause]) -> tuple[Clause, ...]:
+class OfKind(Protocol):
+    """A clause, for whichever engine."""
+
+    @property
+    def kind(self) -> Kind: ...
+
+
+C = TypeVar("C", bound=OfKind)
+
+
+def effective_clauses(
+    clauses: Sequence[C], updates_nothing: Callable[[C], bool], has_condition: Callable[[C], bool]
+) -> tuple[C, ...]:
     """The clauses but for updates of nothing at the end of their kind, without a condition: by these no row counts as changed.
     Raises as check_order."""
-    effective: list[Clause] = []
+    effective: list[C] = []
     for clause in reversed(clauses):
-        idle = clause.updates == {} and clause.predicate is None and clause.action == "update"
+        idle = updates_nothing(clause) and not has_condition(clause)
         if not idle or any(other.kind == clause.kind for other in effective):
             effective.insert(0, clause)
-    check_order([(clause.kind, clause.predicate is not None) for clause in effective])
+    check_order([(clause.kind, has_condition(clause)) for clause in effective])
     return tuple(effective)
 
 

@@ -122,6 +122,16 @@ def _from_python(value: Any, wanted: DataType, name: str, time_zone: str) -> pa.
     return assign(array, wanted, name, time_zone)[0]
 
 
+def nested_in_insert(path: Path) -> UnsupportedOperationError:
+    return UnsupportedOperationError(
+        f"Nested field is not supported in the INSERT clause of MERGE operation (field = {'.'.join(path)}). Give the whole "
+        "column a value.",
+        error_class="DELTA_UNSUPPORTED_NESTED_FIELD_IN_OPERATION",
+        sql_state="0AKDC",
+        column=".".join(path),
+    )
+
+
 def _path(target: Side, name: str, action: str, others: Iterable[Path]) -> Path:
     written = split_name(name)
     fields = find_path(target.schema, target.without_alias(written) or written)
@@ -130,13 +140,7 @@ def _path(target: Side, name: str, action: str, others: Iterable[Path]) -> Path:
     if identity is not None and (action == "UPDATE" or not identity.explicit):
         raise identity_assigned(fields[0].name, action)
     if action == "INSERT" and len(path) > 1:
-        raise UnsupportedOperationError(
-            f"Nested field is not supported in the INSERT clause of MERGE operation (field = {'.'.join(path)}). Give the whole "
-            "column a value.",
-            error_class="DELTA_UNSUPPORTED_NESTED_FIELD_IN_OPERATION",
-            sql_state="0AKDC",
-            column=".".join(path),
-        )
+        raise nested_in_insert(path)
     for other in others:
         if other[: len(path)] == path[: len(other)]:
             raise UnsupportedOperationError(

@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from pyspark.sql import Column, DataFrame
 from pyspark.sql.types import BooleanType, StructField, StructType
 
-from delta_py.commands.merge_clauses import check_order
+from delta_py.commands.merge_clauses import effective_clauses
 from delta_py.commands.merge_metrics import Action, Kind
+from delta_py.commands.new_values import nested_in_insert
 from delta_py.errors import SchemaMismatchError, UnsupportedOperationError
 from delta_py.protocol.names import split_name
 from spark_plugin.dml.analysis import ConditionParts, Resolved, unresolved
@@ -49,13 +50,11 @@ def checked_clauses(clauses: Sequence[Clause]) -> tuple[Clause, ...]:
     Raises UnsupportedOperationError for no clause (DELTA_MERGE_MISSING_WHEN), and for a clause without a condition that others
     of its kind follow: they could never apply. So it is for an update of nothing, where delta-spark goes on to the others.
     """
-    effective: list[Clause] = []
-    for clause in reversed(clauses):
-        idle = clause.assignments == {} and clause.condition is None and clause.action == "update"
-        if not idle or any(other.kind == clause.kind for other in effective):
-            effective.insert(0, clause)
-    check_order([(clause.kind, clause.condition is not None) for clause in effective])
-    return tuple(effective)
+    return effective_clauses(
+        clauses,
+        lambda clause: clause.action == "update" and clause.assignments == {},
+        lambda clause: clause.condition is not None,
+    )
 
 
 # ---------------------------------------------------------------- by the analyzer
@@ -241,13 +240,7 @@ def _no_default(name: str, clause: Clause) -> SchemaMismatchError:
 
 def _check_path(path: Path, given: Collection[Path], clause: Clause) -> None:
     if clause.action == "insert" and len(path) > 1:
-        raise UnsupportedOperationError(
-            f"Nested field is not supported in the INSERT clause of MERGE operation (field = {'.'.join(path)}). Give the whole "
-            "column a value.",
-            error_class="DELTA_UNSUPPORTED_NESTED_FIELD_IN_OPERATION",
-            sql_state="0AKDC",
-            column=".".join(path),
-        )
+        raise nested_in_insert(path)
     folded = tuple(part.lower() for part in path)
     for other in given:
         shorter = min(len(path), len(other))
