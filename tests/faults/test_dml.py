@@ -6,6 +6,7 @@ from __future__ import annotations
 import itertools
 import shutil
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
@@ -23,6 +24,8 @@ from delta_py.write.rewrite import TakenOut, take_out
 from delta_py.write.row_changes import CHANGE, DELETED, FILE, INSERTED, NEW, ROW, ROW_ID, UPDATED, write_changes
 from tests.support.faulty_store import FAULTS, Fault, FaultyStore, outcome_of
 from tests.support.sampling import sampled
+
+Change = Callable[[ObjectStore, str], int]
 
 pytestmark = pytest.mark.usefixtures("no_waits")
 
@@ -108,24 +111,32 @@ def data_files(path: Path) -> set[str]:
 def test_change_with_one_call_failed_is_done_once_or_not_at_all(
     tmp_path: Path, operation: str, configuration: str, kind: str
 ) -> None:
+    calls = with_each_call_failed(tmp_path, change, operation, configuration, kind)
+    writes_rows = set() if operation == "DELETE" and "vectors" in configuration else {"open_output", "output", "close"}
+    assert {"list_from", "read", "put_if_absent", *writes_rows} <= {call.split()[0] for call in calls}
+
+
+def with_each_call_failed(tmp_path: Path, change: Change, operation: str, configuration: str, kind: str) -> list[str]:
+    """Returns the calls of the change without a fault."""
     made, count = tmp_path / "made", tmp_path / "count"
     make(made, CONFIGURATIONS[configuration])
     shutil.copytree(made, count)
     store = FaultyStore(LocalStore(str(count)))
     assert change(store, operation) == 2
     assert state(count) == expected(operation)
-    writes_rows = set() if operation == "DELETE" and "vectors" in configuration else {"open_output", "output", "close"}
-    assert {"list_from", "read", "put_if_absent", *writes_rows} <= {call.split()[0] for call in store.calls}
     before, outcomes = (state(made), data_files(made)), Counter[str]()
     for number in range(len(store.calls)):
         path = tmp_path / str(number)
         shutil.copytree(made, path)
-        outcomes[one_fault(path, operation, Fault(number, **FAULTS[kind]), *before)] += 1
+        outcomes[one_fault(path, change, operation, Fault(number, **FAULTS[kind]), *before)] += 1
         shutil.rmtree(path)
     assert outcomes["refused"] + outcomes["killed"] > 0, "no fault was felt"
+    return store.calls
 
 
-def one_fault(path: Path, operation: str, fault: Fault, before: list[tuple[int, int]], files_before: set[str]) -> str:
+def one_fault(
+    path: Path, change: Change, operation: str, fault: Fault, before: list[tuple[int, int]], files_before: set[str]
+) -> str:
     store = FaultyStore(LocalStore(str(path)), fault)
     version_made, outcome = outcome_of(lambda: change(store, operation))
     assert version_made == 2 or outcome != "done"
@@ -166,31 +177,4 @@ def command(store: ObjectStore, operation: str) -> int:
 def test_command_of_a_table_with_one_call_failed_is_done_once_or_not_at_all(
     tmp_path: Path, operation: str, configuration: str, kind: str
 ) -> None:
-    made, count = tmp_path / "made", tmp_path / "count"
-    make(made, CONFIGURATIONS[configuration])
-    shutil.copytree(made, count)
-    store = FaultyStore(LocalStore(str(count)))
-    assert command(store, operation) == 2
-    assert state(count) == expected(operation)
-    before, outcomes = (state(made), data_files(made)), Counter[str]()
-    for number in range(len(store.calls)):
-        path = tmp_path / str(number)
-        shutil.copytree(made, path)
-        outcomes[one_command_fault(path, operation, Fault(number, **FAULTS[kind]), *before)] += 1
-        shutil.rmtree(path)
-    assert outcomes["refused"] + outcomes["killed"] > 0, "no fault was felt"
-
-
-def one_command_fault(path: Path, operation: str, fault: Fault, before: list[tuple[int, int]], files_before: set[str]) -> str:
-    store = FaultyStore(LocalStore(str(path)), fault)
-    _, outcome = outcome_of(lambda: command(store, operation))
-    call = store.calls[fault.call] if fault.call < len(store.calls) else None
-    made = DeltaTable(str(path)).version == 2
-    assert state(path) == (expected(operation) if made else before), call
-    assert (made, outcome) not in ((False, "done"), (True, "refused")), call
-    if outcome == "refused" and not fault.lasting:
-        assert len(data_files(path) - files_before) <= 1, "only the file whose delete failed may stay"
-    if not made:
-        assert command(LocalStore(str(path)), operation) == 2
-        assert state(path) == expected(operation)
-    return outcome
+    with_each_call_failed(tmp_path, command, operation, configuration, kind)
