@@ -12,8 +12,6 @@ small ones it saw, and adds its own. A process that has not looked yet does so a
 from __future__ import annotations
 
 import logging
-from collections import OrderedDict
-from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -22,12 +20,11 @@ import pyarrow.compute as pc
 
 from delta_py.commands.optimize import LocalBinWriters
 from delta_py.commands.optimize_bins import ChosenBins, Compaction, OptimizeRequest, batches_of
+from delta_py.commands.per_table import LOOK_EVERY, CountPerTable, table_key
 from delta_py.commands.request import AutoCompact
 from delta_py.commit.post_commit import harmless
 from delta_py.errors import DeltaConcurrentModificationException
-from delta_py.log.checksum import read_checksum
-from delta_py.log.segment import LogFile
-from delta_py.protocol.paths import LOG_DIRECTORY, checksum_file_name
+from delta_py.log.checksum import read_checksum_of
 from delta_py.protocol.table_config import TableConfig
 from delta_py.scan.planning import plan_scan
 from delta_py.snapshot import Snapshot
@@ -36,13 +33,10 @@ from delta_py.write.files import WrittenFiles
 
 _log = logging.getLogger("delta_py")
 
-_LOOK_EVERY = 10
 _MOST_BYTES = 2 << 30
-_REMEMBERED_TABLES = 1000
 
-_lock = Lock()
-# By table: the small files of the partition that had most when this process looked, and those that it has added since.
-_small_files: OrderedDict[str, int] = OrderedDict()
+# The small files of the partition that had most when this process looked, and those that it has added since.
+_small_files = CountPerTable()
 
 
 def compact_if_due(
@@ -59,15 +53,12 @@ def compact_if_due(
 def _is_due(store: ObjectStore, config: TableConfig, version: int, written: WrittenFiles, asked: AutoCompact) -> bool:
     """Whether some partition may have as many small files as are wanted."""
     added = sum(add.size_bytes < asked.min_file_bytes for add in written.adds)
-    with _lock:
-        known = _small_files.get(key := _key(store, config))
-        if known is not None:
-            _small_files[key] = known = known + added
+    known = _small_files.add(table_key(store, config), added)
     if known is not None and known < asked.min_files:
         return False
-    if known is None and added < asked.min_files and version % _LOOK_EVERY:
+    if known is None and added < asked.min_files and version % LOOK_EVERY:
         return False
-    checksum = read_checksum(store, LogFile(f"{LOG_DIRECTORY}/{checksum_file_name(version)}", version, version, 0, 0))
+    checksum = read_checksum_of(store, version)
     return checksum is None or checksum.file_count >= asked.min_files
 
 
@@ -76,7 +67,7 @@ def _compact(store: ObjectStore, asked: AutoCompact) -> int | None:
     request = OptimizeRequest(target_file_bytes=asked.max_file_bytes, min_file_bytes=asked.min_file_bytes)
     compaction = AutoCompaction.of(snapshot, request).wanting(asked.min_files)
     chosen = compaction.choose()
-    _remember(_key(store, snapshot.config), 0 if chosen.bins.num_rows else compaction.largest)
+    _small_files.put(table_key(store, snapshot.config), 0 if chosen.bins.num_rows else compaction.largest)
     bins = next(batches_of(chosen.bins, _MOST_BYTES), None)
     if bins is None:
         return None
@@ -87,18 +78,6 @@ def _compact(store: ObjectStore, asked: AutoCompact) -> int | None:
         _log.info("%s: an auto compaction was not committed: %s", store.root, error.message)
         return None
     return version
-
-
-def _key(store: ObjectStore, config: TableConfig) -> str:
-    return f"{store.root} {config.metadata.id}"
-
-
-def _remember(key: str, small: int) -> None:
-    with _lock:
-        _small_files[key] = small
-        _small_files.move_to_end(key)
-        while len(_small_files) > _REMEMBERED_TABLES:
-            _small_files.popitem(last=False)
 
 
 class AutoCompaction(Compaction):

@@ -25,8 +25,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from delta_py.commands.auto_compact import compact_if_due
-from delta_py.commands.index_upkeep import index_new_files
+from delta_py.commands.after_commit import after_commit
 from delta_py.commands.request import AutoCompact, WriteRequest
 from delta_py.commit.prepared import IsolationLevel
 from delta_py.commit.transaction import Transaction, append_only
@@ -321,8 +320,7 @@ class Dml:
             return self.snapshot.version, done
         self.transaction.add(everything)
         version = self.transaction.commit(self.operation, parameters, metrics=done, user_metadata=self._user_metadata)
-        compact_if_due(self._store, self.transaction.config, version, everything, self._auto_compact)
-        index_new_files(self._store, self.transaction.config, version, everything)
+        after_commit(self._store, self.transaction.config, version, everything, self._auto_compact)
         return version, done
 
     def _changes_table(self) -> bool:

@@ -46,7 +46,7 @@ from delta_py.index.hashing import value_kind
 from delta_py.index.segments import FILES_SCHEMA
 from delta_py.protocol.actions import DomainMetadata
 from delta_py.protocol.column_mapping import physical_path
-from delta_py.protocol.schema import StructType, find_path, type_name
+from delta_py.protocol.schema import StructType, find_named, find_path, type_name
 from delta_py.protocol.table_config import Operation
 from delta_py.snapshot import Snapshot
 from delta_py.storage.store import ObjectStore
@@ -231,8 +231,7 @@ class TableIndexes:
 def _defined(snapshot: Snapshot, column: str, name: str | None) -> IndexDefinition:
     """The index as it is to be, without segments. Raises as create."""
     schema, config = snapshot.schema, snapshot.config
-    whole = (column,) if schema.find(column) is not None else tuple(column.split("."))
-    along = find_path(schema, whole)
+    along = find_named(schema, column)
     path = tuple(field.name for field in along)
     if path[0] in config.partition_columns:
         raise _refused(column, "is a partition column", "Filters on it choose files without an index.")

@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from delta_py.errors import SchemaMismatchError
 from delta_py.index.definition import IndexDefinition, Segment
 from delta_py.index.hashing import Hashes, hashes, value_kind
-from delta_py.index.lookup import warn_once
+from delta_py.index.lookup import places_of, warn_once
 from delta_py.index.segments import FILES_SCHEMA, MAX_ROWS, OpenSegment, SegmentBuilder, UnusableSegmentError, open_segment
 from delta_py.parquet.reader import read_files
 from delta_py.protocol.column_mapping import physical_path
@@ -115,9 +115,7 @@ def live_files(snapshot: Snapshot) -> pa.Table:
 
 def covers(covered: pa.Table, files: pa.Table) -> pa.Array:
     """Which of the files are among the covered (FILES_SCHEMA), with the same size."""
-    places = pc.index_in(files["path"], covered["path"].combine_chunks()).combine_chunks()
-    sizes = covered["size"].combine_chunks().take(places)
-    return pc.fill_null(pc.equal(sizes, files["size"].combine_chunks()), False)
+    return places_of(files, covered)[1]
 
 
 class IndexBuild:

@@ -11,33 +11,26 @@ anew at every tenth version, and at a table that it does not know yet.
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from threading import Lock
-
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_py.commands.index import TableIndexes
 from delta_py.commands.index_build import BuildLimits, covers, is_usable, live_files, open_segments
+from delta_py.commands.per_table import LOOK_EVERY, CountPerTable, table_key
 from delta_py.commit.post_commit import harmless
 from delta_py.index.definition import PREFIX, IndexDefinition, definitions_of
 from delta_py.index.segments import FILES_SCHEMA
-from delta_py.log.checksum import read_checksum
-from delta_py.log.segment import LogFile
-from delta_py.protocol.paths import LOG_DIRECTORY, checksum_file_name
+from delta_py.log.checksum import read_checksum_of
 from delta_py.protocol.table_config import TableConfig
 from delta_py.snapshot import Snapshot
 from delta_py.storage.store import ObjectStore
 from delta_py.write.files import WrittenFiles
 
 _DUE_FILES = 16
-_LOOK_EVERY = 10
 _LIMITS = BuildLimits(most_bytes=1 << 30, small_rows=256 << 10, merge_count=8)
-_REMEMBERED_TABLES = 1000
 
-_lock = Lock()
-# By table: the files that its index with most of these does not cover; None for a table without an index.
-_uncovered: OrderedDict[str, int | None] = OrderedDict()
+# The files that the index with most of these does not cover; None for a table without an index.
+_uncovered = CountPerTable()
 
 
 def index_new_files(store: ObjectStore, config: TableConfig, version: int, written: WrittenFiles) -> None:
@@ -46,33 +39,29 @@ def index_new_files(store: ObjectStore, config: TableConfig, version: int, writt
     if not written.adds or not config.feature("domainMetadata"):
         return
     with harmless(store, version, "new files were not indexed"):
-        key = f"{store.root} {config.metadata.id}"
+        key = table_key(store, config)
         if not _may_be_due(key, version, len(written.adds)):
             return
-        checksum = read_checksum(store, LogFile(f"{LOG_DIRECTORY}/{checksum_file_name(version)}", version, version, 0, 0))
+        checksum = read_checksum_of(store, version)
         domains = None if checksum is None else checksum.domain_metadata
         if domains is not None and not any(domain.domain.startswith(PREFIX) for domain in domains):
-            _remember(key, None)
+            _uncovered.put(key, None)
             return
         snapshot = Snapshot.load(store)
         definitions = [index for index in definitions_of(snapshot.domain_metadata())[0] if is_usable(snapshot.config, index)]
         counts = _counts(snapshot, definitions)
-        _remember(key, max(counts, default=None))
+        _uncovered.put(key, max(counts, default=None))
         for definition, count in zip(definitions, counts, strict=True):
             if count >= _DUE_FILES:
                 TableIndexes(store).cover(definition.name, _LIMITS)
-                _remember(key, 0)
+                _uncovered.put(key, 0)
 
 
 def _may_be_due(key: str, version: int, added: int) -> bool:
-    with _lock:
-        if key not in _uncovered or version % _LOOK_EVERY == 0:
-            return True
-        count = _uncovered[key]
-        if count is None:
-            return False
-        _uncovered[key] = count + added
-        return count + added >= _DUE_FILES
+    if key not in _uncovered or version % LOOK_EVERY == 0:
+        return True
+    count = _uncovered.add(key, added)
+    return count is not None and count >= _DUE_FILES
 
 
 def _counts(snapshot: Snapshot, definitions: list[IndexDefinition]) -> list[int]:
@@ -85,11 +74,3 @@ def _counts(snapshot: Snapshot, definitions: list[IndexDefinition]) -> list[int]
         covered = covers(pa.concat_tables([FILES_SCHEMA.empty_table(), *files]), live)
         counts.append(live.num_rows - (pc.sum(covered).as_py() or 0))
     return counts
-
-
-def _remember(key: str, count: int | None) -> None:
-    with _lock:
-        _uncovered[key] = count
-        _uncovered.move_to_end(key)
-        while len(_uncovered) > _REMEMBERED_TABLES:
-            _uncovered.popitem(last=False)

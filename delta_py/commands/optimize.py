@@ -18,7 +18,6 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -43,6 +42,7 @@ from delta_py.protocol.actions import DomainMetadata
 from delta_py.protocol.clustering import CLUSTERING_DOMAIN
 from delta_py.snapshot import Snapshot
 from delta_py.storage.store import ObjectStore
+from delta_py.threads import in_threads
 from delta_py.write.arranging import (
     Arrangement,
     SampledBin,
@@ -60,7 +60,7 @@ from delta_py.write.rewrite import Rewrite
 _log = logging.getLogger("delta_py")
 
 _ROUNDS = 3
-_THREADS = 4
+_THREADS = min(4, os.cpu_count() or 1)
 
 T = TypeVar("T")
 
@@ -172,14 +172,7 @@ def _nothing_left(rewrite: Rewrite) -> Iterator[None]:
 
 
 def _in_threads(steps: Sequence[Callable[[], T]]) -> list[T]:
-    with ThreadPoolExecutor(min(_THREADS, os.cpu_count() or 1), "delta_py-optimize") as pool:
-        futures = [pool.submit(step) for step in steps]
-        try:
-            return [future.result() for future in futures]
-        except BaseException:
-            for future in futures:
-                future.cancel()
-            raise
+    return in_threads(steps, _THREADS, "delta_py-optimize")
 
 
 @dataclass(frozen=True, slots=True)

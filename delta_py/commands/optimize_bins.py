@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import Any, ClassVar, Protocol, Self, TypeAlias
 
 import numpy as np
@@ -37,7 +36,7 @@ from delta_py.protocol.deletion_vectors import dv_file_bytes
 from delta_py.protocol.schema import find_path
 from delta_py.protocol.stats import parse_stats
 from delta_py.scan.file_groups import scan_files
-from delta_py.scan.planning import ScanOptions, cut, partition_texts, plan_scan
+from delta_py.scan.planning import ScanOptions, cut, equal_runs, partition_texts, plan_scan
 from delta_py.scan.scan_state import ScanFile
 from delta_py.snapshot import Snapshot
 from delta_py.write.arranging import Arrangement, SampledBin
@@ -303,15 +302,10 @@ def packed(
 
     groups: rising."""
     ends, numbers = np.cumsum(sizes), np.empty(len(sizes), np.int64)
-    bins = (part for first, last in _runs(groups) for part in cut(ends, first, last, limit))
+    bins = (part for first, last in equal_runs(groups) for part in cut(ends, first, last, limit))
     for number, (start, stop) in enumerate(bins):
         numbers[start:stop] = number
     return numbers
-
-
-def _runs(numbers: np.ndarray[Any, np.dtype[np.int64]]) -> Iterator[tuple[int, int]]:
-    """Where equal neighbours begin and end. numbers: rising from 0 or later."""
-    return pairwise([*np.flatnonzero(np.diff(numbers, prepend=-1)).tolist(), len(numbers)])
 
 
 def batches_of(chosen: pa.Table, batch_bytes: int | None) -> Iterator[list[Bin]]:
@@ -331,5 +325,5 @@ def batches_of(chosen: pa.Table, batch_bytes: int | None) -> Iterator[list[Bin]]
 
 def _bins(chosen: pa.Table) -> Iterator[Bin]:
     files = chosen.drop_columns(["bin"])
-    for start, stop in _runs(chosen["bin"].to_numpy()):
+    for start, stop in equal_runs(chosen["bin"].to_numpy()):
         yield tuple(file for batch in files.slice(start, stop - start).to_batches() for file in scan_files(batch))

@@ -27,19 +27,19 @@ from delta_py.commands.optimize_bins import (
     OptimizeRequest,
     packed,
 )
-from delta_py.errors import InvalidOptionError, RowCountMismatchError, SchemaMismatchError, UnsupportedOperationError
+from delta_py.errors import InvalidOptionError, SchemaMismatchError, UnsupportedOperationError
 from delta_py.layout.curves import MAX_PLACE_BITS
 from delta_py.layout.row_order import Curve, RowOrder
 from delta_py.protocol.actions import AddFile, DomainMetadata
 from delta_py.protocol.clustering import clustering_columns, clustering_leaves
 from delta_py.protocol.column_mapping import physical_path
-from delta_py.protocol.schema import ArrayType, MapType, Path, StructType, find_path, type_name
+from delta_py.protocol.schema import ArrayType, MapType, Path, StructType, find_named, type_name
 from delta_py.protocol.stats_columns import with_paths
 from delta_py.scan.planning import plan_scan
 from delta_py.snapshot import Snapshot
 from delta_py.write.arranging import Arrangement, SampledBin
 from delta_py.write.files import WrittenFiles
-from delta_py.write.rewrite import removed, row_count_of
+from delta_py.write.rewrite import removed, row_count_of, wrong_row_count
 
 _Z_ORDER_TAG = "ZORDER_BY"
 _CUBE_ID, _CUBE_COLUMNS, _CUBE_CURVE = "ZCUBE_ID", "ZCUBE_ZORDER_BY", "ZCUBE_ZORDER_CURVE"
@@ -106,15 +106,9 @@ class Ordering(Compaction):
         return max(1, round(sum(file.size_bytes for file in files) / self.target_bytes))
 
     def _settled(self, before: Bin, written: WrittenFiles, live: Bin | None) -> WrittenFiles | None:
-        expected = row_count_of(before)
-        if expected is not None and written.row_count != expected:
-            raise RowCountMismatchError(
-                f"By their statistics the {len(before)} files from {before[0].path} on have {expected} rows, and "
-                f"{written.row_count} were read. Nothing was committed. A file was changed or replaced since it was written: "
-                "restore it from a backup.",
-                path=before[0].path,
-                rows=written.row_count,
-            )
+        mismatch = wrong_row_count(before, written.row_count)
+        if mismatch is not None:
+            raise mismatch
         if live is None or any(now.deletion_vector != file.deletion_vector for now, file in zip(live, before, strict=True)):
             return None
         tags = self._tags()
@@ -174,9 +168,8 @@ class ZOrdering(Ordering):
 def _z_order_path(compaction: Compaction, name: str) -> Path:
     """Raises for a column that cannot be ordered by, by the reference's names."""
     config = compaction.snapshot.config
-    parts = (name,) if config.schema.find(name) is not None else tuple(name.split("."))
     try:
-        fields = find_path(config.schema, parts)
+        fields = find_named(config.schema, name)
     except SchemaMismatchError as error:
         raise InvalidOptionError(
             f"Z-order by {name}: the table has no such column. {error.message} Nothing was changed.",
@@ -213,10 +206,10 @@ class Clustering(Ordering):
 
     @classmethod
     def of_domain(cls, snapshot: Snapshot, clustering: DomainMetadata | None, request: OptimizeRequest) -> Clustering:
-        """clustering: names at least one column. Raises as optimize."""
+        """clustering: names at least one column. Raises as optimize; SchemaMismatchError for one that is gone."""
         found = cls.of(snapshot, request)
         found.columns = clustering_columns(snapshot.schema, clustering)
-        found.paths = tuple(_clustering_path(snapshot, name) for name in found.columns)
+        found.paths = tuple(tuple(f.name for f in find_named(snapshot.schema, name)) for name in found.columns)
         leaves = clustering_leaves(snapshot.schema, clustering)
         state = replace(found.rewrite.state, stats_columns=with_paths(found.rewrite.state.stats_columns, leaves))
         found.rewrite = replace(found.rewrite, state=state)
@@ -261,12 +254,6 @@ class Clustering(Ordering):
 
     def _parameters(self) -> dict[str, Any]:
         return {**super()._parameters(), "clusterBy": list(self.columns), "isFull": self.request.full}
-
-
-def _clustering_path(snapshot: Snapshot, name: str) -> Path:
-    """Raises SchemaMismatchError for a column that another client has dropped."""
-    parts = (name,) if snapshot.schema.find(name) is not None else tuple(name.split("."))
-    return tuple(f.name for f in find_path(snapshot.schema, parts))
 
 
 def _cube_numbers(cubes: pa.ChunkedArray) -> np.ndarray[Any, np.dtype[np.int64]]:

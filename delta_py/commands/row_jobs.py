@@ -12,9 +12,8 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -24,15 +23,15 @@ from delta_py.expressions.tree import Expression
 from delta_py.parquet.reader import read_files
 from delta_py.protocol.schema import StructField, StructType
 from delta_py.scan.planning import ROW_ADDRESS, Scan, ScanOptions, plan_given, row_address_column
+from delta_py.threads import in_threads
 from delta_py.write.rewrite import TakenOut, take_out
 from delta_py.write.row_changes import CHANGE, FILE, ROW, ROW_ID, TaskChanges, write_changes
 
-_THREADS = min(4, os.cpu_count() or 1)
+_THREADS, _NAME = min(4, os.cpu_count() or 1), "delta_py-rows"
 _SHARE_BYTES = 32 * 1024 * 1024
 _OPEN_COST_BYTES = 1024 * 1024
 
 Batches: TypeAlias = Iterable[pa.RecordBatch]
-T = TypeVar("T")
 
 
 def target_rows(dml: Dml, candidates: Candidates, columns: Sequence[StructField], predicate: Expression | None = None) -> Scan:
@@ -94,7 +93,7 @@ def _made(
         def change(task: int) -> TaskChanges:
             return write_changes(state, make(read_files(scan.state, shares[task].scan_files())), task=task)
 
-        changes = _in_threads([partial(change, task) for task in range(len(shares))])
+        changes = in_threads([partial(change, task) for task in range(len(shares))], _THREADS, _NAME)
     if after is not None:
         changes.append(write_changes(state, after(), task=len(changes)))
     return changes
@@ -103,18 +102,5 @@ def _made(
 def _taken(dml: Dml, changes: Sequence[TaskChanges]) -> TakenOut:
     files, rewrite = dml.touched_files(changes), dml.rewrite
     groups = [files] if files and dml.is_light(files) else dml.groups(files, _THREADS)
-    return TakenOut.of_all(_in_threads([partial(take_out, group, rewrite, task=task) for task, group in enumerate(groups)]))
-
-
-def _in_threads(steps: Sequence[Callable[[], T]]) -> list[T]:
-    """What the steps give. When one fails, those that have not begun are left out; none runs any more when it is raised."""
-    if len(steps) == 1:
-        return [steps[0]()]
-    with ThreadPoolExecutor(_THREADS, "delta_py-rows") as pool:
-        futures = [pool.submit(step) for step in steps]
-        try:
-            return [future.result() for future in futures]
-        except BaseException:
-            for future in futures:
-                future.cancel()
-            raise
+    steps = [partial(take_out, group, rewrite, task=task) for task, group in enumerate(groups)]
+    return TakenOut.of_all(in_threads(steps, _THREADS, _NAME))

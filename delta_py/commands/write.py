@@ -16,10 +16,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from delta_py.commands.auto_compact import compact_if_due
+from delta_py.commands.after_commit import after_commit
 from delta_py.commands.create import TableDefinition, define_table
 from delta_py.commands.evolve import changed_metadata
-from delta_py.commands.index_upkeep import index_new_files
 from delta_py.commands.overwrite import (
     Overwrites,
     needs_change_files,
@@ -373,8 +372,7 @@ def commit_write(
     transaction.add(written).add(replaced.written)
     metrics = _metrics(plan, written, replaced, batch)
     version = transaction.commit(operation, parameters, metrics=metrics, user_metadata=request.user_metadata)
-    compact_if_due(store, transaction.config, version, written, request.auto_compact)
-    index_new_files(store, transaction.config, version, written)
+    after_commit(store, transaction.config, version, written, request.auto_compact)
     return version
 
 

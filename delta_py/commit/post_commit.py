@@ -22,12 +22,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_py.errors import CorruptTableError, DeltaError
-from delta_py.log.checksum import VersionChecksum, read_checksum
+from delta_py.log.checksum import VersionChecksum, read_checksum_of
 from delta_py.log.reader import read_actions
-from delta_py.log.segment import LogFile, LogSegment, load_segment
+from delta_py.log.segment import LogSegment, load_segment
 from delta_py.log.writer import LogWriter
 from delta_py.protocol.actions import Action, CommitInfo
-from delta_py.protocol.paths import LOG_DIRECTORY, checksum_file_name
 from delta_py.protocol.table_config import TableConfig
 from delta_py.snapshot import Snapshot
 from delta_py.storage.store import ObjectStore
@@ -159,7 +158,7 @@ def _previous(store: ObjectStore, config: TableConfig, version: int, before: Sna
 def _looked_back(store: ObjectStore, config: TableConfig, newest: int, version: int) -> VersionChecksum | None:
     """The checksum of the version before, from the newest of the last few, none newer than `newest`, and the commits since."""
     for earlier in range(newest, max(version - 1 - _CHECKSUM_LOOK_BACK, -1), -1):
-        checksum = _read(store, earlier)
+        checksum = read_checksum_of(store, earlier)
         if checksum is not None:
             for later in range(earlier + 1, version):
                 # Protocol and metadata of the versions between do not show: only the last one's are written.
@@ -171,11 +170,6 @@ def _looked_back(store: ObjectStore, config: TableConfig, newest: int, version: 
 def _nothing(config: TableConfig) -> VersionChecksum:
     """What was before version 0."""
     return VersionChecksum("", config.protocol, config.metadata, 0, 0, None, (), ())
-
-
-def _read(store: ObjectStore, version: int) -> VersionChecksum | None:
-    path = f"{LOG_DIRECTORY}/{checksum_file_name(version)}"
-    return read_checksum(store, LogFile(path, version, version, 0, 0))
 
 
 def _replayed(store: ObjectStore, version: int, before: Snapshot | None) -> VersionChecksum | None:

@@ -102,9 +102,15 @@ class IndexLookup:
 
 def keep_mask(files: pa.Table, covered: pa.Table, is_candidate: pa.Array) -> pa.Array:
     """files: with path and size. covered: FILES_SCHEMA, of which is_candidate says which may hold the rows."""
+    places, is_covered = places_of(files, covered)
+    return pc.if_else(is_covered, pc.fill_null(is_candidate.take(places), True), True)
+
+
+def places_of(files: pa.Table, covered: pa.Table) -> tuple[pa.Array, pa.Array]:
+    """Where each of the files is among the covered (FILES_SCHEMA), null for none; and whether it is there with the same size."""
     places = pc.index_in(files["path"], covered["path"].combine_chunks()).combine_chunks()
-    same_size = pc.equal(covered["size"].combine_chunks().take(places), files["size"].combine_chunks())
-    return pc.if_else(pc.fill_null(same_size, False), pc.fill_null(is_candidate.take(places), True), True)
+    sizes = covered["size"].combine_chunks().take(places)
+    return places, pc.fill_null(pc.equal(sizes, files["size"].combine_chunks()), False)
 
 
 def warn_once(root: str, what: str, reason: str) -> None:

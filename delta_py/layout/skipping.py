@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_py.protocol.column_mapping import physical_path
-from delta_py.protocol.schema import ArrayType, MapType, Path, find_path, leaves, type_name
+from delta_py.protocol.schema import ArrayType, MapType, Path, find_named, find_path, leaves, type_name
 from delta_py.protocol.stats import FileStats, concat_stats
 from delta_py.protocol.table_config import TableConfig
 from delta_py.snapshot import Snapshot
@@ -58,18 +58,13 @@ def table_layout(snapshot: Snapshot, columns: Sequence[str] | None = None) -> pa
 
 def _wanted(config: TableConfig, columns: Sequence[str] | None) -> list[Path]:
     if columns is not None:
-        return [_spelled(config, name) for name in columns]
+        return [tuple(field.name for field in find_named(config.schema, name)) for name in columns]
     return [
         path
         for path, leaf in leaves(config.schema)
         if path[0] not in config.partition_columns and not isinstance(leaf.data_type, ArrayType | MapType)
         if type_name(leaf.data_type) not in _NO_BOUNDS
     ]
-
-
-def _spelled(config: TableConfig, name: str) -> Path:
-    path = (name,) if config.schema.find(name) is not None else tuple(name.split("."))
-    return tuple(field.name for field in find_path(config.schema, path))
 
 
 def _row(path: Path, kind: str, stats: FileStats, leaf: Path) -> dict[str, Any]:

@@ -27,6 +27,7 @@ from delta_py.protocol.actions import (
     RemoveFile,
     SetTransaction,
 )
+from delta_py.protocol.paths import LOG_DIRECTORY, checksum_file_name
 from delta_py.protocol.table_config import TableConfig
 from delta_py.storage.kept_objects import KeptObjects
 from delta_py.storage.store import ObjectStore
@@ -164,6 +165,11 @@ def read_checksum(store: ObjectStore, file: LogFile) -> VersionChecksum | None:
     except (StorageError, CorruptTableError) as error:
         _log.warning("the version checksum %s is passed over: %s", file.path, error.message)
         return None
+
+
+def read_checksum_of(store: ObjectStore, version: int) -> VersionChecksum | None:
+    """The checksum of a version, as read_checksum."""
+    return read_checksum(store, LogFile(f"{LOG_DIRECTORY}/{checksum_file_name(version)}", version, version, 0, 0))
 
 
 def damage_of(store: ObjectStore, file: LogFile) -> str | None:

@@ -12,7 +12,7 @@ import orjson
 from delta_py.errors import CorruptTableError, SchemaMismatchError
 from delta_py.protocol.actions import DomainMetadata
 from delta_py.protocol.column_mapping import PHYSICAL_NAME, physical_path
-from delta_py.protocol.schema import ArrayType, MapType, Path, StructType, find_path, type_name
+from delta_py.protocol.schema import ArrayType, MapType, Path, StructType, find_named, find_path, type_name
 
 CLUSTERING_DOMAIN = "delta.clustering"
 MAX_CLUSTERING_COLUMNS = 4
@@ -24,7 +24,7 @@ def clustering_domain(schema: StructType, names: Sequence[str], mode: str) -> Do
     Raises SchemaMismatchError for a column that is not there, is named twice, or has a type without statistics, and for
     more columns than clustering can use.
     """
-    paths = [_path(schema, name) for name in names]
+    paths = [tuple(f.name for f in find_named(schema, name)) for name in names]
     if len(set(paths)) < len(paths) or len(paths) > MAX_CLUSTERING_COLUMNS:
         raise SchemaMismatchError(
             f"clusterBy({', '.join(names)}): name at most {MAX_CLUSTERING_COLUMNS} columns, each once.",
@@ -45,12 +45,6 @@ def clustering_domain(schema: StructType, names: Sequence[str], mode: str) -> Do
     physical = [list(physical_path(schema, path, mode)) for path in paths]
     text = orjson.dumps({"clusteringColumns": physical, "domainName": CLUSTERING_DOMAIN}).decode()
     return DomainMetadata(CLUSTERING_DOMAIN, text)
-
-
-def _path(schema: StructType, name: str) -> Path:
-    """The path in the schema's spelling. A name with dots may be one column's, or a nested one's."""
-    path = (name,) if schema.find(name) is not None else tuple(name.split("."))
-    return tuple(f.name for f in find_path(schema, path))
 
 
 def clustering_paths(domain: DomainMetadata | None) -> tuple[Path, ...]:

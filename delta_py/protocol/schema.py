@@ -313,6 +313,11 @@ def from_arrow_schema(schema: pa.Schema) -> StructType:
 Path: TypeAlias = tuple[str, ...]
 
 
+def find_named(schema: StructType, name: str) -> tuple[StructField, ...]:
+    """The fields along a name, ignoring case. A name with dots may be one column's, or a nested one's. Raises as find_path."""
+    return find_path(schema, (name,) if schema.find(name) is not None else tuple(name.split(".")))
+
+
 def leaves(schema: StructType) -> Iterator[tuple[Path, StructField]]:
     """Leaf fields in schema order with their paths; only structs are entered (arrays and maps are leaves)."""
     for f in schema.fields:

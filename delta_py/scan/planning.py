@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -123,10 +124,14 @@ def _group_bounds(sizes: np.ndarray[Any, np.dtype[np.int64]], wanted: int, limit
     total = max(1, int(ends[-1]))
     wanted = max(wanted, -(-total // limit))
     # An element belongs to the run into which its middle falls.
-    runs = ((ends - sizes / 2) * (wanted / total)).astype(np.int64)
-    starts = np.flatnonzero(np.diff(runs, prepend=-1)).tolist()
-    for start, last in zip(starts, [*starts[1:], len(sizes)], strict=True):
+    numbers = ((ends - sizes / 2) * (wanted / total)).astype(np.int64)
+    for start, last in equal_runs(numbers):
         yield from cut(ends, start, last, limit)
+
+
+def equal_runs(numbers: np.ndarray[Any, np.dtype[np.int64]]) -> Iterator[tuple[int, int]]:
+    """Where equal neighbours begin and end. numbers: rising from 0 or later."""
+    return pairwise([*np.flatnonzero(np.diff(numbers, prepend=-1)).tolist(), len(numbers)])
 
 
 def cut(ends: np.ndarray[Any, np.dtype[np.int64]], start: int, last: int, limit: int) -> Iterator[tuple[int, int]]:

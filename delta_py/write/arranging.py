@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -22,7 +21,7 @@ from delta_py.layout.row_order import RowOrder, column_at
 from delta_py.parquet.reader import read_files
 from delta_py.protocol.schema import Path, StructType
 from delta_py.protocol.table_config import TableConfig
-from delta_py.scan.planning import ScanOptions, make_state
+from delta_py.scan.planning import ScanOptions, equal_runs, make_state
 from delta_py.scan.scan_state import ScanFile, ScanState
 from delta_py.write.files import WrittenFiles, gathered, write_unchanged
 from delta_py.write.rewrite import Rewrite, live_batches
@@ -68,8 +67,7 @@ def file_shares(files: Sequence[ScanFile], tasks: int) -> list[tuple[ScanFile, .
     ends = np.cumsum([file.size_bytes for file in files])
     count = max(min(tasks, len(files)), int(ends[-1]) // _SHARE_BYTES)
     shares = np.minimum((ends - 1) * count // max(1, int(ends[-1])), count - 1)
-    starts = np.flatnonzero(np.diff(shares, prepend=-1)).tolist()
-    return [tuple(files[start:stop]) for start, stop in pairwise([*starts, len(files)])]
+    return [tuple(files[start:stop]) for start, stop in equal_runs(shares)]
 
 
 def _narrowed(struct: StructType, paths: Sequence[Path]) -> StructType:
@@ -104,8 +102,7 @@ def split_rows(files: Sequence[ScanFile], arrangement: Arrangement, order: RowOr
         numbers = order.pieces(rows)
         by_piece = np.argsort(numbers, kind="stable")
         rows, numbers = rows.take(pa.array(by_piece)), numbers[by_piece]
-        starts = np.flatnonzero(np.diff(numbers, prepend=-1)).tolist()
-        for start, stop in zip(starts, [*starts[1:], len(numbers)], strict=True):
+        for start, stop in equal_runs(numbers):
             step = max(1, (stop - start) * _PIECE_BYTES // max(1, rows.slice(start, stop - start).nbytes))
             for first in range(start, stop, step):
                 yield int(numbers[start]), rows.slice(first, min(step, stop - first))

@@ -18,12 +18,11 @@ import pyarrow.parquet as pq
 from pyroaring import BitMap64
 
 from delta_py.ahead import ahead
-from delta_py.errors import RowCountMismatchError
 from delta_py.protocol.deletion_vectors import from_row_indexes, read_deletion_vector, row_indexes
 from delta_py.scan.scan_state import ScanFile
 from delta_py.storage.store import ObjectStore
 from delta_py.write.files import WrittenFiles, delete_files, write_unchanged
-from delta_py.write.rewrite import Rewrite, live_batches, removed, row_count_of
+from delta_py.write.rewrite import Rewrite, live_batches, removed, wrong_row_count
 
 
 def compact(files: Sequence[ScanFile], rewrite: Rewrite, *, task: int = 0) -> WrittenFiles:
@@ -34,15 +33,10 @@ def compact(files: Sequence[ScanFile], rewrite: Rewrite, *, task: int = 0) -> Wr
     """
     batches = ahead(live_batches(files, rewrite))  # one core decodes, another encodes
     written = write_unchanged(rewrite.state, batches, task=task)
-    expected = row_count_of(files)
-    if expected is not None and written.row_count != expected:
+    mismatch = wrong_row_count(files, written.row_count)
+    if mismatch is not None:
         delete_files(rewrite.state.store, written.new_paths)
-        raise RowCountMismatchError(
-            f"By their statistics the {len(files)} files from {files[0].path} on have {expected} rows, and {written.row_count} "
-            "were read. Nothing was committed. A file was changed or replaced since it was written: restore it from a backup.",
-            path=files[0].path,
-            rows=written.row_count,
-        )
+        raise mismatch
     removes = tuple(removed(file, data_change=rewrite.state.data_change) for file in files)
     return WrittenFiles.of_all([written, WrittenFiles(removes=removes)])
 

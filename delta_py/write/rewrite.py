@@ -184,6 +184,19 @@ def row_count_of(files: Sequence[ScanFile | AddFile]) -> int | None:
     return (pc.sum(records).as_py() or 0) - deleted
 
 
+def wrong_row_count(files: Sequence[ScanFile], rows: int) -> RowCountMismatchError | None:
+    """The error where files have other rows by their statistics than were read of them; None where they may have them."""
+    expected = row_count_of(files)
+    if expected in (None, rows):
+        return None
+    return RowCountMismatchError(
+        f"By their statistics the {len(files)} files from {files[0].path} on have {expected} rows, and {rows} were read. Nothing "
+        "was committed. A file was changed or replaced since it was written: restore it from a backup.",
+        path=files[0].path,
+        rows=rows,
+    )
+
+
 def take_out(files: Iterable[TouchedFile], rewrite: Rewrite, *, task: int = 0) -> TakenOut:
     """Take the rows out of their files.
 

@@ -145,7 +145,7 @@ def test_files_that_a_delete_writes_count_too(path: str) -> None:
     write_delta(path, pa.table({"id": [-1, -2]}), configuration=ON)
     for number in range(49):
         append(path, number, AutoCompact(enabled=False))
-    auto_compact._remember(f"{LocalStore(path).root} {DeltaTable(path).metadata.id}", 48)
+    auto_compact._small_files.put(f"{LocalStore(path).root} {DeltaTable(path).metadata.id}", 48)
     delete(path, lambda number: number == 7)
     assert compactions(path) == [], "a file that goes whole adds none"
     delete(path, lambda number: number == -1)
