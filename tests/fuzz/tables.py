@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import asdict
 from functools import partial
@@ -59,7 +60,7 @@ def use(table: Path, wanted: dict[str, Any], mutation: Mutation) -> tuple[str, s
     other = [name for name in wanted if name != "why" and found[name] not in (None, wanted[name])]
     if other and not mutation.means_itself:
         return "wrong", f"{detail}; {other[0]}: {found[other[0]]} and not {wanted[other[0]]}"
-    broken, told = change(table, rows)
+    broken, told = change(table, rows, wanted["rows"])
     return broken or kind, f"{detail}; {other and f'also {other}; '}{told}"
 
 
@@ -101,15 +102,15 @@ def changes(table: Path) -> list[str]:
     return sorted(repr({name: value for name, value in row.items() if name != "_commit_timestamp"}) for row in rows)
 
 
-def change(table: Path, rows: list[str] | None) -> tuple[str | None, str]:
+def change(table: Path, rows: list[str] | None, whole: list[str]) -> tuple[str | None, str]:
     """Append, delete, purge, clone, repair and checkpoint, as far as the table takes it. Returns what broke, if anything did, and
-    what was done."""
+    what was done. whole: the rows before the damage, of which a repair may bring back what the damage hid."""
     steps: dict[str, tuple[Callable[[], Any], Callable[[list[str], list[str]], bool]]] = {
         "append": (lambda: append(table), lambda old, new: len(new) == len(old) + 1 and _keeps(old, new)),
         "delete": (lambda: delete(table), lambda old, new: set(new) <= set(old) and _keeps(_others(old), new)),
         "purge": (lambda: DeltaTable(str(table)).reorg.purge(), lambda old, new: new == old),
         "clone": (lambda: clone(table), lambda old, new: new == old),
-        "repair": (lambda: DeltaTable(str(table)).fsck(dry_run=False), lambda old, new: new == old),
+        "repair": (lambda: DeltaTable(str(table)).fsck(dry_run=False), lambda old, new: _is_mended(old, new, whole)),
         "checkpoint": (lambda: DeltaTable(str(table)).checkpoint(), lambda old, new: new == old),
     }
     told = []
@@ -134,6 +135,11 @@ def change(table: Path, rows: list[str] | None) -> tuple[str | None, str]:
 
 def _keeps(old: list[str], new: list[str]) -> bool:
     return all(new.count(row) >= old.count(row) for row in set(old))
+
+
+def _is_mended(old: list[str], new: list[str], whole: list[str]) -> bool:
+    """Whether no row is lost, and none is there that was neither there before nor in the undamaged table."""
+    return _keeps(old, new) and not Counter(new) - (Counter(old) | Counter(whole))
 
 
 def _others(rows: list[str]) -> list[str]:
