@@ -19,6 +19,7 @@ from enum import Enum
 from typing import Any
 
 import pyarrow as pa
+from pyspark.errors import PySparkException
 
 from delta_py.errors import DeltaError, rebuilt
 
@@ -111,10 +112,12 @@ def _unpacked_error(value: Mapping[str, Any]) -> Exception:
 
 
 def _classes_from(cls: type[DeltaError]) -> Iterator[type[DeltaError]]:
-    """The class and all below it."""
+    """The class and all below it, without those of the same name that are an exception of Spark's too: they are made as errors
+    leave for the user, and Spark's half of them is nothing to make from a message."""
     yield cls
     for below in cls.__subclasses__():
-        yield from _classes_from(below)
+        if not issubclass(below, PySparkException):
+            yield from _classes_from(below)
 
 
 # ---------------------------------------------------------------- values

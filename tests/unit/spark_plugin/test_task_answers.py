@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyspark.errors import AnalysisException
 
 from delta_py.commands.dml import ChosenFiles
 from delta_py.errors import ConcurrentAppendException, CorruptTableError, DeltaError
@@ -22,6 +23,7 @@ from delta_py.write.files import WrittenFiles
 from delta_py.write.rewrite import TakenOut
 from delta_py.write.row_changes import TaskChanges, TouchedRows
 from spark_plugin.dml.task_answers import Failure, from_text, to_text
+from spark_plugin.exceptions import as_spark_raises
 from tests.support.table_builder import TableBuilder, add, stats
 
 VECTOR = DeletionVectorDescriptor("u", "ab^-aqEH.-t@S}K{vb[*k^", 4, 36, 2)
@@ -76,6 +78,13 @@ def test_error_of_ours_arrives_as_itself() -> None:
     assert type(arrived) is ConcurrentAppendException and str(arrived) == str(error)
     assert (arrived.error_class, arrived.sql_state) == ("DELTA_X", "2D521")
     assert arrived.message_parameters == {"version": 3, "odd": "<class 'object'>", "path": "p"}
+
+
+def test_error_of_ours_arrives_as_itself_where_one_was_raised_as_spark_raises() -> None:
+    with pytest.raises(AnalysisException), as_spark_raises():
+        raise ConcurrentAppendException("an error before")
+    arrived = from_text(to_text(Failure(ConcurrentAppendException("another writer")))).error
+    assert type(arrived) is ConcurrentAppendException
 
 
 def test_error_of_a_class_that_the_client_lacks_arrives_as_the_next_above() -> None:
