@@ -13,9 +13,10 @@ import logging
 import time
 import uuid
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -219,6 +220,16 @@ def delete_files_of(store: ObjectStore, write_id: str) -> int:
     except (OSError, StorageError) as error:
         _log.warning("parts of files of a failed write may stay in %s until the store cleans up: %s", store.root, error)
     return len(paths)
+
+
+@contextmanager
+def nothing_left(state: WriteState, run: Callable[[Callable[[], int]], object] = lambda step: step()) -> Iterator[None]:
+    """Whatever is raised inside, the files with the write's id are deleted. run: calls what deletes them, where that is done."""
+    try:
+        yield
+    except BaseException:
+        run(partial(delete_files_of, state.store, state.write_id))
+        raise
 
 
 # ---------------------------------------------------------------- files
