@@ -265,6 +265,14 @@ class DeltaTable:
 
         return TableReorg(self._snapshot.store, self._session_timezone)
 
+    def cluster_by(self, columns: Sequence[str]) -> int:
+        """Cluster the table by other columns, nested ones dotted, or by none; returns the version. Files stay as they are until
+        `optimize.cluster()`, and those that were clustered by others until `optimize.cluster(full=True)`. Raises as
+        commands/cluster_by.py."""
+        from delta_py.commands.cluster_by import cluster_by  # as checkpoint
+
+        return cluster_by(self._snapshot.store, columns)
+
     def layout(self, columns: Sequence[str] | None = None) -> pa.Table:
         """How well each column lets queries skip files, by the statistics of this version.
 

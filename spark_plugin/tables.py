@@ -293,6 +293,12 @@ class DeltaTable:
         refuse("dropFeatureSupport", "drop table features", "Drop it with the engine that added it.")
 
     # ------------------------------------------------------------ upkeep
+    def clusterBy(self, *cols: str | list[str] | tuple[str, ...]) -> None:
+        """ALTER TABLE ... CLUSTER BY (cols), nested ones dotted; without any CLUSTER BY NONE. No file changes: optimize()
+        clusters new files, and executeCompaction(full=True) those that were clustered by other columns. Raises as
+        delta_py/commands/cluster_by.py."""
+        run_command(self._spark, self._table, "clusterBy", {"columns": names_of(cols, "Column")})
+
 
     def optimize(self) -> DeltaOptimizeBuilder:
         return DeltaOptimizeBuilder(self._spark, self._table)
