@@ -278,7 +278,8 @@ class DeltaTable:
 
         columns: names, nested ones dotted; None for all that may have statistics. Returns column, type, files, with_bounds (files
         with a minimum and a maximum), point_share and range_share (of the files that a query for one value, or for a tenth of the
-        values, reads on average; null where that cannot be said), advice (or null).
+        values, reads on average; null where that cannot be said), queries (scans of this process that compared it), advice (or
+        null).
         Raises SchemaMismatchError for a column that is not there.
         """
         from delta_py.layout.skipping import table_layout  # as checkpoint

@@ -310,7 +310,7 @@ class DeltaTable:
     def layout(self, *cols: str | list[str] | tuple[str, ...]) -> DataFrame:
         """How well each column lets queries skip files: column, type, files, with_bounds (files with a minimum and a maximum),
         point_share and range_share (of the files that a query for one value, or for a tenth of the values, reads on average; null
-        where that cannot be said), advice (or null).
+        where that cannot be said), queries (of this session, classic only, that were filtered by it), advice (or null).
 
         cols: names, nested ones dotted; none for all columns that may have statistics. Raises SchemaMismatchError.
         """
