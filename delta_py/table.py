@@ -295,6 +295,8 @@ class DeltaTable:
         keep_versions: Sequence[int] = (),
         lite: bool = False,
         inventory: Any = None,
+        quarantine: bool = False,
+        quarantine_hours: float | None = None,
     ) -> pa.Table:
         """Delete the files that no version needs which is to stay readable, by the newest version of the table.
 
@@ -303,14 +305,34 @@ class DeltaTable:
         lite: list no directory, but take what commits since the last VACUUM removed, as the log says.
         inventory: list no directory either, but take the files of an Arrow table, or of whatever else gives a stream of Arrow
         batches: path (with the table's root), length (bytes), isDir, modificationTime (ms).
+        quarantine: move the files aside instead, so that restore_quarantined can bring them back. quarantine_hours: what has been
+        aside for longer is deleted; None for the table's delta.deletedFileRetentionDuration.
         Returns the files: path, size (bytes), modification_time (ms), reason. Raises as commands/vacuum.py.
         """
         from delta_py.commands.vacuum import Vacuum, VacuumKind, VacuumRequest, vacuum  # as checkpoint
 
         kind = VacuumKind.LITE if lite else VacuumKind.FULL
-        request = VacuumRequest(retention_hours, enforce_retention_duration, tuple(keep_versions), kind=kind, inventory=inventory)
+        request = VacuumRequest(
+            retention_hours,
+            enforce_retention_duration,
+            tuple(keep_versions),
+            kind=kind,
+            inventory=inventory,
+            quarantine=quarantine,
+            quarantine_hours=quarantine_hours,
+        )
         store = self._snapshot.store
         return Vacuum.begin(store, request).find() if dry_run else vacuum(store, request).found
+
+    def restore_quarantined(self, *, dry_run: bool = False) -> pa.Table:
+        """Bring the files that vacuum has moved aside back to their places. dry_run: only tell which they are.
+
+        Returns path, size (bytes), quarantined (since when, ms), restored (false where another file is at the place, which
+        stays). Raises as commands/quarantine.py.
+        """
+        from delta_py.commands.quarantine import restore_quarantined  # as checkpoint
+
+        return restore_quarantined(self._snapshot.store, dry_run=dry_run)
 
     def lease(self, seconds: int = 3_600) -> HeldLease:
         """Keep this version readable while it is read: `with table.lease(): ...`. pydelta's VACUUM, in whatever process, deletes
