@@ -356,6 +356,7 @@ class FileSetWriter:
             write_page_index=True,
             write_page_checksum=True,
             metadata_collector=footer,
+            **({} if is_change or not self._state.bloom_filters else {"bloom_filter_options": self._state.bloom_filters}),
         )
         stats = StatsCollector(
             self._physical, self._state.stats_columns, string_prefix=self._state.stats_string_prefix, use_footer=True
