@@ -37,6 +37,7 @@ from delta_py.commands.optimize_ordering import compaction_of
 from delta_py.errors import DeltaConcurrentModificationException, InvalidOptionError
 from delta_py.layout.row_order import PIECES, RowOrder
 from delta_py.layout.spill import SpilledRows
+from delta_py.progress import progress
 from delta_py.protocol.actions import DomainMetadata
 from delta_py.protocol.clustering import CLUSTERING_DOMAIN
 from delta_py.snapshot import Snapshot
@@ -161,7 +162,14 @@ class LocalBinWriters:
 
 
 def _in_threads(steps: Sequence[Callable[[], T]]) -> list[T]:
-    return in_threads(steps, _THREADS, "delta_py-optimize")
+    with progress("OPTIMIZE", len(steps), "tasks") as count:
+
+        def counted(step: Callable[[], T]) -> T:
+            done = step()
+            count(1)
+            return done
+
+        return in_threads([partial(counted, step) for step in steps], _THREADS, "delta_py-optimize")
 
 
 @dataclass(frozen=True, slots=True)

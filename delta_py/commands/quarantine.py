@@ -97,7 +97,8 @@ def restore_quarantined(store: ObjectStore, *, dry_run: bool = False) -> pa.Tabl
             if not _bring_back(store, held_at, rows[held_at]["path"], rows[held_at]["size"]):
                 kept.add(held_at)
 
-        failed = for_each_file(store, held["held_at"], bring_back, "could not be brought back from quarantine:")
+        why = "could not be brought back from quarantine:"
+        failed = for_each_file(store, held["held_at"], bring_back, "bringing back", why)
         if failed:
             path, error = next(iter(failed.items()))
             raise StorageError(

@@ -211,11 +211,12 @@ class Vacuum:
     def take_away(self, paths: pa.ChunkedArray) -> dict[str, OSError | StorageError]:
         """Delete the files, or move aside those that are to be; returns the errors of those where it failed."""
         if not self._request.quarantine:
-            return for_each_file(self._store, paths, self._store.delete, "VACUUM could not delete")
+            return for_each_file(self._store, paths, self._store.delete, "VACUUM", "VACUUM could not delete")
         is_held = are_quarantined(paths)
         aside = Quarantine(self._store, self._now_ms)
-        failed = for_each_file(self._store, paths.filter(is_held), self._store.delete, "VACUUM could not delete")
-        return failed | for_each_file(self._store, paths.filter(pc.invert(is_held)), aside.take, "VACUUM could not move aside")
+        failed = for_each_file(self._store, paths.filter(is_held), self._store.delete, "VACUUM", "VACUUM could not delete")
+        rest = paths.filter(pc.invert(is_held))
+        return failed | for_each_file(self._store, rest, aside.take, "VACUUM", "VACUUM could not move aside")
 
     def _listed(self, needed: NeededFiles, tombstones: pa.Table) -> pa.Table:
         tables: set[str] = set()
