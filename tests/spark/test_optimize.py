@@ -81,7 +81,7 @@ def test_predicate_chooses_partitions(spark: SparkSession, path: str) -> None:
     DeltaTable.forPath(spark, path).optimize().where("day = 'c' or day is null").executeCompaction()
     assert PlainTable(path).files().num_rows == 6
     assert DeltaTable.forPath(spark, path).history(1).first()["operationParameters"]["predicate"] == (
-        "[\"day = 'c' or day is null\"]"
+        "[\"(day = 'c' or day is null)\"]"
     )
 
 
