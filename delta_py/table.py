@@ -265,12 +265,21 @@ class DeltaTable:
 
         return TableReorg(self._snapshot.store, self._session_timezone)
 
+    def cluster_by(self, columns: Sequence[str]) -> int:
+        """Cluster the table by other columns, nested ones dotted, or by none; returns the version. Files stay as they are until
+        `optimize.cluster()`, and those that were clustered by others until `optimize.cluster(full=True)`. Raises as
+        commands/cluster_by.py."""
+        from delta_py.commands.cluster_by import cluster_by  # as checkpoint
+
+        return cluster_by(self._snapshot.store, columns)
+
     def layout(self, columns: Sequence[str] | None = None) -> pa.Table:
         """How well each column lets queries skip files, by the statistics of this version.
 
         columns: names, nested ones dotted; None for all that may have statistics. Returns column, type, files, with_bounds (files
         with a minimum and a maximum), point_share and range_share (of the files that a query for one value, or for a tenth of the
-        values, reads on average; null where that cannot be said), advice (or null).
+        values, reads on average; null where that cannot be said), queries (scans of this process that compared it), advice (or
+        null).
         Raises SchemaMismatchError for a column that is not there.
         """
         from delta_py.layout.skipping import table_layout  # as checkpoint
@@ -286,6 +295,8 @@ class DeltaTable:
         keep_versions: Sequence[int] = (),
         lite: bool = False,
         inventory: Any = None,
+        quarantine: bool = False,
+        quarantine_hours: float | None = None,
     ) -> pa.Table:
         """Delete the files that no version needs which is to stay readable, by the newest version of the table.
 
@@ -294,14 +305,34 @@ class DeltaTable:
         lite: list no directory, but take what commits since the last VACUUM removed, as the log says.
         inventory: list no directory either, but take the files of an Arrow table, or of whatever else gives a stream of Arrow
         batches: path (with the table's root), length (bytes), isDir, modificationTime (ms).
+        quarantine: move the files aside instead, so that restore_quarantined can bring them back. quarantine_hours: what has been
+        aside for longer is deleted; None for the table's delta.deletedFileRetentionDuration.
         Returns the files: path, size (bytes), modification_time (ms), reason. Raises as commands/vacuum.py.
         """
         from delta_py.commands.vacuum import Vacuum, VacuumKind, VacuumRequest, vacuum  # as checkpoint
 
         kind = VacuumKind.LITE if lite else VacuumKind.FULL
-        request = VacuumRequest(retention_hours, enforce_retention_duration, tuple(keep_versions), kind=kind, inventory=inventory)
+        request = VacuumRequest(
+            retention_hours,
+            enforce_retention_duration,
+            tuple(keep_versions),
+            kind=kind,
+            inventory=inventory,
+            quarantine=quarantine,
+            quarantine_hours=quarantine_hours,
+        )
         store = self._snapshot.store
         return Vacuum.begin(store, request).find() if dry_run else vacuum(store, request).found
+
+    def restore_quarantined(self, *, dry_run: bool = False) -> pa.Table:
+        """Bring the files that vacuum has moved aside back to their places. dry_run: only tell which they are.
+
+        Returns path, size (bytes), quarantined (since when, ms), restored (false where another file is at the place, which
+        stays). Raises as commands/quarantine.py.
+        """
+        from delta_py.commands.quarantine import restore_quarantined  # as checkpoint
+
+        return restore_quarantined(self._snapshot.store, dry_run=dry_run)
 
     def lease(self, seconds: int = 3_600) -> HeldLease:
         """Keep this version readable while it is read: `with table.lease(): ...`. pydelta's VACUUM, in whatever process, deletes

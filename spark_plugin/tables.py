@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from delta_py.commands.vacuum import VacuumRequest
 from delta_py.errors import InvalidOptionError, TableNotFoundError
 from spark_plugin.data_source import FORMAT
 from spark_plugin.dataframe_api.catalog import full_name, path_in_name
@@ -16,7 +17,7 @@ from spark_plugin.dml.merge_clauses import Clause
 from spark_plugin.exceptions import as_spark_raises
 from spark_plugin.maintenance.fsck import run_fsck, run_restore_check
 from spark_plugin.maintenance.layout import run_layout
-from spark_plugin.maintenance.vacuum import run_vacuum
+from spark_plugin.maintenance.vacuum import run_restore_quarantined, run_vacuum
 from spark_plugin.options.common import VIEW, VIEW_LIMIT
 from spark_plugin.options.settings import TablePath, conf
 from spark_plugin.options.storage import of_hadoop
@@ -292,6 +293,12 @@ class DeltaTable:
             check_flag(truncateHistory, "truncateHistory")
         refuse("dropFeatureSupport", "drop table features", "Drop it with the engine that added it.")
 
+    def clusterBy(self, *cols: str | list[str] | tuple[str, ...]) -> None:
+        """ALTER TABLE ... CLUSTER BY (cols), nested ones dotted; without any CLUSTER BY NONE. No file changes: optimize()
+        clusters new files, and executeCompaction(full=True) those that were clustered by other columns. Raises as
+        delta_py/commands/cluster_by.py."""
+        run_command(self._spark, self._table, "clusterBy", {"columns": names_of(cols, "Column")})
+
     # ------------------------------------------------------------ upkeep
 
     def optimize(self) -> DeltaOptimizeBuilder:
@@ -304,7 +311,7 @@ class DeltaTable:
     def layout(self, *cols: str | list[str] | tuple[str, ...]) -> DataFrame:
         """How well each column lets queries skip files: column, type, files, with_bounds (files with a minimum and a maximum),
         point_share and range_share (of the files that a query for one value, or for a tenth of the values, reads on average; null
-        where that cannot be said), advice (or null).
+        where that cannot be said), queries (of this session, classic only, that were filtered by it), advice (or null).
 
         cols: names, nested ones dotted; none for all columns that may have statistics. Raises SchemaMismatchError.
         """
@@ -318,6 +325,8 @@ class DeltaTable:
         keepVersions: Sequence[int] = (),
         lite: bool | None = None,
         inventory: DataFrame | None = None,
+        quarantine: bool = False,
+        quarantineHours: float | None = None,
     ) -> DataFrame:
         """Delete the files that no version needs which is to stay readable; returns a frame without columns and rows.
 
@@ -328,18 +337,27 @@ class DeltaTable:
         spark.databricks.delta.vacuum.lite.enabled says, and that is false.
         inventory: list no directory, but take the files of this frame: path (whole), length (bytes), isDir, modificationTime
         (ms). Its rows come to the driver.
+        quarantine: move the files aside instead, so that restoreQuarantined can bring them back.
+        quarantineHours: what has been aside for longer is deleted; None for the table's delta.deletedFileRetentionDuration.
         Raises InvalidOptionError (DELTA_VACUUM_RETENTION_PERIOD_TOO_SHORT) for a shorter time than the table's, unless
         spark.databricks.delta.retentionDurationCheck.enabled is false; UnsupportedOperationError (DELTA_CANNOT_VACUUM_LITE) when
         commits are gone that lite would have to read.
         """
-        hours = None if retentionHours is None else float(retentionHours)
+        hours, aside_hours = (None if value is None else float(value) for value in (retentionHours, quarantineHours))
         check_flag(dryRun, "dryRun")
+        check_flag(quarantine, "quarantine")
         for version in keepVersions:
             check_number(version, "Each of keepVersions", "an integer")
         if lite is not None:
             check_flag(lite, "lite")
-        kept = tuple(keepVersions)
-        return run_vacuum(self._spark, self._table, hours, dry_run=dryRun, keep_versions=kept, lite=lite, inventory=inventory)
+        asked = VacuumRequest(hours, keep_versions=tuple(keepVersions), quarantine=quarantine, quarantine_hours=aside_hours)
+        return run_vacuum(self._spark, self._table, asked, dry_run=dryRun, lite=lite, inventory=inventory)
+
+    def restoreQuarantined(self, *, dryRun: bool = False) -> DataFrame:
+        """Bring the files that vacuum has moved aside back to their places; returns path, size (bytes), quarantined (since when),
+        restored (false where another file is at the place, which stays). dryRun: only tell which they are."""
+        check_flag(dryRun, "dryRun")
+        return run_restore_quarantined(self._spark, self._table, dry_run=dryRun)
 
     def fsck(self, *, dryRun: bool = True, allowDataLoss: bool = False) -> DataFrame:
         """What of the table is missing or damaged, files and log, and its repair: FSCK REPAIR TABLE ... [DRY RUN].

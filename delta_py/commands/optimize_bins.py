@@ -221,8 +221,11 @@ class Compaction:
         return done
 
     def _parameters(self) -> dict[str, Any]:
-        predicates = [] if self.request.predicate is None else [self.request.predicate]
-        return {"predicate": predicates, "zOrderBy": [], "clusterBy": [], "auto": False}
+        return {"predicate": self._predicates(), "zOrderBy": [], "clusterBy": [], "auto": False}
+
+    def _predicates(self) -> list[str]:
+        """For the history, in parentheses as the reference has it."""
+        return [] if self.request.predicate is None else [f"({self.request.predicate})"]
 
     def _tags(self) -> dict[str, str]:
         """Of the files of a bin."""

@@ -10,7 +10,6 @@ Protocol: Deletion Vectors; Column Mapping; Add File and Remove File.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -53,8 +52,7 @@ class Purge(Compaction):
         return pa.array(np.ones(len(bins), np.bool_))
 
     def _parameters(self) -> dict[str, Any]:
-        predicates: Sequence[str] = [] if self.request.predicate is None else [self.request.predicate]
-        return {"predicate": predicates, "applyPurge": True}
+        return {"predicate": self._predicates(), "applyPurge": True}
 
     def _tags(self) -> dict[str, str]:
         return {}  # small files are OPTIMIZE's as before

@@ -69,6 +69,11 @@ public class PruneScans extends Rule {
     return status.toJson();
   }
 
+  /** By which columns the scans were filtered, as RuleStatus.comparedJson. */
+  public String compared() {
+    return status.comparedJson();
+  }
+
   /** As WantedRows.of. */
   public String wantedRows(LogicalPlan optimized, String option, String value) {
     return WantedRows.of(optimized, option, value);

@@ -117,6 +117,15 @@ def status(spark: SparkSession) -> PruningStatus:
     return PruningStatus(**{**counts, "installed": True, "last_scan": _scan_report(counts["last_scan"])})
 
 
+def compared_columns(spark: SparkSession) -> dict[str, dict[tuple[str, ...], int]]:
+    """By paths of tables, as they were given to Spark: how many scans of this session compared each column. None over Connect."""
+    rule = None if is_connect(spark) else SparkInternals(spark).find_optimizer_rule(_RULE)
+    if rule is None:
+        return {}
+    tables = json.loads(rule.compared())
+    return {path: {tuple(column["column"]): count for column, count in counts} for path, counts in tables.items()}
+
+
 def _metadata_schema() -> str:
     """The column `_metadata` as the only one of a schema, in JSON."""
     from delta_py.protocol.schema import StructType  # a session without the rule needs none of these

@@ -99,6 +99,12 @@ def _add_feature(store: ObjectStore, *, name: str) -> int:
     return add_feature(store, name)
 
 
+def _cluster_by(store: ObjectStore, *, columns: list[str]) -> int:
+    from delta_py.commands.cluster_by import cluster_by
+
+    return cluster_by(store, columns)
+
+
 def _restore(store: ObjectStore, *, version: int | None, timestamp: str | None, time_zone: str) -> Any:
     from delta_py.commands.restore import restore
     from delta_py.scan.time_travel import parse_timestamp_ms
@@ -157,6 +163,7 @@ COMMANDS: Mapping[str, Callable[..., Any]] = {
     "unsetProperties": _unset_properties,
     "upgradeProtocol": _upgrade_protocol,
     "addFeature": _add_feature,
+    "clusterBy": _cluster_by,
     "restore": _restore,
     "clone": _clone,
     "generate": _generate,
