@@ -63,10 +63,8 @@ def add_columns(store: ObjectStore, columns: Sequence[NewColumn]) -> int:
     """
     snapshot = Snapshot.load(store)
     schema = with_new_columns(snapshot.schema, columns)
-    described = [
-        {"column": _described(column.path, column.as_field()), **_position(column.first, column.after)} for column in columns
-    ]
-    return _commit(snapshot, schema, "ADD COLUMNS", {"columns": described})
+    told = [{"column": described(column.path, column.as_field()), **_position(column.first, column.after)} for column in columns]
+    return commit_schema(snapshot, schema, "ADD COLUMNS", {"columns": told})
 
 
 def rename_column(store: ObjectStore, name: str | Sequence[str], new_name: str) -> int:
@@ -87,7 +85,7 @@ def rename_column(store: ObjectStore, name: str | Sequence[str], new_name: str) 
     partitions = [new_name if len(path) == 1 and column == path[0] else column for column in config.partition_columns]
     properties = _with_stats_columns(config.metadata.configuration, path, new_path)
     parameters = {"oldColumnPath": joined_name(path), "newColumnPath": joined_name(new_path)}
-    return _commit(snapshot, schema, "RENAME COLUMN", parameters, partition_columns=partitions, properties=properties)
+    return commit_schema(snapshot, schema, "RENAME COLUMN", parameters, partition_columns=partitions, properties=properties)
 
 
 def drop_columns(store: ObjectStore, names: Sequence[str | Sequence[str]], *, if_exists: bool = False) -> int:
@@ -107,7 +105,7 @@ def drop_columns(store: ObjectStore, names: Sequence[str | Sequence[str]], *, if
         schema = edit_fields(schema, path[:-1], partial(_without, path))
         properties = _with_stats_columns(properties, path, None)
     parameters = {"columns": [joined_name(path) for path in paths]}
-    return _commit(snapshot, schema, "DROP COLUMNS", parameters, properties=properties) if paths else snapshot.version
+    return commit_schema(snapshot, schema, "DROP COLUMNS", parameters, properties=properties) if paths else snapshot.version
 
 
 def change_columns(store: ObjectStore, changes: Sequence[ColumnChange]) -> int:
@@ -124,12 +122,12 @@ def change_columns(store: ObjectStore, changes: Sequence[ColumnChange]) -> int:
         if _plain(field_at(schema, path).data_type) != _plain(field_at(config.schema, path).data_type):
             check_no_rule_names(config, path)
     schema = _recorded(snapshot, schema)
-    described = []
+    told = []
     for change in changes:
         path = resolve_path(schema, change.name)
-        described.append({"column": _described(path, field_at(schema, path)), **_position(change.first, change.after)})
-    operation, parameters = ("CHANGE COLUMN", described[0]) if len(changes) == 1 else ("CHANGE COLUMNS", {"columns": described})
-    return _commit(snapshot, schema, operation, parameters)
+        told.append({"column": described(path, field_at(schema, path)), **_position(change.first, change.after)})
+    operation, parameters = ("CHANGE COLUMN", told[0]) if len(changes) == 1 else ("CHANGE COLUMNS", {"columns": told})
+    return commit_schema(snapshot, schema, operation, parameters)
 
 
 def replace_columns(store: ObjectStore, columns: StructType) -> int:
@@ -154,8 +152,8 @@ def replace_columns(store: ObjectStore, columns: StructType) -> int:
         check_may_go(snapshot, path)
     for path in _retyped(config.schema, schema, ()):
         check_no_rule_names(config, path)
-    parameters = {"columns": [_described((f.name,), f) for f in columns.fields]}
-    return _commit(snapshot, _recorded(snapshot, schema), "REPLACE COLUMNS", parameters)
+    parameters = {"columns": [described((f.name,), f) for f in columns.fields]}
+    return commit_schema(snapshot, _recorded(snapshot, schema), "REPLACE COLUMNS", parameters)
 
 
 # ---------------------------------------------------------------- what may change
@@ -316,7 +314,7 @@ def _recorded(snapshot: Snapshot, schema: StructType) -> StructType:
     return with_recorded_changes(snapshot.schema, schema, snapshot.version + 1 if preview else None)
 
 
-def _commit(
+def commit_schema(
     snapshot: Snapshot,
     schema: StructType,
     operation: str,
@@ -349,7 +347,7 @@ def _position(first: bool, after: str | None) -> dict[str, str]:
     return {"position": "FIRST"} if first else {}
 
 
-def _described(path: Path, f: StructField) -> dict[str, Any]:
+def described(path: Path, f: StructField) -> dict[str, Any]:
     """A column as the history tells of it."""
     kind = type_name(f.data_type) if isinstance(f.data_type, DecimalType) else getattr(f.data_type, "name", "")
     nested = {StructType: "struct", ArrayType: "array", MapType: "map"}.get(type(f.data_type))

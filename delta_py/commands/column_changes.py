@@ -126,6 +126,16 @@ def _check_new(column: NewColumn) -> None:
             sql_state="0AKDC",
             column=name,
         )
+    fields = (column.as_field(), *all_fields(column.data_type))
+    foreign = sorted({key for f in fields for key in f.metadata if key.startswith("delta.")})
+    if foreign:
+        raise UnsupportedOperationError(
+            f"Column {name} cannot be added with {', '.join(foreign)}: generated and identity columns have values for all rows, "
+            "and those that are there would have none. Nothing was changed. Make such columns with the table.",
+            error_class="DELTA_OPERATION_NOT_ALLOWED",
+            sql_state="0AKDC",
+            column=name,
+        )
     if column.default is not None or DEFAULT in column.metadata:
         raise UnsupportedOperationError(
             f"Column {name} cannot be added with a default: the rows that are there would lack it, and readers give them null. "

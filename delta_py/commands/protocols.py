@@ -22,6 +22,7 @@ from delta_py.protocol.schema import TIMESTAMP_NTZ, VARIANT, StructType
 
 _ALWAYS = {"appendOnly", "invariants"}
 _MAPPING_VERSIONS = (2, 5)
+_LEGACY_VERSIONS = ((1, 1), (1, 2), (1, 3), (1, 4), _MAPPING_VERSIONS, (2, 6))
 
 
 def lowest_protocol(schema: StructType, properties: Properties, features: Iterable[str], versions: tuple[int, int]) -> Protocol:
@@ -67,6 +68,18 @@ def with_features(current: Protocol, wanted: Iterable[str]) -> Protocol:
         readers if needs_reader else None,
         frozenset(names),
     )
+
+
+def without_feature(current: Protocol, name: str) -> Protocol:
+    """The protocol without a feature, in the oldest versions that hold just what is left, or else with lists."""
+    names = supported_features(current) - {name}
+    for versions in _LEGACY_VERSIONS:
+        legacy = Protocol(*versions, None, None)
+        if supported_features(legacy) == names:
+            return legacy
+    readers = frozenset(other for other in names if other in FEATURES and FEATURES[other].reader)
+    readers |= (current.reader_features or frozenset()) - {name}
+    return Protocol(READER_FEATURES_VERSION if readers else 1, WRITER_FEATURES_VERSION, readers or None, frozenset(names))
 
 
 def _lacking(current: Protocol, wanted: Iterable[str]) -> set[str]:
