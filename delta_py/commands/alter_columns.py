@@ -52,7 +52,6 @@ from delta_py.write.dependents import rules_naming
 from delta_py.write.type_changes import with_recorded_changes
 
 _STATS_COLUMNS = "delta.dataSkippingStatsColumns"
-_INTERNAL = ("delta.", "EXISTS_DEFAULT")
 
 
 def add_columns(store: ObjectStore, columns: Sequence[NewColumn]) -> int:
@@ -121,13 +120,14 @@ def change_columns(store: ObjectStore, changes: Sequence[ColumnChange]) -> int:
         schema = with_change(config, schema, change)
         if _plain(field_at(schema, path).data_type) != _plain(field_at(config.schema, path).data_type):
             check_no_rule_names(config, path)
+    paths = [resolve_path(schema, change.name) for change in changes]
+    columns = [described(path, field_at(schema, path)) for path in paths]
+    positions = [_position(change.first, change.after) for change in changes]
     schema = _recorded(snapshot, schema)
-    told = []
-    for change in changes:
-        path = resolve_path(schema, change.name)
-        told.append({"column": described(path, field_at(schema, path)), **_position(change.first, change.after)})
-    operation, parameters = ("CHANGE COLUMN", told[0]) if len(changes) == 1 else ("CHANGE COLUMNS", {"columns": told})
-    return commit_schema(snapshot, schema, operation, parameters)
+    if len(changes) == 1:
+        return commit_schema(snapshot, schema, "CHANGE COLUMN", {"column": columns[0], **positions[0]})
+    told = [{**column, **position} for column, position in zip(columns, positions, strict=True)]
+    return commit_schema(snapshot, schema, "CHANGE COLUMNS", {"columns": told})
 
 
 def replace_columns(store: ObjectStore, columns: StructType) -> int:
@@ -351,5 +351,4 @@ def described(path: Path, f: StructField) -> dict[str, Any]:
     """A column as the history tells of it."""
     kind = type_name(f.data_type) if isinstance(f.data_type, DecimalType) else getattr(f.data_type, "name", "")
     nested = {StructType: "struct", ArrayType: "array", MapType: "map"}.get(type(f.data_type))
-    metadata = {key: value for key, value in f.metadata.items() if not key.startswith(_INTERNAL)}
-    return {"name": joined_name(path), "type": nested or kind, "nullable": f.nullable, "metadata": metadata}
+    return {"name": joined_name(path), "type": nested or kind, "nullable": f.nullable, "metadata": dict(f.metadata)}

@@ -17,8 +17,10 @@ from delta_py.commands.protocols import features_in_use, with_features
 from delta_py.commands.row_scans import over_rows
 from delta_py.commit.transaction import Transaction
 from delta_py.errors import DeltaError, InvalidOptionError, InvariantViolationError
+from delta_py.expressions.parse import parse_expression
+from delta_py.expressions.resolve import resolve
 from delta_py.protocol.features import Properties
-from delta_py.protocol.schema import StructType
+from delta_py.protocol.schema import BOOLEAN, StructType
 from delta_py.protocol.table_config import Operation, TableConfig
 from delta_py.scan.planning import ScanOptions
 from delta_py.snapshot import Snapshot
@@ -127,14 +129,24 @@ def check_new_constraint(config: TableConfig, rule: RowRule, time_zone: str) -> 
     except DeltaError as error:
         why = error.__cause__ if isinstance(error.__cause__, DeltaError) else error
     try:
-        rule_column(rule, config.schema, config.partition_columns)  # a save in a Spark session has Spark compute it
+        if _is_condition(rule, config.schema, time_zone):
+            rule_column(rule, config.schema, config.partition_columns)  # a save in a Spark session has Spark compute it
+            return
+    except DeltaError as error:
+        raise _no_condition(rule, why, "DELTA_UNSUPPORTED_EXPRESSION_CHECK_CONSTRAINT") from error
+    raise _no_condition(rule, why, "DELTA_NON_BOOLEAN_CHECK_CONSTRAINT")
+
+
+def _is_condition(rule: RowRule, schema: StructType, time_zone: str) -> bool:
+    """Whether it may be one: what cannot be read here is Spark's to say."""
+    try:
+        parsed = parse_expression(rule.sql, schema, session_timezone=time_zone)
+        return resolve(parsed, schema, time_zone).data_type == BOOLEAN
     except DeltaError:
-        raise _no_condition(rule, why) from why
+        return True
 
 
-def _no_condition(rule: RowRule, why: DeltaError) -> InvalidOptionError:
-    not_boolean = (why.error_class or "").startswith("DATATYPE_MISMATCH")
-    condition = "DELTA_NON_BOOLEAN_CHECK_CONSTRAINT" if not_boolean else "DELTA_UNSUPPORTED_EXPRESSION_CHECK_CONSTRAINT"
+def _no_condition(rule: RowRule, why: DeltaError, condition: str) -> InvalidOptionError:
     return InvalidOptionError(
         f"{rule.sql} cannot be the CHECK constraint {rule.name}: {why.message} Nothing was changed. A constraint is a condition "
         "on the columns of one row.",
@@ -143,15 +155,6 @@ def _no_condition(rule: RowRule, why: DeltaError) -> InvalidOptionError:
         constraint=rule.name,
         expression=rule.sql,
     )
-
-
-def is_evaluated(config: TableConfig, sql: str, time_zone: str) -> bool:
-    """Whether the rows can be looked at here, and not by Spark alone."""
-    try:
-        RowCheck(RowRule("check", "", sql), config.schema, Clock(0, time_zone))
-    except DeltaError:
-        return False
-    return True
 
 
 def _broken_rows(transaction: Transaction, config: TableConfig, rule: RowRule, time_zone: str) -> int:
