@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from delta_py.commands.merge import TableMerger
     from delta_py.commands.optimize import TableOptimizer
     from delta_py.commands.reorg import TableReorg
+    from delta_py.commands.table_alterer import TableAlterer
     from delta_py.log.leases import HeldLease
 
 _READ_THREADS = 4
@@ -241,6 +242,16 @@ class DeltaTable:
         return TableMerger(
             self._snapshot.store, source, predicate, source_alias, target_alias, time_zone=self._session_timezone
         )
+
+    # ------------------------------------------------------------ what the table is, from now on
+
+    @property
+    def alter(self) -> TableAlterer:
+        """`alter.rename_column("a", "b")` and the like change columns, constraints, properties and features of the newest
+        version. This object stays at its version."""
+        from delta_py.commands.table_alterer import TableAlterer  # as checkpoint
+
+        return TableAlterer(self._snapshot.store, self._session_timezone)
 
     # ------------------------------------------------------------ upkeep
 
