@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from delta_py.commands.merge import TableMerger
     from delta_py.commands.optimize import TableOptimizer
     from delta_py.commands.reorg import TableReorg
+    from delta_py.commands.table_alterer import TableAlterer
     from delta_py.log.leases import HeldLease
 
 _READ_THREADS = 4
@@ -228,9 +229,7 @@ class DeltaTable:
 
         return update(self._snapshot.store, updates, new_values, predicate, time_zone=self._session_timezone)
 
-    def merge(
-        self, source: Any, predicate: str, source_alias: str | None = None, target_alias: str | None = None
-    ) -> TableMerger:
+    def merge(self, source: Any, predicate: str, source_alias: str | None = None, target_alias: str | None = None) -> TableMerger:
         """A MERGE of an Arrow source into the newest version: add clauses, then `.execute()`, which returns metrics.
 
         source: anything with an Arrow stream; it is held in memory. predicate: SQL over both sides, called by their aliases
@@ -238,9 +237,17 @@ class DeltaTable:
         """
         from delta_py.commands.merge import TableMerger  # as checkpoint
 
-        return TableMerger(
-            self._snapshot.store, source, predicate, source_alias, target_alias, time_zone=self._session_timezone
-        )
+        return TableMerger(self._snapshot.store, source, predicate, source_alias, target_alias, time_zone=self._session_timezone)
+
+    # ------------------------------------------------------------ what the table is, from now on
+
+    @property
+    def alter(self) -> TableAlterer:
+        """`alter.rename_column("a", "b")` and the like change columns, constraints, properties and features of the newest
+        version. This object stays at its version."""
+        from delta_py.commands.table_alterer import TableAlterer  # as checkpoint
+
+        return TableAlterer(self._snapshot.store, self._session_timezone)
 
     # ------------------------------------------------------------ upkeep
 

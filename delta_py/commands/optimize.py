@@ -136,9 +136,7 @@ class LocalBinWriters:
     def sample(self, arrangement: Arrangement, bins: Sequence[SampledBin]) -> list[pa.Table]:
         return _in_threads([partial(sample_columns, part.files, arrangement, part.every) for part in bins])
 
-    def arrange(
-        self, arrangement: Arrangement, bins: Sequence[Bin], orders: Sequence[RowOrder | None]
-    ) -> list[WrittenFiles]:
+    def arrange(self, arrangement: Arrangement, bins: Sequence[Bin], orders: Sequence[RowOrder | None]) -> list[WrittenFiles]:
         with nothing_left(arrangement.rewrite.state):
             return [
                 WrittenFiles() if order is None else self._arranged(arrangement, files, order)

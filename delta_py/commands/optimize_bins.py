@@ -108,9 +108,7 @@ class BinWriters(Protocol):
     def sample(self, arrangement: Arrangement, bins: Sequence[SampledBin]) -> Sequence[pa.Table]:
         """write.arranging.sample_columns of each bin."""
 
-    def arrange(
-        self, arrangement: Arrangement, bins: Sequence[Bin], orders: Sequence[RowOrder | None]
-    ) -> Sequence[WrittenFiles]:
+    def arrange(self, arrangement: Arrangement, bins: Sequence[Bin], orders: Sequence[RowOrder | None]) -> Sequence[WrittenFiles]:
         """The rows of each bin in its order, by write.arranging; none of a bin without one."""
 
 

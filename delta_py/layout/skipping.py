@@ -96,9 +96,7 @@ def _row(path: Path, kind: str, stats: FileStats, leaf: Path, queries: Mapping[P
     }
 
 
-def _shares(
-    low: pa.Array, high: pa.Array, records: np.ndarray[Any, np.dtype[np.int64]], unknown: int
-) -> tuple[float, float]:
+def _shares(low: pa.Array, high: pa.Array, records: np.ndarray[Any, np.dtype[np.int64]], unknown: int) -> tuple[float, float]:
     """For a point, and for a range of a tenth of all values that begins at one. unknown: files that every query reads."""
     count = len(low)
     places = _places(pa.chunked_array([low, high]).combine_chunks())

@@ -83,7 +83,6 @@ def clustering_columns(schema: StructType, domain: DomainMetadata | None) -> tup
     return tuple(".".join(_logical(schema, path) or path) for path in clustering_paths(domain))
 
 
-
 def _logical(schema: StructType, physical: Path) -> Path | None:
     """By the physical names that the fields have, whatever the mapping's mode: the reference does so too."""
     return logical_path(schema, physical, lambda f: str(f.metadata.get(PHYSICAL_NAME, f.name)))

@@ -35,8 +35,10 @@ class S3Client:
         endpoint = options.get("s3.endpoint") or _endpoint_of_environment()
         # Other stores mostly have no domain a bucket, and some do not know the checksums that boto3 adds by itself.
         addressing = "path" if options.flag("s3.path_style") or endpoint is not None else "auto"
-        checksums = {} if endpoint is None else dict.fromkeys(
-            ("request_checksum_calculation", "response_checksum_validation"), "when_required"
+        checksums = (
+            {}
+            if endpoint is None
+            else dict.fromkeys(("request_checksum_calculation", "response_checksum_validation"), "when_required")
         )
         self._options = options
         self._s3 = aws_client(
