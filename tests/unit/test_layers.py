@@ -21,7 +21,7 @@ FOREIGN_TO_DELTA_PY = ("pyspark", "py4j", "pandas", "pyarrow.dataset", "spark_pl
 FOREIGN_TO_PROTOCOL = ("os", "io", "pathlib", "shutil", "socket", "subprocess", "tempfile", "threading", "time")
 
 # The modules that reach behind the public API of Spark and of Py4J: the JVM and pyspark, and a client of Spark Connect.
-INTERNALS = ("spark_plugin/spark_internals.py", "spark_plugin/connect_internals.py")
+INTERNALS = ("spark_plugin/spark_internals.py", "spark_plugin/connect_internals.py", "spark_plugin/sql_internals.py")
 # What belongs to Spark alone, even where a module has a private name of its own that is spelled the same.
 SPARK_PRIVATE = ("_jdf", "_jc", "_jvm", "_jsc", "_jsparkSession", "_jreader", "_jwrite", "_gateway", "_sc", "_ssql")
 # Methods of Java's objects behind a session: its plans and rules, and what tells their classes.
