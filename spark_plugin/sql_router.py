@@ -64,11 +64,25 @@ def _words(*words: str) -> re.Pattern[str]:
 
 
 _ROWS = ("rows.change_rows",)
+_UTILITIES = ("utilities.run_utility",)
 ROUTES: Mapping[str, Route] = {
     "DELETE": Route(_ROWS),
     "UPDATE": Route(_ROWS),
     "MERGE": Route(_ROWS),
     "WITH": Route(_ROWS, _words("DELETE", "UPDATE", "MERGE")),
+    "OPTIMIZE": Route(_UTILITIES),
+    "VACUUM": Route(_UTILITIES),
+    "DESCRIBE": Route(_UTILITIES, _words("HISTORY", "DETAIL")),
+    "DESC": Route(_UTILITIES, _words("HISTORY", "DETAIL")),
+    "RESTORE": Route(_UTILITIES),
+    "CONVERT": Route(_UTILITIES),
+    "GENERATE": Route(_UTILITIES),
+    "REORG": Route(_UTILITIES),
+    "FSCK": Route(_UTILITIES),
+    "CREATE": Route(_UTILITIES, _words("CLONE", "INDEX")),
+    "REPLACE": Route(_UTILITIES, _words("CLONE")),
+    "ALTER": Route(_UTILITIES, _words("CONSTRAINT", "FEATURE", "CLUSTER", "SYNC")),
+    "DROP": Route(_UTILITIES, _words("INDEX")),
 }
 """By the first word of a statement, in capitals."""
 

@@ -137,10 +137,10 @@ def _mended(sql: str, tokens: list[Token], *, of_expression: bool = True) -> lis
             token, end = _text(sql, token)
             if result and result[-1].token_type == TokenType.STRING:
                 before = result.pop()
-                token = _replaced(before, TokenType.STRING, before.text + token.text)
+                token = _replaced(before, TokenType.STRING, before.text + token.text, end)
         elif (number := _number_at(sql, token.start)) and not (sql[token.start] == "." and _ends_operand(result)):
             end = number.end()
-            token = _replaced(token, TokenType.NUMBER, number.group())
+            token = _replaced(token, TokenType.NUMBER, number.group(), end)
         if of_expression:
             _check(sql, token, result[-1] if result else None)
         result.append(token)
@@ -152,15 +152,16 @@ def _text(sql: str, token: Token) -> tuple[Token, int]:
     literal = literals.TEXT.match(sql, token.start)
     if literal is None:
         raise not_an_expression(sql, f"the text at character {token.start + 1} cannot be read")
-    return _replaced(token, TokenType.STRING, literals.text(sql, literal.group())), literal.end()
+    return _replaced(token, TokenType.STRING, literals.text(sql, literal.group()), literal.end()), literal.end()
 
 
 def _number_at(sql: str, place: int) -> re.Match[str] | None:
     return literals.NUMBER.match(sql, place) if sql[place] in _NUMBER_STARTS else None
 
 
-def _replaced(token: Token, token_type: TokenType, text: str) -> Token:
-    return Token(token_type, text, token.line, token.col, token.start, token.end)
+def _replaced(token: Token, token_type: TokenType, text: str, end: int) -> Token:
+    """end: behind it in the text."""
+    return Token(token_type, text, token.line, token.col, token.start, end - 1)
 
 
 def _ends_operand(tokens: list[Token]) -> bool:

@@ -1,26 +1,26 @@
 """DELETE, UPDATE and MERGE INTO as Spark's own parser reads them, with a WITH in front too, carried out by spark_plugin.dml.
 
-DELETE FROM pydelta.`/data/events` WHERE id = 3             -- num_affected_rows
+    DELETE FROM pydelta.`/data/events` WHERE id = 3             -- num_affected_rows
+
+Names in conditions and values are resolved as in those of DeltaTable's methods, which take the same Columns.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from delta_py.commands.new_values import assigned_twice
-from delta_py.protocol.names import quoted
 from spark_plugin.dml import delete_update
 from spark_plugin.dml.merge_clauses import Clause
 from spark_plugin.spark_internals import is_connect
+from spark_plugin.sql import client_rows
+from spark_plugin.sql.changes import by_name, counted
 from spark_plugin.sql.targets import Target, find_target
-from spark_plugin.sql_internals import Assignments, ParsedPlan, ParsedTarget, SqlInternals
+from spark_plugin.sql_internals import ParsedPlan, ParsedTarget, SqlInternals
 from spark_plugin.sql_router import Statement
 from spark_plugin.table_api.merge_builder import DeltaMergeBuilder
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
-
-_RESULT = "num_affected_rows bigint"
+    from pyspark.sql import DataFrame, SparkSession
 
 
 def change_rows(spark: SparkSession, statement: Statement) -> DataFrame | None:
@@ -29,7 +29,7 @@ def change_rows(spark: SparkSession, statement: Statement) -> DataFrame | None:
     Raises what the methods of DeltaTable raise.
     """
     if is_connect(spark):
-        return None
+        return client_rows.change_rows(spark, statement)
     plan = SqlInternals(spark).parsed(statement.text, statement.args)
     named = None if plan is None else plan.target()
     target = None if named is None else find_target(spark, named.parts)
@@ -51,13 +51,13 @@ def _alias(named: ParsedTarget, target: Target) -> str | None:
 
 def _delete(spark: SparkSession, plan: ParsedPlan, target: Target, alias: str | None) -> DataFrame:
     done = delete_update.delete(spark, target.place, plan.deleted().condition, alias=alias)
-    return _counted(spark, done.metrics.get("numDeletedRows", 0))
+    return counted(spark, done.metrics.get("numDeletedRows", 0))
 
 
 def _update(spark: SparkSession, plan: ParsedPlan, target: Target, alias: str | None) -> DataFrame:
     change = plan.updated()
-    done = delete_update.update(spark, target.place, change.condition, _by_name(change.assignments), alias=alias)
-    return _counted(spark, done.metrics.get("numUpdatedRows", 0))
+    done = delete_update.update(spark, target.place, change.condition, by_name(change.assignments), alias=alias)
+    return counted(spark, done.metrics.get("numUpdatedRows", 0))
 
 
 def _merge(spark: SparkSession, plan: ParsedPlan, target: Target, alias: str | None) -> DataFrame:
@@ -67,24 +67,9 @@ def _merge(spark: SparkSession, plan: ParsedPlan, target: Target, alias: str | N
             one.kind,
             one.action,
             one.condition,
-            None if one.assignments is None else _by_name(one.assignments, one.action.upper()),
+            None if one.assignments is None else by_name(one.assignments, one.action.upper()),
         )
         for one in merge.clauses
     )
     builder = DeltaMergeBuilder(spark, target.place, alias, merge.source, merge.condition, clauses, merge.evolves)
     return builder.execute()
-
-
-def _by_name(assignments: Assignments, action: str = "UPDATE") -> dict[str, Column]:
-    """Raises for a column that is named twice; who resolves the names finds those that are spelled differently."""
-    values: dict[str, Column] = {}
-    for parts, value in assignments:
-        name = ".".join(map(quoted, parts))
-        if name in values:
-            raise assigned_twice(action, parts, parts)
-        values[name] = value
-    return values
-
-
-def _counted(spark: SparkSession, rows: int) -> DataFrame:
-    return spark.createDataFrame([(rows,)], _RESULT)
