@@ -19,7 +19,7 @@ from spark_plugin.dataframe_api import catalog
 from spark_plugin.options.settings import TablePath, conf
 from spark_plugin.spark_internals import is_connect
 from spark_plugin.sql import grammar
-from spark_plugin.sql.grammar import parse_utility
+from spark_plugin.sql.grammar import Utility, parse_utility
 from spark_plugin.sql.syntax import SyntaxFault, TableName
 from spark_plugin.sql.targets import Target, find_target, has_delta_spark, our_formats
 from spark_plugin.sql_internals import SqlInternals
@@ -51,7 +51,7 @@ def run_utility(spark: SparkSession, statement: Statement) -> DataFrame | None:
     target = _target(spark, utility.table)
     if target is not None:
         return _RUN[type(utility)](spark, target, utility)
-    if _is_read_by_others(spark, statement):
+    if _is_read_by_others(spark, statement) and (has_delta_spark(spark) or _is_of_table(spark, utility)):
         return None
     raise _no_table(utility.table)
 
@@ -67,8 +67,19 @@ def _is_read_by_others(spark: SparkSession, statement: Statement) -> bool:
     if has_delta_spark(spark):
         return True
     if is_connect(spark):
-        return False
+        return statement.word in _OF_SPARK
     return SqlInternals(spark).parsed(statement.text, statement.args) is not None
+
+
+_OF_SPARK = ("DESCRIBE", "DESC", "ALTER", "CREATE", "DROP")
+"""What a server may be able to read, for clients, who cannot ask its parser."""
+
+
+def _is_of_table(spark: SparkSession, utility: Utility) -> bool:
+    """Whether DESCRIBE HISTORY x, which Spark reads as the column x of a table HISTORY, can be meant so."""
+    if not isinstance(utility, grammar.History | grammar.Detail):
+        return True
+    return bool(spark.catalog.tableExists(type(utility).__name__.lower()))
 
 
 def _shown(named: TableName) -> str:

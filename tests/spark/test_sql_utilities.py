@@ -103,7 +103,7 @@ def test_convert_and_what_a_table_is(spark: SparkSession, database: str, tmp_pat
     ("text", "kind", "message"),
     [
         ("OPTIMIZE nowhere_at_all", AnalysisException, "nowhere_at_all"),
-        ("DESCRIBE HISTORY nowhere_at_all", AnalysisException, ""),
+        ("DESCRIBE HISTORY nowhere_at_all", DeltaError, "nowhere_at_all"),
         ("OPTIMIZE t\n  FOO", ParseException, r"near 'FOO'.*\(line 2, pos 2\)\s+== SQL ==\nOPTIMIZE t\n  FOO\n--\^\^\^"),
         ("OPTIMIZE 'x", ParseException, ""),
         ("RESTORE", ParseException, "end of input"),
