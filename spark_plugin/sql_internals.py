@@ -127,7 +127,13 @@ class ParsedPlan:
     def __init__(self, internals: SqlInternals, plan: Any) -> None:
         self._internals = internals
         self._plan = plan
+        self._full_name: tuple[str, ...] = ()
+        self._alias: str | None = None
         self.kind = str(plan.nodeName())
+
+    def call_target(self, full_name: tuple[str, ...], alias: str) -> None:
+        """From now on columns that are qualified by a name of several parts, or the last of them, are those of the alias."""
+        self._full_name, self._alias = tuple(part.lower() for part in full_name), alias
 
     def target(self) -> ParsedTarget | None:
         """The table that a DELETE, UPDATE or MERGE changes; None for other statements, and for what is no name of a table."""
@@ -152,7 +158,7 @@ class ParsedPlan:
             *self._clauses("not matched by source", plan.notMatchedBySourceActions()),
         ]
         source = self._internals.frame(plan.sourceTable())
-        condition = self._internals.column(plan.mergeCondition())
+        condition = self._column(plan.mergeCondition())
         return ParsedMerge(source, condition, tuple(clauses), bool(plan.withSchemaEvolution()))
 
     def _named(self, plan: Any) -> ParsedTarget | None:
@@ -184,16 +190,44 @@ class ParsedPlan:
                     raise NotImplementedError(f"MERGE has an action of Spark's that is not known here: {name}")
 
     def _assignments(self, assignments: Any) -> Assignments:
-        return tuple(
-            (tuple(map(str, _items(one.key().nameParts()))), self._internals.column(one.value())) for one in _items(assignments)
-        )
+        return tuple((self._renamed(_parts(one.key())), self._column(one.value())) for one in _items(assignments))
 
     def _optional(self, condition: Any) -> Column | None:
         return self._condition(condition.get()) if condition.isDefined() else None
 
     def _condition(self, condition: Any) -> Column | None:
         is_true = condition.getClass().getSimpleName() == "Literal" and condition.sql() == "true"
-        return None if is_true else self._internals.column(condition)
+        return None if is_true else self._column(condition)
+
+    # ------------------------------------------------------------ names of the target
+
+    def _column(self, expression: Any) -> Column:
+        return self._internals.column(expression if self._alias is None else self._with_alias(expression))
+
+    def _with_alias(self, expression: Any) -> Any:
+        sequence = self._internals.jvm.PythonUtils.toSeq
+        if expression.getClass().getSimpleName() == "UnresolvedAttribute":
+            parts = _parts(expression)
+            renamed = self._renamed(parts)
+            attributes = self._internals.jvm.org.apache.spark.sql.catalyst.analysis.UnresolvedAttribute
+            return expression if renamed == parts else attributes(sequence(list(renamed)))
+        children = _items(expression.children())
+        renamed_children = [self._with_alias(child) for child in children]
+        if all(new is old for new, old in zip(renamed_children, children, strict=True)):
+            return expression
+        return expression.withNewChildren(sequence(renamed_children))
+
+    def _renamed(self, parts: tuple[str, ...]) -> tuple[str, ...]:
+        lower = tuple(part.lower() for part in parts)
+        for count in range(len(self._full_name), 1, -1):
+            if len(parts) > count and lower[:count] == self._full_name[-count:]:
+                assert self._alias is not None
+                return (self._alias, *parts[count:])
+        return parts
+
+
+def _parts(attribute: Any) -> tuple[str, ...]:
+    return tuple(map(str, _items(attribute.nameParts())))
 
 
 def _items(sequence: Any) -> Sequence[Any]:

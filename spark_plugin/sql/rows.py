@@ -7,6 +7,7 @@ Names in conditions and values are resolved as in those of DeltaTable's methods,
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from spark_plugin.dml import delete_update
@@ -35,18 +36,31 @@ def change_rows(spark: SparkSession, statement: Statement) -> DataFrame | None:
     target = None if named is None else find_target(spark, named.parts)
     if plan is None or named is None or target is None:
         return None
+    alias = _alias(named, target)
+    if named.alias is None and _has_qualifiers(statement.text, named.parts):
+        alias = named.parts[-1]
+        plan.call_target(named.parts if len(named.parts) != 2 or target.name is None else (_CATALOG, *named.parts), alias)
     match plan.kind:
         case "DeleteFromTable":
-            return _delete(spark, plan, target, _alias(named, target))
+            return _delete(spark, plan, target, alias)
         case "UpdateTable":
-            return _update(spark, plan, target, _alias(named, target))
+            return _update(spark, plan, target, alias)
         case _:
-            return _merge(spark, plan, target, _alias(named, target))
+            return _merge(spark, plan, target, alias)
+
+
+_CATALOG = "spark_catalog"
 
 
 def _alias(named: ParsedTarget, target: Target) -> str | None:
     """By what conditions may call the table: a table of the catalog by its name too."""
     return named.alias if named.alias is not None or target.name is None else named.parts[-1]
+
+
+def _has_qualifiers(text: str, parts: tuple[str, ...]) -> bool:
+    """Whether a column may be qualified by a name of several parts, db.t.id: quick, and rarely so."""
+    written = r"`?\s*\.\s*`?".join(re.escape(part.replace("`", "``")) for part in parts[-2:])
+    return len(parts) > 1 and re.search(rf"{written}`?\s*\.", text, re.IGNORECASE) is not None
 
 
 def _delete(spark: SparkSession, plan: ParsedPlan, target: Target, alias: str | None) -> DataFrame:

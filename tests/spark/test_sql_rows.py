@@ -101,6 +101,11 @@ def test_names_of_the_catalog_are_ours_and_views_and_other_formats_are_not(
         assert spark.sql("DELETE FROM sql_rows.t WHERE t.id = 0").first() == (1,)
         spark.sql("USE sql_rows")
         assert spark.sql("DELETE FROM T WHERE id = 1").first() == (1,)
+        every = (
+            "UPDATE sql_rows.t SET Sql_rows.t.v = spark_catalog.sql_rows.T.v + sql_rows.t.st.x * t.id + v WHERE sql_rows.t.id < 3"
+        )
+        assert spark.sql(every).first() == (1,)
+        assert dict(spark.table("t").select("id", "v").collect())[2] == 44
         spark.range(3).createOrReplaceTempView("t")  # hides the table, as in Spark
         refused(spark, "DELETE FROM t", "UNSUPPORTED_FEATURE.TABLE_OPERATION", "EXPECT_TABLE_NOT_VIEW.NO_ALTERNATIVE")
         spark.catalog.dropTempView("t")
@@ -138,6 +143,8 @@ def test_only_registered_sessions_and_their_clones_are_routed(spark: SparkSessio
     with pytest.raises(AnalysisException):
         spark.newSession().sql(f"DELETE FROM {name(table)}")
     assert len(values(spark, table)) == 6
+    clone = SparkSession(spark.sparkContext, spark._jsparkSession.cloneSession())  # as foreachBatch makes it
+    assert clone.sql(f"DELETE FROM {name(table)} WHERE id = 0").first() == (1,)
 
 
 def refused(spark: SparkSession, text: str, *conditions: str) -> Any:
