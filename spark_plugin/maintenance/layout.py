@@ -18,6 +18,7 @@ from spark_plugin.options.settings import TablePath, active
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+
 def run_layout(spark: SparkSession, table: TablePath, columns: Sequence[str]) -> DataFrame:
     """As DeltaTable.layout."""
     with as_spark_raises(), active(spark):

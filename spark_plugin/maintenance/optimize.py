@@ -124,9 +124,7 @@ class SparkBinWriters:
                 parts[number].append(sample)
         return [pa.concat_tables(part) if part else pa.table({}) for part in parts]
 
-    def arrange(
-        self, arrangement: Arrangement, bins: Sequence[Bin], orders: Sequence[RowOrder | None]
-    ) -> list[WrittenFiles]:
+    def arrange(self, arrangement: Arrangement, bins: Sequence[Bin], orders: Sequence[RowOrder | None]) -> list[WrittenFiles]:
         with_rows = [(files, order) for files, order in zip(bins, orders, strict=True) if order is not None]
         first_files = [0, *accumulate(order.file_count for _, order in with_rows)]
         shares = [

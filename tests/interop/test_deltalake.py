@@ -202,9 +202,7 @@ def test_delete_update_and_merge_do_to_a_table_what_those_of_deltalake_do(tmp_pa
         merger = merger.when_not_matched_insert({"id": "s.id", "part": "'p0'", "price": "s.price"}, "s.id > 100")
         merger.when_not_matched_by_source_update({"note": "'lone'"}, "t.id > 55").execute()
     seen = [
-        read(tmp_path / name).sort_by("id").to_pylist()
-        for name in ("ours", "theirs")
-        for read in (_all_of_ours, _all_of_theirs)
+        read(tmp_path / name).sort_by("id").to_pylist() for name in ("ours", "theirs") for read in (_all_of_ours, _all_of_theirs)
     ]
     assert len(seen[0]) == 60 - 8 - 1 + 1
     assert seen[1:] == seen[:1] * 3

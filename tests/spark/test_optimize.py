@@ -195,4 +195,3 @@ def test_writes_and_streams_compact_what_they_leave(spark: SparkSession, tmp_pat
     assert PlainTable(path).files().num_rows == 1, "version 10 is the first that looks"
     assert sorted(PlainTable(path).to_arrow()["id"].to_pylist()) == [*range(4), *range(10, 17)]
     assert DeltaTable.forPath(spark, path).history(1).first()["operationParameters"]["auto"] == "true"
-

@@ -145,9 +145,7 @@ def test_scan_of_one_column_reads_the_footer_and_that_column(watched: Watched) -
     assert at(found, "_delta_log") == []
 
 
-def test_second_scan_with_the_cache_reads_the_column_only(
-    watched: Watched, cache: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_second_scan_with_the_cache_reads_the_column_only(watched: Watched, cache: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kept_objects, "_SETTLED_MS", -60_000)  # a file without an etag is kept from its second minute on
     write_columns(watched)
     watched.open().to_arrow(["c3"])

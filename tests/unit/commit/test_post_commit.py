@@ -243,9 +243,7 @@ def busy_table() -> TableBuilder:
 
 @pytest.mark.usefixtures("harmless_post_commit")
 @pytest.mark.parametrize("moment", sampled(["before", "after"], 2))
-def test_every_call_of_the_store_may_fail_and_every_version_reads_the_same(
-    moment: str, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_every_call_of_the_store_may_fail_and_every_version_reads_the_same(moment: str, caplog: pytest.LogCaptureFixture) -> None:
     quiet = busy_table()
     assert isinstance(quiet.store, MemoryStore)
     quiet.store.calls.clear()

@@ -67,7 +67,7 @@ def test_expected_share_is_what_queries_read(path: str) -> None:
 
 def test_files_without_statistics_are_read_by_every_query(path: str) -> None:
     log = Path(path) / "_delta_log" / f"{FILES - 1:020}.json"
-    log.write_text(log.read_text().replace('minValues', 'noValues'))
+    log.write_text(log.read_text().replace("minValues", "noValues"))
     (row,) = DeltaTable(path).layout(["sorted"]).to_pylist()
     assert (row["with_bounds"], row["point_share"]) == (FILES - 1, pytest.approx(2 / FILES))
 
