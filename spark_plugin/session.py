@@ -8,7 +8,7 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
-from spark_plugin import exceptions, pruning
+from spark_plugin import exceptions, pruning, sql_router
 from spark_plugin.dataframe_api import method_patches
 from spark_plugin.session_source import register_source
 from spark_plugin.spark_internals import is_connect
@@ -21,7 +21,7 @@ _checked: set[str] = set()
 
 
 def register(spark: SparkSession) -> None:
-    """Make the format, its write modes, its errors and column pruning known to a session. Calling it again is harmless.
+    """Make the format, its write modes, its errors, column pruning and its SQL known to a session. Calling it again is harmless.
 
     Classic sessions and Spark Connect. What cannot be had (pruning over Connect) is said once, with what to do instead.
     """
@@ -32,6 +32,7 @@ def register(spark: SparkSession) -> None:
     if not connect:
         _check_workers(spark)
     pruning.install(spark)
+    sql_router.install(spark)
 
 
 def _check_workers(spark: SparkSession) -> None:

@@ -13,7 +13,7 @@ Everything else is asked of that Spark as of the known ones, and what it does no
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from enum import Enum
 from functools import cached_property, wraps
@@ -428,6 +428,38 @@ def new_writer(frame: Any, callback: Any) -> Any:
     from pyspark.sql.connect.readwriter import DataFrameWriter
 
     return DataFrameWriter(frame._plan, spark, callback)
+
+
+# ---------------------------------------------------------------- sessions and their SQL, classic and of Spark Connect
+
+
+def session_class(*, connect: bool) -> type[Any]:
+    """The class whose `sql` users call."""
+    if connect:
+        from pyspark.sql.connect.session import SparkSession as ClientSession
+
+        return ClientSession
+    from pyspark.sql import SparkSession
+
+    return SparkSession
+
+
+@contextmanager
+def formatted_sql(spark: Any, text: str, arguments: Mapping[str, Any]) -> Iterator[str]:
+    """The text with keyword arguments of `sql` put in as that does it. In a classic session DataFrames are views meanwhile; over
+    Spark Connect their names mean nothing to anybody else."""
+    if is_connect(spark):
+        from pyspark.sql.connect.sql_formatter import SQLStringFormatter as ClientFormatter
+
+        yield ClientFormatter(spark).format(text, **arguments)
+        return
+    from pyspark.sql.sql_formatter import SQLStringFormatter
+
+    formatter = SQLStringFormatter(spark)
+    try:
+        yield formatter.format(text, **arguments)
+    finally:
+        formatter.clear()
 
 
 # ---------------------------------------------------------------- errors

@@ -561,7 +561,7 @@ class DeltaTable:
             "properties": dict(properties or {}),
         }
         with as_spark_raises():
-            place = clone_table(self._spark, self._table, target, arguments, is_shallow=is_shallow)
+            place = clone_table(self._spark, self._table, target, arguments, is_shallow=is_shallow).place
         return self._opened(self._spark, place.path, place.name)
 
     def _time_zone(self) -> str:

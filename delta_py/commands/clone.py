@@ -40,7 +40,14 @@ from delta_py.write.rewrite import added, removed
 def clone_table(
     source: Snapshot, target: ObjectStore, *, replace_table: bool = False, properties: Mapping[str, str] | None = None
 ) -> int:
-    """Make a shallow clone of a version; returns the clone's version.
+    """Make a shallow clone of a version; returns the clone's version. The rest is as of shallow_clone."""
+    return int(shallow_clone(source, target, replace_table=replace_table, properties=properties)["version"])
+
+
+def shallow_clone(
+    source: Snapshot, target: ObjectStore, *, replace_table: bool = False, properties: Mapping[str, str] | None = None
+) -> dict[str, Any]:
+    """Make a shallow clone of a version; returns its version and the metrics of the commit.
 
     replace_table: a table that is there loses its rows and becomes the clone. properties: set beside those of the source.
     Raises TableAlreadyExistsError (DELTA_TABLE_ALREADY_EXISTS), InvalidOptionError for a directory with other files or the
@@ -60,7 +67,7 @@ def clone_table(
         "removedFilesSize": sum(file.size_bytes for file in gone),
         "copiedFilesSize": 0,
     }
-    return transaction.commit("CLONE", clone_parameters(source), metrics=metrics)
+    return {"version": transaction.commit("CLONE", clone_parameters(source), metrics=metrics), "metrics": metrics}
 
 
 def clone_parameters(source: Snapshot) -> dict[str, Any]:

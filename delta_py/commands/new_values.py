@@ -132,6 +132,17 @@ def nested_in_insert(path: Path) -> UnsupportedOperationError:
     )
 
 
+def assigned_twice(action: str, other: Path, path: Path) -> UnsupportedOperationError:
+    """action: UPDATE or INSERT."""
+    return UnsupportedOperationError(
+        f"There is a conflict from these {action} columns: {['.'.join(other), '.'.join(path)]}. A column can be given one value. "
+        "Nothing was changed.",
+        error_class="DELTA_CONFLICT_SET_COLUMN" if action == "UPDATE" else "DELTA_DUPLICATE_COLUMNS_ON_INSERT",
+        sql_state="42701",
+        columns=[".".join(other), ".".join(path)],
+    )
+
+
 def _path(target: Side, name: str, action: str, others: Iterable[Path]) -> Path:
     written = split_name(name)
     fields = find_path(target.schema, target.without_alias(written) or written)
@@ -143,13 +154,7 @@ def _path(target: Side, name: str, action: str, others: Iterable[Path]) -> Path:
         raise nested_in_insert(path)
     for other in others:
         if other[: len(path)] == path[: len(other)]:
-            raise UnsupportedOperationError(
-                f"There is a conflict from these {action} columns: {['.'.join(other), '.'.join(path)]}. A column can be given "
-                "one value. Nothing was changed.",
-                error_class="DELTA_CONFLICT_SET_COLUMN" if action == "UPDATE" else "DELTA_DUPLICATE_COLUMNS_ON_INSERT",
-                sql_state="42701",
-                columns=[".".join(other), ".".join(path)],
-            )
+            raise assigned_twice(action, other, path)
     return path
 
 

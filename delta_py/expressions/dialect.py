@@ -86,7 +86,7 @@ def _parsed(sql: str) -> exp.Expression:
         tokens = _mended(sql, dialect.tokenize(sql))
         trees = dialect.parser(error_message_context=len(sql)).parse_into(exp.Condition, tokens, sql)
     except TokenError as error:
-        raise not_an_expression(sql, str(error).rpartition(": ")[2][:200] or "a text or comment is not closed") from error
+        raise not_an_expression(sql, _why(error)) from error
     except ParseError as error:
         raise _unexpected(sql, error) from error
     if len(trees) != 1 or not isinstance(trees[0], exp.Expression):
@@ -105,7 +105,22 @@ def _unexpected(sql: str, error: ParseError) -> ExpressionError:
 # ---------------------------------------------------------------- tokens
 
 
-def _mended(sql: str, tokens: list[Token]) -> list[Token]:
+def tokens(sql: str) -> list[Token]:
+    """The tokens of a statement: where each stands in the text, and the values of texts in quotes.
+
+    Raises ExpressionError (PARSE_SYNTAX_ERROR) for a text, name or comment that is not closed, and for hints.
+    """
+    try:
+        return _mended(sql, SparkExpressions().tokenize(sql), of_expression=False)
+    except TokenError as error:
+        raise not_an_expression(sql, _why(error)) from error
+
+
+def _why(error: TokenError) -> str:
+    return str(error).rpartition(": ")[2][:200] or "a text or comment is not closed"
+
+
+def _mended(sql: str, tokens: list[Token], *, of_expression: bool = True) -> list[Token]:
     """The tokens with literals as Spark reads them: escapes of texts undone, neighbouring texts joined, numbers with their
     suffixes as written. Raises ExpressionError for what sqlglot passes over and Spark does not."""
     result: list[Token] = []
@@ -122,11 +137,12 @@ def _mended(sql: str, tokens: list[Token]) -> list[Token]:
             token, end = _text(sql, token)
             if result and result[-1].token_type == TokenType.STRING:
                 before = result.pop()
-                token = _replaced(before, TokenType.STRING, before.text + token.text)
+                token = _replaced(before, TokenType.STRING, before.text + token.text, end)
         elif (number := _number_at(sql, token.start)) and not (sql[token.start] == "." and _ends_operand(result)):
             end = number.end()
-            token = _replaced(token, TokenType.NUMBER, number.group())
-        _check(sql, token, result[-1] if result else None)
+            token = _replaced(token, TokenType.NUMBER, number.group(), end)
+        if of_expression:
+            _check(sql, token, result[-1] if result else None)
         result.append(token)
     _check_gap(sql, sql[end:])
     return result
@@ -136,15 +152,16 @@ def _text(sql: str, token: Token) -> tuple[Token, int]:
     literal = literals.TEXT.match(sql, token.start)
     if literal is None:
         raise not_an_expression(sql, f"the text at character {token.start + 1} cannot be read")
-    return _replaced(token, TokenType.STRING, literals.text(sql, literal.group())), literal.end()
+    return _replaced(token, TokenType.STRING, literals.text(sql, literal.group()), literal.end()), literal.end()
 
 
 def _number_at(sql: str, place: int) -> re.Match[str] | None:
     return literals.NUMBER.match(sql, place) if sql[place] in _NUMBER_STARTS else None
 
 
-def _replaced(token: Token, token_type: TokenType, text: str) -> Token:
-    return Token(token_type, text, token.line, token.col, token.start, token.end)
+def _replaced(token: Token, token_type: TokenType, text: str, end: int) -> Token:
+    """end: behind it in the text."""
+    return Token(token_type, text, token.line, token.col, token.start, end - 1)
 
 
 def _ends_operand(tokens: list[Token]) -> bool:

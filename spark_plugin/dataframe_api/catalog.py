@@ -23,6 +23,7 @@ from spark_plugin.convert import metadata_value, without_metadata
 from spark_plugin.data_source import FORMAT
 from spark_plugin.options.read_options import CATALOG_KEY, catalog_options, local_path
 from spark_plugin.spark_internals import is_connect
+from spark_plugin.wrapping import spark_sql
 
 _SESSION_CATALOG = "spark_catalog"
 _NAME_PART = re.compile(r"`(?:[^`]|``)+`|[^`.]+")
@@ -115,7 +116,7 @@ def find(spark: Any, name: str, schema: StructType | None = None) -> Entry | Non
     """
     namespace, table = _namespace_and_table(spark, name)
     inside = f" IN {_quoted(namespace)}" if namespace else ""
-    rows = spark.sql(f"SHOW TABLE EXTENDED{inside} LIKE '{table}'").collect()
+    rows = spark_sql(spark, f"SHOW TABLE EXTENDED{inside} LIKE '{table}'").collect()
     entries = [row for row in rows if row["tableName"].lower() == table.lower() and not (namespace and row["isTemporary"])]
     if not entries:
         return None
@@ -198,7 +199,7 @@ def new_table_path(spark: Any, name: str, path: str | None) -> str:
     namespace, table = _namespace_and_table(spark, name)
     if path is None:
         database = namespace[-1] if namespace else spark.catalog.currentDatabase()
-        rows = spark.sql(f"DESCRIBE DATABASE {_quoted([database])}").collect()
+        rows = spark_sql(spark, f"DESCRIBE DATABASE {_quoted([database])}").collect()
         location = next(str(value) for key, value in rows if key == "Location")
         return f"{local_path(location).rstrip('/')}/{table.lower()}"
     if os.path.isabs(path) or has_scheme(path):
@@ -219,7 +220,7 @@ def enter(spark: Any, name: str, path: str, *, again: bool = False) -> None:
     check_enterable(name, path)
     text = path.replace("\\", "\\\\").replace("'", "\\'")
     unless = "IF NOT EXISTS " if again else ""
-    spark.sql(f"CREATE TABLE {unless}{quoted_name(name)} USING {FORMAT} LOCATION '{text}'")
+    spark_sql(spark, f"CREATE TABLE {unless}{quoted_name(name)} USING {FORMAT} LOCATION '{text}'")
 
 
 def check_enterable(name: str, path: str) -> None:
@@ -248,7 +249,7 @@ def enter_instead(spark: Any, name: str, path: str) -> None:
     """Enter a table in the place of what the name stands for: an external table, whose data stay. Raises as enter, before the
     name is dropped where that can be known."""
     check_enterable(name, path)
-    spark.sql(f"DROP TABLE IF EXISTS {quoted_name(name)}")
+    spark_sql(spark, f"DROP TABLE IF EXISTS {quoted_name(name)}")
     enter(spark, name, path, again=True)
 
 

@@ -12,6 +12,7 @@ from typing import TypeAlias
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from delta_py.commands.new_values import assigned_twice
 from delta_py.errors import SchemaMismatchError, UnsupportedOperationError
 from delta_py.expressions.coercion import is_atomic
 from delta_py.protocol.column_rules import GENERATION
@@ -45,13 +46,7 @@ def assigned_paths(frame: DataFrame, schema: StructType, given: Mapping[str, Col
         path = _path_in(schema, named, name)
         clash = next((other for other in values_by_path if other[: len(path)] == path or path[: len(other)] == other), None)
         if clash is not None:
-            raise UnsupportedOperationError(
-                f"There is a conflict from these SET columns: {['.'.join(clash), '.'.join(path)]}. A column can be given one "
-                "value. Nothing was changed.",
-                error_class="DELTA_CONFLICT_SET_COLUMN",
-                sql_state="42701",
-                columns=[".".join(clash), ".".join(path)],
-            )
+            raise assigned_twice("UPDATE", clash, path)
         values_by_path[path] = value
     return values_by_path
 

@@ -16,8 +16,8 @@ from pyspark.sql.types import BooleanType, StructField, StructType
 
 from delta_py.commands.merge_clauses import effective_clauses
 from delta_py.commands.merge_metrics import Action, Kind
-from delta_py.commands.new_values import nested_in_insert
-from delta_py.errors import SchemaMismatchError, UnsupportedOperationError
+from delta_py.commands.new_values import assigned_twice, nested_in_insert
+from delta_py.errors import SchemaMismatchError
 from delta_py.protocol.names import split_name
 from spark_plugin.dml.analysis import ConditionParts, Resolved, unresolved
 from spark_plugin.dml.analyzer import Analyzer, analyzer_of
@@ -246,17 +246,4 @@ def _check_path(path: Path, given: Collection[Path], clause: Clause) -> None:
         shorter = min(len(path), len(other))
         if tuple(part.lower() for part in other)[:shorter] != folded[:shorter]:
             continue
-        if clause.action == "insert":
-            raise UnsupportedOperationError(
-                f"Duplicate column names in INSERT clause: {'.'.join(path)}. Give each column one value.",
-                error_class="DELTA_DUPLICATE_COLUMNS_ON_INSERT",
-                sql_state="42701",
-                column=".".join(path),
-            )
-        raise UnsupportedOperationError(
-            f"There is a conflict from these SET columns: {['.'.join(other), '.'.join(path)]}. A column can be given one value. "
-            "Nothing was changed.",
-            error_class="DELTA_CONFLICT_SET_COLUMN",
-            sql_state="42701",
-            columns=[".".join(other), ".".join(path)],
-        )
+        raise assigned_twice(clause.action.upper(), other, path)

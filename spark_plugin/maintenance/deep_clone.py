@@ -27,8 +27,9 @@ T = TypeVar("T")
 _TASK_BYTES, _TASK_FILES = 256 * 1024 * 1024, 200
 
 
-def run_deep_clone(spark: SparkSession, source: TablePath, target: TablePath, arguments: Mapping[str, Any]) -> None:
-    """arguments: version, timestamp, time_zone, replace_table, properties, as of the command for shallow clones."""
+def run_deep_clone(spark: SparkSession, source: TablePath, target: TablePath, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+    """arguments: version, timestamp, time_zone, replace_table, properties, as of the command for shallow clones. Returns the
+    clone's version and the metrics of its commit."""
     source_store, target_store = source.open_store(spark), target.open_store(spark)
     timestamp = arguments["timestamp"]
     timestamp_ms = None if timestamp is None else parse_timestamp_ms(timestamp, arguments["time_zone"])
@@ -38,7 +39,7 @@ def run_deep_clone(spark: SparkSession, source: TablePath, target: TablePath, ar
 
     with active(spark):
         load = partial(Snapshot.load, source_store, version=arguments["version"], timestamp_ms=timestamp_ms)
-        deep_clone(
+        return deep_clone(
             at(load).through(source_store),
             target_store,
             replace_table=arguments["replace_table"],

@@ -32,6 +32,8 @@ CLUSTER_BY = "pydelta.clusterBy"
 COMMAND = "pydelta.command"
 TASKS = "pydelta.tasks"
 RULE_NONCE = "pydelta.ruleNonce"
+# What a statement says of the table whose rows its query gives, as JSON: kind, description, properties.
+AS_SELECT = "pydelta.asSelect"
 # In SESSION: the settings by which options of a write can be given for a whole session.
 CONFS = "confs"
 # In SESSION: options of stores that the session's settings give.

@@ -191,15 +191,15 @@ def _clone(
     time_zone: str,
     replace_table: bool,
     properties: Mapping[str, str],
-) -> int:
+) -> dict[str, Any]:
     """The table at the store becomes a shallow clone of the source."""
-    from delta_py.commands.clone import clone_table
+    from delta_py.commands.clone import shallow_clone
     from delta_py.scan.time_travel import parse_timestamp_ms
     from delta_py.snapshot import Snapshot
 
     timestamp_ms = None if timestamp is None else parse_timestamp_ms(timestamp, time_zone)
     snapshot = Snapshot.load(open_store(source, store.options), version=version, timestamp_ms=timestamp_ms)
-    return clone_table(snapshot, store, replace_table=replace_table, properties=properties)
+    return shallow_clone(snapshot, store, replace_table=replace_table, properties=properties)
 
 
 def _generate(store: ObjectStore, *, mode: str) -> int:

@@ -55,31 +55,60 @@ def refresh_name(spark: Any, place: Place) -> None:
 # ---------------------------------------------------------------- clone
 
 
-def clone_table(spark: Any, source: TablePath, target: str, arguments: Mapping[str, Any], *, is_shallow: bool) -> Place:
-    """Make a clone at a path, or under a new name. arguments: those of the command, but the source."""
+@dataclass(frozen=True, slots=True)
+class Cloned:
+    """metrics: of the commit, by the reference's names; None of a shallow clone over Spark Connect, from where nothing comes
+    back."""
 
-    def make(path: str) -> None:
+    place: Place
+    metrics: Mapping[str, int] | None
+
+
+def clone_table(
+    spark: Any,
+    source: TablePath,
+    target: str,
+    arguments: Mapping[str, Any],
+    *,
+    is_shallow: bool,
+    location: str | None = None,
+) -> Cloned:
+    """Make a clone at a path, or under a new name. arguments: those of the command, but the source. location: where a new name
+    goes; None for the database's directory."""
+
+    def make(path: str) -> Mapping[str, int] | None:
         place = TablePath(path, storage)
         if is_shallow:
-            run_command(spark, place, "clone", {"source": source.url, **arguments})
+            done = run_command(spark, place, "clone", {"source": source.url, **arguments})
         else:
-            run_deep_clone(spark, source, place, arguments)
+            done = run_deep_clone(spark, source, place, arguments)
+        return None if done is None else done["metrics"]
 
     storage = {**storage_settings(spark, source.url), **source.storage}
     path = catalog.path_in_name(target) or (target if os.path.isabs(target) or has_scheme(target) else None)
     if path is not None:
-        make(path)
-        return Place(path)
+        return Cloned(Place(path), make(path))
     entry = catalog.find(spark, target)
     if entry is not None and not arguments["replace_table"]:
         raise catalog.taken(entry)
-    path = catalog.new_table_path(spark, target, None) if entry is None else entry.writable_path()
-    make(path)
+    path = catalog.new_table_path(spark, target, location) if entry is None else entry.writable_path()
+    if entry is not None and location is not None and local_path(location) != local_path(path):
+        raise location_mismatch(entry, location)
+    metrics = make(path)
     if entry is None:
         catalog.enter(spark, target, path)
     else:
         catalog.refresh(spark, entry)
-    return Place(path, target)
+    return Cloned(Place(path, target), metrics)
+
+
+def location_mismatch(entry: Entry, location: str) -> InvalidOptionError:
+    return InvalidOptionError(
+        f"Table {entry.name} is at {entry.path} and not at {location}; nothing was changed. Leave the location out.",
+        error_class="DELTA_TABLE_LOCATION_MISMATCH",
+        sql_state="42613",
+        table=entry.name,
+    )
 
 
 # ---------------------------------------------------------------- create and replace
@@ -147,12 +176,7 @@ def _build_over(spark: Any, request: TableRequest, entry: Entry) -> Place:
         return find_table(spark, entry.name)
     path = entry.writable_path()
     if request.location is not None and catalog.new_table_path(spark, entry.name, local_path(request.location)) != path:
-        raise InvalidOptionError(
-            f"Table {entry.name} is at {path} and not at {request.location}; nothing was changed. Leave the location out.",
-            error_class="DELTA_TABLE_LOCATION_MISMATCH",
-            sql_state="42613",
-            table=entry.name,
-        )
+        raise location_mismatch(entry, request.location)
     _run(spark, request, path, join=False)
     catalog.refresh(spark, entry)
     return Place(path, entry.name)

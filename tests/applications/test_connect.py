@@ -17,8 +17,9 @@ from pyspark.sql import SparkSession, functions as F
 from spark_plugin import DeltaTable, register
 from spark_plugin.exceptions import (
     InvalidOptionError, InvariantViolationError, SchemaMismatchError, TableAlreadyExistsError, TableNotFoundError,
-    VersionNotFoundError
+    UnsupportedOperationError, VersionNotFoundError
 )
+from pyspark.errors import ParseException
 from spark_plugin.tables import IdentityGenerator
 
 path, new, home = sys.argv[1:]
@@ -67,7 +68,7 @@ def caught(kind, action):
     try:
         action()
     except kind as error:
-        return [error.error_class, getattr(error, "getCondition", str)(), str(error)]
+        return [getattr(error, "error_class", None), getattr(error, "getCondition", str)(), str(error)]
     return None
 
 found["condition"] = caught(InvalidOptionError, lambda: one.writeTo("named").overwrite(F.col("id") == 7))
@@ -146,6 +147,23 @@ convert._FILES_A_TASK = 2
 converted = DeltaTable.convertToDelta(spark, f"parquet.`{new}-plain`", "p int")
 converted.generate("symlink_format_manifest")
 found["converted"] = [converted.toDF().count(), converted.toDF().filter("p = 1").count()]
+
+name = f"pydelta.`{new}-plain`"
+more = "(SELECT 2L AS id, 5 AS p UNION ALL SELECT 9L, 9)"
+found["sql"] = [
+    list(spark.sql(text).first())
+    for text in (
+        f"/* c */ DELETE FROM {name} AS x WHERE x.id = 3;",
+        f"UPDATE {name} SET p = CASE WHEN id = 0 THEN 7 ELSE p END, id = id WHERE id IN (0, 1)",
+        f"MERGE INTO {name} t USING {more} s ON t.id = s.id WHEN MATCHED THEN UPDATE SET p = s.p WHEN NOT MATCHED THEN INSERT *",
+    )
+]
+found["sql_rows"] = sorted(list(row) for row in spark.read.format("pydelta").load(new + "-plain").select("id", "p").collect())
+found["sql_history"] = [row["operation"] for row in spark.sql(f"DESC HISTORY '{new}-plain' LIMIT 3").collect()]
+found["sql_clone"] = list(spark.sql(f"CREATE TABLE pydelta.`{new}-cloned` SHALLOW CLONE {name} VERSION AS OF 0").first())[1:]
+found["sql_args"] = caught(UnsupportedOperationError, lambda: spark.sql(f"DELETE FROM {name} WHERE id = :x", {"x": 1}))
+found["sql_fault"] = caught(ParseException, lambda: spark.sql(f"OPTIMIZE {name} FOO"))
+found["sql_other"] = spark.sql("/* DELETE */ SELECT :x AS x", {"x": 1}).first()["x"]
 spark.stop()
 print(json.dumps(found))
 """
@@ -194,6 +212,10 @@ def test_connect_session_reads_writes_and_raises_our_errors(tmp_path: Path) -> N
     assert found["converted"] == [6, 3]
     lines = [len(file.read_text().splitlines()) for file in Path(f"{new}-plain").glob("_symlink_format_manifest/*/manifest")]
     assert len(lines) == 2 and sum(lines) == DeltaTable(f"{new}-plain").files().num_rows
+    assert found["sql"] == [[1], [2], [2, 1, 0, 1]] and found["sql_history"] == ["MERGE", "UPDATE", "DELETE"]
+    assert found["sql_rows"] == [[0, 7], [1, 1], [2, 5], [4, 0], [5, 1], [9, 9]]
+    assert (found["sql_clone"], found["sql_other"]) == ([found["sql_clone"][0], 0, 0, 0, 0], 1)
+    assert "DeltaTable.delete" in found["sql_args"][2] and found["sql_fault"][1] == "PARSE_SYNTAX_ERROR"
     written = DeltaTable(new)
     assert (written.version, written.to_arrow().num_rows) == (3, 6)
     said = found["stderr"].count("without column pruning")

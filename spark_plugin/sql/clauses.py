@@ -1,0 +1,167 @@
+"""DELETE, UPDATE and MERGE INTO cut into their clauses, for clients that have no parser: the text of each as it was written.
+
+    parse_change("DELETE FROM t AS x WHERE x.id = 3")          # DeleteRows(TableName(("t",)), "x", "x.id = 3")
+
+Conditions, values and sources are not read here. They go on as text to whoever parses them; only where they begin and end is
+found: outside of parentheses, brackets and CASE ... END.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Literal, TypeAlias
+
+from spark_plugin.sql.syntax import TableName, Words
+
+Assignments: TypeAlias = "tuple[tuple[tuple[str, ...], str], ...]"
+"""The parts of a column's name, and the text of its new value."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteRows:
+    """has_parameters: in the text of a clause, of this and the others."""
+
+    table: TableName
+    alias: str | None
+    where: str | None
+    has_parameters: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateRows:
+    table: TableName
+    alias: str | None
+    assignments: Assignments
+    where: str | None
+    has_parameters: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class WhenClause:
+    """assignments: None for a delete, and for `*`."""
+
+    kind: Literal["matched", "not matched", "not matched by source"]
+    action: Literal["update", "delete", "insert"]
+    condition: str | None
+    assignments: Assignments | None
+
+
+@dataclass(frozen=True, slots=True)
+class MergeRows:
+    """source: what can stand behind FROM."""
+
+    table: TableName
+    alias: str | None
+    source: str
+    condition: str
+    clauses: tuple[WhenClause, ...]
+    evolves: bool
+    has_parameters: bool = False
+
+
+Change: TypeAlias = DeleteRows | UpdateRows | MergeRows
+
+
+def parse_change(text: str, args: Any = None) -> Change | None:
+    """None for another statement. args: as of Statement, for the name of the table.
+
+    Raises SyntaxFault for a text that does not go on as these do.
+    """
+    words = Words(text, args, texts_with_parameters=True)
+    if words.take("DELETE", "FROM"):
+        parse = _delete
+    elif words.take("UPDATE"):
+        parse = _update
+    elif words.take("MERGE"):
+        parse = _merge
+    else:
+        return None
+    change: Change = parse(words)
+    words.end()
+    return replace(change, has_parameters=words.has_parameters)
+
+
+def _delete(words: Words) -> Change:
+    table = TableName(words.name())
+    alias = _alias(words, "WHERE")
+    return DeleteRows(table, alias, words.text_until() if words.take("WHERE") else None)
+
+
+def _update(words: Words) -> Change:
+    table = TableName(words.name())
+    alias = _alias(words, "SET")
+    words.expect("SET")
+    assignments = _assignments(words, ("WHERE",))
+    return UpdateRows(table, alias, assignments, words.text_until() if words.take("WHERE") else None)
+
+
+def _alias(words: Words, *behind: str) -> str | None:
+    if words.take("AS"):
+        return words.part()
+    return None if words.is_over() or any(words.at(word) for word in behind) else words.part()
+
+
+def _assignments(words: Words, *stops: tuple[str, ...]) -> Assignments:
+    values = []
+    while True:
+        name = words.name()
+        if not words.take("="):
+            words.expect("==")
+        values.append((name, words.text_until((",",), *stops)))
+        if not words.take(","):
+            return tuple(values)
+
+
+# ---------------------------------------------------------------- MERGE
+
+_WHEN = (("WHEN", "MATCHED"), ("WHEN", "NOT", "MATCHED"))
+
+
+def _merge(words: Words) -> Change:
+    evolves = words.take("WITH", "SCHEMA", "EVOLUTION")
+    words.expect("INTO")
+    table = TableName(words.name())
+    alias = _alias(words, "USING")
+    words.expect("USING")
+    source = words.text_until(("ON",))
+    words.expect("ON")
+    condition = words.text_until(*_WHEN)
+    clauses = []
+    while words.take("WHEN"):
+        clauses.append(_when(words))
+    return MergeRows(table, alias, source, condition, tuple(clauses), evolves)
+
+
+def _when(words: Words) -> WhenClause:
+    inserts = words.take("NOT")
+    words.expect("MATCHED")
+    by_source = inserts and words.take("BY", "SOURCE")
+    if inserts and not by_source:
+        words.take("BY", "TARGET")
+    condition = words.text_until(("THEN",)) if words.take("AND") else None
+    words.expect("THEN")
+    if inserts and not by_source:
+        return WhenClause("not matched", "insert", condition, _inserted(words))
+    kind: Literal["matched", "not matched by source"] = "not matched by source" if by_source else "matched"
+    if words.take("DELETE"):
+        return WhenClause(kind, "delete", condition, None)
+    words.expect("UPDATE", "SET")
+    return WhenClause(kind, "update", condition, None if words.take("*") else _assignments(words, *_WHEN))
+
+
+def _inserted(words: Words) -> Assignments | None:
+    words.expect("INSERT")
+    if words.take("*"):
+        return None
+    words.expect("(")
+    names = [words.name()]
+    while words.take(","):
+        names.append(words.name())
+    words.expect(")", "VALUES", "(")
+    values = [words.text_until((",",))]
+    while words.take(","):
+        values.append(words.text_until((",",)))
+    if len(names) != len(values):
+        words.fault(f"{len(names)} columns and {len(values)} values")
+    words.expect(")")
+    return tuple(zip(names, values, strict=True))

@@ -1,0 +1,463 @@
+"""The statements that Spark's own parser does not know, and those that it takes for others: text -> what is asked.
+
+    parse_utility("OPTIMIZE shop.sales WHERE day = '2024-01-01' ZORDER BY (id)")
+    # Optimize(TableName(("shop", "sales")), where="day = '2024-01-01'", z_order=("`id`",))
+
+None is the answer to a text that begins like none of them: it is Spark's. Words are read in any case. Parts that the reference
+takes in any order are taken in any order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
+
+from delta_py.protocol.names import quoted
+from spark_plugin.sql.syntax import SyntaxFault, TableName, Words
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """VERSION AS OF or TIMESTAMP AS OF; neither: the newest."""
+
+    version: int | None = None
+    timestamp: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Optimize:
+    """where: SQL. z_order: names as SQL takes them."""
+
+    table: TableName
+    full: bool = False
+    where: str | None = None
+    z_order: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Vacuum:
+    """lite: None where neither LITE nor FULL is said. inventory: a table, or a query. hours: as written."""
+
+    table: TableName
+    lite: bool | None = None
+    inventory: TableName | str | None = None
+    hours: str | None = None
+    dry_run: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    table: TableName
+    limit: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Detail:
+    table: TableName
+
+
+@dataclass(frozen=True, slots=True)
+class Restore:
+    table: TableName
+    to: Version
+
+
+@dataclass(frozen=True, slots=True)
+class Convert:
+    """partitions: columns as DDL."""
+
+    table: TableName
+    statistics: bool = True
+    partitions: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Generate:
+    table: TableName
+    mode: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reorg:
+    """purge: false for UPGRADE UNIFORM."""
+
+    table: TableName
+    where: str | None = None
+    purge: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Fsck:
+    table: TableName
+    dry_run: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Clone:
+    """table: the new one. replaces: CREATE OR REPLACE, and REPLACE, which wants a table to be there."""
+
+    table: TableName
+    source: TableName
+    shallow: bool
+    of: Version = field(default_factory=Version)
+    creates: bool = True
+    replaces: bool = False
+    if_not_exists: bool = False
+    properties: Mapping[str, str] = field(default_factory=dict)
+    location: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AddConstraint:
+    """check: SQL."""
+
+    table: TableName
+    name: str
+    check: str
+
+
+@dataclass(frozen=True, slots=True)
+class DropConstraint:
+    table: TableName
+    name: str
+    if_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AddFeature:
+    table: TableName
+    feature: str
+
+
+@dataclass(frozen=True, slots=True)
+class DropFeature:
+    table: TableName
+    feature: str
+    truncate_history: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterBy:
+    """columns: names as SQL takes them; none for CLUSTER BY NONE."""
+
+    table: TableName
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SyncIdentity:
+    table: TableName
+    column: str
+
+
+@dataclass(frozen=True, slots=True)
+class CreateIndex:
+    table: TableName
+    name: str
+    columns: tuple[str, ...]
+    if_not_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DropIndex:
+    table: TableName
+    name: str
+    if_exists: bool = False
+
+
+Utility: TypeAlias = (
+    Optimize
+    | Vacuum
+    | History
+    | Detail
+    | Restore
+    | Convert
+    | Generate
+    | Reorg
+    | Fsck
+    | Clone
+    | AddConstraint
+    | DropConstraint
+    | AddFeature
+    | DropFeature
+    | ClusterBy
+    | SyncIdentity
+    | CreateIndex
+    | DropIndex
+)
+
+
+def parse_utility(text: str, args: Any = None) -> Utility | None:
+    """args: values of parameters, as `sql` takes them.
+
+    Raises SyntaxFault for a text that begins like one of these and does not go on so.
+    """
+    words = None
+    try:
+        words = Words(text, args)
+        return _utility(words)
+    except SyntaxFault:
+        if words is not None and words.is_sure:
+            raise
+        return None  # Spark says what is wrong with it, or reads it otherwise
+
+
+def _utility(words: Words) -> Utility | None:
+    parse = next((parse for beginning, parse in _BEGINNINGS if words.take(*beginning)), None)
+    utility = None if parse is None else parse(words)
+    if utility is not None:
+        words.sure()
+        words.end()
+    return utility
+
+
+# ---------------------------------------------------------------- what every table has
+
+
+def _optimize(words: Words) -> Optimize:
+    words.sure()
+    after_name = ("FULL", "WHERE", "ZORDER", ".", ";")
+    full = words.at("FULL") and words.left > 1 and not any(words.at(word, ahead=1) for word in after_name)
+    if full:
+        words.expect("FULL")
+    table = words.table()
+    full = full or words.take("FULL")
+    where = words.text_until(("ZORDER", "BY")) if words.take("WHERE") else None
+    z_order = _columns(words, bare=True) if words.take("ZORDER", "BY") else ()
+    return Optimize(table, full, where, z_order)
+
+
+def _vacuum(words: Words) -> Vacuum:
+    words.sure()
+    vacuum = Vacuum(words.table())
+    while not words.is_over():
+        if vacuum.lite is None and (words.at("LITE") or words.at("FULL")):
+            vacuum = replace(vacuum, lite=words.take("LITE"))
+            words.take("FULL")
+        elif vacuum.inventory is None and words.take("USING"):
+            words.expect("INVENTORY")
+            vacuum = replace(vacuum, inventory=words.in_parentheses() if words.at("(") else words.table())
+        elif vacuum.hours is None and words.take("RETAIN"):
+            vacuum = replace(vacuum, hours=words.number())
+            words.expect("HOURS")
+        elif not vacuum.dry_run and words.take("DRY"):
+            words.expect("RUN")
+            vacuum = replace(vacuum, dry_run=True)
+        else:
+            words.fault()
+    return vacuum
+
+
+def _history(words: Words) -> History:
+    return History(words.table(), words.whole_number() if words.take("LIMIT") else None)
+
+
+def _detail(words: Words) -> Detail:
+    return Detail(words.table())
+
+
+def _restore(words: Words) -> Restore:
+    words.sure()
+    if words.at("TABLE") and not words.at(".", ahead=1) and not words.at("TO", ahead=1):
+        words.expect("TABLE")
+    table = words.table()
+    words.take("TO")
+    to = _version(words)
+    if to is None:
+        words.fault("expected VERSION AS OF or TIMESTAMP AS OF")
+    return Restore(table, to)
+
+
+def _version(words: Words) -> Version | None:
+    ahead = 1 if words.at("FOR") else 0
+    for word in ("VERSION", "SYSTEM_VERSION", "TIMESTAMP", "SYSTEM_TIME"):
+        if words.at(word, "AS", "OF", ahead=ahead):
+            words.take("FOR")
+            words.expect(word, "AS", "OF")
+            if word in ("TIMESTAMP", "SYSTEM_TIME"):
+                return Version(timestamp=words.string())
+            return Version(words.whole_number_or_text())
+    return None
+
+
+def _convert(words: Words) -> Convert:
+    words.sure()
+    table, statistics, partitions = words.table(), True, None
+    if words.take("NO"):
+        words.expect("STATISTICS")
+        statistics = False
+    if words.take("PARTITIONED"):
+        words.expect("BY")
+        partitions = words.in_parentheses()
+    return Convert(table, statistics, partitions)
+
+
+def _generate(words: Words) -> Generate:
+    words.sure()
+    mode = words.part()
+    words.expect("FOR", "TABLE")
+    return Generate(words.table(), mode)
+
+
+def _reorg(words: Words) -> Reorg:
+    words.sure()
+    table = words.table()
+    where = words.text_until(("APPLY", "(")) if words.take("WHERE") else None
+    words.expect("APPLY", "(")
+    if words.take("PURGE"):
+        words.expect(")")
+        return Reorg(table, where)
+    words.expect("UPGRADE", "UNIFORM")
+    words.in_parentheses()
+    words.expect(")")
+    return Reorg(table, where, purge=False)
+
+
+def _fsck(words: Words) -> Fsck:
+    words.sure()
+    table, dry_run = words.table(), words.take("DRY")
+    if dry_run:
+        words.expect("RUN")
+    return Fsck(table, dry_run)
+
+
+# ---------------------------------------------------------------- CLONE
+
+
+def _create(words: Words) -> Clone | CreateIndex | None:
+    if words.take("INDEX"):
+        return _create_index(words)
+    replaces = words.take("OR", "REPLACE")
+    return _clone(words, replaces=replaces) if words.take("TABLE") else None
+
+
+def _replace(words: Words) -> Clone | None:
+    return _clone(words, creates=False, replaces=True) if words.take("TABLE") else None
+
+
+def _clone(words: Words, *, creates: bool = True, replaces: bool) -> Clone | None:
+    if_not_exists = words.take("IF", "NOT", "EXISTS")
+    table = words.table()
+    shallow = words.take("SHALLOW", "CLONE")
+    if not (shallow or words.take("DEEP", "CLONE") or words.take("CLONE")):
+        return None  # Spark's CREATE TABLE
+    words.sure()
+    source = words.table()
+    clone = Clone(table, source, shallow, _version(words) or Version(), creates, replaces, if_not_exists)
+    if words.take("TBLPROPERTIES"):
+        clone = replace(clone, properties=_properties(words))
+    return replace(clone, location=words.string()) if words.take("LOCATION") else clone
+
+
+def _properties(words: Words) -> dict[str, str]:
+    properties: dict[str, str] = {}
+    words.expect("(")
+    while True:
+        key = words.string() if words.at_text() else ".".join(words.name())
+        words.take("=")
+        properties[key] = _property_value(words)
+        if not words.take(","):
+            words.expect(")")
+            return properties
+
+
+def _property_value(words: Words) -> str:
+    if words.at_text():
+        return words.string()
+    for word in ("TRUE", "FALSE"):
+        if words.take(word):
+            return word.lower()
+    return words.number()
+
+
+# ---------------------------------------------------------------- ALTER TABLE
+
+
+def _alter(words: Words) -> Utility | None:
+    table = words.table()
+    if words.take("ADD", "CONSTRAINT"):
+        return _add_constraint(words, table)
+    if words.take("DROP", "CONSTRAINT"):
+        words.sure()
+        if_exists = words.take("IF", "EXISTS")
+        return DropConstraint(table, words.part(), if_exists)
+    if words.at("ADD", "FEATURE") or words.at("DROP", "FEATURE"):
+        words.sure()
+    if words.take("ADD", "FEATURE"):
+        return AddFeature(table, _feature(words))
+    if words.take("DROP", "FEATURE"):
+        return DropFeature(table, _feature(words), words.take("TRUNCATE", "HISTORY"))
+    if words.take("CLUSTER", "BY"):
+        return ClusterBy(table, () if words.take("NONE") else _columns(words))
+    return _sync_identity(words, table) if words.take("ALTER") else None
+
+
+def _add_constraint(words: Words, table: TableName) -> AddConstraint | None:
+    name = words.part()
+    return AddConstraint(table, name, words.in_parentheses()) if words.take("CHECK") else None
+
+
+def _feature(words: Words) -> str:
+    return words.string() if words.at_text() else words.part()
+
+
+def _sync_identity(words: Words, table: TableName) -> SyncIdentity | None:
+    words.take("COLUMN")
+    column = _dotted(words.name())
+    return SyncIdentity(table, column) if words.take("SYNC", "IDENTITY") else None
+
+
+# ---------------------------------------------------------------- indexes
+
+
+def _create_index(words: Words) -> CreateIndex:
+    if_not_exists = words.take("IF", "NOT", "EXISTS")
+    name = words.part()
+    words.expect("ON")
+    words.take("TABLE")
+    return CreateIndex(words.table(), name, _columns(words), if_not_exists)
+
+
+def _drop_index(words: Words) -> DropIndex:
+    if_exists = words.take("IF", "EXISTS")
+    name = words.part()
+    words.expect("ON")
+    words.take("TABLE")
+    return DropIndex(words.table(), name, if_exists)
+
+
+def _columns(words: Words, *, bare: bool = False) -> tuple[str, ...]:
+    """Names between parentheses; bare: or without them."""
+    closes = words.take("(")
+    if not closes and not bare:
+        words.expect("(")
+    columns = [_dotted(words.name())]
+    while words.take(","):
+        columns.append(_dotted(words.name()))
+    if closes:
+        words.expect(")")
+    return tuple(columns)
+
+
+def _dotted(parts: tuple[str, ...]) -> str:
+    return ".".join(part if part.isidentifier() else quoted(part) for part in parts)
+
+
+_BEGINNINGS: tuple[tuple[tuple[str, ...], Callable[[Words], Utility | None]], ...] = (
+    (("OPTIMIZE",), _optimize),
+    (("VACUUM",), _vacuum),
+    (("DESCRIBE", "HISTORY"), _history),
+    (("DESC", "HISTORY"), _history),
+    (("DESCRIBE", "DETAIL"), _detail),
+    (("DESC", "DETAIL"), _detail),
+    (("RESTORE",), _restore),
+    (("CONVERT", "TO", "DELTA"), _convert),
+    (("GENERATE",), _generate),
+    (("REORG", "TABLE"), _reorg),
+    (("FSCK", "REPAIR", "TABLE"), _fsck),
+    (("CREATE",), _create),
+    (("REPLACE",), _replace),
+    (("ALTER", "TABLE"), _alter),
+    (("DROP", "INDEX"), _drop_index),
+)

@@ -1,0 +1,89 @@
+"""DELETE, UPDATE and MERGE INTO as Spark's own parser reads them, with a WITH in front too, carried out by spark_plugin.dml.
+
+    DELETE FROM pydelta.`/data/events` WHERE id = 3             -- num_affected_rows
+
+Names in conditions and values are resolved as in those of DeltaTable's methods, which take the same Columns.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from spark_plugin.dml import delete_update
+from spark_plugin.dml.merge_clauses import Clause
+from spark_plugin.spark_internals import is_connect
+from spark_plugin.sql import client_rows
+from spark_plugin.sql.changes import by_name, counted
+from spark_plugin.sql.targets import Target, find_target
+from spark_plugin.sql_internals import ParsedPlan, ParsedTarget, SqlInternals
+from spark_plugin.sql_router import Statement
+from spark_plugin.table_api.merge_builder import DeltaMergeBuilder
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def change_rows(spark: SparkSession, statement: Statement) -> DataFrame | None:
+    """Returns one row: num_affected_rows, and of a MERGE also num_updated_rows, num_deleted_rows and num_inserted_rows.
+
+    Raises what the methods of DeltaTable raise.
+    """
+    if is_connect(spark):
+        return client_rows.change_rows(spark, statement)
+    plan = SqlInternals(spark).parsed(statement.text, statement.args)
+    named = None if plan is None else plan.target()
+    target = None if named is None else find_target(spark, named.parts)
+    if plan is None or named is None or target is None:
+        return None
+    alias = _alias(named, target)
+    if named.alias is None and _has_qualifiers(statement.text, named.parts):
+        alias = named.parts[-1]
+        plan.call_target(named.parts if len(named.parts) != 2 or target.name is None else (_CATALOG, *named.parts), alias)
+    match plan.kind:
+        case "DeleteFromTable":
+            return _delete(spark, plan, target, alias)
+        case "UpdateTable":
+            return _update(spark, plan, target, alias)
+        case _:
+            return _merge(spark, plan, target, alias)
+
+
+_CATALOG = "spark_catalog"
+
+
+def _alias(named: ParsedTarget, target: Target) -> str | None:
+    """By what conditions may call the table: a table of the catalog by its name too."""
+    return named.alias if named.alias is not None or target.name is None else named.parts[-1]
+
+
+def _has_qualifiers(text: str, parts: tuple[str, ...]) -> bool:
+    """Whether a column may be qualified by a name of several parts, db.t.id: quick, and rarely so."""
+    written = r"`?\s*\.\s*`?".join(re.escape(part.replace("`", "``")) for part in parts[-2:])
+    return len(parts) > 1 and re.search(rf"{written}`?\s*\.", text, re.IGNORECASE) is not None
+
+
+def _delete(spark: SparkSession, plan: ParsedPlan, target: Target, alias: str | None) -> DataFrame:
+    done = delete_update.delete(spark, target.place, plan.deleted().condition, alias=alias)
+    return counted(spark, done.metrics.get("numDeletedRows", 0))
+
+
+def _update(spark: SparkSession, plan: ParsedPlan, target: Target, alias: str | None) -> DataFrame:
+    change = plan.updated()
+    done = delete_update.update(spark, target.place, change.condition, by_name(change.assignments), alias=alias)
+    return counted(spark, done.metrics.get("numUpdatedRows", 0))
+
+
+def _merge(spark: SparkSession, plan: ParsedPlan, target: Target, alias: str | None) -> DataFrame:
+    merge = plan.merged()
+    clauses = tuple(
+        Clause(
+            one.kind,
+            one.action,
+            one.condition,
+            None if one.assignments is None else by_name(one.assignments, one.action.upper()),
+        )
+        for one in merge.clauses
+    )
+    builder = DeltaMergeBuilder(spark, target.place, alias, merge.source, merge.condition, clauses, merge.evolves)
+    return builder.execute()

@@ -1,0 +1,299 @@
+"""The words of a statement one after the other, and the error for one that cannot stand where it does.
+
+    words = Words(text, args)
+    words.take("OPTIMIZE")                  # True, and goes on behind it
+    words.table()                           # TableName(("shop", "sales"), None), or a path
+    words.expect("BY")                      # raises SyntaxFault
+
+Texts and names are data: their quotes, escapes and backticks are undone here, once. Parameters stand for values and, in
+IDENTIFIER(...), for names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from pyspark.errors import ParseException
+
+from delta_py.protocol.names import split_name, unquoted
+
+
+@dataclass(frozen=True, slots=True)
+class TableName:
+    """How a statement names a table. parts: of a name, empty for a path. path: what stood in quotes. place: of its first
+    character in the text."""
+
+    parts: tuple[str, ...]
+    path: str | None = None
+    place: int = 0
+
+
+class SyntaxFault(Exception):
+    """A text that does not go on as a statement does. place: of the character where that shows; near: what stands there, None for
+    the end."""
+
+    def __init__(self, text: str, place: int, near: str | None, why: str = "") -> None:
+        super().__init__(why)
+        self.text, self.place, self.near, self.why = text, place, near, why
+
+    def raised(self) -> SqlSyntaxError:
+        return SqlSyntaxError(self.text, self.place, self.near, self.why)
+
+
+class SqlSyntaxError(ParseException):
+    """As Spark's own parser says it: condition, line and position, and a caret below the statement.
+
+    line: from 1. position: in the line, from 0.
+    """
+
+    def __init__(self, text: str, place: int, near: str | None, why: str = "") -> None:
+        before, lines = text[:place].split("\n"), text.split("\n")
+        self.line, self.position = len(before), len(before[-1])
+        self._near = "end of input" if near is None else f"'{near}'"
+        shown = "\n".join([*lines[: self.line], "-" * self.position + "^^^", *lines[self.line :]])
+        super().__init__(
+            f"Syntax error at or near {self._near}{f': {why}' if why else ''}. SQLSTATE: {_STATE} "
+            f"(line {self.line}, pos {self.position})\n\n== SQL ==\n{shown}\n"
+        )
+
+    def getCondition(self) -> str:
+        return _CONDITION
+
+    getErrorClass = getCondition
+
+    def getSqlState(self) -> str:
+        return _STATE
+
+    def getMessageParameters(self) -> dict[str, str]:
+        return {"error": self._near, "hint": ""}
+
+
+_OPENING, _CLOSING = frozenset({"(", "[", "CASE"}), frozenset({")", "]", "END"})
+_CONDITION, _STATE = "PARSE_SYNTAX_ERROR", "42601"
+
+
+class Words:
+    """A place in the tokens of a statement. args: as of Statement. is_sure: the words before it begin a statement of ours, and
+    nobody else would read the text. texts_with_parameters: parameters in the texts of text_until are no faults, and
+    has_parameters says that there were some.
+
+    Raises SyntaxFault for a text that is not closed.
+    """
+
+    def __init__(self, text: str, args: Any = None, *, texts_with_parameters: bool = False) -> None:
+        from delta_py.errors import ExpressionError
+        from delta_py.expressions.dialect import tokens
+
+        self.text, self._args, self._next = text, args, 0
+        self._texts_with_parameters, self.has_parameters, self.is_sure = texts_with_parameters, False, False
+        try:
+            self._tokens = tokens(text)
+        except ExpressionError as error:
+            raise SyntaxFault(text, len(text), None, error.message) from error
+
+    # ------------------------------------------------------------ words
+
+    def at(self, *words: str, ahead: int = 0) -> bool:
+        """Whether the next words are these, none of them quoted."""
+        return all(self._word(self._next + ahead + number) == word for number, word in enumerate(words))
+
+    def take(self, *words: str) -> bool:
+        """The same, and goes on behind them."""
+        if not self.at(*words):
+            return False
+        self._next += len(words)
+        return True
+
+    def expect(self, *words: str) -> None:
+        for word in words:
+            if not self.take(word):
+                self.fault(f"expected {word}")
+
+    def sure(self) -> None:
+        self.is_sure = True
+
+    @property
+    def left(self) -> int:
+        """How many words are left, punctuation too."""
+        return len(self._tokens) - self._next
+
+    def is_over(self) -> bool:
+        """Whether nothing comes but semicolons."""
+        return all(token.text == ";" and not _is_quoted(token) for token in self._tokens[self._next :])
+
+    def end(self) -> None:
+        if not self.is_over():
+            self.fault()
+
+    @property
+    def place(self) -> int:
+        """Where the next word begins in the text."""
+        return int(self._tokens[self._next].start) if self._next < len(self._tokens) else len(self.text)
+
+    def fault(self, why: str = "") -> NoReturn:
+        if self._next >= len(self._tokens):
+            raise SyntaxFault(self.text, len(self.text), None, why)
+        token = self._tokens[self._next]
+        raise SyntaxFault(self.text, token.start, self.text[token.start : token.end + 1], why)
+
+    # ------------------------------------------------------------ names
+
+    def table(self) -> TableName:
+        """A name, or a path in quotes."""
+        place = self.place
+        if self.at_text():
+            return TableName((), self.string(), place)
+        return TableName(self.name(), None, place)
+
+    def name(self) -> tuple[str, ...]:
+        """The parts of a name of several parts."""
+        if self.at("IDENTIFIER", "("):
+            return self._identifier()
+        parts = [self.part()]
+        while self.take("."):
+            parts.append(self.part())
+        return tuple(parts)
+
+    def part(self) -> str:
+        """One part of a name."""
+        token = self._token()
+        written = "" if token is None else self.text[token.start : token.end + 1]
+        if len(written) > 1 and written[0] == written[-1] == "`":
+            self._next += 1
+            return unquoted(written)
+        if token is None or _is_quoted(token) or not all(letter.isalnum() or letter == "_" for letter in written):
+            self.fault("expected a name")
+        self._next += 1
+        return written
+
+    def _identifier(self) -> tuple[str, ...]:
+        self.expect("IDENTIFIER", "(")
+        text = self.string()
+        self.expect(")")
+        parts = split_name(text)
+        if not all(parts):
+            self.fault(f"{text!r} is no name")
+        return parts
+
+    # ------------------------------------------------------------ values
+
+    def at_text(self) -> bool:
+        token = self._token()
+        return token is not None and (_is_text(token) or self._at_parameter())
+
+    def string(self) -> str:
+        """A text in quotes, or a parameter that is one."""
+        if not self.at_text():
+            self.fault("expected a text")
+        value = self._value()
+        if not isinstance(value, str):
+            self.fault(f"expected a text, and the parameter is {value!r}")
+        return value
+
+    def number(self) -> str:
+        """A number as it is written, with its sign; or a parameter that is one."""
+        sign = "-" if self.take("-") else ""
+        token = self._token()
+        if self._at_parameter():
+            value = self._value()
+            if isinstance(value, bool) or not isinstance(value, int | float):
+                self.fault(f"expected a number, and the parameter is {value!r}")
+            return f"{sign}{value}"
+        if token is None or not _is_number(token):
+            self.fault("expected a number")
+        self._next += 1
+        return sign + str(token.text)
+
+    def whole_number(self) -> int:
+        place, text = self._next, self.number()
+        if not text.isdigit():
+            self._next = place
+            self.fault("expected a whole number")
+        return int(text)
+
+    def whole_number_or_text(self) -> int:
+        """A text of digits too."""
+        if not self.at_text() or self._at_parameter():
+            return self.whole_number()
+        place, text = self._next, self.string()
+        if not text.isdigit():
+            self._next = place
+            self.fault("expected a whole number")
+        return int(text)
+
+    def text_until(self, *stops: tuple[str, ...]) -> str:
+        """The text as it is written up to one of these words outside of brackets and CASE, or to the end. Raises where there is
+        none."""
+        start, depth, last = self.place, 0, None
+        while (token := self._token()) is not None and not self.at(";"):
+            if depth == 0 and (any(self.at(*stop) for stop in stops) or self.at(")")):
+                break
+            if self._at_parameter():
+                if not self._texts_with_parameters:
+                    self.fault("a parameter cannot stand in this condition; write its value")
+                self.has_parameters = True
+            if self._word(self._next) in _OPENING:
+                depth += 1
+            elif self._word(self._next) in _CLOSING:
+                depth = max(depth - 1, 0)
+            last = token
+            self._next += 1
+        if last is None:
+            self.fault("expected a condition")
+        return self.text[start : last.end + 1]
+
+    def in_parentheses(self) -> str:
+        """The text between parentheses, as it is written."""
+        self.expect("(")
+        text = self.text_until()
+        self.expect(")")
+        return text
+
+    # ------------------------------------------------------------ tokens
+
+    def _token(self) -> Any:
+        return self._tokens[self._next] if self._next < len(self._tokens) else None
+
+    def _word(self, number: int) -> str | None:
+        if number >= len(self._tokens) or _is_quoted(self._tokens[number]):
+            return None
+        token = self._tokens[number]
+        return self.text[token.start : token.end + 1].upper()
+
+    def _at_parameter(self) -> bool:
+        return self.at("?") or self.at(":")
+
+    def _value(self) -> Any:
+        """Of a text, or of the parameter here."""
+        token = self._token()
+        if _is_text(token):
+            self._next += 1
+            return token.text
+        if self.at("?"):
+            number = sum(self._word(before) == "?" for before in range(self._next))
+            values: Any = () if isinstance(self._args, Mapping) or self._args is None else self._args
+            if number >= len(values):
+                self.fault("there is no value for this parameter")
+            self._next += 1
+            return values[number]
+        named = self._args if isinstance(self._args, Mapping) else {}
+        self.expect(":")
+        name = self.part()
+        if name not in named:
+            self._next -= 2
+            self.fault("there is no value for this parameter")
+        return named[name]
+
+
+def _is_text(token: Any) -> bool:
+    return bool(token.token_type.name == "STRING")
+
+
+def _is_number(token: Any) -> bool:
+    return bool(token.token_type.name == "NUMBER")
+
+
+def _is_quoted(token: Any) -> bool:
+    return token.token_type.name in ("STRING", "IDENTIFIER")

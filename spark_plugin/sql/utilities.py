@@ -1,0 +1,289 @@
+"""The statements of grammar.py, carried out by DeltaTable's methods; classic and over Spark Connect.
+
+    OPTIMIZE pydelta.`/data/events` WHERE day = '2024-01-01'       -- path, metrics
+
+A statement of these on something that is no table of ours goes to Spark where it, or delta-spark, can read it; where nobody can,
+the error says that there is no such table, and not that OPTIMIZE is no word.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.types import StructType
+
+from delta_py.errors import TableNotFoundError
+from delta_py.protocol.names import quoted
+from spark_plugin.dataframe_api import catalog
+from spark_plugin.options.settings import TablePath, conf
+from spark_plugin.spark_internals import is_connect
+from spark_plugin.sql import grammar
+from spark_plugin.sql.grammar import Utility, parse_utility
+from spark_plugin.sql.syntax import SyntaxFault, TableName
+from spark_plugin.sql.targets import Target, find_target, has_delta_spark, our_formats
+from spark_plugin.sql_internals import SqlInternals
+from spark_plugin.sql_router import Statement
+from spark_plugin.table_api.builders import refuse
+from spark_plugin.table_api.table_names import Cloned, clone_table
+from spark_plugin.tables import DeltaTable
+from spark_plugin.wrapping import spark_sql
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def run_utility(spark: SparkSession, statement: Statement) -> DataFrame | None:
+    """Raises SqlSyntaxError (PARSE_SYNTAX_ERROR), and what the methods of DeltaTable raise."""
+    try:
+        utility = parse_utility(statement.text, statement.args)
+    except SyntaxFault as fault:
+        if _is_read_by_others(spark, statement):
+            return None
+        raise fault.raised() from fault
+    match utility:
+        case None:
+            return None
+        case grammar.Clone():
+            return _clone(spark, utility, statement)
+        case grammar.Convert():
+            return _convert(spark, utility)
+    target = _target(spark, utility.table)
+    if target is not None:
+        return _RUN[type(utility)](spark, target, utility)
+    if _is_read_by_others(spark, statement) and (has_delta_spark(spark) or _is_of_table(spark, utility)):
+        return None
+    raise _no_table(utility.table)
+
+
+def _target(spark: SparkSession, named: TableName) -> Target | None:
+    if named.path is None:
+        return find_target(spark, named.parts)
+    return None if has_delta_spark(spark) else Target(TablePath(named.path))
+
+
+def _is_read_by_others(spark: SparkSession, statement: Statement) -> bool:
+    """Whether Spark's parser, or that of an extension, knows the statement."""
+    if has_delta_spark(spark):
+        return True
+    if is_connect(spark):
+        return statement.word in _OF_SPARK
+    return SqlInternals(spark).parsed(statement.text, statement.args) is not None
+
+
+_OF_SPARK = ("DESCRIBE", "DESC", "ALTER", "CREATE", "DROP")
+"""What a server may be able to read, for clients, who cannot ask its parser."""
+
+
+def _is_of_table(spark: SparkSession, utility: Utility) -> bool:
+    """Whether DESCRIBE HISTORY x, which Spark reads as the column x of a table HISTORY, can be meant so."""
+    if not isinstance(utility, grammar.History | grammar.Detail):
+        return True
+    return bool(spark.catalog.tableExists(type(utility).__name__.lower()))
+
+
+def _shown(named: TableName) -> str:
+    return named.path if named.path is not None else ".".join(map(quoted, named.parts))
+
+
+def _no_table(named: TableName) -> TableNotFoundError:
+    return TableNotFoundError(f"{_shown(named)} is not a Delta table. Nothing was changed. Check the name.", table=_shown(named))
+
+
+# ---------------------------------------------------------------- on a table that is there
+
+
+def _optimize(spark: SparkSession, target: Target, asked: grammar.Optimize) -> DataFrame:
+    builder = target.delta_table(spark).optimize()
+    if asked.where is not None:
+        builder = builder.where(asked.where)
+    return builder.executeZOrderBy(*asked.z_order) if asked.z_order else builder.executeCompaction(full=asked.full)
+
+
+def _vacuum(spark: SparkSession, target: Target, asked: grammar.Vacuum) -> DataFrame:
+    """The files that would go, of a dry run; else the table's path."""
+    inventory = None if asked.inventory is None else _inventory(spark, asked.inventory)
+    hours = None if asked.hours is None else float(asked.hours)
+    table = target.delta_table(spark)
+    found = table.vacuum(hours, dryRun=asked.dry_run, lite=asked.lite, inventory=inventory)
+    return found.select("path") if asked.dry_run else table.detail().selectExpr("location AS path")
+
+
+def _inventory(spark: SparkSession, named: TableName | str) -> DataFrame:
+    if isinstance(named, str):
+        frame: DataFrame = spark_sql(spark, named)
+        return frame
+    target = _target(spark, named)
+    return spark.table(_shown(named)) if target is None else target.delta_table(spark).toDF()
+
+
+def _history(spark: SparkSession, target: Target, asked: grammar.History) -> DataFrame:
+    return target.delta_table(spark).history(asked.limit)
+
+
+def _detail(spark: SparkSession, target: Target, asked: grammar.Detail) -> DataFrame:
+    return target.delta_table(spark).detail()
+
+
+def _restore(spark: SparkSession, target: Target, asked: grammar.Restore) -> DataFrame:
+    table = target.delta_table(spark)
+    if asked.to.timestamp is not None:
+        return table.restoreToTimestamp(asked.to.timestamp)
+    assert asked.to.version is not None
+    return table.restoreToVersion(asked.to.version)
+
+
+def _generate(spark: SparkSession, target: Target, asked: grammar.Generate) -> DataFrame:
+    target.delta_table(spark).generate(asked.mode)
+    return _nothing(spark)
+
+
+def _reorg(spark: SparkSession, target: Target, asked: grammar.Reorg) -> DataFrame:
+    if not asked.purge:
+        refuse("REORG TABLE ... APPLY (UPGRADE UNIFORM ...)", "write Iceberg metadata", "Use an engine that does.")
+    builder = target.delta_table(spark).reorg()
+    return (builder if asked.where is None else builder.where(asked.where)).executePurge()
+
+
+def _fsck(spark: SparkSession, target: Target, asked: grammar.Fsck) -> DataFrame:
+    return target.delta_table(spark).fsck(dryRun=asked.dry_run)
+
+
+def _nothing(spark: SparkSession) -> DataFrame:
+    return spark.createDataFrame([], StructType([]))
+
+
+# ---------------------------------------------------------------- what the table is
+
+
+def _add_constraint(spark: SparkSession, target: Target, asked: grammar.AddConstraint) -> DataFrame:
+    return _called(spark, target, "ALTER TABLE ... ADD CONSTRAINT", "addConstraint", asked.name, asked.check)
+
+
+def _drop_constraint(spark: SparkSession, target: Target, asked: grammar.DropConstraint) -> DataFrame:
+    more = {"ifExists": True} if asked.if_exists else {}
+    return _called(spark, target, "ALTER TABLE ... DROP CONSTRAINT", "dropConstraint", asked.name, **more)
+
+
+def _add_feature(spark: SparkSession, target: Target, asked: grammar.AddFeature) -> DataFrame:
+    target.delta_table(spark).addFeatureSupport(asked.feature)
+    return _nothing(spark)
+
+
+def _drop_feature(spark: SparkSession, target: Target, asked: grammar.DropFeature) -> DataFrame:
+    target.delta_table(spark).dropFeatureSupport(asked.feature, asked.truncate_history or None)
+    return _nothing(spark)
+
+
+def _cluster_by(spark: SparkSession, target: Target, asked: grammar.ClusterBy) -> DataFrame:
+    return _called(spark, target, "ALTER TABLE ... CLUSTER BY", "clusterBy", *asked.columns)
+
+
+def _sync_identity(spark: SparkSession, target: Target, asked: grammar.SyncIdentity) -> DataFrame:
+    return _called(spark, target, "ALTER TABLE ... ALTER COLUMN ... SYNC IDENTITY", "syncIdentity", asked.column)
+
+
+def _create_index(spark: SparkSession, target: Target, asked: grammar.CreateIndex) -> DataFrame:
+    if len(asked.columns) != 1 or asked.if_not_exists:
+        refuse("CREATE INDEX", "index several columns together, or look whether an index is there", "Index one column.")
+    target.delta_table(spark).createIndex(asked.columns[0], asked.name)
+    return _nothing(spark)
+
+
+def _drop_index(spark: SparkSession, target: Target, asked: grammar.DropIndex) -> DataFrame:
+    if asked.if_exists:
+        refuse("DROP INDEX IF EXISTS", "look whether an index is there", "Leave IF EXISTS out.")
+    target.delta_table(spark).dropIndex(asked.name)
+    return _nothing(spark)
+
+
+def _called(spark: SparkSession, target: Target, statement: str, method: str, *args: Any, **more: Any) -> DataFrame:
+    """A method that not every version of DeltaTable has."""
+    call = getattr(target.delta_table(spark), method, None)
+    if call is None:
+        refuse(statement, f"carry out {statement}", "Use an engine that does.")
+    call(*args, **more)
+    return _nothing(spark)
+
+
+_RUN: dict[type[Any], Callable[[SparkSession, Target, Any], DataFrame]] = {
+    grammar.Optimize: _optimize,
+    grammar.Vacuum: _vacuum,
+    grammar.History: _history,
+    grammar.Detail: _detail,
+    grammar.Restore: _restore,
+    grammar.Generate: _generate,
+    grammar.Reorg: _reorg,
+    grammar.Fsck: _fsck,
+    grammar.AddConstraint: _add_constraint,
+    grammar.DropConstraint: _drop_constraint,
+    grammar.AddFeature: _add_feature,
+    grammar.DropFeature: _drop_feature,
+    grammar.ClusterBy: _cluster_by,
+    grammar.SyncIdentity: _sync_identity,
+    grammar.CreateIndex: _create_index,
+    grammar.DropIndex: _drop_index,
+}
+
+
+# ---------------------------------------------------------------- what becomes a table
+
+
+def _convert(spark: SparkSession, asked: grammar.Convert) -> DataFrame | None:
+    if has_delta_spark(spark):
+        return None  # it makes tables of its own
+    if not asked.statistics:
+        refuse("CONVERT TO DELTA ... NO STATISTICS", "leave statistics out", "Set spark.databricks.delta.stats.collect to false.")
+    DeltaTable.convertToDelta(spark, _shown(asked.table), asked.partitions)
+    return _nothing(spark)
+
+
+def _clone(spark: SparkSession, asked: grammar.Clone, statement: Statement) -> DataFrame | None:
+    source = _target(spark, asked.source)
+    if source is None:
+        if _is_read_by_others(spark, statement):
+            return None
+        raise _no_table(asked.source)
+    name = _shown(asked.table)
+    named = catalog.format_and_path(name)
+    if named is not None and named[0] not in our_formats(spark):
+        return None
+    is_there = catalog.find(spark, name) is not None if named is None else DeltaTable.isDeltaTable(spark, named[1])
+    if is_there and asked.if_not_exists:
+        return spark.createDataFrame([], _CLONE_RESULT)
+    if not is_there and not asked.creates:
+        raise TableNotFoundError(
+            f"The table {name} cannot be replaced: it is not there. Nothing was changed. Use CREATE OR REPLACE TABLE.",
+            error_class="TABLE_OR_VIEW_NOT_FOUND",
+            sql_state="42P01",
+            table=name,
+        )
+    arguments = {
+        "version": asked.of.version,
+        "timestamp": asked.of.timestamp,
+        "time_zone": conf(spark, "spark.sql.session.timeZone") or "UTC",
+        "replace_table": asked.replaces,
+        "properties": dict(asked.properties),
+    }
+    done = clone_table(spark, source.place, name, arguments, is_shallow=asked.shallow, location=asked.location)
+    metrics = _clone_metrics(spark, done) if done.metrics is None else done.metrics
+    return spark.createDataFrame([tuple(metrics[name] for name in _CLONE_METRICS.values())], _CLONE_RESULT)
+
+
+_CLONE_METRICS = {
+    "source_table_size": "sourceTableSize",
+    "source_num_of_files": "sourceNumOfFiles",
+    "num_removed_files": "numRemovedFiles",
+    "num_copied_files": "numCopiedFiles",
+    "removed_files_size": "removedFilesSize",
+    "copied_files_size": "copiedFilesSize",
+}
+_CLONE_RESULT = ", ".join(f"{name} bigint" for name in _CLONE_METRICS)
+
+
+def _clone_metrics(spark: SparkSession, done: Cloned) -> dict[str, int]:
+    """Over Spark Connect the clone's history has the numbers."""
+    history = DeltaTable.forPath(spark, done.place.path).history().filter("operation = 'CLONE'")
+    row = history.select("operationMetrics").first()
+    assert row is not None
+    return {name: int(row["operationMetrics"][name]) for name in _CLONE_METRICS.values()}

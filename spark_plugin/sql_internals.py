@@ -1,0 +1,256 @@
+"""What Spark's own parser makes of SQL text: the one of a classic session, and its plans as values.
+
+    plan = SqlInternals(spark).parsed("DELETE FROM t AS x WHERE x.id = :id", {"id": 3})
+    plan.kind, plan.target()                            # "DeleteFromTable", ParsedTarget(("t",), "x")
+    change = plan.deleted()
+
+Nothing is looked up: names in Columns and in frames' plans are resolved by whoever uses them. Over Spark Connect there is no
+parser.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal, TypeAlias
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from spark_plugin.spark_internals import SparkInternals, is_connect
+
+ActionName: TypeAlias = Literal["update", "delete", "insert"]
+ClauseKind: TypeAlias = Literal["matched", "not matched", "not matched by source"]
+Assignments: TypeAlias = "tuple[tuple[tuple[str, ...], Column], ...]"
+"""The parts of a column's name, and its new value."""
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedTarget:
+    """parts: of the table's name. alias: None for none."""
+
+    parts: tuple[str, ...]
+    alias: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedChange:
+    """Of a DELETE or UPDATE. condition: None for none; also for one that is the word TRUE."""
+
+    condition: Column | None
+    assignments: Assignments = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedClause:
+    """One WHEN clause of a MERGE. assignments: None for a delete, and for `*`."""
+
+    kind: ClauseKind
+    action: ActionName
+    condition: Column | None
+    assignments: Assignments | None
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedMerge:
+    """source: its plan as a frame, which the analyzer has seen. evolves: WITH SCHEMA EVOLUTION."""
+
+    source: DataFrame
+    condition: Column
+    clauses: tuple[ParsedClause, ...]
+    evolves: bool
+
+
+class SqlInternals:
+    """The parser of one classic session. Raises NotImplementedError for one of Spark Connect."""
+
+    def __init__(self, spark: Any) -> None:
+        if is_connect(spark):
+            raise NotImplementedError("a Spark Connect client has no parser")
+        self._spark = spark
+
+    def parsed(self, text: str, args: Any = None) -> ParsedPlan | None:
+        """The plan of a statement; None for text that Spark's parser refuses: Spark's own `sql` says why.
+
+        args: values by name or by position, as `sql` takes them. A WITH in front is put into the places that name its queries.
+        """
+        parser = self._spark._jsparkSession.sessionState().sqlParser()
+        try:
+            plan = parser.parsePlanWithParameters(text, self._parameters(args)) if args else parser.parsePlan(text)
+            if plan.nodeName() == "UnresolvedWith":
+                plan = self.jvm.org.apache.spark.sql.catalyst.analysis.CTESubstitution.apply(plan)
+        except (PySparkException, Py4JJavaError):
+            return None
+        return ParsedPlan(self, plan)
+
+    def name_parts(self, text: str) -> tuple[str, ...]:
+        """The parts of a table's name. Raises Spark's ParseException."""
+        parser = self._spark._jsparkSession.sessionState().sqlParser()
+        return tuple(map(str, items(parser.parseMultipartIdentifier(text))))
+
+    def frame(self, plan: Any) -> DataFrame:
+        """Raises AnalysisException for a plan with names that are not there."""
+        return DataFrame(self.jvm.org.apache.spark.sql.classic.Dataset.ofRows(self._spark._jsparkSession, plan), self._spark)
+
+    def column(self, expression: Any) -> Column:
+        return SparkInternals(self._spark).column(expression)
+
+    def sequence(self, nodes: list[Any]) -> Any:
+        """As Scala takes it."""
+        return self.jvm.PythonUtils.toSeq(nodes)
+
+    def parsed_expression(self, text: str) -> Any:
+        """Raises Spark's ParseException."""
+        return self._spark._jsparkSession.sessionState().sqlParser().parseExpression(text)
+
+    def named_by_analyzer(self, expression: Any) -> Any:
+        """An expression as an entry of a SELECT's list, under the name that the analyzer finds for it."""
+        alias = self.jvm.org.apache.spark.sql.catalyst.analysis.UnresolvedAlias
+        return alias(expression, self.jvm.scala.Option.empty())
+
+    def value(self, expression: Any) -> Any:
+        """Of an expression that names no column: a literal, a session variable, a function of them."""
+        row = self._spark.range(1).select(self.column(expression)).first()
+        return row[0]
+
+    @cached_property
+    def jvm(self) -> Any:
+        return self._spark.sparkContext._jvm
+
+    def _parameters(self, args: Any) -> Any:
+        """The parser wants Catalyst's literals: an analysis makes them of Columns, and folds arrays and maps."""
+        named = isinstance(args, dict)
+        values = [F.lit(value) for value in (args.values() if named else args)]
+        columns = [value.alias(f"c{number}") for number, value in enumerate(values)]
+        analyzed = self._spark.range(0).select(*columns)._jdf.queryExecution().analyzed()
+        folded = self.jvm.org.apache.spark.sql.catalyst.optimizer.ConstantFolding.apply(analyzed)
+        literals = [alias.child() for alias in items(folded.projectList())]
+        contexts, utils = self.jvm.org.apache.spark.sql.catalyst.parser, self.jvm.PythonUtils
+        if named:
+            return contexts.NamedParameterContext(utils.toScalaMap(dict(zip(args, literals, strict=True))))
+        return contexts.PositionalParameterContext(utils.toSeq(literals))
+
+
+class ParsedPlan:
+    """kind: the class of its uppermost node."""
+
+    def __init__(self, internals: SqlInternals, plan: Any) -> None:
+        self.internals = internals
+        self.node = plan
+        self._full_name: tuple[str, ...] = ()
+        self._alias: str | None = None
+        self.kind = str(plan.nodeName())
+
+    def call_target(self, full_name: tuple[str, ...], alias: str) -> None:
+        """From now on columns that are qualified by a name of several parts, or the last of them, are those of the alias."""
+        self._full_name, self._alias = tuple(part.lower() for part in full_name), alias
+
+    def target(self) -> ParsedTarget | None:
+        """The table that a DELETE, UPDATE or MERGE changes; None for other statements, and for what is no name of a table."""
+        match self.kind:
+            case "DeleteFromTable" | "UpdateTable":
+                return self.named(self.node.table())
+            case "MergeIntoTable":
+                return self.named(self.node.targetTable())
+        return None
+
+    def deleted(self) -> ParsedChange:
+        return ParsedChange(self._condition(self.node.condition()))
+
+    def updated(self) -> ParsedChange:
+        return ParsedChange(self._optional(self.node.condition()), self._assignments(self.node.assignments()))
+
+    def merged(self) -> ParsedMerge:
+        plan = self.node
+        clauses = [
+            *self._clauses("matched", plan.matchedActions()),
+            *self._clauses("not matched", plan.notMatchedActions()),
+            *self._clauses("not matched by source", plan.notMatchedBySourceActions()),
+        ]
+        source = self.internals.frame(plan.sourceTable())
+        condition = self._column(plan.mergeCondition())
+        return ParsedMerge(source, condition, tuple(clauses), bool(plan.withSchemaEvolution()))
+
+    def named(self, plan: Any) -> ParsedTarget | None:
+        """The table that a relation's plan names; None for what is no name."""
+        alias = None
+        if plan.nodeName() == "SubqueryAlias":
+            alias, plan = str(plan.alias()), plan.child()
+        parts = self.name_parts(plan)
+        return None if parts is None else ParsedTarget(parts, alias)
+
+    def name_parts(self, plan: Any) -> tuple[str, ...] | None:
+        """Of a node that stands for a name which is to be looked up; None for another."""
+        match str(plan.nodeName()):
+            case "PlanWithUnresolvedIdentifier":  # IDENTIFIER(...) of what is no literal
+                text = self.internals.value(plan.identifierExpr())
+                return self.internals.name_parts(text) if isinstance(text, str) else None
+            case "UnresolvedRelation" | "UnresolvedTable" | "UnresolvedTableOrView":
+                return tuple(map(str, items(plan.multipartIdentifier())))
+            case "UnresolvedIdentifier":
+                return tuple(map(str, items(plan.nameParts())))
+        return None
+
+    def _clauses(self, kind: ClauseKind, actions: Any) -> Iterator[ParsedClause]:
+        for action in items(actions):
+            condition, name = self._optional(action.condition()), str(action.getClass().getSimpleName())
+            match name:
+                case "DeleteAction":
+                    yield ParsedClause(kind, "delete", condition, None)
+                case "UpdateStarAction":
+                    yield ParsedClause(kind, "update", condition, None)
+                case "InsertStarAction":
+                    yield ParsedClause(kind, "insert", condition, None)
+                case "UpdateAction":
+                    yield ParsedClause(kind, "update", condition, self._assignments(action.assignments()))
+                case "InsertAction":
+                    yield ParsedClause(kind, "insert", condition, self._assignments(action.assignments()))
+                case _:
+                    raise NotImplementedError(f"MERGE has an action of Spark's that is not known here: {name}")
+
+    def _assignments(self, assignments: Any) -> Assignments:
+        return tuple((self._renamed(_parts(one.key())), self._column(one.value())) for one in items(assignments))
+
+    def _optional(self, condition: Any) -> Column | None:
+        return self._condition(condition.get()) if condition.isDefined() else None
+
+    def _condition(self, condition: Any) -> Column | None:
+        is_true = condition.getClass().getSimpleName() == "Literal" and condition.sql() == "true"
+        return None if is_true else self._column(condition)
+
+    # ------------------------------------------------------------ names of the target
+
+    def _column(self, expression: Any) -> Column:
+        return self.internals.column(expression if self._alias is None else self._with_alias(expression))
+
+    def _with_alias(self, expression: Any) -> Any:
+        sequence = self.internals.jvm.PythonUtils.toSeq
+        if expression.getClass().getSimpleName() == "UnresolvedAttribute":
+            parts = _parts(expression)
+            renamed = self._renamed(parts)
+            attributes = self.internals.jvm.org.apache.spark.sql.catalyst.analysis.UnresolvedAttribute
+            return expression if renamed == parts else attributes(sequence(list(renamed)))
+        children = items(expression.children())
+        renamed_children = [self._with_alias(child) for child in children]
+        if all(new is old for new, old in zip(renamed_children, children, strict=True)):
+            return expression
+        return expression.withNewChildren(sequence(renamed_children))
+
+    def _renamed(self, parts: tuple[str, ...]) -> tuple[str, ...]:
+        lower = tuple(part.lower() for part in parts)
+        for count in range(len(self._full_name), 1, -1):
+            if len(parts) > count and lower[:count] == self._full_name[-count:]:
+                assert self._alias is not None
+                return (self._alias, *parts[count:])
+        return parts
+
+
+def _parts(attribute: Any) -> tuple[str, ...]:
+    return tuple(map(str, items(attribute.nameParts())))
+
+
+def items(sequence: Any) -> Sequence[Any]:
+    return [sequence.apply(number) for number in range(sequence.length())]

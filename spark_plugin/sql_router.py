@@ -1,0 +1,189 @@
+"""What `spark.sql` does differently when a statement is about a table of ours.
+
+    install(spark)                                   # register(spark) calls it
+    spark.sql("DELETE FROM pydelta.`/data/events` WHERE id = 3")
+
+`SparkSession.sql`, classic and Connect, is wrapped. The wrapper looks at the first word of the statement, behind blanks and
+comments: where ROUTES does not have it, Spark gets what it was called with, and nothing else has happened. Where it has it, the
+route's handlers are asked in turn:
+
+    def handler(spark: SparkSession, statement: Statement) -> DataFrame | None: ...
+
+None means: not a statement on a table of ours, and nothing was done. When all say so, Spark gets the statement as it was
+written. Only sessions in which pydelta is registered are routed, and those that are cloned from them, as foreachBatch does;
+`spark.pydelta.sql.enabled` set to false ends it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from spark_plugin.exceptions import as_spark_raises
+from spark_plugin.options.settings import active, conf, is_on
+from spark_plugin.spark_internals import formatted_sql, is_connect, session_class
+from spark_plugin.wrapping import Method, wrap
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql import DataFrame, SparkSession
+
+ENABLED = "spark.pydelta.sql.enabled"
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A statement as `sql` got it. text: DataFrames and other keyword arguments are put in already. args: as the caller gave
+    them: values by name or by position, or None. word: the first one, in capitals."""
+
+    text: str
+    args: Any
+    word: str
+
+
+Handler: TypeAlias = "Callable[[SparkSession, Statement], DataFrame | None]"
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """handlers: `module.function` in spark_plugin.sql. They are imported when a statement is the first to need them: they work
+    by DeltaTable, which itself registers sessions. having: words, in capitals, of which one has to occur in the
+    statement too; none for no such rule."""
+
+    handlers: tuple[str, ...]
+    having: tuple[str, ...] = ()
+
+
+_ROWS = ("rows.change_rows",)
+_UTILITIES = ("utilities.run_utility",)
+_INSERTS = ("inserts.insert_rows",)
+_DEFINITIONS = ("definitions.define_table",)
+ROUTES: Mapping[str, Route] = {
+    "DELETE": Route(_ROWS),
+    "UPDATE": Route(_ROWS),
+    "MERGE": Route(_ROWS),
+    "WITH": Route((*_ROWS, *_INSERTS), ("DELETE", "UPDATE", "MERGE", "INSERT")),
+    "INSERT": Route(_INSERTS),
+    "FROM": Route(_INSERTS, ("INSERT",)),
+    "OPTIMIZE": Route(_UTILITIES),
+    "VACUUM": Route(_UTILITIES),
+    "DESCRIBE": Route(_UTILITIES, ("HISTORY", "DETAIL")),
+    "DESC": Route(_UTILITIES, ("HISTORY", "DETAIL")),
+    "RESTORE": Route(_UTILITIES),
+    "CONVERT": Route(_UTILITIES),
+    "GENERATE": Route(_UTILITIES),
+    "REORG": Route(_UTILITIES),
+    "FSCK": Route(_UTILITIES),
+    "CREATE": Route((*_UTILITIES, *_DEFINITIONS), ("TABLE", "INDEX")),
+    "REPLACE": Route((*_UTILITIES, *_DEFINITIONS), ("TABLE",)),
+    "ALTER": Route(_UTILITIES, ("CONSTRAINT", "FEATURE", "CLUSTER", "SYNC")),
+    "DROP": Route(_UTILITIES, ("INDEX",)),
+}
+"""By the first word of a statement, in capitals."""
+
+
+def install(spark: Any) -> None:
+    """Route the session's statements. The methods are wrapped once in a process."""
+    connect = is_connect(spark)
+    wrap(session_class(connect=connect), "sql", _routing)
+    if connect:
+        _clients.add(spark.session_id)
+    elif conf(spark, ENABLED) is None:
+        spark.conf.set(ENABLED, "true")  # a clone of the session has it too
+
+
+_clients: set[str] = set()  # ids of Spark Connect sessions that are registered: asking a server for a setting takes a while
+
+
+# ---------------------------------------------------------------- the wrapper
+
+
+def _routing(original: Method) -> Method:
+    def sql(self: Any, sqlQuery: Any, args: Any = None, **kwargs: Any) -> Any:
+        route = route_of(sqlQuery) if isinstance(sqlQuery, str) else None
+        if route is not None and _is_routed(self):
+            frame = _handled(self, route, sqlQuery, args, kwargs)
+            if frame is not None:
+                return frame
+        return original(self, sqlQuery, args, **kwargs)
+
+    return sql
+
+
+def route_of(text: str) -> Route | None:
+    """None for nearly all statements, and that has to be quick."""
+    route = ROUTES.get(first_word(text))
+    return None if route is None or (route.having and not _has_word(text, route.having)) else route
+
+
+def _has_word(text: str, words: tuple[str, ...]) -> bool:
+    capitals = text.upper()  # to look for texts is many times quicker than to look for words
+    return any(word in capitals and re.search(rf"\b{word}\b", capitals) for word in words)
+
+
+def _is_routed(spark: Any) -> bool:
+    return is_on(spark, ENABLED, default=is_connect(spark) and spark.session_id in _clients)
+
+
+def _handled(spark: Any, route: Route, text: str, args: Any, kwargs: Mapping[str, Any]) -> Any:
+    with as_spark_raises(), active(spark), _formatted(spark, text, kwargs) as formatted:
+        statement = Statement(formatted, args, first_word(text))
+        frames = (_handler(name)(spark, statement) for name in route.handlers)
+        return next((frame for frame in frames if frame is not None), None)
+
+
+@contextmanager
+def _formatted(spark: Any, text: str, kwargs: Mapping[str, Any]) -> Iterator[str]:
+    """The text with the keyword arguments put in, as Spark's own `sql` does it."""
+    if not kwargs:
+        yield text
+        return
+    with formatted_sql(spark, text, kwargs) as formatted:
+        yield formatted
+
+
+@cache
+def _handler(name: str) -> Handler:
+    module, _, function = name.rpartition(".")
+    handler: Handler = getattr(import_module(f"spark_plugin.sql.{module}"), function)
+    return handler
+
+
+# ---------------------------------------------------------------- the first word
+
+_WORD = re.compile(r"\s*([A-Za-z]+)")
+_COMMENT_STARTS = re.compile(r"\s*(--|/\*(?!\+))")
+_LINE = re.compile(r"(?:\\\n|[^\r\n])*")  # a backslash at the end of a line takes the next one into the comment
+_BRACKET = re.compile(r"/\*(?!\+)|\*/")
+
+
+def first_word(text: str) -> str:
+    """In capitals, behind blanks and comments; empty when there is none."""
+    word = _WORD.match(text) or _WORD.match(text, behind_comments(text))
+    return "" if word is None else word[1].upper()
+
+
+def behind_comments(text: str) -> int:
+    """Where the first thing begins that is neither blank nor comment. Bracketed comments may hold others, as Spark's do."""
+    place = 0
+    while comment := _COMMENT_STARTS.match(text, place):
+        place = comment.end()
+        if comment[1] == "--":
+            line = _LINE.match(text, place)
+            assert line is not None
+            place = line.end()
+            continue
+        depth = 1
+        while depth:
+            bracket = _BRACKET.search(text, place)
+            if bracket is None:
+                return len(text)
+            depth += 1 if bracket[0] == "/*" else -1
+            place = bracket.end()
+    return place

@@ -1,0 +1,114 @@
+-- changes
+DELETE FROM {t} WHERE id = 3
+delete from {t} as x where x.id = 4 and x.p = 1
+DELETE FROM {t} x WHERE x.st.a = 5 OR x.v = 'it''s; --'
+DELETE FROM {t} WHERE `odd.name` = 6
+DELETE FROM {t} WHERE ts = timestamp'2024-01-08' AND d = 1.75
+DELETE FROM {t} WHERE id IN (SELECT id FROM sql_source WHERE id < 52)
+DELETE FROM {t} WHERE EXISTS (SELECT 1 FROM sql_source s WHERE s.id = 52)
+DELETE FROM {t} WHERE id = (SELECT max(id) - 16 FROM sql_source)
+DELETE FROM {t} WHERE id = 1000
+DELETE FROM {t} WHERE NULL
+DELETE FROM {t} WHERE false
+DELETE FROM {t} WHERE p = 2 AND id < 20
+/* a /* b */ c */ UPDATE {t} SET v = 'new' WHERE id = 10 -- d
+UPDATE {t} AS x SET x.v = concat(x.v, '!'), n = n + 1 WHERE x.id < 12
+UPDATE {t} SET st.b = 'field', `odd.name` = `odd.name` * 2 WHERE id BETWEEN 13 AND 15
+UPDATE {t} SET n = DEFAULT WHERE id = 16
+UPDATE {t} SET n = '17' WHERE id = 17
+UPDATE {t} SET st = named_struct('a', 1, 'b', 'q'), arr = array(9), m = map('z', 3) WHERE id = 18
+UPDATE {t} SET p = 9 WHERE id = 19
+UPDATE {t} SET v = 'none' WHERE id = 1000
+UPDATE {t} SET v = CASE WHEN id > 30 THEN 'big' ELSE v END
+UPDATE {t} SET n = NULL WHERE id IN (SELECT id FROM sql_source)
+MERGE INTO {t} t USING sql_source s ON t.id = s.id WHEN MATCHED THEN UPDATE SET *
+MERGE INTO {t} t USING sql_source s ON t.id = s.id WHEN NOT MATCHED THEN INSERT *
+MERGE INTO {t} USING sql_source s ON {c}.id = s.id WHEN MATCHED AND s.id = 60 THEN DELETE
+MERGE INTO {t} t USING (SELECT * FROM sql_source WHERE id > 66) s ON t.id = s.id AND t.p = s.p WHEN MATCHED THEN UPDATE SET v = s.v, t.n = s.n + t.n, st.b = 'merged'
+MERGE INTO {t} AS t USING (SELECT id + 10 AS id, p FROM sql_source) AS s ON t.id = s.id WHEN NOT MATCHED AND s.id > 75 THEN INSERT (id, p, v) VALUES (s.id, s.p, 'i') WHEN NOT MATCHED THEN INSERT (id, n) VALUES (s.id, DEFAULT)
+MERGE INTO {t} t USING sql_source s ON t.id = s.id WHEN NOT MATCHED BY SOURCE AND t.id < 11 THEN DELETE WHEN NOT MATCHED BY SOURCE AND t.id < 13 THEN UPDATE SET v = 'left'
+MERGE INTO {t} t USING (SELECT 61 AS k) s ON t.id = s.k WHEN MATCHED THEN UPDATE SET v = 'k', n = DEFAULT
+MERGE WITH SCHEMA EVOLUTION INTO {t} t USING (SELECT 200L AS id, 1 AS p, 'e' AS extra) s ON t.id = s.id WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *
+MERGE INTO {t} t USING (SELECT 1000 AS id) s ON t.id = s.id WHEN MATCHED THEN DELETE
+DELETE FROM {t} WHERE extra = 'e'
+DELETE FROM {t}
+UPDATE {t} SET v = 'x'
+
+-- refused
+DELETE FROM {t} WHERE nope = 1
+DELETE FROM {t} WHERE x.id = 1
+DELETE FROM {t} WHERE id
+DELETE FROM {t} WHERE rand() < 0.5
+DELETE FROM {t} WHERE max(id) = 1
+DELETE {t}
+DELETE FROM {t} WHERE
+DELETE FROM {t} WHERE id = 1 LIMIT 1
+UPDATE {t} SET nope = 1
+UPDATE {t} SET v = nope
+UPDATE {t} SET v = 1, v = 2
+UPDATE {t} SET st = 1
+UPDATE {t} SET st.a = 1, st = NULL
+UPDATE {t} SET arr.x = 1
+UPDATE {t} SET n = 'no number' WHERE id = 1
+UPDATE {t} SET v = max(v)
+UPDATE {t} v = 1
+MERGE INTO {t} t USING sql_source s ON t.id = s.id
+MERGE INTO {t} t USING sql_source s ON t.id = s.nope WHEN MATCHED THEN DELETE
+MERGE INTO {t} t USING sql_source s ON id = 1 WHEN MATCHED THEN DELETE
+MERGE INTO {t} t USING sql_source s ON t.id = s.id WHEN MATCHED THEN UPDATE SET nope = 1
+MERGE INTO {t} t USING sql_source s ON t.id = s.id WHEN MATCHED THEN UPDATE SET v = s.nope
+MERGE INTO {t} t USING sql_source s ON t.id = s.id WHEN MATCHED THEN UPDATE SET v = 'a', v = 'b'
+MERGE INTO {t} t USING sql_source s ON t.id = s.id WHEN NOT MATCHED THEN INSERT (id, id) VALUES (1, 2)
+MERGE INTO {t} t USING sql_source s ON t.id = s.id WHEN NOT MATCHED THEN INSERT (nope) VALUES (1)
+MERGE INTO {t} t USING sql_source s ON t.id = s.id WHEN NOT MATCHED THEN INSERT (id, v) VALUES (1)
+MERGE INTO {t} t USING sql_source s ON t.id = s.id WHEN MATCHED THEN DELETE WHEN MATCHED THEN UPDATE SET v = 'a'
+MERGE INTO {t} t USING (SELECT 1 AS id, 2 AS q) s ON t.id = s.id WHEN NOT MATCHED BY SOURCE THEN UPDATE SET v = s.q
+MERGE INTO {t} t USING (SELECT int(id % 2) AS id FROM range(10)) s ON t.id = s.id WHEN MATCHED THEN UPDATE SET v = 'twice'
+MERGE INTO {t} t USING nowhere s ON t.id = s.id WHEN MATCHED THEN DELETE
+MERGE INTO {t} t USING sql_source s ON t.id IN (SELECT 1) WHEN MATCHED THEN DELETE
+OPTIMIZE {t} WHERE id = 1
+OPTIMIZE {t} WHERE nope = 1
+OPTIMIZE {t} WHERE
+OPTIMIZE {t} ZORDER BY (p)
+OPTIMIZE {t} ZORDER BY (nope)
+OPTIMIZE {t} ZORDER BY
+OPTIMIZE {t} FULL
+OPTIMIZE {t} FOO
+VACUUM {t} RETAIN 0 HOURS
+VACUUM {t} RETAIN x HOURS
+VACUUM {t} RETAIN 1 DAYS
+VACUUM {t} DRY
+RESTORE TABLE {t} TO VERSION AS OF 99
+RESTORE TABLE {t} TO TIMESTAMP AS OF '1999-01-01'
+RESTORE TABLE {t} TO TIMESTAMP AS OF '2999-01-01'
+RESTORE TABLE {t} TO TIMESTAMP AS OF 'no time'
+RESTORE TABLE {t} VERSION
+DESCRIBE HISTORY {t} LIMIT x
+GENERATE nothing FOR TABLE {t}
+GENERATE symlink_format_manifest {t}
+REORG TABLE {t}
+REORG TABLE {t} WHERE id = 1 APPLY (PURGE)
+ALTER TABLE {t} DROP FEATURE nothing
+ALTER TABLE {t} CLUSTER BY (id)
+
+-- utilities
+DESCRIBE HISTORY {t}
+DESC HISTORY {t} LIMIT 1
+DESCRIBE DETAIL {t}
+desc detail {t}
+DELETE FROM {t} WHERE id = 3
+OPTIMIZE {t}
+OPTIMIZE {t} WHERE p = 1
+OPTIMIZE {t} WHERE p IN (1, 2) AND p < 9 ZORDER BY (id, v)
+OPTIMIZE {t} ZORDER BY st.a
+DELETE FROM {t} WHERE id = 7
+REORG TABLE {t} APPLY (PURGE)
+DELETE FROM {t} WHERE id = 8
+REORG TABLE {t} WHERE p = 2 APPLY (PURGE)
+RESTORE TABLE {t} TO VERSION AS OF 2
+RESTORE {t} VERSION AS OF 3;
+VACUUM {t}
+VACUUM {t} RETAIN 200 HOURS
+VACUUM {t} RETAIN 168 HOURS DRY RUN
+VACUUM {t} DRY RUN
+VACUUM {t} LITE

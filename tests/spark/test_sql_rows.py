@@ -1,0 +1,154 @@
+"""DELETE, UPDATE and MERGE INTO by `spark.sql`, in a classic session."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.errors import AnalysisException, ParseException
+from pyspark.sql import SparkSession
+
+from spark_plugin import DeltaTable
+from spark_plugin.exceptions import DeltaError, TableNotFoundError
+
+
+@pytest.fixture
+def table(spark: SparkSession, tmp_path: Path) -> str:
+    path = str(tmp_path / "it's; a `table`\nü")
+    spark.range(6).selectExpr("id", "id * 10 AS v", "struct(id AS x, 'a' AS y) AS st").coalesce(1).write.format("pydelta").save(
+        path
+    )
+    return path
+
+
+@pytest.fixture
+def source(spark: SparkSession) -> Iterator[str]:
+    spark.range(4, 8).selectExpr("id", "id + 1000 AS v", "struct(id AS x, 'b' AS y) AS st").createOrReplaceTempView(
+        "sql_rows_source"
+    )
+    yield "sql_rows_source"
+    spark.catalog.dropTempView("sql_rows_source")
+
+
+def name(path: str, source: str = "pydelta") -> str:
+    return f"{source}.`{path.replace('`', '``')}`"
+
+
+def values(spark: SparkSession, path: str) -> dict[int, int]:
+    return dict(spark.read.format("pydelta").load(path).select("id", "v").collect())
+
+
+def test_delete_takes_arguments_names_and_paths_of_any_letters(spark: SparkSession, table: str) -> None:
+    done = spark.sql(f"-- c\n/* /* */ */ DELETE FROM {name(table)} AS t WHERE t.id = :id;", {"id": 1})
+    assert done.schema.simpleString() == "struct<num_affected_rows:bigint>"
+    assert done.collect() == [(1,)]
+    assert spark.sql("DELETE FROM IDENTIFIER(?) WHERE id IN (?, ?)", [name(table, "delta"), 2, 99]).first() == (1,)
+    spark.sql("DECLARE OR REPLACE VARIABLE sql_rows_name STRING DEFAULT ''")
+    spark.sql("SET VAR sql_rows_name = ?", [name(table)])
+    assert spark.sql("DELETE FROM IDENTIFIER(sql_rows_name) WHERE array_contains(:ids, id)", {"ids": [3, 98]}).first() == (1,)
+    keys = spark.range(4, 5)
+    assert spark.sql("DELETE FROM IDENTIFIER({t}) WHERE id IN (SELECT id FROM {keys})", t=name(table), keys=keys).first() == (1,)
+    assert values(spark, table) == {0: 0, 5: 50}
+    assert spark.sql(f"WITH gone AS (SELECT 5L AS id) DELETE FROM {name(table)} WHERE id IN (SELECT id FROM gone)").first() == (
+        1,
+    )
+    assert spark.sql(f"DELETE FROM {name(table)}").first() == (1,)
+    assert values(spark, table) == {}
+
+
+def test_update_sets_columns_fields_and_counts_rows(spark: SparkSession, table: str) -> None:
+    done = spark.sql(f"UPDATE {name(table)} t SET t.v = t.v + 1, st.x = 7, t.id = t.id WHERE t.id < 2")
+    assert done.schema.simpleString() == "struct<num_affected_rows:bigint>" and done.collect() == [(2,)]
+    assert values(spark, table) == {0: 1, 1: 11, 2: 20, 3: 30, 4: 40, 5: 50}
+    assert spark.sql(f"UPDATE {name(table)} SET v = DEFAULT").first() == (6,)
+    assert set(values(spark, table).values()) == {None}
+    refused(spark, f"UPDATE {name(table)} SET v = 1, v = 2", "DELTA_CONFLICT_SET_COLUMN")
+    refused(spark, f"UPDATE {name(table)} SET nope = 1", "UNRESOLVED_COLUMN.WITH_SUGGESTION")
+
+
+def test_merge_takes_all_clauses_and_a_with(spark: SparkSession, table: str, source: str) -> None:
+    done = spark.sql(
+        f"""WITH q AS (SELECT * FROM {source}) MERGE INTO {name(table)} t USING q s ON t.id = s.id
+        WHEN MATCHED AND s.id = 4 THEN UPDATE SET *
+        WHEN MATCHED THEN UPDATE SET v = s.v + ?, t.st.y = 'm'
+        WHEN NOT MATCHED AND s.id = 7 THEN INSERT (id, v) VALUES (s.id, DEFAULT)
+        WHEN NOT MATCHED THEN INSERT *
+        WHEN NOT MATCHED BY SOURCE AND t.id = 0 THEN DELETE
+        WHEN NOT MATCHED BY SOURCE AND t.id = 1 THEN UPDATE SET v = -1""",
+        [1],
+    )
+    counts = ("num_affected_rows", "num_updated_rows", "num_deleted_rows", "num_inserted_rows")
+    assert done.schema.simpleString() == f"struct<{','.join(f'{count}:bigint' for count in counts)}>"
+    assert done.collect() == [(6, 3, 1, 2)]
+    assert values(spark, table) == {1: -1, 2: 20, 3: 30, 4: 1004, 5: 1006, 6: 1006, 7: None}
+
+
+def test_merge_with_schema_evolution_adds_columns(spark: SparkSession, table: str) -> None:
+    more = spark.createDataFrame([(9, "n")], "id bigint, extra string")
+    text = "MERGE WITH SCHEMA EVOLUTION INTO IDENTIFIER(:t) t USING {more} s ON t.id = s.id WHEN NOT MATCHED THEN INSERT *"
+    assert spark.sql(text, {"t": name(table)}, more=more).first() == (1, 0, 0, 1)
+    assert spark.read.format("pydelta").load(table).where("id = 9").select("extra").first() == ("n",)
+
+
+def test_names_of_the_catalog_are_ours_and_views_and_other_formats_are_not(
+    spark: SparkSession, table: str, tmp_path: Path
+) -> None:
+    spark.sql("CREATE DATABASE IF NOT EXISTS sql_rows")
+    try:
+        spark.read.format("pydelta").load(table).write.format("pydelta").saveAsTable("sql_rows.t")
+        assert spark.sql("DELETE FROM sql_rows.t WHERE t.id = 0").first() == (1,)
+        spark.sql("USE sql_rows")
+        assert spark.sql("DELETE FROM T WHERE id = 1").first() == (1,)
+        every = (
+            "UPDATE sql_rows.t SET Sql_rows.t.v = spark_catalog.sql_rows.T.v + sql_rows.t.st.x * t.id + v WHERE sql_rows.t.id < 3"
+        )
+        assert spark.sql(every).first() == (1,)
+        assert dict(spark.table("t").select("id", "v").collect())[2] == 44
+        spark.range(3).createOrReplaceTempView("t")  # hides the table, as in Spark
+        refused(spark, "DELETE FROM t", "UNSUPPORTED_FEATURE.TABLE_OPERATION", "EXPECT_TABLE_NOT_VIEW.NO_ALTERNATIVE")
+        spark.catalog.dropTempView("t")
+        spark.range(3).write.parquet(str(tmp_path / "p"))
+        spark.sql(f"CREATE TABLE p USING parquet LOCATION '{tmp_path / 'p'}'")
+        with pytest.raises(Exception, match=r"parquet|not support") as raised:  # as of any Parquet table
+            spark.sql("DELETE FROM p")
+        assert not isinstance(raised.value, DeltaError) and spark.table("p").count() == 3
+        refused(spark, "DELETE FROM nowhere.t", "TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND")
+        assert DeltaTable.forName(spark, "t").toDF().count() == 4
+    finally:
+        spark.sql("USE default")
+        spark.sql("DROP DATABASE sql_rows CASCADE")
+
+
+def test_a_path_without_a_table_is_said_to_be_none(spark: SparkSession, tmp_path: Path) -> None:
+    with pytest.raises(TableNotFoundError) as raised:
+        spark.sql(f"DELETE FROM pydelta.`{tmp_path}`")
+    assert isinstance(raised.value, AnalysisException)
+    with pytest.raises(ParseException):
+        spark.sql(f"DELETE pydelta.`{tmp_path}`")
+
+
+def test_delta_names_are_left_to_spark_when_the_setting_says_so(spark: SparkSession, table: str) -> None:
+    spark.conf.set("spark.pydelta.sql.deltaNames", "false")
+    try:
+        with pytest.raises(AnalysisException):
+            spark.sql(f"DELETE FROM {name(table, 'delta')}")
+    finally:
+        spark.conf.unset("spark.pydelta.sql.deltaNames")
+    assert len(values(spark, table)) == 6
+
+
+def test_only_registered_sessions_and_their_clones_are_routed(spark: SparkSession, table: str) -> None:
+    with pytest.raises(AnalysisException):
+        spark.newSession().sql(f"DELETE FROM {name(table)}")
+    assert len(values(spark, table)) == 6
+    clone = SparkSession(spark.sparkContext, spark._jsparkSession.cloneSession())  # as foreachBatch makes it
+    assert clone.sql(f"DELETE FROM {name(table)} WHERE id = 0").first() == (1,)
+
+
+def refused(spark: SparkSession, text: str, *conditions: str) -> Any:
+    with pytest.raises(AnalysisException) as raised:
+        spark.sql(text)
+    assert raised.value.getCondition() in conditions
+    return raised.value

@@ -1,0 +1,129 @@
+"""OPTIMIZE, VACUUM, DESCRIBE HISTORY and all else that Spark's own parser does not know, by `spark.sql` in a classic session."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.errors import AnalysisException, ParseException
+from pyspark.sql import SparkSession
+
+from delta_py import DeltaTable as PlainTable
+from delta_py.errors import DeltaError
+from delta_py.protocol.names import quoted
+
+
+@pytest.fixture
+def path(spark: SparkSession, tmp_path: Path) -> str:
+    """Two versions, four files."""
+    path = str(tmp_path / "sql's `t`")
+    for start in (0, 10):
+        rows = spark.range(start, start + 10).selectExpr("id", "id % 2 AS p")
+        rows.coalesce(1).write.format("pydelta").mode("append").partitionBy("p").save(path)
+    return path
+
+
+@pytest.fixture
+def database(spark: SparkSession) -> Iterator[str]:
+    spark.sql("CREATE DATABASE sql_utilities")
+    yield "sql_utilities"
+    spark.sql("DROP DATABASE sql_utilities CASCADE")
+
+
+def test_upkeep_by_path(spark: SparkSession, path: str, tmp_path: Path) -> None:
+    name, text = f"pydelta.{quoted(path)}", "'" + path.replace("'", "\\'") + "'"
+    assert spark.sql(f"/* all */ optimize {name} WHERE p = 0").first()["metrics"]["numFilesRemoved"] == 2
+    assert spark.sql(f"OPTIMIZE {text} ZORDER BY (id)").columns == ["path", "metrics"]
+    history = spark.sql(f"DESCRIBE HISTORY {text} LIMIT 2")
+    assert [row["operation"] for row in history.collect()] == ["OPTIMIZE", "OPTIMIZE"]
+    assert spark.sql("DESC HISTORY IDENTIFIER(?)", [name]).count() == PlainTable(path).version + 1
+    assert spark.sql(f"DESC DETAIL delta.{quoted(path)}").first()["numFiles"] == PlainTable(path).files().num_rows
+    with pytest.raises(DeltaError, match="DELTA_VACUUM_RETENTION_PERIOD_TOO_SHORT"):
+        spark.sql(f"VACUUM {name} RETAIN 0 HOURS")
+    spark.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
+    try:
+        found = spark.sql("VACUUM :t RETAIN :hours HOURS DRY RUN", {"t": path, "hours": 0})
+        assert found.columns == ["path"] and found.count() > 0
+        listed = "SELECT path, 1L AS length, false AS isDir, 0L AS modificationTime FROM {files} WHERE path LIKE '%.parquet'"
+        kept = spark.sql(f"VACUUM {name} USING INVENTORY ({listed}) RETAIN 0 HOURS DRY RUN", files=found.limit(1))
+        assert kept.count() == 1
+        assert spark.sql(f"VACUUM {name} RETAIN 0 HOURS").first()["path"].endswith("t`")
+    finally:
+        spark.conf.unset("spark.databricks.delta.retentionDurationCheck.enabled")
+    assert spark.sql(f"FSCK REPAIR TABLE {name} DRY RUN").count() == 0
+    spark.sql(f"GENERATE symlink_format_manifest FOR TABLE {name}")
+    assert (Path(path) / "_symlink_format_manifest").is_dir()
+
+
+def test_restore_and_clones(spark: SparkSession, path: str, database: str, tmp_path: Path) -> None:
+    name, new = f"pydelta.{quoted(path)}", f"pydelta.{quoted(str(tmp_path / 'new'))}"
+    restored = spark.sql(f"RESTORE TABLE {name} TO VERSION AS OF 0")
+    assert restored.first()["num_removed_files"] == 2 and PlainTable(path).to_arrow().num_rows == 10
+    cloned = spark.sql(f"CREATE TABLE {new} SHALLOW CLONE {name} VERSION AS OF 1 TBLPROPERTIES ('team' = 'b')")
+    assert cloned.first().asDict() == {
+        "source_table_size": cloned.first()["source_table_size"],
+        "source_num_of_files": 4,
+        "num_removed_files": 0,
+        "num_copied_files": 0,
+        "removed_files_size": 0,
+        "copied_files_size": 0,
+    }
+    assert spark.sql(f"DESCRIBE DETAIL {new}").first()["properties"]["team"] == "b"
+    assert spark.sql(f"CREATE TABLE IF NOT EXISTS {new} CLONE {name}").count() == 0
+    with pytest.raises(DeltaError, match="ALREADY_EXISTS"):
+        spark.sql(f"CREATE TABLE {new} CLONE {name}")
+    assert spark.sql(f"CREATE OR REPLACE TABLE {new} DEEP CLONE {name}").first()["num_copied_files"] == 2
+    location = str(tmp_path / "it's")
+    spark.sql(f"CREATE TABLE {database}.c CLONE {name} LOCATION ?", [location])
+    assert PlainTable(location).to_arrow().num_rows == 10 and spark.table(f"{database}.c").count() == 10
+    assert spark.sql(f"DESCRIBE HISTORY {database}.c").first()["operation"] == "CLONE"
+    with pytest.raises(AnalysisException, match="TABLE_OR_VIEW_NOT_FOUND"):
+        spark.sql(f"REPLACE TABLE {database}.nowhere CLONE {name}")
+
+
+def test_convert_and_what_a_table_is(spark: SparkSession, database: str, tmp_path: Path) -> None:
+    files = str(tmp_path / "files")
+    spark.range(4).selectExpr("id", "id % 2 AS p").write.partitionBy("p").parquet(files)
+    assert spark.sql(f"CONVERT TO DELTA parquet.{quoted(files)} PARTITIONED BY (p BIGINT)").columns == []
+    spark.sql(f"CREATE TABLE {database}.t USING pydelta LOCATION '{files}'")
+    spark.sql(f"ALTER TABLE {database}.t ADD FEATURE domainMetadata")
+    assert "domainMetadata" in spark.sql(f"DESC DETAIL {database}.t").first()["tableFeatures"]
+    spark.sql(f"CREATE INDEX by_id ON {database}.t (id)")
+    spark.sql(f"DROP INDEX by_id ON {database}.t")
+    for refused in ("DROP FEATURE domainMetadata", "ALTER COLUMN id SYNC IDENTITY"):
+        with pytest.raises(DeltaError, match="cannot"):
+            spark.sql(f"ALTER TABLE {database}.t {refused}")
+    with pytest.raises(DeltaError, match="Iceberg"):
+        spark.sql(f"REORG TABLE {database}.t APPLY (UPGRADE UNIFORM (ICEBERG_COMPAT_VERSION = 2))")
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "message"),
+    [
+        ("OPTIMIZE nowhere_at_all", AnalysisException, "nowhere_at_all"),
+        ("DESCRIBE HISTORY nowhere_at_all", DeltaError, "nowhere_at_all"),
+        ("OPTIMIZE t\n  FOO", ParseException, r"near 'FOO'.*\(line 2, pos 2\)\s+== SQL ==\nOPTIMIZE t\n  FOO\n--\^\^\^"),
+        ("OPTIMIZE 'x", ParseException, ""),
+        ("RESTORE", ParseException, "end of input"),
+        ("ALTER TABLE t ADD CONSTRAINT c PRIMARY", ParseException, ""),
+    ],
+)
+def test_what_cannot_be_is_said(spark: SparkSession, text: str, kind: type[Exception], message: str) -> None:
+    with pytest.raises(kind, match=f"(?s){message}"):
+        spark.sql(text)
+
+
+def test_other_statements_with_the_same_first_words_are_spark_s(spark: SparkSession, database: str) -> None:
+    spark.sql(f"USE {database}")
+    try:
+        spark.sql("CREATE TABLE history (clone INT, detail INT) USING parquet")
+        assert spark.sql("DESCRIBE history").count() == 2
+        assert rows(spark, "DESCRIBE history clone")[0][1] == "clone"
+    finally:
+        spark.sql("USE default")
+
+
+def rows(spark: SparkSession, text: str) -> Any:
+    return spark.sql(text).collect()

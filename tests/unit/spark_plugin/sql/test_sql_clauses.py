@@ -1,0 +1,85 @@
+"""DELETE, UPDATE and MERGE cut into the texts of their clauses; without a session."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spark_plugin.sql.clauses import Change, DeleteRows, MergeRows, UpdateRows, WhenClause, parse_change
+from spark_plugin.sql.syntax import SyntaxFault, TableName
+
+T = TableName(("t",))
+CUT: list[tuple[str, Change]] = [
+    ("DELETE FROM t", DeleteRows(T, None, None)),
+    ("delete from a.`b c` AS x where x.id = ';' -- c\n;", DeleteRows(TableName(("a", "b c")), "x", "x.id = ';'")),
+    ("DELETE FROM t x WHERE id IN (SELECT a FROM s WHERE b = 1)", DeleteRows(T, "x", "id IN (SELECT a FROM s WHERE b = 1)")),
+    (
+        "UPDATE t SET a = 1, `b.c`.d == f(x, 'y, z'), e = CASE WHEN a THEN b ELSE c END WHERE arr[f(1, 2)] > 0",
+        UpdateRows(
+            T,
+            None,
+            ((("a",), "1"), (("b.c", "d"), "f(x, 'y, z')"), (("e",), "CASE WHEN a THEN b ELSE c END")),
+            "arr[f(1, 2)] > 0",
+        ),
+    ),
+    (
+        "MERGE WITH SCHEMA EVOLUTION INTO t AS x USING (SELECT * FROM a JOIN b ON a.i = b.i) s ON CASE WHEN x.i THEN TRUE END "
+        "WHEN MATCHED AND CASE WHEN s.a THEN 1 END = 1 THEN UPDATE SET a = s.a, x.b = 2 WHEN MATCHED THEN DELETE "
+        "WHEN NOT MATCHED BY TARGET AND s.q THEN INSERT (a, b) VALUES (f(1, 2), DEFAULT) WHEN NOT MATCHED THEN INSERT * "
+        "WHEN NOT MATCHED BY SOURCE THEN UPDATE SET a = 1",
+        MergeRows(
+            T,
+            "x",
+            "(SELECT * FROM a JOIN b ON a.i = b.i) s",
+            "CASE WHEN x.i THEN TRUE END",
+            (
+                WhenClause("matched", "update", "CASE WHEN s.a THEN 1 END = 1", ((("a",), "s.a"), (("x", "b"), "2"))),
+                WhenClause("matched", "delete", None, None),
+                WhenClause("not matched", "insert", "s.q", ((("a",), "f(1, 2)"), (("b",), "DEFAULT"))),
+                WhenClause("not matched", "insert", None, None),
+                WhenClause("not matched by source", "update", None, ((("a",), "1"),)),
+            ),
+            evolves=True,
+        ),
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "change"), CUT, ids=["delete", "alias", "subquery", "update", "merge"])
+def test_a_statement_is_cut_where_its_clauses_begin(text: str, change: Change) -> None:
+    assert parse_change(text) == change
+
+
+def test_parameters_are_told() -> None:
+    cut = parse_change("DELETE FROM IDENTIFIER(:t) WHERE a = :x", {"t": "`a.b`.c", "x": 1})
+    assert cut == DeleteRows(TableName(("a.b", "c")), None, "a = :x", has_parameters=True)
+
+
+@pytest.mark.parametrize("text", ["SELECT 1", "MERG", "INSERT INTO t SELECT 1", "WITH a AS (SELECT 1) DELETE FROM t"])
+def test_other_statements_are_none(text: str) -> None:
+    assert parse_change(text) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["DELETE FROM t WHERE", "UPDATE t SET a", "DELETE FROM t; DELETE FROM u", "MERGE INTO t USING s ON a WHEN MATCHED THEN"],
+)
+def test_statements_that_end_too_early_are_faults(text: str) -> None:
+    with pytest.raises(SyntaxFault):
+        parse_change(text)
+
+
+TEXTS = st.sampled_from(
+    ["a", "f(b, c)", "'x, y WHERE z'", "`WHERE`", "CASE WHEN p THEN q END", "m['k']", "a.b -- THEN\n + 1", '"q"']
+)
+NAMES = st.sampled_from(["a", "`b c`", "d.e", "`WHEN`.f"])
+
+
+@given(NAMES, st.lists(st.tuples(NAMES, TEXTS), min_size=1, max_size=4), TEXTS)
+def test_texts_of_an_update_come_out_as_they_went_in(table: str, assigned: list[tuple[str, str]], where: str) -> None:
+    pairs = ", ".join(f"{name} = {value}" for name, value in assigned)
+    cut = parse_change(f"UPDATE {table} SET {pairs}\nWHERE {where}")
+    assert isinstance(cut, UpdateRows)
+    assert [value for _, value in cut.assignments] == [value for _, value in assigned]
+    assert cut.where == where

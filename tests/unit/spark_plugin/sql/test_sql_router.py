@@ -1,0 +1,132 @@
+"""Which statements are looked at, and that Spark gets all others as they were written; without a session."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import nullcontext
+from importlib import import_module
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spark_plugin import sql_router
+from spark_plugin.sql_router import ROUTES, Statement, first_word, route_of
+from spark_plugin.wrapping import wrap
+
+
+class Conf:
+    def __init__(self, **settings: str) -> None:
+        self.settings = settings
+
+    def get(self, name: str, default: str | None = None) -> str | None:
+        return self.settings.get(name.rpartition(".")[2], default)
+
+
+class Session:
+    """Gives back what `sql` was called with."""
+
+    def __init__(self, enabled: str | None = "true") -> None:
+        self.conf = Conf() if enabled is None else Conf(enabled=enabled)
+
+    def sql(self, sqlQuery: str, args: Any = None, **kwargs: Any) -> Any:
+        return sqlQuery, args, kwargs
+
+
+wrap(Session, "sql", sql_router._routing)
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Statement]]:
+    """The statements that a handler was asked about, which takes none."""
+    statements: list[Statement] = []
+    monkeypatch.setattr(sql_router, "active", lambda _spark: nullcontext())
+    monkeypatch.setattr(sql_router, "_handler", lambda _name: lambda _spark, statement: statements.append(statement))
+    yield statements
+
+
+BLANKS = st.sampled_from([" ", "\t", "\n", "\r\n", "\u00a0", "\u3000", "-- a\n", "-- 'b\\\nstill\n", "--\r", "/* c */", "/**/"])
+NESTED = st.recursive(
+    st.text("ab*/-' \n", max_size=5).map(lambda text: text.replace("*/", "").replace("/*", "").strip("*/")),
+    lambda inner: st.lists(inner.map(lambda text: f"/* {text} */"), max_size=3).map(" ".join),
+    max_leaves=6,
+).map(lambda text: f"/* {text} */")
+WORDS = st.sampled_from([*ROUTES, "SELECT", "insert", "Show", "x"])
+CASES = st.sampled_from([str.upper, str.lower, str.title])
+
+
+@given(st.lists(BLANKS | NESTED, max_size=5), WORDS, CASES, st.sampled_from(["", " ", ";", "\n", "/* */", "("]))
+def test_the_first_word_is_found_behind_blanks_and_comments(front: list[str], word: str, case: Any, behind: str) -> None:
+    assert first_word("".join(front) + case(word) + behind) == word.upper()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        " ",
+        "--",
+        "-- DELETE",
+        "/* DELETE FROM t",
+        "/* /* */ DELETE FROM t",
+        "/*+ DELETE */",
+        "'DELETE'",
+        "`DELETE`",
+        "(DELETE",
+        "_x",
+    ],
+)
+def test_a_text_without_a_first_word_has_none(text: str) -> None:
+    assert first_word(text) == ""
+
+
+@given(
+    st.text() | st.builds("{} {}".format, st.sampled_from(["SELECT", "with", "EXPLAIN DELETE", "/* DELETE */ SHOW"]), st.text())
+)
+def test_a_statement_that_is_no_candidate_reaches_spark_as_it_is(text: str) -> None:
+    if route_of(text) is not None:
+        return
+    args, frame = {"x": 1}, object()
+    found = Session().sql(text, args, t=frame)
+    assert found[0] is text and found[1] is args and found[2] == {"t": frame}
+    assert Session().sql(sqlQuery=text) == (text, None, {})
+
+
+@pytest.mark.parametrize("word", ROUTES)
+def test_a_candidate_that_no_handler_takes_reaches_spark_as_it_is(word: str, asked: list[Statement]) -> None:
+    text = f"/* é\x00 */ {word.lower()} x -- DELETE HISTORY CLONE INDEX FEATURE INSERT TABLE"
+    route = route_of(text)
+    assert route is not None
+    args = [1, "'; DROP TABLE t"]
+    assert Session().sql(text, args) == (text, args, {})
+    assert asked == [Statement(text, args, word)] * len(route.handlers)
+
+
+@pytest.mark.parametrize("enabled", [None, "false"])
+def test_a_session_without_pydelta_is_not_routed(enabled: str | None, asked: list[Statement]) -> None:
+    assert Session(enabled).sql("DELETE FROM t") == ("DELETE FROM t", None, {})
+    assert asked == []
+
+
+def test_what_is_no_text_reaches_spark_which_refuses_it(asked: list[Statement]) -> None:
+    nothing: Any = None
+    assert Session().sql(nothing) == (None, None, {})
+    assert asked == []
+
+
+def test_what_a_handler_gives_is_the_result(asked: list[Statement], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sql_router, "_handler", lambda _name: lambda _spark, statement: [statement.text])
+    assert Session().sql("DELETE FROM t") == ["DELETE FROM t"]
+    assert asked == []
+
+
+@pytest.mark.parametrize("name", sorted({name for route in ROUTES.values() for name in route.handlers}))
+def test_each_handler_of_the_table_exists(name: str) -> None:
+    module, _, function = name.rpartition(".")
+    assert callable(getattr(import_module(f"spark_plugin.sql.{module}"), function))
+
+
+def test_with_is_looked_at_only_where_rows_may_change() -> None:
+    assert route_of("WITH a AS (SELECT 1) SELECT * FROM a") is None
+    assert route_of("WITH a AS (SELECT 1) DELETE FROM t") is not None
