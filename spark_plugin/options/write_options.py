@@ -24,6 +24,8 @@ from spark_plugin.options.common import (
     AUTO_COMPACT_MIN_SIZE,
     CLUSTER_BY,
     CONFS,
+    DESCRIPTION,
+    FROM_CATALOG,
     MODE,
     PARTITION_BY,
     RULE_NONCE,
@@ -64,6 +66,8 @@ _NAMES = (
     CLUSTER_BY,
     TASKS,
     RULE_NONCE,
+    FROM_CATALOG,
+    DESCRIPTION,
 )
 
 _UNSUPPORTED = {
@@ -109,6 +113,7 @@ def write_options(options: Mapping[str, str], *, overwrite: bool) -> WriteOption
         cluster_by=_json_names(given, CLUSTER_BY),
         merge_schema=flag(_with_conf(given, "mergeSchema"), "mergeSchema"),
         overwrite_schema=flag(given, "overwriteSchema"),
+        description=given.get(DESCRIPTION),
         replace_where=given.get("replaceWhere"),
         partition_overwrite_mode=_partition_overwrite_mode(given),
         txn_app_id=txn_app_id,
