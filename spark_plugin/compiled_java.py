@@ -4,8 +4,8 @@
     archive = source_archive("columnar")                                      # the sources of one folder, not compiled
 
 `compile` is asked only where the cache directory has no such entry. An entry is known by the platform (versions and builds of
-Spark, Scala and Java) and by all sources. Entries are code that will be run: only a file of the user's own counts that nobody else
-may write to, in a directory of which the same is true (`DiskCache`). Where there is none everything is compiled.
+Spark, Scala and Java) and by all sources. Entries are code that will be run: only a file of the user's own counts to which nobody
+else may write, in a directory of which the same is true (`DiskCache`). Where there is none everything is compiled.
 """
 
 from __future__ import annotations

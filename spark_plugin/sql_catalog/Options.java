@@ -28,11 +28,19 @@ class Options {
     return new CaseInsensitiveStringMap(all);
   }
 
+  /** A table is read where it is, whatever a query says. */
+  static void refusePath(CaseInsensitiveStringMap given, String path) {
+    if ((given.containsKey("path") && !given.get("path").equals(path)) || given.containsKey("paths")) {
+      throw Errors.of("InvalidOptionError", "DELTA_ILLEGAL_OPTION", "The option path names another place than that of the table, "
+          + path + ". Nothing was read or written. Leave it out, or name the other table.");
+    }
+  }
+
   static void refusePrivate(Map given) {
     for (Iterator names = given.keySet().iterator(); names.hasNext();) {
       String name = (String) names.next();
       if (name.toLowerCase(Locale.ROOT).startsWith(PRIVATE)) {
-        throw Errors.of("InvalidOptionError", "DELTA_ILLEGAL_OPTION", "This read or write gives the option " + name
+        throw Errors.of("InvalidOptionError", "DELTA_ILLEGAL_OPTION", "This read or write gives the options " + name
             + ", which only pydelta's own methods set. Nothing was read or written. Leave it out; where it stands in an entry of the "
             + "catalog or in a view, look who made it.");
       }

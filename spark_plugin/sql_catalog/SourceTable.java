@@ -85,6 +85,7 @@ public class SourceTable extends PythonTable implements SupportsMetadataColumns 
 
   public ScanBuilder newScanBuilder(CaseInsensitiveStringMap asked) {
     Options.refusePrivate(asked);
+    Options.refusePath(asked, options.get("path"));
     Map further = new HashMap(asked.asCaseSensitiveMap());
     for (Iterator names = further.keySet().iterator(); names.hasNext();) {
       String option = (String) names.next();

@@ -59,6 +59,7 @@ class SourceWriteBuilder implements SupportsOverwriteV2, SupportsDynamicOverwrit
   }
 
   public Write build() {
+    Options.refusePath(info.options(), (String) own.get("path"));
     if (!own.containsKey("pydelta.mode")) own.put("pydelta.mode", overwrites ? "overwrite" : "append");
     WriteInfo told = new WriteInfo(info, Options.together(info.options().asCaseSensitiveMap(), own));
     PythonDataSourceV2 source = Source.source();

@@ -2,9 +2,9 @@
 
     python tests/support/java_lint.py [PYTHON]
 
-Every folder of spark_plugin that has Java sources is a unit, or with others a part of one (TOGETHER). Units are compiled whole, for
-the Java that Spark runs on, against the jars of the pyspark that PYTHON imports (by default the Python that runs this). Any warning
-is an error. Nothing is kept.
+Every folder of spark_plugin that has Java sources is a unit, or with others a part of one (TOGETHER). A unit is compiled whole,
+for the Java that Spark runs on, against the jars of the pyspark that PYTHON imports (by default the Python that runs this). Any
+warning is an error. Nothing is kept.
 """
 
 from __future__ import annotations
