@@ -25,6 +25,8 @@ from spark_plugin.options.common import (
     AUTO_COMPACT_MIN_SIZE,
     CLUSTER_BY,
     CONFS,
+    DESCRIPTION,
+    FROM_CATALOG,
     MODE,
     PARTITION_BY,
     RULE_NONCE,
@@ -66,6 +68,8 @@ _NAMES = (
     TASKS,
     RULE_NONCE,
     AS_SELECT,
+    FROM_CATALOG,
+    DESCRIPTION,
 )
 
 _UNSUPPORTED = {
@@ -108,7 +112,7 @@ def write_options(options: Mapping[str, str], *, overwrite: bool) -> WriteOption
     request = WriteRequest(
         mode=save_mode(given.get(MODE, "overwrite" if overwrite else "append")),
         partition_by=_json_names(given, PARTITION_BY),
-        description=statement.get("description"),
+        description=given.get(DESCRIPTION, statement.get("description")),
         configuration={key: value for key, value in options.items() if _is_property(key)} | statement.get("properties", {}),
         cluster_by=_json_names(given, CLUSTER_BY),
         merge_schema=flag(_with_conf(given, "mergeSchema"), "mergeSchema"),
