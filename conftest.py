@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import sys
 import time
@@ -85,10 +86,16 @@ def _is_xdist_worker(config: pytest.Config) -> bool:
 
 
 @pytest.fixture(scope="session")
-def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The acceptance tables, unpacked; tests read them and change nothing."""
-    directory = tmp_path_factory.mktemp("corpus")
-    unpack(directory)
+def corpus(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> Path:
+    """The acceptance tables, unpacked once for all processes of a run; tests read them and change nothing."""
+    base = tmp_path_factory.getbasetemp()
+    directory = (base.parent if _is_xdist_worker(pytestconfig) else base) / "corpus"
+    done = directory.with_suffix(".unpacked")
+    with open(directory.with_suffix(".lock"), "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # until the file is closed
+        if not done.exists():
+            unpack(directory)
+            done.touch()
     return directory
 
 

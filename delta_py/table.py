@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from delta_py.commands.merge import TableMerger
     from delta_py.commands.optimize import TableOptimizer
     from delta_py.commands.reorg import TableReorg
+    from delta_py.commands.table_alterer import TableAlterer
     from delta_py.log.leases import HeldLease
 
 _READ_THREADS = 4
@@ -228,9 +229,7 @@ class DeltaTable:
 
         return update(self._snapshot.store, updates, new_values, predicate, time_zone=self._session_timezone)
 
-    def merge(
-        self, source: Any, predicate: str, source_alias: str | None = None, target_alias: str | None = None
-    ) -> TableMerger:
+    def merge(self, source: Any, predicate: str, source_alias: str | None = None, target_alias: str | None = None) -> TableMerger:
         """A MERGE of an Arrow source into the newest version: add clauses, then `.execute()`, which returns metrics.
 
         source: anything with an Arrow stream; it is held in memory. predicate: SQL over both sides, called by their aliases
@@ -238,9 +237,17 @@ class DeltaTable:
         """
         from delta_py.commands.merge import TableMerger  # as checkpoint
 
-        return TableMerger(
-            self._snapshot.store, source, predicate, source_alias, target_alias, time_zone=self._session_timezone
-        )
+        return TableMerger(self._snapshot.store, source, predicate, source_alias, target_alias, time_zone=self._session_timezone)
+
+    # ------------------------------------------------------------ what the table is, from now on
+
+    @property
+    def alter(self) -> TableAlterer:
+        """`alter.rename_column("a", "b")` and the like change columns, constraints, properties and features of the newest
+        version. This object stays at its version."""
+        from delta_py.commands.table_alterer import TableAlterer  # as checkpoint
+
+        return TableAlterer(self._snapshot.store, self._session_timezone)
 
     # ------------------------------------------------------------ upkeep
 
@@ -265,12 +272,21 @@ class DeltaTable:
 
         return TableReorg(self._snapshot.store, self._session_timezone)
 
+    def cluster_by(self, columns: Sequence[str]) -> int:
+        """Cluster the table by other columns, nested ones dotted, or by none; returns the version. Files stay as they are until
+        `optimize.cluster()`, and those that were clustered by others until `optimize.cluster(full=True)`. Raises as
+        commands/cluster_by.py."""
+        from delta_py.commands.cluster_by import cluster_by  # as checkpoint
+
+        return cluster_by(self._snapshot.store, columns)
+
     def layout(self, columns: Sequence[str] | None = None) -> pa.Table:
         """How well each column lets queries skip files, by the statistics of this version.
 
         columns: names, nested ones dotted; None for all that may have statistics. Returns column, type, files, with_bounds (files
         with a minimum and a maximum), point_share and range_share (of the files that a query for one value, or for a tenth of the
-        values, reads on average; null where that cannot be said), advice (or null).
+        values, reads on average; null where that cannot be said), queries (scans of this process that compared it), advice (or
+        null).
         Raises SchemaMismatchError for a column that is not there.
         """
         from delta_py.layout.skipping import table_layout  # as checkpoint
@@ -286,6 +302,8 @@ class DeltaTable:
         keep_versions: Sequence[int] = (),
         lite: bool = False,
         inventory: Any = None,
+        quarantine: bool = False,
+        quarantine_hours: float | None = None,
     ) -> pa.Table:
         """Delete the files that no version needs which is to stay readable, by the newest version of the table.
 
@@ -294,14 +312,34 @@ class DeltaTable:
         lite: list no directory, but take what commits since the last VACUUM removed, as the log says.
         inventory: list no directory either, but take the files of an Arrow table, or of whatever else gives a stream of Arrow
         batches: path (with the table's root), length (bytes), isDir, modificationTime (ms).
+        quarantine: move the files aside instead, so that restore_quarantined can bring them back. quarantine_hours: what has been
+        aside for longer is deleted; None for the table's delta.deletedFileRetentionDuration.
         Returns the files: path, size (bytes), modification_time (ms), reason. Raises as commands/vacuum.py.
         """
         from delta_py.commands.vacuum import Vacuum, VacuumKind, VacuumRequest, vacuum  # as checkpoint
 
         kind = VacuumKind.LITE if lite else VacuumKind.FULL
-        request = VacuumRequest(retention_hours, enforce_retention_duration, tuple(keep_versions), kind=kind, inventory=inventory)
+        request = VacuumRequest(
+            retention_hours,
+            enforce_retention_duration,
+            tuple(keep_versions),
+            kind=kind,
+            inventory=inventory,
+            quarantine=quarantine,
+            quarantine_hours=quarantine_hours,
+        )
         store = self._snapshot.store
         return Vacuum.begin(store, request).find() if dry_run else vacuum(store, request).found
+
+    def restore_quarantined(self, *, dry_run: bool = False) -> pa.Table:
+        """Bring the files that vacuum has moved aside back to their places. dry_run: only tell which they are.
+
+        Returns path, size (bytes), quarantined (since when, ms), restored (false where another file is at the place, which
+        stays). Raises as commands/quarantine.py.
+        """
+        from delta_py.commands.quarantine import restore_quarantined  # as checkpoint
+
+        return restore_quarantined(self._snapshot.store, dry_run=dry_run)
 
     def lease(self, seconds: int = 3_600) -> HeldLease:
         """Keep this version readable while it is read: `with table.lease(): ...`. pydelta's VACUUM, in whatever process, deletes

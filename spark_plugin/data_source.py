@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex
 
 import pyarrow as pa
@@ -26,7 +26,8 @@ from pyspark.sql.datasource import (
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from delta_py.errors import SchemaMismatchError
+from delta_py.errors import InvalidOptionError, SchemaMismatchError, UnsupportedTableFeatureError
+from delta_py.expressions.to_sql import to_sql
 from delta_py.protocol.schema import StructType as DeltaSchema
 from delta_py.scan.planning import cut_to
 from delta_py.scan.scan_state import ColumnSource
@@ -38,9 +39,10 @@ from spark_plugin.convert import (
     with_metadata,
     without_metadata,
 )
-from spark_plugin.options.common import COMMAND, has_path
+from spark_plugin.options.common import COMMAND, FACTS, FROM_CATALOG, REPLACE_PREDICATE, has_path
 from spark_plugin.options.private import admitted
 from spark_plugin.options.read_options import CATALOG_KEY, catalog_entry, read_options, with_catalog_entry
+from spark_plugin.options.told_settings import with_session
 from spark_plugin.pruning import (
     answer_text,
     explain_text,
@@ -49,6 +51,7 @@ from spark_plugin.pruning import (
     is_planned_again,
     limited,
     log_question,
+    predicate_of,
     pushed_limit,
     pushed_predicate,
     strip_marker,
@@ -81,7 +84,7 @@ class DeltaSource(DataSource):
 
     def __init__(self, options: dict[str, str]) -> None:
         """Raises InvalidOptionError for private options that pydelta's own methods have not set."""
-        super().__init__(admitted(options, self.nonce))
+        super().__init__(with_session(admitted(options, self.nonce)))
         self._pinned: Pinned | None = None
         self._stream: PinnedStream | None = None
         if _CREATE_WORKER in sys.modules and has_path(self.options):
@@ -92,7 +95,12 @@ class DeltaSource(DataSource):
         return FORMAT
 
     def schema(self) -> StructType:
-        schema, entry = to_spark_schema((self._stream or self._pin()).schema), catalog_entry(self.options)
+        pinned = self._stream or self._pin()
+        schema, entry = to_spark_schema(pinned.schema), catalog_entry(self.options)
+        if FACTS in self.options and isinstance(pinned, PinnedTable):
+            from spark_plugin.source.table_facts import with_table_facts  # tables of catalogs alone are asked for them
+
+            return with_table_facts(schema, pinned)
         return schema if entry is None else with_metadata(schema, CATALOG_KEY, entry)
 
     def reader(self, schema: StructType) -> DataSourceReader:
@@ -130,7 +138,14 @@ class DeltaSource(DataSource):
         from spark_plugin.options.write_options import write_options  # every worker process that reads would pay for these
         from spark_plugin.source.writer import DeltaWriter
 
-        return DeltaWriter.open(write_options(self.options, overwrite=overwrite), _written_columns(schema))
+        try:
+            return DeltaWriter.open(
+                write_options(_with_replace_where(self.options), overwrite=overwrite), _written_columns(schema)
+            )
+        except UnsupportedTableFeatureError as error:
+            if FROM_CATALOG not in self.options:
+                raise
+            raise _not_from_a_catalog(error) from error
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         from spark_plugin.streaming.stream_reader import make_stream_reader, pin_stream
@@ -173,6 +188,30 @@ def _written_columns(schema: StructType) -> DeltaSchema:
     from, not of the one they go to. That rows happen to have no nulls (of a range, of a literal) makes no column NOT NULL,
     there as in the reference."""
     return from_spark_schema(without_metadata(schema, CATALOG_KEY).toNullable())
+
+
+def _with_replace_where(options: Mapping[str, str]) -> dict[str, str]:
+    """A condition that SQL hands over is printed and parsed again by the same rules: what is in its constants stays in them."""
+    given = dict(options)
+    predicate = given.pop(REPLACE_PREDICATE, None)
+    if predicate is None:
+        return given
+    if any(name.lower() == "replacewhere" for name in given):
+        raise InvalidOptionError(
+            "The statement says which rows to replace, and so does the option replaceWhere. Nothing was written. Leave it out.",
+            option="replaceWhere",
+        )
+    return {**given, "replaceWhere": to_sql(predicate_of(predicate))}
+
+
+def _not_from_a_catalog(error: UnsupportedTableFeatureError) -> UnsupportedTableFeatureError:
+    """A save has Spark compute what the gate of rows cannot; a write that Spark's catalogs make has no such second try."""
+    return UnsupportedTableFeatureError(
+        f"{error.message} A save of a registered session may have Spark compute it: df.write.format('{FORMAT}') or insertInto of "
+        "Python, in the place of this INSERT.",
+        error_class=error.error_class,
+        sql_state=error.sql_state,
+    )
 
 
 def _check_asked(pinned: PinnedTable | PinnedChanges) -> None:

@@ -12,6 +12,7 @@ from spark_plugin import exceptions, pruning, sql_router
 from spark_plugin.dataframe_api import method_patches
 from spark_plugin.session_source import register_source
 from spark_plugin.spark_internals import is_connect
+from spark_plugin.sql_catalog.install import install as install_catalogs
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -31,7 +32,8 @@ def register(spark: SparkSession) -> None:
     register_source(spark)
     if not connect:
         _check_workers(spark)
-    pruning.install(spark)
+    if pruning.install(spark):
+        install_catalogs(spark)
     sql_router.install(spark)
 
 

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from enum import Enum
 from functools import cached_property, wraps
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyspark
@@ -33,8 +34,11 @@ if TYPE_CHECKING:
 KNOWN_VERSIONS = ("4.2.", "4.3.")
 """How the versions of Spark begin with which all of this is tested. The Java sources must compile with each of them."""
 
-_compiled: list[tuple[Any, str, Any]] = []
-"""(Py4J gateway, name, class) of each JVM, in practice one. Compiled once: Py4J remembers methods by the class's name."""
+_loaded: list[tuple[Any, str, Any]] = []
+"""(Py4J gateway, name, class) of each JVM, in practice one. Loaded once: Py4J remembers methods by the class's name."""
+
+_BESIDE = "org.apache.spark.sql.execution.datasources.v2.python.PythonScan"
+_GROWING_LOADERS = ("org.apache.spark.util.MutableURLClassLoader", "org.apache.spark.util.ChildFirstURLClassLoader")
 
 
 def is_connect(spark: Any) -> bool:
@@ -110,26 +114,85 @@ class SparkInternals:
         experimental = self._spark._jsparkSession.experimental()
         getattr(experimental, "extraOptimizations_$eq")(experimental.extraOptimizations().appended(rule))
 
-    def java_map(self) -> Any:
-        """A new java.util.Map."""
-        return self._jvm.java.util.HashMap()
+    @cached_property
+    def java_platform(self) -> str:
+        """All of a JVM that class files depend on: versions and builds of Spark, Scala and Java."""
+        spark = getattr(getattr(self._jvm.org.apache.spark, "package$"), "MODULE$")
+        scala, java = self._jvm.scala.util.Properties.versionNumberString(), self._jvm.java.lang.System
+        return f"{spark.SPARK_VERSION()} {spark.SPARK_REVISION()} {scala} {java.getProperty('java.specification.version')}"
 
-    def compiled(self, name: str, sources: Callable[[], Any], beside: str) -> Any:
-        """The Java class of this name, compiled by Spark's own Janino once a JVM.
+    def compile_java(self, sources: Mapping[str, bytes]) -> dict[str, bytes]:
+        """Sources -> class files, both by their paths, by Spark's own Janino. Raises what the compiler says."""
+        given, made = self._jvm.java.util.HashMap(), self._jvm.java.util.HashMap()
+        for path, text in sources.items():
+            given.put(path, text)
+        resource = self._jvm.org.codehaus.commons.compiler.util.resource
+        finder = resource.MapResourceFinder(given)
+        files = self._gateway.new_array(resource.Resource, len(sources))
+        for number, path in enumerate(sources):
+            files[number] = finder.findResource(path)
+        compiler = self._jvm.org.codehaus.janino.Compiler()
+        compiler.setIClassLoader(self._jvm.org.codehaus.janino.ClassLoaderIClassLoader(self._spark_loader()))
+        compiler.setClassFileCreator(resource.MapResourceCreator(made))
+        compiler.setEncoding(self._jvm.java.nio.charset.StandardCharsets.UTF_8)
+        compiler.compile(files)
+        return {str(path): bytes(made.get(path)) for path in made.keySet()}
 
-        sources: makes a java.util.Map of paths of files to their bytes. beside: a class of Spark's, by whose loader the names in
-        the sources are found.
+    def java_class(self, name: str, archive: Callable[[], bytes]) -> Any:
+        """The Java class of this name, once a JVM. archive: makes the jar that has it.
+
+        The jar joins what Spark loads classes by their names from, where that takes more and has no class of this name: Spark
+        finds catalogs there. Else the classes have a loader of their own.
         """
         gateway = self._gateway
-        for known, kept, compiled in _compiled:
+        for known, kept, loaded in _loaded:
             if known is gateway and kept == name:
-                return compiled
-        context = self._jvm.java.lang.Thread.currentThread().getContextClassLoader()
-        parent = self._jvm.java.lang.Class.forName(beside, False, context).getClassLoader()
-        finder = self._jvm.org.codehaus.commons.compiler.util.resource.MapResourceFinder(sources())
-        java_class = self._jvm.org.codehaus.janino.JavaSourceClassLoader(parent, finder, "UTF-8").loadClass(name)
-        _compiled.append((gateway, name, java_class))
+                return loaded
+        java_class = self._loaded(name, self._jar_file(archive()))
+        _loaded.append((gateway, name, java_class))
         return java_class
+
+    def loads_by_name(self, instance: Any) -> bool:
+        """Whether Spark, told the name of the instance's class, finds this very class, and so those that came with it."""
+        return bool(instance.getClass().getClassLoader().equals(self._context_loader()))
+
+    def prepare_catalogs(self) -> str | None:
+        """Puts into the session's analyzer what the catalogs need there. What went wrong; None if nothing did."""
+        problem = self._jvm.pydelta.sql_catalog.Catalogs.prepare(self._spark._jsparkSession)
+        return None if problem is None else str(problem)
+
+    def has_java_class(self, name: str) -> bool:
+        return self._has_class(self._context_loader(), name)
+
+    def _loaded(self, name: str, jar: Any) -> Any:
+        context, url = self._context_loader(), jar.toUri().toURL()
+        if context.getClass().getName() in _GROWING_LOADERS and not self._has_class(context, name):
+            context.addURL(url)
+            return context.loadClass(name)
+        urls = self._gateway.new_array(self._jvm.java.net.URL, 1)
+        urls[0] = url
+        return self._jvm.java.net.URLClassLoader(urls, self._spark_loader()).loadClass(name)
+
+    def _has_class(self, loader: Any, name: str) -> bool:
+        return loader.getResource(f"{name.replace('.', '/')}.class") is not None
+
+    def _jar_file(self, archive: bytes) -> Any:
+        """A java.nio.file.Path, in a directory that only the user may read, as long as the JVM lives."""
+        files = self._jvm.java.nio.file
+        attributes = self._gateway.new_array(files.attribute.FileAttribute, 0)
+        directory = files.Files.createTempDirectory("pydelta-", attributes)
+        directory.toFile().deleteOnExit()
+        jar = directory.resolve("pydelta.jar")
+        jar.toFile().deleteOnExit()  # before its directory: Java deletes in the reverse order
+        Path(str(jar.toString())).write_bytes(archive)
+        return jar
+
+    def _context_loader(self) -> Any:
+        return self._jvm.java.lang.Thread.currentThread().getContextClassLoader()
+
+    def _spark_loader(self) -> Any:
+        """That which has the Python data sources of Spark."""
+        return self._jvm.java.lang.Class.forName(_BESIDE, False, self._context_loader()).getClassLoader()
 
     @property
     def _jvm(self) -> Any:

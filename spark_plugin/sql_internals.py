@@ -89,7 +89,7 @@ class SqlInternals:
     def name_parts(self, text: str) -> tuple[str, ...]:
         """The parts of a table's name. Raises Spark's ParseException."""
         parser = self._spark._jsparkSession.sessionState().sqlParser()
-        return tuple(map(str, _items(parser.parseMultipartIdentifier(text))))
+        return tuple(map(str, items(parser.parseMultipartIdentifier(text))))
 
     def frame(self, plan: Any) -> DataFrame:
         """Raises AnalysisException for a plan with names that are not there."""
@@ -97,6 +97,19 @@ class SqlInternals:
 
     def column(self, expression: Any) -> Column:
         return SparkInternals(self._spark).column(expression)
+
+    def sequence(self, nodes: list[Any]) -> Any:
+        """As Scala takes it."""
+        return self.jvm.PythonUtils.toSeq(nodes)
+
+    def parsed_expression(self, text: str) -> Any:
+        """Raises Spark's ParseException."""
+        return self._spark._jsparkSession.sessionState().sqlParser().parseExpression(text)
+
+    def named_by_analyzer(self, expression: Any) -> Any:
+        """An expression as an entry of a SELECT's list, under the name that the analyzer finds for it."""
+        alias = self.jvm.org.apache.spark.sql.catalyst.analysis.UnresolvedAlias
+        return alias(expression, self.jvm.scala.Option.empty())
 
     def value(self, expression: Any) -> Any:
         """Of an expression that names no column: a literal, a session variable, a function of them."""
@@ -114,7 +127,7 @@ class SqlInternals:
         columns = [value.alias(f"c{number}") for number, value in enumerate(values)]
         analyzed = self._spark.range(0).select(*columns)._jdf.queryExecution().analyzed()
         folded = self.jvm.org.apache.spark.sql.catalyst.optimizer.ConstantFolding.apply(analyzed)
-        literals = [alias.child() for alias in _items(folded.projectList())]
+        literals = [alias.child() for alias in items(folded.projectList())]
         contexts, utils = self.jvm.org.apache.spark.sql.catalyst.parser, self.jvm.PythonUtils
         if named:
             return contexts.NamedParameterContext(utils.toScalaMap(dict(zip(args, literals, strict=True))))
@@ -125,8 +138,8 @@ class ParsedPlan:
     """kind: the class of its uppermost node."""
 
     def __init__(self, internals: SqlInternals, plan: Any) -> None:
-        self._internals = internals
-        self._plan = plan
+        self.internals = internals
+        self.node = plan
         self._full_name: tuple[str, ...] = ()
         self._alias: str | None = None
         self.kind = str(plan.nodeName())
@@ -139,41 +152,50 @@ class ParsedPlan:
         """The table that a DELETE, UPDATE or MERGE changes; None for other statements, and for what is no name of a table."""
         match self.kind:
             case "DeleteFromTable" | "UpdateTable":
-                return self._named(self._plan.table())
+                return self.named(self.node.table())
             case "MergeIntoTable":
-                return self._named(self._plan.targetTable())
+                return self.named(self.node.targetTable())
         return None
 
     def deleted(self) -> ParsedChange:
-        return ParsedChange(self._condition(self._plan.condition()))
+        return ParsedChange(self._condition(self.node.condition()))
 
     def updated(self) -> ParsedChange:
-        return ParsedChange(self._optional(self._plan.condition()), self._assignments(self._plan.assignments()))
+        return ParsedChange(self._optional(self.node.condition()), self._assignments(self.node.assignments()))
 
     def merged(self) -> ParsedMerge:
-        plan = self._plan
+        plan = self.node
         clauses = [
             *self._clauses("matched", plan.matchedActions()),
             *self._clauses("not matched", plan.notMatchedActions()),
             *self._clauses("not matched by source", plan.notMatchedBySourceActions()),
         ]
-        source = self._internals.frame(plan.sourceTable())
+        source = self.internals.frame(plan.sourceTable())
         condition = self._column(plan.mergeCondition())
         return ParsedMerge(source, condition, tuple(clauses), bool(plan.withSchemaEvolution()))
 
-    def _named(self, plan: Any) -> ParsedTarget | None:
+    def named(self, plan: Any) -> ParsedTarget | None:
+        """The table that a relation's plan names; None for what is no name."""
         alias = None
         if plan.nodeName() == "SubqueryAlias":
             alias, plan = str(plan.alias()), plan.child()
-        if plan.nodeName() == "PlanWithUnresolvedIdentifier":  # IDENTIFIER(...) of what is no literal
-            text = self._internals.value(plan.identifierExpr())
-            return ParsedTarget(self._internals.name_parts(text), alias) if isinstance(text, str) else None
-        if plan.nodeName() != "UnresolvedRelation":
-            return None
-        return ParsedTarget(tuple(map(str, _items(plan.multipartIdentifier()))), alias)
+        parts = self.name_parts(plan)
+        return None if parts is None else ParsedTarget(parts, alias)
+
+    def name_parts(self, plan: Any) -> tuple[str, ...] | None:
+        """Of a node that stands for a name which is to be looked up; None for another."""
+        match str(plan.nodeName()):
+            case "PlanWithUnresolvedIdentifier":  # IDENTIFIER(...) of what is no literal
+                text = self.internals.value(plan.identifierExpr())
+                return self.internals.name_parts(text) if isinstance(text, str) else None
+            case "UnresolvedRelation" | "UnresolvedTable" | "UnresolvedTableOrView":
+                return tuple(map(str, items(plan.multipartIdentifier())))
+            case "UnresolvedIdentifier":
+                return tuple(map(str, items(plan.nameParts())))
+        return None
 
     def _clauses(self, kind: ClauseKind, actions: Any) -> Iterator[ParsedClause]:
-        for action in _items(actions):
+        for action in items(actions):
             condition, name = self._optional(action.condition()), str(action.getClass().getSimpleName())
             match name:
                 case "DeleteAction":
@@ -190,7 +212,7 @@ class ParsedPlan:
                     raise NotImplementedError(f"MERGE has an action of Spark's that is not known here: {name}")
 
     def _assignments(self, assignments: Any) -> Assignments:
-        return tuple((self._renamed(_parts(one.key())), self._column(one.value())) for one in _items(assignments))
+        return tuple((self._renamed(_parts(one.key())), self._column(one.value())) for one in items(assignments))
 
     def _optional(self, condition: Any) -> Column | None:
         return self._condition(condition.get()) if condition.isDefined() else None
@@ -202,16 +224,16 @@ class ParsedPlan:
     # ------------------------------------------------------------ names of the target
 
     def _column(self, expression: Any) -> Column:
-        return self._internals.column(expression if self._alias is None else self._with_alias(expression))
+        return self.internals.column(expression if self._alias is None else self._with_alias(expression))
 
     def _with_alias(self, expression: Any) -> Any:
-        sequence = self._internals.jvm.PythonUtils.toSeq
+        sequence = self.internals.jvm.PythonUtils.toSeq
         if expression.getClass().getSimpleName() == "UnresolvedAttribute":
             parts = _parts(expression)
             renamed = self._renamed(parts)
-            attributes = self._internals.jvm.org.apache.spark.sql.catalyst.analysis.UnresolvedAttribute
+            attributes = self.internals.jvm.org.apache.spark.sql.catalyst.analysis.UnresolvedAttribute
             return expression if renamed == parts else attributes(sequence(list(renamed)))
-        children = _items(expression.children())
+        children = items(expression.children())
         renamed_children = [self._with_alias(child) for child in children]
         if all(new is old for new, old in zip(renamed_children, children, strict=True)):
             return expression
@@ -227,8 +249,8 @@ class ParsedPlan:
 
 
 def _parts(attribute: Any) -> tuple[str, ...]:
-    return tuple(map(str, _items(attribute.nameParts())))
+    return tuple(map(str, items(attribute.nameParts())))
 
 
-def _items(sequence: Any) -> Sequence[Any]:
+def items(sequence: Any) -> Sequence[Any]:
     return [sequence.apply(number) for number in range(sequence.length())]

@@ -62,11 +62,15 @@ class Route:
 
 _ROWS = ("rows.change_rows",)
 _UTILITIES = ("utilities.run_utility",)
+_INSERTS = ("inserts.insert_rows",)
+_DEFINITIONS = ("definitions.define_table",)
 ROUTES: Mapping[str, Route] = {
     "DELETE": Route(_ROWS),
     "UPDATE": Route(_ROWS),
     "MERGE": Route(_ROWS),
-    "WITH": Route(_ROWS, ("DELETE", "UPDATE", "MERGE")),
+    "WITH": Route((*_ROWS, *_INSERTS), ("DELETE", "UPDATE", "MERGE", "INSERT")),
+    "INSERT": Route(_INSERTS),
+    "FROM": Route(_INSERTS, ("INSERT",)),
     "OPTIMIZE": Route(_UTILITIES),
     "VACUUM": Route(_UTILITIES),
     "DESCRIBE": Route(_UTILITIES, ("HISTORY", "DETAIL")),
@@ -76,8 +80,8 @@ ROUTES: Mapping[str, Route] = {
     "GENERATE": Route(_UTILITIES),
     "REORG": Route(_UTILITIES),
     "FSCK": Route(_UTILITIES),
-    "CREATE": Route(_UTILITIES, ("CLONE", "INDEX")),
-    "REPLACE": Route(_UTILITIES, ("CLONE",)),
+    "CREATE": Route((*_UTILITIES, *_DEFINITIONS), ("TABLE", "INDEX")),
+    "REPLACE": Route((*_UTILITIES, *_DEFINITIONS), ("TABLE",)),
     "ALTER": Route(_UTILITIES, ("CONSTRAINT", "FEATURE", "CLUSTER", "SYNC")),
     "DROP": Route(_UTILITIES, ("INDEX",)),
 }

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from delta_py.commands.vacuum import VacuumRequest
 from delta_py.errors import InvalidOptionError, TableNotFoundError
 from spark_plugin.data_source import FORMAT
 from spark_plugin.dataframe_api.catalog import full_name, path_in_name
@@ -16,7 +17,7 @@ from spark_plugin.dml.merge_clauses import Clause
 from spark_plugin.exceptions import as_spark_raises
 from spark_plugin.maintenance.fsck import run_fsck, run_restore_check
 from spark_plugin.maintenance.layout import run_layout
-from spark_plugin.maintenance.vacuum import run_vacuum
+from spark_plugin.maintenance.vacuum import run_restore_quarantined, run_vacuum
 from spark_plugin.options.common import VIEW, VIEW_LIMIT
 from spark_plugin.options.settings import TablePath, conf
 from spark_plugin.options.storage import of_hadoop
@@ -24,6 +25,7 @@ from spark_plugin.retries import run_with_retries
 from spark_plugin.run_command import run_command
 from spark_plugin.session import register
 from spark_plugin.session_source import private
+from spark_plugin.table_api.alterations import add_constraint, column_changes, new_columns, replaced_columns
 from spark_plugin.table_api.arguments import (
     as_assignments,
     as_condition,
@@ -40,7 +42,6 @@ from spark_plugin.table_api.builders import (
     DeltaTableBuilder,
     IdentityGenerator,
     TableRequest,
-    refuse,
 )
 from spark_plugin.table_api.conversions import convert_identifier
 from spark_plugin.table_api.merge_builder import DeltaMergeBuilder
@@ -48,7 +49,7 @@ from spark_plugin.table_api.table_names import Place, build_table, clone_table, 
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.types import StructType
+    from pyspark.sql.types import DataType, StructField, StructType
 
 __all__ = [
     "Clause",
@@ -286,11 +287,95 @@ class DeltaTable:
         run_command(self._spark, self._table, "addFeature", {"name": featureName})
 
     def dropFeatureSupport(self, featureName: str, truncateHistory: bool | None = None) -> None:
-        """Raises UnsupportedOperationError: this version cannot drop features."""
+        """Take a feature out of the protocol, after all that uses it: ALTER TABLE ... DROP FEATURE ... [TRUNCATE HISTORY].
+
+        truncateHistory: give up the versions that use it, once they are old enough (delta.dropFeatureTruncateHistory.
+        retentionDuration), instead of protecting their checkpoints. Raises as delta_py's drop_feature.
+        """
         check_text(featureName, "featureName")
         if truncateHistory is not None:
             check_flag(truncateHistory, "truncateHistory")
-        refuse("dropFeatureSupport", "drop table features", "Drop it with the engine that added it.")
+        self._alter("dropFeature", {"name": featureName, "truncate_history": bool(truncateHistory)})
+
+    # ------------------------------------------------------------ columns and constraints
+
+    def addColumns(self, columns: str | StructType | list[Any]) -> None:
+        """Add columns, or fields of structs: DDL, a StructType, or a list of StructFields and dicts with name, dataType and what
+        else is to be said (comment, first, after). In lists names may be dotted, with backticks around names with dots.
+
+        Rows that are there have null. Raises as delta_py's add_columns. delta.tables has no such method, nor those below.
+        """
+        self._alter("addColumns", {"columns": new_columns(columns)})
+
+    def renameColumn(self, name: str, newName: str) -> None:
+        """Give a column, or a field of a struct (dotted), another name; needs column mapping."""
+        check_text(name, "name")
+        check_text(newName, "newName")
+        self._alter("renameColumn", {"name": name, "new_name": newName})
+
+    def dropColumns(self, *names: str | list[str] | tuple[str, ...], ifExists: bool = False) -> None:
+        """Take columns, or fields of structs (dotted), out of the schema; needs column mapping."""
+        check_flag(ifExists, "ifExists")
+        self._alter("dropColumns", {"names": names_of(names, "Column"), "if_exists": ifExists})
+
+    def alterColumn(
+        self,
+        name: str,
+        *,
+        dataType: str | DataType | None = None,
+        nullable: bool | None = None,
+        comment: str | None = None,
+        default: str | None = None,
+        dropDefault: bool = False,
+        first: bool = False,
+        after: str | None = None,
+    ) -> None:
+        """Change a column, a field of a struct, or an array's or map's part (`a.element`, `m.key`): ALTER COLUMN.
+
+        dataType: a wider one, where delta.enableTypeWidening is true. default: SQL. first, after: its place.
+        Raises as delta_py's change_columns.
+        """
+        change = {"dataType": dataType, "nullable": nullable, "comment": comment, "default": default, "dropDefault": dropDefault}
+        self.alterColumns({name: {**change, "first": first, "after": after}})
+
+    def alterColumns(self, changes: Mapping[str, Mapping[str, Any]]) -> None:
+        """As alterColumn, several in one commit: by name, what alterColumn takes."""
+        self._alter("changeColumns", {"changes": column_changes(changes)})
+
+    def replaceColumns(self, columns: str | StructType | list[StructField]) -> None:
+        """Give the table these columns, in this order: REPLACE COLUMNS. Raises as delta_py's replace_columns."""
+        self._alter("replaceColumns", {"schema": replaced_columns(columns)})
+
+    def syncIdentity(self, name: str) -> None:
+        """Bring the numbers of an identity column behind the values that rows have: ALTER COLUMN ... SYNC IDENTITY."""
+        check_text(name, "name")
+        self._alter("syncIdentity", {"name": name})
+
+    def addConstraint(self, name: str, expression: str) -> None:
+        """Add a CHECK constraint, if it is true of every row: ADD CONSTRAINT ... CHECK (...). Spark looks at the rows.
+
+        Raises as delta_py's add_constraint.
+        """
+        check_text(name, "name")
+        check_text(expression, "expression")
+        add_constraint(self._spark, self._table, name, expression)
+        refresh_name(self._spark, Place(self._table.url, self._name))
+
+    def dropConstraint(self, name: str, *, ifExists: bool = False) -> None:
+        """Drop a CHECK constraint. Raises InvalidOptionError (DELTA_CONSTRAINT_DOES_NOT_EXIST) unless ifExists."""
+        check_text(name, "name")
+        check_flag(ifExists, "ifExists")
+        self._alter("dropConstraint", {"name": name, "if_exists": ifExists})
+
+    def _alter(self, command: str, arguments: Mapping[str, Any]) -> None:
+        run_command(self._spark, self._table, command, arguments)
+        refresh_name(self._spark, Place(self._table.url, self._name))
+
+    def clusterBy(self, *cols: str | list[str] | tuple[str, ...]) -> None:
+        """ALTER TABLE ... CLUSTER BY (cols), nested ones dotted; without any CLUSTER BY NONE. No file changes: optimize()
+        clusters new files, and executeCompaction(full=True) those that were clustered by other columns. Raises as
+        delta_py/commands/cluster_by.py."""
+        run_command(self._spark, self._table, "clusterBy", {"columns": names_of(cols, "Column")})
 
     # ------------------------------------------------------------ upkeep
 
@@ -304,7 +389,7 @@ class DeltaTable:
     def layout(self, *cols: str | list[str] | tuple[str, ...]) -> DataFrame:
         """How well each column lets queries skip files: column, type, files, with_bounds (files with a minimum and a maximum),
         point_share and range_share (of the files that a query for one value, or for a tenth of the values, reads on average; null
-        where that cannot be said), advice (or null).
+        where that cannot be said), queries (of this session, classic only, that were filtered by it), advice (or null).
 
         cols: names, nested ones dotted; none for all columns that may have statistics. Raises SchemaMismatchError.
         """
@@ -318,6 +403,8 @@ class DeltaTable:
         keepVersions: Sequence[int] = (),
         lite: bool | None = None,
         inventory: DataFrame | None = None,
+        quarantine: bool = False,
+        quarantineHours: float | None = None,
     ) -> DataFrame:
         """Delete the files that no version needs which is to stay readable; returns a frame without columns and rows.
 
@@ -328,18 +415,27 @@ class DeltaTable:
         spark.databricks.delta.vacuum.lite.enabled says, and that is false.
         inventory: list no directory, but take the files of this frame: path (whole), length (bytes), isDir, modificationTime
         (ms). Its rows come to the driver.
+        quarantine: move the files aside instead, so that restoreQuarantined can bring them back.
+        quarantineHours: what has been aside for longer is deleted; None for the table's delta.deletedFileRetentionDuration.
         Raises InvalidOptionError (DELTA_VACUUM_RETENTION_PERIOD_TOO_SHORT) for a shorter time than the table's, unless
         spark.databricks.delta.retentionDurationCheck.enabled is false; UnsupportedOperationError (DELTA_CANNOT_VACUUM_LITE) when
         commits are gone that lite would have to read.
         """
-        hours = None if retentionHours is None else float(retentionHours)
+        hours, aside_hours = (None if value is None else float(value) for value in (retentionHours, quarantineHours))
         check_flag(dryRun, "dryRun")
+        check_flag(quarantine, "quarantine")
         for version in keepVersions:
             check_number(version, "Each of keepVersions", "an integer")
         if lite is not None:
             check_flag(lite, "lite")
-        kept = tuple(keepVersions)
-        return run_vacuum(self._spark, self._table, hours, dry_run=dryRun, keep_versions=kept, lite=lite, inventory=inventory)
+        asked = VacuumRequest(hours, keep_versions=tuple(keepVersions), quarantine=quarantine, quarantine_hours=aside_hours)
+        return run_vacuum(self._spark, self._table, asked, dry_run=dryRun, lite=lite, inventory=inventory)
+
+    def restoreQuarantined(self, *, dryRun: bool = False) -> DataFrame:
+        """Bring the files that vacuum has moved aside back to their places; returns path, size (bytes), quarantined (since when),
+        restored (false where another file is at the place, which stays). dryRun: only tell which they are."""
+        check_flag(dryRun, "dryRun")
+        return run_restore_quarantined(self._spark, self._table, dry_run=dryRun)
 
     def fsck(self, *, dryRun: bool = True, allowDataLoss: bool = False) -> DataFrame:
         """What of the table is missing or damaged, files and log, and its repair: FSCK REPAIR TABLE ... [DRY RUN].

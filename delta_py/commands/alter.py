@@ -142,6 +142,17 @@ def unset_properties(store: ObjectStore, names: Sequence[str], *, if_exists: boo
     return version
 
 
+def unset_internal(store: ObjectStore, names: Sequence[str]) -> int:
+    """As unset_properties, of those of the names that the table has, Delta's own bookkeeping too: for the feature that goes."""
+    snapshot = Snapshot.load(store)
+    gone = {name.lower() for name in names}
+    properties = {name: value for name, value in snapshot.metadata.configuration.items() if name.lower() not in gone}
+    parameters = {"properties": list(names), "ifExists": True}
+    version = _commit(_Change(snapshot, properties), snapshot.protocol, frozenset(), "UNSET TBLPROPERTIES", parameters)
+    assert version is not None, "nothing was turned on"
+    return version
+
+
 def add_feature(store: ObjectStore, name: str) -> int:
     """Let the table's protocol support a feature, and those that it needs; returns the version as set_properties.
 
@@ -164,7 +175,13 @@ def _refuse_constraints(properties: Mapping[str, str]) -> None:
 
 
 def _refuse_internal(names: set[str]) -> None:
-    prefixes = ("delta.columnmapping.maxcolumnid", "delta.rowtracking.", "delta.incommittimestampenablement", "delta.identity")
+    prefixes = (
+        "delta.columnmapping.maxcolumnid",
+        "delta.rowtracking.",
+        "delta.incommittimestampenablement",
+        "delta.identity",
+        "delta.requirecheckpointprotection",
+    )
     internal = sorted(name for name in names if name.startswith(prefixes))
     if internal:
         raise InvalidOptionError(

@@ -28,6 +28,7 @@ from delta_py.commands.properties import split_configuration
 from delta_py.commit.transaction import Transaction
 from delta_py.errors import DataFileError, InvalidOptionError, UnsupportedOperationError
 from delta_py.parquet.foreign_files import FooterReading, read_footers
+from delta_py.progress import progress
 from delta_py.protocol import column_mapping
 from delta_py.protocol.actions import AddFile, Metadata, Protocol
 from delta_py.protocol.schema import StructType, schema_to_json
@@ -110,7 +111,12 @@ def convert(store: ObjectStore, request: ConvertRequest, read: ReadFooters | Non
 
 def read_here(reading: FooterReading, files: pa.Table) -> pa.Table:
     """ReadFooters in threads of this process."""
-    return pa.concat_tables([read_footers(reading, part) for part in parts_of(files, _READ_AT_ONCE)])
+    read: list[pa.Table] = []
+    with progress("CONVERT", files.num_rows) as count:
+        for part in parts_of(files, _READ_AT_ONCE):
+            read.append(read_footers(reading, part))
+            count(part.num_rows)
+    return pa.concat_tables(read)
 
 
 def parts_of(files: pa.Table, count: int) -> list[pa.Table]:

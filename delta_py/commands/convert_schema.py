@@ -27,7 +27,8 @@ from delta_py.protocol.schema import (
     type_name,
 )
 from delta_py.write.conform import check_new_schema
-from delta_py.write.evolution import SchemaMerge, is_widening
+from delta_py.write.evolution import SchemaMerge
+from delta_py.write.type_changes import is_widening
 
 _STORED_AS_INT32 = (BYTE, SHORT, INTEGER)
 

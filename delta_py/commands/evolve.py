@@ -6,6 +6,7 @@ Protocol: Change Metadata; Writer Requirements for Column Mapping.
 from __future__ import annotations
 
 import uuid
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from delta_py.commands.create import check_schema
@@ -41,19 +42,26 @@ def changed_metadata(
         partitions = config.partition_columns
     if schema == config.schema and tuple(partitions) == tuple(config.partition_columns):
         return None, None
-    metadata = _metadata(config, schema, tuple(partitions))
+    metadata = changed_schema(config, schema, tuple(partitions))
     protocol = raised_protocol(snapshot.protocol, schema, Properties(metadata.configuration))
     return metadata, None if protocol == snapshot.protocol else protocol
 
 
-def _metadata(config: TableConfig, schema: StructType, partition_by: tuple[str, ...]) -> Metadata:
-    mode, properties = config.column_mapping_mode, config.properties
-    configuration = dict(config.metadata.configuration)
+def changed_schema(
+    config: TableConfig, schema: StructType, partition_by: Sequence[str], properties: Mapping[str, str] | None = None
+) -> Metadata:
+    """The metadata of a table that gets this schema, with ids and physical names for columns that have none yet. properties: all
+    that it has then; None for the present ones.
+
+    Raises SchemaMismatchError as check_schema.
+    """
+    mode = config.column_mapping_mode
+    configuration = dict(config.metadata.configuration if properties is None else properties)
     if mode != "none":
-        first_free = properties.integer(column_mapping.MAX_ID_PROPERTY, 0) + 1
+        first_free = config.properties.integer(column_mapping.MAX_ID_PROPERTY, 0) + 1
         schema, last_id = column_mapping.assign(schema, lambda _: f"col-{uuid.uuid4()}", first_free)
         configuration[column_mapping.MAX_ID_PROPERTY] = str(last_id)
-    partitions = check_schema(schema, partition_by, mode, properties)
+    partitions = check_schema(schema, partition_by, mode, Properties(configuration))
     return replace(
         config.metadata, schema_string=schema_to_json(schema), partition_columns=partitions, configuration=configuration
     )

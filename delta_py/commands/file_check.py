@@ -10,16 +10,19 @@ Protocol: Add File and Remove File; Deletion Vectors.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from enum import Enum
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from delta_py.commands.quarantine import list_quarantine
 from delta_py.errors import CorruptTableError, StorageError, UnsupportedOperationError
+from delta_py.progress import progress
 from delta_py.protocol.deletion_vectors import DeletionVectorDescriptor, read_deletion_vector
 from delta_py.snapshot import Snapshot
 from delta_py.storage.listing import listed_objects
@@ -46,7 +49,7 @@ FAULT_SCHEMA = pa.schema(
 _PROBES = 16
 # So few files are asked for one by one: a directory may hold very many more.
 _FEW_FILES = 64
-_AT_ONCE = 4_096
+_AT_ONCE = 1_024
 _UNSEEN = (OSError, StorageError, UnsupportedOperationError)
 
 
@@ -57,12 +60,21 @@ def file_faults(snapshot: Snapshot, only: pa.Array | pa.ChunkedArray | None = No
     files = files if only is None else files.filter(pc.is_in(files["path"], only))
     is_few = only is not None or files.num_rows <= _FEW_FILES
     suspects = files if is_few else files.filter(pc.invert(_is_listed(snapshot.store, files)))
-    faults = [_of_files(snapshot, part) for part in _parts(suspects)]
+    faults = _looked_through(suspects, partial(_of_files, snapshot))
     gone = pa.chunked_array([part["data_file"] for part in faults], pa.string())
     with_vectors = files.filter(files["deletion_vector"].is_valid())
     with_vectors = with_vectors.filter(pc.invert(pc.is_in(with_vectors["path"], gone)))
-    faults += [_of_vectors(snapshot, part) for part in _parts(with_vectors)]
+    faults += _looked_through(with_vectors, partial(_of_vectors, snapshot))
     return pa.Table.from_batches(faults, FAULT_SCHEMA)
+
+
+def _looked_through(files: pa.Table, look: Callable[[pa.Table], pa.RecordBatch]) -> list[pa.RecordBatch]:
+    found = []
+    with progress("FSCK", files.num_rows) as count:
+        for part in _parts(files):
+            found.append(look(part))
+            count(part.num_rows)
+    return found
 
 
 def absent(store: ObjectStore, paths: Sequence[str]) -> list[str]:
@@ -135,7 +147,17 @@ def _of_files(snapshot: Snapshot, files: pa.Table) -> pa.RecordBatch:
         for file, look in zip(files.select(["path", "size", "rows"]).to_pylist(), looks, strict=True):
             if look.sight is not _Sight.SOUND:
                 rows.append(_fault(snapshot, DATA_FILE, file["path"], file, look, look.sight is _Sight.MISSING))
-    return faults_of(rows)
+    return faults_of(_told_of_quarantine(store, rows))
+
+
+def _told_of_quarantine(store: ObjectStore, faults: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """A file that VACUUM has moved aside is not lost, and is not taken out of the table."""
+    if not any(fault["can_repair"] for fault in faults):
+        return faults
+    held = set(list_quarantine(store)["path"].to_pylist())
+    why = "it is in quarantine, where VACUUM moved it. Bring it back with restore_quarantined (in Spark restoreQuarantined)"
+    kept = {"reason": why, "can_repair": False, "rows_lost": 0}
+    return [{**fault, **kept} if fault["can_repair"] and fault["path"] in held else fault for fault in faults]
 
 
 def _of_vectors(snapshot: Snapshot, files: pa.Table) -> pa.RecordBatch:

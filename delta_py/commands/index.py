@@ -25,10 +25,10 @@ from delta_py.commands.index_build import (
     BuildLimits,
     BuiltIndex,
     IndexBuild,
+    column_of,
     covers,
     is_usable,
     live_files,
-    logical_path,
     open_segments,
 )
 from delta_py.commands.protocols import with_features
@@ -295,7 +295,7 @@ def _unknown(snapshot: Snapshot, name: str, reason: str) -> UnsupportedOperation
 
 def _as_column_is_now(snapshot: Snapshot, definition: IndexDefinition) -> IndexDefinition:
     """Without segments where the column has another kind of values now; its segments then are of no use any more."""
-    path = logical_path(snapshot.config, definition.column)
+    path = column_of(snapshot.config, definition)
     if path is None or is_usable(snapshot.config, definition):
         return definition
     kind = value_kind(find_path(snapshot.schema, path))
@@ -317,7 +317,7 @@ def _followed(newest: Snapshot, *, built: BuiltIndex, before: IndexDefinition) -
 def _described(snapshot: Snapshot, definition: IndexDefinition, live: pa.Table) -> dict[str, object]:
     files = [found.files for _, found in open_segments(snapshot, definition) if found is not None]
     covered = pc.sum(covers(pa.concat_tables([FILES_SCHEMA.empty_table(), *files]), live)).as_py() or 0
-    path = logical_path(snapshot.config, definition.column) or definition.column
+    path = column_of(snapshot.config, definition) or definition.column
     return {
         "name": definition.name,
         "column": ".".join(path),

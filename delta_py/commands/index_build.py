@@ -24,7 +24,7 @@ from delta_py.index.hashing import Hashes, hashes, value_kind
 from delta_py.index.lookup import places_of, warn_once
 from delta_py.index.segments import FILES_SCHEMA, MAX_ROWS, OpenSegment, SegmentBuilder, UnusableSegmentError, open_segment
 from delta_py.parquet.reader import read_files
-from delta_py.protocol.column_mapping import physical_path
+from delta_py.protocol.column_mapping import logical_path, physical_name
 from delta_py.protocol.schema import Path, StructField, StructType, find_path
 from delta_py.protocol.table_config import TableConfig
 from delta_py.scan.file_groups import scan_files
@@ -74,25 +74,14 @@ class BuiltIndex:
         return other.with_segments((*kept, *self.new))
 
 
-def logical_path(config: TableConfig, physical: Path) -> Path | None:
-    """The column of a physical path by its names now; None when the table has none."""
-    fields = config.schema.fields
-    path: Path = ()
-    for place in range(len(physical)):
-        for field in fields:
-            logical = (*path, field.name)
-            if physical_path(config.schema, logical, config.column_mapping_mode) == physical[: place + 1]:
-                path = logical
-                fields = field.data_type.fields if isinstance(field.data_type, StructType) else ()
-                break
-        else:
-            return None
-    return path
+def column_of(config: TableConfig, definition: IndexDefinition) -> Path | None:
+    """The indexed column by its names now; None when the table has none."""
+    return logical_path(config.schema, definition.column, lambda f: physical_name(f, config.column_mapping_mode))
 
 
 def is_usable(config: TableConfig, definition: IndexDefinition) -> bool:
     """Whether the column is there, with values of the kind."""
-    path = logical_path(config, definition.column)
+    path = column_of(config, definition)
     return path is not None and value_kind(find_path(config.schema, path)) == definition.kind
 
 
@@ -211,7 +200,7 @@ class IndexBuild:
     def _reading(self) -> tuple[ScanState, Path]:
         """How the column is read, and the names of the fields below the one that is read."""
         config = self._snapshot.config
-        path = logical_path(config, self._definition.column)
+        path = column_of(config, self._definition)
         if path is None:
             raise SchemaMismatchError(
                 f"The column {'.'.join(self._definition.column)} of the index {self._definition.name} is not in the table any "

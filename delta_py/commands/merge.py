@@ -186,9 +186,7 @@ class _Held:
 class _Merge:
     """clauses: numbered in their order. matched: of each row of the source whether it has matched one of the table."""
 
-    def __init__(
-        self, dml: Dml, condition: JoinCondition, clauses: Sequence[ResolvedClause], source: pa.RecordBatch
-    ) -> None:
+    def __init__(self, dml: Dml, condition: JoinCondition, clauses: Sequence[ResolvedClause], source: pa.RecordBatch) -> None:
         self._dml, self._condition, self._clauses, self._source = dml, condition, clauses, source
         self._matched = np.zeros(source.num_rows, bool)
 

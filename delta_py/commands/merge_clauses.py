@@ -1,7 +1,7 @@
 """The clauses of a MERGE without Spark: what the caller said, and what it means by the schemas of the table and the source.
 
-    clauses = resolved_clauses(asked, target, source, clock)     # raises before any row is read
-    clauses[0].condition, clauses[0].rows.of(batch)
+clauses = resolved_clauses(asked, target, source, clock)     # raises before any row is read
+clauses[0].condition, clauses[0].rows.of(batch)
 """
 
 from __future__ import annotations

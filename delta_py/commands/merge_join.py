@@ -305,4 +305,3 @@ def beside(
         side, batch = (TARGET, rows) if name.startswith(TARGET) else (SOURCE, source_rows)
         columns[name] = batch.column(name).take(places[side])
     return pa.record_batch(columns)
-

@@ -17,8 +17,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol, TypeVar
@@ -38,6 +37,7 @@ from delta_py.commands.optimize_ordering import compaction_of
 from delta_py.errors import DeltaConcurrentModificationException, InvalidOptionError
 from delta_py.layout.row_order import PIECES, RowOrder
 from delta_py.layout.spill import SpilledRows
+from delta_py.progress import progress
 from delta_py.protocol.actions import DomainMetadata
 from delta_py.protocol.clustering import CLUSTERING_DOMAIN
 from delta_py.snapshot import Snapshot
@@ -54,7 +54,7 @@ from delta_py.write.arranging import (
     write_pieces,
 )
 from delta_py.write.compaction import compact
-from delta_py.write.files import WrittenFiles, delete_files_of
+from delta_py.write.files import WrittenFiles, nothing_left
 from delta_py.write.rewrite import Rewrite
 
 _log = logging.getLogger("delta_py")
@@ -130,16 +130,14 @@ class LocalBinWriters:
     """BinWriters in threads of this process. Rows that are put in order wait on this machine's disk."""
 
     def compact(self, rewrite: Rewrite, bins: Sequence[Bin]) -> list[WrittenFiles]:
-        with _nothing_left(rewrite):
+        with nothing_left(rewrite.state):
             return _in_threads([partial(compact, files, rewrite, task=number) for number, files in enumerate(bins)])
 
     def sample(self, arrangement: Arrangement, bins: Sequence[SampledBin]) -> list[pa.Table]:
         return _in_threads([partial(sample_columns, part.files, arrangement, part.every) for part in bins])
 
-    def arrange(
-        self, arrangement: Arrangement, bins: Sequence[Bin], orders: Sequence[RowOrder | None]
-    ) -> list[WrittenFiles]:
-        with _nothing_left(arrangement.rewrite):
+    def arrange(self, arrangement: Arrangement, bins: Sequence[Bin], orders: Sequence[RowOrder | None]) -> list[WrittenFiles]:
+        with nothing_left(arrangement.rewrite.state):
             return [
                 WrittenFiles() if order is None else self._arranged(arrangement, files, order)
                 for files, order in zip(bins, orders, strict=True)
@@ -161,18 +159,15 @@ class LocalBinWriters:
             return WrittenFiles.of_all(_in_threads(steps))
 
 
-@contextmanager
-def _nothing_left(rewrite: Rewrite) -> Iterator[None]:
-    """Whatever is raised inside, the files with the write's id are deleted."""
-    try:
-        yield
-    except BaseException:
-        delete_files_of(rewrite.state.store, rewrite.state.write_id)
-        raise
-
-
 def _in_threads(steps: Sequence[Callable[[], T]]) -> list[T]:
-    return in_threads(steps, _THREADS, "delta_py-optimize")
+    with progress("OPTIMIZE", len(steps), "tasks") as count:
+
+        def counted(step: Callable[[], T]) -> T:
+            done = step()
+            count(1)
+            return done
+
+        return in_threads([partial(counted, step) for step in steps], _THREADS, "delta_py-optimize")
 
 
 @dataclass(frozen=True, slots=True)

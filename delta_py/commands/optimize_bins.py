@@ -108,9 +108,7 @@ class BinWriters(Protocol):
     def sample(self, arrangement: Arrangement, bins: Sequence[SampledBin]) -> Sequence[pa.Table]:
         """write.arranging.sample_columns of each bin."""
 
-    def arrange(
-        self, arrangement: Arrangement, bins: Sequence[Bin], orders: Sequence[RowOrder | None]
-    ) -> Sequence[WrittenFiles]:
+    def arrange(self, arrangement: Arrangement, bins: Sequence[Bin], orders: Sequence[RowOrder | None]) -> Sequence[WrittenFiles]:
         """The rows of each bin in its order, by write.arranging; none of a bin without one."""
 
 
@@ -221,8 +219,11 @@ class Compaction:
         return done
 
     def _parameters(self) -> dict[str, Any]:
-        predicates = [] if self.request.predicate is None else [self.request.predicate]
-        return {"predicate": predicates, "zOrderBy": [], "clusterBy": [], "auto": False}
+        return {"predicate": self._predicates(), "zOrderBy": [], "clusterBy": [], "auto": False}
+
+    def _predicates(self) -> list[str]:
+        """For the history, in parentheses as the reference has it."""
+        return [] if self.request.predicate is None else [f"({self.request.predicate})"]
 
     def _tags(self) -> dict[str, str]:
         """Of the files of a bin."""

@@ -180,8 +180,8 @@ def _z_order_path(compaction: Compaction, name: str) -> Path:
     path, leaf = tuple(f.name for f in fields), fields[-1].data_type
     if path[0] in config.partition_columns:
         raise InvalidOptionError(
-            f"{name} is a partition column: all rows of a file have one value of it. Z-order is by other columns. Nothing was "
-            "changed.",
+            f"{name} is a partition column. Z-Ordering can only be performed on data columns, as all rows of a file have one "
+            "value of it. Nothing was changed.",
             error_class="DELTA_ZORDERING_ON_PARTITION_COLUMN",
             sql_state="42P10",
             column=name,

@@ -55,9 +55,7 @@ def needs_change_files(config: TableConfig, request: WriteRequest) -> bool:
     return not all(is_exact_on_partitions(part, partitions) for part in conjuncts(predicate))
 
 
-def replaced_files(
-    transaction: Transaction, overwrites: Overwrites, state: WriteState, written: WrittenFiles
-) -> TakenOut:
+def replaced_files(transaction: Transaction, overwrites: Overwrites, state: WriteState, written: WrittenFiles) -> TakenOut:
     """The actions by which the rows that `written` replaces leave the table; what was read for it is remembered.
 
     Files of which only some rows are replaced get a deletion vector, or are written anew without them. Rows are counted where

@@ -5,7 +5,7 @@ Protocol: Table Features for New and Existing Tables; Supported Features.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 
 from delta_py.errors import InvalidOptionError, UnsupportedTableFeatureError
 from delta_py.protocol import column_mapping
@@ -22,6 +22,7 @@ from delta_py.protocol.schema import TIMESTAMP_NTZ, VARIANT, StructType
 
 _ALWAYS = {"appendOnly", "invariants"}
 _MAPPING_VERSIONS = (2, 5)
+_LEGACY_VERSIONS = ((1, 1), (1, 2), (1, 3), (1, 4), _MAPPING_VERSIONS, (2, 6))
 
 
 def lowest_protocol(schema: StructType, properties: Properties, features: Iterable[str], versions: tuple[int, int]) -> Protocol:
@@ -59,6 +60,9 @@ def with_features(current: Protocol, wanted: Iterable[str]) -> Protocol:
     if not lacking:
         return current
     names = lacking | supported | _ALWAYS
+    legacy = None if current.writer_features is not None else _legacy(names)
+    if legacy is not None:
+        return legacy
     readers = frozenset(name for name in names if name in FEATURES and FEATURES[name].reader)
     needs_reader = bool(readers) or current.min_reader_version == READER_FEATURES_VERSION
     return Protocol(
@@ -67,6 +71,23 @@ def with_features(current: Protocol, wanted: Iterable[str]) -> Protocol:
         readers if needs_reader else None,
         frozenset(names),
     )
+
+
+def without_feature(current: Protocol, name: str) -> Protocol:
+    """The protocol without a feature, in the oldest versions that hold just what is left, or else with lists."""
+    names = supported_features(current) - {name}
+    legacy = _legacy(names)
+    if legacy is not None:
+        return legacy
+    readers = frozenset(other for other in names if other in FEATURES and FEATURES[other].reader)
+    readers |= (current.reader_features or frozenset()) - {name}
+    return Protocol(READER_FEATURES_VERSION if readers else 1, WRITER_FEATURES_VERSION, readers or None, frozenset(names))
+
+
+def _legacy(names: Set[str]) -> Protocol | None:
+    """The versions that stand for just these features; None when there are none."""
+    protocols = (Protocol(*versions, None, None) for versions in _LEGACY_VERSIONS)
+    return next((protocol for protocol in protocols if supported_features(protocol) == names), None)
 
 
 def _lacking(current: Protocol, wanted: Iterable[str]) -> set[str]:

@@ -10,7 +10,7 @@ Protocol: Deletion Vectors; Column Mapping; Add File and Remove File.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -43,27 +43,30 @@ class Purge(Compaction):
 
     def _with_unknown_columns(self, files: pa.Table) -> pa.Array:
         """The paths of the files that hold such."""
-        store, unknown = self.snapshot.store, UnknownColumns.of(self.snapshot.config)
+        return self._chosen_by_footer(files, UnknownColumns.of(self.snapshot.config).are_in)
+
+    def _chosen_by_footer(self, files: pa.Table, is_chosen: Callable[[pq.ParquetFile], bool]) -> pa.Array:
+        """The paths of the files whose footers say so."""
+        store = self.snapshot.store
         paths, sizes = files["path"].to_pylist(), files["size"].to_pylist()
         with ThreadPoolExecutor(_FOOTER_READERS, "delta_py-reorg") as pool:
-            found = list(pool.map(lambda path, size: _holds(store, path, size, unknown), paths, sizes))
+            found = list(pool.map(lambda path, size: _is_chosen(store, path, size, is_chosen), paths, sizes))
         return files["path"].combine_chunks().filter(pa.array(found, pa.bool_()))
 
     def _is_worth_while(self, files: pa.Table, bins: np.ndarray[Any, np.dtype[np.int64]]) -> pa.Array:
         return pa.array(np.ones(len(bins), np.bool_))
 
     def _parameters(self) -> dict[str, Any]:
-        predicates: Sequence[str] = [] if self.request.predicate is None else [self.request.predicate]
-        return {"predicate": predicates, "applyPurge": True}
+        return {"predicate": self._predicates(), "applyPurge": True}
 
     def _tags(self) -> dict[str, str]:
         return {}  # small files are OPTIMIZE's as before
 
 
-def _holds(store: ObjectStore, path: str, size: int, unknown: UnknownColumns) -> bool:
+def _is_chosen(store: ObjectStore, path: str, size: int, is_chosen: Callable[[pq.ParquetFile], bool]) -> bool:
     try:
         with store.open_input(path, size) as source, pq.ParquetFile(source) as file:
-            return unknown.are_in(file)
+            return is_chosen(file)
     except FileNotFoundError as error:
         raise DataFileError(
             f"The data file {path} of the table at {store.root} is missing. VACUUM or another program deleted it. Nothing was "

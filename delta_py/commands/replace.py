@@ -12,11 +12,13 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from delta_py.commands.create import TableDefinition, check_empty, create_parameters, create_table
 from delta_py.commands.protocols import with_features
 from delta_py.commands.timestamps import stamped, transaction_at
+from delta_py.commit.prepared import IsolationLevel
+from delta_py.commit.transaction import Transaction
 from delta_py.errors import (
     InvalidOptionError,
     ProtocolChangedException,
@@ -25,7 +27,7 @@ from delta_py.errors import (
     TableNotFoundError,
 )
 from delta_py.protocol import column_mapping, identity
-from delta_py.protocol.actions import DomainMetadata, Metadata
+from delta_py.protocol.actions import DomainMetadata, Metadata, Protocol
 from delta_py.protocol.clustering import CLUSTERING_DOMAIN, clustering_columns, clustering_domain
 from delta_py.protocol.column_rules import GENERATION
 from delta_py.protocol.schema import StructField, StructType, map_fields, schema_to_json
@@ -37,7 +39,7 @@ from delta_py.write.conform import write_state
 from delta_py.write.files import WrittenFiles
 from delta_py.write.rewrite import removed
 
-_OPERATIONS = {
+OPERATIONS = {
     "create": "CREATE TABLE",
     "createIfNotExists": "CREATE TABLE",
     "replace": "REPLACE TABLE",
@@ -54,8 +56,8 @@ def build_table(store: ObjectStore, mode: str, definition: TableDefinition | Non
     InvalidOptionError (DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION), SchemaMismatchError for a table that is there and
     differs, UnsupportedTableFeatureError for rules that this version cannot keep.
     """
-    if mode not in _OPERATIONS:
-        raise InvalidOptionError(f"There is no way to build a table named {mode!r}. Known are {', '.join(_OPERATIONS)}.")
+    if mode not in OPERATIONS:
+        raise InvalidOptionError(f"There is no way to build a table named {mode!r}. Known are {', '.join(OPERATIONS)}.")
     try:
         snapshot = Snapshot.load(store)
     except TableNotFoundError:
@@ -68,28 +70,33 @@ def build_table(store: ObjectStore, mode: str, definition: TableDefinition | Non
         return snapshot.version
     if mode == "create":
         raise _exists(store, snapshot.version)
-    return replace_table(snapshot, _given(store, definition), _OPERATIONS[mode])
+    return replace_table(snapshot, _given(store, definition), OPERATIONS[mode])
 
 
 def _create(store: ObjectStore, mode: str, definition: TableDefinition | None) -> int:
     if mode == "replace":
-        raise TableNotFoundError(
-            f"The table at {store.root} cannot be replaced: it cannot be found, it did not exist. Create it with create() or "
-            "createOrReplace().",
-            error_class="TABLE_OR_VIEW_NOT_FOUND",
-            sql_state="42P01",
-            path=store.root,
-        )
+        raise not_there(store)
     definition = _given(store, definition)
     write_state(definition.config, store, read_version=-1)
     if mode != "createOrReplace":
         check_empty(store)
     try:
-        return create_table(store, definition, _OPERATIONS[mode])
+        return create_table(store, definition, OPERATIONS[mode])
     except ProtocolChangedException:  # another writer was first
         if mode != "createIfNotExists":
             raise
         return Snapshot.load(store).version
+
+
+def not_there(store: ObjectStore) -> TableNotFoundError:
+    """What to raise when there is no table to be replaced."""
+    return TableNotFoundError(
+        f"The table at {store.root} cannot be replaced: it cannot be found, it did not exist. Create it with create() or "
+        "createOrReplace().",
+        error_class="TABLE_OR_VIEW_NOT_FOUND",
+        sql_state="42P01",
+        path=store.root,
+    )
 
 
 def _given(store: ObjectStore, definition: TableDefinition | None) -> TableDefinition:
@@ -115,23 +122,49 @@ def _exists(store: ObjectStore, version: int) -> TableAlreadyExistsError:
 # ---------------------------------------------------------------- replace
 
 
+@dataclass(frozen=True, slots=True)
+class Replacement:
+    """What a commit makes of a table that is there. Small and picklable. protocol: None where it stays. timestamp_ms: as
+    `stamped` says it."""
+
+    definition: TableDefinition
+    metadata: Metadata
+    protocol: Protocol | None
+    domains: tuple[DomainMetadata, ...]
+    timestamp_ms: int | None
+
+    @classmethod
+    def of(cls, snapshot: Snapshot, definition: TableDefinition) -> Replacement:
+        """Raises UnsupportedTableFeatureError for a table that could not be written afterwards."""
+        metadata = _taken_over(snapshot, definition.metadata)
+        configuration, at_ms = stamped(snapshot, metadata.configuration)
+        metadata = replace(metadata, configuration=configuration)
+        protocol = with_features(snapshot.protocol, definition.config.features)
+        domains = tuple(_domains(snapshot, metadata, definition))
+        return cls(definition, metadata, None if protocol == snapshot.protocol else protocol, domains, at_ms)
+
+    def config(self, snapshot: Snapshot) -> TableConfig:
+        return TableConfig(self.protocol or snapshot.protocol, self.metadata)
+
+    def begin(self, snapshot: Snapshot, isolation: IsolationLevel | None = None) -> Transaction:
+        """A transaction that gives the table its definition; the caller takes the rows out."""
+        transaction = transaction_at(snapshot, self.timestamp_ms, isolation)
+        transaction.set_metadata(self.metadata)
+        if self.protocol is not None:
+            transaction.set_protocol(self.protocol)
+        for domain in self.domains:
+            transaction.set_domain(domain)
+        return transaction
+
+
 def replace_table(snapshot: Snapshot, definition: TableDefinition, operation: str) -> int:
     """Commit the definition over the table that is there, and take all of its rows out; returns the version."""
-    metadata = _taken_over(snapshot, definition.metadata)
-    configuration, at_ms = stamped(snapshot, metadata.configuration)
-    metadata = replace(metadata, configuration=configuration)
-    protocol = with_features(snapshot.protocol, definition.config.features)
-    config = TableConfig(protocol, metadata)
-    write_state(config, snapshot.store, snapshot.version)
-    transaction = transaction_at(snapshot, at_ms)
+    replacement = Replacement.of(snapshot, definition)
+    write_state(replacement.config(snapshot), snapshot.store, snapshot.version)
+    transaction = replacement.begin(snapshot)
     now_ms = time.time_ns() // 1_000_000
     scan = transaction.scan(None, options=ScanOptions(keep_all=True))
     transaction.add(WrittenFiles(removes=tuple(removed(file, now_ms=now_ms) for file in scan.scan_files())))
-    transaction.set_metadata(metadata)
-    if protocol != snapshot.protocol:
-        transaction.set_protocol(protocol)
-    for domain in _domains(snapshot, metadata, definition):
-        transaction.set_domain(domain)
     return transaction.commit(operation, create_parameters(definition))
 
 

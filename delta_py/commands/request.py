@@ -45,6 +45,8 @@ class WriteRequest:
     columns to the table; overwrite_schema: give it the data's schema. replace_where: SQL; overwrite only the rows for which it
     is true. partition_overwrite_mode: `static`, or `dynamic` to overwrite only the partitions that the data has. Other modes
     than overwrite take no notice of overwrite_schema and partition_overwrite_mode, which sessions may set for all writes.
+    as_select: of the statement that the rows are the query of: create, replace or createOrReplace; the latter two give a table
+    that is there the definition of a new one, in the same commit. None where the write is no such statement.
     txn_app_id, txn_version: both or none; a write that the table has recorded already does nothing. data_change: False says
     that the rows are only arranged anew. max_records_per_file, target_file_bytes, compression: None for what the table says.
     isolation_level: for this write only. time_zone: of the session, in which texts and times are turned into each other.
@@ -62,6 +64,7 @@ class WriteRequest:
     overwrite_schema: bool = False
     replace_where: str | None = None
     partition_overwrite_mode: str = "static"
+    as_select: str | None = None
     txn_app_id: str | None = None
     txn_version: int | None = None
     user_metadata: str | None = None

@@ -9,6 +9,7 @@ Protocol: Row Tracking; Writer Requirements for Row Tracking.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import islice
 
 from delta_py.commands.protocols import with_features
@@ -40,7 +41,7 @@ def give_row_ids(store: ObjectStore) -> None:
     batch, lost = 0, 0
     while True:
         snapshot = Snapshot.load(store)
-        adds = _some_without_ids(snapshot)
+        adds = _some_files(snapshot, with_ids=False)
         if not adds:
             return
         transaction = Transaction(snapshot).read_files(add.path for add in adds).add(WrittenFiles(adds=adds))
@@ -53,14 +54,35 @@ def give_row_ids(store: ObjectStore) -> None:
                 raise
 
 
+def take_row_ids(store: ObjectStore) -> bool:
+    """Name the files that have row ids again, without them, in commits of their own; whether there were some. The property
+    delta.rowTrackingSuspended keeps commits from giving new ones. Raises as give_row_ids on conflicts."""
+    batch, lost = 0, 0
+    while True:
+        snapshot = Snapshot.load(store)
+        adds = _some_files(snapshot, with_ids=True)
+        if not adds:
+            return batch > 0
+        bare = tuple(replace(add, base_row_id=None, default_row_commit_version=None) for add in adds)
+        transaction = Transaction(snapshot).read_files(add.path for add in bare).add(WrittenFiles(adds=bare))
+        try:
+            transaction.commit("ROW TRACKING UNBACKFILL", {"batchId": str(batch)})
+            batch += 1
+        except DeltaConcurrentModificationException:
+            lost += 1
+            if lost == _LOST_ROUNDS:
+                raise
+
+
 def without_ids(snapshot: Snapshot) -> int:
     """How many files have no row ids."""
     return sum(batch.files["base_row_id"].null_count for batch in snapshot.file_batches())
 
 
-def _some_without_ids(snapshot: Snapshot) -> tuple[AddFile, ...]:
+def _some_files(snapshot: Snapshot, *, with_ids: bool) -> tuple[AddFile, ...]:
+    """Those that have ids, or those that have none."""
     scan = plan_scan(snapshot, None, None, ScanOptions(keep_all=True))
-    files = (file for file in scan.scan_files() if file.base_row_id is None)
+    files = (file for file in scan.scan_files() if (file.base_row_id is not None) is with_ids)
     return tuple(added(file, data_change=False) for file in islice(files, _FILES_A_COMMIT))
 
 

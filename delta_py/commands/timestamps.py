@@ -11,6 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 
+from delta_py.commit.prepared import IsolationLevel
 from delta_py.commit.transaction import Transaction
 from delta_py.protocol.features import Properties
 from delta_py.snapshot import Snapshot
@@ -33,8 +34,8 @@ def stamped(snapshot: Snapshot, configuration: Mapping[str, str]) -> tuple[dict[
     return properties | dict(zip(SINCE, (str(snapshot.version + 1), str(at_ms)), strict=True)), at_ms
 
 
-def transaction_at(snapshot: Snapshot, at_ms: int | None) -> Transaction:
+def transaction_at(snapshot: Snapshot, at_ms: int | None, isolation: IsolationLevel | None = None) -> Transaction:
     """A transaction for what `stamped` has told."""
     if at_ms is None:
-        return Transaction(snapshot)
-    return Transaction(snapshot, clock_ms=lambda: at_ms).must_be_next()
+        return Transaction(snapshot, isolation=isolation)
+    return Transaction(snapshot, isolation=isolation, clock_ms=lambda: at_ms).must_be_next()

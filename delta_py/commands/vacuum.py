@@ -13,6 +13,9 @@ names that are no text, links to directories and what is behind them.
 LITE lists nothing: it takes what commits removed before the retention time, those after the commit to which the last VACUUM came.
 It leaves names that the log does not spell plainly below the table's root. What it leaves is for a full VACUUM.
 
+With `quarantine` files are moved aside instead of deleted (commands/quarantine.py). What has been there long enough is deleted by
+any later run, unless a version needs it after all.
+
 Readers that hold leases (log/leases.py) keep what was removed since the version that they read.
 
 The log is asked for what it needs at the beginning, and once more when the list of files is there: a RESTORE that was committed
@@ -25,7 +28,6 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -33,9 +35,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from delta_py.commands.many_files import for_each_file
+from delta_py.commands.quarantine import Quarantine, are_quarantined, list_quarantine, places_of
 from delta_py.commands.vacuum_candidates import (
     CHANGE_DATA,
     FOUND_SCHEMA,
+    QUARANTINED,
     REMOVED,
     UNKNOWN,
     RemovedFiles,
@@ -60,14 +65,22 @@ from delta_py.protocol.table_config import Operation
 from delta_py.snapshot import Snapshot
 from delta_py.storage.store import ObjectStore
 
-__all__ = ["CHANGE_DATA", "FOUND_SCHEMA", "REMOVED", "UNKNOWN", "Vacuum", "VacuumKind", "VacuumRequest", "Vacuumed", "vacuum"]
+__all__ = [
+    "CHANGE_DATA",
+    "FOUND_SCHEMA",
+    "QUARANTINED",
+    "REMOVED",
+    "UNKNOWN",
+    "Vacuum",
+    "VacuumKind",
+    "VacuumRequest",
+    "Vacuumed",
+    "vacuum",
+]
 
 _log = logging.getLogger("delta_py")
 
 _HOUR_MS = 3_600_000
-_DELETERS = 16
-_DELETED_AT_ONCE = 1_000
-_NAMED = 5
 
 
 class VacuumKind(Enum):
@@ -81,7 +94,9 @@ class VacuumKind(Enum):
 class VacuumRequest:
     """retention_hours: None for the table's delta.deletedFileRetentionDuration. check_retention: refuse a shorter time than that.
     keep_versions: that stay readable whatever their age. logs: commit what begins and ends, for the history. inventory: in place
-    of a listing, a stream of Arrow batches with the columns path (whole), length (bytes), isDir, modificationTime (ms)."""
+    of a listing, a stream of Arrow batches with the columns path (whole), length (bytes), isDir, modificationTime (ms).
+    quarantine: move files aside instead of deleting them. quarantine_hours: how long they stay there; None for the table's
+    delta.deletedFileRetentionDuration."""
 
     retention_hours: float | None = None
     check_retention: bool = True
@@ -89,15 +104,18 @@ class VacuumRequest:
     logs: bool = True
     kind: VacuumKind = VacuumKind.FULL
     inventory: Any = None
+    quarantine: bool = False
+    quarantine_hours: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Vacuumed:
-    """found: FOUND_SCHEMA, what was to go. deleted: how many files are gone."""
+    """found: FOUND_SCHEMA, what was to go. deleted: how many files are gone. quarantined: how many were moved aside."""
 
     table_root: str
     found: pa.Table
     deleted: int = 0
+    quarantined: int = 0
 
 
 def vacuum(store: ObjectStore, request: VacuumRequest, clock_ms: Callable[[], int] | None = None) -> Vacuumed:
@@ -115,21 +133,25 @@ def vacuum(store: ObjectStore, request: VacuumRequest, clock_ms: Callable[[], in
     started = found.log_start(files)
     try:
         files = found.still_unneeded(files, started)
-        failed = _delete(store, files["path"])
+        failed = found.take_away(files["path"])
     except BaseException:
-        found.log_end(started, "FAILED", 0)
+        found.log_end(started, "FAILED")
         raise
-    deleted = files.num_rows - len(failed)
-    found.log_end(started, "FAILED" if failed else "COMPLETED", deleted)
+    is_gone = pc.invert(pc.is_in(files["path"], pa.array(failed, pa.string())))
+    is_deleted = are_quarantined(files["path"]) if request.quarantine else pa.chunked_array([pa.repeat(True, files.num_rows)])
+    deleted = pc.sum(pc.and_(is_gone, is_deleted)).as_py() or 0
+    done = Vacuumed(store.root, files, deleted, files.num_rows - len(failed) - deleted)
+    found.log_end(started, "FAILED" if failed else "COMPLETED", done)
     if failed:
         path, error = next(iter(failed.items()))
+        moved = f"moved {done.quarantined} into quarantine, " if request.quarantine else ""
         raise StorageError(
-            f"VACUUM of the table at {store.root} deleted {deleted} files, and could not delete {len(failed)} more, such as "
-            f"{path}: {error}. The table is whole: nobody needs these files. Give this user the right to delete them, and run it "
-            "again."
+            f"VACUUM of the table at {store.root} deleted {done.deleted} files, {moved}and could not delete {len(failed)} more, "
+            f"such as {path}: {error}. The table is whole: nobody needs these files. Give this user the right to delete them, "
+            "and run it again."
         ) from error
     found.note_done()
-    return Vacuumed(store.root, files, deleted)
+    return done
 
 
 class Vacuum:
@@ -138,7 +160,8 @@ class Vacuum:
     def __init__(self, snapshot: Snapshot, request: VacuumRequest, cutoff_ms: int, retention: int) -> None:
         self._snapshot, self._store, self._request = snapshot, snapshot.store, request
         self._cutoff_ms, self._retention_ms = cutoff_ms, retention
-        self._leases = Leases.read(self._store, cutoff_ms + retention)
+        self._now_ms, self._quarantine_ms = cutoff_ms + retention, _quarantine_of(request, snapshot)
+        self._leases = Leases.read(self._store, self._now_ms)
         self._hidden = HiddenNames.of(snapshot.config)
         self._through: int | None = None  # the last version of which all that was removed is found
 
@@ -171,7 +194,29 @@ class Vacuum:
             found = self._inventoried(needed, tombstones)
         else:
             found = self._listed(needed, tombstones)
-        return found.sort_by("path")
+        return pa.concat_tables([found, self._overdue(needed)]).sort_by("path")
+
+    def _overdue(self, needed: NeededFiles) -> pa.Table:
+        """What has been in quarantine long enough, and no version needs."""
+        held = list_quarantine(self._store)
+        held = held.filter(pc.less(held["quarantined"], self._now_ms - self._quarantine_ms))
+        is_needed = needed.hold(held["path"])
+        if names := held["path"].filter(is_needed).to_pylist():
+            advice = "are needed and stay; restore_quarantined brings them back"
+            _log.warning("%s: %d files in quarantine, such as %s, %s", self._store.root, len(names), names[0], advice)
+        held = held.filter(pc.invert(is_needed))
+        reasons = pa.repeat(QUARANTINED, held.num_rows)
+        return pa.table([held["held_at"], held["size"], held["quarantined"], reasons], FOUND_SCHEMA)
+
+    def take_away(self, paths: pa.ChunkedArray) -> dict[str, OSError | StorageError]:
+        """Delete the files, or move aside those that are to be; returns the errors of those where it failed."""
+        if not self._request.quarantine:
+            return for_each_file(self._store, paths, self._store.delete, "VACUUM", "VACUUM could not delete")
+        is_held = are_quarantined(paths)
+        aside = Quarantine(self._store, self._now_ms)
+        failed = for_each_file(self._store, paths.filter(is_held), self._store.delete, "VACUUM", "VACUUM could not delete")
+        rest = paths.filter(pc.invert(is_held))
+        return failed | for_each_file(self._store, rest, aside.take, "VACUUM", "VACUUM could not move aside")
 
     def _listed(self, needed: NeededFiles, tombstones: pa.Table) -> pa.Table:
         tables: set[str] = set()
@@ -236,12 +281,13 @@ class Vacuum:
         """Without those that a newer version has again, or a reader that has come since holds. started: the version of our own
         commit since, which changes no file."""
         newest, before = Snapshot.load(self._store), self._leases.version
-        self._leases = Leases.read(self._store, self._cutoff_ms + self._retention_ms)
+        self._leases = Leases.read(self._store, self._now_ms)
         is_newest = newest.version == self._snapshot.version + (started is not None)  # nobody else has committed
         leased = self._leases.version
         if is_newest and (leased is None or (before is not None and before <= leased)):
             return found
-        return found.filter(pc.invert(self._needed(newest, newest.tombstones()).hold(found["path"])))
+        needed = self._needed(newest, newest.tombstones())
+        return found.filter(pc.invert(needed.hold(places_of(found["path"]))))
 
     def _needed(self, snapshot: Snapshot, tombstones: pa.Table) -> NeededFiles:
         return NeededFiles(self._needed_files(snapshot, tombstones))
@@ -330,16 +376,21 @@ class Vacuum:
         }
         if hours is not None:
             parameters["specifiedRetentionMillis"] = self._retention_ms
+        if self._request.quarantine:
+            parameters["quarantine"] = True
         metrics = {"numFilesToDelete": found.num_rows, "sizeOfDataToDelete": pc.sum(found["size"]).as_py() or 0}
         return Transaction(self._snapshot).commit("VACUUM START", parameters, metrics=metrics)
 
-    def log_end(self, started: int | None, status: str, deleted: int) -> None:
+    def log_end(self, started: int | None, status: str, done: Vacuumed | None = None) -> None:
         """Also after an error, which must not be lost: that this one fails is logged."""
         if started is None:
             return
         try:
             transaction = Transaction(Snapshot.load(self._store))
-            transaction.commit("VACUUM END", {"status": status}, metrics={"numDeletedFiles": deleted})
+            metrics = {"numDeletedFiles": 0 if done is None else done.deleted}
+            if self._request.quarantine:
+                metrics["numQuarantinedFiles"] = 0 if done is None else done.quarantined
+            transaction.commit("VACUUM END", {"status": status}, metrics=metrics)
         except (DeltaError, OSError) as error:
             _log.warning("%s: the end of VACUUM is not in the history: %s", self._store.root, error)
 
@@ -350,14 +401,24 @@ def _once(found: pa.Table) -> pa.Table:
     return once.select(["path", "size_max", "modification_time_max", "reason_min"]).rename_columns(FOUND_SCHEMA.names)
 
 
+def _quarantine_of(request: VacuumRequest, snapshot: Snapshot) -> int:
+    if request.quarantine_hours is None:
+        return retention_ms(snapshot.config.properties, DELETED_FILE_RETENTION)
+    return _in_ms(request.quarantine_hours, "quarantine", "quarantineHours")
+
+
+def _in_ms(hours: float, what: str, option: str) -> int:
+    if not 0 <= hours < 2**40:
+        raise InvalidOptionError(
+            f"A {what} of {hours} hours makes no sense: it must be 0 or more. Nothing was deleted.", option=option
+        )
+    return int(hours * _HOUR_MS)
+
+
 def _retention_of(request: VacuumRequest, kept_ms: int) -> int:
     hours = request.retention_hours
     assert hours is not None
-    if not 0 <= hours < 2**40:
-        raise InvalidOptionError(
-            f"A retention of {hours} hours makes no sense: it must be 0 or more. Nothing was deleted.", option="retentionHours"
-        )
-    retention = int(hours * _HOUR_MS)
+    retention = _in_ms(hours, "retention", "retentionHours")
     if request.check_retention and retention < kept_ms:
         raise InvalidOptionError(
             f"A retention of {hours} hours is shorter than the {kept_ms / _HOUR_MS:g} hours of the table "
@@ -370,25 +431,3 @@ def _retention_of(request: VacuumRequest, kept_ms: int) -> int:
             hours=hours,
         )
     return retention
-
-
-# ---------------------------------------------------------------- deleting
-
-
-def _delete(store: ObjectStore, paths: pa.ChunkedArray) -> dict[str, OSError | StorageError]:
-    """Delete all of them, many at once; returns the errors of those that could not be."""
-    failed: dict[str, OSError | StorageError] = {}
-
-    def delete(path: str) -> None:
-        try:
-            store.delete(path)
-        except (OSError, StorageError) as error:
-            failed[path] = error
-
-    with ThreadPoolExecutor(_DELETERS, "delta_py-vacuum") as pool:
-        for start in range(0, len(paths), _DELETED_AT_ONCE):  # a pool keeps a job in memory for each that waits
-            for _ in pool.map(delete, paths.slice(start, _DELETED_AT_ONCE).to_pylist()):
-                pass
-    for path in sorted(failed)[:_NAMED]:
-        _log.warning("%s: VACUUM could not delete %s: %s", store.root, path, failed[path])
-    return failed

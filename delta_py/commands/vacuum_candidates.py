@@ -34,9 +34,10 @@ from delta_py.storage.store import ObjectInfo, ObjectStore
 UNKNOWN = "no version that the log knows of has it"
 REMOVED = "it was removed"
 CHANGE_DATA = "it is change data"
+QUARANTINED = "it was in quarantine long enough"
 
 # path: below the table's root. size: bytes. modification_time: ms since 1970; by the log alone, when the file was removed. Both
-# are null where nobody says it. reason: UNKNOWN, REMOVED or CHANGE_DATA.
+# are null where nobody says it. reason: one of the above.
 FOUND_SCHEMA = pa.schema(
     [("path", pa.string()), ("size", pa.int64()), ("modification_time", pa.int64()), ("reason", pa.string())]
 )

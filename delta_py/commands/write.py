@@ -17,7 +17,7 @@ from typing import Any
 import pyarrow as pa
 
 from delta_py.commands.after_commit import after_commit
-from delta_py.commands.create import TableDefinition, define_table
+from delta_py.commands.create import TableDefinition, create_parameters, define_table
 from delta_py.commands.evolve import changed_metadata
 from delta_py.commands.overwrite import (
     Overwrites,
@@ -26,6 +26,7 @@ from delta_py.commands.overwrite import (
     replaced_files,
     what_is_overwritten,
 )
+from delta_py.commands.replace import OPERATIONS, Replacement, not_there
 from delta_py.commands.request import StreamBatch, WriteRequest
 from delta_py.commit.prepared import IsolationLevel
 from delta_py.commit.transaction import Transaction
@@ -65,6 +66,7 @@ class WritePlan:
 
     state: for the tasks. mode: as the history names it. definition: of the table that the commit creates, None for a table
     that exists. metadata, protocol: what the commit changes of a table that exists, or None. overwrites: what is replaced.
+    replacement: the definition that a table which exists is given, or None.
     """
 
     request: WriteRequest
@@ -74,6 +76,7 @@ class WritePlan:
     metadata: Metadata | None = None
     protocol: Protocol | None = None
     overwrites: Overwrites = Overwrites.NOTHING
+    replacement: Replacement | None = None
 
 
 def write_delta(
@@ -194,8 +197,10 @@ def _newest(store: ObjectStore) -> Snapshot | None:
 def _plan(store: ObjectStore, snapshot: Snapshot | None, data_schema: StructType, request: WriteRequest) -> WritePlan | int:
     mode = request.save_mode
     data_schema = map_fields(data_schema, _without_rules)
+    visible = _visible(data_schema, HiddenColumns(request.rule_nonce, data_schema.names))
     if snapshot is None:
-        visible = _visible(data_schema, HiddenColumns(request.rule_nonce, data_schema.names))
+        if request.as_select == "replace":
+            raise not_there(store)
         return _plan_create(store, visible, request, mode)
     if mode == "ErrorIfExists":
         raise TableAlreadyExistsError(
@@ -205,6 +210,8 @@ def _plan(store: ObjectStore, snapshot: Snapshot | None, data_schema: StructType
         )
     if mode == "Ignore" or _is_recorded(snapshot, request):
         return snapshot.version
+    if request.as_select in ("replace", "createOrReplace"):
+        return _plan_replacement(snapshot, visible, request, mode)
     return plan_change(snapshot, data_schema, request, mode)
 
 
@@ -227,7 +234,21 @@ def _is_recorded(snapshot: Snapshot, request: WriteRequest) -> bool:
 
 
 def _plan_create(store: ObjectStore, data_schema: StructType, request: WriteRequest, mode: str) -> WritePlan:
-    definition = define_table(
+    definition = _definition(data_schema, request)
+    state = _tuned(write_state(definition.config, store, read_version=-1), request)
+    return WritePlan(request, _with_statistics_of(definition.domains, state), mode, definition)
+
+
+def _plan_replacement(snapshot: Snapshot, data_schema: StructType, request: WriteRequest, mode: str) -> WritePlan:
+    """As _plan_create, in the place of a table that is there."""
+    replacement = Replacement.of(snapshot, _definition(data_schema, request))
+    state = _tuned(write_state(replacement.config(snapshot), snapshot.store, snapshot.version), request)
+    state = _with_statistics_of(replacement.domains, state)
+    return WritePlan(request, state, mode, overwrites=Overwrites.TABLE, replacement=replacement)
+
+
+def _definition(data_schema: StructType, request: WriteRequest) -> TableDefinition:
+    return define_table(
         data_schema,
         partition_by=request.partition_by or (),
         cluster_by=request.cluster_by or (),
@@ -235,10 +256,14 @@ def _plan_create(store: ObjectStore, data_schema: StructType, request: WriteRequ
         description=request.description,
         configuration=request.configuration,
     )
-    state = _tuned(write_state(definition.config, store, read_version=-1), request)
-    for domain in definition.domains:
-        state = replace(state, stats_columns=with_paths(state.stats_columns, clustering_paths(domain)))
-    return WritePlan(request, state, mode, definition)
+
+
+def _with_statistics_of(domains: Iterable[DomainMetadata], state: WriteState) -> WriteState:
+    """The columns that the table is clustered by get statistics, wherever they stand."""
+    for domain in domains:
+        if not domain.removed:
+            state = replace(state, stats_columns=with_paths(state.stats_columns, clustering_paths(domain)))
+    return state
 
 
 def plan_change(snapshot: Snapshot, data_schema: StructType, request: WriteRequest, mode: str) -> WritePlan:
@@ -368,7 +393,7 @@ def commit_write(
         ) from error
     if _changes_nothing(transaction, plan, written, replaced.written):
         return plan.state.read_version
-    operation, parameters = ("WRITE", _parameters(plan)) if batch is None else ("STREAMING UPDATE", _stream_parameters(batch))
+    operation, parameters = _in_history(plan, batch)
     transaction.add(written).add(replaced.written)
     metrics = _metrics(plan, written, replaced, batch)
     version = transaction.commit(operation, parameters, metrics=metrics, user_metadata=request.user_metadata)
@@ -399,6 +424,16 @@ def _metrics(plan: WritePlan, written: WrittenFiles, replaced: TakenOut, batch: 
     return metrics
 
 
+def _in_history(plan: WritePlan, batch: StreamBatch | None) -> tuple[str, Mapping[str, Any]]:
+    """The operation and its parameters."""
+    if batch is not None:
+        return "STREAMING UPDATE", _stream_parameters(batch)
+    definition = plan.definition if plan.replacement is None else plan.replacement.definition
+    if plan.request.as_select is not None and definition is not None:
+        return f"{OPERATIONS[plan.request.as_select]} AS SELECT", create_parameters(definition)
+    return "WRITE", _parameters(plan)
+
+
 def _stream_parameters(batch: StreamBatch) -> dict[str, Any]:
     return {"outputMode": batch.output_mode, "queryId": batch.query_id, "epochId": str(batch.batch_id)}
 
@@ -420,6 +455,8 @@ def _transaction(store: ObjectStore, plan: WritePlan, snapshot: Snapshot | None)
         transaction.set_protocol(plan.definition.protocol).set_metadata(plan.definition.metadata)
         for domain in plan.definition.domains:
             transaction.set_domain(domain)
+    elif plan.replacement is not None:
+        transaction = plan.replacement.begin(snapshot or Snapshot.load(store, version=plan.state.read_version), isolation)
     else:
         transaction = Transaction(snapshot or Snapshot.load(store, version=plan.state.read_version), isolation=isolation)
         if plan.metadata is not None:

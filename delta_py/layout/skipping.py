@@ -9,7 +9,7 @@ no file begins or ends.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,11 +20,12 @@ from delta_py.protocol.column_mapping import physical_path
 from delta_py.protocol.schema import ArrayType, MapType, Path, find_named, find_path, leaves, type_name
 from delta_py.protocol.stats import FileStats, concat_stats
 from delta_py.protocol.table_config import TableConfig
+from delta_py.scan.filtered_columns import FILTERED
 from delta_py.snapshot import Snapshot
 
 # files: of the table. with_bounds: those that have a minimum and a maximum of the column.
 # point_share, range_share: of the files that a query for one value, or for a tenth of the values, reads on average; null where it
-# cannot be said. advice: what to do, or null.
+# cannot be said. queries: scans of this process (scan/filtered_columns.py) that compared the column. advice: what to do, or null.
 LAYOUT_SCHEMA = pa.schema(
     [
         ("column", pa.string()),
@@ -33,6 +34,7 @@ LAYOUT_SCHEMA = pa.schema(
         ("with_bounds", pa.int64()),
         ("point_share", pa.float64()),
         ("range_share", pa.float64()),
+        ("queries", pa.int64()),
         ("advice", pa.string()),
     ]
 )
@@ -43,16 +45,21 @@ _FEW_FILES = 4
 _NO_BOUNDS = ("boolean", "binary", "variant", "void")
 
 
-def table_layout(snapshot: Snapshot, columns: Sequence[str] | None = None) -> pa.Table:
+def table_layout(
+    snapshot: Snapshot, columns: Sequence[str] | None = None, filtered: Mapping[Path, int] | None = None
+) -> pa.Table:
     """LAYOUT_SCHEMA, in the schema's order; best sorted by point_share. columns: names, nested ones dotted; None for all that are
-    no partition columns. Raises SchemaMismatchError for one that is not there. Memory: the bounds of all files."""
+    no partition columns. filtered: how many other queries compared each column, beside those of this process.
+    Raises SchemaMismatchError for a column that is not there. Memory: the bounds of all files."""
     config = snapshot.config
     paths = _wanted(config, columns)
     physical = {path: physical_path(config.schema, path, config.column_mapping_mode) for path in paths}
     types = {physical[path]: find_path(config.schema, path)[-1].data_type for path in paths}
     batches = snapshot.file_batches(stats_leaves=types, want_records=True)
     stats = concat_stats([batch.stats for batch in batches if batch.stats is not None])
-    rows = [_row(path, type_name(types[physical[path]]), stats, physical[path]) for path in paths]
+    queries = FILTERED.of(snapshot)
+    queries.update(filtered or {})
+    rows = [_row(path, type_name(types[physical[path]]), stats, physical[path], queries) for path in paths]
     return pa.Table.from_pylist(rows, LAYOUT_SCHEMA)
 
 
@@ -67,7 +74,7 @@ def _wanted(config: TableConfig, columns: Sequence[str] | None) -> list[Path]:
     ]
 
 
-def _row(path: Path, kind: str, stats: FileStats, leaf: Path) -> dict[str, Any]:
+def _row(path: Path, kind: str, stats: FileStats, leaf: Path, queries: Mapping[Path, int]) -> dict[str, Any]:
     count, low, high = stats.file_count, stats.minimum.get(leaf), stats.maximum.get(leaf)
     shares: tuple[float, float] | None = None
     bounded = 0
@@ -84,13 +91,12 @@ def _row(path: Path, kind: str, stats: FileStats, leaf: Path) -> dict[str, Any]:
         "with_bounds": bounded,
         "point_share": None if shares is None else shares[0],
         "range_share": None if shares is None else shares[1],
-        "advice": _advice(".".join(path), count, bounded, shares),
+        "queries": queries.get(path, 0),
+        "advice": _advice(".".join(path), count, bounded, shares, queries.get(path, 0)),
     }
 
 
-def _shares(
-    low: pa.Array, high: pa.Array, records: np.ndarray[Any, np.dtype[np.int64]], unknown: int
-) -> tuple[float, float]:
+def _shares(low: pa.Array, high: pa.Array, records: np.ndarray[Any, np.dtype[np.int64]], unknown: int) -> tuple[float, float]:
     """For a point, and for a range of a tenth of all values that begins at one. unknown: files that every query reads."""
     count = len(low)
     places = _places(pa.chunked_array([low, high]).combine_chunks())
@@ -122,11 +128,14 @@ def _places(bounds: pa.Array) -> np.ndarray[Any, np.dtype[np.float64]]:
     return np.asarray(places)
 
 
-def _advice(column: str, files: int, bounded: int, shares: tuple[float, float] | None) -> str | None:
+def _advice(column: str, files: int, bounded: int, shares: tuple[float, float] | None, queries: int) -> str | None:
     if files < _FEW_FILES:
         return None
+    met = f", and {queries} recent queries were filtered by it" if queries else ""
     if bounded < files / 2:
-        return f"most files have no minimum and maximum of {column}: name it in delta.dataSkippingStatsColumns, and run OPTIMIZE"
+        what = f"most files have no minimum and maximum of {column}{met}"
+        return f"{what}: name it in delta.dataSkippingStatsColumns, and run OPTIMIZE"
     if shares is not None and shares[0] > _POOR:
-        return f"a query for one value of {column} reads {shares[0]:.0%} of the files: Z-order or cluster if it is filtered by"
+        what = f"a query for one value of {column} reads {shares[0]:.0%} of the files"
+        return f"{what}{met}: Z-order or cluster by it" if queries else f"{what}: Z-order or cluster if it is filtered by"
     return None

@@ -35,7 +35,7 @@ from delta_py.storage.store import ObjectInfo, ObjectStore
 
 _log = logging.getLogger("delta_py")
 
-_DAY_MS = 86_400_000
+_DAY_MS, _MINUTE_MS = 86_400_000, 60_000
 _PROTECTED_BEFORE = "delta.requireCheckpointProtectionBeforeVersion"
 # How long one cleanup may delete; what is left is for the next.
 BUDGET_SECONDS = 5.0
@@ -50,15 +50,24 @@ class CleanedLog:
 
 
 def clean_log(
-    store: ObjectStore, writer: LogWriter, config: TableConfig, *, now_ms: int, clock: Callable[[], float] = time.monotonic
+    store: ObjectStore,
+    writer: LogWriter,
+    config: TableConfig,
+    *,
+    now_ms: int,
+    clock: Callable[[], float] = time.monotonic,
+    kept_ms: int | None = None,
 ) -> CleanedLog:
-    """Delete the expired files of the log. config: of the newest version. clock: seconds, for BUDGET_SECONDS.
+    """Delete the expired files of the log. config: of the newest version. clock: seconds, for BUDGET_SECONDS. kept_ms: keep
+    versions so long, to the minute, whatever the table's properties say; None for these.
 
     Raises OSError and CorruptTableError; what is deleted by then was not needed.
     """
-    if not config.properties.boolean("delta.enableExpiredLogCleanup", default=True):
+    if kept_ms is None and not config.properties.boolean("delta.enableExpiredLogCleanup", default=True):
         return CleanedLog()
     cutoff_ms = _midnight(now_ms - retention_ms(config.properties, LOG_RETENTION))
+    if kept_ms is not None:
+        cutoff_ms = (now_ms - kept_ms) // _MINUTE_MS * _MINUTE_MS
     newest_expired = _newest_commit_until(store, config, cutoff_ms)
     checkpoint = None if newest_expired is None else _sound_checkpoint(store, newest_expired, clock)
     if checkpoint is None or checkpoint.version < config.properties.integer(_PROTECTED_BEFORE, 0):

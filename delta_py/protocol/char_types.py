@@ -93,6 +93,34 @@ def with_texts(schema: StructType) -> StructType:
     return StructType(tuple(_with_texts(f) for f in schema.fields))
 
 
+def with_lengths(field: StructField) -> StructField:
+    """The top-level field with CHAR(n) and VARCHAR(n) in the places of its type that its declared type gives a length, and
+    without a declared type: as with_texts takes it."""
+    if DECLARED_TYPE not in field.metadata:
+        return field
+    metadata = {key: value for key, value in field.metadata.items() if key != DECLARED_TYPE}
+    return replace(field, data_type=_lengths(field.data_type, char_types(field)), metadata=metadata)
+
+
+def _lengths(data_type: DataType, types: CharTypes) -> DataType:
+    match data_type, types:
+        case _, CharType(kind, length):
+            return PrimitiveType(f"{kind}({length})")
+        case StructType(fields), Mapping():
+            return StructType(tuple(replace(f, data_type=_lengths(f.data_type, types.get(f.name))) for f in fields))
+        case ArrayType(element, contains_null), (inner,):
+            return ArrayType(_lengths(element, inner), contains_null)
+        case MapType(key, value, contains_null), (key_types, value_types):
+            return MapType(_lengths(key, key_types), _lengths(value, value_types), contains_null)
+    return data_type
+
+
+def char_type_of(data_type: DataType) -> CharType | None:
+    """What CHAR(n) or VARCHAR(n) as a type means; None for any other type."""
+    leaf = _LEAF.fullmatch(data_type.name) if isinstance(data_type, PrimitiveType) else None
+    return None if leaf is None else CharType("varchar" if leaf[1].lower() == "varchar" else "char", int(leaf[2]))
+
+
 def _with_texts(field: StructField) -> StructField:
     texts = _texts(field.data_type)
     if texts == field.data_type:

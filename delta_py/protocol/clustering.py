@@ -11,7 +11,7 @@ import orjson
 
 from delta_py.errors import CorruptTableError, SchemaMismatchError
 from delta_py.protocol.actions import DomainMetadata
-from delta_py.protocol.column_mapping import PHYSICAL_NAME, physical_path
+from delta_py.protocol.column_mapping import PHYSICAL_NAME, logical_path, physical_path
 from delta_py.protocol.schema import ArrayType, MapType, Path, StructType, find_named, find_path, type_name
 
 CLUSTERING_DOMAIN = "delta.clustering"
@@ -84,13 +84,5 @@ def clustering_columns(schema: StructType, domain: DomainMetadata | None) -> tup
 
 
 def _logical(schema: StructType, physical: Path) -> Path | None:
-    """None for a path that is not in the schema."""
-    names: list[str] = []
-    level = schema
-    for name in physical:
-        field = next((f for f in level.fields if f.metadata.get(PHYSICAL_NAME, f.name) == name), None)
-        if field is None:
-            return None
-        names.append(field.name)
-        level = field.data_type if isinstance(field.data_type, StructType) else StructType(())
-    return tuple(names)
+    """By the physical names that the fields have, whatever the mapping's mode: the reference does so too."""
+    return logical_path(schema, physical, lambda f: str(f.metadata.get(PHYSICAL_NAME, f.name)))

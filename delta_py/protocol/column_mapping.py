@@ -70,6 +70,19 @@ def physical_path(schema: StructType, path: Path, mode: str) -> Path:
     return tuple(physical_name(f, mode) for f in find_path(schema, path))
 
 
+def logical_path(schema: StructType, physical: Path, name_of: Callable[[StructField], str]) -> Path | None:
+    """A physical path -> the logical one; None where it leads to no field. name_of: the physical name of a field."""
+    path: Path = ()
+    fields = schema.fields
+    for part in physical:
+        found = next((f for f in fields if name_of(f) == part), None)
+        if found is None:
+            return None
+        path = (*path, found.name)
+        fields = found.data_type.fields if isinstance(found.data_type, StructType) else ()
+    return path
+
+
 def max_column_id(schema: StructType) -> int:
     """The highest column id in the schema, 0 when there is none."""
     return _max_id(schema)

@@ -140,10 +140,6 @@ def _has_variant(properties: Properties, schema: StructType) -> bool:
     return any(t == VARIANT for t in all_types(schema))
 
 
-def _checkpoints_protected(properties: Properties, schema: StructType) -> bool:
-    return properties.integer("delta.requireCheckpointProtectionBeforeVersion", 0) > 0
-
-
 _CATALOG_NEEDS = ("inCommitTimestamp", "vacuumProtocolCheck")
 _WIDENING = "delta.enableTypeWidening"
 _SHREDDING = "delta.enableVariantShredding"
@@ -185,7 +181,7 @@ _ROWS: tuple[Feature, ...] = (
         write=True,
         stands_for="variantShredding",
     ),
-    Feature("checkpointProtection", in_use=_checkpoints_protected),
+    Feature("checkpointProtection", write=True),
     Feature("materializePartitionColumns", enabled_by="delta.enableMaterializePartitionColumnsFeature", write=True),
     Feature("columnMappingUsageTracking", needs=("columnMapping",)),
     Feature("collations"),

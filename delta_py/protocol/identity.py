@@ -38,19 +38,33 @@ class Identity:
         (ARITHMETIC_OVERFLOW) for one that has no 64 bits."""
         number = self._next() + index * self.step
         if number not in _LONGS:
-            raise InvariantViolationError(
-                f"Identity column {self.name} has run out of numbers: the next would be {number}, which has more than 64 bits. "
-                "Nothing was written.",
-                error_class="ARITHMETIC_OVERFLOW",
-                sql_state="22003",
-                column=self.name,
-            )
+            raise self._used_up(number)
         return number
 
     def _next(self) -> int:
         if self.mark is None or (self.mark - self.start) * self.step < 0:  # a mark before the start was set by mistake
             return self.start
         return self.start + ((self.mark - self.start) // self.step + 1) * self.step
+
+    def covering(self, value: int) -> int | None:
+        """The high water mark under which a value that rows have is never given again: of the sequence, the value or the next
+        behind it; None for a value before the start. Raises InvariantViolationError as number."""
+        offset = value - self.start
+        if offset * self.step < 0:
+            return None
+        mark = self.start - (-offset // self.step) * self.step
+        if mark not in _LONGS:
+            raise self._used_up(mark)
+        return mark
+
+    def _used_up(self, number: int) -> InvariantViolationError:
+        return InvariantViolationError(
+            f"Identity column {self.name} has run out of numbers: the next would be {number}, which has more than 64 bits. "
+            "Nothing was written.",
+            error_class="ARITHMETIC_OVERFLOW",
+            sql_state="22003",
+            column=self.name,
+        )
 
     def further(self, first: int, second: int) -> int:
         return max(first, second) if self.step > 0 else min(first, second)

@@ -12,6 +12,7 @@ from delta_py.errors import CorruptTableError
 from delta_py.protocol.features import Properties
 
 LOG_RETENTION = ("delta.logRetentionDuration", "interval 30 days")
+TRUNCATED_HISTORY = ("delta.dropFeatureTruncateHistory.retentionDuration", "interval 24 hours")
 DELETED_FILE_RETENTION = ("delta.deletedFileRetentionDuration", "interval 1 week")
 SET_TRANSACTION_RETENTION = "delta.setTransactionRetentionDuration"
 
@@ -64,7 +65,7 @@ def interval_property(properties: Properties, name: str, default: str | None) ->
 
 
 def retention_ms(properties: Properties, rule: tuple[str, str]) -> int:
-    """LOG_RETENTION or DELETED_FILE_RETENTION of a table, in milliseconds. Raises CorruptTableError."""
+    """LOG_RETENTION, TRUNCATED_HISTORY or DELETED_FILE_RETENTION of a table, in milliseconds. Raises CorruptTableError."""
     retention = interval_property(properties, *rule)
     assert retention is not None, "the rule has a default"
     return retention

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 
 def quoted(name: str) -> str:
     """A name as SQL takes it, whatever characters are in it."""
@@ -16,6 +18,11 @@ def unquoted(name: str) -> str:
 def split_name(text: str) -> tuple[str, ...]:
     """`a.`b.c`` -> ("a", "b.c"): the names on the way to a column or field."""
     return tuple(unquoted(part) for part in _split(text, "."))
+
+
+def joined_name(path: Sequence[str]) -> str:
+    """("a", "b.c") -> `a.`b.c``: what split_name takes apart, with backticks only where it needs them."""
+    return ".".join(quoted(name) if "." in name or "`" in name else name for name in path)
 
 
 def split_list(text: str) -> list[str]:

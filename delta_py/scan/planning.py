@@ -43,6 +43,7 @@ from delta_py.protocol.stats import FileStats, parse_stats, unknown_stats
 from delta_py.protocol.table_config import TableConfig
 from delta_py.scan.char_padding import ends_in_char, pad, padded_chars
 from delta_py.scan.file_groups import FileGroup, scan_files
+from delta_py.scan.filtered_columns import FILTERED
 from delta_py.scan.scan_state import METADATA_FIELDS, ColumnSource, ScanColumn, ScanFile, ScanState
 from delta_py.snapshot import FileBatch, Snapshot
 from delta_py.storage.store import ObjectStore
@@ -182,6 +183,8 @@ def plan_scan(
     """
     options = options or ScanOptions()
     state = make_state(snapshot.config, snapshot.store, columns, predicate, options)
+    if predicate is not None and not options.keep_all:
+        FILTERED.note(snapshot, predicate)
     pruner = FilePruner.of(snapshot.config, predicate, options)
     dropped = frozenset() if options.keep_all else ONLY_FOR_COMMITS
     wanted = options.limit if state.predicate is None and not options.ignore_missing_files else None

@@ -49,9 +49,7 @@ def parse_path_suffix(path: str, session_timezone: str = "UTC") -> TimeTravelPat
     return TimeTravelPath(by_time["path"], timestamp_ms=parse_timestamp_ms(text, session_timezone))
 
 
-def named_version(
-    path: str, session_timezone: str = "UTC", storage: StorageOptions = NO_OPTIONS
-) -> TimeTravelPath | None:
+def named_version(path: str, session_timezone: str = "UTC", storage: StorageOptions = NO_OPTIONS) -> TimeTravelPath | None:
     """As parse_path_suffix, but None too when a table stands at the very path."""
     named = parse_path_suffix(path, session_timezone)
     return None if named is None or any(True for _ in open_store(path, storage).list_from(LOG_DIRECTORY)) else named

@@ -29,13 +29,15 @@ _KINDS: dict[str, StoreKind] = {
 }
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]*)://([^/]*)/*(.*)", re.DOTALL)
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:")
-_AZURE_HOST = re.compile(r"(?P<container>[^@]+)@(?P<account>[^.@]+)\.(?:dfs|blob)\.[^@]+")
+_AZURE_HOST = re.compile(r"(?P<container>[^@]+)@(?P<account>[^.@]+)\.(?:dfs|blob)\.(?P<cloud>[^@/]+)")
+_AZURE_CLOUD = "core.windows.net"
 
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """A place in an object store. account: of Azure, empty where the options say it. container: S3's and Google's bucket. key:
-    without `/` at its ends; empty for the container's root."""
+    """A place in an object store. account: of Azure, empty where the options say it; with the rest of its host's name where that
+    is not Azure's own (`acme.core.chinacloudapi.cn`). container: S3's and Google's bucket. key: without `/` at its ends; empty
+    for the container's root."""
 
     kind: StoreKind
     account: str
@@ -80,12 +82,19 @@ def address_of(url: str) -> Address:
         named = _AZURE_HOST.fullmatch(authority)
         if named is None:
             raise _unusable(url, f"An {scheme} URL is {scheme}://container@account.dfs.core.windows.net/path.")
-        return Address(kind, named["account"].lower(), named["container"], key)
+        account, cloud = named["account"].lower(), named["cloud"].lower()
+        return Address(kind, account if cloud == _AZURE_CLOUD else f"{account}.{cloud}", named["container"], key)
     if "@" in authority:
         raise _unusable(url, "Credentials in URLs end in logs: give them as options, or by the environment.")
     if not authority:
         raise _unusable(url, "It names no bucket or container.")
     return Address(kind, "", authority, key)
+
+
+def azure_host(account: str, service: str) -> str:
+    """The host of an Address' account. service: dfs, blob."""
+    name, _, cloud = account.partition(".")
+    return f"{name}.{service}.{cloud or _AZURE_CLOUD}"
 
 
 def canonical(url: str) -> str:

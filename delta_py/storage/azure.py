@@ -8,6 +8,7 @@ Credentials are those of the options, or what azure-identity finds, which renews
 from __future__ import annotations
 
 import base64
+import re
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -25,6 +26,7 @@ from azure.core.exceptions import (
 from azure.storage.blob import BlobBlock, BlobServiceClient, ContainerClient
 
 from delta_py.errors import InvalidOptionError, StorageError, UnsupportedOperationError
+from delta_py.storage.addresses import azure_host
 from delta_py.storage.client import REFUSALS, BeyondTheEnd, ListedPage, NotAnswered, Upload
 from delta_py.storage.options import StorageOptions
 from delta_py.storage.store import ObjectInfo
@@ -36,6 +38,7 @@ _CONNECT_SECONDS = 10.0
 _PAGE = 5000
 _ONE_REQUEST_BYTES = 5 * 1024**3  # no request is cut in two by the SDK
 _DIRECTORY = "hdi_isfolder"
+_DATA_LAKE_HOST = re.compile(r"^(https?://[^./]+)\.dfs\.")  # its protocol is another; what it serves is there for both
 _UNREACHABLE = ("Failed to establish", "Failed to resolve")
 _CURES = {
     401: "The credentials are not valid, or have expired.",
@@ -85,6 +88,11 @@ class AzureClient:
             return self._ask(f"{container}/{key}", lambda: bytes(blob.download_blob(**part, max_concurrency=1).readall()))
         except BeyondTheEnd:
             return b""
+
+    def get_into(self, container: str, key: str, start: int, target: memoryview) -> int:
+        data = self.get(container, key, start, len(target))  # the SDK has it whole, whatever it is to be written to
+        target[: len(data)] = data[: len(target)]
+        return len(data)
 
     def size(self, container: str, key: str) -> int:
         blob = self._container(container).get_blob_client(key)
@@ -151,6 +159,8 @@ class AzureClient:
             if error.error_code == "ContainerNotFound":
                 raise self._meaning(where, error) from error
             raise FileNotFoundError(2, "No such object", where) from error
+        except ClientAuthenticationError as error:
+            raise self._no_credentials(where, error) from error
         except HttpResponseError as error:
             if error.status_code == 416:
                 raise BeyondTheEnd from error
@@ -159,10 +169,6 @@ class AzureClient:
             raise NotAnswered(self._said(error), is_unreachable=any(words in str(error) for words in _UNREACHABLE)) from error
         except (ServiceResponseError, IncompleteReadError) as error:
             raise NotAnswered(self._said(error)) from error
-        except ClientAuthenticationError as error:
-            raise StorageError(
-                f"There are no credentials for {where}: {self._said(error)}. {_NO_CREDENTIALS}"
-            ) from error
         except (AzureError, ValueError) as error:  # ValueError: what was answered is not what the store would say
             raise NotAnswered(self._said(error)) from error
 
@@ -178,6 +184,12 @@ class AzureClient:
             code=str(error.error_code),
         )
 
+    def _no_credentials(self, where: str, error: ClientAuthenticationError) -> Exception:
+        """Of a token that could not be had; with a status, it is the answer of the store or of who gives tokens."""
+        if error.status_code is not None:
+            return self._meaning(where, error)
+        return StorageError(f"There are no credentials for {where}: {self._said(error)}. {_NO_CREDENTIALS}", where=where)
+
     def _said(self, error: Exception) -> str:
         return self._options.hide(str(getattr(error, "message", None) or error).partition("\n")[0])
 
@@ -185,7 +197,7 @@ class AzureClient:
 def _endpoint(account: str, options: StorageOptions) -> str:
     given = options.get("azure.endpoint")
     if given is not None:
-        return given
+        return _DATA_LAKE_HOST.sub(r"\1.blob.", given)
     name = account or options.get("azure.account_name")
     if not name:
         raise InvalidOptionError(
@@ -193,7 +205,7 @@ def _endpoint(account: str, options: StorageOptions) -> str:
             "abfss://container@account.dfs.core.windows.net/path.",
             option="azure.account_name",
         )
-    return f"https://{name}.blob.core.windows.net"
+    return f"https://{azure_host(name, 'blob')}"
 
 
 def _credential(account: str, options: StorageOptions) -> Any:
@@ -201,7 +213,7 @@ def _credential(account: str, options: StorageOptions) -> Any:
     if options.flag("azure.anonymous"):
         return None
     if key is not None:
-        return {"account_name": account or options.get("azure.account_name"), "account_key": key}
+        return {"account_name": account.partition(".")[0] or options.get("azure.account_name"), "account_key": key}
     if token is not None:
         return token.removeprefix("?")
     try:

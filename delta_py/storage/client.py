@@ -17,6 +17,9 @@ from typing import Protocol
 
 from delta_py.storage.store import ObjectInfo
 
+PIECE_BYTES = 1024 * 1024
+"""Of a long answer, so much at a time is taken from the socket to its place."""
+
 
 class NotAnswered(OSError):
     """why: in the words of the SDK, without secrets. is_unreachable: no connection was made, as to a wrong address. cure: what to
@@ -69,6 +72,10 @@ class ObjectClient(Protocol):
 
     def get(self, container: str, key: str, start: int = 0, length: int | None = None) -> bytes:
         """`length` bytes from `start`, fewer at the end of the object, none beyond it; None: to the end."""
+
+    def get_into(self, container: str, key: str, start: int, target: memoryview) -> int:
+        """As many bytes from `start` as `target` has, put there; how many were answered, which may be fewer or, of a store that
+        does not know parts, more."""
 
     def size(self, container: str, key: str) -> int: ...
 

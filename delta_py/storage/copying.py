@@ -7,6 +7,9 @@ The copy appears whole or not at all, so an object of the name is a whole one, w
 
 from __future__ import annotations
 
+import errno
+import os
+
 import pyarrow as pa
 
 from delta_py.storage.files import discard, expect_ranges
@@ -36,6 +39,22 @@ def copy_object(source: ObjectStore, source_path: str, target: ObjectStore, path
         if not target.copy_from(source, source_path, path, found):
             _stream(stream, found, source_path, target, path)
     return found
+
+
+def move_object(store: ObjectStore, path: str, new_path: str) -> None:
+    """Give an object below the store's root another name, below it too. Whoever dies meanwhile leaves it whole under the old
+    name, the new one, or both.
+
+    Raises FileExistsError if the new name is taken, and FileNotFoundError; then nothing is changed. A store without second names
+    looks first, and whoever takes the name in that moment loses it. Other OSError and StorageError: it has one name, or both.
+    """
+    if not store.link(path, new_path):
+        directory, _, name = new_path.rpartition("/")
+        taken = next(store.list_from(directory, name), None)
+        if taken is not None and taken.path == new_path:
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), new_path)
+        copy_object(store, path, store, new_path)
+    store.delete(path)
 
 
 def _stream(stream: pa.NativeFile, size_bytes: int, source_path: str, target: ObjectStore, path: str) -> None:

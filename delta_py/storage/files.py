@@ -76,19 +76,25 @@ def is_prefetching(source: pa.NativeFile) -> bool:
     return isinstance(source, PrefetchingFile)
 
 
-def as_requests(ranges: Sequence[ByteRange]) -> list[ByteRange]:
-    """The requests that fetch the ranges: neighbours in one, long ones in several, in the order of their offsets."""
+def as_stretches(ranges: Sequence[ByteRange]) -> list[ByteRange]:
+    """What is fetched for the ranges, in the order of their offsets: neighbours together, as far as one request takes them.
+
+    Each range lies whole in one stretch, so that a stretch may be as long as the longest range, or as those that overlap.
+    """
     merged: list[list[int]] = []
     for offset, length in sorted(ranges):
         if length <= 0:
             continue
-        if merged and offset <= merged[-1][1] + _GAP_BYTES:
-            merged[-1][1] = max(merged[-1][1], offset + length)
+        start, end = merged[-1] if merged else (0, -1 - _GAP_BYTES)
+        if offset < end or (offset <= end + _GAP_BYTES and offset + length - start <= _LONGEST_REQUEST_BYTES):
+            merged[-1][1] = max(end, offset + length)
         else:
             merged.append([offset, offset + length])
-    requests = []
-    for start, end in merged:
-        count = -(-(end - start) // _LONGEST_REQUEST_BYTES)
-        step = -(-(end - start) // count)
-        requests += [(place, min(step, end - place)) for place in range(start, end, step)]
-    return requests
+    return [(start, end - start) for start, end in merged]
+
+
+def as_requests(stretch: ByteRange) -> list[ByteRange]:
+    """The requests that fetch a stretch: a long one in several."""
+    start, length = stretch
+    step = -(-length // -(-length // _LONGEST_REQUEST_BYTES))
+    return [(place, min(step, start + length - place)) for place in range(start, start + length, step)]

@@ -89,6 +89,19 @@ class GcsClient:
         except BeyondTheEnd:
             return b""
 
+    def get_into(self, container: str, key: str, start: int, target: memoryview) -> int:
+        blob, end = self._blob(container, key), start + len(target) - 1
+
+        def fill() -> int:
+            sink = _Filler(target)
+            blob.download_to_file(sink, start=start, end=end, checksum=None, **self._settings)
+            return sink.count
+
+        try:
+            return self._ask(f"{container}/{key}", fill, may_miss=True)
+        except BeyondTheEnd:
+            return 0
+
     def size(self, container: str, key: str) -> int:
         blob = self._blob(container, key)
         self._ask(f"{container}/{key}", lambda: blob.reload(**self._settings), may_miss=True)
@@ -230,6 +243,19 @@ def _credentials(options: StorageOptions) -> Any:
             option=name,
         ) from None  # the error may quote the key
     return None
+
+
+class _Filler:
+    """What the SDK writes to: a place for some bytes, of which more may come than it has room for. count: of those that came."""
+
+    def __init__(self, target: memoryview) -> None:
+        self._target, self.count = target, 0
+
+    def write(self, data: bytes) -> int:
+        room = self._target[self.count : self.count + len(data)]
+        room[:] = data[: len(room)]
+        self.count += len(data)
+        return len(data)
 
 
 def _info(blob: Any) -> ObjectInfo:

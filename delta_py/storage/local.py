@@ -192,6 +192,18 @@ class LocalStore:
     def copy_from(self, source: ObjectStore, source_path: str, path: str, size_bytes: int) -> bool:
         return False
 
+    def link(self, path: str, new_path: str) -> bool:
+        name, new_name = self._locate_own(path), self._locate_own(new_path)
+        _make_directory(os.path.dirname(new_name))
+        try:
+            os.link(name, new_name, follow_symlinks=False)
+        except OSError as error:
+            if error.errno in _NO_LINKS or error.errno in (errno.EXDEV, errno.EMLINK):
+                return False
+            raise
+        _sync_directory(os.path.dirname(new_name))
+        return True
+
     def put(self, path: str, data: bytes) -> None:
         name = self._locate_own(path)
         temporary = _write_temporary(name, data)

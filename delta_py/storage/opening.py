@@ -126,6 +126,9 @@ class TableStore:
             source, source_path = source._holder(source_path)
         return self.own.copy_from(source, source_path, path, size_bytes)
 
+    def link(self, path: str, new_path: str) -> bool:
+        return self.own.link(path, new_path)
+
     def put(self, path: str, data: bytes) -> None:
         self.own.put(path, data)
 

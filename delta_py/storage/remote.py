@@ -159,6 +159,9 @@ class RemoteStore:
         )
         return True
 
+    def link(self, path: str, new_path: str) -> bool:
+        return False
+
     def put(self, path: str, data: bytes) -> None:
         address, connection = self._locate_own(path), self._connection
         connection.run(f"write {path}", lambda: connection.client.put(address.container, address.key, data))

@@ -7,11 +7,14 @@ import logging
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from dataclasses import dataclass
+
+import pyarrow as pa
 
 from delta_py.storage.addresses import Address
 from delta_py.storage.client import Upload
 from delta_py.storage.connection import Connection
-from delta_py.storage.files import ByteRange, as_requests
+from delta_py.storage.files import ByteRange, as_requests, as_stretches
 
 _log = logging.getLogger("delta_py")
 
@@ -22,6 +25,22 @@ _PART_BYTES = 8 * 1024 * 1024
 # Stores take 10,000 parts of an object at most: after so many, parts are twice as long.
 _PARTS_OF_A_LENGTH = 1000
 _PARTS_UNDER_WAY = 4
+
+
+@dataclass(frozen=True, slots=True)
+class _Stretch:
+    """Bytes of an object that were asked for together. view: where they are put. parts: (start, end) of the requests for them,
+    with how many bytes came; none where all is there."""
+
+    start: int
+    end: int
+    view: memoryview
+    parts: Sequence[tuple[int, int, Future[int]]]
+
+
+def _room(length: int) -> memoryview:
+    """For bytes that are to come, from Arrow's pool: what many threads have freed of the heap stays with each of them."""
+    return memoryview(pa.allocate_buffer(length)).cast("B")
 
 
 class RemoteInput(io.RawIOBase):
@@ -38,7 +57,7 @@ class RemoteInput(io.RawIOBase):
         self._connection, self._address, self._name = connection, address, name
         self._position = 0
         self._tail: tuple[int, bytes] | None = None
-        self._pieces: list[tuple[int, int, Future[bytes]]] = []  # start, end
+        self._stretches: list[_Stretch] = []
         if size_bytes is None or size_bytes <= 0:
             self._size = self._ask_size()
         elif is_sure or self._finds_tail(size_bytes):
@@ -75,83 +94,100 @@ class RemoteInput(io.RawIOBase):
         return self._position
 
     def read(self, size: int | None = -1) -> bytes:
+        """A view of bytes where nothing need be copied, which is enough for pyarrow."""
         left = max(0, self._size - self._position)
         length = left if size is None or size < 0 else min(size, left)
         data = self._read(self._position, length) if length else b""
         self._position += len(data)
-        return data
+        return data  # type: ignore[return-value]
 
     def close(self) -> None:
-        self._forget(lambda start, end: False)
+        self._forget(lambda stretch: False)
         super().close()
 
     # ------------------------------------------------------------ ranges
 
     def expect(self, ranges: Sequence[ByteRange]) -> None:
         """See Prefetcher. The requests begin at once, in other threads."""
-        wanted = [(start, start + length) for start, length in as_requests(_within(ranges, self._size))]
-        self._forget(lambda start, end: any(first < end and start < last for first, last in wanted))
+        wanted = [(start, start + length) for start, length in as_stretches(_within(ranges, self._size))]
+        self._forget(lambda stretch: any(first < stretch.end and stretch.start < last for first, last in wanted))
         for start, end in wanted:
-            for first, last in self._gaps(start, end):
-                future = self._connection.submit(lambda first=first, last=last: self._get(first, last - first))  # type: ignore[misc]
-                self._pieces.append((first, last, future))
-        self._pieces.sort(key=lambda piece: piece[:2])
+            self._stretches += [self._begin(first, last) for first, last in self._gaps(start, end)]
+        self._stretches.sort(key=lambda stretch: (stretch.start, stretch.end))
+
+    def _begin(self, start: int, end: int) -> _Stretch:
+        view, parts = _room(end - start), []
+        for place, length in as_requests((start, end - start)):
+            target = view[place - start : place - start + length]
+            future = self._connection.submit(lambda place=place, target=target: self._fill(place, target))  # type: ignore[misc]
+            parts.append((place, place + length, future))
+        return _Stretch(start, end, view, parts)
 
     def _gaps(self, start: int, end: int) -> list[tuple[int, int]]:
         """What of a stretch is not fetched yet."""
         gaps, place = [], start
-        for first, last, _ in self._known():
-            if last <= place or first >= end:
+        for known in self._known():
+            if known.end <= place or known.start >= end:
                 continue
-            if first > place:
-                gaps.append((place, first))
-            place = max(place, last)
+            if known.start > place:
+                gaps.append((place, known.start))
+            place = max(place, known.end)
         return [*gaps, (place, end)] if place < end else gaps
 
-    def _known(self) -> list[tuple[int, int, bytes | Future[bytes]]]:
+    def _known(self) -> list[_Stretch]:
         """What is fetched, or on its way, in order."""
-        tail = [] if self._tail is None else [(self._tail[0], self._size, self._tail[1])]
-        return sorted([*self._pieces, *tail], key=lambda piece: piece[:2])
+        tail = [] if self._tail is None else [_Stretch(self._tail[0], self._size, memoryview(self._tail[1]), [])]
+        return sorted([*self._stretches, *tail], key=lambda stretch: (stretch.start, stretch.end))
 
-    def _forget(self, keep: Callable[[int, int], bool]) -> None:
-        for start, end, future in self._pieces:
-            if not keep(start, end):
-                future.cancel()
-        self._pieces = [piece for piece in self._pieces if keep(piece[0], piece[1])]
+    def _forget(self, keep: Callable[[_Stretch], bool]) -> None:
+        for stretch in self._stretches:
+            if not keep(stretch):
+                for _, _, future in stretch.parts:
+                    future.cancel()
+        self._stretches = [stretch for stretch in self._stretches if keep(stretch)]
 
-    def _read(self, start: int, length: int) -> bytes:
-        parts, place, end = [], start, start + length
-        for first, last, data in self._known():
-            if last <= place or first >= end:
+    def _read(self, start: int, length: int) -> bytes | memoryview:
+        parts, place, end = list[bytes | memoryview](), start, start + length
+        for known in self._known():
+            if known.end <= place or known.start >= end:
                 continue
-            if first > place:
-                parts.append(self._whole_of(self._get(place, first - place), first - place))
-                place = first
-            content = data if isinstance(data, bytes) else self._whole(data, last - first)
-            parts.append(content[place - first : end - first])
-            place = min(last, end)
+            if known.start > place:
+                parts.append(self._whole_of(self._get(place, known.start - place), known.start - place))
+                place = known.start
+            last = min(known.end, end)
+            parts.append(self._content(known, place, last))
+            place = last
         if place < end:
             parts.append(self._fetch_more(place, end - place))
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
-    def _fetch_more(self, start: int, length: int) -> bytes:
+    def _content(self, stretch: _Stretch, start: int, end: int) -> memoryview:
+        """Of a stretch, once it is there."""
+        for first, last, future in stretch.parts:
+            if first < end and start < last and future.result() != last - first:
+                raise self._was_replaced()
+        return stretch.view[start - stretch.start : end - stretch.start]
+
+    def _fetch_more(self, start: int, length: int) -> bytes | memoryview:
         """What nobody announced; small reads are mostly followed by others."""
         if length >= _LEAST_REQUEST_BYTES:
             return self._whole_of(self._get(start, length), length)
         end = min(start + _LEAST_REQUEST_BYTES, self._size)
         data = self._whole_of(self._get(start, end - start), end - start)
-        kept: Future[bytes] = Future()
-        kept.set_result(data)
-        self._pieces = [(start, end, kept)]
+        self._stretches = [_Stretch(start, end, memoryview(data), [])]
         return data[:length]
-
-    def _whole(self, future: Future[bytes], length: int) -> bytes:
-        return self._whole_of(future.result(), length)
 
     def _whole_of(self, data: bytes, length: int) -> bytes:
         if len(data) != length:
-            raise OSError(f"{self._name} has not the {self._size} bytes that it had when it was opened: it was replaced.")
+            raise self._was_replaced()
         return data
+
+    def _was_replaced(self) -> OSError:
+        return OSError(f"{self._name} has not the {self._size} bytes that it had when it was opened: it was replaced.")
+
+    def _fill(self, start: int, target: memoryview) -> int:
+        client, address = self._connection.client, self._address
+        return self._connection.run(f"read {self._name}", lambda: client.get_into(address.container, address.key, start, target))
 
     def _get(self, start: int, length: int) -> bytes:
         client, address = self._connection.client, self._address

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 from delta_py.errors import StorageError
 from delta_py.storage.aws import ask, aws_client
-from delta_py.storage.client import BeyondTheEnd, ListedPage, NotAnswered, Upload
+from delta_py.storage.client import PIECE_BYTES, BeyondTheEnd, ListedPage, NotAnswered, Upload
 from delta_py.storage.options import StorageOptions
 from delta_py.storage.store import ObjectInfo
 
@@ -35,8 +35,10 @@ class S3Client:
         endpoint = options.get("s3.endpoint") or _endpoint_of_environment()
         # Other stores mostly have no domain a bucket, and some do not know the checksums that boto3 adds by itself.
         addressing = "path" if options.flag("s3.path_style") or endpoint is not None else "auto"
-        checksums = {} if endpoint is None else dict.fromkeys(
-            ("request_checksum_calculation", "response_checksum_validation"), "when_required"
+        checksums = (
+            {}
+            if endpoint is None
+            else dict.fromkeys(("request_checksum_calculation", "response_checksum_validation"), "when_required")
         )
         self._options = options
         self._s3 = aws_client(
@@ -69,6 +71,21 @@ class S3Client:
         with answer["Body"] as body:
             data: bytes = body.read()
         return data
+
+    def get_into(self, container: str, key: str, start: int, target: memoryview) -> int:
+        try:
+            return self._ask(f"{container}/{key}", lambda: self._fill(container, key, start, target))
+        except BeyondTheEnd:
+            return 0
+
+    def _fill(self, container: str, key: str, start: int, target: memoryview) -> int:
+        part = {"Range": f"bytes={start}-{start + len(target) - 1}"}
+        answer = self._s3.get_object(Bucket=container, Key=key, **part, **self._payer)
+        with answer["Body"] as body:
+            filled = 0
+            while read := body.readinto(target[filled : filled + PIECE_BYTES]):
+                filled += read
+            return max(filled, int(answer["ContentLength"]))
 
     def size(self, container: str, key: str) -> int:
         answer = self._ask(f"{container}/{key}", lambda: self._s3.head_object(Bucket=container, Key=key, **self._payer))

@@ -76,6 +76,12 @@ class ObjectStore(Protocol):
         source: the store that reads source_path. size_bytes: of the object.
         """
 
+    def link(self, path: str, new_path: str) -> bool:
+        """Give an object below the root a second name; False, and nothing is done, where the store has no such thing.
+
+        Raises FileExistsError, and changes nothing, if the new name is taken; FileNotFoundError.
+        """
+
     def put(self, path: str, data: bytes) -> None:
         """Write or replace an object as a whole: a reader sees the old or the new one."""
 

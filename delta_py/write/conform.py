@@ -15,7 +15,7 @@ from __future__ import annotations
 import time
 import uuid
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
@@ -50,6 +50,7 @@ from delta_py.protocol.schema import (
 from delta_py.protocol.stats_columns import stats_columns
 from delta_py.protocol.table_config import Operation, TableConfig
 from delta_py.storage.store import ObjectStore
+from delta_py.write.bloom_filters import bloom_filters
 from delta_py.write.casts import Converter, check_may_be_absent, converter, extra_columns, unenforceable
 from delta_py.write.constraints import (
     Clock,
@@ -96,7 +97,8 @@ class WriteState:
     write_micros: when the write began, since 1970 in UTC: what `current_timestamp()` means in it.
     tasks: at most so many tasks write, numbered from 0; None when that is not known. keeps_identities: rows come with the
     numbers of identity columns that they have in the table; a null in a new row stands for one that it is to get.
-    rule_nonce: of the hidden columns of the data that answer rules, None for no such columns.
+    rule_nonce: of the hidden columns of the data that answer rules, None for no such columns. bloom_filters: physical columns,
+    dotted, and pyarrow's options of the Bloom filters that they get.
     """
 
     store: ObjectStore
@@ -124,6 +126,7 @@ class WriteState:
     tasks: int | None = None
     keeps_identities: bool = False
     rule_nonce: str | None = None
+    bloom_filters: Mapping[str, Mapping[str, int | float]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +178,7 @@ def write_state(
         keep_partition_columns=config.feature("materializePartitionColumns"),
         target_file_bytes=properties.size("delta.targetFileSize", _TARGET_FILE_BYTES),
         rules=rules,
+        bloom_filters=bloom_filters(config),
     )
 
 

@@ -39,7 +39,7 @@ from delta_py.protocol.schema import (
 from delta_py.protocol.table_config import TableConfig
 from delta_py.write.casts import runs, unenforceable
 
-_CHECK_PREFIX = "delta.constraints."
+CHECK_PREFIX = "delta.constraints."
 _SHOWN_CHARACTERS = 200
 _MOST_CHARACTERS = 200_000
 
@@ -79,9 +79,9 @@ def table_rules(config: TableConfig) -> tuple[RowRule, ...]:
     """
     invariants = (_invariant(path, text) for path, text in marked_fields(config.schema, INVARIANT))
     checks = (
-        RowRule("check", key[len(_CHECK_PREFIX) :], text)
+        RowRule("check", key[len(CHECK_PREFIX) :], text)
         for key, text in sorted(config.properties.items())
-        if key.lower().startswith(_CHECK_PREFIX)
+        if key.lower().startswith(CHECK_PREFIX)
     )
     return (*invariants, *checks)
 
@@ -139,14 +139,18 @@ class RowCheck:
             if rule.kind == "replace_where":
                 raise
             raise unenforceable(_what(rule), rule.sql, _FEATURES[rule.kind], error) from error
-        self._columns = in_schema_order(columns_of(self._expression), schema)
+        self.columns = in_schema_order(columns_of(self._expression), schema)
 
     def check(self, batch: pa.RecordBatch) -> None:
         """Raises InvariantViolationError (DELTA_VIOLATE_CONSTRAINT_WITH_VALUES, DELTA_REPLACE_WHERE_MISMATCH) with the
         values of the first row that breaks the rule; ExpressionError when a row cannot be asked (division by zero, ...)."""
         answers = _evaluated(self._expression, batch, _what(self.rule))
         if answers.true_count < len(answers):
-            raise violation(self.rule, condition_text(self.rule), self._columns, batch, answers)
+            raise violation(self.rule, condition_text(self.rule), self.columns, batch, answers)
+
+    def broken(self, batch: pa.RecordBatch) -> int:
+        """How many of the rows break the rule. Raises ExpressionError as check."""
+        return len(batch) - int(_evaluated(self._expression, batch, _what(self.rule)).true_count)
 
 
 def violation(

@@ -10,25 +10,16 @@ Protocol: Change Metadata; Type Widening; Column Mapping.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from delta_py.errors import DeltaError, SchemaMismatchError
-from delta_py.expressions.coercion import INTEGRAL
-from delta_py.expressions.parse import parse_expression
-from delta_py.expressions.tree import columns_of
+from delta_py.errors import SchemaMismatchError
 from delta_py.protocol import column_mapping
-from delta_py.protocol.column_rules import DEFAULT, EXISTS_DEFAULT, GENERATION
+from delta_py.protocol.column_rules import DEFAULT, EXISTS_DEFAULT
 from delta_py.protocol.schema import (
-    DATE,
-    DOUBLE,
-    FLOAT,
-    LONG,
-    TIMESTAMP_NTZ,
     VOID,
     ArrayType,
     DataType,
-    DecimalType,
     MapType,
     Path,
     StructField,
@@ -38,9 +29,8 @@ from delta_py.protocol.schema import (
 from delta_py.protocol.table_config import TableConfig
 from delta_py.write.casts import may_assign
 from delta_py.write.conform import check_new_schema
-from delta_py.write.constraints import table_rules
-
-TYPE_CHANGES = "delta.typeChanges"
+from delta_py.write.dependents import rules_naming
+from delta_py.write.type_changes import TYPE_CHANGES, is_widening, type_change
 
 # Rules and bookkeeping of the table that the data was read from; they say nothing about another table.
 FOREIGN_METADATA = ("delta.", DEFAULT, EXISTS_DEFAULT)
@@ -158,7 +148,7 @@ class SchemaMerge:
         before = len(self.retyped)
         data_type = self._type(table.data_type, data.data_type, path)
         changes = [
-            _type_change(old, new, where[len(path) :])
+            type_change(old, new, where[len(path) :])
             for where, old, new in self.retyped[before:]
             if old != VOID and _is_nearest(table.data_type, where[len(path) :])
         ]
@@ -189,20 +179,6 @@ class SchemaMerge:
         return table
 
 
-def is_widening(old: DataType, new: DataType, *, like_iceberg: bool = False) -> bool:
-    """Whether a write may change a column's type so: the protocol's changes but for integers to decimals, which only the
-    table's owner makes. like_iceberg: only those that Iceberg has too.
-    Protocol: Type Widening."""
-    if old in INTEGRAL and new in INTEGRAL:
-        return INTEGRAL.index(old) < INTEGRAL.index(new)
-    if isinstance(old, DecimalType) and isinstance(new, DecimalType):
-        digits, scale = new.precision - old.precision, new.scale - old.scale
-        return digits >= scale >= 0 and digits > 0 and not (like_iceberg and scale)
-    if (old, new) == (FLOAT, DOUBLE):
-        return True
-    return not like_iceberg and ((old in INTEGRAL and old != LONG and new == DOUBLE) or (old, new) == (DATE, TIMESTAMP_NTZ))
-
-
 def _may_widen(table: TableConfig) -> bool:
     """Tables with the feature's preview alone want the version of each change recorded: their types stay."""
     return _WIDENING_FEATURE in table.features and table.properties.boolean("delta.enableTypeWidening")
@@ -210,17 +186,6 @@ def _may_widen(table: TableConfig) -> bool:
 
 def _follows_iceberg(table: TableConfig) -> bool:
     return any(table.feature(f"icebergCompatV{number}") for number in (1, 2, 3))
-
-
-def _type_change(old: DataType, new: DataType, inside: Path) -> dict[str, str]:
-    """inside: the way from the field to the element, key or value that changed; () for the field itself."""
-    change = {"fromType": _protocol_name(old), "toType": _protocol_name(new)}
-    return {**change, "fieldPath": ".".join(inside)} if inside else change
-
-
-def _protocol_name(data_type: DataType) -> str:
-    """The name of a simple type in the schema's JSON."""
-    return type_name(data_type) if isinstance(data_type, DecimalType) else getattr(data_type, "name", "")
 
 
 def _is_nearest(data_type: DataType, inside: Path) -> bool:
@@ -253,27 +218,14 @@ def _cannot_merge(path: Path, table: DataType, data: DataType) -> SchemaMismatch
 
 def _check_rules_allow(table: TableConfig, retyped: list[tuple[Path, DataType, DataType]]) -> None:
     """A rule was written for the old type: under a new one it may mean something else, for rows that are there already."""
-    if not retyped:
-        return
-    for what, sql, condition in _rules(table):
-        try:
-            named = columns_of(parse_expression(sql, table.schema))
-        except DeltaError:
-            named = frozenset((name,) for name in table.schema.names)  # what cannot be read may name any column
-        for path, old, new in retyped:
-            if any(path[: len(column)] == column or column[: len(path)] == path for column in named):
-                raise SchemaMismatchError(
-                    f"Column {'.'.join(path)} has the type {type_name(old)} and cannot become {type_name(new)}, because {what} "
-                    f"names it: {sql}. Nothing was written. Cast the column before writing, or drop the rule first.",
-                    error_class=condition,
-                    sql_state="42K09",
-                    column=".".join(path),
-                )
-
-
-def _rules(table: TableConfig) -> Iterator[tuple[str, str, str]]:
-    for rule in table_rules(table):
-        yield f"the rule {rule.name}", rule.sql, "DELTA_CONSTRAINT_DATA_TYPE_MISMATCH"
-    for f in table.schema.fields:
-        if GENERATION in f.metadata:
-            yield f"the generated column {f.name}", str(f.metadata[GENERATION]), "DELTA_GENERATED_COLUMNS_DATA_TYPE_MISMATCH"
+    for path, old, new in retyped:
+        for rule in rules_naming(table, path):
+            kind = "GENERATED_COLUMNS" if rule.kind == "generated" else "CONSTRAINT"
+            what = "the generated column" if rule.kind == "generated" else "the rule"
+            raise SchemaMismatchError(
+                f"Column {'.'.join(path)} has the type {type_name(old)} and cannot become {type_name(new)}, because {what} "
+                f"{rule.name} names it: {rule.sql}. Nothing was written. Cast the column before writing, or drop the rule first.",
+                error_class=f"DELTA_{kind}_DATA_TYPE_MISMATCH",
+                sql_state="42K09",
+                column=".".join(path),
+            )

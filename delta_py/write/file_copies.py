@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 
 from delta_py.errors import DataFileError
+from delta_py.progress import progress
 from delta_py.storage.copying import OtherSizeError, copy_object
 from delta_py.storage.store import ObjectStore
 
@@ -31,11 +32,12 @@ _KEPT = "The target is as it was; what was copied is used by the next run."
 
 def copy_files(source: ObjectStore, target: ObjectStore, copies: Sequence[Copy]) -> None:
     """Copy them in some threads. Raises DataFileError for one that is gone or is not what the log says, else as copy_object."""
-    with ThreadPoolExecutor(_COPIERS, "delta_py-clone") as pool:
+    with progress("CLONE", len(copies)) as count, ThreadPoolExecutor(_COPIERS, "delta_py-clone") as pool:
         futures = [pool.submit(_copy_file, source, target, copy) for copy in copies]
         try:
             for future in futures:
                 future.result()
+                count(1)
         finally:
             for future in futures:
                 future.cancel()

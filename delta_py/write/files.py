@@ -13,9 +13,10 @@ import logging
 import time
 import uuid
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -221,6 +222,16 @@ def delete_files_of(store: ObjectStore, write_id: str) -> int:
     return len(paths)
 
 
+@contextmanager
+def nothing_left(state: WriteState, run: Callable[[Callable[[], int]], object] = lambda step: step()) -> Iterator[None]:
+    """Whatever is raised inside, the files with the write's id are deleted. run: calls what deletes them, where that is done."""
+    try:
+        yield
+    except BaseException:
+        run(partial(delete_files_of, state.store, state.write_id))
+        raise
+
+
 # ---------------------------------------------------------------- files
 
 
@@ -345,6 +356,7 @@ class FileSetWriter:
             write_page_index=True,
             write_page_checksum=True,
             metadata_collector=footer,
+            **({} if is_change or not self._state.bloom_filters else {"bloom_filter_options": self._state.bloom_filters}),
         )
         stats = StatsCollector(
             self._physical, self._state.stats_columns, string_prefix=self._state.stats_string_prefix, use_footer=True

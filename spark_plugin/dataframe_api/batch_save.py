@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from pyspark.errors import AnalysisException
@@ -22,7 +22,7 @@ from delta_py.storage.options import is_storage_option
 from spark_plugin.data_source import FORMAT
 from spark_plugin.dataframe_api.rule_columns import rules_of_table, with_rule_columns
 from spark_plugin.dml.store_assignment import overflows_as_the_gates
-from spark_plugin.options.common import CLUSTER_BY, MODE, PARTITION_BY, RULE_NONCE, SESSION, TASKS, VIEW
+from spark_plugin.options.common import AS_SELECT, CLUSTER_BY, MODE, PARTITION_BY, RULE_NONCE, SESSION, TASKS, VIEW
 from spark_plugin.options.private import refuse_private
 from spark_plugin.options.settings import TablePath, active, conf, reset_transaction, write_settings
 from spark_plugin.session_source import private
@@ -35,10 +35,19 @@ _OPTIMIZE_PROPERTY = "delta.autoOptimize.optimizeWrite"
 
 
 @dataclass(frozen=True, slots=True)
+class AsSelect:
+    """kind: create, replace or createOrReplace. properties: of the table, Delta's and others."""
+
+    kind: str
+    description: str | None = None
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class Save:
     """frame: the DataFrame. options: by lower-case name, as (name as it was spelled, value). partition_by, cluster_by: None
     where nothing was said. callback: what Spark Connect's writer tells its DataFrame; None in classic sessions. rule_nonce: of
-    the hidden columns of the frame that answer rules.
+    the hidden columns of the frame that answer rules. as_select: what a statement AS SELECT says of the table, else None.
 
     Raises InvalidOptionError for options of our own among those that were called.
     """
@@ -50,6 +59,7 @@ class Save:
     cluster_by: Sequence[str] | None = None
     callback: Any = None
     rule_nonce: str | None = None
+    as_select: AsSelect | None = None
 
     def __post_init__(self) -> None:
         refuse_private(self.options, "This write")
@@ -126,6 +136,8 @@ class Save:
                 own[name] = json.dumps(list(columns))
         if self.rule_nonce is not None:
             own[RULE_NONCE] = self.rule_nonce
+        if self.as_select is not None:
+            own[AS_SELECT] = json.dumps(asdict(self.as_select))
         return writer.options(**private(self.spark, own))
 
 

@@ -55,6 +55,20 @@ def create(save: Save, name: str) -> None:
     catalog.enter(spark, name, path)
 
 
+def define_with_rows(save: Save, name: str, kind: str) -> None:
+    """A statement AS SELECT. kind: create, createIfNotExists, replace or createOrReplace.
+
+    Raises TableAlreadyExistsError (TABLE_OR_VIEW_ALREADY_EXISTS), TableNotFoundError (DELTA_TABLE_NOT_FOUND)."""
+    entry = _existing(save.spark, name) if kind == "replace" else catalog.find(save.spark, name)
+    if entry is None:
+        create(replace(save, mode="error") if save.mode == "ignore" else save, name)
+    elif kind == "create":
+        raise catalog.taken(entry)
+    elif kind != "createIfNotExists":
+        write_to_entry(save, entry)
+        catalog.refresh(save.spark, entry)
+
+
 def write_to_entry(save: Save, entry: Entry) -> None:
     """Append to, or overwrite, the table behind a name."""
     path, path_option = entry.writable_path(), save.option("path")
@@ -66,6 +80,11 @@ def write_to_entry(save: Save, entry: Entry) -> None:
     save.without("path").to(path)
     if _may_change_columns(save):
         catalog.refresh(save.spark, entry)
+
+
+def write_to_name(save: Save, name: str) -> None:
+    """As write_to_entry. Raises TableNotFoundError (DELTA_TABLE_NOT_FOUND) where nothing has the name."""
+    write_to_entry(save, _existing(save.spark, name))
 
 
 def _may_change_columns(save: Save) -> bool:
@@ -135,10 +154,10 @@ def run_verb(verb: str, save: Save, name: str, condition: Any = None) -> None:
             else:
                 _replace(save, entry)
         case "append":
-            write_to_entry(replace(save, mode="append"), _existing(save.spark, name))
+            write_to_name(replace(save, mode="append"), name)
         case "overwrite":
             entry = _existing(save.spark, name)
-            write_to_entry(_of_condition(save, entry.writable_path(), condition), entry)
+            write_to_entry(overwriting_where(save, entry.writable_path(), condition), entry)
         case "overwritePartitions":
             dynamic = replace(save, mode="overwrite").with_options(partitionOverwriteMode="dynamic")
             write_to_entry(dynamic, _existing(save.spark, name))
@@ -155,7 +174,8 @@ def _of_new_schema(save: Save) -> Save:
     return changed.with_options(overwriteSchema="true", partitionOverwriteMode="static")
 
 
-def _of_condition(save: Save, path: str, condition: Any) -> Save:
+def overwriting_where(save: Save, path: str, condition: Any) -> Save:
+    """As an overwrite of the rows for which a Column is true. Raises InvalidOptionError for one that has no SQL."""
     text = _sql_of(save.spark, path, condition)
     static = replace(save, mode="overwrite").with_options(partitionOverwriteMode="static")
     return static if text.lower() == "true" else static.without("partitionOverwriteMode").with_options(replaceWhere=text)

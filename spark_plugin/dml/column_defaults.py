@@ -26,12 +26,17 @@ def asks_for_default(frame: DataFrame, value: Column) -> bool:
 
 
 def default_of(field: StructField) -> Column:
-    """The value that the column's default expression gives; NULL where it has none.
+    """The value that the column's default expression gives; NULL where it has none. Raises as default_text."""
+    return F.expr(default_text(field))
+
+
+def default_text(field: StructField) -> str:
+    """The column's default expression, checked, as SQL; NULL where it has none.
 
     Raises UnsupportedTableFeatureError for an expression that is not of built-ins which depend on their arguments and the clock.
     """
     text = str(field.metadata.get(DEFAULT, "NULL"))
     try:
-        return F.expr(checked_default(text))
+        return checked_default(text)
     except DeltaError as error:
         raise unenforceable(f"the default of column {field.name}", text, "allowColumnDefaults", error) from error

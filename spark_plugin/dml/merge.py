@@ -239,4 +239,3 @@ class _Run:
         }
         described = {name: [clause.described() for _, clause in self.merge.of_kind(kind)] for name, kind in kinds.items()}
         return {"predicate": [self.merge.condition.sql], **described}
-

@@ -127,4 +127,3 @@ class MergeRows:
             value = F.expr(self._generated[name]) if name in self._absent else F.col(quoted(name))
             values.append(F.when(F.col(CHANGE) != DELETED, value).alias(f"{PARTITION_VALUE}{number}"))
         return flat.select(*changed.columns, *values)
-

@@ -2,28 +2,46 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from delta_py.layout.skipping import table_layout
+from delta_py.protocol.schema import Path
 from delta_py.snapshot import Snapshot
+from delta_py.storage.addresses import below
 from delta_py.storage.store import ObjectStore
 from spark_plugin.dml.at_table import at_table
 from spark_plugin.exceptions import as_spark_raises
 from spark_plugin.options.settings import TablePath, active
+from spark_plugin.pruning.rule import compared_columns
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+
 def run_layout(spark: SparkSession, table: TablePath, columns: Sequence[str]) -> DataFrame:
     """As DeltaTable.layout."""
     with as_spark_raises(), active(spark):
-        found = at_table(spark, partial(_layout, table.open_store(spark), tuple(columns) or None))
+        store = table.open_store(spark)
+        found = at_table(spark, partial(_layout, store, tuple(columns) or None, _filtered(spark, store)))
         return spark.createDataFrame(found)
 
 
-def _layout(store: ObjectStore, columns: Sequence[str] | None) -> pa.Table:
-    return table_layout(Snapshot.load(store), columns)
+def _filtered(spark: SparkSession, store: ObjectStore) -> Counter[Path]:
+    """How many scans of this session compared each column of the table."""
+    found: Counter[Path] = Counter()
+    tables = compared_columns(spark)
+    below_root = pc.replace_substring_regex(pa.array([f"{path}/" for path in tables], pa.string()), below(store.root), "")
+    for rest, counts in zip(below_root.to_pylist(), tables.values(), strict=True):
+        if not rest:
+            found.update(counts)
+    return found
+
+
+def _layout(store: ObjectStore, columns: Sequence[str] | None, filtered: Counter[Path]) -> pa.Table:
+    return table_layout(Snapshot.load(store), columns, filtered)

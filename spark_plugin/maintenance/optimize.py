@@ -9,8 +9,7 @@ or over Spark Connect in a task.
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import accumulate, pairwise
@@ -42,7 +41,7 @@ from delta_py.layout.row_order import RowOrder
 from delta_py.protocol.sizes import parse_size
 from delta_py.storage.addresses import location_of
 from delta_py.write.arranging import Arrangement, SampledBin, file_shares
-from delta_py.write.files import WrittenFiles, delete_files_of
+from delta_py.write.files import WrittenFiles, nothing_left
 from delta_py.write.rewrite import Rewrite
 from spark_plugin.dml.at_table import abandon, at_table, in_tasks, tasks_worth_while
 from spark_plugin.dml.task_answers import from_text
@@ -108,7 +107,7 @@ class SparkBinWriters:
         self._spark = spark
 
     def compact(self, rewrite: Rewrite, bins: Sequence[Bin]) -> list[WrittenFiles]:
-        with self._nothing_left(rewrite):
+        with nothing_left(rewrite.state, partial(abandon, self._spark)):
             return in_tasks(self._spark, bins, bin_compactor(rewrite))
 
     def sample(self, arrangement: Arrangement, bins: Sequence[SampledBin]) -> list[pa.Table]:
@@ -124,9 +123,7 @@ class SparkBinWriters:
                 parts[number].append(sample)
         return [pa.concat_tables(part) if part else pa.table({}) for part in parts]
 
-    def arrange(
-        self, arrangement: Arrangement, bins: Sequence[Bin], orders: Sequence[RowOrder | None]
-    ) -> list[WrittenFiles]:
+    def arrange(self, arrangement: Arrangement, bins: Sequence[Bin], orders: Sequence[RowOrder | None]) -> list[WrittenFiles]:
         with_rows = [(files, order) for files, order in zip(bins, orders, strict=True) if order is not None]
         first_files = [0, *accumulate(order.file_count for _, order in with_rows)]
         shares = [
@@ -137,7 +134,7 @@ class SparkBinWriters:
         if not shares:
             return [WrittenFiles() for _ in bins]
         split, write = row_splitter(arrangement, [order for _, order in with_rows]), piece_writer(arrangement)
-        with self._nothing_left(arrangement.rewrite):
+        with nothing_left(arrangement.rewrite.state, partial(abandon, self._spark)):
             frame = self._spark.createDataFrame(shares, _SHARES)
             frame = frame.repartition(len(shares)).mapInArrow(split, _SPLIT)
             frame = frame.repartitionById(first_files[-1], FILE).sortWithinPartitions(FILE, PIECE)
@@ -147,15 +144,6 @@ class SparkBinWriters:
             for first, end in pairwise(first_files)
         )
         return [WrittenFiles() if order is None else next(parts) for order in orders]
-
-    @contextmanager
-    def _nothing_left(self, rewrite: Rewrite) -> Iterator[None]:
-        """Whatever is raised inside, the files with the write's id are deleted."""
-        try:
-            yield
-        except BaseException:
-            abandon(self._spark, partial(delete_files_of, rewrite.state.store, rewrite.state.write_id))
-            raise
 
 
 def _request(spark: SparkSession, predicate: str | None) -> OptimizeRequest:

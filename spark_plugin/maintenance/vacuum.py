@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import LongType, StringType, StructField, StructType, TimestampType
+from pyspark.sql.types import BooleanType, LongType, StringType, StructField, StructType, TimestampType
 
+from delta_py.commands.quarantine import restore_quarantined
 from delta_py.commands.vacuum import Vacuum, VacuumKind, VacuumRequest, vacuum
 from delta_py.commands.vacuum_candidates import check_inventory
 from delta_py.storage.addresses import location_of
@@ -35,24 +37,32 @@ FOUND = StructType(
 )
 """Of a dry run."""
 
+RESTORED = StructType(
+    [
+        StructField("path", StringType()),
+        StructField("size", LongType()),
+        StructField("quarantined", TimestampType()),
+        StructField("restored", BooleanType()),
+    ]
+)
+"""Of restoreQuarantined."""
+
 
 def run_vacuum(
     spark: SparkSession,
     table: TablePath,
-    retention_hours: float | None,
+    asked: VacuumRequest,
     *,
     dry_run: bool,
-    keep_versions: tuple[int, ...],
     lite: bool | None,
     inventory: DataFrame | None,
 ) -> DataFrame:
-    """As DeltaTable.vacuum."""
+    """As DeltaTable.vacuum. asked: what is not by the session's settings."""
     with as_spark_raises(), active(spark):
         is_lite = (inventory is None and is_on(spark, LITE, default=False)) if lite is None else lite
-        request = VacuumRequest(
-            retention_hours,
+        request = replace(
+            asked,
             check_retention=is_on(spark, RETENTION_CHECK),
-            keep_versions=keep_versions,
             logs=is_on(spark, LOGGING),
             kind=VacuumKind.LITE if is_lite else VacuumKind.FULL,
             inventory=None if inventory is None else _rows_of(inventory),
@@ -62,7 +72,15 @@ def run_vacuum(
             at_table(spark, partial(_vacuum, store, request), once=True)
             return spark.createDataFrame([], StructType([]))
         found = at_table(spark, partial(_find, store, request))
-    return spark.createDataFrame(_as_spark_has_it(store.root, found), FOUND)
+    return spark.createDataFrame(_as_spark_has_it(store.root, found, "modification_time"), FOUND)
+
+
+def run_restore_quarantined(spark: SparkSession, table: TablePath, *, dry_run: bool) -> DataFrame:
+    """As DeltaTable.restoreQuarantined."""
+    with as_spark_raises(), active(spark):
+        store = table.open_store(spark)
+        found = at_table(spark, partial(restore_quarantined, store, dry_run=dry_run), once=not dry_run)
+    return spark.createDataFrame(_as_spark_has_it(store.root, found, "quarantined"), RESTORED)
 
 
 def _rows_of(inventory: DataFrame) -> pa.Table:
@@ -79,8 +97,10 @@ def _find(store: ObjectStore, request: VacuumRequest) -> pa.Table:
     return Vacuum.begin(store, request).find()
 
 
-def _as_spark_has_it(root: str, found: pa.Table) -> pa.Table:
-    """With whole paths, and times."""
+def _as_spark_has_it(root: str, found: pa.Table, time: str) -> pa.Table:
+    """With whole paths, and times. time: the column."""
     paths = pc.binary_join_element_wise(location_of(root), found["path"], "/")
-    times = found["modification_time"].cast(pa.timestamp("ms", "UTC")).cast(pa.timestamp("us", "UTC"))
-    return pa.table({"path": paths, "size": found["size"], "modification_time": times, "reason": found["reason"]})
+    times = found[time].cast(pa.timestamp("ms", "UTC")).cast(pa.timestamp("us", "UTC"))
+    for name, column in (("path", paths), (time, times)):
+        found = found.set_column(found.schema.get_field_index(name), name, column)
+    return found

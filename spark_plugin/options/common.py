@@ -30,8 +30,15 @@ STREAM = "pydelta.stream"
 PARTITION_BY = "pydelta.partitionBy"
 CLUSTER_BY = "pydelta.clusterBy"
 COMMAND = "pydelta.command"
+FACTS = "pydelta.facts"
+# Of writes through the catalogs (sql_catalog): that they are, the rows to replace as PredicateJson.java writes them, a comment.
+FROM_CATALOG = "pydelta.fromCatalog"
+REPLACE_PREDICATE = "pydelta.replacePredicate"
+DESCRIPTION = "pydelta.description"
 TASKS = "pydelta.tasks"
 RULE_NONCE = "pydelta.ruleNonce"
+# What a statement says of the table whose rows its query gives, as JSON: kind, description, properties.
+AS_SELECT = "pydelta.asSelect"
 # In SESSION: the settings by which options of a write can be given for a whole session.
 CONFS = "confs"
 # In SESSION: options of stores that the session's settings give.

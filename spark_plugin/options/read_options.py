@@ -17,6 +17,7 @@ from delta_py.storage.options import NO_OPTIONS, StorageOptions, is_storage_opti
 from delta_py.storage.store import ObjectStore
 from spark_plugin.options.common import (
     ASKED_SCHEMA,
+    FACTS,
     FILES,
     SESSION,
     VIEW,
@@ -60,6 +61,7 @@ _READ_NAMES = (
     VIEW_LIMIT,
     FILES,
     ASKED_SCHEMA,
+    FACTS,
 )
 # Options of streaming reads. In a batch read they mean nothing, there as here.
 _STREAM_NAMES = (

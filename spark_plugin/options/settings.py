@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 from pyspark.errors import PySparkException
 
-from delta_py.protocol.sizes import parse_size
 from delta_py.storage.addresses import kind_of
 from delta_py.storage.opening import open_store
 from delta_py.storage.store import ObjectStore
 from delta_py.streaming.schema_evolution import ALLOW_CONFS
-from spark_plugin.options.common import CONFS, OTHER_WRITE_CONFS, PARTITIONS_PER_CORE, STORAGE, WRITE_CONFS, flag
+from spark_plugin.options.common import CONFS, STORAGE, WRITE_CONFS, flag
 from spark_plugin.options.storage import session_storage, storage_options
+from spark_plugin.options.told_settings import (
+    LEAST_PARTITIONS,
+    OPEN_COST,
+    PARALLELISM,
+    PARTITION_BYTES,
+    READ_LEASE,
+    TIME_ZONE,
+    WRITE_SETTINGS,
+    as_option,
+    read_part,
+    write_part,
+)
 from spark_plugin.spark_internals import SparkInternals, is_connect
 
-READ_LEASE = "spark.pydelta.readLease"
 _AUTO_RESET_CONF = "spark.databricks.delta.write.txnVersion.autoReset.enabled"
 
 
@@ -46,25 +55,15 @@ def read_settings(spark: Any, path: str | None, *, tracks_schema: bool = False) 
     """The option SESSION of a read of a path. What a server does not tell is left out. tracks_schema: the read is a stream with a
     log of schemas, whose settings have names that end in a number of the stream's own."""
     allowed = {name: value for name, value in _all_confs(spark).items() if name.startswith(ALLOW_CONFS)} if tracks_schema else {}
-    return _as_option(
-        {
-            CONFS: allowed or None,
-            STORAGE: storage_settings(spark, path) or None,
-            "timeZone": conf(spark, "spark.sql.session.timeZone"),
-            "maxPartitionBytes": _size(conf(spark, "spark.sql.files.maxPartitionBytes")),
-            "openCostInBytes": _size(conf(spark, "spark.sql.files.openCostInBytes")),
-            "wantedPartitions": _wanted_partitions(spark),
-            "readLease": conf(spark, READ_LEASE),
-        }
-    )
+    said = _said(spark, (TIME_ZONE, PARTITION_BYTES, OPEN_COST, LEAST_PARTITIONS, PARALLELISM, READ_LEASE))
+    parts = read_part(said, _default_parallelism(spark))
+    return as_option({**parts, CONFS: allowed or None, STORAGE: storage_settings(spark, path) or None})
 
 
 def write_settings(spark: Any, path: str | None) -> str:
     """The option SESSION of a write to a path."""
-    confs = {name: conf(spark, name) for name in (*WRITE_CONFS.values(), *OTHER_WRITE_CONFS)}
-    said = {name: value for name, value in confs.items() if value is not None}
-    storage = storage_settings(spark, path)
-    return _as_option({"timeZone": conf(spark, "spark.sql.session.timeZone"), CONFS: said or None, STORAGE: storage or None})
+    parts = write_part(_said(spark, (TIME_ZONE, *WRITE_SETTINGS)))
+    return as_option({**parts, STORAGE: storage_settings(spark, path) or None})
 
 
 def reset_transaction(spark: Any) -> None:
@@ -74,16 +73,9 @@ def reset_transaction(spark: Any) -> None:
         spark.conf.unset(name)
 
 
-def _as_option(settings: dict[str, Any]) -> str:
-    return json.dumps({name: value for name, value in settings.items() if value is not None})
-
-
-def _wanted_partitions(spark: Any) -> int | None:
-    wanted = conf(spark, "spark.sql.files.minPartitionNum")
-    if wanted is not None:
-        return int(wanted)
-    cores = conf(spark, "spark.sql.leafNodeDefaultParallelism") or _default_parallelism(spark)
-    return None if cores is None else PARTITIONS_PER_CORE * int(cores)
+def _said(spark: Any, names: Iterable[str]) -> dict[str, str]:
+    confs = ((name, conf(spark, name)) for name in names)
+    return {name: value for name, value in confs if value is not None}
 
 
 def _default_parallelism(spark: Any) -> int | None:
@@ -119,7 +111,3 @@ def is_on(spark: Any, name: str, *, default: bool = True) -> bool:
 def _all_confs(spark: Any) -> dict[str, str]:
     confs: dict[str, str] = spark.conf.getAll
     return confs
-
-
-def _size(text: str | None) -> int | None:
-    return None if text is None else parse_size(text)

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from urllib.parse import urlsplit
 
 from delta_py.errors import InvalidOptionError
-from delta_py.storage.addresses import Address, StoreKind, address_of, kind_of, scheme_of
+from delta_py.storage.addresses import Address, StoreKind, address_of, azure_host, kind_of, scheme_of
 from delta_py.storage.options import StorageOptions, is_secret_option, is_storage_option
 
 _OWN = "spark.pydelta."
@@ -114,7 +114,7 @@ def _of_gs(settings: Mapping[str, str], address: Address) -> dict[str, str]:
 
 def _of_azure(settings: Mapping[str, str], address: Address) -> dict[str, str]:
     """Settings end in the account that they are of: `fs.azure.account.key.<account>.dfs.core.windows.net`."""
-    hosts = [f"{address.account}.{service}.core.windows.net" for service in ("dfs", "blob")]
+    hosts = [azure_host(address.account, service) for service in ("dfs", "blob")]
 
     def setting(name: str) -> str | None:
         found = (settings.get(f"{name}.{host}") for host in hosts)

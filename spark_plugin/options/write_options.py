@@ -19,11 +19,14 @@ from delta_py.storage.options import NO_OPTIONS, StorageOptions
 from delta_py.storage.store import ObjectStore
 from delta_py.write.conform import compression_codec
 from spark_plugin.options.common import (
+    AS_SELECT,
     AUTO_COMPACT_MAX_SIZE,
     AUTO_COMPACT_MIN_FILES,
     AUTO_COMPACT_MIN_SIZE,
     CLUSTER_BY,
     CONFS,
+    DESCRIPTION,
+    FROM_CATALOG,
     MODE,
     PARTITION_BY,
     RULE_NONCE,
@@ -64,6 +67,9 @@ _NAMES = (
     CLUSTER_BY,
     TASKS,
     RULE_NONCE,
+    AS_SELECT,
+    FROM_CATALOG,
+    DESCRIPTION,
 )
 
 _UNSUPPORTED = {
@@ -102,10 +108,12 @@ def write_options(options: Mapping[str, str], *, overwrite: bool) -> WriteOption
     path = single_path(given)
     txn_app_id, txn_version = _transaction(given)
     flag(given, "optimizeWrite")  # the patched method has acted on it, before Spark divided the rows into tasks
+    statement = json.loads(given.get(AS_SELECT, "{}"))
     request = WriteRequest(
         mode=save_mode(given.get(MODE, "overwrite" if overwrite else "append")),
         partition_by=_json_names(given, PARTITION_BY),
-        configuration={key: value for key, value in options.items() if _is_property(key)},
+        description=given.get(DESCRIPTION, statement.get("description")),
+        configuration={key: value for key, value in options.items() if _is_property(key)} | statement.get("properties", {}),
         cluster_by=_json_names(given, CLUSTER_BY),
         merge_schema=flag(_with_conf(given, "mergeSchema"), "mergeSchema"),
         overwrite_schema=flag(given, "overwriteSchema"),
@@ -122,6 +130,7 @@ def write_options(options: Mapping[str, str], *, overwrite: bool) -> WriteOption
         time_zone=session_of(given).time_zone,
         tasks=int(given[TASKS]) if TASKS in given else None,
         rule_nonce=given.get(RULE_NONCE),
+        as_select=statement.get("kind"),
         auto_compact=_auto_compact(given),
     )
     request.check()

@@ -1,6 +1,5 @@
 package pydelta.pruning;
 
-import java.util.Map;
 import java.util.function.Function;
 import org.apache.spark.JobArtifactSet$;
 import org.apache.spark.SparkContext;
@@ -17,23 +16,23 @@ class ColumnarChoice {
   private static final String MAX_ROWS_CONF = "spark.sql.execution.arrow.maxRecordsPerOutputBatch";
 
   private final RuleStatus status;
-  private volatile Map sources = null;
+  private volatile byte[] archive = null;
 
   ColumnarChoice(RuleStatus status) {
     this.status = status;
   }
 
-  /** Sources of the columnar reader: name of a file -> its bytes. */
-  void offer(Map sources) {
-    this.sources = sources;
+  /** The columnar reader: a zip of its sources, or of its class files. */
+  void offer(byte[] archive) {
+    this.archive = archive;
   }
 
   /** What makes Spark's reader factory for such rows columnar; null where Spark's own reader is to be used. */
   Function readerFor(StructType schema) {
-    if (!enabled() || sources == null) return null;
+    if (!enabled() || archive == null) return null;
     try {
       if (isIsolated()) return null;
-      ColumnarUnit unit = ColumnarUnit.of((SparkContext) SparkContext$.MODULE$.getActive().get(), sources);
+      ColumnarUnit unit = ColumnarUnit.of((SparkContext) SparkContext$.MODULE$.getActive().get(), archive);
       if (!unit.fits().test(schema)) return null;
       status.columnar();
       return unit.columnar();

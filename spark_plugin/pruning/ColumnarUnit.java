@@ -1,5 +1,6 @@
 package pydelta.pruning;
 
+import java.io.ByteArrayInputStream;
 import java.io.File;
 import java.io.FileOutputStream;
 import java.net.URL;
@@ -12,6 +13,7 @@ import java.util.WeakHashMap;
 import java.util.function.Function;
 import java.util.function.Predicate;
 import java.util.zip.ZipEntry;
+import java.util.zip.ZipInputStream;
 import java.util.zip.ZipOutputStream;
 import org.apache.spark.SparkContext;
 import org.apache.spark.SparkFiles;
@@ -37,13 +39,13 @@ class ColumnarUnit {
     this.door = door;
   }
 
-  /** sources: name of the file -> its bytes. Raises, the same each time, if the unit cannot be had. */
-  static ColumnarUnit of(SparkContext context, Map sources) throws Throwable {
+  /** archive: a zip of the unit's sources, or of its class files. Raises, the same each time, if the unit cannot be had. */
+  static ColumnarUnit of(SparkContext context, byte[] archive) throws Throwable {
     synchronized (UNITS) {
       Object known = UNITS.get(context);
       if (known == null) {
         try {
-          known = new ColumnarUnit(load(context, sources));
+          known = new ColumnarUnit(load(context, archive));
         } catch (VirtualMachineError error) {
           throw error;
         } catch (Throwable error) {
@@ -66,9 +68,10 @@ class ColumnarUnit {
     return (Function) door;
   }
 
-  private static Object load(SparkContext context, Map sources) throws Exception {
+  private static Object load(SparkContext context, byte[] archive) throws Exception {
     ClassLoader spark = ColumnarUnit.class.getClassLoader().getParent();
-    File jar = jarOf(compiled(sources, spark));
+    Map files = filesOf(archive);
+    File jar = jarOf(areSources(files) ? compiled(files, spark) : files);
     context.addJar(jar.getPath());
     if (!serves(context, jar)) {
       throw new IllegalStateException("Spark does not give " + jar + " to its executors; its log says why");
@@ -84,6 +87,20 @@ class ColumnarUnit {
       if (((String) jars.next()).endsWith(jar.getName())) return true;
     }
     return false;
+  }
+
+  /** Path of a file -> its bytes. */
+  private static Map filesOf(byte[] archive) throws Exception {
+    Map files = new HashMap();
+    ZipInputStream zip = new ZipInputStream(new ByteArrayInputStream(archive));
+    for (ZipEntry entry = zip.getNextEntry(); entry != null; entry = zip.getNextEntry()) {
+      files.put(entry.getName(), zip.readAllBytes());
+    }
+    return files;
+  }
+
+  private static boolean areSources(Map files) {
+    return ((String) files.keySet().iterator().next()).endsWith(".java");
   }
 
   /** Path of a class file -> its bytes. */

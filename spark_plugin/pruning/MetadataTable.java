@@ -43,12 +43,17 @@ class MetadataTable implements Table, SupportsRead, SupportsMetadataColumns {
     LogicalPlan plan = frame.queryExecution().analyzed();
     if (!(plan instanceof DataSourceV2Relation)) return frame;
     DataSourceV2Relation relation = (DataSourceV2Relation) plan;
-    if (relation.table().getClass() != PythonTable.class || isOther(relation.options())) return frame;
-    if (has(relation.schema(), column.name())) return frame;
+    if (relation.table().getClass() != PythonTable.class) return frame;
+    if (!canOffer(column, relation.schema(), relation.options())) return frame;
     MetadataTable table = new MetadataTable((PythonTable) relation.table(), column, status);
     LogicalPlan offering = (LogicalPlan) ReopenScans.withTable(relation, table, relation.output());
     offering.setAnalyzed();  // the plan that it is a copy of is, and to analyze it again costs more than all else here
     return Dataset$.MODULE$.ofRows((SparkSession) frame.sparkSession(), offering);
+  }
+
+  /** Whether a read has the metadata column beside columns of its own. */
+  static boolean canOffer(StructField column, StructType schema, CaseInsensitiveStringMap options) {
+    return column != null && !isOther(options) && !has(schema, column.name());
   }
 
   private static boolean isOther(CaseInsensitiveStringMap options) {
@@ -85,6 +90,10 @@ class MetadataTable implements Table, SupportsRead, SupportsMetadataColumns {
   }
 
   public MetadataColumn[] metadataColumns() {
+    return hidden(column);
+  }
+
+  static MetadataColumn[] hidden(StructField column) {
     return new MetadataColumn[] {new Hidden(column)};
   }
 

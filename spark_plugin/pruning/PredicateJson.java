@@ -43,6 +43,7 @@ class PredicateJson {
   private final StructType schema;
   private final StringBuilder out = new StringBuilder();
   private final Predicate predicate;
+  private final Set compared = new HashSet();
   private int nodes = 0;
 
   private PredicateJson(StructType schema, Predicate predicate) {
@@ -58,6 +59,11 @@ class PredicateJson {
 
   String json() {
     return out.toString();
+  }
+
+  /** The columns in it that are compared, each as JSON; tests for null do not count, for a join asks them of its keys. */
+  Set compared() {
+    return compared;
   }
 
   /** As explain() shows it. */
@@ -108,7 +114,9 @@ class PredicateJson {
     open(name);
     for (int i = 0; i < operands.length; i++) {
       if (i > 0) out.append(", ");
+      int start = out.length();
       if (++nodes > MAX_NODES || !operand(operands[i])) return false;
+      if (operands[i] instanceof NamedReference && !NULL_TESTS.contains(name)) compared.add(out.substring(start));
     }
     return close();
   }

@@ -9,11 +9,16 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.classic.Dataset;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.connector.catalog.MetadataColumn;
+import org.apache.spark.sql.connector.expressions.filter.Predicate;
+import org.apache.spark.sql.connector.read.ScanBuilder;
 import org.apache.spark.sql.execution.datasources.v2.V2ScanRelationPushDown$;
 import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import scala.collection.immutable.Seq;
 
 /**
@@ -28,9 +33,12 @@ public class PruneScans extends Rule {
   public static final String NAME = "pydelta.pruning.PruneScans";
   static final String ENABLED_CONF = "spark.pydelta.pruning.enabled";
 
+  private static volatile PruneScans latest = null;
+
   private final Set formats = ConcurrentHashMap.newKeySet();
   private final RuleStatus status = new RuleStatus();
   private final ColumnarChoice batches = new ColumnarChoice(status);
+  private final Map told = new ConcurrentHashMap();
   private volatile StructField metadataColumn = null;
 
   public String ruleName() {
@@ -42,9 +50,9 @@ public class PruneScans extends Rule {
     formats.add(shortName.toLowerCase(Locale.ROOT));
   }
 
-  /** Gives the rule the sources of the columnar reader, name of a file -> its bytes. */
-  public void offerColumnar(Map sources) {
-    batches.offer(sources);
+  /** Gives the rule the columnar reader: a zip of its sources, or of its class files. */
+  public void offerColumnar(byte[] archive) {
+    batches.offer(archive);
   }
 
   /** The metadata column of our sources, as the JSON of a schema that has only this. */
@@ -64,9 +72,51 @@ public class PruneScans extends Rule {
     return frame;
   }
 
+  /** What a table of a catalog offers beside its columns. options: of its read. */
+  public MetadataColumn[] metadataColumns(StructType schema, CaseInsensitiveStringMap options) {
+    boolean offers = MetadataTable.canOffer(metadataColumn, schema, options);
+    return offers ? MetadataTable.hidden(metadataColumn) : new MetadataColumn[0];
+  }
+
+  /** A scan builder of such a table. whole: Spark's own, over all columns. */
+  public ScanBuilder withMetadata(ScanBuilder whole) {
+    return new MetadataScanBuilder(whole, metadataColumn, status);
+  }
+
+  /** A predicate as Python understands it; null if it would not. schema: of the columns that it names. */
+  public static String json(Predicate predicate, StructType schema) {
+    PredicateJson json = PredicateJson.of(predicate, schema);
+    return json == null ? null : json.json();
+  }
+
+  /** Tells the session's catalogs something. */
+  public void tell(String name, String value) {
+    told.put(name, value);
+    latest = this;
+  }
+
+  /** What the catalogs were told; null if they were not. */
+  public String told(String name) {
+    return (String) told.get(name);
+  }
+
+  /** The rule of a session or, where somebody has taken it out, the one that was told something last; null if there is none. */
+  public static PruneScans of(SparkSession session) {
+    Seq rules = session.experimental().extraOptimizations();
+    for (int i = 0; i < rules.length(); i++) {
+      if (rules.apply(i) instanceof PruneScans) return (PruneScans) rules.apply(i);
+    }
+    return latest;
+  }
+
   /** What the rule has done, as JSON text. */
   public String status() {
     return status.toJson();
+  }
+
+  /** By which columns the scans were filtered, as RuleStatus.comparedJson. */
+  public String compared() {
+    return status.comparedJson();
   }
 
   /** As WantedRows.of. */

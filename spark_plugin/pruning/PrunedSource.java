@@ -88,6 +88,7 @@ class PrunedSource extends PythonDataSourceV2 {
     facts = ScanFacts.of(planned);
     if (kept == null) return;
     status.planned(kept);
+    status.compared(request.path(), request.compared());
     LOG.info("Scan of " + request.path() + " keeps " + kept);
   }
 }

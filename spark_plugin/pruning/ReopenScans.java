@@ -3,6 +3,7 @@ package pydelta.pruning;
 import java.lang.reflect.Field;
 import java.util.Locale;
 import java.util.Set;
+import org.apache.spark.sql.connector.catalog.SupportsMetadataColumns;
 import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
@@ -57,8 +58,7 @@ class ReopenScans extends scala.runtime.AbstractPartialFunction {
     DataSourceV2Relation relation = planned.relation();
     PythonScan scan = (PythonScan) planned.scan();
     Filter[] handedOver = (Filter[]) read(scan, "supportedFilters");
-    Class kind = relation.table().getClass();
-    if (kind != PythonTable.class && kind != MetadataTable.class) {
+    if (!(relation.table() instanceof PythonTable) && !(relation.table() instanceof MetadataTable)) {
       throw new IllegalStateException("the table is a " + relation.table().getClass().getName());
     }
     Seq output = expectedOutput(planned);
@@ -79,7 +79,7 @@ class ReopenScans extends scala.runtime.AbstractPartialFunction {
   /** All attributes of the relation, without a metadata column that the analyzer put there and that no query reads any more. */
   private static Seq expectedOutput(DataSourceV2ScanRelation planned) {
     DataSourceV2Relation relation = planned.relation();
-    boolean without = relation.table() instanceof MetadataTable && !(planned.scan() instanceof MetadataScan);
+    boolean without = relation.table() instanceof SupportsMetadataColumns && !(planned.scan() instanceof MetadataScan);
     return without ? (Seq) relation.output().take(relation.table().columns().length) : relation.output();
   }
 

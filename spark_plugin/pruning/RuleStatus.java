@@ -1,12 +1,18 @@
 package pydelta.pruning;
 
 import com.fasterxml.jackson.databind.node.TextNode;
+import java.util.Iterator;
+import java.util.LinkedHashMap;
+import java.util.Map;
+import java.util.Set;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /** What the rule has done in a session. The first time that it leaves a plan alone it says so in the log. */
 class RuleStatus {
   private static final Logger LOG = LoggerFactory.getLogger("pydelta.pruning");
+
+  private static final int MOST_REMEMBERED = 1000;
 
   private long applied = 0;
   private long backedOff = 0;
@@ -19,6 +25,7 @@ class RuleStatus {
   private long filtered = 0;
   private String joinError = null;
   private String metadataError = null;
+  private final Map comparedColumns = new LinkedHashMap();
 
   synchronized void applied(int scans) {
     applied += scans;
@@ -72,6 +79,38 @@ class RuleStatus {
 
   synchronized void planned(KeptFiles kept) {
     lastScan = kept;
+  }
+
+  /** A scan of the table at a path compares columns, each as JSON of PredicateJson. The last tables are remembered. */
+  synchronized void compared(String path, Set columns) {
+    Map counts = (Map) comparedColumns.remove(path);
+    if (counts == null) counts = new LinkedHashMap();
+    comparedColumns.put(path, counts);
+    if (comparedColumns.size() > MOST_REMEMBERED) comparedColumns.remove(comparedColumns.keySet().iterator().next());
+    for (Iterator column = columns.iterator(); column.hasNext();) {
+      Object name = column.next();
+      Long count = (Long) counts.get(name);
+      if (count == null && counts.size() >= MOST_REMEMBERED) continue;
+      counts.put(name, Long.valueOf(count == null ? 1L : count.longValue() + 1L));
+    }
+  }
+
+  /** Tables by the paths that users gave: {"/data/t": [[{"column": ["a"]}, 3]]}. */
+  synchronized String comparedJson() {
+    StringBuilder text = new StringBuilder("{");
+    for (Iterator table = comparedColumns.entrySet().iterator(); table.hasNext();) {
+      Map.Entry counts = (Map.Entry) table.next();
+      if (text.length() > 1) text.append(", ");
+      text.append(quoted((String) counts.getKey())).append(": [");
+      String comma = "";
+      for (Iterator column = ((Map) counts.getValue()).entrySet().iterator(); column.hasNext();) {
+        Map.Entry count = (Map.Entry) column.next();
+        text.append(comma).append("[").append(count.getKey()).append(", ").append(count.getValue()).append("]");
+        comma = ", ";
+      }
+      text.append("]");
+    }
+    return text.append("}").toString();
   }
 
   synchronized String toJson() {

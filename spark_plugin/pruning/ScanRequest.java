@@ -3,7 +3,9 @@ package pydelta.pruning;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collections;
+import java.util.HashSet;
 import java.util.List;
+import java.util.Set;
 import java.util.UUID;
 import org.apache.spark.sql.execution.datasources.v2.python.PythonDataSourceCreationResult;
 import org.apache.spark.sql.execution.datasources.v2.python.PythonDataSourceV2;
@@ -89,6 +91,13 @@ class ScanRequest {
 
   List predicates() {
     return predicates;
+  }
+
+  /** The columns that the predicates compare, as of PredicateJson. */
+  Set compared() {
+    Set columns = new HashSet();
+    for (int i = 0; i < predicates.size(); i++) columns.addAll(((PredicateJson) predicates.get(i)).compared());
+    return columns;
   }
 
   Integer limit() {

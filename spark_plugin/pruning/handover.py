@@ -85,6 +85,15 @@ class Wanted:
         return cls(tree.conjunction(known) if known else None, exact=bool(answer["exact"]) and len(known) == len(predicates))
 
 
+def predicate_of(text: str) -> tree.Expression:
+    """Conditions in a JSON list, all of which hold, to be taken exactly. Raises ValueError for one that Python cannot hold."""
+    parts = tuple(_predicate(value) for value in json.loads(text))
+    known = tuple(part for part in parts if part is not None)
+    if len(known) != len(parts):
+        raise ValueError(f"The conditions {text} hold a constant that Python does not have.")
+    return tree.conjunction(known) if known else tree.And(())
+
+
 def pushed_limit(schema: StructType) -> int | None:
     """Exactly this many rows are wanted, or all if there are fewer; None if there is no limit. Never with a predicate.
 

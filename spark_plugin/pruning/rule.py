@@ -8,10 +8,11 @@ from __future__ import annotations
 import json
 import logging
 from dataclasses import dataclass
-from importlib import resources
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
+from spark_plugin.compiled_java import class_archive, has_cache, source_archive
 from spark_plugin.pruning.handover import Wanted
 from spark_plugin.spark_internals import SparkInternals, is_connect, java_exception_of
 
@@ -27,7 +28,6 @@ COLUMNAR_CONF = "spark.pydelta.columnarReader.enabled"
 """Set to false in a session to have Spark read rows instead of columns (spark_plugin/columnar)."""
 
 _RULE = "pydelta.pruning.PruneScans"
-_PYTHON_SCAN = "org.apache.spark.sql.execution.datasources.v2.python.PythonScan"
 
 _log = logging.getLogger("pydelta.pruning")
 
@@ -74,8 +74,8 @@ def install(spark: SparkSession, *formats: str) -> bool:
         internals = SparkInternals(spark)
         rule = internals.find_optimizer_rule(_RULE)
         if rule is None:
-            rule = internals.compiled(_RULE, lambda: _sources(spark, "pruning"), beside=_PYTHON_SCAN).newInstance()
-            rule.offerColumnar(_sources(spark, "columnar"))
+            rule = internals.java_class(_RULE, partial(_driver_classes, internals)).newInstance()
+            rule.offerColumnar(_columnar(internals))
             rule.offerMetadata(_metadata_schema())
             internals.add_optimizer_rule(rule)
         for name in formats or ("pydelta",):
@@ -85,6 +85,11 @@ def install(spark: SparkSession, *formats: str) -> bool:
         return False
     _unavailable.pop(spark, None)
     return True
+
+
+def installed_rule(spark: SparkSession) -> Any | None:
+    """The rule itself, for the catalogs: what Java it is they know."""
+    return SparkInternals(spark).find_optimizer_rule(_RULE)
 
 
 def wanted_rows(spark: SparkSession, frame: DataFrame, option: str, value: str) -> Wanted:
@@ -117,6 +122,15 @@ def status(spark: SparkSession) -> PruningStatus:
     return PruningStatus(**{**counts, "installed": True, "last_scan": _scan_report(counts["last_scan"])})
 
 
+def compared_columns(spark: SparkSession) -> dict[str, dict[tuple[str, ...], int]]:
+    """By paths of tables, as they were given to Spark: how many scans of this session compared each column. None over Connect."""
+    rule = None if is_connect(spark) else SparkInternals(spark).find_optimizer_rule(_RULE)
+    if rule is None:
+        return {}
+    tables = json.loads(rule.compared())
+    return {path: {tuple(column["column"]): count for column, count in counts} for path, counts in tables.items()}
+
+
 def _metadata_schema() -> str:
     """The column `_metadata` as the only one of a schema, in JSON."""
     from delta_py.protocol.schema import StructType  # a session without the rule needs none of these
@@ -138,13 +152,16 @@ def _refuse_unknown(spark: SparkSession) -> None:
     SparkInternals(spark).require_known_version()
 
 
-def _sources(spark: SparkSession, name: str) -> Any:
-    """A java.util.Map of the sources of pydelta.{name}, which lie in the package beside or around this file."""
-    sources = SparkInternals(spark).java_map()
-    for entry in resources.files("spark_plugin").joinpath(name).iterdir():
-        if entry.name.endswith(".java"):
-            sources.put(f"pydelta/{name}/{entry.name}", entry.read_bytes())
-    return sources
+def _driver_classes(internals: SparkInternals) -> bytes:
+    """A jar of the rule and the catalogs, which are loaded together."""
+    return class_archive(("pruning", "sql_catalog"), internals.java_platform, internals.compile_java)
+
+
+def _columnar(internals: SparkInternals) -> bytes:
+    """The classes of the columnar reader; its sources where they could not be kept, as not every session needs it."""
+    if not has_cache():
+        return source_archive("columnar")
+    return class_archive(("columnar",), internals.java_platform, internals.compile_java)
 
 
 def _reason(error: Exception) -> str:

@@ -99,6 +99,81 @@ def _add_feature(store: ObjectStore, *, name: str) -> int:
     return add_feature(store, name)
 
 
+def _cluster_by(store: ObjectStore, *, columns: list[str]) -> int:
+    from delta_py.commands.cluster_by import cluster_by
+
+    return cluster_by(store, columns)
+
+
+def _new_column(*, name: Any, schema: str, **told: Any) -> Any:
+    from delta_py.commands.column_changes import COMMENT, NewColumn
+    from delta_py.protocol.schema import parse_schema
+
+    (field,) = parse_schema(schema).fields
+    metadata = {key: value for key, value in field.metadata.items() if key != COMMENT}
+    told = {"comment": field.metadata.get(COMMENT), "metadata": metadata, **told}
+    return NewColumn(name, field.data_type, field.nullable, **told)
+
+
+def _add_columns(store: ObjectStore, *, columns: list[Mapping[str, Any]]) -> int:
+    from delta_py.commands.alter_columns import add_columns
+
+    return add_columns(store, [_new_column(**column) for column in columns])
+
+
+def _rename_column(store: ObjectStore, *, name: str, new_name: str) -> int:
+    from delta_py.commands.alter_columns import rename_column
+
+    return rename_column(store, name, new_name)
+
+
+def _drop_columns(store: ObjectStore, *, names: list[str], if_exists: bool) -> int:
+    from delta_py.commands.alter_columns import drop_columns
+
+    return drop_columns(store, names, if_exists=if_exists)
+
+
+def _change_columns(store: ObjectStore, *, changes: list[dict[str, Any]]) -> int:
+    from delta_py.commands.alter_columns import change_columns
+    from delta_py.commands.column_changes import ColumnChange
+    from delta_py.protocol.schema import parse_schema
+
+    told = [dict(change) for change in changes]
+    types = [parse_schema(change.pop("schema")).fields[0].data_type if "schema" in change else None for change in told]
+    return change_columns(store, [ColumnChange(data_type=kind, **change) for kind, change in zip(types, told, strict=True)])
+
+
+def _replace_columns(store: ObjectStore, *, schema: str) -> int:
+    from delta_py.commands.alter_columns import replace_columns
+    from delta_py.protocol.schema import parse_schema
+
+    return replace_columns(store, parse_schema(schema))
+
+
+def _sync_identity(store: ObjectStore, *, name: str) -> int:
+    from delta_py.commands.sync_identity import sync_identity
+
+    return sync_identity(store, name)
+
+
+def _add_constraint(store: ObjectStore, *, name: str, sql: str, version: int, broken_rows: int, time_zone: str) -> int:
+    from delta_py.commands.constraints import CheckedVersion, add_constraint
+
+    return add_constraint(store, name, sql, checked=CheckedVersion(version, broken_rows), time_zone=time_zone)
+
+
+def _drop_constraint(store: ObjectStore, *, name: str, if_exists: bool) -> int:
+    from delta_py.commands.constraints import drop_constraint
+
+    return drop_constraint(store, name, if_exists=if_exists)
+
+
+def _drop_feature(store: ObjectStore, *, name: str, truncate_history: bool) -> int:
+    from delta_py.commands.drop_feature import drop_feature
+
+    return drop_feature(store, name, truncate_history=truncate_history)
+
+
 def _restore(store: ObjectStore, *, version: int | None, timestamp: str | None, time_zone: str) -> Any:
     from delta_py.commands.restore import restore
     from delta_py.scan.time_travel import parse_timestamp_ms
@@ -157,6 +232,16 @@ COMMANDS: Mapping[str, Callable[..., Any]] = {
     "unsetProperties": _unset_properties,
     "upgradeProtocol": _upgrade_protocol,
     "addFeature": _add_feature,
+    "clusterBy": _cluster_by,
+    "dropFeature": _drop_feature,
+    "addColumns": _add_columns,
+    "renameColumn": _rename_column,
+    "dropColumns": _drop_columns,
+    "changeColumns": _change_columns,
+    "replaceColumns": _replace_columns,
+    "syncIdentity": _sync_identity,
+    "addConstraint": _add_constraint,
+    "dropConstraint": _drop_constraint,
     "restore": _restore,
     "clone": _clone,
     "generate": _generate,

@@ -19,7 +19,8 @@ from pyspark.errors import PySparkException
 from delta_py.errors import InvalidOptionError, UnsupportedOperationError
 from delta_py.protocol.names import quoted
 from spark_plugin.data_source import FORMAT
-from spark_plugin.dataframe_api import catalog
+from spark_plugin.dataframe_api import catalog, named_tables
+from spark_plugin.dataframe_api.batch_save import Save
 from spark_plugin.options.settings import TablePath, conf, is_on
 from spark_plugin.tables import DeltaTable
 
@@ -38,6 +39,18 @@ class Target:
 
     place: TablePath
     name: str | None = None
+
+    @property
+    def label(self) -> str:
+        """For messages."""
+        return self.name or self.place.url
+
+    def write(self, save: Save) -> None:
+        """Append to, or overwrite, the table. Raises TableNotFoundError."""
+        if self.name is None:
+            save.to(self.place.url)
+        else:
+            named_tables.write_to_name(save, self.name)
 
     def delta_table(self, spark: SparkSession) -> DeltaTable:
         """Raises TableNotFoundError (DELTA_MISSING_DELTA_TABLE) when there is none."""

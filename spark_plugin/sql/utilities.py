@@ -9,22 +9,20 @@ the error says that there is no such table, and not that OPTIMIZE is no word.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
-from pyspark.sql.types import StructType
-
-from delta_py.errors import TableNotFoundError
+from delta_py.errors import TableNotFoundError, UnsupportedOperationError
 from delta_py.protocol.names import quoted
 from spark_plugin.dataframe_api import catalog
 from spark_plugin.options.settings import TablePath, conf
 from spark_plugin.spark_internals import is_connect
 from spark_plugin.sql import grammar
 from spark_plugin.sql.grammar import Utility, parse_utility
+from spark_plugin.sql.results import nothing
 from spark_plugin.sql.syntax import SyntaxFault, TableName
 from spark_plugin.sql.targets import Target, find_target, has_delta_spark, our_formats
 from spark_plugin.sql_internals import SqlInternals
 from spark_plugin.sql_router import Statement
-from spark_plugin.table_api.builders import refuse
 from spark_plugin.table_api.table_names import Cloned, clone_table
 from spark_plugin.tables import DeltaTable
 from spark_plugin.wrapping import spark_sql
@@ -135,7 +133,7 @@ def _restore(spark: SparkSession, target: Target, asked: grammar.Restore) -> Dat
 
 def _generate(spark: SparkSession, target: Target, asked: grammar.Generate) -> DataFrame:
     target.delta_table(spark).generate(asked.mode)
-    return _nothing(spark)
+    return nothing(spark)
 
 
 def _reorg(spark: SparkSession, target: Target, asked: grammar.Reorg) -> DataFrame:
@@ -149,61 +147,58 @@ def _fsck(spark: SparkSession, target: Target, asked: grammar.Fsck) -> DataFrame
     return target.delta_table(spark).fsck(dryRun=asked.dry_run)
 
 
-def _nothing(spark: SparkSession) -> DataFrame:
-    return spark.createDataFrame([], StructType([]))
-
-
 # ---------------------------------------------------------------- what the table is
 
 
 def _add_constraint(spark: SparkSession, target: Target, asked: grammar.AddConstraint) -> DataFrame:
-    return _called(spark, target, "ALTER TABLE ... ADD CONSTRAINT", "addConstraint", asked.name, asked.check)
+    target.delta_table(spark).addConstraint(asked.name, asked.check)
+    return nothing(spark)
 
 
 def _drop_constraint(spark: SparkSession, target: Target, asked: grammar.DropConstraint) -> DataFrame:
-    more = {"ifExists": True} if asked.if_exists else {}
-    return _called(spark, target, "ALTER TABLE ... DROP CONSTRAINT", "dropConstraint", asked.name, **more)
+    target.delta_table(spark).dropConstraint(asked.name, ifExists=asked.if_exists)
+    return nothing(spark)
 
 
 def _add_feature(spark: SparkSession, target: Target, asked: grammar.AddFeature) -> DataFrame:
     target.delta_table(spark).addFeatureSupport(asked.feature)
-    return _nothing(spark)
+    return nothing(spark)
 
 
 def _drop_feature(spark: SparkSession, target: Target, asked: grammar.DropFeature) -> DataFrame:
     target.delta_table(spark).dropFeatureSupport(asked.feature, asked.truncate_history or None)
-    return _nothing(spark)
+    return nothing(spark)
 
 
 def _cluster_by(spark: SparkSession, target: Target, asked: grammar.ClusterBy) -> DataFrame:
-    return _called(spark, target, "ALTER TABLE ... CLUSTER BY", "clusterBy", *asked.columns)
+    target.delta_table(spark).clusterBy(*asked.columns)
+    return nothing(spark)
 
 
 def _sync_identity(spark: SparkSession, target: Target, asked: grammar.SyncIdentity) -> DataFrame:
-    return _called(spark, target, "ALTER TABLE ... ALTER COLUMN ... SYNC IDENTITY", "syncIdentity", asked.column)
+    target.delta_table(spark).syncIdentity(asked.column)
+    return nothing(spark)
 
 
 def _create_index(spark: SparkSession, target: Target, asked: grammar.CreateIndex) -> DataFrame:
     if len(asked.columns) != 1 or asked.if_not_exists:
         refuse("CREATE INDEX", "index several columns together, or look whether an index is there", "Index one column.")
     target.delta_table(spark).createIndex(asked.columns[0], asked.name)
-    return _nothing(spark)
+    return nothing(spark)
 
 
 def _drop_index(spark: SparkSession, target: Target, asked: grammar.DropIndex) -> DataFrame:
     if asked.if_exists:
         refuse("DROP INDEX IF EXISTS", "look whether an index is there", "Leave IF EXISTS out.")
     target.delta_table(spark).dropIndex(asked.name)
-    return _nothing(spark)
+    return nothing(spark)
 
 
-def _called(spark: SparkSession, target: Target, statement: str, method: str, *args: Any, **more: Any) -> DataFrame:
-    """A method that not every version of DeltaTable has."""
-    call = getattr(target.delta_table(spark), method, None)
-    if call is None:
-        refuse(statement, f"carry out {statement}", "Use an engine that does.")
-    call(*args, **more)
-    return _nothing(spark)
+def refuse(statement: str, what: str, instead: str) -> NoReturn:
+    """For what no method of DeltaTable can do."""
+    raise UnsupportedOperationError(
+        f"{statement}: this version of pydelta cannot {what}. Nothing was changed. {instead}", operation=statement
+    )
 
 
 _RUN: dict[type[Any], Callable[[SparkSession, Target, Any], DataFrame]] = {
@@ -235,7 +230,7 @@ def _convert(spark: SparkSession, asked: grammar.Convert) -> DataFrame | None:
     if not asked.statistics:
         refuse("CONVERT TO DELTA ... NO STATISTICS", "leave statistics out", "Set spark.databricks.delta.stats.collect to false.")
     DeltaTable.convertToDelta(spark, _shown(asked.table), asked.partitions)
-    return _nothing(spark)
+    return nothing(spark)
 
 
 def _clone(spark: SparkSession, asked: grammar.Clone, statement: Statement) -> DataFrame | None:

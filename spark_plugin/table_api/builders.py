@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NoReturn, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from pyspark.sql import types as spark_types
 
 from delta_py.commands.reorg import Purge
-from delta_py.errors import InvalidOptionError, UnsupportedOperationError
+from delta_py.errors import InvalidOptionError
 from delta_py.protocol import identity
 from delta_py.protocol.char_types import DECLARED_TYPE
 from delta_py.protocol.column_rules import GENERATION
@@ -300,14 +300,3 @@ class DeltaReorgBuilder:
         Raises as DeltaOptimizeBuilder.executeCompaction, and DataFileError for files that cannot be read.
         """
         return run_optimize(self._spark, self._table, self._condition, Purge)
-
-
-def refuse(method: str, what: str, instead: str, error_class: str | None = None, *, arguments: str = "") -> NoReturn:
-    """For methods that have no engine yet."""
-    with as_spark_raises():
-        raise UnsupportedOperationError(
-            f"{method}({arguments}): this version of pydelta cannot {what}. Nothing was changed. {instead}",
-            error_class=error_class,
-            operation=method,
-        )
-    raise AssertionError("unreachable")

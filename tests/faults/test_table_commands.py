@@ -16,14 +16,19 @@ import pytest
 
 from delta_py import DeltaTable
 from delta_py.commands.alter import set_properties
+from delta_py.commands.alter_columns import add_columns, drop_columns, rename_column
 from delta_py.commands.clone import clone_table
+from delta_py.commands.column_changes import NewColumn
+from delta_py.commands.constraints import add_constraint
 from delta_py.commands.deep_clone import deep_clone
+from delta_py.commands.drop_feature import drop_feature
 from delta_py.commands.optimize import LocalBinWriters, optimize
 from delta_py.commands.optimize_bins import OptimizeRequest
 from delta_py.commands.reorg import Purge
 from delta_py.commands.restore import restore
 from delta_py.commands.write import write_delta
 from delta_py.errors import TableNotFoundError
+from delta_py.protocol.schema import LONG
 from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore
 from tests.support.faulty_store import FAULTS, Fault, FaultyStore, outcome_of
@@ -89,6 +94,17 @@ def delete_a_row(path: Path) -> None:
     write_delta(str(path), pa.table({"id": pa.array([], pa.int64())}), mode="overwrite", replace_where="id = 0")
 
 
+def mapped_with_more(path: Path) -> None:
+    set_properties(LocalStore(str(path)), {"delta.columnMapping.mode": "name"})
+    add_columns(LocalStore(str(path)), [NewColumn("x", LONG), NewColumn("y", LONG)])
+
+
+def renamed_and_dropped(store: Any) -> int:
+    if "y" in Snapshot.load(store).schema.names:
+        rename_column(store, "y", "z")
+    return drop_columns(store, ["x"])
+
+
 COMMANDS = {
     "ALTER": Command(
         lambda store: set_properties(store, {"delta.appendOnly": "true"}), 3, (3, {"delta.appendOnly": "true"}, [*range(12)])
@@ -98,6 +114,20 @@ COMMANDS = {
         3,
         (5, {"delta.enableRowTracking": "true"}, [*range(12)]),
         3,
+    ),
+    "ADD COLUMNS": Command(lambda store: add_columns(store, [NewColumn("x", LONG)]), 3, (3, {}, [*range(12)])),
+    "ADD CONSTRAINT": Command(
+        lambda store: add_constraint(store, "c", "id >= 0"), 3, (3, {"delta.constraints.c": "id >= 0"}, [*range(12)])
+    ),
+    "RENAME and DROP COLUMN": Command(
+        renamed_and_dropped, 3, (6, {"delta.columnMapping.mode": "name"}, [*range(12)]), 2, prepare=mapped_with_more
+    ),
+    "DROP FEATURE": Command(
+        lambda store: drop_feature(store, "deletionVectors"),
+        3,
+        (12, {}, [*range(1, 12)]),
+        7,
+        prepare=delete_a_row,
     ),
     "RESTORE": Command(lambda store: restore(store, version=1).version, 3, (3, {}, [*range(8)])),
     "OPTIMIZE": Command(optimized, 3, (3, {}, [*range(12)])),

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from shutil import copytree
@@ -15,6 +16,8 @@ import pyarrow as pa
 from delta_py import DeltaTable, write_delta
 from delta_py.changes.change_feed import plan_changes
 from delta_py.commands.dml import Dml
+from delta_py.commands.vacuum import Vacuum, VacuumRequest, vacuum
+from delta_py.commands.vacuum_paths import vector_files
 from delta_py.errors import DeltaError
 from delta_py.expressions.parse import parse_predicate
 from delta_py.parquet.reader import read_files
@@ -29,12 +32,14 @@ from tests.support.plain_dml import changed, run, target_rows
 
 NEW_ID, GONE_ID = 999_999, 6
 _FILTER = "id > 5 AND part = 'p1'"
+_NO_RETENTION = VacuumRequest(retention_hours=0, check_retention=False, quarantine_hours=0)
 
 
 class TableTarget:
     def __init__(self, directory: Path) -> None:
         self._tables = made_tables(directory)
         self._views = {name: in_child(partial(views, path)).value for name, path in self._tables.items()}
+        self._needed = {name: in_child(partial(needed, path)).value for name, path in self._tables.items()}
 
     def run(self, case: Case) -> Outcome:
         rng, place = case.rng, fresh(case.place)
@@ -42,15 +47,15 @@ class TableTarget:
         table = place / "table"
         copytree(self._tables[name], table)
         mutation = Mutation(**made(in_child(lambda: asdict(mutate(table, rng))), case))  # type: ignore[arg-type]
-        finding = observed(lambda: use(table, self._views[name], mutation), place, "table")
+        finding = observed(lambda: use(table, self._views[name], self._needed[name], mutation), place, "table")
         return case.outcome(name, mutation, finding)
 
 
 # ---------------------------------------------------------------- in the child
 
 
-def use(table: Path, wanted: dict[str, Any], mutation: Mutation) -> tuple[str, str]:
-    """(kind, detail) of a Finding."""
+def use(table: Path, wanted: dict[str, Any], needed: list[str], mutation: Mutation) -> tuple[str, str]:
+    """(kind, detail) of a Finding. needed: files that readers of the undamaged table open."""
     found = views(table)
     rows = found["rows"]
     kind = "error" if rows is None else "same" if rows == wanted["rows"] else "different"
@@ -60,6 +65,9 @@ def use(table: Path, wanted: dict[str, Any], mutation: Mutation) -> tuple[str, s
     other = [name for name in wanted if name != "why" and found[name] not in (None, wanted[name])]
     if other and not mutation.means_itself:
         return "wrong", f"{detail}; {other[0]}: {found[other[0]]} and not {wanted[other[0]]}"
+    taken = [] if mutation.means_itself else sorted(set(needed) & set(would_go(table)))
+    if taken:
+        return "vacuum took", f"{detail}; {taken}"
     broken, told = change(table, rows, wanted["rows"])
     return broken or kind, f"{detail}; {other and f'also {other}; '}{told}"
 
@@ -85,6 +93,24 @@ def views(table: Path) -> dict[str, Any]:
     return {**found, "why": why}
 
 
+def needed(table: Path) -> list[str]:
+    """The files of the newest version: of data and of deletion vectors."""
+    files = DeltaTable(str(table)).files()
+    return [*files["path"].to_pylist(), *vector_files(files).to_pylist()]
+
+
+def would_go(table: Path) -> list[str]:
+    """What VACUUM would delete; nothing where it refuses."""
+    try:
+        return Vacuum.begin(LocalStore(str(table)), _NO_RETENTION, _in_a_month).find()["path"].to_pylist()
+    except DeltaError:
+        return []
+
+
+def _in_a_month() -> int:
+    return time.time_ns() // 1_000_000 + 30 * 86_400_000
+
+
 def read(table: Path) -> list[str]:
     """The rows as texts, in order."""
     return _texts(DeltaTable(str(table)).to_arrow())
@@ -103,12 +129,18 @@ def changes(table: Path) -> list[str]:
 
 
 def change(table: Path, rows: list[str] | None, whole: list[str]) -> tuple[str | None, str]:
-    """Append, delete, purge, clone, repair and checkpoint, as far as the table takes it. Returns what broke, if anything did, and
-    what was done. whole: the rows before the damage, of which a repair may bring back what the damage hid."""
+    """Append, delete, compact, put in order, purge, clean up, clone, repair and checkpoint, as far as the table takes it. Returns
+    what broke, if anything did, and what was done. whole: the rows before the damage, of which a repair may bring back what the
+    damage hid."""
+    store = LocalStore(str(table))
     steps: dict[str, tuple[Callable[[], Any], Callable[[list[str], list[str]], bool]]] = {
         "append": (lambda: append(table), lambda old, new: len(new) == len(old) + 1 and _keeps(old, new)),
         "delete": (lambda: delete(table), lambda old, new: set(new) <= set(old) and _keeps(_others(old), new)),
+        "compact": (lambda: DeltaTable(str(table)).optimize.compact(), lambda old, new: new == old),
+        "order": (lambda: DeltaTable(str(table)).optimize.z_order(["id"]), lambda old, new: new == old),
         "purge": (lambda: DeltaTable(str(table)).reorg.purge(), lambda old, new: new == old),
+        "quarantine": (lambda: vacuum(store, replace(_NO_RETENTION, quarantine=True), _in_a_month), lambda old, new: new == old),
+        "vacuum": (lambda: vacuum(store, _NO_RETENTION, _in_a_month), lambda old, new: new == old),
         "clone": (lambda: clone(table), lambda old, new: new == old),
         "repair": (lambda: DeltaTable(str(table)).fsck(dry_run=False), lambda old, new: _is_mended(old, new, whole)),
         "checkpoint": (lambda: DeltaTable(str(table)).checkpoint(), lambda old, new: new == old),

@@ -22,7 +22,7 @@ from tests.support.seeds import run_seed
 SEED = run_seed() or 1
 _ASKED = os.environ.get("PYDELTA_FUZZ_N")
 _COUNTS = {"tables": 200, "streams": 80, "caches": 50, "options": 200, "entries": 200}
-_BATCH = 100
+_BATCH = 50
 _BATCHES = [
     pytest.param(kind, first, min(_BATCH, count - first), id=f"{kind}-{first}")
     for kind, usual in _COUNTS.items()

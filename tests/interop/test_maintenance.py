@@ -179,3 +179,56 @@ def replace(spark: SparkSession, path: str, number: int) -> None:
 
 def noted(path: str) -> int | None:
     return read_last_vacuum(LocalStore(path))
+
+
+def test_clustering_columns_change_as_with_delta_spark(spark: SparkSession, tmp_path: Path) -> None:
+    told = []
+    for engine in ("theirs", "ours"):
+        path = str(tmp_path / engine)
+        rows = spark.range(20).selectExpr("id", "named_struct('a', id, 'b', id) AS s", "id AS x")
+        rows.write.format("delta").option("delta.columnMapping.mode", "name").save(path)
+        for columns in (["id", "s.a"], ["x"], []):
+            if engine == "ours":
+                DeltaTable.forPath(spark, path).clusterBy(columns)
+            else:
+                spark.sql(f"ALTER TABLE delta.`{path}` CLUSTER BY {'(' + ', '.join(columns) + ')' if columns else 'NONE'}")
+        theirs = DeltaSparkTable.forPath(spark, path)
+        log = theirs.history(3).select("operation", "operationParameters").collect()
+        features = set(theirs.detail().first()["tableFeatures"])
+        names = [len(DeltaTable.forPath(spark, path).detail().first()["clusteringColumns"])]
+        told.append(([(row["operation"], row["operationParameters"]) for row in log], features, names))
+    assert told[0] == told[1]
+    DeltaTable.forPath(spark, path).clusterBy("s.b")
+    rows.write.format("delta").mode("append").save(path)
+    theirs = DeltaSparkTable.forPath(spark, path).optimize().executeCompaction().first()["metrics"]
+    assert theirs["clusteringStats"]["numOutputZCubes"] == 1
+    rows.write.format("delta").partitionBy("id").save(str(tmp_path / "parts"))
+    conditions = []
+    for change in (
+        lambda: spark.sql(f"ALTER TABLE delta.`{tmp_path}/parts` CLUSTER BY (x)"),
+        lambda: DeltaTable.forPath(spark, str(tmp_path / "parts")).clusterBy("x"),
+    ):
+        with pytest.raises(Exception) as found:
+            change()
+        conditions.append(found.value.getCondition())  # type: ignore[attr-defined]
+    assert conditions == ["DELTA_ALTER_TABLE_CLUSTER_BY_ON_PARTITIONED_TABLE_NOT_ALLOWED"] * 2
+
+
+def test_delta_spark_s_vacuum_leaves_our_quarantine_alone(spark: SparkSession, tmp_path: Path) -> None:
+    path = str(tmp_path / "t")
+    make(spark, path, KINDS["vectors and feed"])
+    DeltaTable.forPath(spark, path).optimize().executeCompaction()
+    old = rows(spark, "delta", path, versionAsOf=2)
+    settings = {name: spark.conf.get(name, None) for name in (CHECK, LISTING_TASKS)}
+    spark.conf.set(CHECK, "false")
+    spark.conf.set(LISTING_TASKS, "2")
+    try:
+        time.sleep(0.01)
+        DeltaTable.forPath(spark, path).vacuum(0, quarantine=True)
+        aside = DeltaTable.forPath(spark, path).restoreQuarantined(dryRun=True).count()
+        assert aside > 0
+        spark.sql(f"VACUUM delta.`{path}` RETAIN 0 HOURS")
+    finally:
+        restore(spark, settings)
+    assert DeltaTable.forPath(spark, path).restoreQuarantined().filter("restored").count() == aside
+    assert difference(old, rows(spark, "delta", path, versionAsOf=2)) is None

@@ -18,6 +18,7 @@ from delta_py.protocol.schema import from_arrow_schema
 from delta_py.storage.local import LocalStore
 from delta_py.table import DeltaTable
 from delta_py.write.files import write_files
+from tests.support.sampling import examples
 
 SCHEMA = pa.schema(
     [
@@ -53,7 +54,7 @@ def comparable(row: dict[str, Any], partitions: list[str]) -> str:
     return repr([None if name in partitions and row[name] == "" else row[name] for name in SCHEMA.names])
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(40))
 @given(
     rows=st.lists(ROW, max_size=25),
     partitions=PARTITIONS,
@@ -80,7 +81,7 @@ def test_rows_written_in_any_layout_read_back_as_they_were(
         assert Counter(comparable(row, []) for row in found.to_pylist()) == expected
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(40))
 @given(
     rows=st.lists(ROW, min_size=1, max_size=25),
     partitions=PARTITIONS,

@@ -67,7 +67,7 @@ def predicates(kind: str) -> list[Expression]:
 
 
 @pytest.mark.usefixtures("no_waits")
-@settings(max_examples=examples(12), deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(8, 48), deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     kind=st.sampled_from(sorted(VALUES)),
     steps=st.lists(st.tuples(STEPS, st.lists(st.integers(0, 20), min_size=1, max_size=6)), min_size=2, max_size=9),

@@ -99,7 +99,7 @@ class History:
             return type(error), error.message
 
 
-@settings(max_examples=examples(25))
+@settings(max_examples=examples(16, 100))
 @given(st.booleans(), st.booleans(), STEPS)
 def test_any_history_reads_with_the_cache_as_without(has_etags: bool, in_blocks: bool, steps: list[tuple[str, Any]]) -> None:
     with (

@@ -13,6 +13,7 @@ from delta_py.log.reader import CommitReader
 from delta_py.log.segment import list_commits
 from delta_py.snapshot import Snapshot
 from tests.support.memory_store import MemoryStore
+from tests.support.sampling import examples
 from tests.support.table_builder import Json, TableBuilder, add, key, remove, vector
 
 PATHS = ["a", "b%20b", "c/d=1/x", "e%25", "file:/abs/f", "%C3%BC"]
@@ -64,7 +65,7 @@ def expected(table: TableBuilder, version: int) -> dict[tuple[str, str | None], 
     }
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(40))
 @given(st.lists(commit_actions(), min_size=1, max_size=7), st.data())
 def test_any_log_is_read_as_its_replay_whatever_files_stand_for_its_commits(
     commits: list[list[Json]], data: st.DataObject

@@ -76,7 +76,7 @@ def found(snapshot: Snapshot) -> Any:
     return files, snapshot.set_transactions(), snapshot.domain_metadata(), snapshot.protocol, snapshot.metadata
 
 
-@settings(max_examples=examples(40), suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(25, 160), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(history=commits(), data=st.data())
 def test_state_through_what_we_write_is_the_state_of_the_commits(
     history: list[list[Json]], data: st.DataObject, monkeypatch: pytest.MonkeyPatch

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from delta_py import DeltaTable, write_delta
 from delta_py.commands.merge import TableMerger
 from delta_py.errors import UnsupportedOperationError
+from tests.support.sampling import examples
 
 Row = dict[str, Any]
 SCHEMA = pa.schema([("k", pa.int64()), ("f", pa.float64()), ("w", pa.string()), ("n", pa.int64())])
@@ -124,7 +125,7 @@ def sorted_rows(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     return sorted(repr([row[name] for name in SCHEMA.names]) for row in rows)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(
     parts=st.lists(ROWS, min_size=1, max_size=3),
     source=ROWS,

@@ -58,6 +58,7 @@ from delta_py.protocol.schema import (
 )
 from delta_py.protocol.stats import FileStats
 from tests.support.row_oracle import Refused, value_of
+from tests.support.sampling import examples
 
 SMALL_DECIMAL, LARGE_DECIMAL = DecimalType(5, 2), DecimalType(38, 10)
 SCHEMA = StructType(
@@ -380,7 +381,7 @@ def matches_some_row(predicate: Expression, rows: Sequence[Mapping[str, Any]]) -
 # ---------------------------------------------------------------- tests
 
 
-@settings(max_examples=250)
+@settings(max_examples=examples(150))
 @given(tables(), PREDICATES)
 def test_a_file_with_a_matching_row_is_kept(table: tuple[list[list[dict[str, Any]]], FileStats], predicate: Expression) -> None:
     files, stats = table
@@ -405,7 +406,7 @@ def test_exact_partition_predicates_are_true_for_all_rows_of_a_kept_file(
     assert kept == [value_of(predicate, rows[0]) is True for rows in files]
 
 
-@settings(max_examples=250)
+@settings(max_examples=examples(150))
 @given(st.lists(struct_values(SCHEMA.fields), max_size=5), PREDICATES)
 @example([], Literal(True, BOOLEAN))
 def test_evaluation_agrees_with_a_row_at_a_time(rows: list[dict[str, Any]], predicate: Expression) -> None:
@@ -423,7 +424,7 @@ def test_evaluation_agrees_with_a_row_at_a_time(rows: list[dict[str, Any]], pred
     assert evaluate(predicate, pa.Table.from_batches([batch, batch])).to_pylist() == expected * 2
 
 
-@settings(max_examples=80)
+@settings(max_examples=examples(50))
 @given(st.lists(struct_values(SCHEMA.fields), max_size=3), PREDICATES)
 def test_sql_text_of_a_resolved_tree_is_parsed_to_the_same_tree(rows: list[dict[str, Any]], predicate: Expression) -> None:
     resolved = resolve(predicate, SCHEMA).expression

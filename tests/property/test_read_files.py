@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from delta_py.expressions.tree import And, Column, Comparison, Expression, IsNull, Literal, Or
 from delta_py.protocol.schema import INTEGER, LONG, STRING, ArrayType, DataType, MapType, StructField, StructType
 from tests.support.data_files import column, inline_vector, read_rows, scan_state, write_file
+from tests.support.sampling import examples
 
 LEAVES = [
     (pa.int32(), INTEGER, st.integers(-3, 3)),
@@ -56,7 +57,7 @@ def as_read(value: Any, data_type: DataType) -> Any:
     return value
 
 
-@settings(max_examples=120)
+@settings(max_examples=examples(80))
 @given(st.data())
 def test_file_read_is_what_was_written_less_the_rows_left_out(data: st.DataObject) -> None:
     shapes = data.draw(st.lists(columns(), min_size=1, max_size=3))
@@ -137,7 +138,7 @@ def lookup(row: dict[str, Any], path: tuple[str, ...]) -> Any:
     return value
 
 
-@settings(max_examples=120)
+@settings(max_examples=examples(80))
 @given(st.data())
 def test_rows_read_by_a_predicate_are_those_for_which_it_is_true(data: st.DataObject) -> None:
     number = st.none() | st.integers(0, 20)

@@ -35,6 +35,7 @@ from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore
 from delta_py.write.rewrite import take_out
 from delta_py.write.row_changes import CHANGE, DELETED, FILE, NEW, ROW, ROW_ID, UPDATED, write_changes
+from tests.support.sampling import examples
 
 IDS = 24
 KINDS = ("REPLACE", "DELETE", "UPDATE")
@@ -254,7 +255,7 @@ def table(isolation: str) -> Iterator[Table]:
 TOTAL: Counter[str] = Counter()
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(40), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(changes(2), min_size=1, max_size=2), st.sampled_from(["Serializable", "SnapshotIsolation"]))
 def _races(todo: list[Change], isolation: str) -> None:
     with table(isolation) as given_table:

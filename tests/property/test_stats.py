@@ -34,6 +34,7 @@ from delta_py.protocol.schema import (
 )
 from delta_py.protocol.stats import FileStats, parse_stats, stats_from_struct
 from delta_py.protocol.stats_collector import StatsCollector
+from tests.support.sampling import examples
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
 VALUES: list[tuple[DataType, st.SearchStrategy[Any]]] = [
@@ -161,7 +162,7 @@ def as_lists(stats: FileStats) -> list[Any]:
     return [None if column is None else column.to_pylist() for column in columns]
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(120))
 @given(st.lists(DOCUMENTS, min_size=1, max_size=6))
 def test_no_text_changes_what_is_known_of_another_file(texts: list[str | None]) -> None:
     together = as_lists(parse_stats(pa.array(texts, pa.string()), LEAVES))

@@ -383,7 +383,7 @@ class Writes(RuleBasedStateMachine):
 
 TestWrites = Writes.TestCase
 TestWrites.settings = settings(
-    max_examples=examples(24),
+    max_examples=examples(16, 96),
     stateful_step_count=10,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],

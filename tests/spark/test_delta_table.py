@@ -21,7 +21,6 @@ from spark_plugin.exceptions import (
     SchemaMismatchError,
     TableAlreadyExistsError,
     TableNotFoundError,
-    UnsupportedOperationError,
 )
 from spark_plugin.tables import DeltaColumnBuilder, DeltaMergeBuilder, DeltaOptimizeBuilder, DeltaTableBuilder, IdentityGenerator
 
@@ -326,19 +325,6 @@ def test_generate_writes_a_manifest_with_a_line_for_each_file(spark: SparkSessio
     DeltaTable.forPath(spark, str(tmp_path)).generate("SYMLINK_format_manifest")
     lines = (tmp_path / "_symlink_format_manifest" / "manifest").read_text().splitlines()
     assert lines == sorted(f"file:{tmp_path}/{name}" for name in PlainTable(str(tmp_path)).files()["path"].to_pylist())
-
-
-NOT_YET: dict[str, Callable[[DeltaTable], Any]] = {
-    "drop": lambda t: t.dropFeatureSupport("deletionVectors", True),
-}
-
-
-@pytest.mark.parametrize("method", NOT_YET)
-def test_what_is_not_there_yet_is_refused_by_name(spark: SparkSession, path: str, method: str) -> None:
-    with pytest.raises(UnsupportedOperationError, match="this version") as refused:
-        NOT_YET[method](DeltaTable.forPath(spark, path))
-    assert isinstance(refused.value, AnalysisException)
-    assert PlainTable(path).version == 0
 
 
 def test_builders_are_those_of_delta_tables(spark: SparkSession, path: str) -> None:

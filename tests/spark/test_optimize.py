@@ -81,7 +81,7 @@ def test_predicate_chooses_partitions(spark: SparkSession, path: str) -> None:
     DeltaTable.forPath(spark, path).optimize().where("day = 'c' or day is null").executeCompaction()
     assert PlainTable(path).files().num_rows == 6
     assert DeltaTable.forPath(spark, path).history(1).first()["operationParameters"]["predicate"] == (
-        "[\"day = 'c' or day is null\"]"
+        "[\"(day = 'c' or day is null)\"]"
     )
 
 
@@ -174,6 +174,27 @@ def test_clustered_table_is_clustered(spark: SparkSession, tmp_path: Path) -> No
     assert sorted(PlainTable(path).to_arrow()["id"].to_pylist()) == list(range(100))
     again = DeltaTable.forPath(spark, path).optimize().executeCompaction(full=True).first()["metrics"]
     assert (again["numFilesAdded"], again["clusteringStats"]["inputNumZCubes"]) == (0, 1)
+
+
+def test_clustering_columns_change_and_layout_knows_what_was_asked(spark: SparkSession, tmp_path: Path) -> None:
+    path = str(tmp_path / "table")
+    write_delta(path, pa.table({"id": range(20), "s": [{"a": number} for number in range(20)], "b": [b"x"] * 20}))
+    table = DeltaTable.forPath(spark, path)
+    table.clusterBy("id", "s.a")
+    table.clusterBy(["s.a"])
+    last = table.history(1).first()
+    assert last["operation"] == "CLUSTER BY"
+    assert last["operationParameters"] == {"oldClusteringColumns": "id,s.a", "newClusteringColumns": "s.a"}
+    assert table.detail().first()["clusteringColumns"] == ["s.a"]
+    table.clusterBy()
+    assert table.detail().first()["clusteringColumns"] == []
+    with pytest.raises(AnalysisException) as found:
+        table.clusterBy("b")
+    assert found.value.getCondition() == "DELTA_CLUSTERING_COLUMNS_DATATYPE_NOT_SUPPORTED"
+    for place in (path, f"file:{path}/"):
+        assert spark.read.format("pydelta").load(place).filter("s.a = 3 AND id IS NOT NULL").count() == 1
+    table.toDF().filter("id < 5 OR s.a IN (1, 7)").collect()
+    assert {row["column"]: row["queries"] for row in table.layout().collect()} == {"id": 1, "s.a": 3}
 
 
 # ---------------------------------------------------------------- auto compaction

@@ -16,7 +16,7 @@ from delta_py import DeltaTable as PlainTable
 from delta_py import write_delta
 from delta_py.log.leases import LEASE_DIRECTORY
 from spark_plugin import DeltaTable
-from spark_plugin.maintenance.vacuum import FOUND, LITE, LOGGING, RETENTION_CHECK
+from spark_plugin.maintenance.vacuum import FOUND, LITE, LOGGING, RESTORED, RETENTION_CHECK
 from spark_plugin.options.settings import READ_LEASE
 from tests.support.settings import restore
 
@@ -63,6 +63,20 @@ def test_vacuum_deletes_and_gives_an_empty_frame(spark: SparkSession, path: str)
     assert "stray file" not in files(path) and len(files(path)) == 2
     assert [row["operation"] for row in DeltaTable.forPath(spark, path).history(2).collect()] == ["VACUUM END", "VACUUM START"]
     assert spark.read.format("pydelta").option("versionAsOf", 0).load(path).count() == 1
+
+
+def test_quarantined_files_come_back(spark: SparkSession, path: str) -> None:
+    table = DeltaTable.forPath(spark, path)
+    table.vacuum(quarantine=True, quarantineHours=1)
+    assert "stray file" not in files(path)
+    dry = table.restoreQuarantined(dryRun=True)
+    assert dry.schema == RESTORED
+    (row,) = table.restoreQuarantined().collect()
+    assert (row["path"], row["size"], row["restored"]) == (f"file:{path}/stray file", 3, True)
+    assert dry.first()["quarantined"] == row["quarantined"] and row["quarantined"].year >= 2024
+    assert "stray file" in files(path)
+    with pytest.raises(ValueError, match="quarantine"):
+        table.vacuum(quarantine="yes")  # type: ignore[arg-type]
 
 
 def test_short_retention_needs_the_check_off(spark: SparkSession, path: str) -> None:

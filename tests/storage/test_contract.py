@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from delta_py.storage.copying import OtherSizeError, copy_object
+from delta_py.storage.copying import OtherSizeError, copy_object, move_object
 from delta_py.storage.files import discard
 from delta_py.storage.store import ObjectStore
 from tests.support.memory_store import MemoryStore
@@ -97,6 +97,20 @@ def test_copies_have_the_bytes_of_their_source(store: ObjectStore) -> None:
     store.put("to/taken", b"old")
     assert copy_object(store, "from/small", store, "to/taken") == 1
     assert store.read("to/taken") == b"1"
+
+
+def test_a_moved_object_has_the_new_name_alone_and_takes_no_other(store: ObjectStore) -> None:
+    store.put("from/a b%", b"1")
+    store.put("from/c", b"2")
+    move_object(store, "from/a b%", "to/day=1 %/a b%")
+    assert store.read("to/day=1 %/a b%") == b"1"
+    assert names(store, "from") == ["from/c"]
+    with pytest.raises(FileExistsError):
+        move_object(store, "from/c", "to/day=1 %/a b%")
+    with pytest.raises(FileNotFoundError):
+        move_object(store, "from/d", "to/d")
+    assert (store.read("to/day=1 %/a b%"), store.read("from/c")) == (b"1", b"2")
+    assert names(store, "to") == []
 
 
 def test_copy_of_what_is_missing_or_has_another_size_leaves_nothing(store: ObjectStore) -> None:

@@ -16,12 +16,13 @@ import ctypes
 import http.client
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from delta_py.storage.options import StorageOptions
@@ -39,13 +40,14 @@ _AZURE_KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1S
 @dataclass(frozen=True)
 class EmulatorKind:
     """command: what starts the server at a port, its files in a directory. settings: the StorageOptions that reach an endpoint.
-    make_container: at such an endpoint, a bucket of a name, or what is called so there."""
+    make_container: at such an endpoint, a bucket of a name, or what is called so there. has_tls: it is asked over TLS."""
 
     name: str
     scheme: str
     command: Callable[[int, Path], Sequence[str]]
     settings: Callable[[str], dict[str, str]]
     make_container: Callable[[dict[str, str], str], None]
+    has_tls: bool = False
 
 
 @dataclass(frozen=True)
@@ -57,7 +59,7 @@ class Emulator:
 
     @property
     def endpoint(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
+        return f"{'https' if self.kind.has_tls else 'http'}://127.0.0.1:{self.port}"
 
     def settings(self, endpoint: str | None = None, **others: str) -> dict[str, str]:
         """endpoint: of a proxy before the server. others: more options by name, with `_` for the first dot."""
@@ -96,7 +98,7 @@ def _start(kind: EmulatorKind, directory: Path) -> tuple[subprocess.Popen[bytes]
             process = subprocess.Popen(
                 kind.command(port, data), cwd=directory, stdout=output, stderr=output, preexec_fn=_end_with_parent
             )
-        if _is_answered(process, port):
+        if _is_answered(process, port, kind.has_tls):
             return process, port
         _stop(process)
     raise RuntimeError(f"The emulator {kind.name} does not answer. Its output ends with:\n{log.read_text()[-3000:]}")
@@ -108,11 +110,14 @@ def _free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def _is_answered(process: subprocess.Popen[bytes], port: int) -> bool:
+def _is_answered(process: subprocess.Popen[bytes], port: int, has_tls: bool) -> bool:
     """Waits for an answer to a request, whatever it says."""
     end = time.monotonic() + _START_SECONDS
     while process.poll() is None and time.monotonic() < end:
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
+        if has_tls:
+            anyone = ssl._create_unverified_context()
+            connection = http.client.HTTPSConnection("127.0.0.1", port, timeout=5, context=anyone)
         try:
             connection.request("GET", "/")
             connection.getresponse()
@@ -208,6 +213,15 @@ def _azurite(port: int, data: Path) -> list[str]:
     listening = ["--blobHost", "127.0.0.1", "--blobPort", str(port)]
     # A newer SDK asks by versions of the protocol that Azurite does not know and would refuse.
     return ["node", script, *listening, "--inMemoryPersistence", "--silent", "--skipApiVersionCheck", "--disableTelemetry"]
+
+
+def secure_azurite(certificate: Path, key: Path) -> EmulatorKind:
+    """Azurite over TLS, which takes tokens of identities too."""
+
+    def command(port: int, data: Path) -> list[str]:
+        return [*_azurite(port, data), "--oauth", "basic", "--cert", str(certificate), "--key", str(key)]
+
+    return replace(KINDS["azure"], command=command, has_tls=True)
 
 
 def _azure_settings(endpoint: str) -> dict[str, str]:

@@ -142,6 +142,9 @@ class FaultyStore:
     def copy_from(self, source: ObjectStore, source_path: str, path: str, size_bytes: int) -> bool:
         return self.run(f"copy_from {path}", lambda: self.inner.copy_from(source, source_path, path, size_bytes))
 
+    def link(self, path: str, new_path: str) -> bool:
+        return self.run(f"link {path}", lambda: self.inner.link(path, new_path))
+
     def put(self, path: str, data: bytes) -> None:
         self.run(f"put {path}", lambda: self.inner.put(path, data))
 

@@ -2,8 +2,9 @@
 
     python tests/support/java_lint.py [PYTHON]
 
-Every folder of spark_plugin that has Java sources is a unit: compiled as a whole, for the Java that Spark runs on, against the
-jars of the pyspark that PYTHON imports (by default the Python that runs this). Any warning is an error. Nothing is kept.
+Every folder of spark_plugin that has Java sources is a unit, or with others a part of one (TOGETHER). A unit is compiled whole,
+for the Java that Spark runs on, against the jars of the pyspark that PYTHON imports (by default the Python that runs this). Any
+warning is an error. Nothing is kept.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from pathlib import Path
 
 PLUGIN = Path(__file__).resolve().parents[2] / "spark_plugin"
 JAVA = "17"
+TOGETHER = ("pruning", "sql_catalog")
 
 # Janino knows no generics: types are raw, and there are casts from what it sees as Object. Jars of Spark name others in their
 # manifests that Spark does not have. A unit is never compiled in parts, so that classes may share a file.
@@ -29,11 +31,21 @@ def main(arguments: list[str]) -> int:
         print("javac was not found: install a JDK (17), or set JAVA_HOME to one. Java's runtime is not enough.", file=sys.stderr)
         return 1
     jars = jars_of(arguments[0] if arguments else sys.executable)
-    units = sorted({file.parent for file in PLUGIN.rglob("*.java")})
-    assert units, f"no Java source under {PLUGIN}"
-    failed = [unit.name for unit in units if not compiles(javac, jars, sorted(unit.glob("*.java")))]
+    units = units_of_plugin()
+    failed = [unit for unit in units if not compiles(javac, jars, sources_of(unit))]
     print(f"javac: {len(units) - len(failed)} of {len(units)} units compile without warnings against {jars}")
     return 1 if failed else 0
+
+
+def units_of_plugin() -> list[tuple[Path, ...]]:
+    folders = sorted({file.parent for file in PLUGIN.rglob("*.java")})
+    assert folders, f"no Java source under {PLUGIN}"
+    together = tuple(folder for folder in folders if folder.name in TOGETHER)
+    return [together, *((folder,) for folder in folders if folder not in together)]
+
+
+def sources_of(folders: tuple[Path, ...]) -> list[Path]:
+    return [file for folder in folders for file in sorted(folder.glob("*.java"))]
 
 
 def find_javac() -> str | None:

@@ -97,6 +97,9 @@ class MemoryStore:
     def copy_from(self, source: Any, source_path: str, path: str, size_bytes: int) -> bool:
         return False
 
+    def link(self, path: str, new_path: str) -> bool:
+        return False
+
     def put(self, path: str, data: bytes) -> None:
         def store() -> None:
             self.objects[self._key(path)] = (bytes(data), self.now_ms)

@@ -24,16 +24,21 @@ taken: list[tuple[str, int, int]] = []
 def sampled(cases: Iterable[T], every: int) -> list[T]:
     """One in `every` of the cases, in their order; all where the run asks for all."""
     listed = list(cases)
-    chosen = listed if os.environ.get("PYDELTA_ALL") else listed[sample_number() % every :: every]
+    chosen = listed if takes_all() else listed[sample_number() % every :: every]
     if listed and not chosen:  # fewer cases than `every`: the slice would be empty for most numbers
         chosen = [listed[sample_number() % len(listed)]]
     taken.append((Path(sys._getframe(1).f_code.co_filename).name, len(chosen), len(listed)))
     return chosen
 
 
-def examples(count: int) -> int:
-    """How many random examples a slow property test makes: `count`, or four times as many where the run asks for all."""
-    return 4 * count if os.environ.get("PYDELTA_ALL") else count
+def examples(count: int, of: int | None = None) -> int:
+    """How many random examples a slow property test makes: `count`, or `of` (four times as many) where the run asks for all."""
+    return (of or 4 * count) if takes_all() else count
+
+
+def takes_all() -> bool:
+    """Whether the run asks for every case (ALL=1, make nightly)."""
+    return bool(os.environ.get("PYDELTA_ALL"))
 
 
 @cache

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from delta_py.streaming.offset import StreamOffset
 from delta_py.streaming.options import StreamStart
 from delta_py.streaming.schema_log import SchemaLog
 from delta_py.streaming.source import StreamSource
+from tests.support.sampling import sampled
 from tests.support.table_builder import TableBuilder, add
 
 DEPTHS = {"deeper than is written": 300, "as deep as is parsed": 1000, "deeper than the stack": 200_000}
@@ -177,8 +179,7 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.mark.parametrize("depth", DEPTHS)
-@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize(("place", "depth"), sampled(product(PLACES, DEPTHS), 2))
 def test_value_that_is_nested_deep_is_passed_over_or_an_error_of_ours(
     table: Path, tmp_path: Path, place: str, depth: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -21,7 +21,12 @@ FOREIGN_TO_DELTA_PY = ("pyspark", "py4j", "pandas", "pyarrow.dataset", "spark_pl
 FOREIGN_TO_PROTOCOL = ("os", "io", "pathlib", "shutil", "socket", "subprocess", "tempfile", "threading", "time")
 
 # The modules that reach behind the public API of Spark and of Py4J: the JVM and pyspark, and a client of Spark Connect.
-INTERNALS = ("spark_plugin/spark_internals.py", "spark_plugin/connect_internals.py", "spark_plugin/sql_internals.py")
+INTERNALS = (
+    "spark_plugin/spark_internals.py",
+    "spark_plugin/connect_internals.py",
+    "spark_plugin/sql_internals.py",
+    "spark_plugin/sql_definitions.py",
+)
 # What belongs to Spark alone, even where a module has a private name of its own that is spelled the same.
 SPARK_PRIVATE = ("_jdf", "_jc", "_jvm", "_jsc", "_jsparkSession", "_jreader", "_jwrite", "_gateway", "_sc", "_ssql")
 # Methods of Java's objects behind a session: its plans and rules, and what tells their classes.
@@ -72,9 +77,7 @@ def test_module_imports_only_modules_listed_above_it(name: str) -> None:
         if inside:
             rank[f"{package}/__init__.py"] = max(inside)
     below = [
-        imported
-        for imported in own_imports(name)
-        if imported != name and rank.get(imported, -1) > rank.get(name, len(rank))
+        imported for imported in own_imports(name) if imported != name and rank.get(imported, -1) > rank.get(name, len(rank))
     ]
     assert below == [], f"{name} imports modules that stand below it in ARCHITECTURE.md"
 

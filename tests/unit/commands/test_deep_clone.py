@@ -321,9 +321,7 @@ STEPS = ("append", "delete", "compact", "purge", "target append", "target compac
 
 @settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps=st.lists(st.sampled_from(STEPS), max_size=8))
-def test_clone_is_what_the_source_is_whatever_happened_before(
-    steps: list[str], tmp_path_factory: pytest.TempPathFactory
-) -> None:
+def test_clone_is_what_the_source_is_whatever_happened_before(steps: list[str], tmp_path_factory: pytest.TempPathFactory) -> None:
     base = tmp_path_factory.mktemp("steps")
     source, target = open_store(str(base / "source")), open_store(str(base / "target"))
     write_delta(source.root, rows(*range(6)), partition_by=["day"], configuration=PROPERTIES)

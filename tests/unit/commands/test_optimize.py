@@ -267,9 +267,7 @@ def meanwhile(action: Callable[[], object], times: int = 1) -> LocalBinWriters:
                 actions.pop()()
             return written
 
-        def arrange(
-            self, arrangement: Arrangement, bins: Sequence[Bin], orders: Sequence[RowOrder | None]
-        ) -> list[WrittenFiles]:
+        def arrange(self, arrangement: Arrangement, bins: Sequence[Bin], orders: Sequence[RowOrder | None]) -> list[WrittenFiles]:
             written = super().arrange(arrangement, bins, orders)
             if actions:
                 actions.pop()()

@@ -370,3 +370,23 @@ def test_public_methods(path: str, tmp_path: Path) -> None:
     clustered(other, "a")
     assert DeltaTable(other).optimize.cluster()["clusteringStats"]["numOutputZCubes"] == 1
     assert DeltaTable(other).optimize.compact()["numBins"] == 0
+
+
+def test_numbers_are_those_of_the_reference_s_tests(tmp_path: Path) -> None:
+    """A file a partition, whether of all partitions or of one; predicates in the history as it prints them."""
+    rows = pa.table({"value": range(100), "col1": [n % 7 for n in range(100)], "p": [n % 10 for n in range(100)]})
+    for predicate, partitions in ((None, 10), ("p = 2", 1)):
+        path = str(tmp_path / str(partitions))
+        for part in range(4):
+            write_delta(path, rows.slice(25 * part, 25), mode="append", partition_by=["p"])
+        before = DeltaTable(path).scan(filter=predicate).files.num_rows
+        metrics = DeltaTable(path).optimize.z_order(["value", "col1"], predicate)
+        assert (metrics["numFilesAdded"], metrics["numFilesRemoved"]) == (partitions, before)
+        assert (metrics["totalConsideredFiles"], metrics["totalFilesSkipped"]) == (before, 0)
+        assert (metrics["zOrderStats"]["strategyName"], metrics["zOrderStats"]["numOutputCubes"]) == ("all", partitions)
+        parameters = dict(DeltaTable(path).history(1)["operationParameters"][0].as_py())
+        assert parameters["predicate"] == ("[]" if predicate is None else '["(p = 2)"]')
+        with pytest.raises(InvalidOptionError, match="p is a partition column"):
+            DeltaTable(path).optimize.z_order(["p"], "p = 1")
+    with pytest.raises(InvalidOptionError, match=r"non-partition column 'col1'.*: \[p\]"):
+        DeltaTable(path).optimize.compact("col1 = 1")

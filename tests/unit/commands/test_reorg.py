@@ -82,7 +82,7 @@ def test_history_says_what_the_reference_says(path: str) -> None:
     DeltaTable(path).reorg.purge("p = 'b'")
     newest = DeltaTable(path).history(1).to_pylist()[0]
     assert newest["operation"] == "REORG"
-    assert dict(newest["operationParameters"]) == {"predicate": '["p = \'b\'"]', "applyPurge": "true"}
+    assert dict(newest["operationParameters"]) == {"predicate": '["(p = \'b\')"]', "applyPurge": "true"}
     assert dict(newest["operationMetrics"])["numRemovedFiles"] == "1"
     assert sum(file["deletion_vector"] is not None for file in files(path).values()) == 2
     lines = (Path(path) / f"_delta_log/{newest['version']:020d}.json").read_bytes().splitlines()

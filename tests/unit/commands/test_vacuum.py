@@ -433,3 +433,14 @@ def test_method_of_the_table_is_a_dry_run_unless_told_otherwise(path: str) -> No
     time.sleep(0.01)
     assert table.vacuum(0, dry_run=False, enforce_retention_duration=False).num_rows == 1
     assert len(on_disk(path)) == 1
+
+
+def test_longer_and_no_retention_as_in_the_reference_s_test(path: str) -> None:
+    append(path, 1)
+    for name in ("abc.txt", "bac.txt"):
+        (Path(path) / name).write_text("abcde")
+    cleaned(path)
+    cleaned(path, retention_hours=1000)
+    assert {"abc.txt", "bac.txt"} < on_disk(path)
+    cleaned(path, 0.1, retention_hours=0.0, check_retention=False)
+    assert on_disk(path) == files_of(path)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from copy import deepcopy
 from typing import Any
 
 import orjson
@@ -243,23 +244,23 @@ def busy_table() -> TableBuilder:
 
 @pytest.mark.usefixtures("harmless_post_commit")
 @pytest.mark.parametrize("moment", sampled(["before", "after"], 2))
-def test_every_call_of_the_store_may_fail_and_every_version_reads_the_same(
-    moment: str, caplog: pytest.LogCaptureFixture
-) -> None:
-    quiet = busy_table()
+def test_every_call_of_the_store_may_fail_and_every_version_reads_the_same(moment: str, caplog: pytest.LogCaptureFixture) -> None:
+    table = busy_table()
+    quiet = deepcopy(table)
     assert isinstance(quiet.store, MemoryStore)
     quiet.store.calls.clear()
     after(quiet, 6, now_ms=quiet.time_ms + 3 * DAY_MS)
     calls = list(quiet.store.calls)
     kinds = {name for name, _ in calls}
     assert {"put", "put_if_absent", "delete", "read", "list_from", "open_input"} <= kinds and len(calls) > 20
+    snapshot_files = {version: live(table, version) for version in range(7)}
     for number in range(len(calls)):
-        one_failure(number, moment)
+        one_failure(deepcopy(table), snapshot_files, number, moment)
     assert "Traceback" not in caplog.text
 
 
-def one_failure(number: int, moment: str) -> None:
-    table, count = busy_table(), 0
+def one_failure(table: TableBuilder, snapshot_files: dict[int, set[str] | None], number: int, moment: str) -> None:
+    count = 0
     assert isinstance(table.store, MemoryStore)
 
     def fail(now: str, name: str, path: str) -> None:
@@ -269,7 +270,6 @@ def one_failure(number: int, moment: str) -> None:
             raise OSError(5, "injected")
 
     store, time_ms = table.store, table.time_ms + 3 * DAY_MS
-    snapshot_files = {version: live(table, version) for version in range(7)}
     config = Snapshot.load(store).config
     actions = [action for line in table.commits[6] if (action := parse_action(orjson.dumps(line))) is not None]
     store.hook = fail

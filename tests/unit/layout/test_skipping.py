@@ -11,7 +11,9 @@ import pytest
 
 from delta_py import DeltaTable, write_delta
 from delta_py.errors import SchemaMismatchError
+from delta_py.expressions.parse import parse_predicate
 from delta_py.layout.skipping import LAYOUT_SCHEMA
+from delta_py.scan import filtered_columns
 
 FILES, ROWS = 20, 500
 
@@ -78,3 +80,29 @@ def test_empty_table_and_column_that_is_not_there(tmp_path: Path) -> None:
     assert DeltaTable(path).layout()["point_share"].to_pylist() == [None]
     with pytest.raises(SchemaMismatchError, match="nosuch"):
         DeltaTable(path).layout(["nosuch"])
+
+
+def test_layout_says_which_columns_queries_were_filtered_by(path: str) -> None:
+    table = DeltaTable(path)
+    assert set(table.layout()["queries"].to_pylist()) == {0}
+    for number in range(3):
+        table.to_arrow(filter=f"anywhere = {number} AND anywhere IS NOT NULL AND s.pairs IS NOT NULL")
+    table.to_arrow(filter="s.pairs IN ('01', '02') OR sorted < 4")
+    table.optimize.compact()
+    rows = {row["column"]: row for row in DeltaTable(path).layout().to_pylist()}
+    assert [rows[name]["queries"] for name in ("sorted", "s.pairs", "anywhere", "none")] == [1, 1, 3, 0]
+    assert "3 recent queries were filtered by it: Z-order" in table.layout(["anywhere"])["advice"][0].as_py()
+
+
+def test_what_is_remembered_of_filters_is_bounded(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(filtered_columns, "_MOST_TABLES", 2)
+    monkeypatch.setattr(filtered_columns, "_MOST_COLUMNS", 1)
+    memory, snapshot = filtered_columns.FilteredColumns(), DeltaTable(path).snapshot
+    memory.note(snapshot, parse_predicate("sorted = 1", snapshot.schema))
+    memory.note(snapshot, parse_predicate("sorted = 1 AND anywhere = 2", snapshot.schema))
+    assert memory.of(snapshot) == {("sorted",): 2}
+    for number in range(2):
+        other = f"{path}-{number}"
+        write_delta(other, pa.table({"id": [1]}))
+        memory.note(DeltaTable(other).snapshot, parse_predicate("id = 1", DeltaTable(other).struct_type))
+    assert memory.of(snapshot) == {}, "the table that was read longest ago is forgotten"

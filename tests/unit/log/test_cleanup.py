@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
+from copy import deepcopy
 from typing import Any
 
 import pytest
@@ -183,9 +184,10 @@ def test_in_commit_timestamps_decide_where_the_table_has_them() -> None:
 def test_cleanup_that_breaks_off_anywhere_loses_no_kept_version(properties: Mapping[str, str]) -> None:
     total = len([call for call in deletes_of(make(properties=properties))])
     assert total >= 13
+    made = make(properties=properties)
+    before = states(made)
     for allowed in range(total):
-        table = make(properties=properties)
-        before = states(table)
+        table = deepcopy(made)
         break_off(table, allowed)
         with pytest.raises(OSError, match="injected"):
             clean(table, 11.5)

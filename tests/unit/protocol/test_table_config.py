@@ -149,7 +149,6 @@ def test_append_to_a_table_with_a_writable_feature_is_allowed(name: str) -> None
 
 IN_USE = [
     ("icebergCompatV2", PLAIN, {"delta__enableIcebergCompatV2": "true"}),
-    ("checkpointProtection", PLAIN, {"delta__requireCheckpointProtectionBeforeVersion": "7"}),
     ("coordinatedCommits-preview", PLAIN, {"delta__coordinatedCommits__commitCoordinator-preview": "dynamodb"}),
 ]
 

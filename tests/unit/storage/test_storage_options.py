@@ -57,6 +57,8 @@ def test_number_that_is_none_above_zero_is_refused(value: str) -> None:
         ("az://c/t", Address("az", "", "c", "t")),
         ("abfss://c@Acme.dfs.core.windows.net/a/t", Address("az", "acme", "c", "a/t")),
         ("wasbs://c@acme.blob.core.windows.net/t", Address("az", "acme", "c", "t")),
+        ("abfss://c@acme.dfs.core.chinacloudapi.cn/t", Address("az", "acme.core.chinacloudapi.cn", "c", "t")),
+        ("abfss://c@onelake.dfs.fabric.microsoft.com/t", Address("az", "onelake.fabric.microsoft.com", "c", "t")),
     ],
 )
 def test_url_of_a_store_is_a_place_in_it(url: str, address: Address) -> None:

@@ -31,7 +31,8 @@ from delta_py.protocol.schema import (
     schema_to_json,
 )
 from delta_py.protocol.table_config import TableConfig
-from delta_py.write.evolution import TYPE_CHANGES, is_widening, merged_schema, replaced_schema
+from delta_py.write.evolution import merged_schema, replaced_schema
+from delta_py.write.type_changes import TYPE_CHANGES, is_widening
 
 
 def struct(**columns: DataType) -> StructType:

@@ -1,0 +1,252 @@
+"""What a table holds because of a feature, and how it is taken away before the feature leaves the protocol.
+
+    traces = TRACES["deletionVectors"]
+    traces.remove(store)              # commits of its own; True when there was something
+    traces.is_gone(snapshot)          # nothing of it in this version, and nobody may bring it back unasked
+
+A feature that is not here cannot be dropped by this version.
+Protocol: Table Features; Deletion Vectors; Type Widening; Row Tracking; In-Commit Timestamps; V2 Spec.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_py.commands.alter import unset_internal
+from delta_py.commands.constraints import constraint_names
+from delta_py.commands.narrow_files import NarrowFiles
+from delta_py.commands.optimize import LocalBinWriters, optimize
+from delta_py.commands.optimize_bins import OptimizeRequest
+from delta_py.commands.reorg import Purge
+from delta_py.commands.row_tracking import take_row_ids
+from delta_py.commands.timestamps import ENABLED as TIMESTAMPS_ENABLED
+from delta_py.commands.timestamps import SINCE as TIMESTAMPS_SINCE
+from delta_py.commands.vacuum_paths import vector_files
+from delta_py.commit.prepared import ROW_TRACKING_DOMAIN
+from delta_py.commit.transaction import Transaction
+from delta_py.errors import UnsupportedOperationError
+from delta_py.index.definition import PREFIX as INDEX_PREFIX
+from delta_py.protocol.actions import DomainMetadata, Metadata, RemoveFile
+from delta_py.protocol.features import Properties
+from delta_py.protocol.paths import LogKind
+from delta_py.protocol.schema import parse_schema, schema_to_json
+from delta_py.snapshot import Snapshot
+from delta_py.storage.store import ObjectStore
+from delta_py.write.files import WrittenFiles
+from delta_py.write.type_changes import TYPE_CHANGES, without_recorded_changes
+
+PROTECTED_BEFORE = "delta.requireCheckpointProtectionBeforeVersion"
+_VECTORS = "delta.enableDeletionVectors"
+_WIDENING = "delta.enableTypeWidening"
+_POLICY = "delta.checkpointPolicy"
+_TRACKING = "delta.enableRowTracking"
+_SUSPENDED = "delta.rowTrackingSuspended"
+_OF_TRACKING = (
+    "delta.rowTracking.materializedRowIdColumnName",
+    "delta.rowTracking.materializedRowCommitVersionColumnName",
+)
+_MATERIALIZED_PARTITIONS = "delta.enableMaterializePartitionColumnsFeature"
+_VECTOR_IN_COMMIT = re.compile(rb'"deletionVector"\s*:\s*\{')
+
+
+@dataclass(frozen=True, slots=True)
+class Traces:
+    """remove: raises for what its owner has to decide. protects_history: readers have to know the feature, so that versions which
+    use it must not be met by those that do not. in_commit: whether a commit's bytes, or a metaData action in it, use it.
+    with_drop: properties that go with the feature, domains that are removed with it."""
+
+    remove: Callable[[ObjectStore], bool]
+    is_gone: Callable[[Snapshot], bool]
+    protects_history: bool = False
+    in_commit: Callable[[bytes, Metadata | None], bool] = lambda data, metadata: False
+    properties: tuple[str, ...] = ()
+    domains: Callable[[Snapshot], tuple[DomainMetadata, ...]] = lambda snapshot: ()
+
+
+# ---------------------------------------------------------------- each feature
+
+
+def _unset(store: ObjectStore, *names: str) -> bool:
+    snapshot = Snapshot.load(store)
+    return unset_internal(store, names) != snapshot.version
+
+
+class _VectorPurge(Purge):
+    """Only files with deletion vectors: what else REORG takes out is nobody's who drops this feature."""
+
+    def _may_be_better(self, files: pa.Table, limit: int) -> pa.ChunkedArray:
+        return files["deletion_vector"].is_valid()
+
+
+def _remove_vectors(store: ObjectStore) -> bool:
+    """No new ones; files written anew without the rows that are deleted; and the vectors' own files in the log, so that VACUUM of
+    clients which do not look for them keeps them for the versions before."""
+    changed = _unset(store, _VECTORS)
+    purged = optimize(store, OptimizeRequest(), LocalBinWriters(), kind=_VectorPurge)
+    if purged.version is not None:
+        changed = True
+    return _keep_vector_files(store) or changed
+
+
+def _keep_vector_files(store: ObjectStore) -> bool:
+    snapshot = Snapshot.load(store)
+    tombstones = snapshot.tombstones()
+    files = vector_files(tombstones.filter(tombstones["deletion_vector"].is_valid()))
+    lacking = files.filter(pc.invert(pc.is_in(files, tombstones["path"].combine_chunks())))
+    if not len(lacking):
+        return False
+    newest = pc.max(tombstones["deletion_timestamp"]).as_py()
+    removes = tuple(RemoveFile(path, data_change=False, deletion_timestamp_ms=newest) for path in lacking.to_pylist())
+    Transaction(snapshot).add(WrittenFiles(removes=removes)).commit("ADD DELETION VECTORS TOMBSTONES", {})
+    return True
+
+
+def _no_vectors(snapshot: Snapshot) -> bool:
+    if snapshot.config.properties.boolean(_VECTORS):
+        return False
+    return all(batch.files["deletion_vector"].null_count == len(batch.files) for batch in snapshot.file_batches())
+
+
+def _remove_widening(store: ObjectStore) -> bool:
+    changed = _unset(store, _WIDENING)
+    if TYPE_CHANGES not in Snapshot.load(store).metadata.schema_string:
+        return changed
+    optimize(store, OptimizeRequest(), LocalBinWriters(), kind=NarrowFiles)
+    snapshot = Snapshot.load(store)
+    schema = without_recorded_changes(parse_schema(snapshot.metadata.schema_string))
+    metadata = replace(snapshot.metadata, schema_string=schema_to_json(schema))
+    Transaction(snapshot).read_rows().set_metadata(metadata).commit("DROP FEATURE", {"columns": []})
+    return True
+
+
+def _no_widening(snapshot: Snapshot) -> bool:
+    return not snapshot.config.properties.boolean(_WIDENING) and TYPE_CHANGES not in snapshot.metadata.schema_string
+
+
+def _remove_v2_checkpoints(store: ObjectStore) -> bool:
+    return _unset(store, _POLICY)
+
+
+def _no_v2_checkpoints(snapshot: Snapshot) -> bool:
+    newest = snapshot.segment.checkpoint
+    classic = newest is None or newest.kind is not LogKind.CHECKPOINT_V2
+    return classic and snapshot.config.properties.get(_POLICY, "classic").lower() != "v2"
+
+
+def _remove_timestamps(store: ObjectStore) -> bool:
+    return _unset(store, TIMESTAMPS_ENABLED, *TIMESTAMPS_SINCE)
+
+
+def _remove_tracking(store: ObjectStore) -> bool:
+    """No new ids from here on, then the files' ids."""
+    snapshot = Snapshot.load(store)
+    changed = False
+    if snapshot.config.properties.boolean(_TRACKING) or not snapshot.config.properties.boolean(_SUSPENDED):
+        folded = {_TRACKING.lower(), _SUSPENDED.lower()}
+        kept = {name: value for name, value in snapshot.metadata.configuration.items() if name.lower() not in folded}
+        metadata = replace(snapshot.metadata, configuration={**kept, _TRACKING: "false", _SUSPENDED: "true"})
+        parameters = {"properties": {_TRACKING: "false", _SUSPENDED: "true"}}
+        Transaction(snapshot).set_metadata(metadata).commit("SET TBLPROPERTIES", parameters)
+        changed = True
+    return take_row_ids(store) or changed
+
+
+def _no_tracking(snapshot: Snapshot) -> bool:
+    properties = snapshot.config.properties
+    if properties.boolean(_TRACKING) or not properties.boolean(_SUSPENDED):
+        return False
+    return all(batch.files["base_row_id"].null_count == len(batch.files) for batch in snapshot.file_batches())
+
+
+def _tracking_domain(snapshot: Snapshot) -> tuple[DomainMetadata, ...]:
+    known = snapshot.domain_metadata().get(ROW_TRACKING_DOMAIN)
+    return () if known is None else (replace(known, removed=True),)
+
+
+def _keep_constraints(store: ObjectStore) -> bool:
+    names = constraint_names(Snapshot.load(store).config)
+    if names:
+        raise UnsupportedOperationError(
+            f"The feature checkConstraints cannot be dropped while the table at {store.root} has CHECK constraints: "
+            f"{', '.join(names)}. Nothing was changed. Drop them first.",
+            error_class="DELTA_CANNOT_DROP_CHECK_CONSTRAINT_FEATURE",
+            sql_state="0AKDE",
+            constraints=names,
+        )
+    return False
+
+
+def _keep_indexes(store: ObjectStore) -> bool:
+    names = [name for name in Snapshot.load(store).domain_metadata() if name.startswith(INDEX_PREFIX)]
+    if names:
+        raise UnsupportedOperationError(
+            f"The feature domainMetadata cannot be dropped while the table at {store.root} has indexes: "
+            f"{', '.join(sorted(name.removeprefix(INDEX_PREFIX) for name in names))}. Nothing was changed. Drop them first.",
+            indexes=sorted(names),
+        )
+    return False
+
+
+def _all_domains(snapshot: Snapshot) -> tuple[DomainMetadata, ...]:
+    return tuple(replace(domain, removed=True) for domain in snapshot.domain_metadata().values())
+
+
+def _nothing(store: ObjectStore) -> bool:
+    return False
+
+
+def _always(snapshot: Snapshot) -> bool:
+    return True
+
+
+def _sets(name: str, value: str = "true") -> Callable[[bytes, Metadata | None], bool]:
+    def test(data: bytes, metadata: Metadata | None) -> bool:
+        return metadata is not None and Properties(metadata.configuration).get(name, "").lower() == value
+
+    return test
+
+
+def _has_vectors(data: bytes, metadata: Metadata | None) -> bool:
+    return _VECTOR_IN_COMMIT.search(data) is not None or _sets(_VECTORS)(data, metadata)
+
+
+def _has_widening(data: bytes, metadata: Metadata | None) -> bool:
+    return metadata is not None and (TYPE_CHANGES in metadata.schema_string or _sets(_WIDENING)(data, metadata))
+
+
+_TYPE_WIDENING = Traces(_remove_widening, _no_widening, protects_history=True, in_commit=_has_widening)
+
+TRACES: Mapping[str, Traces] = {
+    "deletionVectors": Traces(_remove_vectors, _no_vectors, protects_history=True, in_commit=_has_vectors),
+    "typeWidening": _TYPE_WIDENING,
+    "typeWidening-preview": _TYPE_WIDENING,
+    "v2Checkpoint": Traces(_remove_v2_checkpoints, _no_v2_checkpoints, protects_history=True, in_commit=_sets(_POLICY, "v2")),
+    "vacuumProtocolCheck": Traces(_nothing, _always),
+    "inCommitTimestamp": Traces(_remove_timestamps, lambda snapshot: not snapshot.config.properties.boolean(TIMESTAMPS_ENABLED)),
+    "rowTracking": Traces(
+        _remove_tracking, _no_tracking, properties=(_TRACKING, _SUSPENDED, *_OF_TRACKING), domains=_tracking_domain
+    ),
+    "checkConstraints": Traces(_keep_constraints, lambda snapshot: not constraint_names(snapshot.config)),
+    "domainMetadata": Traces(_keep_indexes, _always, domains=_all_domains),
+    "materializePartitionColumns": Traces(
+        lambda store: _unset(store, _MATERIALIZED_PARTITIONS),
+        lambda snapshot: not snapshot.config.properties.boolean(_MATERIALIZED_PARTITIONS),
+    ),
+    "checkpointProtection": Traces(_nothing, _always, properties=(PROTECTED_BEFORE,)),
+    "coordinatedCommits-preview": Traces(_nothing, _always),
+}
+
+
+def uses_feature(traces: Traces, data: bytes) -> bool:
+    """Whether a commit of the log uses the feature. data: of the commit."""
+    metadata = None
+    for line in data.splitlines():
+        if line.startswith(b'{"metaData"'):
+            metadata = Metadata.from_json(orjson.loads(line)["metaData"])
+    return traces.in_commit(data, metadata)

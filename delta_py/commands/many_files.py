@@ -1,0 +1,46 @@
+"""One step for each of many files of a table, some at a time: to delete them, or to move them.
+
+    failed = for_each_file(store, found["path"], store.delete, "VACUUM", "VACUUM could not delete")
+
+A file that fails does not keep the others from being done.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import pyarrow as pa
+
+from delta_py.errors import StorageError
+from delta_py.progress import progress
+from delta_py.storage.store import ObjectStore
+
+_log = logging.getLogger("delta_py")
+
+_THREADS = 16
+_AT_ONCE = 1_000
+_NAMED = 5
+
+
+def for_each_file(
+    store: ObjectStore, paths: pa.Array | pa.ChunkedArray, step: Callable[[str], None], what: str, what_failed: str
+) -> dict[str, OSError | StorageError]:
+    """Do the step for all of them; returns the errors of those where it failed. Some of these are logged, with what_failed. what:
+    the command, for the progress that is shown."""
+    failed: dict[str, OSError | StorageError] = {}
+
+    def attempt(path: str) -> None:
+        try:
+            step(path)
+        except (OSError, StorageError) as error:
+            failed[path] = error
+
+    with progress(what, len(paths)) as count, ThreadPoolExecutor(_THREADS, "delta_py-files") as pool:
+        for start in range(0, len(paths), _AT_ONCE):  # a pool keeps a job in memory for each that waits
+            for _ in pool.map(attempt, paths.slice(start, _AT_ONCE).to_pylist()):
+                count(1)
+    for path in sorted(failed)[:_NAMED]:
+        _log.warning("%s: %s %s: %s", store.root, what_failed, path, failed[path])
+    return failed

@@ -1,0 +1,63 @@
+"""By which columns the scans that this process planned were filtered: what the layout of a table should serve.
+
+    FILTERED.note(snapshot, predicate)          # plan_scan does
+    FILTERED.of(snapshot)                       # {("day",): 12, ("at", "city"): 1}
+
+A column counts once a scan, however often the predicate names it. Tests for null do not count: a join asks them of its keys. The
+last tables that were read are remembered, until the process ends.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, OrderedDict
+from collections.abc import Iterator
+from threading import Lock
+
+from delta_py.expressions.tree import Column, Expression, IsNull, children
+from delta_py.protocol.schema import Path
+from delta_py.snapshot import Snapshot
+
+_MOST_TABLES = 1000
+_MOST_COLUMNS = 1000
+
+
+class FilteredColumns:
+    """Threads may share it."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._tables: OrderedDict[str, Counter[Path]] = OrderedDict()
+
+    def note(self, snapshot: Snapshot, predicate: Expression) -> None:
+        columns = set(_compared(predicate))
+        with self._lock:
+            counts = self._tables.setdefault(_key(snapshot), Counter())
+            self._tables.move_to_end(_key(snapshot))
+            while len(self._tables) > _MOST_TABLES:
+                self._tables.popitem(last=False)
+            counts.update(path for path in columns if path in counts or len(counts) < _MOST_COLUMNS)
+
+    def of(self, snapshot: Snapshot) -> Counter[Path]:
+        """How many scans of the table compared each column."""
+        with self._lock:
+            return Counter(self._tables.get(_key(snapshot), {}))
+
+
+FILTERED = FilteredColumns()
+"""Of this process."""
+
+
+def _key(snapshot: Snapshot) -> str:
+    return f"{snapshot.store.root} {snapshot.metadata.id}"
+
+
+def _compared(predicate: Expression) -> Iterator[Path]:
+    waiting = [predicate]
+    while waiting:
+        match waiting.pop():
+            case Column() as column:
+                yield column.path
+            case IsNull():
+                pass
+            case other:
+                waiting.extend(children(other))

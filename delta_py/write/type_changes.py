@@ -1,0 +1,118 @@
+"""Changes of columns' types that leave the files as they are: which there may be, and how the schema records them.
+
+    is_widening(INTEGER, LONG)
+    with_recorded_changes(schema_before, schema_after)      # `delta.typeChanges` in the metadata of the fields concerned
+
+Readers take the values of older files as the new type. The record says which types a table's files may have.
+Protocol: Type Widening; Type Change Metadata.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+from delta_py.expressions.coercion import INTEGRAL
+from delta_py.protocol.schema import (
+    DATE,
+    DOUBLE,
+    FLOAT,
+    LONG,
+    TIMESTAMP_NTZ,
+    ArrayType,
+    DataType,
+    DecimalType,
+    MapType,
+    Path,
+    StructType,
+    map_fields,
+    type_name,
+)
+
+TYPE_CHANGES = "delta.typeChanges"
+_INTEGRAL_DIGITS = 10
+_LONG_DIGITS = 20
+
+
+def is_widening(old: DataType, new: DataType, *, like_iceberg: bool = False) -> bool:
+    """Whether a write may change a column's type so: the protocol's changes but for integers to decimals, which only the
+    table's owner makes. like_iceberg: only those that Iceberg has too.
+    Protocol: Type Widening."""
+    if old in INTEGRAL and new in INTEGRAL:
+        return INTEGRAL.index(old) < INTEGRAL.index(new)
+    if isinstance(old, DecimalType) and isinstance(new, DecimalType):
+        digits, scale = new.precision - old.precision, new.scale - old.scale
+        return digits >= scale >= 0 and digits > 0 and not (like_iceberg and scale)
+    if (old, new) == (FLOAT, DOUBLE):
+        return True
+    return not like_iceberg and ((old in INTEGRAL and old != LONG and new == DOUBLE) or (old, new) == (DATE, TIMESTAMP_NTZ))
+
+
+def is_owners_widening(old: DataType, new: DataType) -> bool:
+    """Whether a table's owner may change a column's type so: each change that the protocol knows."""
+    if old in INTEGRAL and isinstance(new, DecimalType):
+        return new.precision - new.scale >= (_LONG_DIGITS if old == LONG else _INTEGRAL_DIGITS)
+    return is_widening(old, new)
+
+
+def type_change(old: DataType, new: DataType, inside: Path, version: int | None = None) -> dict[str, Any]:
+    """The record of one change. inside: the way from the field to the element, key or value that changed; () for the field
+    itself. version: of the table; only clients of the feature's preview want it."""
+    numbered = {} if version is None else {"tableVersion": version}
+    change = {**numbered, "fromType": _protocol_name(old), "toType": _protocol_name(new)}
+    return {**change, "fieldPath": ".".join(inside)} if inside else change
+
+
+def with_recorded_changes(before: StructType, after: StructType, version: int | None = None) -> StructType:
+    """The schema after a change, with what is other in types than before in its fields' metadata. Fields go by name, ignoring
+    case; those that are new have nothing to tell. version: as of type_change."""
+    fields = []
+    for f in after.fields:
+        former = before.find(f.name)
+        if former is None:
+            fields.append(f)
+            continue
+        changes = [type_change(old, new, inside, version) for inside, old, new in _changed(former.data_type, f.data_type, ())]
+        known = f.metadata.get(TYPE_CHANGES, ())
+        metadata = {**f.metadata, TYPE_CHANGES: [*known, *changes]} if changes else f.metadata
+        fields.append(replace(f, data_type=_inner(former.data_type, f.data_type, version), metadata=metadata))
+    return StructType(tuple(fields))
+
+
+def without_recorded_changes(schema: StructType) -> StructType:
+    """The schema of a table whose files all have its types."""
+    return map_fields(
+        schema, lambda f: replace(f, metadata={key: value for key, value in f.metadata.items() if key != TYPE_CHANGES})
+    )
+
+
+def _inner(before: DataType, after: DataType, version: int | None) -> DataType:
+    match before, after:
+        case StructType(), StructType():
+            return with_recorded_changes(before, after, version)
+        case ArrayType(old, _), ArrayType(new, nulls):
+            return ArrayType(_inner(old, new, version), nulls)
+        case MapType(old_key, old_value, _), MapType(key, value, nulls):
+            return MapType(_inner(old_key, key, version), _inner(old_value, value, version), nulls)
+    return after
+
+
+def _changed(old: DataType, new: DataType, inside: Path) -> Iterator[tuple[Path, DataType, DataType]]:
+    """The plain types that differ, with the way to them; structs inside tell of themselves."""
+    match old, new:
+        case StructType(), StructType():
+            return
+        case ArrayType(element, _), ArrayType(new_element, _):
+            yield from _changed(element, new_element, (*inside, "element"))
+        case MapType(key, value, _), MapType(new_key, new_value, _):
+            yield from _changed(key, new_key, (*inside, "key"))
+            yield from _changed(value, new_value, (*inside, "value"))
+        case _:
+            if old != new:
+                yield inside, old, new
+
+
+def _protocol_name(data_type: DataType) -> str:
+    """The name of a simple type in the schema's JSON."""
+    return type_name(data_type) if isinstance(data_type, DecimalType) else getattr(data_type, "name", "")

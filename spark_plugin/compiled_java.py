@@ -1,0 +1,84 @@
+"""The package's Java sources as class files: compiled once, and kept in the cache directory.
+
+    archive = class_archive(("pruning", "sql_catalog"), platform, compile)   # a jar, as bytes
+    archive = source_archive("columnar")                                      # the sources of one folder, not compiled
+
+`compile` is asked only where the cache directory has no such entry. An entry is known by the platform (versions and builds of
+Spark, Scala and Java) and by all sources. Entries are code that will be run: only a file of the user's own counts to which nobody
+else may write, in a directory of which the same is true (`DiskCache`). Where there is none everything is compiled.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import logging
+import zipfile
+from collections.abc import Callable, Mapping, Sequence
+from importlib import resources
+
+from delta_py.storage.disk_cache import DiskCache, entry_name
+
+Compile = Callable[[Mapping[str, bytes]], Mapping[str, bytes]]
+"""Sources -> class files, both by their paths."""
+
+_log = logging.getLogger("pydelta")
+_OLDEST = (1980, 1, 1, 0, 0, 0)  # of a file in a zip: the same content gives the same bytes
+
+
+def has_cache() -> bool:
+    """Whether what is compiled can be kept."""
+    return DiskCache.of_environment() is not None
+
+
+def class_archive(folders: Sequence[str], platform: str, compile: Compile) -> bytes:
+    """The class files of the folders' sources, compiled together. Raises what `compile` raises."""
+    sources = sources_of(*folders)
+    cache, name = DiskCache.of_environment(), entry_name(_meaning(platform, sources), "classes")
+    known = None if cache is None else cache.read_code(name)
+    if known is not None and _is_archive(known):
+        return known
+    archive = _archive(compile(sources))
+    if cache is not None:
+        cache.put(name, archive)
+    return archive
+
+
+def source_archive(folder: str) -> bytes:
+    return _archive(sources_of(folder))
+
+
+def sources_of(*folders: str) -> dict[str, bytes]:
+    """`pydelta/pruning/PruneScans.java` -> its bytes, of the files beside the folders' Python."""
+    return {
+        f"pydelta/{folder}/{entry.name}": entry.read_bytes()
+        for folder in folders
+        for entry in resources.files("spark_plugin").joinpath(folder).iterdir()
+        if entry.name.endswith(".java")
+    }
+
+
+def _meaning(platform: str, sources: Mapping[str, bytes]) -> bytes:
+    """All that the class files depend on. Lengths stand before what they are of, so that no two sets of sources read alike."""
+    digest = hashlib.sha256()
+    for text in (platform.encode(), *(part for path in sorted(sources) for part in (path.encode(), sources[path]))):
+        digest.update(len(text).to_bytes(8, "little"))
+        digest.update(text)
+    return digest.digest()
+
+
+def _archive(files: Mapping[str, bytes]) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
+        for path in sorted(files):
+            archive.writestr(zipfile.ZipInfo(path, _OLDEST), files[path])
+    return buffer.getvalue()
+
+
+def _is_archive(content: bytes) -> bool:
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            return archive.testzip() is None and bool(archive.namelist())
+    except zipfile.BadZipFile:
+        _log.warning("compiled classes in the cache directory are damaged; they are compiled anew")
+        return False

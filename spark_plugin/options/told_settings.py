@@ -1,0 +1,75 @@
+"""A session's settings as the catalogs tell them, which are Java and know of no option but by its name (sql_catalog/Source.java).
+
+    rule.tell("settings", "\\n".join(SETTINGS))            # the names, once a session
+    options = with_session(options)                       # in the worker: the option TOLD becomes the option SESSION
+
+What the settings mean is said here and in `settings.py` once, for both roads.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from delta_py.protocol.sizes import parse_size
+from delta_py.storage.addresses import kind_of
+from spark_plugin.options.common import CONFS, OTHER_WRITE_CONFS, PARTITIONS_PER_CORE, SESSION, STORAGE, WRITE_CONFS
+from spark_plugin.options.storage import session_storage
+
+TOLD = "pydelta.told"
+READ_LEASE = "spark.pydelta.readLease"
+TIME_ZONE = "spark.sql.session.timeZone"
+PARTITION_BYTES = "spark.sql.files.maxPartitionBytes"
+OPEN_COST = "spark.sql.files.openCostInBytes"
+LEAST_PARTITIONS = "spark.sql.files.minPartitionNum"
+PARALLELISM = "spark.sql.leafNodeDefaultParallelism"
+
+WRITE_SETTINGS = (*WRITE_CONFS.values(), *OTHER_WRITE_CONFS)
+SETTINGS = (TIME_ZONE, PARTITION_BYTES, OPEN_COST, LEAST_PARTITIONS, PARALLELISM, READ_LEASE, *WRITE_SETTINGS)
+"""What the catalogs tell of a session. For a path of an object store they tell all settings that may be of stores, too."""
+
+
+def read_part(confs: Mapping[str, str], default_parallelism: int | None) -> dict[str, Any]:
+    """What a read takes from settings, under the names of the option SESSION. None where nothing was said."""
+    return {
+        "timeZone": confs.get(TIME_ZONE),
+        "maxPartitionBytes": _size(confs.get(PARTITION_BYTES)),
+        "openCostInBytes": _size(confs.get(OPEN_COST)),
+        "wantedPartitions": _wanted_partitions(confs, default_parallelism),
+        "readLease": confs.get(READ_LEASE),
+    }
+
+
+def write_part(confs: Mapping[str, str]) -> dict[str, Any]:
+    said = {name: confs[name] for name in WRITE_SETTINGS if name in confs}
+    return {"timeZone": confs.get(TIME_ZONE), CONFS: said or None}
+
+
+def as_option(settings: Mapping[str, Any]) -> str:
+    return json.dumps({name: value for name, value in settings.items() if value is not None})
+
+
+def with_session(options: Mapping[str, str]) -> dict[str, str]:
+    """The options with SESSION in the place of TOLD; the same where nothing was told."""
+    text = next((value for name, value in options.items() if name.lower() == TOLD), None)
+    if text is None:
+        return dict(options)
+    rest = {name: value for name, value in options.items() if name.lower() != TOLD}
+    told = json.loads(text)
+    path = next((value for name, value in rest.items() if name.lower() == "path"), "")
+    storage = session_storage(told["confs"], told["hadoop"], path) if kind_of(path) is not None else None
+    parts = {**read_part(told["confs"], told["parallelism"]), **write_part(told["confs"]), STORAGE: storage or None}
+    return {**rest, SESSION: as_option(parts)}
+
+
+def _wanted_partitions(confs: Mapping[str, str], default_parallelism: int | None) -> int | None:
+    wanted = confs.get(LEAST_PARTITIONS)
+    if wanted is not None:
+        return int(wanted)
+    cores = confs.get(PARALLELISM) or default_parallelism
+    return None if cores is None else PARTITIONS_PER_CORE * int(cores)
+
+
+def _size(text: str | None) -> int | None:
+    return None if text is None else parse_size(text)

@@ -1,0 +1,47 @@
+"""What the catalogs are told of a table beside its columns (sql_catalog/TableFacts.java), in the same call of a worker.
+
+The facts are JSON text in the metadata of the schema's first field, and the catalog takes them out again. A table without columns
+tells none.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from pyspark.sql.types import StructField, StructType
+
+from delta_py.protocol.clustering import CLUSTERING_DOMAIN, clustering_columns
+from delta_py.protocol.identity import identity_columns
+from spark_plugin.source.pinned import PinnedTable
+
+FACTS_KEY = "pydelta.facts"
+
+
+def with_table_facts(schema: StructType, pinned: PinnedTable) -> StructType:
+    """The schema, whose first field carries the facts."""
+    if not schema.fields:
+        return schema
+    first, *others = schema.fields
+    metadata = {**(first.metadata or {}), FACTS_KEY: json.dumps(_facts(pinned))}
+    return StructType([StructField(first.name, first.dataType, first.nullable, metadata), *others])
+
+
+def _facts(pinned: PinnedTable) -> dict[str, Any]:
+    """path: of the table, without a version in it. travels: another version than the newest was asked for."""
+    snapshot, options = pinned.snapshot, pinned.options
+    metadata, protocol = snapshot.metadata, snapshot.protocol
+    clustered = "clustering" in snapshot.config.features
+    domain = snapshot.domain_metadata().get(CLUSTERING_DOMAIN) if clustered else None
+    return {
+        "path": options.path,
+        "version": snapshot.version,
+        "travels": options.version is not None or options.timestamp_ms is not None,
+        "description": metadata.description,
+        "partition_columns": list(metadata.partition_columns),
+        "clustering_columns": list(clustering_columns(snapshot.schema, domain)),
+        "properties": dict(metadata.configuration),
+        "reader_version": protocol.min_reader_version,
+        "writer_version": protocol.min_writer_version,
+        "has_identity": bool(identity_columns(snapshot.schema)),
+    }

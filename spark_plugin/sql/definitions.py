@@ -1,0 +1,162 @@
+"""CREATE TABLE, REPLACE TABLE, and both AS SELECT: what delta.tables' builders and saved DataFrames do.
+
+    CREATE TABLE shop.sales (id BIGINT GENERATED ALWAYS AS IDENTITY, day DATE) USING pydelta PARTITIONED BY (day)
+    CREATE OR REPLACE TABLE shop.daily USING pydelta CLUSTER BY (day) AS SELECT ...
+
+A table AS SELECT is one commit, its rows with it. The names of tables are entered into Spark's catalog as external tables.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from pyspark.sql import types as spark_types
+
+from delta_py.errors import InvalidOptionError, UnsupportedOperationError
+from delta_py.protocol import identity
+from delta_py.protocol.column_rules import DEFAULT, EXISTS_DEFAULT, GENERATION
+from spark_plugin.dataframe_api import catalog, named_tables
+from spark_plugin.dataframe_api.batch_save import AsSelect, Save
+from spark_plugin.options.settings import conf
+from spark_plugin.spark_internals import is_connect
+from spark_plugin.sql.results import nothing
+from spark_plugin.sql.targets import our_formats
+from spark_plugin.sql_definitions import ParsedColumn, ParsedDefinition, parsed_definition
+from spark_plugin.sql_internals import SqlInternals
+from spark_plugin.sql_router import Statement
+from spark_plugin.table_api.builders import TableRequest, stored_field
+from spark_plugin.table_api.table_names import build_table
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_DEFAULTS = "delta.feature.allowcolumndefaults"
+_CONSTRAINT = "delta.constraints."
+
+
+def define_table(spark: SparkSession, statement: Statement) -> DataFrame | None:
+    """Returns a frame without columns, as Spark does. Raises what the builders of delta.tables and saved DataFrames raise."""
+    if is_connect(spark):
+        return None
+    plan = SqlInternals(spark).parsed(statement.text, statement.args)
+    definition = None if plan is None else parsed_definition(plan)
+    if definition is None or not _is_ours(spark, definition):
+        return None
+    _check(definition)
+    if definition.query is None:
+        build_table(spark, _request(definition))
+    else:
+        _define_with_rows(spark, definition)
+    return nothing(spark)
+
+
+def _is_ours(spark: SparkSession, definition: ParsedDefinition) -> bool:
+    """By the path that names the table, else by USING, else by what Spark takes for USING. A name for a table that is there, with
+    options of reads perhaps, is Spark's to enter."""
+    provider, ours = definition.provider, our_formats(spark)
+    named = catalog.format_and_path(definition.name)
+    if named is not None:
+        return named[0] in ours and (provider is None or provider.lower() in ours)
+    if len(definition.parts) > 2 and definition.parts[0].lower() != "spark_catalog":
+        return False
+    if provider is None and definition.stored_as:
+        return False
+    source = provider or conf(spark, "spark.sql.sources.default") or ""
+    only_a_name = not (definition.columns or definition.query or definition.properties or definition.partition_by)
+    return source.lower() in ours and not (only_a_name and source.lower() == "pydelta" and definition.kind.startswith("create"))
+
+
+def _check(definition: ParsedDefinition) -> None:
+    if definition.transforms:
+        raise UnsupportedOperationError(
+            f"PARTITIONED BY {', '.join(definition.transforms)}: Delta tables are partitioned by columns. Nothing was created. "
+            "Add a column with the value, generated perhaps, and partition by it.",
+            error_class="DELTA_UNSUPPORTED_PARTITION_TRANSFORM",
+            sql_state="0AKDC",
+        )
+    if definition.options:
+        raise InvalidOptionError(
+            f"OPTIONS ({', '.join(definition.options)}): a Delta table keeps no options. Nothing was created. Use TBLPROPERTIES "
+            "for what the table is to know, and options of the reader for what a query asks.",
+            option=next(iter(definition.options)),
+        )
+    with_default = [column.name for column in definition.columns if column.default is not None]
+    if with_default and _DEFAULTS not in (name.lower() for name in definition.properties):
+        raise InvalidOptionError(
+            f"DEFAULT of {', '.join(with_default)}: the table lacks the feature allowColumnDefaults. Nothing was created. "
+            "Add TBLPROPERTIES ('delta.feature.allowColumnDefaults' = 'supported').",
+            error_class="WRONG_COLUMN_DEFAULTS_FOR_DELTA_FEATURE_NOT_ENABLED",
+            sql_state="0AKDE",
+            columns=with_default,
+        )
+
+
+# ---------------------------------------------------------------- without rows
+
+
+def _request(definition: ParsedDefinition) -> TableRequest:
+    return TableRequest(
+        definition.kind,
+        name=definition.name,
+        location=definition.location,
+        description=definition.comment,
+        columns=tuple(map(_field, definition.columns)),
+        partition_by=definition.partition_by,
+        cluster_by=definition.cluster_by or (),
+        properties=_properties(definition),
+    )
+
+
+def _properties(definition: ParsedDefinition) -> dict[str, str]:
+    """A new table has no rows that could break its constraints."""
+    checks = {f"{_CONSTRAINT}{name.lower()}": text for name, text in definition.checks.items()}
+    return {**definition.properties, **checks}
+
+
+def _field(column: ParsedColumn) -> spark_types.StructField:
+    metadata: dict[str, object] = {}
+    if column.comment is not None:
+        metadata["comment"] = column.comment
+    if column.default is not None:
+        metadata |= {DEFAULT: column.default, EXISTS_DEFAULT: column.default}
+    if column.generated is not None:
+        metadata[GENERATION] = column.generated
+    if column.identity is not None:
+        metadata |= {
+            identity.START: column.identity.start,
+            identity.STEP: column.identity.step,
+            identity.ALLOW_EXPLICIT_INSERT: column.identity.by_default,
+        }
+    return stored_field(spark_types.StructField(column.name, column.data_type, column.nullable, metadata))
+
+
+# ---------------------------------------------------------------- AS SELECT
+
+
+def _define_with_rows(spark: SparkSession, definition: ParsedDefinition) -> None:
+    assert definition.query is not None
+    creates = definition.kind.startswith("create") and definition.kind != "createOrReplace"
+    as_select = AsSelect("create" if creates else definition.kind, definition.comment, _properties(definition))
+    save = Save(definition.query.frame(), "error", {}, definition.partition_by, definition.cluster_by, as_select=as_select)
+    if not creates:
+        save = replace(save, mode="overwrite").with_options(partitionOverwriteMode="static")
+    elif definition.kind == "createIfNotExists":
+        save = replace(save, mode="ignore")
+    named = catalog.format_and_path(definition.name)
+    if named is not None:
+        if definition.location is not None and definition.location != named[1]:
+            raise _two_places(definition, named[1])
+        save.to(named[1])
+        return
+    if definition.location is not None:
+        save = save.with_options(path=definition.location)
+    named_tables.define_with_rows(save, definition.name, definition.kind)
+
+
+def _two_places(definition: ParsedDefinition, path: str) -> InvalidOptionError:
+    return InvalidOptionError(
+        f"The table was named by the path {path}, and its location is {definition.location}. Nothing was created. Leave one out.",
+        error_class="DELTA_CREATE_TABLE_IDENTIFIER_LOCATION_MISMATCH",
+        sql_state="0AKDC",
+    )

@@ -1,0 +1,236 @@
+"""INSERT: the rows of its query, under the table's columns and in their types, on the road that saved DataFrames go.
+
+    INSERT INTO shop.sales (id, price) VALUES (3, 1.5)
+    INSERT INTO shop.sales BY NAME SELECT ...
+    INSERT OVERWRITE shop.sales PARTITION (day = '2024-05-01') SELECT ...
+    INSERT INTO shop.sales REPLACE WHERE day >= '2024-05-01' SELECT ...
+
+What a column gets that no value is given for, the write decides: its default, its expression, its next number, or null.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
+
+from delta_py.errors import InvalidOptionError, SchemaMismatchError, UnsupportedOperationError
+from delta_py.protocol.names import quoted
+from delta_py.protocol.schema import StructField as DeltaField
+from delta_py.snapshot import Snapshot
+from spark_plugin.convert import find_field, to_spark_schema
+from spark_plugin.dataframe_api import named_tables
+from spark_plugin.dataframe_api.batch_save import Save
+from spark_plugin.dml.column_defaults import default_text
+from spark_plugin.dml.store_assignment import Assigning, Typed, overflows_as_the_gates
+from spark_plugin.options.settings import conf
+from spark_plugin.spark_internals import is_connect
+from spark_plugin.sql.results import nothing
+from spark_plugin.sql.targets import Target, find_target
+from spark_plugin.sql_definitions import ParsedInsert, parsed_insert
+from spark_plugin.sql_internals import SqlInternals
+from spark_plugin.sql_router import Statement
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+_PARTITION_MODE = "partitionOverwriteMode"
+
+
+def insert_rows(spark: SparkSession, statement: Statement) -> DataFrame | None:
+    """Returns a frame without columns, as Spark does. Raises what saving a DataFrame raises, and SchemaMismatchError
+    (DELTA_INSERT_COLUMN_ARITY_MISMATCH) for another number of values than of columns."""
+    if is_connect(spark):
+        return None
+    plan = SqlInternals(spark).parsed(statement.text, statement.args)
+    insert = None if plan is None else parsed_insert(plan)
+    target = None if insert is None else find_target(spark, insert.target.parts)
+    if insert is None or target is None:
+        return None
+    table = _Table.of(spark, target)
+    _check(table, insert)
+    save = Save(
+        _arranged(spark, table, insert), "append", {name.lower(): (name, value) for name, value in insert.options.items()}
+    )
+    if insert.evolves:
+        save = save.with_options(mergeSchema="true")
+    with overflows_as_the_gates():
+        target.write(_replacing(spark, table, insert, save))
+    return nothing(spark)
+
+
+@dataclass(frozen=True, slots=True)
+class _Table:
+    """The table as it is now. fields: as the log has them. schema: the same, as Spark has them."""
+
+    target: Target
+    fields: Sequence[DeltaField]
+    schema: StructType
+    partition_columns: Sequence[str]
+
+    @classmethod
+    def of(cls, spark: SparkSession, target: Target) -> _Table:
+        snapshot = Snapshot.load(target.place.open_store(spark))
+        return cls(target, snapshot.schema.fields, to_spark_schema(snapshot.schema), snapshot.metadata.partition_columns)
+
+
+def _check(table: _Table, insert: ParsedInsert) -> None:
+    if insert.matches is not None:
+        raise UnsupportedOperationError(
+            f"INSERT INTO ... REPLACE {insert.matches} is not supported; nothing was written. Name the rows to be replaced with "
+            "REPLACE WHERE, or use MERGE.",
+            operation=f"INSERT REPLACE {insert.matches}",
+        )
+    if insert.if_not_exists:
+        raise UnsupportedOperationError(
+            "INSERT OVERWRITE ... IF NOT EXISTS: Delta tables have no partitions that a catalog knows of; nothing was written. "
+            "Leave IF NOT EXISTS out.",
+            error_class="UNSUPPORTED_FEATURE.INSERT_PARTITION_SPEC_IF_NOT_EXISTS",
+            sql_state="0A000",
+        )
+    partitioning = {name.lower() for name in table.partition_columns}
+    strange = [name for name in (*insert.values, *insert.open_columns) if name.lower() not in partitioning]
+    if strange:
+        raise InvalidOptionError(
+            f"PARTITION: {', '.join(strange)} is no partition column of the table, which is partitioned by "
+            f"({', '.join(table.partition_columns)}). Nothing was written. Name partition columns alone.",
+            error_class="NON_PARTITION_COLUMN",
+            sql_state="42000",
+            columns=strange,
+        )
+    _check_listed(table, insert)
+
+
+def _check_listed(table: _Table, insert: ParsedInsert) -> None:
+    """The columns that the statement lists: of the table, each once, and none that PARTITION has a value for."""
+    listed = [name.lower() for name in insert.columns]
+    unknown = [name for name in insert.columns if find_field(table.schema, name) is None]
+    twice = [name for name in insert.columns if listed.count(name.lower()) > 1]
+    both = [name for name in insert.columns if name.lower() in {value.lower() for value in insert.values}]
+    if unknown:
+        raise SchemaMismatchError(
+            f"INSERT lists {', '.join(unknown)}, and the table has {', '.join(table.schema.names)}. Nothing was written.",
+            error_class="UNRESOLVED_COLUMN.WITH_SUGGESTION",
+            sql_state="42703",
+            columns=unknown,
+        )
+    if twice or both:
+        raise SchemaMismatchError(
+            f"INSERT gives {', '.join(dict.fromkeys(twice or both))} two values. Nothing was written. Name each column once.",
+            error_class="COLUMN_ALREADY_EXISTS" if twice else "STATIC_PARTITION_COLUMN_IN_INSERT_COLUMN_LIST",
+            sql_state="42711" if twice else "42713",
+            columns=twice or both,
+        )
+
+
+def _evolves(spark: SparkSession, insert: ParsedInsert) -> bool:
+    said = next((value for name, value in insert.options.items() if name.lower() == "mergeschema"), None)
+    said = said or conf(spark, "spark.databricks.delta.schema.autoMerge.enabled")
+    return insert.evolves or (said is not None and said.lower() == "true")
+
+
+# ---------------------------------------------------------------- which rows go
+
+
+def _replacing(spark: SparkSession, table: _Table, insert: ParsedInsert, save: Save) -> Save:
+    """An overwrite takes the place of the partitions that PARTITION has values for; where partitions are overwritten dynamically
+    and PARTITION leaves some open, of those that the rows have; else of the whole table."""
+    path = table.target.place.url
+    if insert.replaces_where is not None:
+        return named_tables.overwriting_where(save, path, insert.replaces_where)
+    if not insert.overwrites:
+        return save
+    said = save.option(_PARTITION_MODE) or conf(spark, "spark.sql.sources.partitionOverwriteMode") or "static"
+    if said.lower() == "dynamic" and len(insert.values) < len(table.partition_columns):
+        return replace(save, mode="overwrite").with_options(partitionOverwriteMode="dynamic")
+    if not insert.values:
+        return replace(save, mode="overwrite").with_options(partitionOverwriteMode="static")
+    condition = F.lit(True)
+    for field, value in _static_columns(table, insert):
+        condition = condition & F.col(quoted(field.name)).eqNullSafe(value)
+    return named_tables.overwriting_where(save, path, condition)
+
+
+def _static_columns(table: _Table, insert: ParsedInsert) -> Iterator[tuple[StructField, Column]]:
+    """The columns that PARTITION has values for, and these in the columns' types."""
+    for name, text in insert.values.items():
+        field = find_field(table.schema, name)
+        assert field is not None, f"{name} is a partition column"
+        yield field, F.lit(text).cast(field.dataType)
+
+
+# ---------------------------------------------------------------- columns
+
+
+def _arranged(spark: SparkSession, table: _Table, insert: ParsedInsert) -> DataFrame:
+    """The query's columns under the names of the table's and in their types, and those that PARTITION has values for."""
+    wanted, query, evolves = _wanted(table, insert), insert.query, _evolves(spark, insert)
+    width = query.width()
+    if width is not None and width <= len(wanted) and not insert.by_name:
+        query = query.with_defaults(lambda number: _default_text(table, wanted[number]))
+    frame = query.frame()
+    given = frame.columns
+    if not insert.by_name:
+        _check_count(table, insert, wanted, given, evolves)
+    names = given if insert.by_name else [*wanted, *given[len(wanted) :]]
+    rule = Assigning.of(spark, evolves=evolves)
+    numbered = frame.toDF(*(f"c{number}" for number in range(len(names))))
+    pairs = zip(names, numbered.schema.fields, strict=True)
+    columns = [_assigned(rule, table.schema, name, field, by_name=insert.by_name) for name, field in pairs]
+    columns += [value.alias(field.name) for field, value in _static_columns(table, insert)]
+    return numbered.select(*columns)
+
+
+def _wanted(table: _Table, insert: ParsedInsert) -> list[str]:
+    """The table's columns that the query's columns are for, by position."""
+    static = {name.lower() for name in insert.values}
+    return list(insert.columns) or [name for name in table.schema.names if name.lower() not in static]
+
+
+def _default_text(table: _Table, name: str) -> str:
+    """What DEFAULT stands for. Raises UnsupportedTableFeatureError for a default that Spark must not evaluate."""
+    field = next(f for f in table.fields if f.name.lower() == name.lower())
+    return default_text(field)
+
+
+def _check_count(table: _Table, insert: ParsedInsert, wanted: Sequence[str], given: Sequence[str], evolves: bool) -> None:
+    if len(given) == len(wanted) or (evolves and len(given) > len(wanted) and not insert.columns):
+        return
+    raise SchemaMismatchError(
+        f"INSERT goes by position: {len(wanted)} columns are to be filled ({', '.join(wanted)}), and the query has {len(given)} "
+        f"({', '.join(given)}). Nothing was written. List the columns that the query has, or INSERT ... BY NAME.",
+        error_class="DELTA_INSERT_COLUMN_ARITY_MISMATCH",
+        sql_state="42802",
+        table=table.target.label,
+    )
+
+
+def _assigned(rule: Assigning, schema: StructType, name: str, given: StructField, *, by_name: bool) -> Column:
+    """A column of the query as one of the table's; as it is where the table has none of this name."""
+    field = find_field(schema, name)
+    column = F.col(given.name)
+    if field is None:
+        return column.alias(name)
+    found = given.dataType
+    if not by_name:
+        found = _renamed(found, field.dataType)
+        if found != given.dataType:
+            column = column.cast(found)
+    return rule.cast(Typed(column, found), field.dataType, field.name).alias(field.name)
+
+
+def _renamed(found: DataType, wanted: DataType) -> DataType:
+    """The type with the names of the wanted one's fields, by position, as far as it has that many."""
+    match found, wanted:
+        case StructType(), StructType() if len(found.fields) == len(wanted.fields):
+            pairs = zip(found.fields, wanted.fields, strict=True)
+            return StructType([StructField(w.name, _renamed(f.dataType, w.dataType), f.nullable) for f, w in pairs])
+        case ArrayType(), ArrayType():
+            return ArrayType(_renamed(found.elementType, wanted.elementType), found.containsNull)
+        case MapType(), MapType():
+            key, value = _renamed(found.keyType, wanted.keyType), _renamed(found.valueType, wanted.valueType)
+            return MapType(key, value, found.valueContainsNull)
+    return found

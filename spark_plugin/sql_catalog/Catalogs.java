@@ -1,0 +1,20 @@
+package pydelta.sql_catalog;
+
+import org.apache.spark.sql.classic.SparkSession;
+
+/** The door for Python. */
+public class Catalogs {
+  private Catalogs() {}
+
+  /** Prepares a session, once: why it could not be done in full; null where all is well. */
+  public static String prepare(SparkSession session) {
+    try {
+      DirectQueries.waitIn(session);
+      return null;
+    } catch (Exception error) {
+      return String.valueOf(error);
+    } catch (LinkageError error) {
+      return String.valueOf(error);
+    }
+  }
+}

@@ -1,0 +1,273 @@
+"""INSERT, CREATE, REPLACE and ALTER as Spark's own parser reads them: plans as values.
+
+    plan = SqlInternals(spark).parsed("INSERT INTO t (a) VALUES (1)")
+    insert = parsed_insert(plan)                        # None for another statement
+    insert.query.with_defaults(texts.__getitem__).frame()
+
+Nothing is looked up; see sql_internals.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql.types import DataType
+
+from delta_py.protocol.names import quoted
+from spark_plugin.spark_internals import data_type_of
+from spark_plugin.sql_internals import ParsedPlan, ParsedTarget, items
+
+_PRIVILEGES = "__required_write_privileges__"  # which Spark's parser puts among a relation's options
+
+
+class ParsedQuery:
+    """The query of an INSERT or AS SELECT."""
+
+    def __init__(self, plan: ParsedPlan, node: Any) -> None:
+        self._plan = plan
+        self._node = node
+
+    def frame(self) -> DataFrame:
+        """Raises AnalysisException for names that are not there."""
+        return self._plan.internals.frame(self._node)
+
+    def width(self) -> int | None:
+        """How many values a row of VALUES, or the list of a SELECT, has; None where only the analysis knows."""
+        match str(self._node.nodeName()):
+            case "UnresolvedInlineTable":
+                return int(self._node.rows().apply(0).length())
+            case "Project":
+                listed = items(self._node.projectList())
+                return None if any(str(one.nodeName()).startswith("UnresolvedStar") for one in listed) else len(listed)
+        return None
+
+    def with_defaults(self, default_of: Callable[[int], str]) -> ParsedQuery:
+        """The query with an expression in the place of each value that is the word DEFAULT alone. default_of: SQL, by the value's
+        number in its row."""
+        internals, node = self._plan.internals, self._node
+        catalyst = internals.jvm.org.apache.spark.sql.catalyst
+
+        def replaced(number: int, expression: Any) -> Any:
+            return internals.parsed_expression(default_of(number)) if _is_default(expression) else expression
+
+        match str(node.nodeName()):
+            case "UnresolvedInlineTable":
+                rows = [internals.sequence([replaced(*pair) for pair in enumerate(items(row))]) for row in items(node.rows())]
+                return ParsedQuery(self._plan, catalyst.analysis.UnresolvedInlineTable(node.names(), internals.sequence(rows)))
+            case "Project":
+                listed = list(enumerate(items(node.projectList())))
+                named = [
+                    internals.named_by_analyzer(replaced(number, one)) if _is_default(one) else one for number, one in listed
+                ]
+                return ParsedQuery(self._plan, catalyst.plans.logical.Project(internals.sequence(named), node.child()))
+        return self
+
+
+def _is_default(expression: Any) -> bool:
+    if str(expression.nodeName()) != "UnresolvedAttribute":
+        return False
+    parts = items(expression.nameParts())
+    return len(parts) == 1 and str(parts[0]).upper() == "DEFAULT"
+
+
+# ---------------------------------------------------------------- INSERT
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedInsert:
+    """options: of WITH (...) behind the table's name. columns: that the statement lists; none for all. values: of PARTITION, by
+    column, as text. open_columns: of PARTITION, without a value. overwrites: OVERWRITE. matches: USING or ON of REPLACE.
+    replaces_where: the condition of REPLACE WHERE. evolves: WITH SCHEMA EVOLUTION."""
+
+    target: ParsedTarget
+    query: ParsedQuery
+    options: Mapping[str, str] = field(default_factory=dict)
+    columns: tuple[str, ...] = ()
+    values: Mapping[str, str | None] = field(default_factory=dict)
+    open_columns: tuple[str, ...] = ()
+    by_name: bool = False
+    overwrites: bool = False
+    if_not_exists: bool = False
+    matches: str | None = None
+    replaces_where: Column | None = None
+    evolves: bool = False
+
+
+def parsed_insert(plan: ParsedPlan) -> ParsedInsert | None:
+    """None for another statement, and for one into what is no name of a table."""
+    node = plan.node
+    match plan.kind:
+        case "InsertIntoStatement":
+            pass
+        case "OverwriteByExpression":  # REPLACE WHERE, as Spark 4.2 reads it
+            pass
+        case _:
+            return None
+    target = plan.named(node.table())
+    if target is None:
+        return None
+    query, options = ParsedQuery(plan, node.query()), _options_of(node.table())
+    if plan.kind == "OverwriteByExpression":
+        by_name, condition = bool(node.isByName()), plan.internals.column(node.deleteExpr())
+        return ParsedInsert(target, query, options, by_name=by_name, replaces_where=condition)
+    partition = {str(pair._1()): pair._2() for pair in items(node.partitionSpec().toSeq())}
+    matches, replaces_where = _replace_criteria(plan)
+    return ParsedInsert(
+        target,
+        query,
+        options,
+        columns=tuple(map(str, items(node.userSpecifiedCols()))),
+        values={name: _text(value.get()) for name, value in partition.items() if value.isDefined()},
+        open_columns=tuple(name for name, value in partition.items() if not value.isDefined()),
+        by_name=bool(node.byName()),
+        overwrites=bool(node.overwrite()) and matches is None and replaces_where is None,
+        if_not_exists=bool(node.ifPartitionNotExists()),
+        matches=matches,
+        replaces_where=replaces_where,
+        evolves=bool(node.withSchemaEvolution()),
+    )
+
+
+def _replace_criteria(plan: ParsedPlan) -> tuple[str | None, Column | None]:
+    """USING or ON; the condition of WHERE."""
+    criteria = plan.node.replaceCriteriaOpt()
+    if not criteria.isDefined():
+        return None, None
+    found = criteria.get()
+    name = str(found.getClass().getSimpleName())
+    if name == "InsertReplaceWhere":
+        return None, plan.internals.column(found.cond())
+    return name.removeprefix("InsertReplace").upper(), None
+
+
+def _options_of(relation: Any) -> dict[str, str]:
+    if not hasattr(relation, "options") or str(relation.nodeName()) != "UnresolvedRelation":
+        return {}
+    given = relation.options().asCaseSensitiveMap()
+    return {str(name): str(given.get(name)) for name in given.keySet() if str(name) != _PRIVILEGES}
+
+
+def _text(value: Any) -> str | None:
+    return None if value is None else str(value)
+
+
+# ---------------------------------------------------------------- CREATE and REPLACE
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedIdentity:
+    start: int
+    step: int
+    by_default: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedColumn:
+    """default, generated: SQL as it was written."""
+
+    name: str
+    data_type: DataType
+    nullable: bool
+    comment: str | None = None
+    default: str | None = None
+    generated: str | None = None
+    identity: ParsedIdentity | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedDefinition:
+    """A CREATE or REPLACE TABLE. kind: create, createIfNotExists, replace or createOrReplace. parts: of the name. provider: None
+    where nothing was said. options: of OPTIONS, but the path. checks: of CONSTRAINT ... CHECK, by name. transforms: of
+    PARTITIONED BY what is no column, as text. query: of AS SELECT."""
+
+    kind: str
+    parts: tuple[str, ...]
+    provider: str | None
+    columns: tuple[ParsedColumn, ...] = ()
+    partition_by: tuple[str, ...] = ()
+    cluster_by: tuple[str, ...] | None = None
+    transforms: tuple[str, ...] = ()
+    location: str | None = None
+    comment: str | None = None
+    properties: Mapping[str, str] = field(default_factory=dict)
+    options: Mapping[str, str] = field(default_factory=dict)
+    checks: Mapping[str, str] = field(default_factory=dict)
+    stored_as: bool = False
+    query: ParsedQuery | None = None
+
+    @property
+    def name(self) -> str:
+        """As SQL takes it."""
+        return ".".join(map(quoted, self.parts))
+
+
+def parsed_definition(plan: ParsedPlan) -> ParsedDefinition | None:
+    """None for another statement."""
+    node = plan.node
+    match plan.kind:
+        case "CreateTable" | "CreateTableAsSelect":
+            kind = "createIfNotExists" if node.ignoreIfExists() else "create"
+        case "ReplaceTable" | "ReplaceTableAsSelect":
+            kind = "createOrReplace" if node.orCreate() else "replace"
+        case _:
+            return None
+    parts, spec, as_select = plan.name_parts(node.name()), node.tableSpec(), plan.kind.endswith("AsSelect")
+    if parts is None:
+        return None
+    partition_by, cluster_by, transforms = _partitioning(items(node.partitioning()))
+    return ParsedDefinition(
+        kind,
+        parts,
+        _optional(spec.provider()),
+        columns=() if as_select else tuple(_column(plan, one) for one in items(node.columns())),
+        partition_by=partition_by,
+        cluster_by=cluster_by,
+        transforms=transforms,
+        location=_optional(spec.location()),
+        comment=_optional(spec.comment()),
+        properties=_texts(spec.properties()),
+        options={str(pair._1()): str(plan.internals.value(pair._2())) for pair in items(spec.optionExpression().options())},
+        checks={str(one.name()): str(one.condition()) for one in items(spec.constraints())},
+        stored_as=bool(spec.serde().isDefined()),
+        query=ParsedQuery(plan, node.query()) if as_select else None,
+    )
+
+
+def _column(plan: ParsedPlan, node: Any) -> ParsedColumn:
+    default, generated, identity = node.defaultValue(), node.generationExpression(), node.identityColumnSpec()
+    numbers = identity.get() if identity.isDefined() else None
+    return ParsedColumn(
+        str(node.name()),
+        data_type_of(node),
+        bool(node.nullable()),
+        _optional(node.comment()),
+        str(default.get().originalSQL()) if default.isDefined() else None,
+        str(generated.get().originalSQL()) if generated.isDefined() else None,
+        None if numbers is None else ParsedIdentity(numbers.getStart(), numbers.getStep(), numbers.isAllowExplicitInsert()),
+    )
+
+
+def _partitioning(transforms: Sequence[Any]) -> tuple[tuple[str, ...], tuple[str, ...] | None, tuple[str, ...]]:
+    """Columns to partition by, columns to cluster by, and what is neither."""
+    columns, clustering, others = [], None, []
+    for transform in transforms:
+        names = [".".join(map(str, reference.fieldNames())) for reference in transform.references()]
+        match str(transform.name()):
+            case "identity":
+                columns.extend(names)
+            case "cluster_by":
+                clustering = tuple(names)
+            case _:
+                others.append(str(transform.toString()))
+    return tuple(columns), clustering, tuple(others)
+
+
+def _optional(option: Any) -> str | None:
+    return str(option.get()) if option.isDefined() else None
+
+
+def _texts(scala_map: Any) -> dict[str, str]:
+    return {str(pair._1()): str(pair._2()) for pair in items(scala_map.toSeq())}

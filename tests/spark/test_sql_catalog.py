@@ -1,0 +1,378 @@
+"""Tables in SQL by path and by name: versions, views, pruning, other sources' tables, what is refused."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.errors import AnalysisException
+from pyspark.sql import SparkSession
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceWriter, WriterCommitMessage
+
+from delta_py import DeltaTable as PlainTable
+from delta_py import write_delta
+from spark_plugin import pruning, register
+from spark_plugin.exceptions import (
+    InvalidOptionError,
+    TableNotFoundError,
+    TimestampOutOfRangeError,
+    UnsupportedOperationError,
+    VersionNotFoundError,
+)
+
+pytestmark = pytest.mark.usefixtures("plain_plans")
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    """Version 0: 1 and 2 mon. Version 1: 3 tue. The directory's name is data, whatever is in it."""
+    place = str(tmp_path / "a b%20'\"\\ü\n${x};--")
+    write_delta(place, pa.table({"id": pa.array([1, 2], pa.int64()), "day": ["mon", "mon"]}), partition_by=["day"])
+    write_delta(place, pa.table({"id": pa.array([3], pa.int64()), "day": ["tue"]}), mode="append")
+    return place
+
+
+@pytest.fixture
+def database(spark: SparkSession, tmp_path: Path) -> Iterator[str]:
+    spark.sql(f"create database named location '{tmp_path / 'named'}'")
+    yield "named"
+    spark.sql("drop database named cascade")
+
+
+@pytest.fixture
+def name(spark: SparkSession, database: str, tmp_path: Path) -> str:
+    """A name of a table of two versions, as `path`."""
+    place = str(tmp_path / "named" / "sales")
+    write_delta(place, pa.table({"id": pa.array([1, 2], pa.int64()), "day": ["mon", "mon"]}), partition_by=["day"])
+    write_delta(place, pa.table({"id": pa.array([3], pa.int64()), "day": ["tue"]}), mode="append")
+    spark.sql(f"create table named.sales using pydelta location '{place}'")
+    return "named.sales"
+
+
+def by_path(path: str, catalog: str = "pydelta") -> str:
+    return f"{catalog}.`{path.replace('`', '``')}`"
+
+
+def ids(spark: SparkSession, source: str, where: str = "true") -> list[int]:
+    return sorted(row["id"] for row in spark.sql(f"select id from {source} where {where}").collect())
+
+
+def stored(path: str) -> list[tuple[Any, ...]]:
+    return sorted(tuple(row.values()) for row in PlainTable(path).to_arrow().to_pylist())
+
+
+# ---------------------------------------------------------------- reading by path
+
+
+@pytest.mark.parametrize("catalog", ["pydelta", "delta"])
+def test_select_by_path_at_any_version(spark: SparkSession, path: str, catalog: str) -> None:
+    table, first = by_path(path, catalog), by_path(f"{path}@v0", catalog)
+    assert ids(spark, table) == [1, 2, 3]
+    assert ids(spark, f"{table} version as of 0") == ids(spark, first) == [1, 2]
+    assert ids(spark, f"(select n.id from {table} n left anti join {table} version as of 0 o on n.id = o.id)") == [3]
+    assert ids(spark, f"(with o as (select * from {first}) select * from o where id in (select id - 1 from {table}))") == [1, 2]
+    assert spark.table(table).columns == ["id", "day"]
+
+
+def test_select_by_path_at_a_time_that_is_text_or_an_expression(spark: SparkSession, tmp_path: Path) -> None:
+    place = str(tmp_path / "t")
+    write_delta(place, pa.table({"id": pa.array([1], pa.int64())}))
+    time.sleep(0.05)
+    between = spark.sql("select current_timestamp() as t").first()["t"]  # type: ignore[index]
+    time.sleep(0.05)
+    write_delta(place, pa.table({"id": pa.array([2], pa.int64())}), mode="append")
+    table, text = by_path(place), f"'{between:%Y-%m-%d %H:%M:%S.%f}'"
+    for moment in (text, f"cast({text} as timestamp)", f"timestamp {text} + interval 0 seconds"):
+        assert ids(spark, f"{table} timestamp as of {moment}") == [1], moment
+    with pytest.raises(TimestampOutOfRangeError):
+        spark.sql(f"select * from {table} timestamp as of current_timestamp() + interval 1 day")
+
+
+def test_scan_by_path_is_pruned_in_columns_and_answered_by_the_log(spark: SparkSession, path: str) -> None:
+    table, before = by_path(path), pruning.status(spark)
+    assert ids(spark, table, "day = 'tue' and id > 2") == [3]
+    after = pruning.status(spark)
+    assert (after.applied, after.columnar, after.backed_off) == (before.applied + 1, before.columnar + 1, before.backed_off)
+    assert after.last_scan is not None and (after.last_scan.files_kept, after.last_scan.files_total) == (1, 2)
+    assert spark.sql(f"select count(*) as n from {table}").first() == (3,)
+    assert pruning.status(spark).answered == after.answered + 1
+    shown = spark.sql(f"select _metadata.file_path as p from {table} where id = 3").first()
+    assert shown is not None and "day=tue" in shown["p"]
+
+
+def test_views_over_paths(spark: SparkSession, path: str, database: str, tmp_path: Path) -> None:
+    place = str(tmp_path / "v")
+    write_delta(place, pa.table({"id": pa.array([1], pa.int64())}))
+    spark.sql(f"create temporary view now_of as select * from {by_path(path)} where id > 1")
+    spark.sql(f"create view named.first as select id from {by_path(place)} version as of 0")
+    write_delta(place, pa.table({"id": pa.array([2], pa.int64())}), mode="append")
+    write_delta(path, pa.table({"id": pa.array([4], pa.int64()), "day": ["tue"]}), mode="append")
+    assert (ids(spark, "now_of"), ids(spark, "named.first")) == ([2, 3, 4], [1])
+    spark.catalog.dropTempView("now_of")
+
+
+def test_options_of_a_query_are_asked_of_the_source_at_the_pinned_version(spark: SparkSession, path: str) -> None:
+    table = by_path(path)
+    assert ids(spark, f"{table} with (filter = 'id > 1')") == [2, 3]
+    assert ids(spark, f"{table} with (versionAsOf = '0')") == [1, 2]
+    assert spark.read.option("versionAsOf", 0).table(table).count() == 2
+    for option in ("`pydelta.view` = 'history'", "PYDELTA.FILES = '/x'", "path = '/other'"):
+        with pytest.raises(InvalidOptionError):
+            spark.sql(f"select * from {table} with ({option})").collect()
+    with pytest.raises(InvalidOptionError, match="unknown"):
+        spark.sql(f"select * from {table} with (nothing_like_it = '1')").collect()
+
+
+def test_what_is_not_there_is_said_by_its_path(spark: SparkSession, path: str, tmp_path: Path) -> None:
+    with pytest.raises(TableNotFoundError, match="nowhere"):
+        spark.sql(f"select * from {by_path(str(tmp_path / 'nowhere'))}")
+    with pytest.raises(VersionNotFoundError):
+        spark.sql(f"select * from {by_path(path)} version as of 7")
+    with pytest.raises(AnalysisException):
+        spark.sql("select * from pydelta.nothing")
+
+
+def test_a_table_by_path_describes_itself(spark: SparkSession, tmp_path: Path) -> None:
+    place = str(tmp_path / "t")
+    rows = pa.table({"id": pa.array([1], pa.int64()), "a`b": ["x"]})
+    write_delta(place, rows, partition_by=["a`b"], configuration={"delta.columnMapping.mode": "name"})
+    table = by_path(place)
+    facts = {row["col_name"]: row["data_type"] for row in spark.sql(f"describe table extended {table}").collect()}
+    assert (facts["id"], facts["Location"], facts["Provider"]) == ("bigint", place, "pydelta")
+    properties = {row["key"]: row["value"] for row in spark.sql(f"show tblproperties {table}").collect()}
+    assert properties["delta.columnMapping.mode"] == "name"
+    assert [row[0] for row in spark.sql(f"show columns in {table}").collect()] == ["id", "a`b"]
+    assert "PARTITIONED BY (`a``b`)" in spark.sql(f"show create table {table}").first()[0]  # type: ignore[index]
+    with pytest.raises(AnalysisException, match="partition management"):
+        spark.sql(f"show partitions {table}")
+
+
+def test_path_is_not_altered_renamed_or_dropped_by_sql(spark: SparkSession, path: str) -> None:
+    for statement in (
+        "drop table {}",
+        "alter table {} add column x int",
+        "alter table {} set tblproperties ('delta.appendOnly' = 'true')",
+    ):
+        with pytest.raises(UnsupportedOperationError, match="nothing was"):
+            spark.sql(statement.format(by_path(path)))
+    assert (PlainTable(path).version, len(stored(path))) == (1, 3)
+
+
+# ---------------------------------------------------------------- reading by name
+
+
+def test_select_by_name_at_any_version(spark: SparkSession, name: str) -> None:
+    assert ids(spark, name) == [1, 2, 3]
+    assert ids(spark, f"spark_catalog.{name} version as of 0") == [1, 2]
+    assert ids(spark, f"(select n.id from {name} n left anti join {name} version as of 0 o on n.id = o.id)") == [3]
+    with pytest.raises(TimestampOutOfRangeError):
+        spark.sql(f"select * from {name} timestamp as of current_timestamp() + interval 1 day")
+    spark.sql(f"create view named.old as select id from {name} version as of 0")
+    assert ids(spark, "named.old") == [1, 2]
+    before = pruning.status(spark).applied
+    assert ids(spark, name, "day = 'tue'") == [3]
+    assert pruning.status(spark).applied > before
+
+
+def test_entry_with_options_keeps_them_and_one_version(spark: SparkSession, name: str, tmp_path: Path) -> None:
+    place = tmp_path / "named" / "sales"
+    spark.sql(f"create table named.old using pydelta options (path '{place}', versionAsOf '0')")
+    assert ids(spark, "named.old") == [1, 2]
+    with pytest.raises(InvalidOptionError, match="one version"):
+        spark.sql("select * from named.old version as of 1")
+    with pytest.raises(AnalysisException, match="append"):
+        spark.sql("insert into named.old values (9, 'x')")
+
+
+def test_names_are_not_altered_by_half(spark: SparkSession, name: str) -> None:
+    for change in ("add column x int", "rename column id to x", "set tblproperties ('delta.appendOnly' = 'true')"):
+        with pytest.raises(UnsupportedOperationError, match="nothing was changed"):
+            spark.sql(f"alter table {name} {change}")
+    assert spark.table(name).columns == ["id", "day"]
+    spark.sql(f"alter table {name} rename to named.other")
+    assert ids(spark, "named.other") == [1, 2, 3]
+
+
+def test_entry_of_delta_spark_is_opened_where_it_is_absent(spark: SparkSession, name: str, tmp_path: Path) -> None:
+    assert ids(spark, by_path(str(tmp_path / "named" / "sales"), "delta")) == [1, 2, 3]
+
+
+# ---------------------------------------------------------------- tables of others
+
+
+def other_source() -> type[DataSource]:
+    """Pickled by its value into workers."""
+
+    class Reader(DataSourceReader):
+        def read(self, partition: Any) -> Iterator[tuple[int]]:
+            yield (1,)
+
+    class Writer(DataSourceWriter):
+        def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
+            assert len(list(iterator)) == 1
+            return WriterCommitMessage()
+
+    class Other(DataSource):
+        @classmethod
+        def name(cls) -> str:
+            return "othersource"
+
+        def schema(self) -> str:
+            return "a int"
+
+        def reader(self, schema: Any) -> DataSourceReader:
+            return Reader()
+
+        def writer(self, schema: Any, overwrite: bool) -> DataSourceWriter:
+            return Writer()
+
+    return Other
+
+
+def test_tables_of_other_sources_stay_as_they_were(spark: SparkSession, database: str) -> None:
+    for number, source in enumerate(("parquet", "orc", "csv", "json")):
+        table = f"named.t{number}"
+        spark.sql(f"create table {table} (x int, p int) using {source} partitioned by (p)")
+        spark.sql(f"insert into {table} partition (p = 1) values (2)")
+        spark.sql(f"alter table {table} add columns (y int)")
+        assert [tuple(row) for row in spark.sql(f"select x, y, p from {table}").collect()] == [(2, None, 1)]
+        assert spark.sql(f"show partitions {table}").first() == ("p=1",)
+        spark.sql(f"truncate table {table}")
+        assert spark.table(table).count() == 0
+        with pytest.raises(AnalysisException, match="TIME_TRAVEL"):
+            spark.sql(f"select * from {table} version as of 0")
+        spark.sql(f"drop table {table}")
+    spark.dataSource.register(other_source())
+    spark.sql("create table named.theirs using othersource")
+    spark.sql("insert into named.theirs values (7)")
+    spark.sql("create table named.made using othersource as select 8 as a")
+    assert [tuple(row) for row in spark.sql("select * from named.theirs").collect()] == [(1,)]
+    with pytest.raises(AnalysisException, match="TIME_TRAVEL"):
+        spark.sql("select * from named.theirs version as of 0")
+
+
+def test_table_of_a_database_stays_as_it_was(spark: SparkSession, database: str) -> None:
+    options = "url 'jdbc:derby:memory:pydelta;create=true', driver 'org.apache.derby.iapi.jdbc.AutoloadedDriver'"
+    spark.sql(f"create table named.jdbc using jdbc options ({options}, dbtable 'SYS.SYSSCHEMAS')")
+    assert spark.sql("select count(*) from named.jdbc where SCHEMANAME = 'SYS'").first() == (1,)
+
+
+# ---------------------------------------------------------------- writing
+
+
+def test_insert_in_every_form(spark: SparkSession, path: str, conf: Callable[..., None]) -> None:
+    table = by_path(path)
+    spark.sql(f"insert into {table} values (4, 'wed')")
+    spark.sql(f"insert into {table} (day, id) values ('wed', 5)")
+    spark.sql(f"insert into {table} by name select 'wed' as day, 6L as id")
+    spark.sql(f"insert into {table} partition (day = 'thu') select 7L")
+    assert ids(spark, table, "id > 3") == [4, 5, 6, 7]
+    spark.sql(f"insert overwrite {table} partition (day = 'wed') select 8L")
+    assert stored(path) == [(1, "mon"), (2, "mon"), (3, "tue"), (7, "thu"), (8, "wed")]
+    conf({"spark.sql.sources.partitionOverwriteMode": "dynamic"})
+    spark.sql(f"insert overwrite {table} values (9, 'wed'), (10, 'mon')")
+    assert stored(path) == [(3, "tue"), (7, "thu"), (9, "wed"), (10, "mon")]
+    conf({"spark.sql.sources.partitionOverwriteMode": "static"})
+    spark.sql(f"insert overwrite {table} select id + 1, day from {table} where id < 8")
+    assert stored(path) == [(4, "tue"), (8, "thu")]
+    with pytest.raises(AnalysisException, match="TOO_MANY_DATA_COLUMNS"):
+        spark.sql(f"insert into {table} values (1, 'x', 2)")
+    with pytest.raises(AnalysisException, match="append"):
+        spark.sql(f"insert into {by_path(path + '@v0')} values (1, 'x')")
+
+
+REPLACED = {
+    "text with quotes": ("t", "string", "'a\\'b\"`;--'", "'c'"),
+    "date": ("t", "date", "date'2024-02-29'", "date'1582-10-01'"),
+    "timestamp": ("t", "timestamp", "timestamp'2024-05-01 12:00:00.123456'", "timestamp'1900-01-01 00:00:00'"),
+    "decimal": ("t", "decimal(20, 3)", "12345678901234567.891", "0.001"),
+    "double": ("t", "double", "1.5D", "double('nan')"),
+    "binary": ("t", "binary", "X'00FF27'", "X''"),
+    "boolean": ("t", "boolean", "true", "false"),
+    "odd name": ("a`b c.d", "bigint", "7L", "8L"),
+}
+
+
+@pytest.mark.parametrize("case", REPLACED)
+def test_replace_where_takes_constants_of_any_type_as_data(spark: SparkSession, tmp_path: Path, case: str) -> None:
+    column, kind, replaced, kept = REPLACED[case]
+    place, quoted = str(tmp_path / "t"), f"`{column.replace('`', '``')}`"
+    rows = spark.sql(f"select 1 as id, cast({replaced} as {kind}) as {quoted} union all select 2, cast({kept} as {kind})")
+    rows.write.format("pydelta").option("delta.columnMapping.mode", "name").save(place)
+    table = by_path(place)
+    spark.sql(f"insert into {table} replace where {quoted} = {replaced} select 3, {replaced}")
+    assert ids(spark, table) == [2, 3]
+    assert PlainTable(place).version == 1
+
+
+def test_writes_through_names_views_and_scripts(spark: SparkSession, name: str, tmp_path: Path) -> None:
+    place = str(tmp_path / "named" / "sales")
+    spark.sql(f"insert into {name} values (4, 'wed')")
+    spark.sql(f"execute immediate \"insert into {name} values (5, 'wed')\"")
+    spark.sql(f"begin insert into {name} values (6, 'wed'); end")
+    spark.range(1).selectExpr("7L as id", "'wed' as day").writeTo(by_path(place)).append()
+    spark.range(1).selectExpr("8L as id", "'wed' as day").write.insertInto(by_path(place))
+    assert stored(place)[3:] == [(4, "wed"), (5, "wed"), (6, "wed"), (7, "wed"), (8, "wed")]
+
+
+def test_settings_of_the_session_hold_for_inserts(spark: SparkSession, path: str, conf: Callable[..., None]) -> None:
+    conf(
+        {
+            "spark.databricks.delta.commitInfo.userMetadata": "mine",
+            "spark.databricks.delta.write.txnAppId": "app",
+            "spark.databricks.delta.write.txnVersion": "7",
+            "spark.databricks.delta.optimizeWrite.enabled": "true",
+        }
+    )
+    for _ in range(2):
+        spark.sql(f"insert into {by_path(path)} values (4, 'mon')")
+    table = PlainTable(path)
+    assert (table.version, table.history(1)[0]["userMetadata"]) == (2, "mine")
+
+
+def test_insert_that_this_road_cannot_do_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    from spark_plugin.tables import DeltaTable, IdentityGenerator
+
+    place = str(tmp_path / "t")
+    builder = DeltaTable.create(spark).location(place).addColumn("n", "bigint", generatedAlwaysAs=IdentityGenerator())
+    builder.addColumn("v", "int").execute()
+    with pytest.raises(UnsupportedOperationError, match="identity"):
+        spark.sql(f"insert into {by_path(place)} (v) values (1)")
+    assert PlainTable(place).version == 0
+
+
+# ---------------------------------------------------------------- sessions
+
+
+def test_clones_threads_and_new_sessions(spark: SparkSession, path: str, name: str) -> None:
+    query = f"select count(*) from {by_path(path)} version as of 0"
+    counts: list[Any] = []
+    thread = threading.Thread(target=lambda: counts.append(spark.sql(query).first()))
+    thread.start()
+    thread.join()
+    assert counts == [(2,)]
+    other = spark.newSession()
+    register(other)
+    assert other.sql(query).first() == other.sql(f"select count(*) from {name} version as of 0").first() == (2,)
+    seen: list[Any] = []
+    streamed = (
+        spark.readStream.format("pydelta")
+        .load(path)
+        .writeStream.foreachBatch(lambda frame, _: seen.append(frame.sparkSession.sql(query).first()))
+    )
+    streamed.trigger(availableNow=True).start().awaitTermination()
+    assert seen == [(2,)]
+
+
+def test_streams_of_names_and_paths(spark: SparkSession, path: str, name: str) -> None:
+    for table in (name, by_path(path)):
+        query = (
+            spark.readStream.table(table).writeStream.format("memory").queryName("streamed").trigger(availableNow=True).start()
+        )
+        query.awaitTermination()
+        assert ids(spark, "streamed") == [1, 2, 3]

@@ -1,0 +1,195 @@
+"""INSERT, CREATE and REPLACE TABLE by `spark.sql`, in a classic session."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from delta_py.snapshot import Snapshot
+from delta_py.storage.local import LocalStore
+from spark_plugin import DeltaTable
+from spark_plugin.exceptions import (
+    DeltaError,
+    InvalidOptionError,
+    SchemaMismatchError,
+    TableAlreadyExistsError,
+    TableNotFoundError,
+    UnsupportedOperationError,
+)
+
+NAME = "sql_tables_t"
+
+
+@pytest.fixture
+def name(spark: SparkSession) -> Iterator[str]:
+    spark.sql(f"DROP TABLE IF EXISTS {NAME}")
+    yield NAME
+    spark.sql(f"DROP TABLE IF EXISTS {NAME}")
+
+
+def by_path(path: Path) -> str:
+    return f"pydelta.`{path}`"
+
+
+def rows(spark: SparkSession, path: Path) -> list[tuple[Any, ...]]:
+    return sorted((tuple(row) for row in spark.read.format("pydelta").load(str(path)).collect()), key=str)
+
+
+def last_commit(spark: SparkSession, path: Path) -> tuple[str, dict[str, str]]:
+    row = DeltaTable.forPath(spark, str(path)).history(1).first()
+    return row["operation"], row["operationParameters"]
+
+
+# ---------------------------------------------------------------- CREATE and REPLACE
+
+
+def test_create_with_all_that_columns_may_have(spark: SparkSession, tmp_path: Path, name: str) -> None:
+    path = tmp_path / "it's here"
+    location = str(path).replace("'", "\\'")
+    created = spark.sql(
+        f"CREATE TABLE {name} (id BIGINT GENERATED ALWAYS AS IDENTITY (START WITH 5 INCREMENT BY 2), "
+        "code CHAR(2) NOT NULL COMMENT 'c', at TIMESTAMP, day DATE GENERATED ALWAYS AS (CAST(at AS DATE)), n INT DEFAULT 7, "
+        "CONSTRAINT small CHECK (n < 100))"
+        f" USING pydelta PARTITIONED BY (day) LOCATION '{location}' COMMENT 'all' TBLPROPERTIES"
+        " ('delta.feature.allowColumnDefaults' = 'supported', 'team' = 'me')"
+    )
+    assert created.columns == [] and created.collect() == []
+    snapshot = Snapshot.load(LocalStore(str(path)))
+    fields = {f.name: f for f in snapshot.schema.fields}
+    assert (fields["id"].metadata["delta.identity.start"], fields["id"].metadata["delta.identity.step"]) == (5, 2)
+    assert not fields["code"].nullable and fields["code"].metadata["comment"] == "c"
+    assert fields["day"].metadata["delta.generationExpression"] == "CAST(at AS DATE)"
+    assert fields["n"].metadata["CURRENT_DEFAULT"] == "7"
+    assert snapshot.metadata.partition_columns == ("day",) and snapshot.metadata.description == "all"
+    assert snapshot.metadata.configuration["team"] == "me"
+    assert snapshot.metadata.configuration["delta.constraints.small"] == "n < 100"
+    spark.sql(f"INSERT INTO {name} (code, at) VALUES ('ab', TIMESTAMP '2024-05-01 10:00:00'), ('cd', NULL)")
+    spark.sql(f"INSERT INTO {name} (at, n, code) SELECT NULL, DEFAULT, 'ef'")
+    spark.sql(f"INSERT INTO {name} (code, n) VALUES ('gh', 1), ('ij', DEFAULT)")
+    found = {row["code"]: (row["id"], str(row["day"]), row["n"]) for row in spark.table(name).collect()}
+    assert found["ab"] == (5, "2024-05-01", 7) and found["ef"][2] == 7 and found["gh"][2] == 1 and found["ij"][2] == 7
+    assert len({number for number, _, _ in found.values()}) == 5
+    with pytest.raises(DeltaError, match="small"):
+        spark.sql(f"INSERT INTO {name} (code, n) VALUES ('kl', 100)")
+    with pytest.raises(TableAlreadyExistsError):
+        spark.sql(f"CREATE TABLE {name} (a INT) USING pydelta")
+    spark.sql(f"CREATE TABLE IF NOT EXISTS {name} (a INT) USING pydelta")
+    assert len(spark.table(name).columns) == 5
+
+
+def test_tables_of_queries(spark: SparkSession, tmp_path: Path, name: str) -> None:
+    path = tmp_path / "t"
+    spark.sql(
+        f"CREATE TABLE {by_path(path)} USING pydelta PARTITIONED BY (p) COMMENT 'x' AS SELECT id, id % 2 AS p FROM range(4)"
+    )
+    assert last_commit(spark, path)[0] == "CREATE TABLE AS SELECT" and len(rows(spark, path)) == 4
+    with pytest.raises(TableAlreadyExistsError):
+        spark.sql(f"CREATE TABLE delta.`{path}` AS SELECT 1 AS a")
+    spark.sql(f"CREATE TABLE IF NOT EXISTS {by_path(path)} AS SELECT 1 AS a")
+    spark.sql(
+        f"CREATE OR REPLACE TABLE {by_path(path)} CLUSTER BY (a) TBLPROPERTIES ('k' = 'v') AS SELECT 1 AS a, id FROM {{old}}",
+        old=spark.read.format("pydelta").load(str(path)),
+    )
+    assert rows(spark, path) == [(1, 0), (1, 1), (1, 2), (1, 3)]
+    operation, parameters = last_commit(spark, path)
+    assert operation == "CREATE OR REPLACE TABLE AS SELECT" and parameters["clusterBy"] == '["a"]'
+    assert Snapshot.load(LocalStore(str(path))).version == 1
+    with pytest.raises(TableNotFoundError):
+        spark.sql(f"REPLACE TABLE {name} USING pydelta AS SELECT 1 AS a")
+    spark.sql(f"CREATE OR REPLACE TABLE {name} USING delta LOCATION '{tmp_path / 'named'}' AS SELECT 1 AS a")
+    spark.sql(f"REPLACE TABLE {name} USING pydelta AS SELECT 'x' AS b, {{n}} AS c", n=3)
+    assert spark.table(name).collect() == [("x", 3)]
+    spark.sql(f"CREATE OR REPLACE TABLE {name} (z INT) USING delta")
+    assert spark.table(name).columns == ["z"] and spark.table(name).count() == 0
+
+
+def test_definitions_that_cannot_be(spark: SparkSession, tmp_path: Path) -> None:
+    table = by_path(tmp_path / "t")
+    with pytest.raises(UnsupportedOperationError, match="partitioned by columns"):
+        spark.sql(f"CREATE TABLE {table} (a TIMESTAMP) PARTITIONED BY (days(a))")
+    with pytest.raises(InvalidOptionError, match="keeps no options"):
+        spark.sql(f"CREATE TABLE {table} (a INT) OPTIONS ('k' = 'v')")
+    with pytest.raises(InvalidOptionError, match="allowColumnDefaults"):
+        spark.sql(f"CREATE TABLE {table} (a INT DEFAULT 3)")
+    assert not (tmp_path / "t").exists()
+
+
+# ---------------------------------------------------------------- INSERT
+
+
+@pytest.fixture
+def table(spark: SparkSession, tmp_path: Path) -> Path:
+    path = tmp_path / "t"
+    data = spark.createDataFrame([(1, "a", "x"), (2, "b", "y")], "n INT, s STRING, p STRING").coalesce(1)
+    data.write.format("pydelta").partitionBy("p").save(str(path))
+    return path
+
+
+def test_insert_by_position_by_list_and_by_name(spark: SparkSession, table: Path) -> None:
+    done = spark.sql(f"INSERT INTO {by_path(table)} VALUES (3L, 5, 'x'), (4L, NULL, 'z')")
+    assert done.columns == []
+    spark.sql(f"INSERT INTO {by_path(table)} (p, n) SELECT 'x', :n", {"n": 5})
+    spark.sql(f"INSERT INTO {by_path(table)} BY NAME SELECT 'q' AS p, 6 AS n")
+    spark.sql(f"WITH w AS (SELECT 7 AS a, 's' AS b, 'x' AS c) INSERT INTO {by_path(table)} SELECT * FROM w")
+    spark.sql(f"INSERT INTO {by_path(table)} PARTITION (p = 'static') SELECT 8, 't'")
+    spark.sql(f"INSERT INTO {by_path(table)} PARTITION (p) (n, p) VALUES (9, NULL)")
+    assert rows(spark, table) == sorted(
+        [(1, "a", "x"), (2, "b", "y"), (3, "5", "x"), (4, None, "z"), (5, None, "x"), (6, None, "q"), (7, "s", "x"),
+         (8, "t", "static"), (9, None, None)], key=str,
+    )  # fmt: skip
+
+
+def test_overwrites(spark: SparkSession, table: Path) -> None:
+    name = by_path(table)
+    spark.sql(f"INSERT OVERWRITE {name} PARTITION (p = 'x') SELECT 3, 'c'")
+    assert rows(spark, table) == [(2, "b", "y"), (3, "c", "x")]
+    spark.sql(f"INSERT INTO {name} REPLACE WHERE p = 'y' AND n > 1 SELECT 4, 'd', 'y'")
+    assert rows(spark, table) == [(3, "c", "x"), (4, "d", "y")]
+    spark.conf.set("spark.sql.sources.partitionOverwriteMode", "dynamic")
+    try:
+        spark.sql(f"INSERT OVERWRITE {name} VALUES (5, 'e', 'y')")
+        assert rows(spark, table) == [(3, "c", "x"), (5, "e", "y")]
+    finally:
+        spark.conf.unset("spark.sql.sources.partitionOverwriteMode")
+    spark.sql(f"INSERT OVERWRITE TABLE {name} SELECT 6, 'f', 'z'")
+    assert rows(spark, table) == [(6, "f", "z")]
+    assert (
+        spark.sql(
+            f"INSERT OVERWRITE {name} SELECT n + 1, s, p FROM {{old}}", old=spark.read.format("pydelta").load(str(table))
+        ).columns
+        == []
+    )
+    assert rows(spark, table) == [(7, "f", "z")]
+
+
+def test_insert_that_evolves(spark: SparkSession, table: Path) -> None:
+    name = by_path(table)
+    spark.sql(f"INSERT WITH SCHEMA EVOLUTION INTO {name} SELECT 3, 'c', 'x', 1.5D AS extra")
+    spark.sql(f"INSERT INTO {name} WITH ('mergeSchema' = 'true') BY NAME SELECT 4 AS n, 'x' AS p, true AS more")
+    assert spark.read.format("pydelta").load(str(table)).columns == ["n", "s", "p", "extra", "more"]
+    assert (4, None, "x", None, True) in rows(spark, table)
+
+
+def test_inserts_that_cannot_be(spark: SparkSession, table: Path) -> None:
+    name = by_path(table)
+    refused: list[tuple[str, type[Exception], str]] = [
+        (f"INSERT INTO {name} VALUES (1, 'a')", SchemaMismatchError, "3 columns are to be filled"),
+        (f"INSERT INTO {name} VALUES (1, 'a', 'x', 2)", SchemaMismatchError, "3 columns are to be filled"),
+        (f"INSERT INTO {name} (n, nobody) VALUES (1, 2)", SchemaMismatchError, "nobody"),
+        (f"INSERT INTO {name} (n, n, p) VALUES (1, 2, 'x')", SchemaMismatchError, "two values"),
+        (f"INSERT INTO {name} PARTITION (p = 'x') (n, p) VALUES (1, 'x')", SchemaMismatchError, "two values"),
+        (f"INSERT INTO {name} PARTITION (n = 1) SELECT 'a', 'x'", InvalidOptionError, "no partition column"),
+        (f"INSERT OVERWRITE {name} PARTITION (p = 'x') IF NOT EXISTS SELECT 1, 'a'", UnsupportedOperationError, "IF NOT EXISTS"),
+        (f"INSERT INTO {name} REPLACE USING (n) SELECT 1, 'a', 'x'", UnsupportedOperationError, "REPLACE USING"),
+        (f"INSERT INTO {name} BY NAME SELECT 1 AS nobody", SchemaMismatchError, "nobody"),
+        (f"INSERT INTO {name} VALUES (3000000000, 'a', 'x')", SchemaMismatchError, "too large"),
+        (f"INSERT INTO {by_path(table / 'none')} VALUES (1)", TableNotFoundError, "none"),
+    ]
+    for statement, kind, text in refused:
+        with pytest.raises(kind, match=text):
+            spark.sql(statement)
+    assert Snapshot.load(LocalStore(str(table))).version == 0

@@ -1,0 +1,214 @@
+"""Credentials that the options do not name: the machine's identity, which the SDKs find by themselves and renew in time.
+
+Each table is written and read by a process of its own, whose environment has nothing but where identities are told.
+"""
+
+from __future__ import annotations
+
+import base64
+import datetime as dt
+import ipaddress
+import json
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from azure.storage.blob import BlobServiceClient, ContainerSasPermissions, generate_container_sas
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+from tests.storage.conftest import CONTAINER, new_url
+from tests.support.cutting_proxy import CuttingProxy, Request
+from tests.support.emulators import Emulator, running, secure_azurite, signed_headers
+from tests.support.identity_servers import IdentityServer
+from tests.support.spark_script import run_script
+
+WORKLOAD = """
+import json, sys
+import pyarrow as pa
+from delta_py import DeltaTable, write_delta
+from delta_py.errors import DeltaError
+
+url, options = sys.argv[1], json.loads(sys.argv[2])
+try:
+    for number in range(3):
+        write_delta(url, pa.table({"id": [number]}), mode="append", storage_options=options)
+    found = {"ids": sorted(DeltaTable(url, storage_options=options).to_arrow()["id"].to_pylist())}
+except DeltaError as error:
+    found = {"error": type(error).__name__, "message": str(error)}
+print(json.dumps(found))
+"""
+OTHERS = ("AWS_", "AZURE_", "GOOGLE_", "GCE_", "IDENTITY_", "MSI_", "IMDS_", "CLOUDSDK_")
+
+
+@pytest.fixture
+def bare(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., None]:
+    """Sets variables, in an environment without others that SDKs look at for credentials."""
+    for name in list(os.environ):
+        if name.startswith(OTHERS):
+            monkeypatch.delenv(name)
+    nothing = {"AWS_SHARED_CREDENTIALS_FILE": "/dev/null", "AWS_CONFIG_FILE": "/dev/null", "HOME": str(tmp_path)}
+
+    def set_variables(**variables: str) -> None:
+        for name, value in {**nothing, **variables}.items():
+            monkeypatch.setenv(name, value)
+
+    return set_variables
+
+
+def run(url: str, options: Mapping[str, str]) -> dict[str, Any]:
+    found = run_script(WORKLOAD, url, json.dumps(options), timeout_seconds=120)
+    del found["stderr"]
+    return found
+
+
+def without(settings: Mapping[str, str], *names: str) -> dict[str, str]:
+    return {name: value for name, value in settings.items() if name not in names}
+
+
+# ---------------------------------------------------------------- S3
+
+
+def without_session_token(request: Request) -> Request:
+    """versitygw knows no keys for a time."""
+    signed = ("authorization", "x-amz-security-token", "x-amz-date", "x-amz-content-sha256")
+    kept = {name: value for name, value in request.headers.items() if name not in signed}
+    return replace(request, headers=signed_headers(request.method, request.target, kept, request.body))
+
+
+@pytest.mark.parametrize("of", ["machine", "container"])
+def test_key_that_the_machine_tells_opens_s3(emulators: Callable[[str], Emulator], bare: Callable[..., None], of: str) -> None:
+    emulator = emulators("s3")
+    settings = emulator.settings()
+    key = settings["s3.access_key_id"], settings["s3.secret_access_key"]
+    with IdentityServer(key) as server, CuttingProxy(emulator.port, change=without_session_token) as proxy:
+        if of == "machine":
+            bare(AWS_EC2_METADATA_SERVICE_ENDPOINT=server.endpoint)
+        else:
+            place = f"{server.endpoint}/container"
+            bare(AWS_CONTAINER_CREDENTIALS_FULL_URI=place, AWS_CONTAINER_AUTHORIZATION_TOKEN="from-the-agent")
+        found = run(new_url(emulator), without(emulator.settings(proxy.endpoint), "s3.access_key_id", "s3.secret_access_key"))
+    assert found == {"ids": [0, 1, 2]}
+    sent = [exchange.request.headers.get("x-amz-security-token") for exchange in proxy.exchanges]
+    assert len(sent) > 10 and set(sent) <= set(server.told)
+    if of == "container":  # boto3 takes what a machine tells for good somewhat longer than it says
+        assert len(set(sent)) > 5, "a key that runs out in minutes is asked for again"
+
+
+# ---------------------------------------------------------------- Google
+
+
+def test_token_that_the_machine_tells_opens_gcs(emulators: Callable[[str], Emulator], bare: Callable[..., None]) -> None:
+    emulator = emulators("gcs")
+    with IdentityServer(life_seconds=60) as server, CuttingProxy(emulator.port) as proxy:
+        bare(GCE_METADATA_HOST=server.host, GCE_METADATA_IP=server.host, NO_PROXY="127.0.0.1")
+        found = run(new_url(emulator), without(emulator.settings(proxy.endpoint), "gcs.anonymous"))
+    assert found == {"ids": [0, 1, 2]}
+    sent = [exchange.request.headers.get("authorization") for exchange in proxy.exchanges]
+    assert len(sent) > 10 and set(sent) <= {f"Bearer {token}" for token in server.told}
+    assert len(set(sent)) > 5, "a token that runs out in minutes is asked for again"
+
+
+# ---------------------------------------------------------------- Azure
+
+
+@pytest.fixture(scope="module")
+def azurite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Emulator, Path]]:
+    """Over TLS, as tokens are sent in no other way; and the certificate that is to be trusted."""
+    place = tmp_path_factory.mktemp("tls")
+    certificate, key = place / "certificate.pem", place / "key.pem"
+    make_certificate(certificate, key)
+    with running(secure_azurite(certificate, key)) as emulator:
+        settings = emulator.settings()
+        named = {"account_name": settings["azure.account_name"], "account_key": settings["azure.account_key"]}
+        BlobServiceClient(settings["azure.endpoint"], named, connection_verify=str(certificate)).create_container(CONTAINER)
+        yield emulator, certificate
+
+
+def make_certificate(certificate: Path, key: Path) -> None:
+    """Of 127.0.0.1, for a day, signed by itself."""
+    private, now = ec.generate_private_key(ec.SECP256R1()), dt.datetime.now(dt.UTC)
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "pydelta tests")])
+    number, end = x509.random_serial_number(), now + dt.timedelta(days=1)
+    here = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))])
+    builder = x509.CertificateBuilder(name, name, private.public_key(), number, now, end)
+    builder = builder.add_extension(here, critical=False)
+    builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+    certificate.write_bytes(builder.sign(private, hashes.SHA256()).public_bytes(serialization.Encoding.PEM))
+    forms = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    key.write_bytes(private.private_bytes(*forms))
+
+
+def azure_token(number: int) -> str:
+    """As Azurite takes it, which looks at times, issuer and audience, and not at the signature."""
+    now = int(time.time())
+    times = {"iat": now, "nbf": now, "exp": now + 600}
+    claims = {"aud": "https://storage.azure.com", "iss": "https://sts.windows.net/tenant/", **times}
+    parts = (json.dumps(part).encode() for part in ({"alg": "none", "typ": "JWT"}, {**claims, "number": number}))
+    return ".".join(base64.urlsafe_b64encode(part).decode().rstrip("=") for part in parts) + ".c2lnbmF0dXJl"
+
+
+SERVICES: dict[str, Callable[[IdentityServer], dict[str, str]]] = {
+    "machine": lambda server: {"AZURE_POD_IDENTITY_AUTHORITY_HOST": server.endpoint},
+    "App Service": lambda server: {"IDENTITY_ENDPOINT": f"{server.endpoint}/app-service", "IDENTITY_HEADER": "from-the-service"},
+}
+
+
+@pytest.mark.parametrize("client_id", [None, "one-of-several"])
+@pytest.mark.parametrize("of", SERVICES)
+def test_managed_identity_opens_azure(
+    azurite: tuple[Emulator, Path], bare: Callable[..., None], of: str, client_id: str | None
+) -> None:
+    emulator, certificate = azurite
+    with IdentityServer(token_of=azure_token) as server:
+        bare(REQUESTS_CA_BUNDLE=str(certificate), **SERVICES[of](server))
+        chosen = {} if client_id is None else {"azure.client_id": client_id}
+        settings = without(emulator.settings(), "azure.account_key") | {"azure.managed_identity": "true", **chosen}
+        assert run(new_url(emulator), settings) == {"ids": [0, 1, 2]}
+    asked = [one.query for one in server.asked if "resource" in one.query]
+    assert {query["resource"] for query in asked} == {"https://storage.azure.com"}
+    assert {query.get("client_id") for query in asked} == {client_id}
+    assert len(server.told) > 3, "a token that runs out in minutes is asked for again"
+
+
+def test_machine_without_identity_is_told_at_once_what_to_do(azurite: tuple[Emulator, Path], bare: Callable[..., None]) -> None:
+    emulator, certificate = azurite
+    with IdentityServer(refusal=(400, "invalid_request")) as server:
+        bare(REQUESTS_CA_BUNDLE=str(certificate), AZURE_POD_IDENTITY_AUTHORITY_HOST=server.endpoint)
+        settings = without(emulator.settings(), "azure.account_key") | {"azure.managed_identity": "true"}
+        begin = time.monotonic()
+        found = run(new_url(emulator), settings)
+    assert found["error"] == "StorageError" and "Give one of the options azure.account_key" in found["message"]
+    assert time.monotonic() - begin < 30
+
+
+def test_token_is_not_sent_without_tls(emulators: Callable[[str], Emulator], bare: Callable[..., None]) -> None:
+    emulator = emulators("azure")
+    with IdentityServer(token_of=azure_token) as server:
+        bare(AZURE_POD_IDENTITY_AUTHORITY_HOST=server.endpoint)
+        settings = without(emulator.settings(), "azure.account_key") | {"azure.managed_identity": "true"}
+        found = run(new_url(emulator), settings)
+    assert found["error"] == "StorageError" and "only supported with HTTPS" in found["message"]
+
+
+def test_sas_token_of_a_container_opens_azure(emulators: Callable[[str], Emulator], bare: Callable[..., None]) -> None:
+    emulator = emulators("azure")
+    settings = emulator.settings()
+    token = generate_container_sas(
+        settings["azure.account_name"],
+        CONTAINER,
+        account_key=settings["azure.account_key"],
+        permission=ContainerSasPermissions(read=True, write=True, list=True, delete=True, create=True, add=True),
+        expiry=dt.datetime.now(dt.UTC) + dt.timedelta(hours=1),
+    )
+    bare()
+    with CuttingProxy(emulator.port) as proxy:
+        given = without(emulator.settings(proxy.endpoint), "azure.account_key") | {"azure.sas_token": f"?{token}"}
+        assert run(new_url(emulator), given) == {"ids": [0, 1, 2]}
+    assert all("sig=" in exchange.request.target for exchange in proxy.exchanges)

@@ -1,0 +1,119 @@
+"""Class files of the package's Java sources: kept by what they depend on, and never taken from where others may write."""
+
+from __future__ import annotations
+
+import io
+import os
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from spark_plugin.compiled_java import class_archive, has_cache, source_archive, sources_of
+
+FOLDERS = ("columnar",)
+
+
+class Compiler:
+    """Counts, and makes a class file of each source."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    def __call__(self, sources: Mapping[str, bytes]) -> dict[str, bytes]:
+        self.calls += 1
+        return {path.replace(".java", ".class"): b"\xca\xfe" + text[:10] for path, text in sources.items()}
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    directory = tmp_path / "cache"
+    directory.mkdir(mode=0o700)
+    monkeypatch.setenv("PYDELTA_CACHE_DIR", str(directory))
+    return directory
+
+
+def entries(cache: Path) -> list[Path]:
+    return sorted(cache.glob("*.classes"))
+
+
+def names(archive: bytes) -> list[str]:
+    return zipfile.ZipFile(io.BytesIO(archive)).namelist()
+
+
+def test_compiled_once_for_a_platform(cache: Path) -> None:
+    compiler = Compiler()
+    first = class_archive(FOLDERS, "Spark 4.3", compiler)
+    assert class_archive(FOLDERS, "Spark 4.3", compiler) == first
+    assert (compiler.calls, len(entries(cache))) == (1, 1)
+    class_archive(FOLDERS, "Spark 4.2", compiler)
+    assert (compiler.calls, len(entries(cache))) == (2, 2)
+    assert set(names(first)) == {path.replace(".java", ".class") for path in sources_of(*FOLDERS)}
+
+
+def test_compiled_anew_for_other_sources(cache: Path) -> None:
+    compiler = Compiler()
+    class_archive(("columnar",), "Spark", compiler)
+    class_archive(("columnar", "sql_catalog"), "Spark", compiler)
+    assert compiler.calls == 2
+
+
+def test_compiled_each_time_where_nothing_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYDELTA_CACHE_DIR", "")
+    compiler = Compiler()
+    assert not has_cache()
+    for _ in range(2):
+        class_archive(FOLDERS, "Spark", compiler)
+    assert compiler.calls == 2
+
+
+@pytest.mark.parametrize("mode", [0o620, 0o602, 0o666], ids=oct)
+def test_entry_to_which_others_may_write_is_not_run(cache: Path, mode: int) -> None:
+    compiler = Compiler()
+    class_archive(FOLDERS, "Spark", compiler)
+    (entry,) = entries(cache)
+    entry.chmod(mode)
+    class_archive(FOLDERS, "Spark", compiler)
+    assert compiler.calls == 2
+    assert entry.stat().st_mode & 0o022 == 0, "it was not replaced"
+
+
+def test_directory_to_which_others_may_write_is_not_used(cache: Path) -> None:
+    compiler = Compiler()
+    class_archive(FOLDERS, "Spark", compiler)
+    cache.chmod(0o777)
+    class_archive(FOLDERS, "Spark", compiler)
+    assert compiler.calls == 2
+
+
+def test_damaged_entry_and_a_link_are_not_run(cache: Path, tmp_path: Path) -> None:
+    compiler = Compiler()
+    archive = class_archive(FOLDERS, "Spark", compiler)
+    (entry,) = entries(cache)
+    whole = entry.read_bytes()
+    for damaged in (whole[:-1], whole[:100] + b"x" + whole[101:], b""):
+        entry.write_bytes(damaged)
+        assert class_archive(FOLDERS, "Spark", compiler) == archive
+        assert entry.read_bytes() == whole
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.write_bytes(whole)
+    entry.unlink()
+    os.symlink(elsewhere, entry)
+    class_archive(FOLDERS, "Spark", compiler)
+    assert compiler.calls == 5
+
+
+def test_nothing_is_kept_of_sources_that_do_not_compile(cache: Path) -> None:
+    def fails(sources: Mapping[str, bytes]) -> dict[str, bytes]:
+        raise RuntimeError("Line 1")
+
+    with pytest.raises(RuntimeError, match="Line 1"):
+        class_archive(FOLDERS, "Spark", fails)
+    assert list(cache.iterdir()) == []
+
+
+def test_sources_are_packed_as_they_are() -> None:
+    archive = zipfile.ZipFile(io.BytesIO(source_archive("columnar")))
+    assert {name: archive.read(name) for name in archive.namelist()} == sources_of("columnar")
+    assert all(name.startswith("pydelta/columnar/") for name in archive.namelist())
