@@ -341,7 +341,12 @@ def unanalyzed_sql(column: Any) -> str:
 
 
 def data_type_of(expression: Any) -> DataType:
-    return _parse_datatype_json_string(expression.dataType().json())
+    return data_type_from(expression.dataType())
+
+
+def data_type_from(data_type: Any) -> DataType:
+    """Of the JVM's."""
+    return _parse_datatype_json_string(data_type.json())
 
 
 def default_size(expression: Any) -> int:

@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pyspark.sql import Column, DataFrame
-from pyspark.sql.types import DataType
+from pyspark.sql.types import DataType, StructField
 
 from delta_py.protocol.names import quoted
-from spark_plugin.spark_internals import data_type_of
+from spark_plugin.spark_internals import data_type_from, data_type_of
 from spark_plugin.sql_internals import ParsedPlan, ParsedTarget, items
 
 _PRIVILEGES = "__required_write_privileges__"  # which Spark's parser puts among a relation's options
@@ -271,3 +271,94 @@ def _optional(option: Any) -> str | None:
 
 def _texts(scala_map: Any) -> dict[str, str]:
     return {str(pair._1()): str(pair._2()) for pair in items(scala_map.toSeq())}
+
+
+# ---------------------------------------------------------------- ALTER, COMMENT ON, TRUNCATE
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedAlteration:
+    """method: of DeltaTable, with its arguments."""
+
+    parts: tuple[str, ...]
+    method: str
+    arguments: tuple[Any, ...] = ()
+    more: Mapping[str, Any] = field(default_factory=dict)
+
+
+def parsed_alteration(plan: ParsedPlan) -> ParsedAlteration | None:
+    """None for another statement."""
+    called = _called_for(plan)
+    parts = None if called is None else plan.name_parts(plan.node.table())
+    if called is None or parts is None:
+        return None
+    method, arguments, more = called
+    return ParsedAlteration(parts, method, arguments, more)
+
+
+def _called_for(plan: ParsedPlan) -> tuple[str, tuple[Any, ...], Mapping[str, Any]] | None:
+    node = plan.node
+    match plan.kind:
+        case "AddColumns":
+            return "addColumns", ([_new_column(one) for one in items(node.columnsToAdd())],), {}
+        case "ReplaceColumns":
+            return "replaceColumns", ([_replaced_column(one) for one in items(node.columnsToAdd())],), {}
+        case "RenameColumn":
+            return "renameColumn", (_path(node.column()), quoted(str(node.newName()))), {}
+        case "DropColumns":
+            names = [_path(one) for one in items(node.columnsToDrop())]
+            return "dropColumns", (names,), {"ifExists": bool(node.ifExists())}
+        case "AlterColumns":
+            return "alterColumns", ({_path(one.column()): _change(one) for one in items(node.specs())},), {}
+        case "SetTableProperties":
+            return "setProperties", (_texts(node.properties()),), {}
+        case "UnsetTableProperties":
+            return "unsetProperties", ([str(key) for key in items(node.propertyKeys())],), {"ifExists": bool(node.ifExists())}
+        case "CommentOnTable":
+            return "setProperties", ({"comment": str(node.comment())},), {}
+        case "TruncateTable":
+            return "delete", (), {}
+    return None
+
+
+def _new_column(node: Any) -> dict[str, Any]:
+    within = [*items(node.path().get().name())] if node.path().isDefined() else []
+    default = node.default()
+    return {
+        "name": ".".join(quoted(str(part)) for part in (*within, node.colName())),
+        "dataType": data_type_of(node),
+        "nullable": bool(node.nullable()),
+        "comment": _optional(node.comment()),
+        "default": str(default.get().originalSQL()) if default.isDefined() else None,
+        **_place(node.position()),
+    }
+
+
+def _replaced_column(node: Any) -> StructField:
+    comment = _optional(node.comment())
+    metadata = {} if comment is None else {"comment": comment}
+    return StructField(str(node.colName()), data_type_of(node), bool(node.nullable()), metadata)
+
+
+def _change(node: Any) -> dict[str, Any]:
+    kind, nullable, default = node.newDataType(), node.newNullability(), node.newDefaultExpression()
+    return {
+        "dataType": data_type_from(kind.get()) if kind.isDefined() else None,
+        "nullable": bool(nullable.get()) if nullable.isDefined() else None,
+        "comment": _optional(node.newComment()),
+        "default": str(default.get().originalSQL()) if default.isDefined() else None,
+        "dropDefault": bool(node.dropDefault()),
+        **_place(node.newPosition()),
+    }
+
+
+def _place(position: Any) -> dict[str, Any]:
+    if not position.isDefined():
+        return {}
+    place = position.get().position()
+    return {"first": True} if str(place.toString()) == "FIRST" else {"after": str(place.column())}
+
+
+def _path(column: Any) -> str:
+    """A column's name as SQL takes it."""
+    return ".".join(quoted(str(part)) for part in items(column.name()))

@@ -64,6 +64,7 @@ _ROWS = ("rows.change_rows",)
 _UTILITIES = ("utilities.run_utility",)
 _INSERTS = ("inserts.insert_rows",)
 _DEFINITIONS = ("definitions.define_table",)
+_ALTERATIONS = ("alterations.alter_table",)
 ROUTES: Mapping[str, Route] = {
     "DELETE": Route(_ROWS),
     "UPDATE": Route(_ROWS),
@@ -82,7 +83,9 @@ ROUTES: Mapping[str, Route] = {
     "FSCK": Route(_UTILITIES),
     "CREATE": Route((*_UTILITIES, *_DEFINITIONS), ("TABLE", "INDEX")),
     "REPLACE": Route((*_UTILITIES, *_DEFINITIONS), ("TABLE",)),
-    "ALTER": Route(_UTILITIES, ("CONSTRAINT", "FEATURE", "CLUSTER", "SYNC")),
+    "ALTER": Route((*_UTILITIES, *_ALTERATIONS), ("TABLE",)),
+    "COMMENT": Route(_ALTERATIONS),
+    "TRUNCATE": Route(_ALTERATIONS),
     "DROP": Route(_UTILITIES, ("INDEX",)),
 }
 """By the first word of a statement, in capitals."""

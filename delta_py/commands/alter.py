@@ -39,6 +39,8 @@ from delta_py.protocol.table_config import Operation, TableConfig
 from delta_py.snapshot import Snapshot
 from delta_py.storage.store import ObjectStore
 
+COMMENT = "comment"
+"""Set like a property, it is the table's description."""
 _VERSIONS = ("delta.minReaderVersion", "delta.minWriterVersion")
 _ROW_IDS = "delta.rowTracking.materializedRowIdColumnName"
 _ROW_VERSIONS = "delta.rowTracking.materializedRowCommitVersionColumnName"
@@ -54,12 +56,14 @@ class _Change:
     snapshot: Snapshot
     configuration: dict[str, str]
     schema_string: str = field(init=False)
+    description: str | None = field(init=False)
     needs_all_files: bool = False
     lacks_row_ids: bool = False
     timestamp_ms: int | None = None
 
     def __post_init__(self) -> None:
         self.schema_string = self.snapshot.metadata.schema_string
+        self.description = self.snapshot.metadata.description
 
     @property
     def before(self) -> Properties:
@@ -105,7 +109,10 @@ def _try_properties(store: ObjectStore, properties: Mapping[str, str]) -> int | 
     _refuse_constraints(new_properties)
     replaced = {name.lower() for name in new_properties}
     other_properties = {name: value for name, value in snapshot.metadata.configuration.items() if name.lower() not in replaced}
+    description = new_properties.pop(COMMENT, None)
     change = _Change(snapshot, {**other_properties, **new_properties})
+    if description is not None:
+        change.description = description
     protocol = snapshot.protocol
     if versions:
         reader, writer = (
@@ -233,7 +240,12 @@ def _commit(
     snapshot = change.snapshot
     for rule in (_column_mapping, _row_tracking, _in_commit_timestamps, _change_data_feed, _symlink_manifest):
         rule(change)
-    metadata = replace(snapshot.metadata, configuration=change.configuration, schema_string=change.schema_string)
+    metadata = replace(
+        snapshot.metadata,
+        configuration=change.configuration,
+        schema_string=change.schema_string,
+        description=change.description,
+    )
     schema = TableConfig(protocol, metadata).schema
     protocol = with_features(protocol, {*features_in_use(schema, change.after), *features})
     if metadata == snapshot.metadata and protocol == snapshot.protocol:

@@ -193,3 +193,58 @@ def test_inserts_that_cannot_be(spark: SparkSession, table: Path) -> None:
         with pytest.raises(kind, match=text):
             spark.sql(statement)
     assert Snapshot.load(LocalStore(str(table))).version == 0
+
+
+# ---------------------------------------------------------------- ALTER
+
+
+def test_alter(spark: SparkSession, table: Path) -> None:
+    name = f"pydelta.`{table}`"
+    done = spark.sql(f"ALTER TABLE {name} ADD COLUMNS (`a.b` STRING COMMENT 'x' FIRST, st STRUCT<u: INT> AFTER n)")
+    assert done.columns == []
+    spark.sql(f"ALTER TABLE {name} ADD COLUMN st.v BIGINT FIRST")
+    spark.sql(f"ALTER TABLE {name} ALTER COLUMN s COMMENT 'texts', st.u COMMENT 'inside', p FIRST")
+    spark.sql(f"ALTER TABLE {name} SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name', 'delta.enableTypeWidening' = 'true')")
+    spark.sql(f"ALTER TABLE {name} RENAME COLUMN st.u TO `w.x`")
+    spark.sql(f"ALTER TABLE {name} DROP COLUMNS (`a.b`)")
+    spark.sql(f"ALTER TABLE {name} ALTER COLUMN n TYPE BIGINT")
+    spark.sql(f"ALTER TABLE {name} ADD CONSTRAINT positive CHECK (n > 0)")
+    spark.sql(f"COMMENT ON TABLE {name} IS 'a table'")
+    schema = spark.read.format("pydelta").load(str(table)).schema
+    assert schema.simpleString() == "struct<p:string,n:bigint,st:struct<v:bigint,`w.x`:int>,s:string>"
+    assert schema["s"].metadata["comment"] == "texts"
+    metadata = Snapshot.load(LocalStore(str(table))).metadata
+    assert metadata.description == "a table" and "comment" not in metadata.configuration
+    spark.sql(f"INSERT INTO {name} (n, p) VALUES (3000000000, 'x')")
+    with pytest.raises(DeltaError, match="positive"):
+        spark.sql(f"INSERT INTO {name} (n, p) VALUES (0, 'x')")
+    spark.sql(f"ALTER TABLE {name} DROP CONSTRAINT positive")
+    spark.sql(f"ALTER TABLE {name} UNSET TBLPROPERTIES IF EXISTS ('delta.enableTypeWidening', 'nobody')")
+    spark.sql(f"TRUNCATE TABLE {name}")
+    assert rows(spark, table) == []
+
+
+def test_alter_of_a_name_shows_in_the_catalog(spark: SparkSession, table: Path, name: str) -> None:
+    spark.sql(f"CREATE TABLE {name} USING pydelta LOCATION '{table}'")
+    spark.sql(f"ALTER TABLE {name} ADD COLUMNS (more INT)")
+    assert spark.table(name).columns == ["n", "s", "p", "more"]
+    spark.sql(f"INSERT INTO {name} VALUES (3, 'c', 'x', 4)")
+    assert spark.sql(f"SELECT more FROM {name} WHERE n = 3").collect() == [(4,)]
+    assert spark.sql(f"SELECT count(*) FROM {name} VERSION AS OF 0").collect() == [(2,)]
+
+
+@pytest.mark.parametrize(
+    ("statement", "condition"),
+    [
+        ("RENAME COLUMN n TO m", "DELTA_UNSUPPORTED_RENAME_COLUMN"),
+        ("DROP COLUMN n", "DELTA_UNSUPPORTED_DROP_COLUMN"),
+        ("ALTER COLUMN n TYPE BIGINT", "DELTA_UNSUPPORTED_ALTER_TABLE_CHANGE_COL_OP"),
+        ("ADD CONSTRAINT small CHECK (n < 2)", "DELTA_NEW_CHECK_CONSTRAINT_VIOLATION"),
+        ("UNSET TBLPROPERTIES ('nobody')", "DELTA_UNSET_NON_EXISTENT_PROPERTY"),
+    ],
+)
+def test_alter_that_cannot_be(spark: SparkSession, table: Path, statement: str, condition: str) -> None:
+    with pytest.raises(DeltaError) as raised:
+        spark.sql(f"ALTER TABLE {by_path(table)} {statement}")
+    assert raised.value.error_class == condition
+    assert Snapshot.load(LocalStore(str(table))).version == 0
