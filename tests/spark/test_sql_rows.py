@@ -130,12 +130,12 @@ def test_a_path_without_a_table_is_said_to_be_none(spark: SparkSession, tmp_path
 
 
 def test_delta_names_are_left_to_spark_when_the_setting_says_so(spark: SparkSession, table: str) -> None:
-    spark.conf.set("spark.pydelta.sql.deltaNames", "false")
+    spark.conf.set("spark.pydelta.deltaNames.enabled", "false")
     try:
         with pytest.raises(AnalysisException):
             spark.sql(f"DELETE FROM {name(table, 'delta')}")
     finally:
-        spark.conf.unset("spark.pydelta.sql.deltaNames")
+        spark.conf.unset("spark.pydelta.deltaNames.enabled")
     assert len(values(spark, table)) == 6
 
 
