@@ -4,8 +4,8 @@
     target = find_target(spark, ("shop", "sales"))
 
 Ours are paths, pydelta.`/path`, and names of the session catalog that stand for a table of pydelta. Where delta-spark is not
-loaded, delta.`/path` and tables that it has entered are ours too, unless `spark.pydelta.deltaNames.enabled` is false; where it is,
-they stay its own. Temporary views, other catalogs and other formats are never ours.
+loaded, delta.`/path` and tables that it has entered are ours too, unless `spark.pydelta.deltaNames.enabled` is false; where it
+is, they stay its own. Temporary views, other catalogs and other formats are never ours.
 """
 
 from __future__ import annotations
