@@ -390,7 +390,7 @@ def _alter(words: Words) -> Utility | None:
         return DropFeature(table, _feature(words), words.take("TRUNCATE", "HISTORY"))
     if words.take("CLUSTER", "BY"):
         return ClusterBy(table, () if words.take("NONE") else _columns(words))
-    return _sync_identity(words, table) if words.take("ALTER") else None
+    return _sync_identity(words, table) if words.take("ALTER") or words.take("CHANGE") else None
 
 
 def _add_constraint(words: Words, table: TableName) -> AddConstraint | None:

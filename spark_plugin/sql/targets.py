@@ -4,8 +4,8 @@
     target = find_target(spark, ("shop", "sales"))
 
 Ours are paths, pydelta.`/path`, and names of the session catalog that stand for a table of pydelta. Where delta-spark is not
-loaded, delta.`/path` and tables that it has entered are ours too, unless `spark.pydelta.sql.deltaNames` is false; where it is,
-they stay its own. Temporary views, other catalogs and other formats are never ours.
+loaded, delta.`/path` and tables that it has entered are ours too, unless `spark.pydelta.deltaNames.enabled` is false; where it
+is, they stay its own. Temporary views, other catalogs and other formats are never ours.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from spark_plugin.data_source import FORMAT
 from spark_plugin.dataframe_api import catalog, named_tables
 from spark_plugin.dataframe_api.batch_save import Save
 from spark_plugin.options.settings import TablePath, conf, is_on
+from spark_plugin.sql_catalog.install import DELTA_NAMES_CONF
 from spark_plugin.tables import DeltaTable
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-DELTA_NAMES = "spark.pydelta.sql.deltaNames"
 _OF_DELTA_SPARK = "delta"
 _EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
 _CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
@@ -82,7 +82,7 @@ def our_formats(spark: Any) -> frozenset[str]:
 
 
 def has_delta_names(spark: Any) -> bool:
-    return not has_delta_spark(spark) and is_on(spark, DELTA_NAMES)
+    return not has_delta_spark(spark) and is_on(spark, DELTA_NAMES_CONF)
 
 
 def has_delta_spark(spark: Any) -> bool:

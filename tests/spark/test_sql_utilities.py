@@ -92,9 +92,12 @@ def test_convert_and_what_a_table_is(spark: SparkSession, database: str, tmp_pat
     assert "domainMetadata" in spark.sql(f"DESC DETAIL {database}.t").first()["tableFeatures"]
     spark.sql(f"CREATE INDEX by_id ON {database}.t (id)")
     spark.sql(f"DROP INDEX by_id ON {database}.t")
-    for refused in ("DROP FEATURE domainMetadata", "ALTER COLUMN id SYNC IDENTITY"):
-        with pytest.raises(DeltaError, match="cannot"):
-            spark.sql(f"ALTER TABLE {database}.t {refused}")
+    spark.sql(f"ALTER TABLE {database}.t ADD CONSTRAINT `few rows` CHECK (id < 100 AND (id > -1))")
+    with pytest.raises(DeltaError, match="DELTA_CONSTRAINT_ALREADY_EXISTS"):
+        spark.sql(f"ALTER TABLE {database}.t ADD CONSTRAINT `few rows` CHECK (id < 9)")
+    spark.sql(f"ALTER TABLE {database}.t DROP CONSTRAINT IF EXISTS `few rows`")
+    with pytest.raises(DeltaError):
+        spark.sql(f"ALTER TABLE {database}.t ALTER COLUMN id SYNC IDENTITY")
     with pytest.raises(DeltaError, match="Iceberg"):
         spark.sql(f"REORG TABLE {database}.t APPLY (UPGRADE UNIFORM (ICEBERG_COMPAT_VERSION = 2))")
 

@@ -17,12 +17,17 @@ TAIL = "Partition Provider: Catalog\nSchema: root\n |-- id: long (nullable = tru
 
 def entry(text: str) -> catalog.Entry:
     row = {"tableName": "t", "isTemporary": False, "information": text}
-    spark: Any = SimpleNamespace(
-        catalog=SimpleNamespace(currentCatalog=lambda: "spark_catalog"),
-        sql=lambda _: SimpleNamespace(collect=lambda: [row]),
-        table=lambda _: SimpleNamespace(schema=StructType()),
-    )
-    found = catalog.find(spark, "t")
+
+    class Session:
+        catalog = SimpleNamespace(currentCatalog=lambda: "spark_catalog")
+
+        def sql(self, _text: str) -> Any:
+            return SimpleNamespace(collect=lambda: [row])
+
+        def table(self, _name: str) -> Any:
+            return SimpleNamespace(schema=StructType())
+
+    found = catalog.find(Session(), "t")
     assert found is not None
     return found
 
