@@ -159,9 +159,11 @@ def replace_columns(store: ObjectStore, columns: StructType) -> int:
 # ---------------------------------------------------------------- what may change
 
 
-def check_no_rule_names(config: TableConfig, path: Path) -> None:
-    """Raises UnsupportedOperationError for a column that a CHECK constraint or a generated column names."""
-    rules = [rule for rule in rules_naming(config, path) if not (rule.kind == "invariant" and rule.name == ".".join(path))]
+def check_no_rule_names(config: TableConfig, path: Path, *, but_its_own: bool = False) -> None:
+    """Raises UnsupportedOperationError for a column that a CHECK constraint, an invariant or a generated column names.
+    but_its_own: the invariant that the column itself carries goes with it."""
+    own = ".".join(path)
+    rules = [rule for rule in rules_naming(config, path) if not (but_its_own and (rule.kind, rule.name) == ("invariant", own))]
     generated = [rule for rule in rules if rule.kind == "generated"]
     chosen = [rule for rule in rules if rule.kind != "generated"] or generated
     if not chosen:
@@ -200,7 +202,7 @@ def check_may_go(snapshot: Snapshot, path: Path) -> None:
             sql_state="0AKDC",
             column=name,
         )
-    check_no_rule_names(config, path)
+    check_no_rule_names(config, path, but_its_own=True)
 
 
 def _physical(config: TableConfig, path: Path) -> Path:

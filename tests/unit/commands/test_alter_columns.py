@@ -240,6 +240,35 @@ def _set_rule(store: ObjectStore, sql: str) -> None:
     Transaction(snapshot).set_metadata(metadata).set_protocol(protocol).commit("ADD CONSTRAINT", {})
 
 
+def test_column_with_an_invariant_can_be_dropped_and_not_renamed(tmp_path: Path) -> None:
+    invariant = {"delta.invariants": orjson.dumps({"expression": {"expression": "id > 0"}}).decode()}
+    store = LocalStore(str(tmp_path))
+    create_table(
+        store, define_table(StructType((StructField("id", LONG, True, invariant), StructField("x", LONG))), configuration=NAME)
+    )
+    assert refusal(lambda: rename_column(store, "id", "key")) == "DELTA_CONSTRAINT_DEPENDENT_COLUMN_CHANGE"
+    assert drop_columns(store, ["id"]) == 1
+
+
+def test_index_of_a_column_outlives_its_name_and_not_its_type(tmp_path: Path) -> None:
+    store = mapped(tmp_path, delta__enableTypeWidening="true")
+    DeltaTable(store.root).index.create("id")
+    rename_column(store, "id", "key")
+    more = pa.table({"key": pa.array([3], pa.int32()), "p": pa.array([7], pa.int32())})
+    write_delta(store.root, more, mode="append")
+    assert rows_of_filter(store, "key = 1") == 1
+    change_columns(store, [ColumnChange("key", data_type=LONG)])
+    write_delta(store.root, pa.table({"key": [1], "p": pa.array([7], pa.int32())}), mode="append")
+    assert rows_of_filter(store, "key = 1") == 2
+    drop_columns(store, ["key"])
+    write_delta(store.root, pa.table({"p": pa.array([7], pa.int32())}), mode="append")
+    assert len(rows_of(store)) == 5
+
+
+def rows_of_filter(store: ObjectStore, text: str) -> int:
+    return int(DeltaTable(store.root).to_arrow(["p"], filter=text).num_rows)
+
+
 def test_clustering_column_cannot_be_dropped_nor_what_it_is_inside_of(tmp_path: Path) -> None:
     store = LocalStore(str(tmp_path))
     fields = (StructField("id", INTEGER), StructField("s", StructType((StructField("a", INTEGER), StructField("b", INTEGER)))))
