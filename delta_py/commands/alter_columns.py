@@ -76,7 +76,7 @@ def rename_column(store: ObjectStore, name: str | Sequence[str], new_name: str) 
     config = snapshot.config
     path = resolve_path(config.schema, name)
     new_path = (*path[:-1], new_name)
-    _check_mapped(config, path, "RENAME", "have another name")
+    _check_mapped(config, path, "DELTA_UNSUPPORTED_RENAME_COLUMN", "have another name")
     if new_name == path[-1]:
         return snapshot.version
     check_no_rule_names(config, path)
@@ -99,7 +99,7 @@ def drop_columns(store: ObjectStore, names: Sequence[str | Sequence[str]], *, if
     paths = _paths(config.schema, names, if_exists=if_exists)
     schema, properties = config.schema, config.metadata.configuration
     for path in paths:
-        _check_mapped(config, path, "DROP", "be dropped")
+        _check_mapped(config, path, "DELTA_UNSUPPORTED_DROP_COLUMN", "be dropped")
         check_may_go(snapshot, path)
         schema = edit_fields(schema, path[:-1], partial(_without, path))
         properties = _with_stats_columns(properties, path, None)
@@ -213,8 +213,8 @@ def _physical(config: TableConfig, path: Path) -> Path:
     return tuple(column_mapping.physical_name(f, mode) if is_field(config.schema, step) else step[-1] for step, f in fields)
 
 
-def _check_mapped(config: TableConfig, path: Path, operation: str, what: str) -> None:
-    condition, name = f"DELTA_UNSUPPORTED_{operation}_COLUMN", joined_name(path)
+def _check_mapped(config: TableConfig, path: Path, condition: str, what: str) -> None:
+    name = joined_name(path)
     if config.column_mapping_mode == "none":
         raise UnsupportedOperationError(
             f"Column {name} cannot {what}: the table has no column mapping, by which its files would still be understood. "
@@ -226,7 +226,7 @@ def _check_mapped(config: TableConfig, path: Path, operation: str, what: str) ->
     if not is_field(config.schema, path):
         raise UnsupportedOperationError(
             f"{name} is the part of an array or map and cannot {what}. Nothing was changed.",
-            error_class="DELTA_UNSUPPORTED_DROP_NESTED_COLUMN_FROM_NON_STRUCT_TYPE" if operation == "DROP" else condition,
+            error_class=condition if "RENAME" in condition else "DELTA_UNSUPPORTED_DROP_NESTED_COLUMN_FROM_NON_STRUCT_TYPE",
             sql_state="0AKDC",
             column=name,
         )
