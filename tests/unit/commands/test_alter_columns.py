@@ -409,6 +409,18 @@ def test_replace_columns_gives_comments_and_places_and_new_columns(tmp_path: Pat
     assert refusal(lambda: replace_columns(made(tmp_path / "plain"), StructType(fields[:2]))) == condition
 
 
+def test_replaced_columns_keep_lengths_of_texts_however_they_are_declared(tmp_path: Path) -> None:
+    store = LocalStore(str(tmp_path))
+    create_table(store, define_table(StructType((StructField("v", PrimitiveType("varchar(3)")), StructField("x", LONG)))))
+    declared = Snapshot.load(store).schema.fields[0]
+    assert replace_columns(store, StructType((StructField("x", LONG), declared))) == 1
+    assert replace_columns(store, StructType((StructField("v", PrimitiveType("varchar(5)")), StructField("x", LONG)))) == 2
+    write_delta(store.root, pa.table({"v": ["abcde"]}), mode="append")
+    with pytest.raises(DeltaError) as caught:
+        write_delta(store.root, pa.table({"v": ["abcdef"]}), mode="append")
+    assert caught.value.error_class == "DELTA_EXCEED_CHAR_VARCHAR_LIMIT"
+
+
 # ---------------------------------------------------------------- beside other writers
 
 
