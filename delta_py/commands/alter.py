@@ -174,7 +174,7 @@ def _refuse_constraints(properties: Mapping[str, str]) -> None:
     if checks:
         raise UnsupportedOperationError(
             f"{', '.join(checks)}: a CHECK constraint holds for all rows, and a property would not check those that are there. "
-            "Nothing was changed. Add it with an engine that has ALTER TABLE ... ADD CONSTRAINT.",
+            "Nothing was changed. Add it with addConstraint, or without Spark with alter.add_constraint.",
             error_class="DELTA_ADD_CONSTRAINTS",
             sql_state="0A000",
             properties=checks,

@@ -76,7 +76,7 @@ def rename_column(store: ObjectStore, name: str | Sequence[str], new_name: str) 
     config = snapshot.config
     path = resolve_path(config.schema, name)
     new_path = (*path[:-1], new_name)
-    _check_mapped(config, path, "RENAME", "have another name")
+    _check_mapped(config, path, "DELTA_UNSUPPORTED_RENAME_COLUMN", "have another name")
     if new_name == path[-1]:
         return snapshot.version
     check_no_rule_names(config, path)
@@ -99,7 +99,7 @@ def drop_columns(store: ObjectStore, names: Sequence[str | Sequence[str]], *, if
     paths = _paths(config.schema, names, if_exists=if_exists)
     schema, properties = config.schema, config.metadata.configuration
     for path in paths:
-        _check_mapped(config, path, "DROP", "be dropped")
+        _check_mapped(config, path, "DELTA_UNSUPPORTED_DROP_COLUMN", "be dropped")
         check_may_go(snapshot, path)
         schema = edit_fields(schema, path[:-1], partial(_without, path))
         properties = _with_stats_columns(properties, path, None)
@@ -159,9 +159,11 @@ def replace_columns(store: ObjectStore, columns: StructType) -> int:
 # ---------------------------------------------------------------- what may change
 
 
-def check_no_rule_names(config: TableConfig, path: Path) -> None:
-    """Raises UnsupportedOperationError for a column that a CHECK constraint or a generated column names."""
-    rules = [rule for rule in rules_naming(config, path) if not (rule.kind == "invariant" and rule.name == ".".join(path))]
+def check_no_rule_names(config: TableConfig, path: Path, *, but_its_own: bool = False) -> None:
+    """Raises UnsupportedOperationError for a column that a CHECK constraint, an invariant or a generated column names.
+    but_its_own: the invariant that the column itself carries goes with it."""
+    own = ".".join(path)
+    rules = [rule for rule in rules_naming(config, path) if not (but_its_own and (rule.kind, rule.name) == ("invariant", own))]
     generated = [rule for rule in rules if rule.kind == "generated"]
     chosen = [rule for rule in rules if rule.kind != "generated"] or generated
     if not chosen:
@@ -200,7 +202,7 @@ def check_may_go(snapshot: Snapshot, path: Path) -> None:
             sql_state="0AKDC",
             column=name,
         )
-    check_no_rule_names(config, path)
+    check_no_rule_names(config, path, but_its_own=True)
 
 
 def _physical(config: TableConfig, path: Path) -> Path:
@@ -211,8 +213,8 @@ def _physical(config: TableConfig, path: Path) -> Path:
     return tuple(column_mapping.physical_name(f, mode) if is_field(config.schema, step) else step[-1] for step, f in fields)
 
 
-def _check_mapped(config: TableConfig, path: Path, operation: str, what: str) -> None:
-    condition, name = f"DELTA_UNSUPPORTED_{operation}_COLUMN", joined_name(path)
+def _check_mapped(config: TableConfig, path: Path, condition: str, what: str) -> None:
+    name = joined_name(path)
     if config.column_mapping_mode == "none":
         raise UnsupportedOperationError(
             f"Column {name} cannot {what}: the table has no column mapping, by which its files would still be understood. "
@@ -224,7 +226,7 @@ def _check_mapped(config: TableConfig, path: Path, operation: str, what: str) ->
     if not is_field(config.schema, path):
         raise UnsupportedOperationError(
             f"{name} is the part of an array or map and cannot {what}. Nothing was changed.",
-            error_class="DELTA_UNSUPPORTED_DROP_NESTED_COLUMN_FROM_NON_STRUCT_TYPE" if operation == "DROP" else condition,
+            error_class=condition if "RENAME" in condition else "DELTA_UNSUPPORTED_DROP_NESTED_COLUMN_FROM_NON_STRUCT_TYPE",
             sql_state="0AKDC",
             column=name,
         )

@@ -298,7 +298,8 @@ def with_columns_replaced(config: TableConfig, columns: StructType) -> StructTyp
 
     Raises UnsupportedOperationError (DELTA_UNSUPPORTED_ALTER_TABLE_REPLACE_COL_OP).
     """
-    before = StructType(tuple(with_lengths(f) for f in config.schema.fields))
+    before = StructType(tuple(map(with_lengths, config.schema.fields)))
+    columns = StructType(tuple(map(with_lengths, with_texts(columns).fields)))
     try:
         return with_texts(_replaced_struct(config, before, columns, ()))
     except _CannotReplace as error:

@@ -64,7 +64,7 @@ def drop_feature(store: ObjectStore, name: str, *, truncate_history: bool = Fals
     elif traces.protects_history and truncate_history:
         _put_barrier(store)
         if made_changes:
-            _wait(Snapshot.load(store), feature, "WAIT_FOR_RETENTION_PERIOD")
+            _wait(Snapshot.load(store), feature, "DELTA_FEATURE_DROP_WAIT_FOR_RETENTION_PERIOD")
         _give_up_history(store, now_ms)
         _check_history(store, feature, traces)
     elif traces.protects_history:
@@ -89,14 +89,19 @@ def _checked(snapshot: Snapshot, given: str, *, truncate_history: bool) -> str:
     if feature is None:
         _refuse_absent(given, known)
     if feature not in known.values():
-        _refuse(feature, "UNSUPPORTED_CLIENT_FEATURE", "0AKDC", "this version of pydelta does not know it. Use a newer one")
+        _refuse(
+            feature,
+            "DELTA_FEATURE_DROP_UNSUPPORTED_CLIENT_FEATURE",
+            "0AKDC",
+            "this version of pydelta does not know it. Use a newer one",
+        )
     if feature not in TRACES:
-        _refuse(feature, "NONREMOVABLE_FEATURE", "0AKDC", "this feature cannot be dropped")
+        _refuse(feature, "DELTA_FEATURE_DROP_NONREMOVABLE_FEATURE", "0AKDC", "this feature cannot be dropped")
     needs_history = TRACES[feature].protects_history or feature == _PROTECTION
     if truncate_history and not needs_history:
         _refuse(
             feature,
-            "HISTORY_TRUNCATION_NOT_ALLOWED",
+            "DELTA_FEATURE_DROP_HISTORY_TRUNCATION_NOT_ALLOWED",
             "42000",
             "no history has to be given up for it. Drop it without TRUNCATE HISTORY",
         )
@@ -110,7 +115,7 @@ def _checked(snapshot: Snapshot, given: str, *, truncate_history: bool) -> str:
         )
     dependents = sorted(name for name in snapshot.config.features if name in FEATURES and feature in FEATURES[name].needs)
     if dependents:
-        _refuse(feature, "DEPENDENT_FEATURE", "55000", f"{', '.join(dependents)} need it. Drop these first")
+        _refuse(feature, "DELTA_FEATURE_DROP_DEPENDENT_FEATURE", "55000", f"{', '.join(dependents)} need it. Drop these first")
     return feature
 
 
@@ -121,16 +126,16 @@ def _refuse_absent(given: str, known: Mapping[str, str]) -> NoReturn:
         except InvalidOptionError:
             name = None
         if name is not None:
-            _refuse(given, "FEATURE_IS_DELTA_PROPERTY", "42000", "it is a table property. Unset it instead")
+            _refuse(given, "DELTA_FEATURE_DROP_FEATURE_IS_DELTA_PROPERTY", "42000", "it is a table property. Unset it instead")
     if given.lower() in known:
-        _refuse(given, "FEATURE_NOT_PRESENT", "55000", "it is not in the table's protocol")
-    _refuse(given, "UNSUPPORTED_CLIENT_FEATURE", "0AKDC", "this version of pydelta knows no such feature")
+        _refuse(given, "DELTA_FEATURE_DROP_FEATURE_NOT_PRESENT", "55000", "it is not in the table's protocol")
+    _refuse(given, "DELTA_FEATURE_DROP_UNSUPPORTED_CLIENT_FEATURE", "0AKDC", "this version of pydelta knows no such feature")
 
 
 def _refuse(feature: str, condition: str, sql_state: str, why: str) -> NoReturn:
     raise UnsupportedOperationError(
         f"The table feature {feature} cannot be dropped: {why}. Nothing was changed.",
-        error_class=f"DELTA_FEATURE_DROP_{condition}",
+        error_class=condition,
         sql_state=sql_state,
         feature=feature,
     )
@@ -165,7 +170,7 @@ def _check_history(store: ObjectStore, feature: str, traces: Traces) -> None:
         if version >= oldest
     )
     if uses:
-        _wait(newest, feature, "HISTORICAL_VERSIONS_EXIST")
+        _wait(newest, feature, "DELTA_FEATURE_DROP_HISTORICAL_VERSIONS_EXIST")
 
 
 def _wait(snapshot: Snapshot, feature: str, condition: str) -> NoReturn:
@@ -175,7 +180,7 @@ def _wait(snapshot: Snapshot, feature: str, condition: str) -> NoReturn:
         f"The table at {snapshot.table_root} does not use the feature {feature} any more, but versions in its history do, so the "
         f"feature stays in the protocol for now. Drop it again when they are older than {log}, or with TRUNCATE HISTORY when "
         f"they are older than {truncated}.",
-        error_class=f"DELTA_FEATURE_DROP_{condition}",
+        error_class=condition,
         sql_state="22KD0",
         feature=feature,
     )

@@ -108,6 +108,15 @@ found["again"] = caught(
 found["missing"] = caught(
     TableNotFoundError, lambda: DeltaTable.replace(spark).location(new + "-none").addColumn("a", "int").execute()
 )
+one.write.format("pydelta").option("delta.columnMapping.mode", "name").save(new + "-altered")
+altered = DeltaTable.forPath(spark, new + "-altered")
+altered.addColumns("x int, y int")
+altered.renameColumn("name", "label")
+altered.dropColumns("y")
+altered.alterColumn("x", comment="c", first=True)
+altered.addConstraint("c", "hash(id) <> 1")
+broken = caught(InvariantViolationError, lambda: altered.addConstraint("d", "hash(id) = 1"))
+found["altered"] = [altered.toDF().columns, altered.history().first()["operation"], broken[0]]
 hashed = spark.sql("SELECT 0L AS id, 'x' AS name")
 hashed.write.format("pydelta").mode("append").save(path + "-ruled")
 broken = hashed.selectExpr("id + 1 AS id").write.format("pydelta").mode("append")
@@ -199,6 +208,7 @@ def test_connect_session_reads_writes_and_raises_our_errors(tmp_path: Path) -> N
     assert found["state"]["tableFeatures"] == features
     assert (found["restored"]["num_removed_files"], found["restored"]["num_of_files_after_restore"]) == (1, 0)
     assert (found["clone"], found["again"][0]) == (6, "TABLE_OR_VIEW_ALREADY_EXISTS")
+    assert found["altered"] == [["x", "id", "label"], "ADD CONSTRAINT", "DELTA_NEW_CHECK_CONSTRAINT_VIOLATION"]
     assert (found["deep"], found["copied"], found["fsck"], found["purged"]) == ([6, 6], "0", [0, 0, 0], 0)
     assert (found["missing"][0], found["property"][0]) == ("TABLE_OR_VIEW_NOT_FOUND", "DELTA_UNKNOWN_CONFIGURATION")
     assert found["ruled"][0] == "DELTA_VIOLATE_CONSTRAINT_WITH_VALUES" and "- id : 1" in found["ruled"][2]

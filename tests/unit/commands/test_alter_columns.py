@@ -240,6 +240,35 @@ def _set_rule(store: ObjectStore, sql: str) -> None:
     Transaction(snapshot).set_metadata(metadata).set_protocol(protocol).commit("ADD CONSTRAINT", {})
 
 
+def test_column_with_an_invariant_can_be_dropped_and_not_renamed(tmp_path: Path) -> None:
+    invariant = {"delta.invariants": orjson.dumps({"expression": {"expression": "id > 0"}}).decode()}
+    store = LocalStore(str(tmp_path))
+    create_table(
+        store, define_table(StructType((StructField("id", LONG, True, invariant), StructField("x", LONG))), configuration=NAME)
+    )
+    assert refusal(lambda: rename_column(store, "id", "key")) == "DELTA_CONSTRAINT_DEPENDENT_COLUMN_CHANGE"
+    assert drop_columns(store, ["id"]) == 1
+
+
+def test_index_of_a_column_outlives_its_name_and_not_its_type(tmp_path: Path) -> None:
+    store = mapped(tmp_path, delta__enableTypeWidening="true")
+    DeltaTable(store.root).index.create("id")
+    rename_column(store, "id", "key")
+    more = pa.table({"key": pa.array([3], pa.int32()), "p": pa.array([7], pa.int32())})
+    write_delta(store.root, more, mode="append")
+    assert rows_of_filter(store, "key = 1") == 1
+    change_columns(store, [ColumnChange("key", data_type=LONG)])
+    write_delta(store.root, pa.table({"key": [1], "p": pa.array([7], pa.int32())}), mode="append")
+    assert rows_of_filter(store, "key = 1") == 2
+    drop_columns(store, ["key"])
+    write_delta(store.root, pa.table({"p": pa.array([7], pa.int32())}), mode="append")
+    assert len(rows_of(store)) == 5
+
+
+def rows_of_filter(store: ObjectStore, text: str) -> int:
+    return int(DeltaTable(store.root).to_arrow(["p"], filter=text).num_rows)
+
+
 def test_clustering_column_cannot_be_dropped_nor_what_it_is_inside_of(tmp_path: Path) -> None:
     store = LocalStore(str(tmp_path))
     fields = (StructField("id", INTEGER), StructField("s", StructType((StructField("a", INTEGER), StructField("b", INTEGER)))))
@@ -378,6 +407,18 @@ def test_replace_columns_gives_comments_and_places_and_new_columns(tmp_path: Pat
     assert refusal(lambda: replace_columns(store, StructType((*fields, StructField("n", LONG, False))))) == condition
     assert refusal(lambda: replace_columns(store, StructType(fields[1:]))) == "DELTA_UNSUPPORTED_DROP_PARTITION_COLUMN"
     assert refusal(lambda: replace_columns(made(tmp_path / "plain"), StructType(fields[:2]))) == condition
+
+
+def test_replaced_columns_keep_lengths_of_texts_however_they_are_declared(tmp_path: Path) -> None:
+    store = LocalStore(str(tmp_path))
+    create_table(store, define_table(StructType((StructField("v", PrimitiveType("varchar(3)")), StructField("x", LONG)))))
+    declared = Snapshot.load(store).schema.fields[0]
+    assert replace_columns(store, StructType((StructField("x", LONG), declared))) == 1
+    assert replace_columns(store, StructType((StructField("v", PrimitiveType("varchar(5)")), StructField("x", LONG)))) == 2
+    write_delta(store.root, pa.table({"v": ["abcde"]}), mode="append")
+    with pytest.raises(DeltaError) as caught:
+        write_delta(store.root, pa.table({"v": ["abcdef"]}), mode="append")
+    assert caught.value.error_class == "DELTA_EXCEED_CHAR_VARCHAR_LIMIT"
 
 
 # ---------------------------------------------------------------- beside other writers
