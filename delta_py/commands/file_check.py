@@ -20,6 +20,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from delta_py.commands.quarantine import list_quarantine
 from delta_py.errors import CorruptTableError, StorageError, UnsupportedOperationError
 from delta_py.progress import progress
 from delta_py.protocol.deletion_vectors import DeletionVectorDescriptor, read_deletion_vector
@@ -146,7 +147,17 @@ def _of_files(snapshot: Snapshot, files: pa.Table) -> pa.RecordBatch:
         for file, look in zip(files.select(["path", "size", "rows"]).to_pylist(), looks, strict=True):
             if look.sight is not _Sight.SOUND:
                 rows.append(_fault(snapshot, DATA_FILE, file["path"], file, look, look.sight is _Sight.MISSING))
-    return faults_of(rows)
+    return faults_of(_told_of_quarantine(store, rows))
+
+
+def _told_of_quarantine(store: ObjectStore, faults: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """A file that VACUUM has moved aside is not lost, and is not taken out of the table."""
+    if not any(fault["can_repair"] for fault in faults):
+        return faults
+    held = set(list_quarantine(store)["path"].to_pylist())
+    why = "it is in quarantine, where VACUUM moved it. Bring it back with restore_quarantined (in Spark restoreQuarantined)"
+    kept = {"reason": why, "can_repair": False, "rows_lost": 0}
+    return [{**fault, **kept} if fault["can_repair"] and fault["path"] in held else fault for fault in faults]
 
 
 def _of_vectors(snapshot: Snapshot, files: pa.Table) -> pa.RecordBatch:

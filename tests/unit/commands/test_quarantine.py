@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from delta_py import DeltaTable, write_delta
-from delta_py.commands.quarantine import QUARANTINE_DIRECTORY, list_quarantine, restore_quarantined
+from delta_py.commands.quarantine import QUARANTINE_DIRECTORY, Quarantine, list_quarantine, restore_quarantined
+from delta_py.commands.restore import restore_faults
 from delta_py.commands.vacuum import QUARANTINED, REMOVED, Vacuum, Vacuumed, VacuumKind, VacuumRequest, vacuum
 from delta_py.errors import InvalidOptionError, StorageError
 from delta_py.storage.local import LocalStore
@@ -169,6 +170,18 @@ def test_a_file_that_cannot_be_brought_back_is_an_error_and_stays(tmp_path: Path
     os.unlink(stray.parent)
     restore_quarantined(store)
     assert stray.read_bytes() == b"x" and ids(store, 0) == [1]
+
+
+def test_fsck_and_restore_tell_of_files_in_quarantine_and_lose_none(store: ObjectStore) -> None:
+    run(store, ASIDE, 1)
+    (fault,) = restore_faults(store, version=0).to_pylist()
+    assert "restore_quarantined" in fault["reason"] and not fault["can_repair"] and fault["rows_lost"] == 0
+    for path in DeltaTable(store.root, store=store).files()["path"].to_pylist():  # as nothing should
+        Quarantine(store, NOW).take(path)
+    (fault,) = DeltaTable(store.root, store=store).fsck(dry_run=False, allow_data_loss=True).to_pylist()
+    assert "restore_quarantined" in fault["reason"]
+    restore_quarantined(store)
+    assert ids(store) == [2] and ids(store, 0) == [1]
 
 
 @given(steps=st.lists(st.sampled_from(["write", "aside", "back", "delete"]), max_size=8))
