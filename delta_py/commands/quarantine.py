@@ -34,7 +34,7 @@ QUARANTINED_SCHEMA = pa.schema(
     [("path", pa.string()), ("size", pa.int64()), ("quarantined", pa.int64()), ("held_at", pa.string())]
 )
 
-# restored: whether it is at its place again; false where another file is there.
+# restored: whether it is at its place again; false where another file is there, or the file has gone meanwhile.
 RESTORED_SCHEMA = pa.schema([("path", pa.string()), ("size", pa.int64()), ("quarantined", pa.int64()), ("restored", pa.bool_())])
 
 _RUN = rf"^{QUARANTINE_DIRECTORY}/[0-9]{{15}}-[0-9a-f]{{32}}/"
@@ -111,16 +111,20 @@ def restore_quarantined(store: ObjectStore, *, dry_run: bool = False) -> pa.Tabl
 
 
 def _bring_back(store: ObjectStore, held_at: str, place: str, size_bytes: int) -> bool:
-    """False where another file is at the place."""
+    """False where another file is at the place, or none, as the file has gone from quarantine meanwhile."""
     try:
         move_object(store, held_at, place)
     except FileNotFoundError:
-        return True  # somebody else has brought it back
+        return _size_at(store, place) == size_bytes  # somebody else has brought it back, or VACUUM has deleted it
     except FileExistsError:
-        directory, _, name = place.rpartition("/")
-        there = next(store.list_from(directory, name), None)
-        if there is None or there.path != place or there.size_bytes != size_bytes:
+        if _size_at(store, place) != size_bytes:
             _log.warning("%s: another file is at %s, so %s stays in quarantine", store.root, place, held_at)
             return False
         store.delete(held_at)
     return True
+
+
+def _size_at(store: ObjectStore, path: str) -> int | None:
+    directory, _, name = path.rpartition("/")
+    there = next(store.list_from(directory, name), None)
+    return there.size_bytes if there is not None and there.path == path else None

@@ -133,7 +133,8 @@ def _check_there(store: ObjectStore, files: Sequence[ScanFile], version: int) ->
     if missing:
         raise DataFileError(
             f"Version {version} of the table at {store.root} cannot be restored: {len(missing)} of its files are gone, such as "
-            f"{missing[0]}. VACUUM or another program deleted them. Nothing was changed. Restore a later version.",
+            f"{missing[0]}. VACUUM or another program deleted them. Nothing was changed. Restore a later version; or, where "
+            "VACUUM has moved them into quarantine, bring them back first (restore_quarantined).",
             error_class="DELTA_FILE_NOT_FOUND_DETAILED",
             version=version,
             files=missing[:10],

@@ -12,6 +12,7 @@ import orjson
 from delta_py.errors import CorruptTableError, SchemaMismatchError
 from delta_py.protocol.actions import DomainMetadata
 from delta_py.protocol.column_mapping import PHYSICAL_NAME, logical_path, physical_path
+from delta_py.protocol.names import split_name
 from delta_py.protocol.schema import ArrayType, MapType, Path, StructType, find_named, find_path, type_name
 
 CLUSTERING_DOMAIN = "delta.clustering"
@@ -19,12 +20,13 @@ MAX_CLUSTERING_COLUMNS = 4
 
 
 def clustering_domain(schema: StructType, names: Sequence[str], mode: str) -> DomainMetadata:
-    """The domain that names the columns. names: top-level or dotted; mode: of column mapping.
+    """The domain that names the columns. names: top-level or dotted, quoted or not; mode: of column mapping.
 
     Raises SchemaMismatchError for a column that is not there, is named twice, or has a type without statistics, and for
     more columns than clustering can use.
     """
-    paths = [tuple(f.name for f in find_named(schema, name)) for name in names]
+    found = [find_path(schema, split_name(name)) if "`" in name else find_named(schema, name) for name in names]
+    paths = [tuple(f.name for f in fields) for fields in found]
     if len(set(paths)) < len(paths) or len(paths) > MAX_CLUSTERING_COLUMNS:
         raise SchemaMismatchError(
             f"clusterBy({', '.join(names)}): name at most {MAX_CLUSTERING_COLUMNS} columns, each once.",

@@ -77,6 +77,16 @@ def test_columns_are_named_by_their_physical_names(path: str) -> None:
     assert DeltaTable(path).optimize.cluster()["clusteringStats"]["numOutputZCubes"] == 1
 
 
+def test_names_with_dots_and_quotes_are_found(path: str) -> None:
+    rows = pa.table({"a.b": range(10), "a": [{"b": number} for number in range(10)]})
+    write_delta(path, rows, configuration={"delta.columnMapping.mode": "name"})
+    DeltaTable(path).cluster_by(["`a.b`"])
+    assert [len(column) for column in domain(path)] == [1]
+    assert DeltaTable(path).optimize.cluster()["clusteringStats"]["numOutputZCubes"] == 1
+    DeltaTable(path).cluster_by(["`a`.`b`"])
+    assert [len(column) for column in domain(path)] == [2]
+
+
 @pytest.mark.parametrize(
     ("columns", "options", "condition"),
     [
