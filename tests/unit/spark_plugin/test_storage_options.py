@@ -50,7 +50,10 @@ S3, GS, AZ = "s3a://lake/t", "gs://lake/t", "abfss://lake@acme.dfs.core.windows.
         (AZ, {"fs.azure.account.key.acme.blob.core.windows.net": "K"}, {"azure.account_key": "K"}),
         (
             "abfss://lake@acme.dfs.core.usgovcloudapi.net/t",
-            {"fs.azure.account.key.acme.dfs.core.usgovcloudapi.net": "K", "fs.azure.sas.fixed.token.acme.dfs.core.windows.net": "S"},
+            {
+                "fs.azure.account.key.acme.dfs.core.usgovcloudapi.net": "K",
+                "fs.azure.sas.fixed.token.acme.dfs.core.windows.net": "S",
+            },
             {"azure.account_key": "K"},
         ),
         (AZ, {"fs.azure.account.key.other.dfs.core.windows.net": "K"}, {}),
