@@ -137,7 +137,9 @@ class DynamoDbStore(RemoteStore):
         self.put(f"{LOG_DIRECTORY}/{entry.temp_path}", data)
         self._decide(entry)
         try:
-            self._finish(entry)
+            self._finish(entry, data)
+        except FileExistsError:
+            raise
         except (OSError, StorageError) as error:  # the commit stands; whoever comes next finishes it
             _log.warning("%s: commit %s is decided, and not yet at its place: %s", self.root, name, error)
 
@@ -202,11 +204,17 @@ class DynamoDbStore(RemoteStore):
             text = "%s: commit %s is decided, and cannot be put to its place: %s"
             _log.warning(text, self.root, newest.file_name, error.message)
 
-    def _finish(self, entry: CommitEntry) -> None:
-        """Put the commit to its place: the same bytes, whoever does it and however often."""
+    def _finish(self, entry: CommitEntry, ours: bytes | None = None) -> None:
+        """Put the commit to its place: the same bytes, whoever does it and however often.
+
+        ours: the bytes, where the commit is this store's own. Raises FileExistsError where others are at the place all the same:
+        a writer that does not ask DynamoDB, or asks without the condition, was there first.
+        """
         place = f"{LOG_DIRECTORY}/{entry.file_name}"
         if not self._exists(place):
-            self.put(place, self.read(f"{LOG_DIRECTORY}/{entry.temp_path}"))
+            self.put(place, self.read(f"{LOG_DIRECTORY}/{entry.temp_path}") if ours is None else ours)
+        elif ours is not None and self.read(place) != ours:
+            raise FileExistsError(17, "A writer that DynamoDB had not let through wrote this commit", place)
         self._run("complete", lambda: self._commits.complete(entry))
 
     def _exists(self, path: str) -> bool:

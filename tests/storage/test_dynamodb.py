@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import time
 import uuid
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -69,6 +71,75 @@ def test_commit_leaves_the_item_that_delta_spark_knows(store: DynamoDbStore, com
     assert item["tablePath"] == {"S": store.root} and item["complete"] == {"S": "true"}
     assert store.root.startswith("s3a://"), "the key is the URL as it was spelled"
     assert store.read(f"_delta_log/{item['tempPath']['S']}") == store.read(commit_path(0)) == b"first"
+
+
+def test_items_are_those_of_delta_sparks_log_store_field_by_field(store: DynamoDbStore, commits_server: Emulator) -> None:
+    """Its class ExternalCommitEntry: an undecided one has no time, one that is at its place may go after a day; the bytes lie
+    below the log as `.tmp/<name>.<uuid>`."""
+    entry = CommitEntry(f"{0:020}.json", f".tmp/{0:020}.json.{uuid.uuid4()}", is_complete=False)
+    table = CommitTable(store.root, store.options)
+    table.add(entry)
+    undecided = {
+        "tablePath": {"S": store.root},
+        "fileName": {"S": entry.file_name},
+        "tempPath": {"S": entry.temp_path},
+        "complete": {"S": "false"},
+    }
+    assert items(store, commits_server) == {entry.file_name: undecided}
+    with pytest.raises(FileExistsError):
+        table.add(entry)
+    before = int(time.time())
+    table.complete(entry)
+    (item,) = items(store, commits_server).values()
+    expires = item.pop("expireTime")
+    assert item == {**undecided, "complete": {"S": "true"}}
+    assert before + 86_400 <= int(expires["N"]) <= time.time() + 86_400
+
+
+def test_temporary_name_is_as_delta_spark_makes_it(store: DynamoDbStore, commits_server: Emulator) -> None:
+    store.put_if_absent(commit_path(0), b"first")
+    (item,) = items(store, commits_server).values()
+    assert re.fullmatch(r"\.tmp/0{20}\.json\.[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", item["tempPath"]["S"])
+
+
+@pytest.mark.parametrize("spelled", ["a b", "a%20b", "ä+b=c"])
+def test_key_is_the_path_as_it_is_spelled(options: StorageOptions, commits_server: Emulator, spelled: str) -> None:
+    """As Hadoop's Path, whose text is the key, nothing of it escaped or unescaped, and without `/` at its end."""
+    root = f"s3a://{CONTAINER}/{uuid.uuid4().hex}/{spelled}"
+    store = DynamoDbStore(f"{root}/", options)
+    store.put_if_absent(commit_path(0), b"first")
+    assert list(items(store, commits_server)) == [f"{0:020}.json"] and store.root == root
+
+
+def test_items_of_other_files_of_the_log_are_passed_by(store: DynamoDbStore, commits_server: Emulator) -> None:
+    """delta-spark has checksums decided too."""
+    store.put_if_absent(commit_path(0), b"first")
+    table = CommitTable(store.root, store.options)
+    table.complete(CommitEntry(f"{0:020}.crc", f".tmp/{0:020}.crc.{uuid.uuid4()}", is_complete=True))
+    newest = table.newest()
+    assert newest is not None and newest.file_name == f"{0:020}.json"
+    store.put_if_absent(commit_path(1), b"second")
+    assert names(store) == [commit_path(0), commit_path(1)]
+
+
+def test_commit_that_another_has_overwritten_unasked_is_lost_and_not_confirmed(
+    store: DynamoDbStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As of a writer whose item takes the place of ours: some versions of delta-spark's log store put theirs unconditionally."""
+    store.put_if_absent(commit_path(0), b"first")
+    original = CommitTable.add
+
+    def add(self: CommitTable, entry: CommitEntry) -> None:
+        original(self, entry)
+        theirs = CommitEntry(entry.file_name, f".tmp/{entry.file_name}.{uuid.uuid4()}", is_complete=False)
+        store.put(f"_delta_log/{theirs.temp_path}", b"theirs")
+        store.put(f"_delta_log/{entry.file_name}", b"theirs")
+        self.complete(theirs)
+
+    monkeypatch.setattr(CommitTable, "add", add)
+    with pytest.raises(FileExistsError):
+        store.put_if_absent(commit_path(1), b"ours")
+    assert store.read(commit_path(1)) == b"theirs"
 
 
 def test_taken_version_is_refused_and_changes_nothing(store: DynamoDbStore) -> None:
@@ -140,7 +211,7 @@ def test_writer_that_dies_between_the_steps_has_committed(store: DynamoDbStore, 
     class Died(BaseException):
         pass
 
-    def die(self: DynamoDbStore, entry: CommitEntry) -> None:
+    def die(self: DynamoDbStore, entry: CommitEntry, ours: bytes | None = None) -> None:
         raise Died
 
     with monkeypatch.context() as patch:

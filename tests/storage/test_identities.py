@@ -20,7 +20,7 @@ import pytest
 from azure.storage.blob import BlobServiceClient, ContainerSasPermissions, generate_container_sas
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.x509.oid import NameOID
 
 from tests.storage.conftest import CONTAINER, new_url
@@ -101,7 +101,42 @@ def test_key_that_the_machine_tells_opens_s3(emulators: Callable[[str], Emulator
         assert len(set(sent)) > 5, "a key that runs out in minutes is asked for again"
 
 
+def test_profile_of_shared_files_opens_s3(
+    emulators: Callable[[str], Emulator], bare: Callable[..., None], tmp_path: Path
+) -> None:
+    emulator, file = emulators("s3"), tmp_path / "credentials"
+    settings = emulator.settings()
+    key, secret = "s3.access_key_id", "s3.secret_access_key"
+    file.write_text(f"[tables]\naws_access_key_id = {settings[key]}\naws_secret_access_key = {settings[secret]}\n")
+    bare(AWS_SHARED_CREDENTIALS_FILE=str(file))
+    assert run(new_url(emulator), without(settings, key, secret) | {"s3.profile": "tables"}) == {"ids": [0, 1, 2]}
+
+
 # ---------------------------------------------------------------- Google
+
+
+@pytest.mark.parametrize("given", ["file", "json"])
+def test_key_of_a_service_account_is_given_for_tokens(
+    emulators: Callable[[str], Emulator], bare: Callable[..., None], tmp_path: Path, given: str
+) -> None:
+    emulator, file = emulators("gcs"), tmp_path / "key.json"
+    private = rsa.generate_private_key(65_537, 2048)
+    forms = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    with IdentityServer(life_seconds=60) as server, CuttingProxy(emulator.port) as proxy:
+        account = {
+            "type": "service_account",
+            "client_email": "tables@project.iam.gserviceaccount.com",
+            "private_key": private.private_bytes(*forms).decode(),
+            "private_key_id": "1",
+            "token_uri": f"{server.endpoint}/google-token",
+        }
+        file.write_text(json.dumps(account))
+        bare(NO_PROXY="127.0.0.1")
+        named = {f"gcs.service_account_{given}": str(file) if given == "file" else json.dumps(account)}
+        found = run(new_url(emulator), without(emulator.settings(proxy.endpoint), "gcs.anonymous") | named)
+    assert found == {"ids": [0, 1, 2]}
+    sent = {exchange.request.headers.get("authorization") for exchange in proxy.exchanges}
+    assert len(sent) > 5 and sent <= {f"Bearer {token}" for token in server.told}
 
 
 def test_token_that_the_machine_tells_opens_gcs(emulators: Callable[[str], Emulator], bare: Callable[..., None]) -> None:
@@ -195,6 +230,15 @@ def test_token_is_not_sent_without_tls(emulators: Callable[[str], Emulator], bar
         settings = without(emulator.settings(), "azure.account_key") | {"azure.managed_identity": "true"}
         found = run(new_url(emulator), settings)
     assert found["error"] == "StorageError" and "only supported with HTTPS" in found["message"]
+
+
+def test_connection_string_opens_azure(emulators: Callable[[str], Emulator], bare: Callable[..., None]) -> None:
+    emulator = emulators("azure")
+    settings = emulator.settings()
+    account, key, endpoint = (settings[f"azure.{name}"] for name in ("account_name", "account_key", "endpoint"))
+    text = f"DefaultEndpointsProtocol=http;AccountName={account};AccountKey={key};BlobEndpoint={endpoint};"
+    bare()
+    assert run(new_url(emulator), {"azure.connection_string": text}) == {"ids": [0, 1, 2]}
 
 
 def test_sas_token_of_a_container_opens_azure(emulators: Callable[[str], Emulator], bare: Callable[..., None]) -> None:

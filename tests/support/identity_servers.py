@@ -87,6 +87,8 @@ class IdentityServer:
                 return 200, {"Code": "Success", "Type": "AWS-HMAC", **self._key_of_aws()}
             case "GET", "/container":
                 return (200, self._key_of_aws()) if kept.get("authorization") == "from-the-agent" else (403, "")
+            case "POST", "/google-token":
+                return 200, self._token_of_google()
             case "GET", "/metadata/identity/oauth2/token" if kept.get("metadata") == "true":
                 return self._token_of_azure(asked)
             case "GET", "/app-service" if kept.get("x-identity-header") == "from-the-service":
@@ -115,10 +117,13 @@ class IdentityServer:
         life = {"expires_in": str(self.life_seconds), "expires_on": str(end)}
         return 200, {"access_token": self._token(), "token_type": "Bearer", "resource": asked.query["resource"], **life}
 
+    def _token_of_google(self) -> dict[str, Any]:
+        return {"access_token": self._token(), "expires_in": self.life_seconds, "token_type": "Bearer"}
+
     def _answer_of_google(self, path: str) -> tuple[int, str | dict[str, Any]]:
         account = "/computeMetadata/v1/instance/service-accounts/"
         if path.startswith(account) and path.endswith("/token"):
-            return 200, {"access_token": self._token(), "expires_in": self.life_seconds, "token_type": "Bearer"}
+            return 200, self._token_of_google()
         if path.startswith(account):
             return 200, {"email": "tables@project.iam.gserviceaccount.com", "scopes": [], "aliases": ["default"]}
         if path == "/computeMetadata/v1/project/project-id":
