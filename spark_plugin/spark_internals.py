@@ -441,6 +441,8 @@ def _nodes_repeat(plan: Any, source: str) -> bool:
 def _is_pinned(plan: Any, source: str) -> bool:
     if _class_of(plan) != "DataSourceV2Relation":
         return False
+    if _class_of(plan.table()) == "SourceTable":
+        return bool(plan.table().isPinned(plan.options()))
     if _class_of(plan.table()) not in ("PythonTable", "MetadataTable"):
         return False
     return str(plan.table().name()).lower() == source and not plan.options().getBoolean("followLatest", False)

@@ -77,6 +77,11 @@ public class SourceTable extends PythonTable implements SupportsMetadataColumns 
     return found;
   }
 
+  /** Whether it gives the same rows whenever it is read with these options. */
+  public boolean isPinned(CaseInsensitiveStringMap asked) {
+    return !options.getBoolean("followLatest", false) && !asked.getBoolean("followLatest", false);
+  }
+
   // ---------------------------------------------------------------- reading
 
   public MetadataColumn[] metadataColumns() {
