@@ -125,7 +125,7 @@ public class SessionTables extends DelegatingCatalogExtension implements Staging
       throw Errors.of("InvalidOptionError", "DELTA_TABLE_LOCATION_MISMATCH", called(ident) + " is at " + path + " and not at " + location
           + "; nothing was replaced. Leave the location out.");
     }
-    return new StagedSource(called(ident), new NewTable(path, columns, partitions, properties, true), true, mustExist, null);
+    return new StagedSource(called(ident), new NewTable(path, columns, partitions, properties, false), true, mustExist, null);
   }
 
   private StagedTable other(Identifier ident, Column[] columns, Transform[] partitions, Map properties)
