@@ -13,6 +13,7 @@ Everything else is asked of that Spark as of the known ones, and what it does no
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from enum import Enum
@@ -148,7 +149,7 @@ class SparkInternals:
         for known, kept, loaded in _loaded:
             if known is gateway and kept == name:
                 return loaded
-        java_class = self._loaded(name, self._jar_file(archive()))
+        java_class = self._loaded(name, archive())
         _loaded.append((gateway, name, java_class))
         return java_class
 
@@ -162,27 +163,28 @@ class SparkInternals:
         return None if problem is None else str(problem)
 
     def has_java_class(self, name: str) -> bool:
-        return self._has_class(self._context_loader(), name)
+        return self._context_loader().getResource(f"{name.replace('.', '/')}.class") is not None
 
-    def _loaded(self, name: str, jar: Any) -> Any:
-        context, url = self._context_loader(), jar.toUri().toURL()
-        if context.getClass().getName() in _GROWING_LOADERS and not self._has_class(context, name):
+    def _loaded(self, name: str, archive: bytes) -> Any:
+        context, jar_name = self._context_loader(), f"pydelta-{hashlib.sha256(archive).hexdigest()}.jar"
+        known = context.getResource(f"{name.replace('.', '/')}.class")
+        if known is not None and jar_name in str(known.toString()):
+            return context.loadClass(name)  # of a process of Python that used the same JVM before
+        url = self._jar_file(archive, jar_name).toUri().toURL()
+        if known is None and context.getClass().getName() in _GROWING_LOADERS:
             context.addURL(url)
             return context.loadClass(name)
         urls = self._gateway.new_array(self._jvm.java.net.URL, 1)
         urls[0] = url
         return self._jvm.java.net.URLClassLoader(urls, self._spark_loader()).loadClass(name)
 
-    def _has_class(self, loader: Any, name: str) -> bool:
-        return loader.getResource(f"{name.replace('.', '/')}.class") is not None
-
-    def _jar_file(self, archive: bytes) -> Any:
+    def _jar_file(self, archive: bytes, name: str) -> Any:
         """A java.nio.file.Path, in a directory that only the user may read, as long as the JVM lives."""
         files = self._jvm.java.nio.file
         attributes = self._gateway.new_array(files.attribute.FileAttribute, 0)
         directory = files.Files.createTempDirectory("pydelta-", attributes)
         directory.toFile().deleteOnExit()
-        jar = directory.resolve("pydelta.jar")
+        jar = directory.resolve(name)
         jar.toFile().deleteOnExit()  # before its directory: Java deletes in the reverse order
         Path(str(jar.toString())).write_bytes(archive)
         return jar
@@ -446,6 +448,8 @@ def _nodes_repeat(plan: Any, source: str) -> bool:
 def _is_pinned(plan: Any, source: str) -> bool:
     if _class_of(plan) != "DataSourceV2Relation":
         return False
+    if _class_of(plan.table()) == "SourceTable":
+        return bool(plan.table().isPinned(plan.options()))
     if _class_of(plan.table()) not in ("PythonTable", "MetadataTable"):
         return False
     return str(plan.table().name()).lower() == source and not plan.options().getBoolean("followLatest", False)

@@ -22,6 +22,7 @@ from delta_py.storage.addresses import has_scheme
 from spark_plugin.convert import metadata_value, without_metadata
 from spark_plugin.data_source import FORMAT
 from spark_plugin.options.read_options import CATALOG_KEY, catalog_options, local_path
+from spark_plugin.options.settings import conf
 from spark_plugin.spark_internals import is_connect
 from spark_plugin.wrapping import spark_sql
 
@@ -39,6 +40,8 @@ _BEHIND_LOCATION = re.compile(
     r"(?:Schema: root\n(?: \|.*\n)+)?\n*"
 )
 _OF_DELTA_SPARK = "delta"
+_STALE_KEY = "pydelta.entryIsOld"  # sql_catalog/Columns.java puts it into the columns of a table whose entry has others
+_PATH_CATALOG = "pydelta.sql_catalog.PathCatalog"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +76,7 @@ class Entry:
             raise UnsupportedOperationError(
                 f"{self.name} is {self.kind}, not of pydelta; nothing was written. Write under another name.", table=self.name
             )
-        if self.is_ours and not self.external:
+        if self.is_ours and not self.external and self.path is None:
             raise UnsupportedOperationError(
                 f"{self.name} was entered into the catalog without a path, so that reads do not find its data; nothing was "
                 f"written. DROP TABLE {self.name}, and let saveAsTable or writeTo create it.",
@@ -98,6 +101,8 @@ class Entry:
 
 def is_ours(spark: Any, name: str) -> bool:
     """Whether the name stands for a table of ours. For other tables no command is run: their columns show what they are."""
+    if own_path(spark, name) is not None:
+        return True
     try:
         schema = spark.table(name).schema
         if metadata_value(schema, CATALOG_KEY) is None:
@@ -109,11 +114,14 @@ def is_ours(spark: Any, name: str) -> bool:
 
 
 def find(spark: Any, name: str, schema: StructType | None = None) -> Entry | None:
-    """The entry, None when there is none. Temporary views come first, as in Spark, where no database is named. schema: what
-    spark.table(name) has, if the caller knows.
+    """The entry, None when there is none; one for any name that is a path. Temporary views come first, as in Spark, where no
+    database is named. schema: what spark.table(name) has, if the caller knows.
 
     Raises UnsupportedOperationError for a name outside of the session catalog.
     """
+    path = own_path(spark, name)
+    if path is not None:
+        return Entry(name, FORMAT, path, external=True)
     namespace, table = _namespace_and_table(spark, name)
     inside = f" IN {_quoted(namespace)}" if namespace else ""
     rows = spark_sql(spark, f"SHOW TABLE EXTENDED{inside} LIKE '{table}'").collect()
@@ -128,8 +136,10 @@ def find(spark: Any, name: str, schema: StructType | None = None) -> Entry | Non
     if provider == FORMAT:
         text_of_options = metadata_value(schema or spark.table(name).schema, CATALOG_KEY)
         options = {} if text_of_options is None else catalog_options(text_of_options)
-    path = _path(options.pop("path", None), text) if provider else None
-    return Entry(name, provider, path, table_type == "EXTERNAL", options, "\nPartition Provider: Catalog\n" in text)
+    external, entered = table_type == "EXTERNAL", options.pop("path", None)
+    says_path = bool(provider) and (external or provider != FORMAT or entered is not None)
+    path = _path(entered, text) if says_path else None
+    return Entry(name, provider, path, external, options, "\nPartition Provider: Catalog\n" in text)
 
 
 def _type_and_provider(text: str) -> tuple[str, str]:
@@ -154,6 +164,14 @@ def path_in_name(name: str) -> str | None:
     """The path in delta.`/path` or pydelta.`/path`; None for a name of the catalog."""
     named = format_and_path(name)
     return named[1] if named is not None and named[0] in (_OF_DELTA_SPARK, FORMAT) else None
+
+
+def own_path(spark: Any, name: str) -> str | None:
+    """The path in pydelta.`/path`, and in delta.`/path` where this is ours; None for any other name."""
+    named = format_and_path(name)
+    if named is None or named[0] not in (_OF_DELTA_SPARK, FORMAT):
+        return None
+    return named[1] if named[0] == FORMAT or conf(spark, f"spark.sql.catalog.{named[0]}") == _PATH_CATALOG else None
 
 
 def format_and_path(name: str) -> tuple[str, str] | None:
@@ -236,12 +254,15 @@ def check_enterable(name: str, path: str) -> None:
 
 def refresh(spark: Any, entry: Entry) -> None:
     """Give the entry the table's present columns. Spark cannot change them in place: the name is dropped and entered anew. Not of
-    one that delta-spark entered, which takes the columns from the log."""
-    if not entry.is_ours:
+    one that delta-spark entered, which takes the columns from the log; nor of one whose files would go with the name. A session
+    with our catalogs has the log's columns in any case: it does this for others, and is told when it is due."""
+    if not entry.is_ours or not entry.external:
         return
-    path = entry.writable_path()
-    present = spark.read.format(FORMAT).load(path).schema
-    if without_metadata(spark.table(entry.name).schema, CATALOG_KEY) != present:
+    if own_path(spark, entry.name) is not None:
+        return
+    path, entered = entry.writable_path(), spark.table(entry.name).schema
+    is_old = metadata_value(entered, _STALE_KEY) is not None
+    if is_old or without_metadata(entered, CATALOG_KEY) != spark.read.format(FORMAT).load(path).schema:
         enter_instead(spark, entry.name, path)
 
 

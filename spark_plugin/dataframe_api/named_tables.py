@@ -28,6 +28,10 @@ def save_as_table(save: Save, name: str) -> None:
 
     Columns go by their names. Raises as `save(path)`; TableAlreadyExistsError (TABLE_OR_VIEW_ALREADY_EXISTS).
     """
+    path = catalog.own_path(save.spark, name)
+    if path is not None:
+        save.to(path)
+        return
     entry = catalog.find(save.spark, name)
     if entry is None:
         create(save, name)
@@ -126,6 +130,9 @@ def insert_into(save: Save, name: str) -> None:
 
 def _existing(spark: Any, name: str) -> Entry:
     entry = catalog.find(spark, name)
+    path = catalog.own_path(spark, name)
+    if path is not None:
+        spark.read.format(FORMAT).load(path)  # says what is wrong with a path that has no table
     if entry is None:
         raise TableNotFoundError(
             f"There is no table {name} in the catalog. Create it with writeTo({name!r}).using('pydelta').create() or "

@@ -40,6 +40,16 @@ class Entry {
     return rule != null && "true".equals(rule.told("deltaNames"));
   }
 
+  /** Where the table is that may be replaced. Raises where the name stands for a part of it, or an older version. */
+  String writablePath() {
+    Map options = options();
+    if (options.size() > 1) {
+      throw Errors.unsupported(called("spark_catalog", ident) + " stands for a table read with options; nothing was replaced. Replace it "
+          + "by its path " + options.get("path") + ".");
+    }
+    return (String) options.get("path");
+  }
+
   static String called(String catalog, Identifier ident) {
     StringBuilder name = new StringBuilder(catalog);
     for (int i = 0; i < ident.namespace().length; i++) name.append(".").append(ident.namespace()[i]);
@@ -72,7 +82,7 @@ class Entry {
     return options;
   }
 
-  private static String json(Map options) {
+  static String json(Map options) {
     ObjectNode text = JsonNodeFactory.instance.objectNode();
     for (Iterator all = options.entrySet().iterator(); all.hasNext();) {
       Map.Entry option = (Map.Entry) all.next();

@@ -3,14 +3,17 @@ package pydelta.sql_catalog;
 import java.util.HashMap;
 import java.util.Map;
 import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
+import org.apache.spark.sql.connector.catalog.Column;
 import org.apache.spark.sql.connector.catalog.Identifier;
+import org.apache.spark.sql.connector.catalog.StagedTable;
+import org.apache.spark.sql.connector.catalog.StagingTableCatalog;
 import org.apache.spark.sql.connector.catalog.Table;
-import org.apache.spark.sql.connector.catalog.TableCatalog;
 import org.apache.spark.sql.connector.catalog.TableChange;
+import org.apache.spark.sql.connector.expressions.Transform;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /** A catalog in which a table's name is its path: pydelta.`/path`. */
-public class PathCatalog implements TableCatalog {
+public class PathCatalog implements StagingTableCatalog {
   private String name = null;
 
   public PathCatalog() {}
@@ -66,6 +69,49 @@ public class PathCatalog implements TableCatalog {
 
   public Identifier[] listTables(String[] namespace) {
     return new Identifier[0];
+  }
+
+  // ---------------------------------------------------------------- making tables
+
+  @Deprecated
+  public Table createTable(Identifier ident, Column[] columns, Transform[] partitions, Map properties) {
+    made(ident, columns, partitions, properties).build("create", false);
+    return null;  // not looked at unless somebody asks
+  }
+
+  @Deprecated
+  public StagedTable stageCreate(Identifier ident, Column[] columns, Transform[] partitions, Map properties) {
+    return new StagedSource(called(ident), made(ident, columns, partitions, properties), false, false, null);
+  }
+
+  @Deprecated
+  public StagedTable stageReplace(Identifier ident, Column[] columns, Transform[] partitions, Map properties) {
+    return new StagedSource(called(ident), made(ident, columns, partitions, properties), true, true, null);
+  }
+
+  @Deprecated
+  public StagedTable stageCreateOrReplace(Identifier ident, Column[] columns, Transform[] partitions, Map properties) {
+    return new StagedSource(called(ident), made(ident, columns, partitions, properties), true, false, null);
+  }
+
+  private NewTable made(Identifier ident, Column[] columns, Transform[] partitions, Map properties) {
+    try {
+      String path = path(ident);
+      String provider = (String) properties.get("provider");
+      if (provider != null && !provider.equalsIgnoreCase(Source.FORMAT) && !provider.equalsIgnoreCase(name)) {
+        throw Errors.unsupported(called(ident) + " can be a table of " + Source.FORMAT + " only, not of " + provider
+            + "; nothing was created. Leave USING out.");
+      }
+      String location = (String) properties.get("location");
+      if (location != null && !Entry.localPath(location).equals(path)) {
+        throw Errors.of("InvalidOptionError", "DELTA_CREATE_TABLE_IDENTIFIER_LOCATION_MISMATCH", "The table was named by the path "
+            + path + ", and its location is " + location + ". Leave one of them out.");
+      }
+      return new NewTable(path, columns, partitions, properties, false);
+    } catch (NoSuchTableException error) {
+      throw Errors.of("InvalidOptionError", "DELTA_ILLEGAL_OPTION", called(ident) + " names no path; nothing was created. A path has a "
+          + "slash in it: " + name + ".`/data/sales`.");
+    }
   }
 
   // ---------------------------------------------------------------- what a path cannot do

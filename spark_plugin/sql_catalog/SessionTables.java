@@ -1,17 +1,25 @@
 package pydelta.sql_catalog;
 
+import java.util.Locale;
 import java.util.Map;
+import org.apache.spark.sql.catalyst.analysis.NoSuchNamespaceException;
 import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
+import org.apache.spark.sql.catalyst.analysis.TableAlreadyExistsException;
+import org.apache.spark.sql.connector.catalog.Column;
 import org.apache.spark.sql.connector.catalog.DelegatingCatalogExtension;
 import org.apache.spark.sql.connector.catalog.Identifier;
+import org.apache.spark.sql.connector.catalog.StagedTable;
+import org.apache.spark.sql.connector.catalog.StagingTableCatalog;
 import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.connector.catalog.TableChange;
+import org.apache.spark.sql.connector.expressions.Transform;
+import org.apache.spark.sql.internal.SQLConf;
 
 /**
  * Spark's session catalog. Tables of ours are opened where their entries say that they are, at the version that a statement names;
  * their columns are the log's. Everything else is what Spark's own catalog gives.
  */
-public class SessionTables extends DelegatingCatalogExtension {
+public class SessionTables extends DelegatingCatalogExtension implements StagingTableCatalog {
   public SessionTables() {}
 
   public Table loadTable(Identifier ident) throws NoSuchTableException {
@@ -47,5 +55,128 @@ public class SessionTables extends DelegatingCatalogExtension {
       }
     }
     return super.alterTable(ident, changes);
+  }
+
+  // ---------------------------------------------------------------- making tables
+
+  /** First the table, then its name: should entering the name fail, the table is whole. Without columns it is there already. */
+  public Table createTable(Identifier ident, Column[] columns, Transform[] partitions, Map properties)
+      throws TableAlreadyExistsException, NoSuchNamespaceException {
+    if (!isOurs(properties) || (columns.length == 0 && properties.get("location") != null)) {
+      return super.createTable(ident, columns, partitions, properties);
+    }
+    if (columns.length == 0) {
+      throw Errors.of("InvalidOptionError", "DELTA_ILLEGAL_OPTION", called(ident) + " has neither columns nor a LOCATION; nothing was "
+          + "created. Name its columns, or where a table is.");
+    }
+    NewTable made = made(ident, columns, partitions, properties);
+    made.build("create", properties.get("location") != null);
+    entering(ident, made, properties).run();
+    return null;
+  }
+
+  @Deprecated
+  public StagedTable stageCreate(Identifier ident, Column[] columns, Transform[] partitions, Map properties)
+      throws TableAlreadyExistsException, NoSuchNamespaceException {
+    if (!isOurs(properties)) return other(ident, columns, partitions, properties);
+    NewTable made = made(ident, columns, partitions, properties);
+    return new StagedSource(called(ident), made, false, false, entering(ident, made, properties));
+  }
+
+  @Deprecated
+  public StagedTable stageReplace(Identifier ident, Column[] columns, Transform[] partitions, Map properties)
+      throws NoSuchTableException, NoSuchNamespaceException {
+    return replaced(ident, columns, partitions, properties, true);
+  }
+
+  @Deprecated
+  public StagedTable stageCreateOrReplace(Identifier ident, Column[] columns, Transform[] partitions, Map properties)
+      throws NoSuchNamespaceException {
+    try {
+      return replaced(ident, columns, partitions, properties, false);
+    } catch (NoSuchTableException error) {
+      throw Errors.unchecked(error);
+    }
+  }
+
+  private StagedTable replaced(Identifier ident, Column[] columns, Transform[] partitions, Map properties, boolean mustExist)
+      throws NoSuchTableException, NoSuchNamespaceException {
+    Table present = tableExists(ident) ? super.loadTable(ident) : null;
+    boolean isOurs = present == null ? isOurs(properties) : Entry.isOurs(present);
+    if (isOurs != isOurs(properties)) {
+      throw Errors.unsupported(called(ident) + " is a table of " + present.properties().get("provider") + ", and would become one of "
+          + provider(properties) + "; nothing was replaced. Drop it first, or use another name.");
+    }
+    if (!isOurs) {
+      if (present != null) dropTable(ident);
+      try {
+        return other(ident, columns, partitions, properties);
+      } catch (TableAlreadyExistsException error) {
+        throw Errors.unchecked(error);
+      }
+    }
+    if (present == null) {
+      NewTable made = made(ident, columns, partitions, properties);
+      return new StagedSource(called(ident), made, true, mustExist, entering(ident, made, properties));
+    }
+    String path = Entry.of(ident, present).writablePath();
+    String location = (String) properties.get("location");
+    if (location != null && !Entry.localPath(location).equals(path)) {
+      throw Errors.of("InvalidOptionError", "DELTA_TABLE_LOCATION_MISMATCH", called(ident) + " is at " + path + " and not at " + location
+          + "; nothing was replaced. Leave the location out.");
+    }
+    return new StagedSource(called(ident), new NewTable(path, columns, partitions, properties, false), true, mustExist, null);
+  }
+
+  private StagedTable other(Identifier ident, Column[] columns, Transform[] partitions, Map properties)
+      throws TableAlreadyExistsException, NoSuchNamespaceException {
+    Table made = super.createTable(ident, columns, partitions, properties);
+    try {
+      return new StagedOther(made == null ? loadTable(ident) : made, new Dropping(this, ident));
+    } catch (NoSuchTableException error) {
+      throw Errors.unchecked(error);
+    }
+  }
+
+  private static boolean isOurs(Map properties) {
+    return Entry.isOurs(provider(properties));
+  }
+
+  private static String provider(Map properties) {
+    String provider = (String) properties.get("provider");
+    return provider == null ? SQLConf.get().defaultDataSourceName() : provider;
+  }
+
+  private String called(Identifier ident) {
+    return Entry.called(name(), ident);
+  }
+
+  private NewTable made(Identifier ident, Column[] columns, Transform[] partitions, Map properties) throws NoSuchNamespaceException {
+    String location = (String) properties.get("location");
+    String path = location == null ? defaultPath(ident) : Entry.localPath(location);
+    return new NewTable(path, columns, partitions, properties, true);
+  }
+
+  private String defaultPath(Identifier ident) throws NoSuchNamespaceException {
+    String database = Entry.localPath((String) loadNamespaceMetadata(ident.namespace()).get("location"));
+    return database + (database.endsWith("/") ? "" : "/") + ident.name().toLowerCase(Locale.ROOT);
+  }
+
+  private static Entering entering(Identifier ident, NewTable made, Map properties) {
+    return new Entering(ident, made.path(), properties.get("location") == null, properties);
+  }
+
+  private static class Dropping implements Runnable {
+    private final SessionTables catalog;
+    private final Identifier ident;
+
+    Dropping(SessionTables catalog, Identifier ident) {
+      this.catalog = catalog;
+      this.ident = ident;
+    }
+
+    public void run() {
+      catalog.dropTable(ident);
+    }
   }
 }

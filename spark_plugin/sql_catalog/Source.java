@@ -52,6 +52,14 @@ class Source {
     return new SourceTable(source, name, columns, TableFacts.of(schema, (String) options.get("path")), all, properties);
   }
 
+  /** A command of source/commands.py: a write without rows, as over Spark Connect. */
+  static void command(String path, String json) {
+    Map options = privateOptions(path);
+    options.put("path", path);
+    options.put("pydelta.command", json);
+    session().range(0).toDF().write().format(FORMAT).mode("append").options(options).save();
+  }
+
   static PythonDataSourceV2 source() {
     PythonDataSourceV2 source = new PythonDataSourceV2();
     source.setShortName(FORMAT);

@@ -77,6 +77,11 @@ public class SourceTable extends PythonTable implements SupportsMetadataColumns 
     return found;
   }
 
+  /** Whether it gives the same rows whenever it is read with these options. */
+  public boolean isPinned(CaseInsensitiveStringMap asked) {
+    return !options.getBoolean("followLatest", false) && !asked.getBoolean("followLatest", false);
+  }
+
   // ---------------------------------------------------------------- reading
 
   public MetadataColumn[] metadataColumns() {
@@ -86,7 +91,11 @@ public class SourceTable extends PythonTable implements SupportsMetadataColumns 
   public ScanBuilder newScanBuilder(CaseInsensitiveStringMap asked) {
     Options.refusePrivate(asked);
     Options.refusePath(asked, options.get("path"));
-    Map further = new HashMap(asked.asCaseSensitiveMap());
+    Map further = new HashMap(asked);
+    if (facts.travels()) {  // Spark has asked the catalog for the version that these name
+      further.remove("versionasof");
+      further.remove("timestampasof");
+    }
     for (Iterator names = further.keySet().iterator(); names.hasNext();) {
       String option = (String) names.next();
       if (options.containsKey(option) && options.get(option).equals(asked.get(option))) names.remove();
@@ -95,14 +104,15 @@ public class SourceTable extends PythonTable implements SupportsMetadataColumns 
     return metadataColumns().length == 0 ? whole : rule().withMetadata(whole);
   }
 
+  /** further: by lower-case names. */
   private ScanBuilder anew(Map further) {
-    CaseInsensitiveStringMap asked = new CaseInsensitiveStringMap(further);
-    Map all = new HashMap(options.asCaseSensitiveMap());
+    Map all = new HashMap(options);
     all.put("path", facts.path());
-    all.remove("versionasof");
     all.remove("timestampasof");
-    if (facts.version() != null && !asked.getBoolean("followLatest", false)) all.put("versionasof", facts.version());
-    all.putAll(asked);
+    boolean follows = new CaseInsensitiveStringMap(further).getBoolean("followLatest", false);
+    if (follows) all.remove("versionasof");
+    else if (facts.version() != null) all.put("versionasof", facts.version());
+    all.putAll(further);
     return new PythonTable(Source.source(), Source.FORMAT, columns).newScanBuilder(new CaseInsensitiveStringMap(all));
   }
 

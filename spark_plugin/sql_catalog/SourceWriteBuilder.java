@@ -33,7 +33,7 @@ class SourceWriteBuilder implements SupportsOverwriteV2, SupportsDynamicOverwrit
     this.own = own;
     this.partitionColumns = partitionColumns;
     this.properties = properties;
-    own.put("pydelta.fromCatalog", "true");
+    own.put("pydelta.fromcatalog", "true");
   }
 
   public WriteBuilder truncate() {
@@ -48,7 +48,7 @@ class SourceWriteBuilder implements SupportsOverwriteV2, SupportsDynamicOverwrit
 
   public WriteBuilder overwrite(Predicate[] predicates) {
     overwrites = true;
-    own.put("pydelta.replacePredicate", json(predicates));
+    own.put("pydelta.replacepredicate", json(predicates));
     return this;
   }
 

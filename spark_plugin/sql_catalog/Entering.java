@@ -1,0 +1,55 @@
+package pydelta.sql_catalog;
+
+import java.util.HashMap;
+import java.util.Map;
+import org.apache.spark.sql.catalyst.TableIdentifier;
+import org.apache.spark.sql.catalyst.catalog.CatalogStorageFormat;
+import org.apache.spark.sql.catalyst.catalog.CatalogTable;
+import org.apache.spark.sql.catalyst.catalog.CatalogTable$;
+import org.apache.spark.sql.catalyst.catalog.CatalogTableType$;
+import org.apache.spark.sql.connector.catalog.Identifier;
+import org.apache.spark.sql.execution.datasources.DataSource$;
+import org.apache.spark.sql.types.StructType;
+import scala.Some;
+import scala.jdk.javaapi.CollectionConverters;
+
+/**
+ * Enters a table that is there into the session catalog, with its present columns. Spark's own way refuses a place that has files
+ * already for a table that it is to drop with its files.
+ */
+class Entering implements Runnable {
+  private final Identifier ident;
+  private final String path;
+  private final boolean isManaged;
+  private final Map properties;
+
+  /** properties: of CREATE TABLE. isManaged: DROP TABLE deletes the files. */
+  Entering(Identifier ident, String path, boolean isManaged, Map properties) {
+    this.ident = ident;
+    this.path = path;
+    this.isManaged = isManaged;
+    this.properties = properties;
+  }
+
+  public void run() {
+    Map options = new HashMap();
+    options.put("path", path);
+    StructType columns = Source.open(path, options, null, null).schema();
+    StructType entered = Columns.ofEntry(columns, columns, Entry.json(options));
+    CatalogTable$ made = CatalogTable$.MODULE$;
+    CatalogStorageFormat storage = DataSource$.MODULE$.buildStorageFormatFromOptions(scalaMap(options));
+    CatalogTable table = new CatalogTable(
+        new TableIdentifier(ident.name(), new Some(ident.namespace()[0])),
+        isManaged ? CatalogTableType$.MODULE$.MANAGED() : CatalogTableType$.MODULE$.EXTERNAL(),
+        storage, entered, new Some(Source.FORMAT), made.apply$default$6(), made.apply$default$7(), made.apply$default$8(),
+        made.apply$default$9(), made.apply$default$10(), made.apply$default$11(), scalaMap(NewTable.others(properties)),
+        made.apply$default$13(), made.apply$default$14(), scala.Option.apply((String) properties.get("comment")), made.apply$default$16(),
+        made.apply$default$17(), made.apply$default$18(), made.apply$default$19(), made.apply$default$20(), made.apply$default$21(),
+        made.apply$default$22());
+    Source.session().sessionState().catalog().createTable(table, false, false);
+  }
+
+  private static scala.collection.immutable.Map scalaMap(Map map) {
+    return scala.collection.immutable.Map$.MODULE$.from(CollectionConverters.asScala(map));
+  }
+}
