@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import NoReturn
 
-from delta_py.commands.feature_traces import PROTECTED_BEFORE, TRACES, Traces, uses_feature
+from delta_py.commands.feature_traces import TRACES, Traces, uses_feature
 from delta_py.commands.properties import known_name
 from delta_py.commands.protocols import with_features, without_feature
 from delta_py.commit.post_commit import checkpoint, harmless
@@ -31,7 +31,7 @@ from delta_py.errors import (
 from delta_py.log import cleanup
 from delta_py.log.segment import list_log
 from delta_py.log.writer import LogWriter
-from delta_py.protocol.features import FEATURES
+from delta_py.protocol.features import FEATURES, PROTECTED_BEFORE
 from delta_py.protocol.intervals import LOG_RETENTION, TRUNCATED_HISTORY, retention_ms
 from delta_py.protocol.paths import LOG_DIRECTORY, commit_file_name
 from delta_py.protocol.table_config import Operation, TableConfig

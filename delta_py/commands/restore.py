@@ -24,6 +24,7 @@ from delta_py.errors import DataFileError, TimestampOutOfRangeError, VersionNotF
 from delta_py.log.history import version_at_timestamp
 from delta_py.protocol import column_mapping
 from delta_py.protocol.actions import DomainMetadata, Metadata
+from delta_py.protocol.features import PROTECTED_BEFORE
 from delta_py.protocol.identity import identity_columns, with_marks
 from delta_py.protocol.schema import StructType, schema_to_json
 from delta_py.scan.planning import ScanOptions, plan_scan
@@ -33,7 +34,8 @@ from delta_py.storage.store import ObjectStore
 from delta_py.write.files import WrittenFiles
 from delta_py.write.rewrite import added, removed
 
-_TIMESTAMPS = ("delta.enableincommittimestamps", "delta.incommittimestampenablement")
+# What is said of the log as it is, and not of the rows.
+_OF_THE_LOG = ("delta.enableincommittimestamps", "delta.incommittimestampenablement", PROTECTED_BEFORE.lower())
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,8 +159,8 @@ def _set_state(transaction: Transaction, present: Snapshot, past: Snapshot) -> N
 
 def _metadata(present: Snapshot, past: Snapshot) -> Metadata:
     """What the table was, with counters that never count down."""
-    properties = {key: value for key, value in past.metadata.configuration.items() if not key.lower().startswith(_TIMESTAMPS)}
-    properties |= {key: value for key, value in present.metadata.configuration.items() if key.lower().startswith(_TIMESTAMPS)}
+    properties = {key: value for key, value in past.metadata.configuration.items() if not key.lower().startswith(_OF_THE_LOG)}
+    properties |= {key: value for key, value in present.metadata.configuration.items() if key.lower().startswith(_OF_THE_LOG)}
     last = max(s.config.properties.integer(column_mapping.MAX_ID_PROPERTY, 0) for s in (present, past))
     if last:
         properties[column_mapping.MAX_ID_PROPERTY] = str(last)

@@ -21,6 +21,7 @@ from delta_py.log.history import CommitClock
 from delta_py.log.reader import CommitReader
 from delta_py.log.segment import Checkpoint, list_log, load_segment, log_file
 from delta_py.log.writer import LogWriter
+from delta_py.protocol.features import PROTECTED_BEFORE
 from delta_py.protocol.intervals import LOG_RETENTION, retention_ms
 from delta_py.protocol.paths import (
     LOG_DIRECTORY,
@@ -36,7 +37,6 @@ from delta_py.storage.store import ObjectInfo, ObjectStore
 _log = logging.getLogger("delta_py")
 
 _DAY_MS, _MINUTE_MS = 86_400_000, 60_000
-_PROTECTED_BEFORE = "delta.requireCheckpointProtectionBeforeVersion"
 # How long one cleanup may delete; what is left is for the next.
 BUDGET_SECONDS = 5.0
 
@@ -70,7 +70,7 @@ def clean_log(
         cutoff_ms = (now_ms - kept_ms) // _MINUTE_MS * _MINUTE_MS
     newest_expired = _newest_commit_until(store, config, cutoff_ms)
     checkpoint = None if newest_expired is None else _sound_checkpoint(store, newest_expired, clock)
-    if checkpoint is None or checkpoint.version < config.properties.integer(_PROTECTED_BEFORE, 0):
+    if checkpoint is None or checkpoint.version < config.properties.integer(PROTECTED_BEFORE, 0):
         return CleanedLog()
     _put_under_classic_name(store, writer)
     deadline = clock() + BUDGET_SECONDS

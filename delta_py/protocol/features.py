@@ -20,6 +20,7 @@ from delta_py.protocol.schema import VARIANT, ArrayType, DataType, MapType, Stru
 from delta_py.protocol.sizes import parse_size
 
 READER_FEATURES_VERSION = 3
+PROTECTED_BEFORE = "delta.requireCheckpointProtectionBeforeVersion"
 WRITER_FEATURES_VERSION = 7
 
 

@@ -17,6 +17,7 @@ from delta_py.commands.alter_columns import change_columns
 from delta_py.commands.column_changes import ColumnChange
 from delta_py.commands.constraints import add_constraint
 from delta_py.commands.drop_feature import drop_feature
+from delta_py.commands.restore import restore
 from delta_py.commands.vacuum import VacuumRequest, vacuum
 from delta_py.errors import DeltaError
 from delta_py.log.segment import list_log
@@ -167,6 +168,15 @@ def test_dropped_timestamps_and_checkpoints_leave_a_plain_table(tmp_path: Path) 
     newest = Snapshot.load(store).segment.checkpoint
     assert newest is not None and newest.kind is LogKind.CHECKPOINT_CLASSIC
     assert DeltaTable(store.root).to_arrow().num_rows == 10
+
+
+def test_restored_version_that_used_the_feature_leaves_the_protection(tmp_path: Path) -> None:
+    store = with_vectors(tmp_path)
+    version = drop_feature(store, "deletionVectors")
+    restore(store, version=1)
+    assert Snapshot.load(store).metadata.configuration[PROTECTED] == str(version)
+    assert features(store) >= {"deletionVectors", "checkpointProtection"}
+    assert DeltaTable(store.root).to_arrow().num_rows == 7
 
 
 REFUSED = {
