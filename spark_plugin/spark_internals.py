@@ -162,6 +162,11 @@ class SparkInternals:
         problem = self._jvm.pydelta.sql_catalog.Catalogs.prepare(self._spark._jsparkSession)
         return None if problem is None else str(problem)
 
+    def enter_managed(self, database: str, table: str, path: str) -> None:
+        """Enters a table that is there into the session catalog, so that DROP TABLE deletes its files. The session is active, and
+        has our catalogs. Raises what Spark raises when the name is taken."""
+        self._jvm.pydelta.sql_catalog.Catalogs.enterManaged(database, table, path)
+
     def has_java_class(self, name: str) -> bool:
         return self._context_loader().getResource(f"{name.replace('.', '/')}.class") is not None
 

@@ -23,7 +23,7 @@ from spark_plugin.convert import metadata_value, without_metadata
 from spark_plugin.data_source import FORMAT
 from spark_plugin.options.read_options import CATALOG_KEY, catalog_options, local_path
 from spark_plugin.options.settings import conf
-from spark_plugin.spark_internals import is_connect
+from spark_plugin.spark_internals import SparkInternals, is_connect
 from spark_plugin.wrapping import spark_sql
 
 _SESSION_CATALOG = "spark_catalog"
@@ -42,6 +42,7 @@ _BEHIND_LOCATION = re.compile(
 _OF_DELTA_SPARK = "delta"
 _STALE_KEY = "pydelta.entryIsOld"  # sql_catalog/Columns.java puts it into the columns of a table whose entry has others
 _PATH_CATALOG = "pydelta.sql_catalog.PathCatalog"
+_TABLES_CATALOG = "pydelta.sql_catalog.SessionTables"
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,6 +240,17 @@ def enter(spark: Any, name: str, path: str, *, again: bool = False) -> None:
     text = path.replace("\\", "\\\\").replace("'", "\\'")
     unless = "IF NOT EXISTS " if again else ""
     spark_sql(spark, f"CREATE TABLE {unless}{quoted_name(name)} USING {FORMAT} LOCATION '{text}'")
+
+
+def enter_new(spark: Any, name: str, path: str, *, managed: bool) -> None:
+    """As enter. managed: where the session has our catalogs, DROP TABLE deletes the table's files too."""
+    if not managed or conf(spark, "spark.sql.catalog.spark_catalog") != _TABLES_CATALOG:
+        enter(spark, name, path)
+        return
+    check_enterable(name, path)
+    namespace, table = _namespace_and_table(spark, name)
+    database = namespace[-1] if namespace else spark.catalog.currentDatabase()
+    SparkInternals(spark).enter_managed(database, table.lower(), path)
 
 
 def check_enterable(name: str, path: str) -> None:

@@ -3,7 +3,8 @@
     CREATE TABLE shop.sales (id BIGINT GENERATED ALWAYS AS IDENTITY, day DATE) USING pydelta PARTITIONED BY (day)
     CREATE OR REPLACE TABLE shop.daily USING pydelta CLUSTER BY (day) AS SELECT ...
 
-A table AS SELECT is one commit, its rows with it. The names of tables are entered into Spark's catalog as external tables.
+A table AS SELECT is one commit, its rows with it. Without LOCATION the table lies in the database's directory,
+and DROP TABLE deletes it.
 """
 
 from __future__ import annotations
@@ -105,6 +106,7 @@ def _request(definition: ParsedDefinition) -> TableRequest:
         partition_by=definition.partition_by,
         cluster_by=definition.cluster_by or (),
         properties=_properties(definition),
+        managed=True,
     )
 
 

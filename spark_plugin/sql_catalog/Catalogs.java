@@ -1,5 +1,6 @@
 package pydelta.sql_catalog;
 
+import java.util.HashMap;
 import org.apache.spark.sql.classic.SparkSession;
 
 /** The door for Python. */
@@ -16,5 +17,10 @@ public class Catalogs {
     } catch (LinkageError error) {
       return String.valueOf(error);
     }
+  }
+
+  /** Enters a table that is there into the session catalog of the active session; DROP TABLE deletes its files. */
+  public static void enterManaged(String database, String table, String path) {
+    new Entering(database, table, path, true, new HashMap()).run();
   }
 }

@@ -7,7 +7,6 @@ import org.apache.spark.sql.catalyst.catalog.CatalogStorageFormat;
 import org.apache.spark.sql.catalyst.catalog.CatalogTable;
 import org.apache.spark.sql.catalyst.catalog.CatalogTable$;
 import org.apache.spark.sql.catalyst.catalog.CatalogTableType$;
-import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.execution.datasources.DataSource$;
 import org.apache.spark.sql.types.StructType;
 import scala.Some;
@@ -18,14 +17,14 @@ import scala.jdk.javaapi.CollectionConverters;
  * already for a table that it is to drop with its files.
  */
 class Entering implements Runnable {
-  private final Identifier ident;
+  private final TableIdentifier name;
   private final String path;
   private final boolean isManaged;
   private final Map properties;
 
   /** properties: of CREATE TABLE. isManaged: DROP TABLE deletes the files. */
-  Entering(Identifier ident, String path, boolean isManaged, Map properties) {
-    this.ident = ident;
+  Entering(String database, String table, String path, boolean isManaged, Map properties) {
+    this.name = new TableIdentifier(table, new Some(database));
     this.path = path;
     this.isManaged = isManaged;
     this.properties = properties;
@@ -39,8 +38,7 @@ class Entering implements Runnable {
     CatalogTable$ made = CatalogTable$.MODULE$;
     CatalogStorageFormat storage = DataSource$.MODULE$.buildStorageFormatFromOptions(scalaMap(options));
     CatalogTable table = new CatalogTable(
-        new TableIdentifier(ident.name(), new Some(ident.namespace()[0])),
-        isManaged ? CatalogTableType$.MODULE$.MANAGED() : CatalogTableType$.MODULE$.EXTERNAL(),
+        name, isManaged ? CatalogTableType$.MODULE$.MANAGED() : CatalogTableType$.MODULE$.EXTERNAL(),
         storage, entered, new Some(Source.FORMAT), made.apply$default$6(), made.apply$default$7(), made.apply$default$8(),
         made.apply$default$9(), made.apply$default$10(), made.apply$default$11(), scalaMap(NewTable.others(properties)),
         made.apply$default$13(), made.apply$default$14(), scala.Option.apply((String) properties.get("comment")), made.apply$default$16(),

@@ -163,7 +163,7 @@ public class SessionTables extends DelegatingCatalogExtension implements Staging
   }
 
   private static Entering entering(Identifier ident, NewTable made, Map properties) {
-    return new Entering(ident, made.path(), properties.get("location") == null, properties);
+    return new Entering(ident.namespace()[0], ident.name(), made.path(), properties.get("location") == null, properties);
   }
 
   private static class Dropping implements Runnable {

@@ -130,7 +130,8 @@ def _plain_texts(kind: DataType) -> DataType:
 
 @dataclass(frozen=True, slots=True)
 class TableRequest:
-    """What a DeltaTableBuilder was told. mode: create, createIfNotExists, replace or createOrReplace."""
+    """What a DeltaTableBuilder was told. mode: create, createIfNotExists, replace or createOrReplace. managed: a new table
+    without a location goes with its name."""
 
     mode: str
     name: str | None = None
@@ -140,6 +141,7 @@ class TableRequest:
     partition_by: tuple[str, ...] = ()
     cluster_by: tuple[str, ...] = ()
     properties: Mapping[str, str] | None = None
+    managed: bool = False
 
     def arguments(self) -> dict[str, Any]:
         """What the table becomes, as values of JSON."""

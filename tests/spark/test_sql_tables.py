@@ -107,6 +107,16 @@ def test_tables_of_queries(spark: SparkSession, tmp_path: Path, name: str) -> No
     assert spark.table(name).columns == ["z"] and spark.table(name).count() == 0
 
 
+def test_a_table_without_location_goes_with_its_name(spark: SparkSession, name: str) -> None:
+    for definition in ("(a INT, n INT GENERATED ALWAYS AS (a + 1)) USING pydelta", "USING delta AS SELECT 1 AS a, 2 AS n"):
+        spark.sql(f"CREATE TABLE {name} {definition}")
+        spark.sql(f"INSERT INTO {name} (a, n) VALUES (2, 3)")
+        path = Path(DeltaTable.forName(spark, name).detail().first()["location"].removeprefix("file:"))
+        assert (path / "_delta_log").is_dir() and spark.sql(f"SELECT n FROM {name} WHERE a = 2").collect() == [(3,)]
+        spark.sql(f"DROP TABLE {name}")
+        assert not path.exists()
+
+
 def test_definitions_that_cannot_be(spark: SparkSession, tmp_path: Path) -> None:
     table = by_path(tmp_path / "t")
     with pytest.raises(UnsupportedOperationError, match="partitioned by columns"):
