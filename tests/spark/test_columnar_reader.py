@@ -190,7 +190,7 @@ NOT_COVERED = {
 }
 
 
-@pytest.mark.parametrize("name", NOT_COVERED)
+@pytest.mark.parametrize("name", sampled(NOT_COVERED, 2))
 def test_scan_of_another_type_is_read_by_rows_and_other_columns_of_that_table_are_not(
     name: str, spark: SparkSession, tmp_path: Path, columnar: Callable[[], int]
 ) -> None:
@@ -481,7 +481,7 @@ def running_tasks(spark: SparkSession) -> list[int]:
     return found
 
 
-@pytest.mark.parametrize("interrupt", [True, False])
+@pytest.mark.parametrize("interrupt", sampled([True, False], 2))
 def test_task_that_is_killed_midway_is_run_again_and_its_rows_are_there_once(
     interrupt: bool, spark: SparkSession, edges: str, tmp_path: Path, columnar: Callable[[], int]
 ) -> None:

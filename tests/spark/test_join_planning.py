@@ -69,7 +69,7 @@ def conf(spark: SparkSession) -> Iterator[Callable[[str, str], None]]:
             spark.conf.set(name, value)
 
 
-@pytest.fixture(params=[True, False], ids=["adaptive", "planned"])
+@pytest.fixture(params=sampled([True, False], 2), ids=lambda adaptive: "adaptive" if adaptive else "planned")
 def adaptive(request: pytest.FixtureRequest, conf: Any) -> None:
     conf(ADAPTIVE, str(request.param).lower())
 

@@ -1,0 +1,54 @@
+"""Spark's daemon of Python workers, which has imported what its workers need before it forks the first.
+
+    spark.python.daemon.module=tests.support.warm_daemon
+
+A worker ends with each error, and Spark keeps none for a second kind of call: the tests start hundreds, and each would import
+pyarrow and pydelta anew, longer than it works. Spark's own daemon imports nothing, because threads that an import starts do not
+outlive a fork: those of Arrow's and numpy's allocators and pools are made anew after one (`tests/unit/test_warm_daemon.py`). What
+a worker imports by itself is tested in `tests/unit/test_worker_imports.py`. A run that takes all cases, and applications of their
+own, have Spark's own daemon.
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import sys
+
+SHARED = (
+    "pyarrow",
+    "pyarrow.compute",
+    "pyarrow.parquet",
+    "pyspark.sql.pandas.types",
+    "pyspark.worker_util",
+    "delta_py.snapshot",
+    "delta_py.scan.planning",
+    "spark_plugin.data_source",
+    "spark_plugin.source.readers",
+    "spark_plugin.source.writer",
+)
+# By the module that Spark has the workers run.
+OWN = {
+    "pyspark.worker": ("pandas", "pyspark.sql.pandas.serializers", "spark_plugin.dml.tasks", "spark_plugin.maintenance.tasks"),
+    "pyspark.sql.worker.commit_data_source_write": ("delta_py.commands.write", "spark_plugin.source.commands"),
+    "pyspark.sql.worker.write_into_data_source": ("delta_py.commands.write", "spark_plugin.options.write_options"),
+    "pyspark.sql.worker.python_streaming_sink_runner": ("delta_py.commands.write", "spark_plugin.streaming.stream_writer"),
+}
+
+
+def modules_of(worker: str) -> tuple[str, ...]:
+    """What is imported before workers are forked that run this module: the module itself, and what it comes to import."""
+    return (worker, *SHARED, *OWN.get(worker, ()))
+
+
+def warm_up(worker: str) -> None:
+    for name in modules_of(worker):
+        importlib.import_module(name)
+
+
+if __name__ == "__main__":
+    from pyspark import daemon
+
+    warm_up(sys.argv[1])
+    gc.freeze()  # workers collect garbage after each call: not among what is here
+    daemon.manager()

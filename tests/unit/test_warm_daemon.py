@@ -1,0 +1,37 @@
+"""The daemon of Spark's workers in tests: what it has imported outlives a fork, and tells no worker that it is another."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+CREATE_WORKER = "pyspark.sql.worker.create_data_source"
+# Arrow decodes in threads, numpy multiplies in threads, and the worker's modules are there without an import.
+CODE = f"""
+import os, sys
+from tests.support.warm_daemon import modules_of, warm_up
+worker = sys.argv[1]
+warm_up(worker)
+assert all(name in sys.modules for name in modules_of(worker))
+assert ("{CREATE_WORKER}" in sys.modules) == (worker == "{CREATE_WORKER}")
+if os.fork() == 0:
+    import io
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+    numbers = pa.table({{f"c{{i}}": range(50_000) for i in range(4)}})
+    file = io.BytesIO()
+    pq.write_table(numbers, file, row_group_size=10_000)
+    assert pq.read_table(file, use_threads=True).equals(numbers)
+    square = np.ones((300, 300))
+    assert (square @ square).sum() == 300.0**3
+    os._exit(0)
+assert os.wait()[1] == 0
+"""
+
+
+@pytest.mark.parametrize("worker", [CREATE_WORKER, "pyspark.worker"])
+def test_worker_of_a_warm_daemon_can_use_all_that_was_imported(worker: str) -> None:
+    subprocess.run([sys.executable, "-c", CODE, worker], check=True, timeout=120)
