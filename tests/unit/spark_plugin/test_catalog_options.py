@@ -85,14 +85,14 @@ def constant(kind: str, value: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("predicates", "text"),
     [
-        ([], "TRUE"),
+        ([], "true"),
         ([{"name": "=", "children": [column("a`b"), constant("string", "x' OR '1'='1")]}], "`a``b` = 'x\\' OR \\'1\\'=\\'1'"),
         (
             [
                 {"name": "<=>", "children": [column("day"), constant("date", 19723)]},
                 {"name": ">", "children": [column("n"), constant("integer", 5)]},
             ],
-            "day <=> DATE '2024-01-01' AND n > 5",
+            "(day <=> date'2024-01-01') AND (n > 5)",
         ),
     ],
 )
