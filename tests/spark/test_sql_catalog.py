@@ -32,7 +32,10 @@ pytestmark = pytest.mark.usefixtures("plain_plans")
 @pytest.fixture
 def path(tmp_path: Path) -> str:
     """Version 0: 1 and 2 mon. Version 1: 3 tue. The directory's name is data, whatever is in it."""
-    place = str(tmp_path / "a b%20'\"\\ü\n${x};--")
+    return two_versions(str(tmp_path / "a b%20'\"\\ü;--"))
+
+
+def two_versions(place: str) -> str:
     write_delta(place, pa.table({"id": pa.array([1, 2], pa.int64()), "day": ["mon", "mon"]}), partition_by=["day"])
     write_delta(place, pa.table({"id": pa.array([3], pa.int64()), "day": ["tue"]}), mode="append")
     return place
@@ -78,6 +81,12 @@ def test_select_by_path_at_any_version(spark: SparkSession, path: str, catalog: 
     assert ids(spark, f"(select n.id from {table} n left anti join {table} version as of 0 o on n.id = o.id)") == [3]
     assert ids(spark, f"(with o as (select * from {first}) select * from o where id in (select id - 1 from {table}))") == [1, 2]
     assert spark.table(table).columns == ["id", "day"]
+
+
+def test_breaks_of_lines_and_backticks_in_a_path_are_data(spark: SparkSession, tmp_path: Path) -> None:
+    table = by_path(two_versions(str(tmp_path / "a\n`b`; select 1")))
+    spark.sql(f"insert into {table} values (4, 'x')")
+    assert ids(spark, table) == [1, 2, 3, 4]
 
 
 def test_select_by_path_at_a_time_that_is_text_or_an_expression(spark: SparkSession, tmp_path: Path) -> None:
@@ -346,7 +355,7 @@ def test_settings_of_the_session_hold_for_inserts(spark: SparkSession, path: str
     for _ in range(2):
         spark.sql(f"insert into {by_path(path)} values (4, 'mon')")
     table = PlainTable(path)
-    assert (table.version, table.history(1)[0]["userMetadata"]) == (2, "mine")
+    assert (table.version, table.history(1).to_pylist()[0]["userMetadata"]) == (2, "mine")
 
 
 def test_insert_that_this_road_cannot_do_is_refused(spark: SparkSession, tmp_path: Path) -> None:
@@ -378,7 +387,7 @@ def test_create_and_replace_by_path_are_one_commit_each(spark: SparkSession, tmp
     assert (PlainTable(place).version, stored(place), PlainTable(place).metadata.partition_columns) == (1, [(1, 3)], ())
     spark.sql(f"replace table {table} (id bigint not null comment 'key', day date) partitioned by (day)")
     assert (PlainTable(place).version, spark.table(table).columns) == (2, ["id", "day"])
-    assert not PlainTable(place).schema.fields[0].nullable
+    assert not spark.table(table).schema["id"].nullable
     with pytest.raises(AnalysisException):
         spark.sql(f"replace table {by_path(str(tmp_path / 'none'))} as select 1 as x")
     with pytest.raises(InvalidOptionError, match="team"):
