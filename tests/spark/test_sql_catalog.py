@@ -24,6 +24,7 @@ from spark_plugin.exceptions import (
     UnsupportedOperationError,
     VersionNotFoundError,
 )
+from spark_plugin.session_source import nonce_of
 
 pytestmark = pytest.mark.usefixtures("plain_plans")
 
@@ -31,7 +32,10 @@ pytestmark = pytest.mark.usefixtures("plain_plans")
 @pytest.fixture
 def path(tmp_path: Path) -> str:
     """Version 0: 1 and 2 mon. Version 1: 3 tue. The directory's name is data, whatever is in it."""
-    place = str(tmp_path / "a b%20'\"\\ü\n${x};--")
+    return two_versions(str(tmp_path / "a b%20'\"\\ü;--"))
+
+
+def two_versions(place: str) -> str:
     write_delta(place, pa.table({"id": pa.array([1, 2], pa.int64()), "day": ["mon", "mon"]}), partition_by=["day"])
     write_delta(place, pa.table({"id": pa.array([3], pa.int64()), "day": ["tue"]}), mode="append")
     return place
@@ -77,6 +81,12 @@ def test_select_by_path_at_any_version(spark: SparkSession, path: str, catalog: 
     assert ids(spark, f"(select n.id from {table} n left anti join {table} version as of 0 o on n.id = o.id)") == [3]
     assert ids(spark, f"(with o as (select * from {first}) select * from o where id in (select id - 1 from {table}))") == [1, 2]
     assert spark.table(table).columns == ["id", "day"]
+
+
+def test_breaks_of_lines_and_backticks_in_a_path_are_data(spark: SparkSession, tmp_path: Path) -> None:
+    table = by_path(two_versions(str(tmp_path / "a\n`b`; select 1")))
+    spark.sql(f"insert into {table} values (4, 'x')")
+    assert ids(spark, table) == [1, 2, 3, 4]
 
 
 def test_select_by_path_at_a_time_that_is_text_or_an_expression(spark: SparkSession, tmp_path: Path) -> None:
@@ -126,6 +136,19 @@ def test_options_of_a_query_are_asked_of_the_source_at_the_pinned_version(spark:
             spark.sql(f"select * from {table} with ({option})").collect()
     with pytest.raises(InvalidOptionError, match="unknown"):
         spark.sql(f"select * from {table} with (nothing_like_it = '1')").collect()
+
+
+def test_nonce_is_shown_by_no_plan_and_stands_in_no_setting(spark: SparkSession, path: str, name: str) -> None:
+    texts = [str(row) for row in spark.sql("set").collect()]
+    for source in (by_path(path), name):
+        for query in (
+            f"select id from {source} where id > 1",
+            f"insert into {source} values (1, 'x')",
+            f"describe extended {source}",
+        ):
+            texts += [str(row) for row in spark.sql(f"explain extended {query}").collect()]
+        texts += [str(row) for row in spark.sql(f"describe extended {source}").collect()]
+    assert not any(nonce_of(spark) in text for text in texts)
 
 
 def test_what_is_not_there_is_said_by_its_path(spark: SparkSession, path: str, tmp_path: Path) -> None:
@@ -332,7 +355,7 @@ def test_settings_of_the_session_hold_for_inserts(spark: SparkSession, path: str
     for _ in range(2):
         spark.sql(f"insert into {by_path(path)} values (4, 'mon')")
     table = PlainTable(path)
-    assert (table.version, table.history(1)[0]["userMetadata"]) == (2, "mine")
+    assert (table.version, table.history(1).to_pylist()[0]["userMetadata"]) == (2, "mine")
 
 
 def test_insert_that_this_road_cannot_do_is_refused(spark: SparkSession, tmp_path: Path) -> None:
@@ -344,6 +367,67 @@ def test_insert_that_this_road_cannot_do_is_refused(spark: SparkSession, tmp_pat
     with pytest.raises(UnsupportedOperationError, match="identity"):
         spark.sql(f"insert into {by_path(place)} (v) values (1)")
     assert PlainTable(place).version == 0
+
+
+# ---------------------------------------------------------------- making tables
+
+
+def test_create_and_replace_by_path_are_one_commit_each(spark: SparkSession, tmp_path: Path) -> None:
+    place = str(tmp_path / "made")
+    table = by_path(place)
+    rows = "select id, id % 2 as part from range(4)"
+    spark.sql(f"create table {table} partitioned by (part) comment 'mine' tblproperties ('delta.appendOnly' = 'false') as {rows}")
+    made = PlainTable(place)
+    assert (made.version, made.metadata.partition_columns, made.metadata.description) == (0, ("part",), "mine")
+    assert (made.metadata.configuration, len(stored(place))) == ({"delta.appendOnly": "false"}, 4)
+    spark.sql(f"create table if not exists {table} as select 1 as x")
+    with pytest.raises(AnalysisException):
+        spark.sql(f"create table {table} as select 1 as x")
+    spark.sql(f"create or replace table {table} using pydelta as select part, id from {table} where id > 2")
+    assert (PlainTable(place).version, stored(place), PlainTable(place).metadata.partition_columns) == (1, [(1, 3)], ())
+    spark.sql(f"replace table {table} (id bigint not null comment 'key', day date) partitioned by (day)")
+    assert (PlainTable(place).version, spark.table(table).columns) == (2, ["id", "day"])
+    assert not spark.table(table).schema["id"].nullable
+    with pytest.raises(AnalysisException):
+        spark.sql(f"replace table {by_path(str(tmp_path / 'none'))} as select 1 as x")
+    with pytest.raises(InvalidOptionError, match="team"):
+        spark.sql(f"create table {by_path(str(tmp_path / 'none'))} (id int) tblproperties ('team' = 'x')")
+    with pytest.raises(UnsupportedOperationError, match="partitioned by columns"):
+        spark.sql(f"create table {by_path(str(tmp_path / 'none'))} partitioned by (bucket(4, id)) as {rows}")
+    assert not (tmp_path / "none").exists()
+
+
+def test_a_failed_create_leaves_nothing_behind(spark: SparkSession, database: str, tmp_path: Path) -> None:
+    for table in ("named.failed", by_path(str(tmp_path / "failed"))):
+        with pytest.raises(Exception, match="DIVIDE_BY_ZERO"):
+            spark.sql(f"create table {table} using pydelta as select 1 div (id - id) as x from range(3)")
+    assert not spark.catalog.tableExists("named.failed")
+    assert not (tmp_path / "failed" / "_delta_log").exists()
+
+
+def test_names_made_by_sql_are_dropped_with_their_files(spark: SparkSession, database: str, tmp_path: Path) -> None:
+    place, other = tmp_path / "named" / "made", tmp_path / "other"
+    spark.sql("create table named.Made (id bigint, day string) using pydelta partitioned by (day) comment 'ours'")
+    spark.sql("insert into named.made values (1, 'mon')")
+    spark.range(1).selectExpr("2L as id", "'tue' as day").write.insertInto("named.made")
+    assert stored(str(place)) == [(1, "mon"), (2, "tue")]
+    spark.sql("create or replace table named.made using pydelta as select 'x' as name")
+    assert (PlainTable(str(place)).version, spark.table("named.made").columns) == (3, ["name"])
+    spark.sql("drop table named.made")
+    assert not place.exists()
+    spark.sql("create table named.made using pydelta as select 1 as one")
+    assert [tuple(row) for row in spark.sql("select * from named.made").collect()] == [(1,)]
+    spark.sql(f"create table named.far (id bigint) using pydelta location '{other}' tblproperties ('team' = 'b')")
+    spark.sql("insert into named.far values (7)")
+    spark.sql("drop table named.far")
+    assert stored(str(other)) == [(7,)]
+    spark.sql(f"create table named.far (id bigint) using pydelta location '{other}'")
+    assert ids(spark, "named.far") == [7]
+    with pytest.raises(AnalysisException):
+        spark.sql("create table named.far (id bigint) using pydelta")
+    with pytest.raises(UnsupportedOperationError, match="nothing was replaced"):
+        spark.sql("create table named.theirs using parquet as select 1 as x")
+        spark.sql("create or replace table named.theirs using pydelta as select 1 as x")
 
 
 # ---------------------------------------------------------------- sessions
