@@ -226,7 +226,7 @@ TRACES: Mapping[str, Traces] = {
     "typeWidening": _TYPE_WIDENING,
     "typeWidening-preview": _TYPE_WIDENING,
     "v2Checkpoint": Traces(_remove_v2_checkpoints, _no_v2_checkpoints, protects_history=True, in_commit=_sets(_POLICY, "v2")),
-    "vacuumProtocolCheck": Traces(_nothing, _always),
+    "vacuumProtocolCheck": Traces(_nothing, _always, protects_history=True),
     "inCommitTimestamp": Traces(_remove_timestamps, lambda snapshot: not snapshot.config.properties.boolean(TIMESTAMPS_ENABLED)),
     "rowTracking": Traces(
         _remove_tracking, _no_tracking, properties=(_TRACKING, _SUSPENDED, *_OF_TRACKING), domains=_tracking_domain

@@ -258,10 +258,11 @@ def replaced(ddl: str) -> Callable[[Any], Any]:
     return run
 
 
-NEW = COLUMNS.replace("id INT", "id INT COMMENT 'k'").replace("nn INT NOT NULL", "nn INT")
 CASES |= {
-    "replace": Case(f"REPLACE COLUMNS ({NEW}, x INT)", replaced(f"{NEW}, x INT")),
-    "replace with fewer": Case("REPLACE COLUMNS (id INT, p INT, nn INT)", replaced("id INT, p INT, nn INT"), NAME),
+    "replace with fewer": Case(
+        "REPLACE COLUMNS (p INT, id INT COMMENT 'k', nn INT)", replaced("p INT, id INT COMMENT 'k', nn INT"), NAME
+    ),
+    "replace with wider": Case("REPLACE COLUMNS (id BIGINT, p INT)", replaced("id BIGINT, p INT"), {**NAME, **WIDE}),
     "replace with fewer unmapped": Case(
         "REPLACE COLUMNS (id INT, p INT)", replaced("id INT, p INT"), refused="DELTA_UNSUPPORTED_ALTER_TABLE_REPLACE_COL_OP"
     ),
@@ -311,6 +312,7 @@ def drop_it(name: str, **options: Any) -> Callable[[Any], Any]:
 
 
 VECTORS = {"delta.enableDeletionVectors": "true"}
+PROTECTED = "delta.requireCheckpointProtectionBeforeVersion"
 TRACKING = {"delta.enableRowTracking": "true"}
 CASES |= {
     "drop vectors": Case("DROP FEATURE deletionVectors", drop_it("deletionVectors"), VECTORS),
@@ -348,9 +350,7 @@ CASES |= {
         TRACKING,
         refused="DELTA_FEATURE_DROP_DEPENDENT_FEATURE",
     ),
-    "drop what stays": Case(
-        "DROP FEATURE appendOnly", drop_it("appendOnly"), refused="DELTA_FEATURE_DROP_NONREMOVABLE_FEATURE"
-    ),
+    "drop what stays": Case("DROP FEATURE appendOnly", drop_it("appendOnly"), refused="DELTA_FEATURE_DROP_NONREMOVABLE_FEATURE"),
     "drop what is not there": Case(
         "DROP FEATURE rowTracking", drop_it("rowTracking"), refused="DELTA_FEATURE_DROP_FEATURE_NOT_PRESENT"
     ),
@@ -381,6 +381,13 @@ def last_commit(path: Path) -> dict[str, Any]:
     said: dict[str, Any] = {"operation": info["operation"], "parameters": info["operationParameters"], **actions}
     if "metaData" in said:
         said["metaData"]["schemaString"] = orjson.loads(said["metaData"]["schemaString"])
+    if "protocol" in said:
+        said["protocol"] = {name: sorted(v) if isinstance(v, list) else v for name, v in said["protocol"].items()}
+    configuration = said.get("metaData", {}).get("configuration", {})
+    if PROTECTED in configuration:  # both have made commits of their own before
+        assert configuration.pop(PROTECTED) == str(int(newest.stem))
+    for name in [name for name, value in configuration.items() if value == "false"]:
+        del configuration[name]  # turned off, or not there
     said["parameters"] = {name: _parsed(value) for name, value in said["parameters"].items()}
     text = orjson.dumps(said, option=orjson.OPT_SORT_KEYS).decode()
     fresh = re.compile(r"col-[0-9a-f]{8}-[0-9a-f-]{27}")

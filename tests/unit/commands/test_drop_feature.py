@@ -170,6 +170,15 @@ def test_dropped_timestamps_and_checkpoints_leave_a_plain_table(tmp_path: Path) 
     assert DeltaTable(store.root).to_arrow().num_rows == 10
 
 
+def test_feature_that_leaves_no_traces_goes_at_once(tmp_path: Path) -> None:
+    store = made(tmp_path / "kept", delta__feature__vacuumProtocolCheck="supported")
+    assert drop_feature(store, "vacuumProtocolCheck") == 4
+    assert features(store) == {"appendOnly", "invariants", "checkpointProtection"}
+    store = made(tmp_path / "given up", delta__feature__vacuumProtocolCheck="supported")
+    assert drop_feature(store, "vacuumProtocolCheck", truncate_history=True) == 2
+    assert features(store) == {"appendOnly", "invariants"}
+
+
 def test_restored_version_that_used_the_feature_leaves_the_protection(tmp_path: Path) -> None:
     store = with_vectors(tmp_path)
     version = drop_feature(store, "deletionVectors")
