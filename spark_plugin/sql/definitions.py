@@ -17,6 +17,7 @@ from pyspark.sql import types as spark_types
 from delta_py.errors import InvalidOptionError, UnsupportedOperationError
 from delta_py.protocol import identity
 from delta_py.protocol.column_rules import DEFAULT, EXISTS_DEFAULT, GENERATION
+from spark_plugin.data_source import FORMAT
 from spark_plugin.dataframe_api import catalog, named_tables
 from spark_plugin.dataframe_api.batch_save import AsSelect, Save
 from spark_plugin.options.settings import conf
@@ -64,8 +65,12 @@ def _is_ours(spark: SparkSession, definition: ParsedDefinition) -> bool:
     if provider is None and definition.stored_as:
         return False
     source = provider or conf(spark, "spark.sql.sources.default") or ""
-    only_a_name = not (definition.columns or definition.query or definition.properties or definition.partition_by)
-    return source.lower() in ours and not (only_a_name and source.lower() == "pydelta" and definition.kind.startswith("create"))
+    return source.lower() in ours and not (_only_names(definition) and source.lower() == FORMAT)
+
+
+def _only_names(definition: ParsedDefinition) -> bool:
+    """Whether the statement says nothing of the table but where it is."""
+    return not definition.columns and definition.query is None and definition.kind.startswith("create")
 
 
 def _check(definition: ParsedDefinition) -> None:
@@ -75,6 +80,11 @@ def _check(definition: ParsedDefinition) -> None:
             "Add a column with the value, generated perhaps, and partition by it.",
             error_class="DELTA_UNSUPPORTED_PARTITION_TRANSFORM",
             sql_state="0AKDC",
+        )
+    if _only_names(definition) and (definition.properties or definition.partition_by):
+        raise UnsupportedOperationError(
+            "CREATE TABLE without columns enters a table that is there, and its TBLPROPERTIES and PARTITIONED BY would change nothing. "
+            "Nothing was created. Leave them out; ALTER TABLE ... SET TBLPROPERTIES sets properties.",
         )
     if definition.options:
         raise InvalidOptionError(
