@@ -4,9 +4,6 @@ delete from {t} as x where x.id = 4 and x.p = 1
 DELETE FROM {t} x WHERE x.st.a = 5 OR x.v = 'it''s; --'
 DELETE FROM {t} WHERE `odd.name` = 6
 DELETE FROM {t} WHERE ts = timestamp'2024-01-08' AND d = 1.75
-DELETE FROM {t} WHERE id IN (SELECT id FROM sql_source WHERE id < 52)
-DELETE FROM {t} WHERE EXISTS (SELECT 1 FROM sql_source s WHERE s.id = 52)
-DELETE FROM {t} WHERE id = (SELECT max(id) - 16 FROM sql_source)
 DELETE FROM {t} WHERE id = 1000
 DELETE FROM {t} WHERE NULL
 DELETE FROM {t} WHERE false
@@ -20,14 +17,11 @@ UPDATE {t} SET st = named_struct('a', 1, 'b', 'q'), arr = array(9), m = map('z',
 UPDATE {t} SET p = 9 WHERE id = 19
 UPDATE {t} SET v = 'none' WHERE id = 1000
 UPDATE {t} SET v = CASE WHEN id > 30 THEN 'big' ELSE v END
-UPDATE {t} SET n = NULL WHERE id IN (SELECT id FROM sql_source)
 MERGE INTO {t} t USING sql_source s ON t.id = s.id WHEN MATCHED THEN UPDATE SET *
 MERGE INTO {t} t USING sql_source s ON t.id = s.id WHEN NOT MATCHED THEN INSERT *
 MERGE INTO {t} USING sql_source s ON {c}.id = s.id WHEN MATCHED AND s.id = 60 THEN DELETE
 MERGE INTO {t} t USING (SELECT * FROM sql_source WHERE id > 66) s ON t.id = s.id AND t.p = s.p WHEN MATCHED THEN UPDATE SET v = s.v, t.n = s.n + t.n, st.b = 'merged'
-MERGE INTO {t} AS t USING (SELECT id + 10 AS id, p FROM sql_source) AS s ON t.id = s.id WHEN NOT MATCHED AND s.id > 75 THEN INSERT (id, p, v) VALUES (s.id, s.p, 'i') WHEN NOT MATCHED THEN INSERT (id, n) VALUES (s.id, DEFAULT)
 MERGE INTO {t} t USING sql_source s ON t.id = s.id WHEN NOT MATCHED BY SOURCE AND t.id < 11 THEN DELETE WHEN NOT MATCHED BY SOURCE AND t.id < 13 THEN UPDATE SET v = 'left'
-MERGE INTO {t} t USING (SELECT 61 AS k) s ON t.id = s.k WHEN MATCHED THEN UPDATE SET v = 'k', n = DEFAULT
 MERGE WITH SCHEMA EVOLUTION INTO {t} t USING (SELECT 200L AS id, 1 AS p, 'e' AS extra) s ON t.id = s.id WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *
 MERGE INTO {t} t USING (SELECT 1000 AS id) s ON t.id = s.id WHEN MATCHED THEN DELETE
 DELETE FROM {t} WHERE extra = 'e'
@@ -41,7 +35,6 @@ DELETE FROM {t} WHERE id
 DELETE FROM {t} WHERE rand() < 0.5
 DELETE FROM {t} WHERE max(id) = 1
 DELETE {t}
-DELETE FROM {t} WHERE
 DELETE FROM {t} WHERE id = 1 LIMIT 1
 UPDATE {t} SET nope = 1
 UPDATE {t} SET v = nope
@@ -49,7 +42,6 @@ UPDATE {t} SET v = 1, v = 2
 UPDATE {t} SET st = 1
 UPDATE {t} SET st.a = 1, st = NULL
 UPDATE {t} SET arr.x = 1
-UPDATE {t} SET n = 'no number' WHERE id = 1
 UPDATE {t} SET v = max(v)
 UPDATE {t} v = 1
 MERGE INTO {t} t USING sql_source s ON t.id = s.id
