@@ -83,8 +83,8 @@ def _check(definition: ParsedDefinition) -> None:
         )
     if _only_names(definition) and (definition.properties or definition.partition_by):
         raise UnsupportedOperationError(
-            "CREATE TABLE without columns enters a table that is there, and TBLPROPERTIES and PARTITIONED BY would change nothing of "
-            "it. Nothing was created. Leave them out; ALTER TABLE ... SET TBLPROPERTIES sets properties."
+            "CREATE TABLE without columns enters a table that is there, and TBLPROPERTIES and PARTITIONED BY would change "
+            "nothing of it. Nothing was created. Leave them out; ALTER TABLE ... SET TBLPROPERTIES sets properties."
         )
     if definition.options:
         raise InvalidOptionError(
