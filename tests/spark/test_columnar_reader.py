@@ -21,8 +21,7 @@ from pyspark.errors import PySparkException, UnsupportedOperationException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from spark_plugin import pruning, register
-from spark_plugin.pruning import rule
+from spark_plugin import compiled_java, pruning, register
 from spark_plugin.pruning.rule import COLUMNAR_CONF
 from tests.support.corpus import load_case
 from tests.support.sampling import sampled
@@ -58,13 +57,27 @@ def columnar(spark: SparkSession, conf: Any) -> Iterator[Callable[[], int]]:
 
 
 def arrow_memory_bytes(spark: SparkSession) -> int:
-    """What Spark holds of Arrow memory in this JVM. Tasks that were stopped end a little after their query."""
-    jvm: Any = spark._jvm
-    root = jvm.org.apache.spark.sql.util.ArrowUtils.rootAllocator()
+    """What Spark holds of Arrow memory in this JVM since this file's first test. Tasks that were stopped end a little after their
+    query."""
+    root = arrow_root(spark)
     deadline = time.monotonic() + 10
-    while root.getAllocatedMemory() > 0 and time.monotonic() < deadline:
+    while root.getAllocatedMemory() > _of_other_files[0] and time.monotonic() < deadline:
         time.sleep(0.05)
-    return int(root.getAllocatedMemory())
+    return max(0, int(root.getAllocatedMemory()) - _of_other_files[0])
+
+
+_of_other_files = [0]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def memory_of_other_files(spark: SparkSession) -> None:
+    """Tests of other files, in the same JVM, stop queries of all kinds in their midst."""
+    _of_other_files[0] = int(arrow_root(spark).getAllocatedMemory())
+
+
+def arrow_root(spark: SparkSession) -> Any:
+    jvm: Any = spark._jvm
+    return jvm.org.apache.spark.sql.util.ArrowUtils.rootAllocator()
 
 
 def in_columns(df: DataFrame) -> bool:
@@ -628,17 +641,15 @@ def no_unit_yet(spark: SparkSession) -> Iterator[None]:
 def test_reader_that_does_not_compile_leaves_queries_to_the_row_reader_and_says_why(
     spark: SparkSession, edges: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ours = rule._sources
+    ours = compiled_java.sources_of
 
-    def sources(session: SparkSession, name: str) -> Any:
-        found = ours(session, name)
-        if name == "columnar":
-            found.put(
-                "pydelta/columnar/ColumnarReads.java", b"package pydelta.columnar; public class ColumnarReads { int x = ; }"
-            )
+    def sources(*folders: str) -> dict[str, bytes]:
+        found = ours(*folders)
+        if "columnar" in folders:
+            found["pydelta/columnar/ColumnarReads.java"] = b"package pydelta.columnar; public class ColumnarReads { int x = ; }"
         return found
 
-    monkeypatch.setattr(rule, "_sources", sources)
+    monkeypatch.setattr(compiled_java, "sources_of", sources)
     session = spark.newSession()
     session.conf.set(COLUMNAR_CONF, "true")
     register(session)

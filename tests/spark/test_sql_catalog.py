@@ -29,6 +29,14 @@ from spark_plugin.session_source import nonce_of
 pytestmark = pytest.mark.usefixtures("plain_plans")
 
 
+@pytest.fixture(scope="module", autouse=True)
+def statements_reach_spark(spark: SparkSession) -> Iterator[None]:
+    """As those from the JVM do. Python's `sql` would carry out itself what changes tables of ours."""
+    spark.conf.set("spark.pydelta.sql.enabled", "false")
+    yield
+    spark.conf.set("spark.pydelta.sql.enabled", "true")
+
+
 @pytest.fixture
 def path(tmp_path: Path) -> str:
     """Version 0: 1 and 2 mon. Version 1: 3 tue. The directory's name is data, whatever is in it."""
