@@ -114,13 +114,14 @@ def _spark(text: str, schema: StructType | None = None) -> Any:
     row = {"tableName": "t", "isTemporary": False, "information": text}
     statements: list[str] = []
 
-    def sql(statement: str) -> Any:
+    def sql(_session: Any, statement: str) -> Any:
         statements.append(statement)
         return SimpleNamespace(collect=lambda: [row] if "SHOW" in statement else [("Location", "file:/warehouse/default.db")])
 
-    return SimpleNamespace(
+    session_class = type("Session", (SimpleNamespace,), {"sql": sql})
+    return session_class(
         catalog=SimpleNamespace(currentCatalog=lambda: "spark_catalog", currentDatabase=lambda: "default"),
-        sql=sql,
+        conf=SimpleNamespace(get=lambda _, default=None: default),
         table=lambda _: SimpleNamespace(schema=schema or StructType()),
         statements=statements,
     )
