@@ -35,6 +35,7 @@ from delta_py.log.reconciliation import (
 from delta_py.log.segment import LogSegment, load_segment
 from delta_py.log.tombstones import TOMBSTONE_SCHEMA, tombstones
 from delta_py.protocol.actions import DomainMetadata, Metadata, Protocol, SetTransaction
+from delta_py.protocol.clustering import CLUSTERING_DOMAIN
 from delta_py.protocol.schema import DataType, Path, StructType
 from delta_py.protocol.table_config import Operation, TableConfig
 from delta_py.storage.store import ObjectStore
@@ -235,6 +236,11 @@ class Snapshot:
         if self._checksum is not None and self._checksum.domain_metadata is not None:
             return {domain.domain: domain for domain in self._checksum.domain_metadata if not domain.removed}
         return dict(self._small_state().domains)
+
+    def clustering_domain(self) -> DomainMetadata | None:
+        """The domain that names clustering columns; None for a table without. Not asked of a table without the feature: without
+        a version checksum the answer costs a pass over the log."""
+        return self.domain_metadata().get(CLUSTERING_DOMAIN) if self.config.feature("clustering") else None
 
     def _small_state(self) -> SmallState:
         if self._small is None:

@@ -141,20 +141,19 @@ def unset_properties(store: ObjectStore, names: Sequence[str], *, if_exists: boo
             properties=missing,
         )
     gone = {name.lower() for name in wanted}
-    properties = {name: value for name, value in snapshot.metadata.configuration.items() if name.lower() not in gone}
     _refuse_internal(gone & present.keys())
-    parameters = {"properties": list(names), "ifExists": if_exists}
-    version = _commit(_Change(snapshot, properties), snapshot.protocol, frozenset(), "UNSET TBLPROPERTIES", parameters)
-    assert version is not None, "nothing was turned on"
-    return version
+    return _unset(snapshot, gone, {"properties": list(names), "ifExists": if_exists})
 
 
 def unset_internal(store: ObjectStore, names: Sequence[str]) -> int:
     """As unset_properties, of those of the names that the table has, Delta's own bookkeeping too: for the feature that goes."""
-    snapshot = Snapshot.load(store)
     gone = {name.lower() for name in names}
+    return _unset(Snapshot.load(store), gone, {"properties": list(names), "ifExists": True})
+
+
+def _unset(snapshot: Snapshot, gone: set[str], parameters: Mapping[str, object]) -> int:
+    """gone: names in lower case."""
     properties = {name: value for name, value in snapshot.metadata.configuration.items() if name.lower() not in gone}
-    parameters = {"properties": list(names), "ifExists": True}
     version = _commit(_Change(snapshot, properties), snapshot.protocol, frozenset(), "UNSET TBLPROPERTIES", parameters)
     assert version is not None, "nothing was turned on"
     return version

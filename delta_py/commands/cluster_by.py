@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from delta_py.commands.protocols import with_features
 from delta_py.commit.transaction import Transaction
 from delta_py.errors import SchemaMismatchError
-from delta_py.protocol.clustering import CLUSTERING_DOMAIN, clustering_columns, clustering_domain, clustering_paths
+from delta_py.protocol.clustering import clustering_columns, clustering_domain, clustering_paths
 from delta_py.protocol.stats_columns import stats_columns
 from delta_py.protocol.table_config import Operation, TableConfig
 from delta_py.snapshot import Snapshot
@@ -41,8 +41,7 @@ def cluster_by(store: ObjectStore, columns: Sequence[str]) -> int:
             sql_state="42000",
             partition_columns=list(config.partition_columns),
         )
-    is_clustered = config.feature("clustering")
-    if not columns and not is_clustered:
+    if not columns and not config.feature("clustering"):
         return snapshot.version
     domain = clustering_domain(snapshot.schema, columns, config.column_mapping_mode)
     with_stats = set(stats_columns(config))
@@ -56,7 +55,7 @@ def cluster_by(store: ObjectStore, columns: Sequence[str]) -> int:
             sql_state="22000",
             columns=lacking,
         )
-    before = clustering_columns(snapshot.schema, snapshot.domain_metadata().get(CLUSTERING_DOMAIN) if is_clustered else None)
+    before = clustering_columns(snapshot.schema, snapshot.clustering_domain())
     transaction = Transaction(snapshot).set_domain(domain)
     protocol = with_features(snapshot.protocol, {"clustering"})
     if protocol != snapshot.protocol:

@@ -39,7 +39,6 @@ from delta_py.layout.row_order import PIECES, RowOrder
 from delta_py.layout.spill import SpilledRows
 from delta_py.progress import progress
 from delta_py.protocol.actions import DomainMetadata
-from delta_py.protocol.clustering import CLUSTERING_DOMAIN
 from delta_py.snapshot import Snapshot
 from delta_py.storage.store import ObjectStore
 from delta_py.threads import in_threads
@@ -119,8 +118,7 @@ def optimize(
 def _newest(store: ObjectStore) -> tuple[Snapshot, DomainMetadata | None]:
     """With the domain that names clustering columns."""
     snapshot = Snapshot.load(store)
-    clustered = snapshot.config.feature("clustering")
-    return snapshot, snapshot.domain_metadata().get(CLUSTERING_DOMAIN) if clustered else None
+    return snapshot, snapshot.clustering_domain()
 
 
 # ---------------------------------------------------------------- without Spark

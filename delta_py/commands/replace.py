@@ -28,7 +28,7 @@ from delta_py.errors import (
 )
 from delta_py.protocol import column_mapping, identity
 from delta_py.protocol.actions import DomainMetadata, Metadata, Protocol
-from delta_py.protocol.clustering import CLUSTERING_DOMAIN, clustering_columns, clustering_domain
+from delta_py.protocol.clustering import clustering_columns, clustering_domain
 from delta_py.protocol.column_rules import GENERATION
 from delta_py.protocol.schema import StructField, StructType, map_fields, schema_to_json
 from delta_py.protocol.table_config import TableConfig
@@ -191,10 +191,8 @@ def _domains(snapshot: Snapshot, metadata: Metadata, definition: TableDefinition
     if wanted:
         config = TableConfig(snapshot.protocol, metadata)
         yield clustering_domain(config.schema, wanted, column_mapping.mode(config.properties))
-    elif snapshot.config.feature("clustering"):
-        present = snapshot.domain_metadata().get(CLUSTERING_DOMAIN)
-        if present is not None:
-            yield replace(present, removed=True)
+    elif (present := snapshot.clustering_domain()) is not None:
+        yield replace(present, removed=True)
 
 
 # ---------------------------------------------------------------- a table that is there, and the same definition
@@ -205,12 +203,12 @@ def check_alike(snapshot: Snapshot, definition: TableDefinition) -> None:
     wanted, metadata = definition.metadata, snapshot.metadata
     properties = snapshot.config.properties
     given = [name for name in wanted.configuration if not name.lower().startswith(_ASSIGNED)]
-    clustering = snapshot.domain_metadata().get(CLUSTERING_DOMAIN) if snapshot.config.feature("clustering") else None
+    clustering = clustering_columns(snapshot.schema, snapshot.clustering_domain())
     wanted_clustering = clustering_columns(definition.config.schema, next(iter(definition.domains), None))
     differing = {
         "DELTA_CREATE_TABLE_SCHEME_MISMATCH": _shape(snapshot.schema) != _shape(definition.config.schema),
         "DELTA_CREATE_TABLE_WITH_DIFFERENT_PARTITIONING": metadata.partition_columns != wanted.partition_columns,
-        "DELTA_CREATE_TABLE_WITH_DIFFERENT_CLUSTERING": clustering_columns(snapshot.schema, clustering) != wanted_clustering,
+        "DELTA_CREATE_TABLE_WITH_DIFFERENT_CLUSTERING": clustering != wanted_clustering,
         "DELTA_CREATE_TABLE_WITH_DIFFERENT_PROPERTY": any(properties.get(name) != wanted.configuration[name] for name in given),
     }
     mismatch = next((condition for condition, differs in differing.items() if differs), None)

@@ -39,7 +39,7 @@ from delta_py.errors import (
     UnsupportedOperationError,
 )
 from delta_py.protocol.actions import DomainMetadata, Metadata, Protocol
-from delta_py.protocol.clustering import CLUSTERING_DOMAIN, clustering_columns, clustering_leaves, clustering_paths
+from delta_py.protocol.clustering import clustering_columns, clustering_leaves, clustering_paths
 from delta_py.protocol.schema import StructField, StructType, from_arrow_schema, map_fields, to_arrow_schema
 from delta_py.protocol.stats_columns import with_paths
 from delta_py.protocol.table_config import TableConfig
@@ -285,7 +285,7 @@ def plan_change(snapshot: Snapshot, data_schema: StructType, request: WriteReque
     overwrites = what_is_overwritten(config, request, mode == "Overwrite")
     state = replace(
         state,
-        stats_columns=with_paths(state.stats_columns, clustering_leaves(config.schema, _clustering_domain(snapshot))),
+        stats_columns=with_paths(state.stats_columns, clustering_leaves(config.schema, snapshot.clustering_domain())),
         replace_where=request.replace_where,
         insert_changes=overwrites is Overwrites.MATCHING_ROWS and needs_change_files(config, request),
     )
@@ -319,15 +319,10 @@ def _check_partitioning(state: WriteState, partition_by: Sequence[str] | None) -
     )
 
 
-def _clustering_domain(snapshot: Snapshot) -> DomainMetadata | None:
-    """Not asked of a table without the feature: without a version checksum the answer costs a pass over the log."""
-    return snapshot.domain_metadata().get(CLUSTERING_DOMAIN) if snapshot.config.feature("clustering") else None
-
-
 def _check_clustering(snapshot: Snapshot, cluster_by: Sequence[str] | None) -> None:
     if cluster_by is None:
         return
-    columns = clustering_columns(snapshot.schema, _clustering_domain(snapshot))
+    columns = clustering_columns(snapshot.schema, snapshot.clustering_domain())
     if [name.lower() for name in cluster_by] != [name.lower() for name in columns]:
         raise SchemaMismatchError(
             f"The table is clustered by ({', '.join(columns)}), the write asks for ({', '.join(cluster_by)}). Leave clusterBy "
