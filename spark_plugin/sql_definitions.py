@@ -99,18 +99,13 @@ class ParsedInsert:
 def parsed_insert(plan: ParsedPlan) -> ParsedInsert | None:
     """None for another statement, and for one into what is no name of a table."""
     node = plan.node
-    match plan.kind:
-        case "InsertIntoStatement":
-            pass
-        case "OverwriteByExpression":  # REPLACE WHERE, as Spark 4.2 reads it
-            pass
-        case _:
-            return None
+    if plan.kind not in ("InsertIntoStatement", "OverwriteByExpression"):
+        return None
     target = plan.named(node.table())
     if target is None:
         return None
     query, options = ParsedQuery(plan, node.query()), _options_of(node.table())
-    if plan.kind == "OverwriteByExpression":
+    if plan.kind == "OverwriteByExpression":  # REPLACE WHERE, as Spark 4.2 reads it
         by_name, condition = bool(node.isByName()), plan.internals.column(node.deleteExpr())
         return ParsedInsert(target, query, options, by_name=by_name, replaces_where=condition)
     partition = {str(pair._1()): pair._2() for pair in items(node.partitionSpec().toSeq())}
@@ -144,7 +139,7 @@ def _replace_criteria(plan: ParsedPlan) -> tuple[str | None, Column | None]:
 
 
 def _options_of(relation: Any) -> dict[str, str]:
-    if not hasattr(relation, "options") or str(relation.nodeName()) != "UnresolvedRelation":
+    if str(relation.nodeName()) != "UnresolvedRelation":
         return {}
     given = relation.options().asCaseSensitiveMap()
     return {str(name): str(given.get(name)) for name in given.keySet() if str(name) != _PRIVILEGES}

@@ -60,18 +60,15 @@ class Route:
     having: tuple[str, ...] = ()
 
 
-_ROWS = ("rows.change_rows",)
 _UTILITIES = ("utilities.run_utility",)
-_INSERTS = ("inserts.insert_rows",)
-_DEFINITIONS = ("definitions.define_table",)
-_ALTERATIONS = ("alterations.alter_table",)
+_PARSED = ("parsed.run_parsed",)
 ROUTES: Mapping[str, Route] = {
-    "DELETE": Route(_ROWS),
-    "UPDATE": Route(_ROWS),
-    "MERGE": Route(_ROWS),
-    "WITH": Route((*_ROWS, *_INSERTS), ("DELETE", "UPDATE", "MERGE", "INSERT")),
-    "INSERT": Route(_INSERTS),
-    "FROM": Route(_INSERTS, ("INSERT",)),
+    "DELETE": Route(_PARSED),
+    "UPDATE": Route(_PARSED),
+    "MERGE": Route(_PARSED),
+    "WITH": Route(_PARSED, ("DELETE", "UPDATE", "MERGE", "INSERT")),
+    "INSERT": Route(_PARSED),
+    "FROM": Route(_PARSED, ("INSERT",)),
     "OPTIMIZE": Route(_UTILITIES),
     "VACUUM": Route(_UTILITIES),
     "DESCRIBE": Route(_UTILITIES, ("HISTORY", "DETAIL")),
@@ -81,11 +78,11 @@ ROUTES: Mapping[str, Route] = {
     "GENERATE": Route(_UTILITIES),
     "REORG": Route(_UTILITIES),
     "FSCK": Route(_UTILITIES),
-    "CREATE": Route((*_UTILITIES, *_DEFINITIONS), ("TABLE", "INDEX")),
-    "REPLACE": Route((*_UTILITIES, *_DEFINITIONS), ("TABLE",)),
-    "ALTER": Route((*_UTILITIES, *_ALTERATIONS), ("TABLE",)),
-    "COMMENT": Route(_ALTERATIONS),
-    "TRUNCATE": Route(_ALTERATIONS),
+    "CREATE": Route((*_UTILITIES, *_PARSED), ("TABLE", "INDEX")),
+    "REPLACE": Route((*_UTILITIES, *_PARSED), ("TABLE",)),
+    "ALTER": Route((*_UTILITIES, *_PARSED), ("TABLE",)),
+    "COMMENT": Route(_PARSED),
+    "TRUNCATE": Route(_PARSED),
     "DROP": Route(_UTILITIES, ("INDEX",)),
 }
 """By the first word of a statement, in capitals."""

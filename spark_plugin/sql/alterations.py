@@ -10,23 +10,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from spark_plugin.spark_internals import is_connect
 from spark_plugin.sql.results import nothing
 from spark_plugin.sql.targets import find_target
 from spark_plugin.sql_definitions import parsed_alteration
-from spark_plugin.sql_internals import SqlInternals
-from spark_plugin.sql_router import Statement
+from spark_plugin.sql_internals import ParsedPlan
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-def alter_table(spark: SparkSession, statement: Statement) -> DataFrame | None:
+def alter_table(spark: SparkSession, plan: ParsedPlan, _text: str) -> DataFrame | None:
     """Returns a frame without columns, as Spark does. Raises what the methods of DeltaTable raise."""
-    if is_connect(spark):
-        return None
-    plan = SqlInternals(spark).parsed(statement.text, statement.args)
-    asked = None if plan is None else parsed_alteration(plan)
+    asked = parsed_alteration(plan)
     target = None if asked is None else find_target(spark, asked.parts)
     if asked is None or target is None:
         return None

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def change_rows(spark: SparkSession, statement: Statement) -> DataFrame | None:
-    """As rows.change_rows."""
+    """As rows.change_rows, of the text."""
     try:
         change = parse_change(statement.text, statement.args)
     except SyntaxFault:

@@ -21,14 +21,12 @@ from spark_plugin.data_source import FORMAT
 from spark_plugin.dataframe_api import catalog, named_tables
 from spark_plugin.dataframe_api.batch_save import AsSelect, Save
 from spark_plugin.options.settings import conf
-from spark_plugin.spark_internals import is_connect
 from spark_plugin.sql.results import nothing
 from spark_plugin.sql.targets import our_formats
 from spark_plugin.sql_definitions import ParsedColumn, ParsedDefinition, parsed_definition
-from spark_plugin.sql_internals import SqlInternals
-from spark_plugin.sql_router import Statement
+from spark_plugin.sql_internals import ParsedPlan
 from spark_plugin.table_api.builders import TableRequest, stored_field
-from spark_plugin.table_api.table_names import build_table
+from spark_plugin.table_api.table_names import build_table, path_of_name
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -37,12 +35,9 @@ _DEFAULTS = "delta.feature.allowcolumndefaults"
 _CONSTRAINT = "delta.constraints."
 
 
-def define_table(spark: SparkSession, statement: Statement) -> DataFrame | None:
+def define_table(spark: SparkSession, plan: ParsedPlan, _text: str) -> DataFrame | None:
     """Returns a frame without columns, as Spark does. Raises what the builders of delta.tables and saved DataFrames raise."""
-    if is_connect(spark):
-        return None
-    plan = SqlInternals(spark).parsed(statement.text, statement.args)
-    definition = None if plan is None else parsed_definition(plan)
+    definition = parsed_definition(plan)
     if definition is None or not _is_ours(spark, definition):
         return None
     _check(definition)
@@ -148,27 +143,17 @@ def _field(column: ParsedColumn) -> spark_types.StructField:
 
 def _define_with_rows(spark: SparkSession, definition: ParsedDefinition) -> None:
     assert definition.query is not None
-    creates = definition.kind.startswith("create") and definition.kind != "createOrReplace"
+    creates = definition.kind in ("create", "createIfNotExists")
     as_select = AsSelect("create" if creates else definition.kind, definition.comment, _properties(definition))
     save = Save(definition.query.frame(), "error", {}, definition.partition_by, definition.cluster_by, as_select=as_select)
     if not creates:
         save = replace(save, mode="overwrite").with_options(partitionOverwriteMode="static")
     elif definition.kind == "createIfNotExists":
         save = replace(save, mode="ignore")
-    named = catalog.format_and_path(definition.name)
-    if named is not None:
-        if definition.location is not None and definition.location != named[1]:
-            raise _two_places(definition, named[1])
-        save.to(named[1])
+    path = path_of_name(definition.name, definition.location)
+    if path is not None:
+        save.to(path)
         return
     if definition.location is not None:
         save = save.with_options(path=definition.location)
     named_tables.define_with_rows(save, definition.name, definition.kind)
-
-
-def _two_places(definition: ParsedDefinition, path: str) -> InvalidOptionError:
-    return InvalidOptionError(
-        f"The table was named by the path {path}, and its location is {definition.location}. Nothing was created. Leave one out.",
-        error_class="DELTA_CREATE_TABLE_IDENTIFIER_LOCATION_MISMATCH",
-        sql_state="0AKDC",
-    )

@@ -27,12 +27,10 @@ from spark_plugin.dataframe_api.batch_save import Save
 from spark_plugin.dml.column_defaults import default_text
 from spark_plugin.dml.store_assignment import Assigning, Typed, overflows_as_the_gates
 from spark_plugin.options.settings import conf
-from spark_plugin.spark_internals import is_connect
 from spark_plugin.sql.results import nothing
 from spark_plugin.sql.targets import Target, find_target
 from spark_plugin.sql_definitions import ParsedInsert, parsed_insert
-from spark_plugin.sql_internals import SqlInternals
-from spark_plugin.sql_router import Statement
+from spark_plugin.sql_internals import ParsedPlan
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -40,13 +38,10 @@ if TYPE_CHECKING:
 _PARTITION_MODE = "partitionOverwriteMode"
 
 
-def insert_rows(spark: SparkSession, statement: Statement) -> DataFrame | None:
+def insert_rows(spark: SparkSession, plan: ParsedPlan, _text: str) -> DataFrame | None:
     """Returns a frame without columns, as Spark does. Raises what saving a DataFrame raises, and SchemaMismatchError
     (DELTA_INSERT_COLUMN_ARITY_MISMATCH) for another number of values than of columns."""
-    if is_connect(spark):
-        return None
-    plan = SqlInternals(spark).parsed(statement.text, statement.args)
-    insert = None if plan is None else parsed_insert(plan)
+    insert = parsed_insert(plan)
     target = None if insert is None else find_target(spark, insert.target.parts)
     if insert is None or target is None:
         return None

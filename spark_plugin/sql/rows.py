@@ -12,32 +12,26 @@ from typing import TYPE_CHECKING
 
 from spark_plugin.dml import delete_update
 from spark_plugin.dml.merge_clauses import Clause
-from spark_plugin.spark_internals import is_connect
-from spark_plugin.sql import client_rows
 from spark_plugin.sql.changes import by_name, counted
 from spark_plugin.sql.targets import Target, find_target
-from spark_plugin.sql_internals import ParsedPlan, ParsedTarget, SqlInternals
-from spark_plugin.sql_router import Statement
+from spark_plugin.sql_internals import ParsedPlan, ParsedTarget
 from spark_plugin.table_api.merge_builder import DeltaMergeBuilder
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-def change_rows(spark: SparkSession, statement: Statement) -> DataFrame | None:
+def change_rows(spark: SparkSession, plan: ParsedPlan, text: str) -> DataFrame | None:
     """Returns one row: num_affected_rows, and of a MERGE also num_updated_rows, num_deleted_rows and num_inserted_rows.
 
     Raises what the methods of DeltaTable raise.
     """
-    if is_connect(spark):
-        return client_rows.change_rows(spark, statement)
-    plan = SqlInternals(spark).parsed(statement.text, statement.args)
-    named = None if plan is None else plan.target()
+    named = plan.target()
     target = None if named is None else find_target(spark, named.parts)
-    if plan is None or named is None or target is None:
+    if named is None or target is None:
         return None
     alias = _alias(named, target)
-    if named.alias is None and _has_qualifiers(statement.text, named.parts):
+    if named.alias is None and _has_qualifiers(text, named.parts):
         alias = named.parts[-1]
         plan.call_target(named.parts if len(named.parts) != 2 or target.name is None else (_CATALOG, *named.parts), alias)
     match plan.kind:

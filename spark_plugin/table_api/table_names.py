@@ -130,13 +130,7 @@ def build_table(spark: Any, request: TableRequest) -> Place:
 
 def _with_path(request: TableRequest) -> TableRequest:
     """A name that is a path becomes the location."""
-    path = None if request.name is None else catalog.path_in_name(request.name)
-    if path is not None and request.location is not None and local_path(request.location) != local_path(path):
-        raise InvalidOptionError(
-            f"The table was named by the path {path}, and its location is {request.location}. Leave one of them out.",
-            error_class="DELTA_CREATE_TABLE_IDENTIFIER_LOCATION_MISMATCH",
-            sql_state="0AKDC",
-        )
+    path = None if request.name is None else path_of_name(request.name, request.location)
     if path is not None:
         return replace(request, name=None, location=path)
     if request.name is None and request.location is None:
@@ -146,6 +140,19 @@ def _with_path(request: TableRequest) -> TableRequest:
             sql_state="42601",
         )
     return request
+
+
+def path_of_name(name: str, location: str | None) -> str | None:
+    """The path in a name that is one; None for another. Raises InvalidOptionError
+    (DELTA_CREATE_TABLE_IDENTIFIER_LOCATION_MISMATCH) for a location that is another place."""
+    path = catalog.path_in_name(name)
+    if path is not None and location is not None and local_path(location) != local_path(path):
+        raise InvalidOptionError(
+            f"The table was named by the path {path}, and its location is {location}. Leave one of them out.",
+            error_class="DELTA_CREATE_TABLE_IDENTIFIER_LOCATION_MISMATCH",
+            sql_state="0AKDC",
+        )
+    return path
 
 
 def _build_new(spark: Any, request: TableRequest, name: str) -> Place:

@@ -1,0 +1,41 @@
+"""Statements that Spark's own parser reads, each parsed once: the node that it makes of one says who carries it out.
+
+    INSERT INTO shop.sales VALUES (3, 1.5)            -- InsertIntoStatement: inserts.py
+
+A client of Spark Connect has no parser; what it can do of these is in client_rows.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, TypeAlias
+
+from spark_plugin.spark_internals import is_connect
+from spark_plugin.sql import client_rows
+from spark_plugin.sql.alterations import alter_table
+from spark_plugin.sql.definitions import define_table
+from spark_plugin.sql.inserts import insert_rows
+from spark_plugin.sql.rows import change_rows
+from spark_plugin.sql_internals import ParsedPlan, SqlInternals
+from spark_plugin.sql_router import Statement
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+Runner: TypeAlias = "Callable[[SparkSession, ParsedPlan, str], DataFrame | None]"
+"""Of a plan and the text that it was made of. None, and nothing done, for one that is about no table of ours."""
+
+_RUNNERS: Mapping[str, Runner] = {
+    **dict.fromkeys(("DeleteFromTable", "UpdateTable", "MergeIntoTable"), change_rows),
+    **dict.fromkeys(("InsertIntoStatement", "OverwriteByExpression"), insert_rows),
+    **dict.fromkeys(("CreateTable", "CreateTableAsSelect", "ReplaceTable", "ReplaceTableAsSelect"), define_table),
+}
+_OF_CLIENTS = ("DELETE", "UPDATE", "MERGE")
+
+
+def run_parsed(spark: SparkSession, statement: Statement) -> DataFrame | None:
+    """Raises what the methods of DeltaTable and of DataFrames' writers raise."""
+    if is_connect(spark):
+        return client_rows.change_rows(spark, statement) if statement.word in _OF_CLIENTS else None
+    plan = SqlInternals(spark).parsed(statement.text, statement.args)
+    return None if plan is None else _RUNNERS.get(plan.kind, alter_table)(spark, plan, statement.text)
