@@ -24,6 +24,7 @@ from spark_plugin.data_source import FORMAT
 from spark_plugin.options.read_options import CATALOG_KEY, catalog_options, local_path
 from spark_plugin.options.settings import conf
 from spark_plugin.spark_internals import SparkInternals, is_connect
+from spark_plugin.sql_catalog.install import PATH_CATALOG, TABLES_CATALOG
 from spark_plugin.wrapping import spark_sql
 
 _SESSION_CATALOG = "spark_catalog"
@@ -41,8 +42,6 @@ _BEHIND_LOCATION = re.compile(
 )
 _OF_DELTA_SPARK = "delta"
 _STALE_KEY = "pydelta.entryIsOld"  # sql_catalog/Columns.java puts it into the columns of a table whose entry has others
-_PATH_CATALOG = "pydelta.sql_catalog.PathCatalog"
-_TABLES_CATALOG = "pydelta.sql_catalog.SessionTables"
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +171,7 @@ def own_path(spark: Any, name: str) -> str | None:
     named = format_and_path(name)
     if named is None or named[0] not in (_OF_DELTA_SPARK, FORMAT):
         return None
-    return named[1] if named[0] == FORMAT or conf(spark, f"spark.sql.catalog.{named[0]}") == _PATH_CATALOG else None
+    return named[1] if named[0] == FORMAT or conf(spark, f"spark.sql.catalog.{named[0]}") == PATH_CATALOG else None
 
 
 def format_and_path(name: str) -> tuple[str, str] | None:
@@ -244,7 +243,7 @@ def enter(spark: Any, name: str, path: str, *, again: bool = False) -> None:
 
 def enter_new(spark: Any, name: str, path: str, *, managed: bool) -> None:
     """As enter. managed: where the session has our catalogs, DROP TABLE deletes the table's files too."""
-    if not managed or conf(spark, "spark.sql.catalog.spark_catalog") != _TABLES_CATALOG:
+    if not managed or conf(spark, "spark.sql.catalog.spark_catalog") != TABLES_CATALOG:
         enter(spark, name, path)
         return
     check_enterable(name, path)

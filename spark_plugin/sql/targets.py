@@ -22,7 +22,7 @@ from spark_plugin.data_source import FORMAT
 from spark_plugin.dataframe_api import catalog, named_tables
 from spark_plugin.dataframe_api.batch_save import Save
 from spark_plugin.options.settings import TablePath, conf, is_on
-from spark_plugin.sql_catalog.install import DELTA_NAMES_CONF
+from spark_plugin.sql_catalog.install import DELTA_NAMES_CONF, DELTA_SPARK_CATALOG
 from spark_plugin.tables import DeltaTable
 
 if TYPE_CHECKING:
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 _OF_DELTA_SPARK = "delta"
 _EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
-_CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,4 +87,4 @@ def has_delta_names(spark: Any) -> bool:
 def has_delta_spark(spark: Any) -> bool:
     """Whether delta-spark answers for its own tables in this session."""
     extensions, session_catalog = conf(spark, "spark.sql.extensions"), conf(spark, "spark.sql.catalog.spark_catalog")
-    return _EXTENSION in (extensions or "") or session_catalog == _CATALOG
+    return _EXTENSION in (extensions or "") or session_catalog == DELTA_SPARK_CATALOG

@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 DELTA_NAMES_CONF = "spark.pydelta.deltaNames.enabled"
 """Set to false before `register` to leave the name `delta` alone, where delta-spark is absent."""
 
-_PATH_CATALOG = "pydelta.sql_catalog.PathCatalog"
-_SESSION_CATALOG = "pydelta.sql_catalog.SessionTables"
+PATH_CATALOG = "pydelta.sql_catalog.PathCatalog"
+TABLES_CATALOG = "pydelta.sql_catalog.SessionTables"
 _SPARKS_OWN = "builtin"
-_OF_DELTA_SPARK = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
+DELTA_SPARK_CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
 
 _log = logging.getLogger("pydelta")
 
@@ -37,18 +37,19 @@ def install(spark: SparkSession) -> bool:
     """Whether the session has the catalogs now. If not, a warning has said why; all else goes on."""
     try:
         internals, rule = SparkInternals(spark), installed_rule(spark)
-        if rule is None or not internals.loads_by_name(rule):
+        is_there = conf(spark, _key("pydelta")) == PATH_CATALOG
+        if rule is None or not (is_there or internals.loads_by_name(rule)):
             raise NotImplementedError("Spark does not load classes of pydelta by their names here")
         rule.tell("nonce", nonce_of(spark))
         rule.tell("settings", "\n".join(SETTINGS))
-        if _set(spark, "pydelta", _PATH_CATALOG):
+        if _set(spark, "pydelta", PATH_CATALOG):
             problem = internals.prepare_catalogs()
             if problem is not None:
                 _log.info("TIMESTAMP AS OF takes only texts for pydelta.`/path` in this session: %s", problem)
-        _set(spark, "spark_catalog", _SESSION_CATALOG)
-        if not internals.has_java_class(_OF_DELTA_SPARK) and is_on(spark, DELTA_NAMES_CONF):
+        _set(spark, "spark_catalog", TABLES_CATALOG)
+        if _is_absent(spark, internals) and is_on(spark, DELTA_NAMES_CONF):
             rule.tell("deltaNames", "true")
-            _set(spark, "delta", _PATH_CATALOG)
+            _set(spark, "delta", PATH_CATALOG)
     except Exception as error:  # whatever a locked-down or foreign Spark answers, reads and writes without SQL must go on
         _log.warning(
             "SQL does not know tables by their paths in this session: %s. Use spark.read.format('pydelta').load(path) and "
@@ -59,10 +60,19 @@ def install(spark: SparkSession) -> bool:
     return True
 
 
+def _is_absent(spark: SparkSession, internals: SparkInternals) -> bool:
+    """Whether delta-spark is. Where the name `delta` is ours already that is known: to look for a class takes a while, and every
+    DeltaTable registers its session."""
+    return conf(spark, _key("delta")) == PATH_CATALOG or not internals.has_java_class(DELTA_SPARK_CATALOG)
+
+
 def _set(spark: SparkSession, name: str, class_name: str) -> bool:
     """Unless there is a catalog of this name. Whether it was set."""
-    key = f"spark.sql.catalog.{name}"
-    if conf(spark, key) not in (None, _SPARKS_OWN):
+    if conf(spark, _key(name)) not in (None, _SPARKS_OWN):
         return False
-    spark.conf.set(key, class_name)
+    spark.conf.set(_key(name), class_name)
     return True
+
+
+def _key(name: str) -> str:
+    return f"spark.sql.catalog.{name}"
