@@ -118,6 +118,7 @@ def test_hidden_columns_do_not_become_the_tables_with_merge_schema() -> None:
         config = config(hashed=HASHED.sql)
         metadata, protocol, schema = config.metadata, config.protocol, config.schema
         store, version = LocalStore("/t"), 0
+        clustering_domain = staticmethod(lambda: None)
 
     name = answers_of(Table.config, "n")
     data = StructType((StructField("id", LONG), StructField("new", LONG), StructField(name, BOOLEAN)))
