@@ -21,6 +21,7 @@ public class PathCatalog implements StagingTableCatalog {
 
   public void initialize(String name, CaseInsensitiveStringMap options) {
     this.name = name;
+    if (options.containsKey(Uploaded.KEY)) Uploaded.prepare(Source.session(), options.get(Uploaded.KEY));
   }
 
   public String name() {
