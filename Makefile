@@ -104,7 +104,10 @@ nightly: ## hours: every sampled case, new random seeds, all of interop and appl
 
 # The wheel is installed with the exact versions of constraints.txt into an environment that has nothing else, not even pip: what is
 # found there is what it depends on.
-dist: $(DIST)/.ready ## wheel and sdist, and an SBOM of what the wheel depends on (CycloneDX), in dist/
+# The wheel brings classes for clients of Spark Connect, which cannot compile; the sdist has the sources alone.
+dist: $(DIST)/.ready $(VENV)/.ready $(SPARK42)/.ready java ## wheel and sdist, and an SBOM of what the wheel depends on (CycloneDX), in dist/
+	$(RUN) -m spark_plugin.sql_catalog.build_classes spark_plugin/classes
+	$(call with_env,$(SPARK42)) -m spark_plugin.sql_catalog.build_classes spark_plugin/classes
 	rm -rf dist build/lib build/bdist.* build/sbom  # setuptools takes what is left in build/lib into the wheel
 	$(DIST)/bin/python -m build --no-isolation --outdir dist .
 	"$(PYTHON)" -m venv --without-pip build/sbom

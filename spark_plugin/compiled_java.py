@@ -2,10 +2,14 @@
 
     archive = class_archive(("pruning", "sql_catalog"), platform, compile)   # a jar, as bytes
     archive = source_archive("columnar")                                      # the sources of one folder, not compiled
+    archive = release_archive(("pruning", "sql_catalog"), "4.3.0")            # for a client of Spark Connect; None: not there
 
 `compile` is asked only where the cache directory has no such entry. An entry is known by the platform (versions and builds of
 Spark, Scala and Java) and by all sources. Entries are code that will be run: only a file of the user's own counts to which nobody
 else may write, in a directory of which the same is true (`DiskCache`). Where there is none everything is compiled.
+
+A client of Spark Connect has no compiler, and knows of the server's platform only the version of Spark. It takes what was
+compiled for this version: what the wheel brings along (make dist), or what a classic session has left in the cache directory.
 """
 
 from __future__ import annotations
@@ -34,18 +38,39 @@ def has_cache() -> bool:
 def class_archive(folders: Sequence[str], platform: str, compile: Compile) -> bytes:
     """The class files of the folders' sources, compiled together. Raises what `compile` raises."""
     sources = sources_of(*folders)
-    cache, name = DiskCache.of_environment(), entry_name(_meaning(platform, sources), "classes")
-    known = None if cache is None else cache.read_code(name)
-    if known is not None and _is_archive(known):
+    cache, name = DiskCache.of_environment(), _entry(platform, sources)
+    known = None if cache is None else _kept(cache, name)
+    if known is not None:
         return known
-    archive = _archive(compile(sources))
+    archive = archive_of(compile(sources))
     if cache is not None:
         cache.put(name, archive)
     return archive
 
 
+def keep_release(folders: Sequence[str], spark_version: str, archive: bytes) -> None:
+    """Let clients of Spark Connect find the class files of the folders' sources: by the version of Spark alone."""
+    cache, name = DiskCache.of_environment(), _entry(spark_version, sources_of(*folders))
+    if cache is not None and _kept(cache, name) is None:
+        cache.put(name, archive)
+
+
+def release_archive(folders: Sequence[str], spark_version: str) -> bytes | None:
+    """The class files of the folders' sources for a version of Spark; None where nobody has compiled them."""
+    built = resources.files("spark_plugin").joinpath("classes", release_name(folders, spark_version))
+    if built.is_file():
+        return built.read_bytes()
+    cache = DiskCache.of_environment()
+    return None if cache is None else _kept(cache, _entry(spark_version, sources_of(*folders)))
+
+
+def release_name(folders: Sequence[str], spark_version: str) -> str:
+    """The jar's name in the wheel. It tells the sources, so that a jar of others is never taken."""
+    return f"spark-{spark_version}-{_meaning(spark_version, sources_of(*folders)).hex()[:16]}.jar"
+
+
 def source_archive(folder: str) -> bytes:
-    return _archive(sources_of(folder))
+    return archive_of(sources_of(folder))
 
 
 def sources_of(*folders: str) -> dict[str, bytes]:
@@ -58,6 +83,15 @@ def sources_of(*folders: str) -> dict[str, bytes]:
     }
 
 
+def _entry(platform: str, sources: Mapping[str, bytes]) -> str:
+    return entry_name(_meaning(platform, sources), "classes")
+
+
+def _kept(cache: DiskCache, name: str) -> bytes | None:
+    known = cache.read_code(name)
+    return known if known is not None and _is_archive(known) else None
+
+
 def _meaning(platform: str, sources: Mapping[str, bytes]) -> bytes:
     """All that the class files depend on. Lengths stand before what they are of, so that no two sets of sources read alike."""
     digest = hashlib.sha256()
@@ -67,7 +101,8 @@ def _meaning(platform: str, sources: Mapping[str, bytes]) -> bytes:
     return digest.digest()
 
 
-def _archive(files: Mapping[str, bytes]) -> bytes:
+def archive_of(files: Mapping[str, bytes]) -> bytes:
+    """A jar of the files, by their paths."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
         for path in sorted(files):

@@ -12,6 +12,7 @@ from spark_plugin import exceptions, pruning, sql_router
 from spark_plugin.dataframe_api import method_patches
 from spark_plugin.session_source import register_source
 from spark_plugin.spark_internals import is_connect
+from spark_plugin.sql_catalog import uploaded
 from spark_plugin.sql_catalog.install import install as install_catalogs
 
 if TYPE_CHECKING:
@@ -30,10 +31,12 @@ def register(spark: SparkSession) -> None:
     exceptions.install(connect=connect)
     method_patches.install(connect=connect)
     register_source(spark)
-    if not connect:
+    if connect:
+        uploaded.install(spark)
+    else:
         _check_workers(spark)
-    if pruning.install(spark):
-        install_catalogs(spark)
+        if pruning.install(spark):
+            install_catalogs(spark)
     sql_router.install(spark)
 
 

@@ -299,7 +299,7 @@ def _called_for(plan: ParsedPlan) -> tuple[str, tuple[Any, ...], Mapping[str, An
         case "ReplaceColumns":
             return "replaceColumns", ([_replaced_column(one) for one in items(node.columnsToAdd())],), {}
         case "RenameColumn":
-            return "renameColumn", (_path(node.column()), quoted(str(node.newName()))), {}
+            return "renameColumn", (_path(node.column()), str(node.newName())), {}
         case "DropColumns":
             names = [_path(one) for one in items(node.columnsToDrop())]
             return "dropColumns", (names,), {"ifExists": bool(node.ifExists())}

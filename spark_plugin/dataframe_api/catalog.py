@@ -242,8 +242,8 @@ def enter(spark: Any, name: str, path: str, *, again: bool = False) -> None:
 
 
 def enter_new(spark: Any, name: str, path: str, *, managed: bool) -> None:
-    """As enter. managed: where the session has our catalogs, DROP TABLE deletes the table's files too."""
-    if not managed or conf(spark, "spark.sql.catalog.spark_catalog") != TABLES_CATALOG:
+    """As enter. managed: where the session has our catalogs, and is a classic one, DROP TABLE deletes the table's files too."""
+    if not managed or is_connect(spark) or conf(spark, "spark.sql.catalog.spark_catalog") != TABLES_CATALOG:
         enter(spark, name, path)
         return
     check_enterable(name, path)

@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
-from spark_plugin.compiled_java import class_archive, has_cache, source_archive
+from spark_plugin.compiled_java import class_archive, has_cache, keep_release, source_archive
 from spark_plugin.pruning.handover import Wanted
 from spark_plugin.spark_internals import SparkInternals, is_connect, java_exception_of
 
@@ -26,6 +26,9 @@ ENABLED_CONF = "spark.pydelta.pruning.enabled"
 
 COLUMNAR_CONF = "spark.pydelta.columnarReader.enabled"
 """Set to false in a session to have Spark read rows instead of columns (spark_plugin/columnar)."""
+
+DRIVER_FOLDERS = ("pruning", "sql_catalog")
+"""The Java of the driver: the rule and the catalogs are compiled and loaded together."""
 
 _RULE = "pydelta.pruning.PruneScans"
 
@@ -76,12 +79,12 @@ def install(spark: SparkSession, *formats: str) -> bool:
         if rule is None:
             rule = internals.java_class(_RULE, partial(_driver_classes, internals)).newInstance()
             rule.offerColumnar(_columnar(internals))
-            rule.offerMetadata(_metadata_schema())
+            rule.offerMetadata(metadata_schema())
             internals.add_optimizer_rule(rule)
         for name in formats or ("pydelta",):
             rule.addFormat(name)
     except Exception as error:  # whatever a locked-down or foreign Spark answers, reading must go on
-        _warn_once(spark, _reason(error))
+        warn_once(spark, _reason(error))
         return False
     _unavailable.pop(spark, None)
     return True
@@ -131,7 +134,7 @@ def compared_columns(spark: SparkSession) -> dict[str, dict[tuple[str, ...], int
     return {path: {tuple(column["column"]): count for column, count in counts} for path, counts in tables.items()}
 
 
-def _metadata_schema() -> str:
+def metadata_schema() -> str:
     """The column `_metadata` as the only one of a schema, in JSON."""
     from delta_py.protocol.schema import StructType  # a session without the rule needs none of these
     from delta_py.scan.planning import metadata_scan_column
@@ -153,8 +156,9 @@ def _refuse_unknown(spark: SparkSession) -> None:
 
 
 def _driver_classes(internals: SparkInternals) -> bytes:
-    """A jar of the rule and the catalogs, which are loaded together."""
-    return class_archive(("pruning", "sql_catalog"), internals.java_platform, internals.compile_java)
+    archive = class_archive(DRIVER_FOLDERS, internals.java_platform, internals.compile_java)
+    keep_release(DRIVER_FOLDERS, internals.version, archive)
+    return archive
 
 
 def _columnar(internals: SparkInternals) -> bytes:
@@ -170,7 +174,8 @@ def _reason(error: Exception) -> str:
     return " ".join(line.strip() for line in text.strip().splitlines()[:2])
 
 
-def _warn_once(spark: SparkSession, reason: str) -> None:
+def warn_once(spark: SparkSession, reason: str) -> None:
+    """That the session goes without the rule. reason: one line."""
     is_known = spark in _unavailable
     _unavailable[spark] = reason
     if not is_known:

@@ -1,5 +1,10 @@
 package pydelta.sql_catalog;
 
+import java.lang.reflect.Method;
+import org.apache.spark.sql.catalyst.util.CharVarcharUtils$;
+import org.apache.spark.sql.connector.catalog.ColumnDefaultValue;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.Metadata;
 import org.apache.spark.sql.types.MetadataBuilder;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
@@ -14,6 +19,33 @@ class Columns {
   /** One part of a name, whatever is in it, for what parses names. */
   static String quoted(String name) {
     return "`" + name.replace("`", "``") + "`";
+  }
+
+  /** A new column's type and what else its field says, as the JSON of a schema that has only this; CHAR and VARCHAR as stored. */
+  static String schema(DataType type, boolean nullable, String comment) {
+    return stored(new StructType(new StructField[] {field("column", type, nullable, comment)})).json();
+  }
+
+  static StructField field(String name, DataType type, boolean nullable, String comment) {
+    StructField field = new StructField(name, type, nullable, Metadata.empty());
+    return comment == null ? field : field.withComment(comment);
+  }
+
+  /** A default's SQL; null for none. Janino finds no method that a class has from one that is not public. */
+  static String defaultOf(ColumnDefaultValue value) {
+    if (value == null) return null;
+    try {
+      Method sql = value.getClass().getMethod("getSql", new Class[0]);
+      sql.setAccessible(true);
+      return (String) sql.invoke(value, new Object[0]);
+    } catch (ReflectiveOperationException error) {
+      throw Errors.unchecked(error);
+    }
+  }
+
+  /** CHAR and VARCHAR are text whose declared type stands in the metadata. */
+  static StructType stored(StructType columns) {
+    return CharVarcharUtils$.MODULE$.replaceCharVarcharWithStringInSchema(columns);
   }
 
   /**

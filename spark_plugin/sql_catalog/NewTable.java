@@ -13,9 +13,12 @@ import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
 import org.apache.spark.sql.connector.catalog.Column;
+import org.apache.spark.sql.connector.catalog.IdentityColumnSpec;
+import org.apache.spark.sql.connector.catalog.TableCatalogCapability;
 import org.apache.spark.sql.connector.expressions.NamedReference;
 import org.apache.spark.sql.connector.expressions.Transform;
 import org.apache.spark.sql.types.Metadata;
+import org.apache.spark.sql.types.MetadataBuilder;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 
@@ -51,6 +54,13 @@ class NewTable {
     this.properties = deltas(properties);
     this.description = (String) properties.get("comment");
     if (!kept) refuseOthers(properties);
+  }
+
+  /** Which columns Spark may hand over. */
+  static Set capabilities() {
+    return new HashSet(Arrays.asList(new TableCatalogCapability[] {
+        TableCatalogCapability.SUPPORT_COLUMN_DEFAULT_VALUE, TableCatalogCapability.SUPPORTS_CREATE_TABLE_WITH_GENERATED_COLUMNS,
+        TableCatalogCapability.SUPPORTS_CREATE_TABLE_WITH_IDENTITY_COLUMNS}));
   }
 
   String path() {
@@ -146,14 +156,28 @@ class NewTable {
     StructField[] fields = new StructField[columns.length];
     for (int i = 0; i < fields.length; i++) {
       Column column = columns[i];
-      if (column.defaultValue() != null || column.generationExpression() != null || column.identityColumnSpec() != null) {
-        throw Errors.unsupported("Column " + column.name() + " has a default, or its values are generated, which Spark's catalogs do not "
-            + "hand over; nothing was created. Create the table with DeltaTable.create(spark).");
-      }
-      StructField field = new StructField(column.name(), column.dataType(), column.nullable(), Metadata.empty());
-      fields[i] = column.comment() == null ? field : field.withComment(column.comment());
+      fields[i] = new StructField(column.name(), column.dataType(), column.nullable(), metadata(column));
     }
-    return new StructType(fields);
+    return Columns.stored(new StructType(fields));
+  }
+
+  /** Of a column in a table's schema: the protocol's keys (Identity Columns, Default Columns, Generated Columns). */
+  private static Metadata metadata(Column column) {
+    MetadataBuilder metadata = new MetadataBuilder();
+    if (column.comment() != null) metadata.putString("comment", column.comment());
+    if (column.generationExpression() != null) metadata.putString("delta.generationExpression", column.generationExpression());
+    IdentityColumnSpec identity = column.identityColumnSpec();
+    if (identity != null) {
+      metadata.putLong("delta.identity.start", identity.getStart());
+      metadata.putLong("delta.identity.step", identity.getStep());
+      metadata.putBoolean("delta.identity.allowExplicitInsert", identity.isAllowExplicitInsert());
+    }
+    String text = Columns.defaultOf(column.defaultValue());
+    if (text != null) {
+      metadata.putString("CURRENT_DEFAULT", text);
+      metadata.putString("EXISTS_DEFAULT", text);
+    }
+    return metadata.build();
   }
 
   private static void addAll(NamedReference[] references, List names) {

@@ -2,6 +2,7 @@ package pydelta.sql_catalog;
 
 import java.util.HashMap;
 import java.util.Map;
+import java.util.Set;
 import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
 import org.apache.spark.sql.connector.catalog.Column;
 import org.apache.spark.sql.connector.catalog.Identifier;
@@ -20,6 +21,7 @@ public class PathCatalog implements StagingTableCatalog {
 
   public void initialize(String name, CaseInsensitiveStringMap options) {
     this.name = name;
+    if (options.containsKey(Uploaded.KEY)) Uploaded.prepare(Source.session(), options.get(Uploaded.KEY));
   }
 
   public String name() {
@@ -71,7 +73,11 @@ public class PathCatalog implements StagingTableCatalog {
     return new Identifier[0];
   }
 
-  // ---------------------------------------------------------------- making tables
+  // ---------------------------------------------------------------- making and changing tables
+
+  public Set capabilities() {
+    return NewTable.capabilities();
+  }
 
   @Deprecated
   public Table createTable(Identifier ident, Column[] columns, Transform[] partitions, Map properties) {
@@ -114,12 +120,12 @@ public class PathCatalog implements StagingTableCatalog {
     }
   }
 
-  // ---------------------------------------------------------------- what a path cannot do
-
-  public Table alterTable(Identifier ident, TableChange... changes) {
-    throw Errors.unsupported("ALTER TABLE of " + called(ident)
-        + " is not carried out by Spark's catalogs; nothing was changed. Use the methods of DeltaTable.forPath.");
+  public Table alterTable(Identifier ident, TableChange... changes) throws NoSuchTableException {
+    new Alteration(called(ident), changes).carryOut(path(ident));
+    return loadTable(ident);
   }
+
+  // ---------------------------------------------------------------- what a path cannot do
 
   public boolean dropTable(Identifier ident) {
     throw Errors.unsupported(called(ident) + " names a table by its path, and DROP TABLE would delete its files; nothing was dropped. "

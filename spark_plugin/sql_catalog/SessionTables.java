@@ -1,7 +1,9 @@
 package pydelta.sql_catalog;
 
+import java.util.HashSet;
 import java.util.Locale;
 import java.util.Map;
+import java.util.Set;
 import org.apache.spark.sql.catalyst.analysis.NoSuchNamespaceException;
 import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
 import org.apache.spark.sql.catalyst.analysis.TableAlreadyExistsException;
@@ -13,6 +15,7 @@ import org.apache.spark.sql.connector.catalog.StagingTableCatalog;
 import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.connector.catalog.TableChange;
 import org.apache.spark.sql.connector.expressions.Transform;
+import org.apache.spark.sql.errors.QueryCompilationErrors$;
 import org.apache.spark.sql.internal.SQLConf;
 
 /**
@@ -42,27 +45,36 @@ public class SessionTables extends DelegatingCatalogExtension implements Staging
     return super.loadTable(ident);
   }
 
-  /** Of ours only the location changes here, which is the entry's alone. All else is the table's, and would be done by half. */
+  /** Of ours the location is the entry's alone; all else is the table's. */
   public Table alterTable(Identifier ident, TableChange... changes) throws NoSuchTableException {
-    if (Entry.isOurs(super.loadTable(ident))) {
-      for (int i = 0; i < changes.length; i++) {
-        boolean ofEntry = changes[i] instanceof TableChange.SetProperty
-            && "location".equals(((TableChange.SetProperty) changes[i]).property());
-        if (!ofEntry) {
-          throw Errors.unsupported("ALTER TABLE of " + Entry.called(name(), ident)
-              + " is not carried out by Spark's catalogs; nothing was changed. Use the methods of DeltaTable.forName.");
-        }
-      }
+    Table entered = super.loadTable(ident);
+    if (!Entry.isOurs(entered) || areOfEntry(changes)) return super.alterTable(ident, changes);
+    new Alteration(called(ident), changes).carryOut(Entry.of(ident, entered).writablePath());
+    return loadTable(ident);
+  }
+
+  private static boolean areOfEntry(TableChange[] changes) {
+    for (int i = 0; i < changes.length; i++) {
+      boolean isLocation = changes[i] instanceof TableChange.SetProperty
+          && "location".equals(((TableChange.SetProperty) changes[i]).property());
+      if (!isLocation) return false;
     }
-    return super.alterTable(ident, changes);
+    return true;
   }
 
   // ---------------------------------------------------------------- making tables
+
+  public Set capabilities() {
+    Set all = new HashSet(super.capabilities());
+    all.addAll(NewTable.capabilities());
+    return all;
+  }
 
   /** First the table, then its name: should entering the name fail, the table is whole. Without columns it is there already. */
   public Table createTable(Identifier ident, Column[] columns, Transform[] partitions, Map properties)
       throws TableAlreadyExistsException, NoSuchNamespaceException {
     if (!isOurs(properties) || (columns.length == 0 && properties.get("location") != null)) {
+      refuseGenerated(ident, columns);
       return super.createTable(ident, columns, partitions, properties);
     }
     if (columns.length == 0) {
@@ -128,8 +140,20 @@ public class SessionTables extends DelegatingCatalogExtension implements Staging
     return new StagedSource(called(ident), new NewTable(path, columns, partitions, properties, false), true, mustExist, null);
   }
 
+  /** Of other formats Spark's own catalog would drop these without a word, as it does not say that it can. */
+  private void refuseGenerated(Identifier ident, Column[] columns) {
+    for (int i = 0; i < columns.length; i++) {
+      String what = columns[i].generationExpression() != null ? "generated columns"
+          : columns[i].identityColumnSpec() != null ? "identity columns" : null;
+      if (what != null) {
+        throw Errors.unchecked(QueryCompilationErrors$.MODULE$.unsupportedTableOperationError(this, ident, what));
+      }
+    }
+  }
+
   private StagedTable other(Identifier ident, Column[] columns, Transform[] partitions, Map properties)
       throws TableAlreadyExistsException, NoSuchNamespaceException {
+    refuseGenerated(ident, columns);
     Table made = super.createTable(ident, columns, partitions, properties);
     try {
       return new StagedOther(made == null ? loadTable(ident) : made, new Dropping(this, ident));

@@ -37,19 +37,19 @@ def install(spark: SparkSession) -> bool:
     """Whether the session has the catalogs now. If not, a warning has said why; all else goes on."""
     try:
         internals, rule = SparkInternals(spark), installed_rule(spark)
-        is_there = conf(spark, _key("pydelta")) == PATH_CATALOG
+        is_there = conf(spark, catalog_conf("pydelta")) == PATH_CATALOG
         if rule is None or not (is_there or internals.loads_by_name(rule)):
             raise NotImplementedError("Spark does not load classes of pydelta by their names here")
         rule.tell("nonce", nonce_of(spark))
         rule.tell("settings", "\n".join(SETTINGS))
-        if _set(spark, "pydelta", PATH_CATALOG):
+        if set_catalog(spark, "pydelta", PATH_CATALOG):
             problem = internals.prepare_catalogs()
             if problem is not None:
                 _log.info("TIMESTAMP AS OF takes only texts for pydelta.`/path` in this session: %s", problem)
-        _set(spark, "spark_catalog", TABLES_CATALOG)
+        set_catalog(spark, "spark_catalog", TABLES_CATALOG)
         if _is_absent(spark, internals) and is_on(spark, DELTA_NAMES_CONF):
             rule.tell("deltaNames", "true")
-            _set(spark, "delta", PATH_CATALOG)
+            set_catalog(spark, "delta", PATH_CATALOG)
     except Exception as error:  # whatever a locked-down or foreign Spark answers, reads and writes without SQL must go on
         _log.warning(
             "SQL does not know tables by their paths in this session: %s. Use spark.read.format('pydelta').load(path) and "
@@ -63,16 +63,17 @@ def install(spark: SparkSession) -> bool:
 def _is_absent(spark: SparkSession, internals: SparkInternals) -> bool:
     """Whether delta-spark is. Where the name `delta` is ours already that is known: to look for a class takes a while, and every
     DeltaTable registers its session."""
-    return conf(spark, _key("delta")) == PATH_CATALOG or not internals.has_java_class(DELTA_SPARK_CATALOG)
+    return conf(spark, catalog_conf("delta")) == PATH_CATALOG or not internals.has_java_class(DELTA_SPARK_CATALOG)
 
 
-def _set(spark: SparkSession, name: str, class_name: str) -> bool:
+def set_catalog(spark: SparkSession, name: str, class_name: str) -> bool:
     """Unless there is a catalog of this name. Whether it was set."""
-    if conf(spark, _key(name)) not in (None, _SPARKS_OWN):
+    if conf(spark, catalog_conf(name)) not in (None, _SPARKS_OWN):
         return False
-    spark.conf.set(_key(name), class_name)
+    spark.conf.set(catalog_conf(name), class_name)
     return True
 
 
-def _key(name: str) -> str:
+def catalog_conf(name: str) -> str:
+    """The setting that says which class the catalog of this name is."""
     return f"spark.sql.catalog.{name}"

@@ -16,6 +16,9 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceWrite
 
 from delta_py import DeltaTable as PlainTable
 from delta_py import write_delta
+from delta_py.protocol.schema import StructField
+from delta_py.snapshot import Snapshot
+from delta_py.storage.local import LocalStore
 from spark_plugin import pruning, register
 from spark_plugin.exceptions import (
     InvalidOptionError,
@@ -68,6 +71,10 @@ def name(spark: SparkSession, database: str, tmp_path: Path) -> str:
 
 def by_path(path: str, catalog: str = "pydelta") -> str:
     return f"{catalog}.`{path.replace('`', '``')}`"
+
+
+def columns_of(place: str) -> tuple[StructField, ...]:
+    return Snapshot.load(LocalStore(place)).schema.fields
 
 
 def ids(spark: SparkSession, source: str, where: str = "true") -> list[int]:
@@ -183,14 +190,9 @@ def test_a_table_by_path_describes_itself(spark: SparkSession, tmp_path: Path) -
         spark.sql(f"show partitions {table}")
 
 
-def test_path_is_not_altered_renamed_or_dropped_by_sql(spark: SparkSession, path: str) -> None:
-    for statement in (
-        "drop table {}",
-        "alter table {} add column x int",
-        "alter table {} set tblproperties ('delta.appendOnly' = 'true')",
-    ):
-        with pytest.raises(UnsupportedOperationError, match="nothing was"):
-            spark.sql(statement.format(by_path(path)))
+def test_path_is_not_dropped_by_sql(spark: SparkSession, path: str) -> None:
+    with pytest.raises(UnsupportedOperationError, match="nothing was"):
+        spark.sql(f"drop table {by_path(path)}")
     assert (PlainTable(path).version, len(stored(path))) == (1, 3)
 
 
@@ -220,17 +222,60 @@ def test_entry_with_options_keeps_them_and_one_version(spark: SparkSession, name
         spark.sql("insert into named.old values (9, 'x')")
 
 
-def test_names_are_not_altered_by_half(spark: SparkSession, name: str) -> None:
-    for change in ("add column x int", "rename column id to x", "set tblproperties ('delta.appendOnly' = 'true')"):
-        with pytest.raises(UnsupportedOperationError, match="nothing was changed"):
-            spark.sql(f"alter table {name} {change}")
-    assert spark.table(name).columns == ["id", "day"]
+def test_renamed_name_leads_to_its_table(spark: SparkSession, name: str) -> None:
     spark.sql(f"alter table {name} rename to named.other")
     assert ids(spark, "named.other") == [1, 2, 3]
 
 
 def test_entry_of_delta_spark_is_opened_where_it_is_absent(spark: SparkSession, name: str, tmp_path: Path) -> None:
     assert ids(spark, by_path(str(tmp_path / "named" / "sales"), "delta")) == [1, 2, 3]
+
+
+# ---------------------------------------------------------------- ALTER, as the JVM and scripts send it
+
+ALTERATIONS = (
+    "set tblproperties ('delta.columnMapping.mode' = 'name', 'delta.enableTypeWidening' = 'true', 'team' = 'b')",
+    "unset tblproperties ('team')",
+    "add columns (`a.b` int comment 'inside' first, st struct<u: int> after id, short varchar(3))",
+    "add columns (st.v smallint first)",
+    "rename column `a.b` to `c.d`",
+    "rename column st.u to w",
+    "alter column `c.d` type bigint",
+    "alter column `c.d` comment 'other'",
+    "alter column `c.d` after id",
+    "drop column st.w",
+    "cluster by (id)",
+)
+
+
+@pytest.mark.parametrize("by", ["path", "name"])
+def test_each_alteration_is_one_commit(spark: SparkSession, by: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
+    place, table = str(tmp_path / "plain"), by_path(str(tmp_path / "plain"))
+    write_delta(place, pa.table({"id": pa.array([1], pa.int64()), "day": ["mon"]}))
+    if by == "name":
+        request.getfixturevalue("database")
+        table = "named.plain"
+        spark.sql(f"create table {table} using pydelta location '{place}'")
+    for number, change in enumerate(ALTERATIONS, start=1):
+        spark.sql(f"begin alter table {table} {change}; end")
+        assert PlainTable(place).version == number, change
+    schema = spark.sql(f"select * from {table}").schema
+    assert schema.simpleString() == "struct<id:bigint,c.d:bigint,st:struct<v:smallint>,day:string,short:string>"
+    (field,) = [field for field in columns_of(place) if field.name == "short"]
+    assert field.metadata["__CHAR_VARCHAR_TYPE_STRING"] == "varchar(3)"
+    spark.sql(f"alter table {table} replace columns (id bigint, day string)")
+    assert spark.sql(f"select * from {table}").columns == ["id", "day"]
+    for change, said in (("set tblproperties ('delta.nothing' = '1')", "delta.nothing"), ("alter column id type string", "id")):
+        with pytest.raises(AnalysisException, match=said):
+            spark.sql(f"alter table {table} {change}")
+    assert PlainTable(place).version == len(ALTERATIONS) + 1
+
+
+def test_entry_of_one_version_is_not_altered(spark: SparkSession, name: str, tmp_path: Path) -> None:
+    spark.sql(f"create table named.old using pydelta options (path '{tmp_path / 'named' / 'sales'}', versionAsOf '0')")
+    with pytest.raises(UnsupportedOperationError, match="nothing was"):
+        spark.sql("alter table named.old add columns (x int)")
+    assert PlainTable(str(tmp_path / "named" / "sales")).version == 1
 
 
 # ---------------------------------------------------------------- tables of others
@@ -285,6 +330,16 @@ def test_tables_of_other_sources_stay_as_they_were(spark: SparkSession, database
     assert [tuple(row) for row in spark.sql("select * from named.theirs").collect()] == [(1,)]
     with pytest.raises(AnalysisException, match="TIME_TRAVEL"):
         spark.sql("select * from named.theirs version as of 0")
+
+
+def test_generated_columns_of_other_formats_are_refused_as_spark_does(spark: SparkSession, database: str) -> None:
+    for kind in ("as (id + 1)", "always as identity"):
+        column = f"b bigint generated {kind if kind.startswith('always') else 'always ' + kind}"
+        for create in ("create table", "create or replace table"):
+            with pytest.raises(AnalysisException) as caught:
+                spark.sql(f"{create} named.theirs (id bigint, {column}) using parquet")
+            assert caught.value.getCondition() == "UNSUPPORTED_FEATURE.TABLE_OPERATION"
+    assert not spark.catalog.tableExists("named.theirs")
 
 
 def test_table_of_a_database_stays_as_it_was(spark: SparkSession, database: str) -> None:
@@ -403,6 +458,24 @@ def test_create_and_replace_by_path_are_one_commit_each(spark: SparkSession, tmp
     with pytest.raises(UnsupportedOperationError, match="partitioned by columns"):
         spark.sql(f"create table {by_path(str(tmp_path / 'none'))} partitioned by (bucket(4, id)) as {rows}")
     assert not (tmp_path / "none").exists()
+
+
+def test_columns_of_all_kinds_are_created(spark: SparkSession, database: str, tmp_path: Path) -> None:
+    spark.sql(
+        "create table named.kinds (id bigint generated by default as identity (start with 5 increment by 5), at timestamp, "
+        "day date generated always as (cast(at as date)), name char(4) not null default 'none' comment 'c') using pydelta "
+        "tblproperties ('delta.feature.allowColumnDefaults' = 'supported')"
+    )
+    fields = {field.name: field for field in columns_of(str(tmp_path / "named" / "kinds"))}
+    identity = {"start": 5, "step": 5, "allowExplicitInsert": True}
+    assert fields["id"].metadata == {f"delta.identity.{key}": value for key, value in identity.items()}
+    assert fields["day"].metadata == {"delta.generationExpression": "cast(at as date)"}
+    assert not fields["name"].nullable
+    assert fields["name"].metadata == {
+        "__CHAR_VARCHAR_TYPE_STRING": "char(4)", "comment": "c", "CURRENT_DEFAULT": "'none'", "EXISTS_DEFAULT": "'none'"
+    }
+    with pytest.raises(UnsupportedOperationError, match="identity"):
+        spark.sql("insert into named.kinds (at) values (current_timestamp())")
 
 
 def test_a_failed_create_leaves_nothing_behind(spark: SparkSession, database: str, tmp_path: Path) -> None:

@@ -10,7 +10,17 @@ from pathlib import Path
 
 import pytest
 
-from spark_plugin.compiled_java import class_archive, has_cache, source_archive, sources_of
+from spark_plugin import compiled_java
+from spark_plugin.compiled_java import (
+    archive_of,
+    class_archive,
+    has_cache,
+    keep_release,
+    release_archive,
+    release_name,
+    source_archive,
+    sources_of,
+)
 
 FOLDERS = ("columnar",)
 
@@ -117,3 +127,26 @@ def test_sources_are_packed_as_they_are() -> None:
     archive = zipfile.ZipFile(io.BytesIO(source_archive("columnar")))
     assert {name: archive.read(name) for name in archive.namelist()} == sources_of("columnar")
     assert all(name.startswith("pydelta/columnar/") for name in archive.namelist())
+
+
+def test_release_is_found_by_sparks_version_and_the_sources(cache: Path) -> None:
+    assert release_archive(FOLDERS, "4.3.0") is None
+    archive = class_archive(FOLDERS, "4.3.0 vendor", Compiler())
+    keep_release(FOLDERS, "4.3.0", archive)
+    assert release_archive(FOLDERS, "4.3.0") == archive
+    assert release_archive(FOLDERS, "4.3.1") is None
+    assert release_archive(("pruning",), "4.3.0") is None
+
+
+def test_release_of_the_wheel_goes_before_the_cache_and_names_its_sources(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    package = cache.parent / "package"
+    for folder in FOLDERS:
+        (package / folder).mkdir(parents=True)
+    (package / FOLDERS[0] / "One.java").write_text("class One {}")
+    monkeypatch.setattr(compiled_java.resources, "files", lambda _: package)
+    keep_release(FOLDERS, "4.3.0", archive_of({"kept": b""}))
+    (package / "classes").mkdir()
+    (package / "classes" / release_name(FOLDERS, "4.3.0")).write_bytes(b"of the wheel")
+    assert release_archive(FOLDERS, "4.3.0") == b"of the wheel"
+    (package / FOLDERS[0] / "One.java").write_text("class One { int changed; }")
+    assert release_archive(FOLDERS, "4.3.0") is None

@@ -1,0 +1,150 @@
+"""Spark Connect with the classes of the rule and the catalogs, which a classic session has left in the cache directory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from delta_py import DeltaTable, write_delta
+from tests.support.spark_script import run_script
+
+CLASSIC = """
+import json
+from pyspark.sql import SparkSession
+from spark_plugin import pruning, register
+
+spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
+register(spark)
+print(json.dumps({"installed": pruning.status(spark).installed}))
+"""
+
+CONNECT = """
+import json, logging, sys
+logging.basicConfig(format="LOG %(name)s %(message)s")
+from pyspark.sql import SparkSession
+from pyspark.errors import AnalysisException
+from spark_plugin import register
+from spark_plugin.exceptions import InvalidOptionError, TableNotFoundError, UnsupportedOperationError, VersionNotFoundError
+
+path, home, off = sys.argv[1:]
+spark = (
+    SparkSession.builder.remote("local[2]").config("spark.sql.shuffle.partitions", "1").config("spark.sql.warehouse.dir", home)
+    .getOrCreate()
+)
+if off == "off":
+    spark.conf.set("spark.pydelta.connectClasses.enabled", "false")
+register(spark)
+register(spark)
+
+def rows(text, **more):
+    return [list(row) for row in spark.sql(text, **more).collect()]
+
+def caught(text):
+    try:
+        spark.sql(text).collect()
+    except Exception as error:
+        return [type(error).__name__, error.getCondition()]
+    return None
+
+table = f"pydelta.`{path}`"
+found = {}
+if off == "off":
+    found["refused"] = caught(f"SELECT * FROM {table}")
+else:
+    def scan(plan):
+        return next(line for line in plan.splitlines() if "BatchScan" in line)
+
+    found["rows"] = rows(f"SELECT count(*) FROM {table}")
+    found["version"] = rows(f"SELECT count(*) FROM {table} VERSION AS OF 0")
+    found["timestamp"] = caught(f"SELECT * FROM {table} TIMESTAMP AS OF current_timestamp() + INTERVAL 1 DAY")
+    found["sql_scan"] = scan(rows(f"EXPLAIN SELECT name FROM {table} WHERE id = 3")[0][0])
+    found["load_scan"] = scan(spark.read.format("pydelta").load(path).filter("id = 3").select("name")._explain_string())
+    found["metadata"] = rows(f"SELECT count(DISTINCT _metadata.file_name) FROM {table}")
+    spark.sql(f"INSERT INTO {table} VALUES (:id, :name)", args={"id": 9, "name": "n9"})
+    spark.sql(f"INSERT INTO {table} REPLACE WHERE id = 9 VALUES (9, 'new')")
+    spark.sql(f"INSERT INTO delta.`{path}` (id) VALUES (10)")
+    found["inserted"] = rows(f"SELECT id, name FROM {table} WHERE id > 8 ORDER BY id")
+    found["deleted"] = rows(f"DELETE FROM {table} WHERE id = 10")
+    spark.sql("CREATE TABLE made USING pydelta CLUSTER BY (one) AS SELECT 1 AS one")
+    spark.sql("ALTER TABLE made SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name')")
+    spark.sql("ALTER TABLE made ADD COLUMNS (two varchar(3))")
+    spark.sql("ALTER TABLE made RENAME COLUMN two TO `t.o`")
+    spark.sql("INSERT INTO made VALUES (2, 'abc')")
+    found["script"] = rows("BEGIN INSERT INTO made VALUES (3, 'x'); SELECT * FROM made ORDER BY one; END")
+    found["made"] = [spark.table("made").columns, [row[4] for row in rows("DESCRIBE HISTORY made")]]
+    spark.sql("DROP TABLE made")
+    spark.sql("CREATE TABLE kinds (id bigint, at timestamp, day date GENERATED ALWAYS AS (cast(at AS date))) USING pydelta")
+    spark.sql("INSERT INTO kinds VALUES (1, timestamp'2024-02-03 04:05:06', date'2024-02-03')")
+    found["kinds"] = rows("SELECT id, cast(day AS string) FROM kinds")
+    spark.range(2).write.format("pydelta").saveAsTable("saved")
+    spark.range(2).write.insertInto("saved")
+    spark.range(3).write.saveAsTable("plain")
+    found["names"] = [rows(f"SELECT count(*) FROM {name}")[0][0] for name in ("saved", "plain", "saved VERSION AS OF 0")]
+    found["errors"] = [
+        caught(f"SELECT * FROM pydelta.`{path}x`"),
+        caught(f"SELECT * FROM {table} VERSION AS OF 99"),
+        caught(f"SELECT * FROM {table} WITH ('pydelta.view' = 'history')"),
+        caught(f"DROP TABLE {table}"),
+    ]
+    other = spark.newSession()
+    register(other)
+    found["other"] = [list(row) for row in other.sql(f"SELECT count(*) FROM {table}").collect()]
+spark.stop()
+print(json.dumps(found))
+"""
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The cache directory, with classes."""
+    directory = tmp_path_factory.mktemp("cache")
+    directory.chmod(0o700)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYDELTA_CACHE_DIR", str(directory))
+        assert run_script(CLASSIC)["installed"]
+    return str(directory)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    """Two files: 1 and 2; 3."""
+    place = str(tmp_path / "a b'ü")
+    write_delta(place, pa.table({"id": pa.array([1, 2], pa.int64()), "name": ["n1", "n2"]}))
+    write_delta(place, pa.table({"id": pa.array([3], pa.int64()), "name": ["n3"]}), mode="append")
+    return place
+
+
+def test_session_has_the_catalogs_and_the_rule(
+    cache: str, path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYDELTA_CACHE_DIR", cache)
+    found = run_script(CONNECT, path, str(tmp_path / "warehouse"), "on")
+    assert (found["rows"], found["version"], found["metadata"]) == ([[3]], [[2]], [[2]])
+    assert found["timestamp"][0] == "TimestampOutOfRangeError"
+    for scan in (found["sql_scan"], found["load_scan"]):
+        assert "1 of 2 files" in scan and "id = 3" in scan
+    assert (found["inserted"], found["deleted"]) == ([[9, "new"], [10, None]], [[1]])
+    assert found["script"] == [[1, None], [2, "abc"], [3, "x"]]
+    operations = ["WRITE", "WRITE", "RENAME COLUMN", "ADD COLUMNS", "SET TBLPROPERTIES"]
+    assert found["made"][0] == ["one", "t.o"] and found["made"][1][:5] == operations
+    assert found["kinds"] == [[1, "2024-02-03"]]
+    assert found["names"] == [4, 3, 2]
+    assert found["errors"] == [
+        ["TableNotFoundError", "DELTA_PATH_DOES_NOT_EXIST"],
+        ["VersionNotFoundError", "DELTA_VERSION_NOT_FOUND"],
+        ["InvalidOptionError", "DELTA_ILLEGAL_OPTION"],
+        ["UnsupportedOperationError", "DELTA_OPERATION_NOT_SUPPORTED"],
+    ]
+    assert found["other"] == [[4]]
+    assert "without column pruning" not in found["stderr"]
+    assert not (tmp_path / "warehouse" / "made").exists()
+    assert sorted(DeltaTable(path).to_arrow().column("id").to_pylist()) == [1, 2, 3, 9]
+
+
+def test_setting_keeps_the_classes_at_home(cache: str, path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYDELTA_CACHE_DIR", cache)
+    found = run_script(CONNECT, path, str(tmp_path / "warehouse"), "off")
+    assert found["refused"] is not None
+    assert found["stderr"].count("without column pruning") == 1 and "connectClasses.enabled is false" in found["stderr"]
