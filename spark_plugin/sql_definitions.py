@@ -240,9 +240,14 @@ def _column(plan: ParsedPlan, node: Any) -> ParsedColumn:
         bool(node.nullable()),
         _optional(node.comment()),
         str(default.get().originalSQL()) if default.isDefined() else None,
-        str(generated.get().originalSQL()) if generated.isDefined() else None,
+        _sql_text(generated.get()) if generated.isDefined() else None,
         None if numbers is None else ParsedIdentity(numbers.getStart(), numbers.getStep(), numbers.isAllowExplicitInsert()),
     )
+
+
+def _sql_text(generated: Any) -> str:
+    """Of a generation expression: with delta-spark's parser it is text."""
+    return generated if isinstance(generated, str) else str(generated.originalSQL())
 
 
 def _partitioning(transforms: Sequence[Any]) -> tuple[tuple[str, ...], tuple[str, ...] | None, tuple[str, ...]]:
@@ -303,7 +308,7 @@ def _called_for(plan: ParsedPlan) -> tuple[str, tuple[Any, ...], Mapping[str, An
         case "ReplaceColumns":
             return "replaceColumns", ([_replaced_column(one) for one in items(node.columnsToAdd())],), {}
         case "RenameColumn":
-            return "renameColumn", (_path(node.column()), quoted(str(node.newName()))), {}
+            return "renameColumn", (_path(node.column()), str(node.newName())), {}
         case "DropColumns":
             names = [_path(one) for one in items(node.columnsToDrop())]
             return "dropColumns", (names,), {"ifExists": bool(node.ifExists())}

@@ -221,7 +221,7 @@ def test_alter(spark: SparkSession, table: Path) -> None:
     spark.sql(f"ALTER TABLE {name} ADD CONSTRAINT positive CHECK (n > 0)")
     spark.sql(f"COMMENT ON TABLE {name} IS 'a table'")
     schema = spark.read.format("pydelta").load(str(table)).schema
-    assert schema.simpleString() == "struct<p:string,n:bigint,st:struct<v:bigint,`w.x`:int>,s:string>"
+    assert schema.simpleString() == "struct<p:string,n:bigint,st:struct<v:bigint,w.x:int>,s:string>"
     assert schema["s"].metadata["comment"] == "texts"
     metadata = Snapshot.load(LocalStore(str(table))).metadata
     assert metadata.description == "a table" and "comment" not in metadata.configuration
