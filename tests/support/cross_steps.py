@@ -419,7 +419,8 @@ def merge(rng: random.Random, state: State) -> Step:
         clauses.append(f"WHEN NOT MATCHED BY SOURCE AND t.k % 4 = 1 THEN {act}")
     more = f" AND t.{quoted(state.partition_by[0])} <=> s.{quoted(state.partition_by[0])}" if _joined(rng, state, fields) else ""
     head = "MERGE WITH SCHEMA EVOLUTION INTO" if evolving else "MERGE INTO"
-    return Sql(f"{head} {{t}} t USING ({source}) s ON t.k = s.k{more} {' '.join(clauses)}")
+    # With `more` a row may go and another come with its key.
+    return Sql(f"{head} {{t}} t USING ({source}) s ON t.k = s.k{more} {' '.join(clauses)}", keeps_rows=not more)
 
 
 def _joined(rng: random.Random, state: State, fields: Sequence[StructField]) -> bool:
