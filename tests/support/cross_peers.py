@@ -40,6 +40,8 @@ PLAIN_OPTIONS = {
     "overwriteSchema": ("overwrite_schema", lambda text: text == "true"),
     "replaceWhere": ("replace_where", str),
     "partitionOverwriteMode": ("partition_overwrite_mode", str),
+    "txnAppId": ("txn_app_id", str),
+    "txnVersion": ("txn_version", int),
 }
 # Random or a time.
 _OWN = (
@@ -164,6 +166,7 @@ class Cross:
             self._create()
             for number in range(count):
                 self._step(number)
+            self._travel()
             if self.unlike:
                 raise Differs("\n".join(["refused unlike:", *self.unlike]))
         except Exception as error:
@@ -259,6 +262,13 @@ class Cross:
             read = pa.table(query.read_all()).select(wanted.column_names).cast(wanted.schema)
             if (found := difference(wanted, read)) is not None:
                 raise Differs(f"deltalake reads unlike: {found}")
+
+    def _travel(self) -> None:
+        newest = DeltaTable(self.path).version
+        for version in self.rng.sample(range(newest + 1), min(newest + 1, 3)):
+            theirs = self.spark.read.format("delta").option("versionAsOf", version).load(self.path).toArrow()
+            if (found := difference(theirs, DeltaTable(self.path, version=version).to_arrow())) is not None:
+                raise Differs(f"version {version} is read unlike: {found}")
 
     def _detail(self, side: str) -> dict[str, Any]:
         row = self.spark.sql(f"DESCRIBE DETAIL {SOURCES[side]}.`{self.path}`").first().asDict()

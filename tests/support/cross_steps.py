@@ -309,7 +309,8 @@ def append(rng: random.Random, state: State) -> Step:
     if rng.random() < 0.3:
         names = ", ".join(quoted(name) for name in re.findall(r"`((?:[^`]|``)+)`(?=[,)])", rows[rows.rindex(" AS s(") :]))
         return Sql(f"INSERT INTO {{t}} ({names}) {rows}")
-    return Write(rows, plain=rng.random() < 0.4)
+    once = {"txnAppId": "app", "txnVersion": str(rng.randint(1, 4))} if rng.random() < 0.15 else {}
+    return Write(rows, options=once, plain=rng.random() < 0.4)
 
 
 def overwrite(rng: random.Random, state: State) -> Step:
