@@ -17,6 +17,8 @@ SAMPLE ?=
 N ?=
 FUZZ ?=
 KILLS ?=
+CROSSES ?=
+CROSS ?=
 ROUNDS ?=
 BENCH ?=
 ALL ?=
@@ -75,8 +77,9 @@ canary: $(CANARY)/.ready java ## the Spark tests on the newest Spark that the re
 	@$(CANARY)/bin/python -c "import pyspark; print('Spark', pyspark.__version__)"
 	PYDELTA_ALL="$(ALL)" $(call with_env,$(CANARY)) $(TOGETHER) tests/spark
 
-interop: $(PEER)/.ready $(PEER)/jars/.ready java ## delta-spark and deltalake read our tables, we read theirs
-	$(RUN_PEER) $(PYTEST) tests/interop
+# CROSSES is how many drawn steps test_crosses.py takes, CROSS the seed of one table of it.
+interop: $(PEER)/.ready $(PEER)/jars/.ready java ## delta-spark and deltalake read our tables, we read theirs; SEED=, CROSSES= choose drawn steps
+	PYDELTA_CROSSES="$(CROSSES)" PYDELTA_CROSS="$(CROSS)" $(RUN_PEER) $(PYTEST) tests/interop
 
 applications: $(VENV)/.ready java ## Spark applications of their own: Connect servers, two writers, settings of a whole application
 	PYDELTA_ALL="$(ALL)" $(RUN) $(PYTEST) tests/applications
@@ -100,7 +103,7 @@ all: check test applications interop storage faults fuzz ## everything but the b
 
 nightly: ## hours: every sampled case, new random seeds, all of interop and applications, killed drivers, Spark 4.2
 	$(MAKE) --keep-going all spark42 ALL=1 SEED=$(or $(SEED),$(shell od -An -N3 -tu4 /dev/urandom | tr -d ' ')) \
-		N=$(or $(N),100) KILLS=$(or $(KILLS),20) FUZZ=$(or $(FUZZ),5000) ROUNDS=$(or $(ROUNDS),1000)
+		N=$(or $(N),100) KILLS=$(or $(KILLS),20) FUZZ=$(or $(FUZZ),5000) CROSSES=$(or $(CROSSES),2000) ROUNDS=$(or $(ROUNDS),1000)
 
 # The wheel is installed with the exact versions of constraints.txt into an environment that has nothing else, not even pip: what is
 # found there is what it depends on.

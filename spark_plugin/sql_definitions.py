@@ -240,24 +240,33 @@ def _column(plan: ParsedPlan, node: Any) -> ParsedColumn:
         bool(node.nullable()),
         _optional(node.comment()),
         str(default.get().originalSQL()) if default.isDefined() else None,
-        str(generated.get().originalSQL()) if generated.isDefined() else None,
+        _sql_text(generated.get()) if generated.isDefined() else None,
         None if numbers is None else ParsedIdentity(numbers.getStart(), numbers.getStep(), numbers.isAllowExplicitInsert()),
     )
+
+
+def _sql_text(generated: Any) -> str:
+    """Of a generation expression: with delta-spark's parser it is text."""
+    return generated if isinstance(generated, str) else str(generated.originalSQL())
 
 
 def _partitioning(transforms: Sequence[Any]) -> tuple[tuple[str, ...], tuple[str, ...] | None, tuple[str, ...]]:
     """Columns to partition by, columns to cluster by, and what is neither."""
     columns, clustering, others = [], None, []
     for transform in transforms:
-        names = [".".join(map(str, reference.fieldNames())) for reference in transform.references()]
         match str(transform.name()):
             case "identity":
-                columns.extend(names)
-            case "cluster_by":
-                clustering = tuple(names)
+                columns.extend(_names(transform))
+            case "cluster_by" | "temp_cluster_by":  # the latter is of delta-spark's parser
+                clustering = tuple(_names(transform))
             case _:
                 others.append(str(transform.toString()))
     return tuple(columns), clustering, tuple(others)
+
+
+def _names(transform: Any) -> list[str]:
+    """Of its arguments, all of them columns: py4j does not find `references` where the class has it from its interface alone."""
+    return [".".join(map(str, argument.fieldNames())) for argument in transform.arguments()]
 
 
 def _optional(option: Any) -> str | None:

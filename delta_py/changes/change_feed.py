@@ -16,7 +16,15 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from delta_py.changes.commit_changes import CHANGED_FILES, PLACE, PLANNED_CHANGES, CommitChanges, CommitFacts, read_actions
+from delta_py.changes.commit_changes import (
+    CHANGED_FILES,
+    PLACE,
+    PLANNED_CHANGES,
+    CommitChanges,
+    CommitFacts,
+    physical_partitions,
+    read_actions,
+)
 from delta_py.changes.file_lists import collected
 from delta_py.changes.schema_changes import why_incompatible
 from delta_py.errors import ChangeDataFeedError, InvalidOptionError, LogFileNotFoundError, TimestampOutOfRangeError
@@ -25,8 +33,7 @@ from delta_py.log.history import CommitTime, commit_at_timestamp, commit_times, 
 from delta_py.log.reader import CommitReader
 from delta_py.log.segment import LogFile, list_commits
 from delta_py.protocol.actions import Metadata
-from delta_py.protocol.column_mapping import physical_name
-from delta_py.protocol.schema import StructType, find_path
+from delta_py.protocol.schema import StructType
 from delta_py.protocol.stats import parse_stats
 from delta_py.protocol.table_config import Operation, TableConfig
 from delta_py.scan.file_groups import CHANGE_FIELDS, CHANGE_TYPE, COMMIT_VERSION
@@ -278,11 +285,6 @@ def _check_schema(metadata: Metadata, version: int, bounds: _Bounds) -> None:
         incompatible_version=version,
         reason=reason,
     )
-
-
-def physical_partitions(config: TableConfig) -> frozenset[str]:
-    fields = (find_path(config.schema, (name,))[0] for name in config.partition_columns)
-    return frozenset(physical_name(field, config.column_mapping_mode) for field in fields)
 
 
 # ---------------------------------------------------------------- pruning

@@ -40,9 +40,13 @@ from delta_py.log.reader import (
 )
 from delta_py.log.segment import LogFile
 from delta_py.protocol.actions import Metadata, Protocol
+from delta_py.protocol.column_mapping import physical_name
 from delta_py.protocol.deletion_vectors import DeletionVectorDescriptor, read_deletion_vector
 from delta_py.protocol.paths import decode_path
+from delta_py.protocol.schema import find_path
+from delta_py.protocol.table_config import TableConfig
 from delta_py.scan.file_groups import CHANGE_TYPE, COMMIT_TIMESTAMP, COMMIT_VERSION, SELECTION
+from delta_py.snapshot import Snapshot
 from delta_py.storage.store import ObjectStore
 
 # What is read of a changed file. _change_type: null for a change file, whose rows say it themselves. selection: if not null,
@@ -233,6 +237,11 @@ def _columns(lines: Sequence[_Line], commits: Sequence[_Parsed]) -> pa.RecordBat
 # ---------------------------------------------------------------- the files to read
 
 
+def physical_partitions(config: TableConfig) -> frozenset[str]:
+    fields = (find_path(config.schema, (name,))[0] for name in config.partition_columns)
+    return frozenset(physical_name(field, config.column_mapping_mode) for field in fields)
+
+
 @dataclass(frozen=True, slots=True)
 class CommitChanges:
     """Works out the changes of commits. times_ms: of their versions. partitions: physical names of the table's partition columns
@@ -253,7 +262,7 @@ class CommitChanges:
         kinds = files[_KIND].to_numpy()
         recorded = files.filter(pa.array(kinds == _CHANGE_FILE))
         adds, removes = (files.filter(pa.array(kinds == kind)) for kind in (_ADD, _REMOVE))
-        if all(facts.metadata is None for facts in actions.commits):
+        if self._keep_partitions(actions.commits, removes):
             removes = self._with_nulls(removes)
         pieces = [(recorded, None, None), *self._moved(adds, removes)]
         changed = [self._changed(some, kind, only) for some, kind, only in pieces if some.num_rows]
@@ -284,6 +293,14 @@ class CommitChanges:
         return typed.select(CHANGED_FILES.names)
 
     # ------------------------------------------------------------ partition values of removes
+
+    def _keep_partitions(self, commits: Sequence[CommitFacts], removes: pa.Table) -> bool:
+        """Whether the partition columns are as they were before the commits. Where metadata was written anew (RESTORE writes it
+        always), and a remove lacks values, the version before says so."""
+        if not removes.num_rows or (_lengths(_one(removes["partition_values"])) == len(self.partitions)).all():
+            return True
+        versions = [facts.version for facts in commits if facts.metadata is not None]
+        return all(physical_partitions(Snapshot.load(self.store, version - 1).config) == self.partitions for version in versions)
 
     def _with_nulls(self, removes: pa.Table) -> pa.Table:
         """delta-spark leaves partition values that are null out of removes. Not of a commit that changes the columns."""

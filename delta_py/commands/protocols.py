@@ -64,13 +64,9 @@ def with_features(current: Protocol, wanted: Iterable[str]) -> Protocol:
     if legacy is not None:
         return legacy
     readers = frozenset(name for name in names if name in FEATURES and FEATURES[name].reader)
-    needs_reader = bool(readers) or current.min_reader_version == READER_FEATURES_VERSION
-    return Protocol(
-        READER_FEATURES_VERSION if needs_reader else 1,
-        WRITER_FEATURES_VERSION,
-        readers if needs_reader else None,
-        frozenset(names),
-    )
+    if current.min_reader_version == READER_FEATURES_VERSION or readers - {"columnMapping"}:
+        return Protocol(READER_FEATURES_VERSION, WRITER_FEATURES_VERSION, readers, frozenset(names))
+    return Protocol(_MAPPING_VERSIONS[0] if readers else 1, WRITER_FEATURES_VERSION, None, frozenset(names))
 
 
 def without_feature(current: Protocol, name: str) -> Protocol:

@@ -15,8 +15,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from delta_py.changes.change_feed import UNORDERED_COMMITS, ChangePruner, physical_partitions
-from delta_py.changes.commit_changes import PLACE, CommitChanges, inserts_of, read_actions
+from delta_py.changes.change_feed import UNORDERED_COMMITS, ChangePruner
+from delta_py.changes.commit_changes import PLACE, CommitChanges, inserts_of, physical_partitions, read_actions
 from delta_py.errors import DeltaError
 from delta_py.log.history import commit_times
 from delta_py.log.reader import CommitReader

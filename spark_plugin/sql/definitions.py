@@ -16,7 +16,7 @@ from pyspark.sql import types as spark_types
 
 from delta_py.errors import InvalidOptionError, UnsupportedOperationError
 from delta_py.protocol import identity
-from delta_py.protocol.column_rules import DEFAULT, EXISTS_DEFAULT, GENERATION
+from delta_py.protocol.column_rules import DEFAULT, GENERATION
 from spark_plugin.data_source import FORMAT
 from spark_plugin.dataframe_api import catalog, named_tables
 from spark_plugin.dataframe_api.batch_save import AsSelect, Save
@@ -126,7 +126,7 @@ def _field(column: ParsedColumn) -> spark_types.StructField:
     if column.comment is not None:
         metadata["comment"] = column.comment
     if column.default is not None:
-        metadata |= {DEFAULT: column.default, EXISTS_DEFAULT: column.default}
+        metadata[DEFAULT] = column.default  # not EXISTS_DEFAULT: delta-spark would give it to rows whose file lacks the column
     if column.generated is not None:
         metadata[GENERATION] = column.generated
     if column.identity is not None:

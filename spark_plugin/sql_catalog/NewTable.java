@@ -44,8 +44,10 @@ class NewTable {
     List partitionColumns = new ArrayList();
     List clusteringColumns = new ArrayList();
     for (int i = 0; i < partitions.length; i++) {
-      if (partitions[i].name().equals("identity")) partitionColumns.add(name(partitions[i].references()[0]));
-      else if (partitions[i].name().equals("cluster_by")) addAll(partitions[i].references(), clusteringColumns);
+      String kind = partitions[i].name();
+      if (kind.equals("identity")) partitionColumns.add(name(partitions[i].references()[0]));
+      // The latter is of delta-spark's parser.
+      else if (kind.equals("cluster_by") || kind.equals("temp_cluster_by")) addAll(partitions[i].references(), clusteringColumns);
       else throw Errors.unsupported("Delta tables are partitioned by columns, and " + partitions[i] + " is none; nothing was created. "
           + "Add a column with the value, and partition by it.");
     }

@@ -209,6 +209,13 @@ def test_changes_of_a_remove_that_leaves_a_null_partition_out_are_its_rows(tmp_p
     assert sorted(row[0] for row in table.changes(removed)) == [1, 2]
 
 
+def test_changes_of_such_a_remove_beside_metadata_are_its_rows_where_the_partition_columns_stay(tmp_path: Path) -> None:
+    table = Table(tmp_path)
+    add = table.write(pa.table({"id": [1, 2], "p": pa.array([None, None], pa.string())}))
+    restored = table.commit(removal(add, partition_values={}), table.metadata(configuration={**FEED_ON, "more": "x"}))
+    assert sorted(row[0] for row in table.changes(restored)) == [1, 2]
+
+
 # ---------------------------------------------------------------- from change files
 
 

@@ -78,7 +78,7 @@ def test_set_properties_that_hold_already_commits_nothing(store: ObjectStore) ->
     [
         ({"delta.enableDeletionVectors": "true"}, 3, 7, {"appendOnly", "invariants", "deletionVectors"}),
         ({"delta.enableChangeDataFeed": "true"}, 1, 7, {"appendOnly", "invariants", "changeDataFeed"}),
-        ({"delta.columnMapping.mode": "name"}, 3, 7, {"appendOnly", "invariants", "columnMapping"}),
+        ({"delta.columnMapping.mode": "name"}, 2, 7, {"appendOnly", "invariants", "columnMapping"}),
         ({"delta.checkpointPolicy": "v2"}, 3, 7, {"appendOnly", "invariants", "v2Checkpoint"}),
         ({"delta.enableTypeWidening": "true"}, 3, 7, {"appendOnly", "invariants", "typeWidening"}),
         ({"delta.feature.rowTracking": "supported"}, 1, 7, {"appendOnly", "invariants", "rowTracking", "domainMetadata"}),

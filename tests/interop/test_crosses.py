@@ -1,0 +1,50 @@
+"""Tables of drawn features, changed by drawn steps: delta-spark and pydelta take each step alike, and each writes on behind the
+other.
+
+A case is a seed. `make interop K=test_crosses CROSS=<seed>` does one again; CROSSES=<number> says how many steps a run has. What
+differs is printed with the table and all steps up to there.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.support.cross_peers import Cross, Known
+from tests.support.cross_steps import draw_definition
+from tests.support.sampling import sampled
+from tests.support.seeds import seed_of
+
+pytestmark = pytest.mark.usefixtures("plain_plans")
+
+STEPS = 12
+"""Of each table."""
+USUAL, ALL = 60, 2_000
+
+CHANGE = "DELTA_UNSUPPORTED_ALTER_TABLE_CHANGE_COL_OP"
+SPEAKS_FIRST = "Spark's analyzer speaks before delta-spark does, with a name of its own."
+KNOWN = (
+    Known("^write", None, "DELTA_PARTITION_COLUMN_NOT_FOUND", "Columns that rows lack are null, partition columns too."),
+    Known("SET NOT NULL", CHANGE, "_LEGACY_ERROR_TEMP_2330", SPEAKS_FIRST),
+    Known("ALTER COLUMN .* TYPE", CHANGE, "NOT_SUPPORTED_CHANGE_COLUMN", SPEAKS_FIRST),
+    Known("ADD COLUMNS", "DELTA_DUPLICATE_COLUMNS_FOUND", "FIELD_ALREADY_EXISTS", SPEAKS_FIRST),
+)
+
+
+def seeds() -> list[int]:
+    one, steps = os.environ.get("PYDELTA_CROSS"), int(os.environ.get("PYDELTA_CROSSES") or USUAL)
+    if one:
+        return [int(one)]
+    first, tables = seed_of("crosses"), -(-steps // STEPS)
+    most = max(tables, -(-ALL // STEPS))
+    return sampled(range(first, first + most), most // tables)[:tables]
+
+
+@pytest.mark.parametrize("seed", seeds())
+def test_delta_spark_and_pydelta_take_the_same_steps_alike(seed: int, spark: SparkSession, tmp_path: Path) -> None:
+    rng = random.Random(seed)
+    Cross(spark, tmp_path, draw_definition(rng), rng, KNOWN).run(STEPS)

@@ -1,0 +1,46 @@
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+from pyspark.sql.types import IntegerType
+
+from spark_plugin.sql.definitions import _field
+from spark_plugin.sql_definitions import ParsedColumn, _called_for, _partitioning, _sql_text
+
+
+def transform(name: str, *columns: tuple[str, ...]) -> Any:
+    """As py4j shows that of another jar: what it has from its interface alone is not there."""
+    arguments = [SimpleNamespace(fieldNames=lambda names=column: list(names)) for column in columns]
+    return SimpleNamespace(name=lambda: name, arguments=lambda: arguments, toString=lambda: f"{name}(...)")
+
+
+def test_clustering_columns_are_read_off_the_parsers_of_spark_and_delta_spark() -> None:
+    for name in ("cluster_by", "temp_cluster_by"):
+        assert _partitioning([transform(name, ("k",), ("s", "a"))]) == ((), ("k", "s.a"), ())
+
+
+def test_what_is_no_column_is_told_apart() -> None:
+    found = _partitioning([transform("identity", ("p",)), transform("bucket", ("k",)), transform("identity", ("q",))])
+    assert found == (("p", "q"), None, ("bucket(...)",))
+
+
+def test_a_generation_expression_is_text_with_delta_spark_s_parser_and_a_node_with_spark_s() -> None:
+    assert _sql_text("k * 2") == _sql_text(SimpleNamespace(originalSQL=lambda: "k * 2")) == "k * 2"
+
+
+def test_the_new_name_of_a_column_is_a_name_and_no_sql() -> None:
+    plan = SimpleNamespace(
+        kind="RenameColumn",
+        node=SimpleNamespace(column=lambda: SimpleNamespace(name=lambda: scala("st", "u")), newName=lambda: "w.x"),
+    )
+    assert _called_for(plan) == ("renameColumn", ("`st`.`u`", "w.x"), {})  # type: ignore[arg-type]
+
+
+def scala(*parts: str) -> Any:
+    return SimpleNamespace(length=lambda: len(parts), apply=lambda n: parts[n])
+
+
+def test_a_default_is_said_once_where_the_protocol_says_it() -> None:
+    column = ParsedColumn("n", IntegerType(), True, None, "7", None, None)
+    assert _field(column).metadata == {"CURRENT_DEFAULT": "7"}
