@@ -175,10 +175,7 @@ class NewTable {
       metadata.putBoolean("delta.identity.allowExplicitInsert", identity.isAllowExplicitInsert());
     }
     String text = Columns.defaultOf(column.defaultValue());
-    if (text != null) {
-      metadata.putString("CURRENT_DEFAULT", text);
-      metadata.putString("EXISTS_DEFAULT", text);
-    }
+    if (text != null) metadata.putString("CURRENT_DEFAULT", text);
     return metadata.build();
   }
 
