@@ -7,9 +7,9 @@
 state: a fresh process for every run opens a table of very many files and prunes it to one file, the readers taking turns.
 checkpoint: a fresh process writes the checkpoint of such a table. commit: commits of one small file, alone and in a race.
 scan, query, write: one Spark session for each version of Spark, the readers or writers taking turns. open: tables of few and
-very many files, in a running session. dml, maintenance, stream: each writer in a session of its own. stores: tables in an
-emulator of S3, a fresh process for every run. Medians are given, and the targets beside them; ratios.svg draws the ratios to
-delta-spark.
+very many files, in a running session. sql: what SQL costs before a query runs. dml, maintenance, stream: each writer in a
+session of its own. stores: tables in an emulator of S3, a fresh process for every run. Medians are given, and the targets
+beside them; ratios.svg draws the ratios to delta-spark.
 
 delta-spark is measured twice, with its defaults and tuned: spark.sql.shuffle.partitions = 4 (200 by default) and
 spark.databricks.delta.snapshotPartitions = the number of cores (50 by default), in sessions that are so for both. The ratio
@@ -55,6 +55,7 @@ from benchmarks.dml_part import dml_part
 from benchmarks.maintenance_part import maintenance_part
 from benchmarks.make_log_table import ROWS_PER_FILE
 from benchmarks.query_part import open_part, query_part
+from benchmarks.sql_part import sql_part
 from benchmarks.stores_part import stores_part
 from benchmarks.stream_part import stream_part
 
@@ -372,6 +373,7 @@ PARTS: dict[str, Callable[[Path, Sizes, Path], Part]] = {
     "scan": scan_part,
     "query": query_part,
     "open": open_part,
+    "sql": sql_part,
     "write": write_part,
     "dml": dml_part,
     "maintenance": maintenance_part,
