@@ -15,8 +15,8 @@ from collections.abc import Sequence
 from delta_py.commands.protocols import with_features
 from delta_py.commit.transaction import Transaction
 from delta_py.errors import SchemaMismatchError
-from delta_py.protocol.clustering import clustering_columns, clustering_domain, clustering_paths
-from delta_py.protocol.stats_columns import stats_columns
+from delta_py.protocol.clustering import clustering_columns, clustering_domain
+from delta_py.protocol.stats_columns import check_clustering
 from delta_py.protocol.table_config import Operation, TableConfig
 from delta_py.snapshot import Snapshot
 from delta_py.storage.store import ObjectStore
@@ -44,17 +44,8 @@ def cluster_by(store: ObjectStore, columns: Sequence[str]) -> int:
     if not columns and not config.feature("clustering"):
         return snapshot.version
     domain = clustering_domain(snapshot.schema, columns, config.column_mapping_mode)
-    with_stats = set(stats_columns(config))
+    check_clustering(config, domain)
     wanted = clustering_columns(snapshot.schema, domain)
-    lacking = [name for name, path in zip(wanted, clustering_paths(domain), strict=True) if path not in with_stats]
-    if lacking:
-        raise SchemaMismatchError(
-            f"The table at {store.root} collects no statistics of {', '.join(lacking)}, so that no reader could skip files by an "
-            "order of it. Nothing was changed. Name the column in delta.dataSkippingStatsColumns, or cluster by another one.",
-            error_class="DELTA_CLUSTERING_COLUMN_MISSING_STATS",
-            sql_state="22000",
-            columns=lacking,
-        )
     before = clustering_columns(snapshot.schema, snapshot.clustering_domain())
     transaction = Transaction(snapshot).set_domain(domain)
     protocol = with_features(snapshot.protocol, {"clustering"})

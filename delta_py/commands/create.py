@@ -34,6 +34,7 @@ from delta_py.protocol.schema import (
     schema_to_json,
     type_name,
 )
+from delta_py.protocol.stats_columns import check_clustering
 from delta_py.protocol.table_config import Operation, TableConfig
 from delta_py.scan.file_groups import CHANGE_FIELDS
 from delta_py.storage.store import ObjectStore
@@ -68,8 +69,8 @@ def define_table(
 
     partition_by, cluster_by: column names in order, any case; not both. configuration: table properties, those of Delta and
     any others.
-    Raises SchemaMismatchError for names or a partitioning that no table can have, InvalidOptionError for a property that
-    is unknown, internal or has a senseless value, UnsupportedTableFeatureError for a table that could not be written,
+    Raises SchemaMismatchError for names, a partitioning or a clustering that no table can have, InvalidOptionError for a property
+    that is unknown, internal or has a senseless value, UnsupportedTableFeatureError for a table that could not be written,
     UnsupportedOperationError for properties that exclude each other.
     """
     if partition_by and cluster_by:
@@ -107,6 +108,8 @@ def define_table(
         lowest_protocol(schema, Properties(properties), features, (versions[0], versions[1])), metadata, domains
     )
     definition.config.require(Operation.WRITE)
+    for domain in domains:
+        check_clustering(definition.config, domain)
     return definition
 
 

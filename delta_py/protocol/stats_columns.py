@@ -7,6 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from delta_py.errors import SchemaMismatchError
+from delta_py.protocol.actions import DomainMetadata
+from delta_py.protocol.clustering import clustering_columns, clustering_paths
 from delta_py.protocol.column_mapping import physical_path
 from delta_py.protocol.names import split_list, split_name
 from delta_py.protocol.schema import VOID, Path, leaves
@@ -36,3 +39,19 @@ def _starts_with(path: Path, prefix: Path) -> bool:
 def with_paths(columns: tuple[Path, ...], needed: Sequence[Path]) -> tuple[Path, ...]:
     """The columns with statistics, and those that need some besides. Protocol: Writer Requirements for Clustered Table."""
     return (*columns, *(path for path in needed if path not in columns))
+
+
+def check_clustering(config: TableConfig, domain: DomainMetadata) -> None:
+    """Raises SchemaMismatchError (DELTA_CLUSTERING_COLUMN_MISSING_STATS) for clustering columns that the properties leave without
+    statistics."""
+    with_stats = set(stats_columns(config))
+    names = clustering_columns(config.schema, domain)
+    lacking = [name for name, path in zip(names, clustering_paths(domain), strict=True) if path not in with_stats]
+    if lacking:
+        raise SchemaMismatchError(
+            f"The table collects no statistics of {', '.join(lacking)}, so that no reader could skip files by an order of it. "
+            "Nothing was changed. Name the column in delta.dataSkippingStatsColumns, or cluster by another one.",
+            error_class="DELTA_CLUSTERING_COLUMN_MISSING_STATS",
+            sql_state="22000",
+            columns=lacking,
+        )

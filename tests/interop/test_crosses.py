@@ -27,7 +27,10 @@ USUAL, ALL = 60, 2_000
 
 CHANGE = "DELTA_UNSUPPORTED_ALTER_TABLE_CHANGE_COL_OP"
 SPEAKS_FIRST = "Spark's analyzer speaks before delta-spark does, with a name of its own."
+CAST = "mergeSchema adds columns and, with type widening, wider types; else values are cast to the types that the table has."
 KNOWN = (
+    Known("'mergeSchema'", None, "DELTA_FAILED_TO_MERGE_FIELDS", CAST),
+    Known("'mergeSchema'", "DELTA_CAST_OVERFLOW_IN_TABLE_WRITE", "DELTA_FAILED_TO_MERGE_FIELDS", CAST),
     Known("^write", None, "DELTA_PARTITION_COLUMN_NOT_FOUND", "Columns that rows lack are null, partition columns too."),
     Known("SET NOT NULL", CHANGE, "_LEGACY_ERROR_TEMP_2330", SPEAKS_FIRST),
     Known("ALTER COLUMN .* TYPE", CHANGE, "NOT_SUPPORTED_CHANGE_COLUMN", SPEAKS_FIRST),
@@ -47,4 +50,4 @@ def seeds() -> list[int]:
 @pytest.mark.parametrize("seed", seeds())
 def test_delta_spark_and_pydelta_take_the_same_steps_alike(seed: int, spark: SparkSession, tmp_path: Path) -> None:
     rng = random.Random(seed)
-    Cross(spark, tmp_path, draw_definition(rng), rng, KNOWN).run(STEPS)
+    Cross(spark, tmp_path, draw_definition(rng), rng, f"make interop K=test_crosses CROSS={seed}", KNOWN).run(STEPS)

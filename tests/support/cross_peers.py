@@ -1,6 +1,6 @@
 """Steps of cross_steps.py, taken by delta-spark on one copy of a table and by pydelta on another: Cross does it, and compares.
 
-    cross = Cross(spark, folder, definition, rng)
+    cross = Cross(spark, folder, definition, rng, again="...")
     cross.run(12)
 
 Both copies must be the same afterwards, by all that a reader may see. One of the two, drawn, is the table of the next step, so
@@ -149,12 +149,13 @@ def changes_of(path: str, first: int, leave: list[str]) -> pa.Table:
 
 @dataclass
 class Cross:
-    """One table on its way. known: where the two may refuse a step unlike."""
+    """One table on its way. again: what replays it. known: where the two may refuse a step unlike."""
 
     spark: SparkSession
     folder: Path
     definition: Definition
     rng: random.Random
+    again: str
     known: Sequence[Known] = ()
     steps: list[tuple[str, Step]] = field(default_factory=list)
     unlike: list[str] = field(default_factory=list)
@@ -171,7 +172,7 @@ class Cross:
                 raise Differs("\n".join(["refused unlike:", *self.unlike]))
         except Exception as error:
             shown = "\n".join(str(error).splitlines()[:LINES])
-            raise Differs(f"{shown}\n{described(self.definition, self.steps)}") from error
+            raise Differs(f"{shown}\n{self.again}\n{described(self.definition, self.steps)}") from error
 
     def _create(self) -> None:
         both = {side: str(self.folder / f"0-{side}") for side in SOURCES}

@@ -110,6 +110,12 @@ def test_what_cannot_be_is_refused_and_changes_nothing(
     assert DeltaTable(path).version == 0
 
 
+def test_a_new_table_is_not_clustered_by_columns_without_statistics(path: str) -> None:
+    with pytest.raises(SchemaMismatchError, match=r"DELTA_CLUSTERING_COLUMN_MISSING_STATS.*late"):
+        write_delta(path, ROWS, cluster_by=["late"], configuration={"delta.dataSkippingNumIndexedCols": "2"})
+    assert not Path(path).exists()
+
+
 def test_a_lost_reply_changes_the_columns_once() -> None:
     store = MemoryStore()
     write_delta(store.root, ROWS, store=store)

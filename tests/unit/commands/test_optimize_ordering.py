@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 
 from delta_py import DeltaTable, write_delta
+from delta_py.commands.alter import set_properties
 from delta_py.commands.create import create_table, define_table
 from delta_py.commands.optimize import LocalBinWriters, optimize
 from delta_py.commands.optimize_bins import OptimizeRequest
@@ -324,7 +325,10 @@ def test_files_of_another_clustering_stay(path: str) -> None:
 
 
 def test_clustered_table_whose_columns_have_no_statistics_by_default(path: str) -> None:
-    clustered(path, "b", properties={"delta.dataSkippingNumIndexedCols": "1"})
+    clustered(path, "b", files=0)
+    set_properties(LocalStore(path), {"delta.dataSkippingNumIndexedCols": "1"})
+    for number in range(4):
+        write_delta(path, rows(number), mode="append")
     ordered(path)
     assert widths(path, "b") < 0.3
 
