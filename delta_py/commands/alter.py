@@ -16,8 +16,10 @@ from dataclasses import dataclass, field, replace
 from delta_py.commands.create import CHANGE_COLUMNS
 from delta_py.commands.properties import (
     MANIFESTS,
+    READER_VERSION,
     VALIDATION_FAILED,
     VECTORS,
+    WRITER_VERSION,
     check_manifests,
     known_name,
     split_configuration,
@@ -35,13 +37,15 @@ from delta_py.protocol import column_mapping
 from delta_py.protocol.actions import Metadata, Protocol
 from delta_py.protocol.features import WRITER_FEATURES_VERSION, Properties
 from delta_py.protocol.schema import schema_to_json
+from delta_py.protocol.stats_columns import PROPERTY as STATS_COLUMNS
+from delta_py.protocol.stats_columns import check_stats_columns
 from delta_py.protocol.table_config import Operation, TableConfig
 from delta_py.snapshot import Snapshot
 from delta_py.storage.store import ObjectStore
 
 COMMENT = "comment"
 """Set like a property, it is the table's description."""
-_VERSIONS = ("delta.minReaderVersion", "delta.minWriterVersion")
+_VERSIONS = (READER_VERSION, WRITER_VERSION)
 _ROW_IDS = "delta.rowTracking.materializedRowIdColumnName"
 _ROW_VERSIONS = "delta.rowTracking.materializedRowCommitVersionColumnName"
 _LOST_ROUNDS = 20
@@ -250,6 +254,8 @@ def _commit(
     if metadata == snapshot.metadata and protocol == snapshot.protocol:
         return snapshot.version
     TableConfig(protocol, metadata).require(Operation.WRITE)
+    if change.after.get(STATS_COLUMNS) != change.before.get(STATS_COLUMNS):
+        check_stats_columns(TableConfig(protocol, metadata))
     if change.lacks_row_ids:
         return None
     transaction = transaction_at(snapshot, change.timestamp_ms)

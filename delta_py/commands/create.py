@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from delta_py.commands.properties import check_manifests, split_configuration
+from delta_py.commands.properties import READER_VERSION, WRITER_VERSION, check_manifests, split_configuration, with_defaults
 from delta_py.commands.protocols import lowest_protocol
 from delta_py.commit.transaction import Transaction
 from delta_py.errors import InvalidOptionError, SchemaMismatchError
@@ -34,6 +34,7 @@ from delta_py.protocol.schema import (
     schema_to_json,
     type_name,
 )
+from delta_py.protocol.stats_columns import check_stats_columns
 from delta_py.protocol.table_config import Operation, TableConfig
 from delta_py.scan.file_groups import CHANGE_FIELDS
 from delta_py.storage.store import ObjectStore
@@ -44,11 +45,12 @@ CHANGE_COLUMNS = tuple(f.name for f in CHANGE_FIELDS)
 
 @dataclass(frozen=True, slots=True)
 class TableDefinition:
-    """What the first commit of a table says. Small and picklable."""
+    """What the first commit of a table says. Small and picklable. defaulted: properties that nobody asked for by name."""
 
     protocol: Protocol
     metadata: Metadata
     domains: tuple[DomainMetadata, ...] = ()
+    defaulted: frozenset[str] = frozenset()
 
     @property
     def config(self) -> TableConfig:
@@ -63,11 +65,12 @@ def define_table(
     name: str | None = None,
     description: str | None = None,
     configuration: Mapping[str, str] | None = None,
+    defaults: Mapping[str, str] | None = None,
 ) -> TableDefinition:
     """The definition of a new table that this library can write.
 
     partition_by, cluster_by: column names in order, any case; not both. configuration: table properties, those of Delta and
-    any others.
+    any others. defaults: properties that the table gets where configuration does not name them.
     Raises SchemaMismatchError for names or a partitioning that no table can have, InvalidOptionError for a property that
     is unknown, internal or has a senseless value, UnsupportedTableFeatureError for a table that could not be written,
     UnsupportedOperationError for properties that exclude each other.
@@ -78,7 +81,8 @@ def define_table(
             error_class="DELTA_CLUSTER_BY_WITH_PARTITIONED_BY",
             sql_state="42613",
         )
-    properties, features = split_configuration(configuration or {})
+    properties, features = split_configuration(with_defaults(configuration or {}, defaults or {}))
+    defaulted = properties.keys() - split_configuration(configuration or {})[0].keys()
     check_manifests(Properties(properties))
     mode = column_mapping.mode(Properties(properties))
     partitions = check_schema(schema, partition_by, mode, Properties(properties))
@@ -89,7 +93,7 @@ def define_table(
         properties["delta.rowTracking.materializedRowIdColumnName"] = f"_row-id-col-{uuid.uuid4()}"
         properties["delta.rowTracking.materializedRowCommitVersionColumnName"] = f"_row-commit-version-col-{uuid.uuid4()}"
     versions = tuple(
-        int(properties.pop(key, lowest)) for key, lowest in (("delta.minReaderVersion", 1), ("delta.minWriterVersion", 2))
+        int(properties.pop(key, lowest)) for key, lowest in ((READER_VERSION, 1), (WRITER_VERSION, 2))
     )
     metadata = Metadata(
         id=str(uuid.uuid4()),
@@ -104,9 +108,13 @@ def define_table(
     if cluster_by:
         features |= {"clustering"}
     definition = TableDefinition(
-        lowest_protocol(schema, Properties(properties), features, (versions[0], versions[1])), metadata, domains
+        lowest_protocol(schema, Properties(properties), features, (versions[0], versions[1])),
+        metadata,
+        domains,
+        frozenset(defaulted),
     )
     definition.config.require(Operation.WRITE)
+    check_stats_columns(definition.config)
     return definition
 
 

@@ -202,7 +202,7 @@ def check_alike(snapshot: Snapshot, definition: TableDefinition) -> None:
     """Raises SchemaMismatchError when the table differs in columns, partitioning, clustering or a property that is named."""
     wanted, metadata = definition.metadata, snapshot.metadata
     properties = snapshot.config.properties
-    given = [name for name in wanted.configuration if not name.lower().startswith(_ASSIGNED)]
+    given = [name for name in wanted.configuration if name not in definition.defaulted and not name.lower().startswith(_ASSIGNED)]
     clustering = clustering_columns(snapshot.schema, snapshot.clustering_domain())
     wanted_clustering = clustering_columns(definition.config.schema, next(iter(definition.domains), None))
     differing = {

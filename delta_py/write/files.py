@@ -10,6 +10,8 @@ Protocol: Data Files; Per-file Statistics; Add File and Remove File.
 from __future__ import annotations
 
 import logging
+import secrets
+import string
 import time
 import uuid
 from collections import OrderedDict
@@ -52,6 +54,7 @@ _log = logging.getLogger(__name__)
 _SLICE_BYTES = 16 * 1024 * 1024
 _GATHERED_ROWS = 65_536
 _LONGEST_NAME_BYTES = 255
+_PREFIX_LETTERS = string.ascii_letters + string.digits
 _CHANGE_TYPE = pa.field(CHANGE_TYPE, pa.string())
 _FILE_CODECS = {"gzip": "gz"}  # codecs whose part of a file name is not their own name
 
@@ -340,6 +343,9 @@ class FileSetWriter:
         directory = partition_directory(self._physical_partition(partition.key).items())
         if is_change:
             directory = f"{CHANGE_DATA_DIRECTORY}/{directory}" if directory else CHANGE_DATA_DIRECTORY
+        if self._state.random_prefix:
+            prefix = "".join(secrets.choice(_PREFIX_LETTERS) for _ in range(self._state.random_prefix))
+            directory = f"{CHANGE_DATA_DIRECTORY}/{prefix}" if is_change else prefix
         if any(len(part.encode()) > _LONGEST_NAME_BYTES for part in directory.split("/")):
             # The log says which partition a file belongs to; its directory is a courtesy.
             directory = CHANGE_DATA_DIRECTORY if is_change else ""
@@ -351,6 +357,7 @@ class FileSetWriter:
             self._parquet_schema,
             compression=codec,
             version="2.6",
+            data_page_version=self._state.page_version,
             store_schema=False,
             store_decimal_as_integer=True,
             write_page_index=True,

@@ -121,7 +121,7 @@ def test_define_table_row_tracking_names_its_hidden_columns() -> None:
             "RESERVED_CDC_COLUMNS_ON_WRITE",
         ),
         (SCHEMA, [], {"delta.appendOnlyy": "true"}, "DELTA_UNKNOWN_CONFIGURATION"),
-        (SCHEMA, [], {"delta.columnMapping.maxColumnId": "9"}, "DELTA_UNKNOWN_CONFIGURATION"),
+        (SCHEMA, [], {"delta.columnMapping.maxColumnId": "9"}, "DELTA_CANNOT_MODIFY_TABLE_PROPERTY"),
         (SCHEMA, [], {"delta.appendOnly": "yes"}, "DELTA_ILLEGAL_OPTION"),
         (SCHEMA, [], {"delta.checkpointInterval": "ten"}, "DELTA_ILLEGAL_OPTION"),
         (SCHEMA, [], {"delta.columnMapping.mode": "both"}, "DELTA_ILLEGAL_OPTION"),
