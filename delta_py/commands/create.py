@@ -23,6 +23,7 @@ from delta_py.protocol import column_mapping
 from delta_py.protocol.actions import DomainMetadata, Metadata, Protocol
 from delta_py.protocol.clustering import clustering_columns, clustering_domain
 from delta_py.protocol.features import Properties
+from delta_py.protocol.iceberg_compat import property_of, wants_nested_ids
 from delta_py.protocol.identity import check_new_identities
 from delta_py.protocol.schema import (
     VARIANT,
@@ -84,10 +85,12 @@ def define_table(
     properties, features = split_configuration(with_defaults(configuration or {}, defaults or {}))
     defaulted = properties.keys() - split_configuration(configuration or {})[0].keys()
     check_manifests(Properties(properties))
+    _add_what_iceberg_needs(properties)
     mode = column_mapping.mode(Properties(properties))
     partitions = check_schema(schema, partition_by, mode, Properties(properties))
     if mode != "none":
-        schema, last_id = column_mapping.assign(schema, lambda _: f"col-{uuid.uuid4()}")
+        nested = wants_nested_ids(Properties(properties))
+        schema, last_id = column_mapping.assign(schema, lambda _: f"col-{uuid.uuid4()}", nested=nested)
         properties[column_mapping.MAX_ID_PROPERTY] = str(last_id)
     if Properties(properties).boolean("delta.enableRowTracking"):
         properties["delta.rowTracking.materializedRowIdColumnName"] = f"_row-id-col-{uuid.uuid4()}"
@@ -116,6 +119,15 @@ def define_table(
     definition.config.require(Operation.WRITE)
     check_stats_columns(definition.config)
     return definition
+
+
+def _add_what_iceberg_needs(properties: dict[str, str]) -> None:
+    """Column mapping, and row tracking, where nothing was said of them. Protocol: Writer Requirements for IcebergCompatV1."""
+    wanted = [version for version in (1, 2, 3) if Properties(properties).boolean(property_of(version))]
+    if wanted:
+        properties.setdefault(column_mapping.MODE_PROPERTY, "name")
+    if 3 in wanted:
+        properties.setdefault("delta.enableRowTracking", "true")
 
 
 def create_table(store: ObjectStore, definition: TableDefinition, operation: str = "CREATE TABLE") -> int:

@@ -112,9 +112,8 @@ def features_in_use(schema: StructType, properties: Properties) -> set[str]:
         used.add("v2Checkpoint")
     if any(name.lower().startswith("delta.constraints.") for name in properties):
         used.add("checkConstraints")
-    compat = {f"icebergCompatV{n}" for n in (1, 2, 3) if properties.boolean(f"delta.enableIcebergCompatV{n}")}
     finished = (row for row in FEATURES.values() if row.stands_for is None and row.enabled_by is not None)
-    return used | compat | {row.name for row in finished if row.enabled_by is not None and properties.boolean(row.enabled_by)}
+    return used | {row.name for row in finished if row.enabled_by is not None and properties.boolean(row.enabled_by)}
 
 
 def raised_protocol(current: Protocol, schema: StructType, properties: Properties) -> Protocol:

@@ -148,7 +148,7 @@ def test_append_to_a_table_with_a_writable_feature_is_allowed(name: str) -> None
 
 
 IN_USE = [
-    ("icebergCompatV2", PLAIN, {"delta__enableIcebergCompatV2": "true"}),
+    ("icebergWriterCompatV1", PLAIN, {"delta__enableIcebergWriterCompatV1": "true"}),
     ("coordinatedCommits-preview", PLAIN, {"delta__coordinatedCommits__commitCoordinator-preview": "dynamodb"}),
 ]
 
