@@ -43,10 +43,7 @@ def protocol_of_versions(reader: int, writer: int) -> Protocol:
             f"There is no protocol ({reader},{writer}); the newest is ({READER_FEATURES_VERSION},{WRITER_FEATURES_VERSION})."
         )
     if reader == _MAPPING_VERSIONS[0] and writer < _MAPPING_VERSIONS[1]:
-        raise InvalidOptionError(
-            f"Readers of version {reader} know column mapping, which writers of version {writer} do not: there is no protocol "
-            f"({reader},{writer}). Use writer version {_MAPPING_VERSIONS[1]} or higher."
-        )
+        reader = 1  # what readers of version 2 know more has no writer here
     writer = WRITER_FEATURES_VERSION if reader == READER_FEATURES_VERSION else writer
     listed = frozenset(_ALWAYS) if writer == WRITER_FEATURES_VERSION else None
     return Protocol(reader, writer, frozenset[str]() if reader == READER_FEATURES_VERSION else None, listed)
@@ -63,14 +60,7 @@ def with_features(current: Protocol, wanted: Iterable[str]) -> Protocol:
     legacy = None if current.writer_features is not None else _legacy(names)
     if legacy is not None:
         return legacy
-    readers = frozenset(name for name in names if name in FEATURES and FEATURES[name].reader)
-    needs_reader = bool(readers) or current.min_reader_version == READER_FEATURES_VERSION
-    return Protocol(
-        READER_FEATURES_VERSION if needs_reader else 1,
-        WRITER_FEATURES_VERSION,
-        readers if needs_reader else None,
-        frozenset(names),
-    )
+    return _listed(names, keeps_list=current.min_reader_version == READER_FEATURES_VERSION)
 
 
 def without_feature(current: Protocol, name: str) -> Protocol:
@@ -79,9 +69,19 @@ def without_feature(current: Protocol, name: str) -> Protocol:
     legacy = _legacy(names)
     if legacy is not None:
         return legacy
-    readers = frozenset(other for other in names if other in FEATURES and FEATURES[other].reader)
-    readers |= (current.reader_features or frozenset()) - {name}
-    return Protocol(READER_FEATURES_VERSION if readers else 1, WRITER_FEATURES_VERSION, readers or None, frozenset(names))
+    return _listed(names, (current.reader_features or frozenset()) - {name})
+
+
+def _listed(names: Set[str], more_readers: Set[str] = frozenset(), *, keeps_list: bool = False) -> Protocol:
+    """The features as a list of writers', with the lowest version of readers that knows them all. more_readers: that readers must
+    know besides. keeps_list: readers have a list whatever it holds.
+    Protocol: Table Features for New and Existing Tables; Writer Requirements for Column Mapping."""
+    readers = frozenset(name for name in names if name in FEATURES and FEATURES[name].reader) | more_readers
+    versions = [FEATURES[name].legacy_reader if name in FEATURES else None for name in readers]
+    legacy = [version for version in versions if version is not None]
+    if keeps_list or len(legacy) < len(versions):
+        return Protocol(READER_FEATURES_VERSION, WRITER_FEATURES_VERSION, readers, frozenset(names))
+    return Protocol(max(legacy, default=1), WRITER_FEATURES_VERSION, None, frozenset(names))
 
 
 def _legacy(names: Set[str]) -> Protocol | None:

@@ -63,7 +63,7 @@ def test_define_table_plain_schema_needs_only_the_oldest_protocol() -> None:
         ({"delta__enableChangeDataFeed": "true"}, (1, 7, None, BASE | {"changeDataFeed"})),
         ({"DELTA__ENABLEDELETIONVECTORS": "true"}, (3, 7, {"deletionVectors"}, BASE | {"deletionVectors"})),
         ({"delta__enableDeletionVectors": "false"}, (1, 2, None, None)),
-        ({"delta__columnMapping__mode": "name"}, (3, 7, {"columnMapping"}, BASE | {"columnMapping"})),
+        ({"delta__columnMapping__mode": "name"}, (2, 7, None, BASE | {"columnMapping"})),
         ({"delta__checkpointPolicy": "v2"}, (3, 7, {"v2Checkpoint"}, BASE | {"v2Checkpoint"})),
         ({"delta__enableInCommitTimestamps": "true"}, (1, 7, None, BASE | {"inCommitTimestamp"})),
         ({"delta__enableRowTracking": "true"}, (1, 7, None, BASE | {"rowTracking", "domainMetadata"})),
