@@ -187,8 +187,8 @@ _ROWS: tuple[Feature, ...] = (
     Feature("checkpointProtection", write=True),
     Feature("materializePartitionColumns", enabled_by="delta.enableMaterializePartitionColumnsFeature", write=True),
     Feature("columnMappingUsageTracking", needs=("columnMapping",)),
-    Feature("collations"),
-    Feature("collations-preview", stands_for="collations"),
+    Feature("collations", write=True),
+    Feature("collations-preview", write=True, stands_for="collations"),
     Feature(
         "coordinatedCommits-preview",
         needs=_CATALOG_NEEDS,

@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from delta_py.errors import SchemaMismatchError
+from delta_py.protocol.collations import is_collated
 from delta_py.protocol.column_mapping import physical_path
 from delta_py.protocol.names import split_list, split_name
-from delta_py.protocol.schema import VOID, ArrayType, MapType, Path, find_path, leaves, type_name
+from delta_py.protocol.schema import VOID, ArrayType, MapType, Path, StructField, find_path, leaves, type_name
 from delta_py.protocol.table_config import TableConfig
 
 PROPERTY = "delta.dataSkippingStatsColumns"
@@ -20,7 +21,7 @@ _STATS_COLUMNS = 32
 def stats_columns(config: TableConfig) -> tuple[Path, ...]:
     """Physical paths of the leaves with statistics: those that the table names, else the first so many data leaves."""
     partitions = set(config.partition_columns)
-    data = [path for path, leaf in leaves(config.schema) if path[0] not in partitions and leaf.data_type != VOID]
+    data = [path for path, leaf in leaves(config.schema) if path[0] not in partitions and _may_have(leaf)]
     named = config.properties.get(PROPERTY)
     if named is not None:
         wanted = [split_name(text) for text in split_list(named)]
@@ -59,6 +60,10 @@ def _refused(name: str, condition: str, sql_state: str, why: str) -> SchemaMisma
         sql_state=sql_state,
         column=name,
     )
+
+
+def _may_have(leaf: StructField) -> bool:
+    return leaf.data_type != VOID and not is_collated(leaf)
 
 
 def _starts_with(path: Path, prefix: Path) -> bool:
