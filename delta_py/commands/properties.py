@@ -211,6 +211,9 @@ def with_defaults(configuration: Mapping[str, str], defaults: Mapping[str, str])
     """What a new table is told to have, and the defaults for what it is not told. delta.ignoreProtocolDefaults, which is not
     kept, leaves out defaults of the protocol."""
     told = {name.lower(): value for name, value in configuration.items()}
+    for name, value in (*configuration.items(), *defaults.items()):
+        if name.lower() == IGNORE_DEFAULTS.lower():
+            _check_value(IGNORE_DEFAULTS, value)
     ignored = Properties(configuration).boolean(IGNORE_DEFAULTS) or Properties(defaults).boolean(IGNORE_DEFAULTS)
     of_protocol = (READER_VERSION.lower(), WRITER_VERSION.lower(), _FEATURE_PREFIX) if ignored else ()
     added = {

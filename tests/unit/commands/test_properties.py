@@ -252,6 +252,12 @@ def test_ignored_defaults_are_those_of_the_protocol_and_the_property_is_not_kept
     assert dict(definition.metadata.configuration) == {"delta.appendOnly": "true"}
 
 
+@pytest.mark.parametrize("place", ["configuration", "defaults"])
+def test_ignored_defaults_are_true_or_false(place: str) -> None:
+    with pytest.raises(InvalidOptionError, match=r"delta\.ignoreProtocolDefaults is 'maybe'"):
+        define_table(SCHEMA, **{place: {"DELTA.ignoreProtocolDefaults": "maybe"}})  # type: ignore[arg-type]
+
+
 def test_default_that_is_none_is_refused() -> None:
     with pytest.raises(InvalidOptionError, match=r"delta\.noSuchThing"):
         define_table(SCHEMA, defaults={"delta.noSuchThing": "true"})
