@@ -60,7 +60,7 @@ class WriteRequest:
     name: str | None = None
     description: str | None = None
     configuration: Mapping[str, str] | None = None
-    defaults: Mapping[str, str] | None = None
+    defaults: Mapping[str, str] = field(default_factory=dict)
     cluster_by: Sequence[str] | None = None
     merge_schema: bool = False
     overwrite_schema: bool = False
