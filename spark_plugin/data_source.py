@@ -39,7 +39,7 @@ from spark_plugin.convert import (
     with_metadata,
     without_metadata,
 )
-from spark_plugin.options.common import COMMAND, FACTS, FROM_CATALOG, REPLACE_PREDICATE, has_path
+from spark_plugin.options.common import COMMAND, FACTS, FROM_CATALOG, REPLACE_PREDICATE, confs_of_session, has_path
 from spark_plugin.options.private import admitted
 from spark_plugin.options.read_options import CATALOG_KEY, catalog_entry, read_options, with_catalog_entry
 from spark_plugin.options.told_settings import with_session
@@ -134,7 +134,7 @@ class DeltaSource(DataSource):
         if COMMAND in self.options:
             from spark_plugin.source.commands import CommandWriter, command_store
 
-            return CommandWriter(command_store(self.options), self.options[COMMAND])
+            return CommandWriter(command_store(self.options), self.options[COMMAND], confs_of_session(self.options))
         from spark_plugin.options.write_options import write_options  # every worker process that reads would pay for these
         from spark_plugin.source.writer import DeltaWriter
 

@@ -253,7 +253,7 @@ def _config_after(config: TableConfig, commit: CommitFacts, bounds: _Bounds) -> 
 
 
 def _check_feed_is_on(config: TableConfig, version: int, bounds: _Bounds) -> None:
-    if config.enabled("delta.enableChangeDataFeed") or config.enabled("delta.enableChangeDataCapture"):
+    if config.enabled("delta.enableChangeDataFeed"):
         return
     raise ChangeDataFeedError(
         f"Error getting change data for range [{bounds.first} , {bounds.asked_last}] as change data was not "

@@ -16,8 +16,10 @@ from dataclasses import dataclass, field, replace
 from delta_py.commands.create import CHANGE_COLUMNS
 from delta_py.commands.properties import (
     MANIFESTS,
+    READER_VERSION,
     VALIDATION_FAILED,
     VECTORS,
+    WRITER_VERSION,
     check_manifests,
     known_name,
     split_configuration,
@@ -34,14 +36,17 @@ from delta_py.errors import (
 from delta_py.protocol import column_mapping
 from delta_py.protocol.actions import Metadata, Protocol
 from delta_py.protocol.features import WRITER_FEATURES_VERSION, Properties
+from delta_py.protocol.iceberg_compat import wants_nested_ids
 from delta_py.protocol.schema import schema_to_json
+from delta_py.protocol.stats_columns import PROPERTY as STATS_COLUMNS
+from delta_py.protocol.stats_columns import check_stats_columns
 from delta_py.protocol.table_config import Operation, TableConfig
 from delta_py.snapshot import Snapshot
 from delta_py.storage.store import ObjectStore
 
 COMMENT = "comment"
 """Set like a property, it is the table's description."""
-_VERSIONS = ("delta.minReaderVersion", "delta.minWriterVersion")
+_VERSIONS = (READER_VERSION, WRITER_VERSION)
 _ROW_IDS = "delta.rowTracking.materializedRowIdColumnName"
 _ROW_VERSIONS = "delta.rowTracking.materializedRowCommitVersionColumnName"
 _LOST_ROUNDS = 20
@@ -237,7 +242,7 @@ def _commit(
 ) -> int | None:
     """The version; None when files lack row ids, without which the change must not be made."""
     snapshot = change.snapshot
-    for rule in (_column_mapping, _row_tracking, _in_commit_timestamps, _change_data_feed, _symlink_manifest):
+    for rule in (_column_mapping, _iceberg_compat, _row_tracking, _in_commit_timestamps, _change_data_feed, _symlink_manifest):
         rule(change)
     metadata = replace(
         snapshot.metadata,
@@ -250,6 +255,8 @@ def _commit(
     if metadata == snapshot.metadata and protocol == snapshot.protocol:
         return snapshot.version
     TableConfig(protocol, metadata).require(Operation.WRITE)
+    if change.after.get(STATS_COLUMNS) != change.before.get(STATS_COLUMNS):
+        check_stats_columns(TableConfig(protocol, metadata))
     if change.lacks_row_ids:
         return None
     transaction = transaction_at(snapshot, change.timestamp_ms)
@@ -277,9 +284,21 @@ def _column_mapping(change: _Change) -> None:
             old_mode=before,
             new_mode=after,
         )
-    schema, last_id = column_mapping.assign(change.snapshot.schema, lambda f: f.name)
+    _assign_ids(change)
+
+
+def _assign_ids(change: _Change) -> None:
+    first_free = change.before.integer(column_mapping.MAX_ID_PROPERTY, 0) + 1
+    nested = wants_nested_ids(change.after)
+    schema, last_id = column_mapping.assign(change.snapshot.schema, lambda f: f.name, first_free, nested=nested)
     change.schema_string = schema_to_json(schema)
     change.configuration[column_mapping.MAX_ID_PROPERTY] = str(last_id)
+
+
+def _iceberg_compat(change: _Change) -> None:
+    """Protocol: Iceberg Compatibility V2."""
+    if column_mapping.mode(change.before) != "none" and wants_nested_ids(change.after) and not wants_nested_ids(change.before):
+        _assign_ids(change)
 
 
 def _row_tracking(change: _Change) -> None:

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from delta_py.commands.properties import check_manifests, split_configuration
+from delta_py.commands.properties import READER_VERSION, WRITER_VERSION, check_manifests, split_configuration, with_defaults
 from delta_py.commands.protocols import lowest_protocol
 from delta_py.commit.transaction import Transaction
 from delta_py.errors import InvalidOptionError, SchemaMismatchError
@@ -23,6 +23,7 @@ from delta_py.protocol import column_mapping
 from delta_py.protocol.actions import DomainMetadata, Metadata, Protocol
 from delta_py.protocol.clustering import clustering_columns, clustering_domain
 from delta_py.protocol.features import Properties
+from delta_py.protocol.iceberg_compat import property_of, wants_nested_ids
 from delta_py.protocol.identity import check_new_identities
 from delta_py.protocol.schema import (
     VARIANT,
@@ -34,7 +35,7 @@ from delta_py.protocol.schema import (
     schema_to_json,
     type_name,
 )
-from delta_py.protocol.stats_columns import check_clustering
+from delta_py.protocol.stats_columns import check_clustering, check_stats_columns
 from delta_py.protocol.table_config import Operation, TableConfig
 from delta_py.scan.file_groups import CHANGE_FIELDS
 from delta_py.storage.store import ObjectStore
@@ -45,11 +46,12 @@ CHANGE_COLUMNS = tuple(f.name for f in CHANGE_FIELDS)
 
 @dataclass(frozen=True, slots=True)
 class TableDefinition:
-    """What the first commit of a table says. Small and picklable."""
+    """What the first commit of a table says. Small and picklable. defaulted: properties that nobody asked for by name."""
 
     protocol: Protocol
     metadata: Metadata
     domains: tuple[DomainMetadata, ...] = ()
+    defaulted: frozenset[str] = frozenset()
 
     @property
     def config(self) -> TableConfig:
@@ -64,11 +66,12 @@ def define_table(
     name: str | None = None,
     description: str | None = None,
     configuration: Mapping[str, str] | None = None,
+    defaults: Mapping[str, str] | None = None,
 ) -> TableDefinition:
     """The definition of a new table that this library can write.
 
     partition_by, cluster_by: column names in order, any case; not both. configuration: table properties, those of Delta and
-    any others.
+    any others. defaults: properties that the table gets where configuration does not name them.
     Raises SchemaMismatchError for names, a partitioning or a clustering that no table can have, InvalidOptionError for a property
     that is unknown, internal or has a senseless value, UnsupportedTableFeatureError for a table that could not be written,
     UnsupportedOperationError for properties that exclude each other.
@@ -79,18 +82,21 @@ def define_table(
             error_class="DELTA_CLUSTER_BY_WITH_PARTITIONED_BY",
             sql_state="42613",
         )
-    properties, features = split_configuration(configuration or {})
+    properties, features = split_configuration(with_defaults(configuration or {}, defaults or {}))
+    defaulted = properties.keys() - split_configuration(configuration or {})[0].keys()
     check_manifests(Properties(properties))
+    _add_what_iceberg_needs(properties)
     mode = column_mapping.mode(Properties(properties))
     partitions = check_schema(schema, partition_by, mode, Properties(properties))
     if mode != "none":
-        schema, last_id = column_mapping.assign(schema, lambda _: f"col-{uuid.uuid4()}")
+        nested = wants_nested_ids(Properties(properties))
+        schema, last_id = column_mapping.assign(schema, lambda _: f"col-{uuid.uuid4()}", nested=nested)
         properties[column_mapping.MAX_ID_PROPERTY] = str(last_id)
     if Properties(properties).boolean("delta.enableRowTracking"):
         properties["delta.rowTracking.materializedRowIdColumnName"] = f"_row-id-col-{uuid.uuid4()}"
         properties["delta.rowTracking.materializedRowCommitVersionColumnName"] = f"_row-commit-version-col-{uuid.uuid4()}"
     versions = tuple(
-        int(properties.pop(key, lowest)) for key, lowest in (("delta.minReaderVersion", 1), ("delta.minWriterVersion", 2))
+        int(properties.pop(key, lowest)) for key, lowest in ((READER_VERSION, 1), (WRITER_VERSION, 2))
     )
     metadata = Metadata(
         id=str(uuid.uuid4()),
@@ -105,12 +111,25 @@ def define_table(
     if cluster_by:
         features |= {"clustering"}
     definition = TableDefinition(
-        lowest_protocol(schema, Properties(properties), features, (versions[0], versions[1])), metadata, domains
+        lowest_protocol(schema, Properties(properties), features, (versions[0], versions[1])),
+        metadata,
+        domains,
+        frozenset(defaulted),
     )
     definition.config.require(Operation.WRITE)
+    check_stats_columns(definition.config)
     for domain in domains:
         check_clustering(definition.config, domain)
     return definition
+
+
+def _add_what_iceberg_needs(properties: dict[str, str]) -> None:
+    """Column mapping, and row tracking, where nothing was said of them. Protocol: Writer Requirements for IcebergCompatV1."""
+    wanted = [version for version in (1, 2, 3) if Properties(properties).boolean(property_of(version))]
+    if wanted:
+        properties.setdefault(column_mapping.MODE_PROPERTY, "name")
+    if 3 in wanted:
+        properties.setdefault("delta.enableRowTracking", "true")
 
 
 def create_table(store: ObjectStore, definition: TableDefinition, operation: str = "CREATE TABLE") -> int:

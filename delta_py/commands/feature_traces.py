@@ -33,13 +33,14 @@ from delta_py.commit.transaction import Transaction
 from delta_py.errors import UnsupportedOperationError
 from delta_py.index.definition import PREFIX as INDEX_PREFIX
 from delta_py.protocol.actions import DomainMetadata, Metadata, RemoveFile
+from delta_py.protocol.column_rules import TYPE_CHANGES
 from delta_py.protocol.features import PROTECTED_BEFORE, Properties
 from delta_py.protocol.paths import LogKind
 from delta_py.protocol.schema import parse_schema, schema_to_json
 from delta_py.snapshot import Snapshot
 from delta_py.storage.store import ObjectStore
 from delta_py.write.files import WrittenFiles
-from delta_py.write.type_changes import TYPE_CHANGES, without_recorded_changes
+from delta_py.write.type_changes import without_recorded_changes
 
 _VECTORS = "delta.enableDeletionVectors"
 _WIDENING = "delta.enableTypeWidening"

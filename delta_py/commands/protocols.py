@@ -43,10 +43,7 @@ def protocol_of_versions(reader: int, writer: int) -> Protocol:
             f"There is no protocol ({reader},{writer}); the newest is ({READER_FEATURES_VERSION},{WRITER_FEATURES_VERSION})."
         )
     if reader == _MAPPING_VERSIONS[0] and writer < _MAPPING_VERSIONS[1]:
-        raise InvalidOptionError(
-            f"Readers of version {reader} know column mapping, which writers of version {writer} do not: there is no protocol "
-            f"({reader},{writer}). Use writer version {_MAPPING_VERSIONS[1]} or higher."
-        )
+        reader = 1  # what readers of version 2 know more has no writer here
     writer = WRITER_FEATURES_VERSION if reader == READER_FEATURES_VERSION else writer
     listed = frozenset(_ALWAYS) if writer == WRITER_FEATURES_VERSION else None
     return Protocol(reader, writer, frozenset[str]() if reader == READER_FEATURES_VERSION else None, listed)
@@ -63,10 +60,7 @@ def with_features(current: Protocol, wanted: Iterable[str]) -> Protocol:
     legacy = None if current.writer_features is not None else _legacy(names)
     if legacy is not None:
         return legacy
-    readers = frozenset(name for name in names if name in FEATURES and FEATURES[name].reader)
-    if current.min_reader_version == READER_FEATURES_VERSION or readers - {"columnMapping"}:
-        return Protocol(READER_FEATURES_VERSION, WRITER_FEATURES_VERSION, readers, frozenset(names))
-    return Protocol(_MAPPING_VERSIONS[0] if readers else 1, WRITER_FEATURES_VERSION, None, frozenset(names))
+    return _listed(names, keeps_list=current.min_reader_version == READER_FEATURES_VERSION)
 
 
 def without_feature(current: Protocol, name: str) -> Protocol:
@@ -75,9 +69,19 @@ def without_feature(current: Protocol, name: str) -> Protocol:
     legacy = _legacy(names)
     if legacy is not None:
         return legacy
-    readers = frozenset(other for other in names if other in FEATURES and FEATURES[other].reader)
-    readers |= (current.reader_features or frozenset()) - {name}
-    return Protocol(READER_FEATURES_VERSION if readers else 1, WRITER_FEATURES_VERSION, readers or None, frozenset(names))
+    return _listed(names, (current.reader_features or frozenset()) - {name})
+
+
+def _listed(names: Set[str], more_readers: Set[str] = frozenset(), *, keeps_list: bool = False) -> Protocol:
+    """The features as a list of writers', with the lowest version of readers that knows them all. more_readers: that readers must
+    know besides. keeps_list: readers have a list whatever it holds.
+    Protocol: Table Features for New and Existing Tables; Writer Requirements for Column Mapping."""
+    readers = frozenset(name for name in names if name in FEATURES and FEATURES[name].reader) | more_readers
+    versions = [FEATURES[name].legacy_reader if name in FEATURES else None for name in readers]
+    legacy = [version for version in versions if version is not None]
+    if keeps_list or len(legacy) < len(versions):
+        return Protocol(READER_FEATURES_VERSION, WRITER_FEATURES_VERSION, readers, frozenset(names))
+    return Protocol(max(legacy, default=1), WRITER_FEATURES_VERSION, None, frozenset(names))
 
 
 def _legacy(names: Set[str]) -> Protocol | None:
@@ -108,9 +112,8 @@ def features_in_use(schema: StructType, properties: Properties) -> set[str]:
         used.add("v2Checkpoint")
     if any(name.lower().startswith("delta.constraints.") for name in properties):
         used.add("checkConstraints")
-    compat = {f"icebergCompatV{n}" for n in (1, 2, 3) if properties.boolean(f"delta.enableIcebergCompatV{n}")}
     finished = (row for row in FEATURES.values() if row.stands_for is None and row.enabled_by is not None)
-    return used | compat | {row.name for row in finished if row.enabled_by is not None and properties.boolean(row.enabled_by)}
+    return used | {row.name for row in finished if row.enabled_by is not None and properties.boolean(row.enabled_by)}
 
 
 def raised_protocol(current: Protocol, schema: StructType, properties: Properties) -> Protocol:

@@ -30,6 +30,7 @@ from delta_py.protocol import column_mapping, identity
 from delta_py.protocol.actions import DomainMetadata, Metadata, Protocol
 from delta_py.protocol.clustering import clustering_columns, clustering_domain
 from delta_py.protocol.column_rules import GENERATION
+from delta_py.protocol.iceberg_compat import wants_nested_ids
 from delta_py.protocol.schema import StructField, StructType, map_fields, schema_to_json
 from delta_py.protocol.table_config import TableConfig
 from delta_py.scan.planning import ScanOptions
@@ -175,13 +176,18 @@ def _taken_over(snapshot: Snapshot, metadata: Metadata) -> Metadata:
     last = snapshot.config.properties.integer(column_mapping.MAX_ID_PROPERTY, 0)
     schema = config.schema
     if mode != "none":
-        schema, last = column_mapping.assign(map_fields(schema, _without_id), lambda f: f"col-{uuid.uuid4()}", last + 1)
+        nested = wants_nested_ids(config.properties)
+        bare = map_fields(schema, _without_id)
+        schema, last = column_mapping.assign(bare, lambda f: f"col-{uuid.uuid4()}", last + 1, nested=nested)
         configuration[column_mapping.MAX_ID_PROPERTY] = str(last)
     return replace(metadata, schema_string=schema_to_json(schema), configuration=configuration)
 
 
+_IDS = (column_mapping.ID, column_mapping.PHYSICAL_NAME, column_mapping.NESTED_IDS)
+
+
 def _without_id(f: StructField) -> StructField:
-    metadata = {key: value for key, value in f.metadata.items() if key not in (column_mapping.ID, column_mapping.PHYSICAL_NAME)}
+    metadata = {key: value for key, value in f.metadata.items() if key not in _IDS}
     return replace(f, metadata=metadata)
 
 
@@ -202,7 +208,7 @@ def check_alike(snapshot: Snapshot, definition: TableDefinition) -> None:
     """Raises SchemaMismatchError when the table differs in columns, partitioning, clustering or a property that is named."""
     wanted, metadata = definition.metadata, snapshot.metadata
     properties = snapshot.config.properties
-    given = [name for name in wanted.configuration if not name.lower().startswith(_ASSIGNED)]
+    given = [name for name in wanted.configuration if name not in definition.defaulted and not name.lower().startswith(_ASSIGNED)]
     clustering = clustering_columns(snapshot.schema, snapshot.clustering_domain())
     wanted_clustering = clustering_columns(definition.config.schema, next(iter(definition.domains), None))
     differing = {

@@ -41,7 +41,8 @@ class WriteRequest:
     """What a caller asks for. It may ask for what cannot be; `check` says so.
 
     mode: error (or errorifexists), append, ignore, overwrite, in any case of letters. partition_by, cluster_by: None where
-    nothing was said. name, description, configuration: of a table that the write creates. merge_schema: add the data's new
+    nothing was said. name, description, configuration, defaults: of a table that the write creates,
+    as define_table takes them. merge_schema: add the data's new
     columns to the table; overwrite_schema: give it the data's schema. replace_where: SQL; overwrite only the rows for which it
     is true. partition_overwrite_mode: `static`, or `dynamic` to overwrite only the partitions that the data has. Other modes
     than overwrite take no notice of overwrite_schema and partition_overwrite_mode, which sessions may set for all writes.
@@ -59,6 +60,7 @@ class WriteRequest:
     name: str | None = None
     description: str | None = None
     configuration: Mapping[str, str] | None = None
+    defaults: Mapping[str, str] = field(default_factory=dict)
     cluster_by: Sequence[str] | None = None
     merge_schema: bool = False
     overwrite_schema: bool = False

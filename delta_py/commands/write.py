@@ -40,6 +40,7 @@ from delta_py.errors import (
 )
 from delta_py.protocol.actions import DomainMetadata, Metadata, Protocol
 from delta_py.protocol.clustering import clustering_columns, clustering_leaves, clustering_paths
+from delta_py.protocol.parquet_settings import compression_codec
 from delta_py.protocol.schema import StructField, StructType, from_arrow_schema, map_fields, to_arrow_schema
 from delta_py.protocol.stats_columns import with_paths
 from delta_py.protocol.table_config import TableConfig
@@ -47,7 +48,7 @@ from delta_py.snapshot import Snapshot
 from delta_py.storage.opening import open_store
 from delta_py.storage.options import StorageOptions
 from delta_py.storage.store import ObjectStore
-from delta_py.write.conform import Conformer, WriteState, compression_codec, write_state
+from delta_py.write.conform import Conformer, WriteState, write_state
 from delta_py.write.evolution import FOREIGN_METADATA
 from delta_py.write.files import WrittenFiles, delete_files, delete_files_of, write_files
 from delta_py.write.rewrite import TakenOut
@@ -255,6 +256,7 @@ def _definition(data_schema: StructType, request: WriteRequest) -> TableDefiniti
         name=request.name,
         description=request.description,
         configuration=request.configuration,
+        defaults=request.defaults,
     )
 
 

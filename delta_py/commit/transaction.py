@@ -48,6 +48,7 @@ from delta_py.expressions.to_sql import to_sql
 from delta_py.expressions.tree import Expression
 from delta_py.log.writer import LogWriter, Outcome
 from delta_py.protocol.actions import Action, AddFile, DomainMetadata, Metadata, Protocol, SetTransaction
+from delta_py.protocol.iceberg_compat import active_versions, violation
 from delta_py.protocol.identity import with_marks
 from delta_py.protocol.paths import LOG_DIRECTORY, commit_file_name
 from delta_py.protocol.schema import StructType, schema_to_json
@@ -287,6 +288,7 @@ class Transaction:
     def _prepare(self, config: TableConfig, written: WrittenFiles, info: dict[str, Any]) -> PreparedCommit:
         """Check the rules on the whole action set, and bring it into the form in which it is tried."""
         _check_actions(self._store.root, config, written, config if self._snapshot is None else self._snapshot.config)
+        _check_iceberg(self._snapshot, config, written)
         if self._domains and not config.feature("domainMetadata"):
             raise UnsupportedOperationError(
                 f"The metadata domain {min(self._domains)} was to be set, and the table does not support domain metadata. "
@@ -480,6 +482,23 @@ def append_only(root: str) -> UnsupportedOperationError:
     )
 
 
+def _check_iceberg(snapshot: Snapshot | None, config: TableConfig, written: WrittenFiles) -> None:
+    """Files that were written before a table was to be compatible with Iceberg lack what that asks of them, and a table that is
+    compatible keeps the names of its partition columns. Protocol: Writer Requirements for IcebergCompatV1."""
+    versions = active_versions(frozenset(config.features), config.properties)
+    if snapshot is None or not versions:
+        return
+    before = active_versions(frozenset(snapshot.config.features), snapshot.config.properties)
+    if versions != before and snapshot.num_files > len(written.removes):
+        why = f"the {snapshot.num_files} files of the table were written without it. Make a new table with it"
+        raise violation(versions[-1], "CHANGE_VERSION_NEED_REWRITE", why)
+    names = [table.partition_columns for table in (snapshot.config, config)]
+    if before and names[0] and names[0] != names[1]:
+        before_names, after_names = (", ".join(columns) for columns in names)
+        why = f"a table that is partitioned by ({before_names}) cannot become one by ({after_names}). Make a new table"
+        raise violation(versions[-1], "REPLACE_TABLE_CHANGE_PARTITION_NAMES", why)
+
+
 def _check_actions(root: str, config: TableConfig, written: WrittenFiles, before: TableConfig) -> None:
     """config: as it will be. before: as it is; a table that is append-only cannot be emptied by the commit that ends this.
     Protocol: Add File and Remove File; Append-only Tables; Writer Requirement for Deletion Vectors."""
@@ -494,6 +513,6 @@ def _check_actions(root: str, config: TableConfig, written: WrittenFiles, before
     keeps_rows = before.enabled("delta.appendOnly") or config.enabled("delta.appendOnly")
     if keeps_rows and any(remove.data_change for remove in written.removes):
         raise append_only(root)
-    counted = config.feature("rowTracking")
+    counted = config.feature("rowTracking") or bool(active_versions(frozenset(config.features), config.properties))
     for add in written.adds:
         assert (counted or add.deletion_vector is not None) <= (num_records(add) is not None), f"{add.path} lacks numRecords"

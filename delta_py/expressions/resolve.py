@@ -9,7 +9,7 @@ computed. A cast of a column beside a constant that the column's own type can ex
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -54,6 +54,7 @@ from delta_py.expressions.tree import (
 )
 from delta_py.expressions.zones import check_zone, is_utc, offset_seconds
 from delta_py.protocol.char_types import char_type_at
+from delta_py.protocol.collations import is_collated
 from delta_py.protocol.schema import (
     BOOLEAN,
     DATE,
@@ -64,7 +65,6 @@ from delta_py.protocol.schema import (
     VOID,
     DataType,
     DecimalType,
-    StructField,
     StructType,
     find_path,
     type_name,
@@ -145,7 +145,7 @@ class _Resolver:
 
     def _column(self, path: tuple[str, ...]) -> Node:
         fields = find_path(self._schema, path)
-        if any(name != "UTF8_BINARY" for name in _collations(fields[-1])):
+        if is_collated(fields[-1]):
             raise not_supported(f"Column {'.'.join(path)} with a collation", "Its texts are not ordered by their bytes.")
         return Node(Column(tuple(f.name for f in fields)), fields[-1].data_type)
 
@@ -519,11 +519,6 @@ def _unknown_function(name: str) -> ExpressionError:
     near = difflib.get_close_matches(name, [*FUNCTIONS, *ALIASES, *(_RULES.keys() - _OF_THE_GRAMMAR)], 1)
     hint = f" Did you mean {near[0]}?" if near else ""
     return not_supported(f"The function {name[:60]}", f"It cannot be evaluated exactly as Spark does.{hint}")
-
-
-def _collations(field: StructField) -> Iterable[str]:
-    collations = field.metadata.get("__COLLATIONS")
-    return [str(name).rpartition(".")[2] for name in collations.values()] if isinstance(collations, dict) else []
 
 
 def _beside_decimal(node: Node, other: Node) -> DataType:

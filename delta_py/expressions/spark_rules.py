@@ -31,6 +31,7 @@ from delta_py.expressions.clock import CLOCK_FUNCTIONS
 from delta_py.expressions.dialect import syntax_tree
 from delta_py.expressions.failures import not_an_expression, not_supported
 from delta_py.expressions.sql_types import data_type_of
+from delta_py.protocol.collations import is_collated
 from delta_py.protocol.names import quoted
 from delta_py.protocol.schema import TIMESTAMP, ArrayType, DataType, MapType, Path, StructType, find_path, type_name
 
@@ -241,7 +242,7 @@ class _Printer:
         if variable is not None:
             return ".".join([variable, *(_quoted(name) for name in names[1:])])
         fields = find_path(self._schema, names)
-        if any("__COLLATIONS" in f.metadata for f in fields):
+        if is_collated(fields[-1]):
             raise not_supported(f"Column {'.'.join(names)} with a collation")
         path = tuple(f.name for f in fields)
         self.columns.add(path)

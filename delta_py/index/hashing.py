@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from delta_py.protocol.char_types import char_type_at
+from delta_py.protocol.collations import is_collated
 from delta_py.protocol.schema import DataType, DecimalType, PrimitiveType, StructField
 
 HASH = "mix64-1"
@@ -39,7 +40,7 @@ def value_kind(along: Sequence[StructField]) -> str | None:
     padded (CHAR) or by a collation."""
     if char := char_type_at(along[0], tuple(field.name for field in along[1:])):
         return "string" if char.kind == "varchar" else None
-    if any("__COLLATIONS" in field.metadata for field in along):
+    if any(is_collated(field) for field in along):
         return None
     return kind_of_type(along[-1].data_type)
 

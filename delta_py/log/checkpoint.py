@@ -117,7 +117,7 @@ def _write_classic(writer: LogWriter, written: WrittenCheckpoint, state: FileSta
         "add": shape.add_type,
         "remove": REMOVE_TYPE,
     }
-    file = RowFile(types)
+    file = RowFile(types, shape.settings)
     for name, rows in small_rows(written.small).items():
         file.write(name, as_rows(rows, types[name]))
     for adds in ahead(_all_adds(state)):

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from delta_py.log.reconciliation import SmallState
+from delta_py.protocol.parquet_settings import ParquetSettings
 
 _FEW_VALUES = ("partitionValues.key_value.key", "partitionValues.key_value.value", "tags.key_value.key", "clusteringProvider")
 
@@ -43,12 +44,18 @@ class WrittenCheckpoint:
 class RowFile:
     """A Parquet file of actions in memory, one kind of action at a time. types: column name -> type of its rows."""
 
-    def __init__(self, types: Mapping[str, pa.DataType]) -> None:
+    def __init__(self, types: Mapping[str, pa.DataType], settings: ParquetSettings) -> None:
         self._types, self._sink, self.row_count = types, pa.BufferOutputStream(), 0
         schema = pa.schema(list(types.items()))
         plain = [f"{action}.{leaf}" for action in ("add", "remove") for leaf in _FEW_VALUES]
         self._writer = pq.ParquetWriter(
-            self._sink, schema, compression="zstd", use_dictionary=plain, write_page_checksum=True, store_schema=False
+            self._sink,
+            schema,
+            compression=settings.codec,
+            data_page_version=settings.page_version,
+            use_dictionary=plain,
+            write_page_checksum=True,
+            store_schema=False,
         )
         self._schema = schema
 

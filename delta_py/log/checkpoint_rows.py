@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from delta_py.log.checkpoint_reader import ParquetPart, all_json, as_text, as_type, decoding, deletion_vectors
 from delta_py.log.reader import DELETION_VECTOR_TYPE, corrupt_line, text_map
 from delta_py.log.segment import LogFile
+from delta_py.protocol.parquet_settings import ParquetSettings
 from delta_py.protocol.partition_values import parse_partition_values
 from delta_py.protocol.paths import decode_paths
 from delta_py.protocol.schema import DataType, Path, find_path, to_arrow_type
@@ -77,6 +78,7 @@ class RowShape:
 
     stats_json, stats_struct: which forms of statistics. leaves: physical paths of the columns with statistics.
     tight_bounds: whether the struct says that bounds are tight. partitions: partition columns by physical name.
+    settings: of the files.
     """
 
     stats_json: bool
@@ -84,6 +86,7 @@ class RowShape:
     leaves: Mapping[Path, DataType]
     tight_bounds: bool
     partitions: Mapping[str, DataType]
+    settings: ParquetSettings
 
     @classmethod
     def of(cls, config: TableConfig) -> RowShape:
@@ -98,6 +101,7 @@ class RowShape:
             {path: find_path(schema, path)[-1].data_type for path in stats_columns(config)} if as_struct else {},
             config.feature("deletionVectors"),
             {name: field.data_type for name, field in fields} if as_struct else {},
+            ParquetSettings.of(config.properties),
         )
 
     @cached_property

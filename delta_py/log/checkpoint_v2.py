@@ -52,7 +52,7 @@ class _Sidecars:
         """Write `add` or `remove` rows into sidecars of about SIDECAR_ROWS."""
         file: RowFile | None = None
         for batch in batches:
-            file = file or RowFile({"add": self.shape.add_type, "remove": REMOVE_TYPE})
+            file = file or RowFile({"add": self.shape.add_type, "remove": REMOVE_TYPE}, self.shape.settings)
             file.write(name, batch)
             if file.row_count >= SIDECAR_ROWS:
                 self._close(file)
@@ -152,7 +152,7 @@ def _put_top(writer: LogWriter, written: WrittenCheckpoint, sidecars: _Sidecars)
         **small_rows(written.small),
         "sidecar": sidecars.actions,
     }
-    top = RowFile(types)
+    top = RowFile(types, sidecars.shape.settings)
     for name, values in rows.items():
         top.write(name, as_rows(values, types[name]))
     data = top.close()

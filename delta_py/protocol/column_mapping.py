@@ -19,6 +19,7 @@ MODE_PROPERTY = "delta.columnMapping.mode"
 MAX_ID_PROPERTY = "delta.columnMapping.maxColumnId"
 ID = "delta.columnMapping.id"
 PHYSICAL_NAME = "delta.columnMapping.physicalName"
+NESTED_IDS = "delta.columnMapping.nested.ids"
 MODES = ("none", "name", "id")
 
 Named = TypeVar("Named", StructField, StructType)
@@ -88,13 +89,16 @@ def max_column_id(schema: StructType) -> int:
     return _max_id(schema)
 
 
-def assign(schema: StructType, physical: Callable[[StructField], str], first_free: int = 1) -> tuple[StructType, int]:
+def assign(
+    schema: StructType, physical: Callable[[StructField], str], first_free: int = 1, *, nested: bool = False
+) -> tuple[StructType, int]:
     """Give every field that lacks them an id and a physical name.
 
     physical: makes the name; a fresh `col-<uuid>` for new tables, the logical name for a table whose files exist.
-    first_free: the lowest id that was never handed out; raised to what the schema holds.
+    first_free: the lowest id that was never handed out; raised to what the schema holds. nested: elements of arrays, keys and
+    values of maps get ids, too.
     Returns the schema, and the highest id handed out so far: the table's `delta.columnMapping.maxColumnId`.
-    Protocol: Writer Requirements for Column Mapping.
+    Protocol: Writer Requirements for Column Mapping; Iceberg Compatibility V2.
     """
     last = max(first_free - 1, max_column_id(schema))
 
@@ -117,10 +121,31 @@ def assign(schema: StructType, physical: Callable[[StructField], str], first_fre
             metadata[ID] = last
         if not metadata.get(PHYSICAL_NAME):
             metadata[PHYSICAL_NAME] = physical(f)
+        parts = _parts(metadata[PHYSICAL_NAME], f.data_type) if nested else []
+        if parts:
+            known = metadata.get(NESTED_IDS) or {}
+            ids = {part: known.get(part) for part in parts}
+            for part in (part for part in parts if not _is_id(ids[part])):
+                last += 1
+                ids[part] = last
+            metadata[NESTED_IDS] = ids
         return StructField(f.name, visit(f.data_type), f.nullable, metadata)
 
     assigned = StructType(tuple(complete(f) for f in schema.fields))
     return assigned, last
+
+
+def _parts(prefix: str, data_type: DataType) -> list[str]:
+    """The names of elements, keys and values between a field and the fields inside it, outer first."""
+    match data_type:
+        case ArrayType(element, _):
+            inner = {"element": element}
+        case MapType(key, value, _):
+            inner = {"key": key, "value": value}
+        case _:
+            return []
+    own = [f"{prefix}.{part}" for part in inner]
+    return [*own, *(name for part, kind in inner.items() for name in _parts(f"{prefix}.{part}", kind))]
 
 
 def strip(schema: StructType) -> StructType:
@@ -160,7 +185,7 @@ def _rename_struct(struct: StructType, mode: str) -> StructType:
 def _max_id(data_type: DataType) -> int:
     match data_type:
         case StructType(fields):
-            field_ids = (f.metadata.get(ID) for f in fields)
+            field_ids = (number for f in fields for number in (f.metadata.get(ID), *(f.metadata.get(NESTED_IDS) or {}).values()))
             ids = [number for number in field_ids if isinstance(number, int) and _is_id(number)]
             return max([0, *ids, *(_max_id(f.data_type) for f in fields)])
         case ArrayType(element, _):

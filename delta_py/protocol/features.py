@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
-from delta_py.errors import CorruptTableError, UnsupportedTableFeatureError
+from delta_py.errors import CorruptTableError, UnsupportedOperationError, UnsupportedTableFeatureError
 from delta_py.protocol.actions import Protocol
 from delta_py.protocol.column_rules import DEFAULT, GENERATION, INVARIANT
 from delta_py.protocol.identity import START as IDENTITY_START
@@ -21,7 +21,9 @@ from delta_py.protocol.sizes import parse_size
 
 READER_FEATURES_VERSION = 3
 PROTECTED_BEFORE = "delta.requireCheckpointProtectionBeforeVersion"
+FORMATS_PROPERTY = "delta.universalFormat.enabledFormats"
 WRITER_FEATURES_VERSION = 7
+_FORMER_NAMES = {"delta.enableChangeDataFeed": "delta.enableChangeDataCapture"}  # count where the present name is not set
 
 
 class Operation(Enum):
@@ -47,7 +49,7 @@ class Properties(Mapping[str, str]):
 
     def boolean(self, name: str, default: bool = False) -> bool:
         """Raises CorruptTableError for a value that is neither true nor false."""
-        text = self.get(name)
+        text = self.get(name, self.get(_FORMER_NAMES.get(name, name)))
         if text is None:
             return default
         if text.strip().lower() not in ("true", "false"):
@@ -161,9 +163,9 @@ _ROWS: tuple[Feature, ...] = (
     Feature("v2Checkpoint", reader=True, write=True),
     Feature("catalogManaged", reader=True, needs=_CATALOG_NEEDS),
     Feature("catalogOwned-preview", reader=True, needs=_CATALOG_NEEDS, stands_for="catalogManaged"),
-    Feature("icebergCompatV1", needs=("columnMapping",), in_use=_property_on("delta.enableIcebergCompatV1")),
-    Feature("icebergCompatV2", needs=("columnMapping",), in_use=_property_on("delta.enableIcebergCompatV2")),
-    Feature("icebergCompatV3", needs=("columnMapping", "rowTracking"), in_use=_property_on("delta.enableIcebergCompatV3")),
+    Feature("icebergCompatV1", needs=("columnMapping",), enabled_by="delta.enableIcebergCompatV1", write=True),
+    Feature("icebergCompatV2", needs=("columnMapping",), enabled_by="delta.enableIcebergCompatV2", write=True),
+    Feature("icebergCompatV3", needs=("columnMapping", "rowTracking"), enabled_by="delta.enableIcebergCompatV3", write=True),
     Feature("icebergWriterCompatV1", needs=("icebergCompatV2",), in_use=_property_on("delta.enableIcebergWriterCompatV1")),
     Feature("clustering", needs=("domainMetadata",), write=True),
     Feature("vacuumProtocolCheck", reader=True, write=True),
@@ -185,8 +187,8 @@ _ROWS: tuple[Feature, ...] = (
     Feature("checkpointProtection", write=True),
     Feature("materializePartitionColumns", enabled_by="delta.enableMaterializePartitionColumnsFeature", write=True),
     Feature("columnMappingUsageTracking", needs=("columnMapping",)),
-    Feature("collations"),
-    Feature("collations-preview", stands_for="collations"),
+    Feature("collations", write=True),
+    Feature("collations-preview", write=True, stands_for="collations"),
     Feature(
         "coordinatedCommits-preview",
         needs=_CATALOG_NEEDS,
@@ -271,6 +273,16 @@ def check_writable(protocol: Protocol, properties: Properties, schema: StructTyp
             "Nothing was written. Write with an engine that supports them, or with a newer version.",
             error_class="DELTA_UNSUPPORTED_FEATURES_FOR_WRITE",
             features=missing,
+        )
+    formats = properties.get(FORMATS_PROPERTY, "").strip()
+    if formats:
+        raise UnsupportedOperationError(
+            f"The table keeps metadata of other formats ({FORMATS_PROPERTY} is {formats!r}), and pydelta makes none: readers of "
+            "these formats would not see what is written. Nothing was written. Write with the engine that keeps them, or unset "
+            f"{FORMATS_PROPERTY} first.",
+            error_class="DELTA_UNIVERSAL_FORMAT_VIOLATION",
+            sql_state="KD00E",
+            property=FORMATS_PROPERTY,
         )
 
 

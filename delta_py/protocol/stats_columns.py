@@ -10,19 +10,21 @@ from collections.abc import Sequence
 from delta_py.errors import SchemaMismatchError
 from delta_py.protocol.actions import DomainMetadata
 from delta_py.protocol.clustering import clustering_columns, clustering_paths
+from delta_py.protocol.collations import is_collated
 from delta_py.protocol.column_mapping import physical_path
 from delta_py.protocol.names import split_list, split_name
-from delta_py.protocol.schema import VOID, Path, leaves
+from delta_py.protocol.schema import VOID, ArrayType, MapType, Path, StructField, find_path, leaves, type_name
 from delta_py.protocol.table_config import TableConfig
 
+PROPERTY = "delta.dataSkippingStatsColumns"
 _STATS_COLUMNS = 32
 
 
 def stats_columns(config: TableConfig) -> tuple[Path, ...]:
     """Physical paths of the leaves with statistics: those that the table names, else the first so many data leaves."""
     partitions = set(config.partition_columns)
-    data = [path for path, leaf in leaves(config.schema) if path[0] not in partitions and leaf.data_type != VOID]
-    named = config.properties.get("delta.dataSkippingStatsColumns")
+    data = [path for path, leaf in leaves(config.schema) if path[0] not in partitions and _may_have(leaf)]
+    named = config.properties.get(PROPERTY)
     if named is not None:
         wanted = [split_name(text) for text in split_list(named)]
         chosen = [path for path in data if any(_starts_with(path, prefix) for prefix in wanted)]
@@ -30,6 +32,40 @@ def stats_columns(config: TableConfig) -> tuple[Path, ...]:
         count = config.properties.integer("delta.dataSkippingNumIndexedCols", _STATS_COLUMNS)
         chosen = data if count < 0 else data[:count]
     return tuple(physical_path(config.schema, path, config.column_mapping_mode) for path in chosen)
+
+
+def check_stats_columns(config: TableConfig) -> None:
+    """Raises SchemaMismatchError for columns of delta.dataSkippingStatsColumns that cannot have statistics."""
+    named = config.properties.get(PROPERTY)
+    if named is None:
+        return
+    known: set[tuple[str, ...]] = set()
+    for text in split_list(named):
+        path = find_path(config.schema, split_name(text))
+        folded = tuple(name.lower() for name in split_name(text))
+        if folded in known:
+            raise _refused(text, "DELTA_DUPLICATE_DATA_SKIPPING_COLUMNS", "42701", "is named twice")
+        known.add(folded)
+        if folded[0] in {name.lower() for name in config.partition_columns}:
+            condition = "DELTA_COLUMN_DATA_SKIPPING_NOT_SUPPORTED_PARTITIONED_COLUMN"
+            raise _refused(text, condition, "0AKDC", "is a partition column, whose values the log has anyway")
+        kind = path[-1].data_type
+        if isinstance(kind, ArrayType | MapType) or kind == VOID:
+            condition = "DELTA_COLUMN_DATA_SKIPPING_NOT_SUPPORTED_TYPE"
+            raise _refused(text, condition, "0AKDC", f"is {type_name(kind)}, of which there are no statistics")
+
+
+def _refused(name: str, condition: str, sql_state: str, why: str) -> SchemaMismatchError:
+    return SchemaMismatchError(
+        f"{PROPERTY}: column {name} {why}. Nothing was changed. Leave it out.",
+        error_class=condition,
+        sql_state=sql_state,
+        column=name,
+    )
+
+
+def _may_have(leaf: StructField) -> bool:
+    return leaf.data_type != VOID and not is_collated(leaf)
 
 
 def _starts_with(path: Path, prefix: Path) -> bool:

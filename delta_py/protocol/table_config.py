@@ -23,6 +23,7 @@ from delta_py.protocol.features import (
     check_writable,
     supported_features,
 )
+from delta_py.protocol.iceberg_compat import check_compatible
 from delta_py.protocol.schema import ArrayType, MapType, StructField, StructType, parse_schema, type_name
 
 __all__ = ["Operation", "TableConfig"]
@@ -48,6 +49,7 @@ class TableConfig:
         self._check_consistency()
         if operation is Operation.WRITE:
             check_writable(self.protocol, self.properties, self.schema)
+            check_compatible(supported_features(self.protocol), self.properties, self.schema)
             self._check_format()
 
     @cached_property

@@ -14,8 +14,6 @@ from delta_py.streaming.commits import ReadState, check_state, check_table_id
 from delta_py.streaming.log import StreamLog
 from delta_py.streaming.offset import BEFORE_FIRST, StreamOffset
 
-_FEED_PROPERTIES = ("delta.enableChangeDataFeed", "delta.enableChangeDataCapture")
-
 
 class PlaceCheck:
     """order: the column by whose times the rows of the start are read, or None. has_feed: the stream is of the changes of rows.
@@ -89,7 +87,7 @@ class PlaceCheck:
 
 def check_feed(config: TableConfig, version: int, root: str) -> None:
     """Raises ChangeDataFeedError (DELTA_MISSING_CHANGE_DATA) if no changes are recorded from a version on. config: of it."""
-    if not any(config.enabled(name) for name in _FEED_PROPERTIES):
+    if not config.enabled("delta.enableChangeDataFeed"):
         raise ChangeDataFeedError(
             f"The stream reads the change feed of the table at {root}, and version {version} did not record "
             "changes: delta.enableChangeDataFeed is not true there. Start with a version from which it is (startingVersion).",

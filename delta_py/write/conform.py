@@ -24,14 +24,16 @@ import pyarrow.compute as pc
 from delta_py.errors import (
     InvariantViolationError,
     SchemaMismatchError,
-    UnsupportedOperationError,
 )
 from delta_py.expressions.functions.text_growth import in_each_row
 from delta_py.protocol.char_types import CharTypes, char_types
 from delta_py.protocol.column_mapping import MODE_PROPERTY
 from delta_py.protocol.column_rules import DEFAULT, GENERATION, INVARIANT
+from delta_py.protocol.features import Properties
+from delta_py.protocol.iceberg_compat import active_versions
 from delta_py.protocol.identity import START as IDENTITY_START
 from delta_py.protocol.identity import identity_columns, identity_of
+from delta_py.protocol.parquet_settings import ParquetSettings
 from delta_py.protocol.schema import (
     BINARY,
     STRING,
@@ -69,7 +71,6 @@ from delta_py.write.not_null import check_not_null
 from delta_py.write.rule_columns import HiddenColumns
 
 _MIB = 1024 * 1024
-_CODECS = ("uncompressed", "none", "snappy", "gzip", "lz4", "lz4_raw", "zstd")
 STRING_PREFIX = 32
 _TARGET_FILE_BYTES = 256 * _MIB
 _NO_HIDDEN_COLUMNS = HiddenColumns(None, ())
@@ -89,6 +90,8 @@ class WriteState:
     schema, partition_columns: logical, in the table's order, with the metadata of column mapping.
     stats_columns: physical paths of the leaves that get statistics, in schema order.
     buffer_bytes: rows held back in memory, over all partitions, before the largest share is written.
+    page_version: of data pages, as pyarrow names it. random_prefix: letters of the random directory of each file; 0 for the
+    directories of partitions.
     write_id: a part of the names of all files of one write, by which those of a failed one are found.
     data_change: False when the rows are only arranged anew. max_records_per_file: None for no limit.
     time_zone: of the session, in which texts and times are turned into each other.
@@ -109,7 +112,9 @@ class WriteState:
     stats_columns: tuple[Path, ...] = ()
     stats_string_prefix: int = STRING_PREFIX
     compression: str = "zstd"
+    page_version: str = "1.0"
     keep_partition_columns: bool = False
+    random_prefix: int = 0
     target_file_bytes: int = _TARGET_FILE_BYTES
     row_group_bytes: int = 64 * _MIB
     row_group_rows: int = 1 << 20
@@ -166,6 +171,7 @@ def write_state(
     if new_rows:
         _check_enforceable(config, rules, hidden)
     properties = config.properties
+    parquet = ParquetSettings.of(properties)
     return WriteState(
         store=store,
         read_version=read_version,
@@ -174,23 +180,25 @@ def write_state(
         column_mapping_mode=config.column_mapping_mode,
         stats_columns=stats_columns(config),
         stats_string_prefix=properties.integer("delta.dataSkippingStringPrefixLength", STRING_PREFIX),
-        compression=compression_codec(properties.get("delta.parquet.compression.codec")),
-        keep_partition_columns=config.feature("materializePartitionColumns"),
+        compression=parquet.codec,
+        page_version=parquet.page_version,
+        keep_partition_columns=keeps_partition_columns(config),
+        random_prefix=_random_prefix(properties),
         target_file_bytes=properties.size("delta.targetFileSize", _TARGET_FILE_BYTES),
         rules=rules,
         bloom_filters=bloom_filters(config),
     )
 
 
-def compression_codec(name: str | None) -> str:
-    """A codec's name as pyarrow spells it; the protocol's default for None."""
-    codec = (name or "zstd").lower()
-    if codec not in _CODECS:
-        raise UnsupportedOperationError(
-            f"delta.parquet.compression.codec is {name!r}, which this version cannot write. Use one of {', '.join(_CODECS)}.",
-            codec=name,
-        )
-    return {"uncompressed": "none", "lz4_raw": "lz4"}.get(codec, codec)
+def _random_prefix(properties: Properties) -> int:
+    return properties.integer("delta.randomPrefixLength", 2) if properties.boolean("delta.randomizeFilePrefixes") else 0
+
+
+def keeps_partition_columns(config: TableConfig) -> bool:
+    """Whether data files hold the partition columns too. Protocol: Data Files; Writer Requirements for IcebergCompatV1."""
+    if active_versions(frozenset(config.features), config.properties):
+        return True
+    return config.feature("materializePartitionColumns") or config.properties.boolean("delta.writePartitionColumnsToParquet")
 
 
 def _check_enforceable(config: TableConfig, rules: tuple[RowRule, ...], hidden: HiddenColumns) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 
 from delta_py.errors import SchemaMismatchError
 from delta_py.protocol import column_mapping
-from delta_py.protocol.column_rules import DEFAULT, EXISTS_DEFAULT
+from delta_py.protocol.column_rules import DEFAULT, EXISTS_DEFAULT, TYPE_CHANGES
 from delta_py.protocol.schema import (
     VOID,
     ArrayType,
@@ -30,7 +30,7 @@ from delta_py.protocol.table_config import TableConfig
 from delta_py.write.casts import may_assign
 from delta_py.write.conform import check_new_schema
 from delta_py.write.dependents import rules_naming
-from delta_py.write.type_changes import TYPE_CHANGES, is_widening, type_change
+from delta_py.write.type_changes import is_widening, type_change
 
 # Rules and bookkeeping of the table that the data was read from; they say nothing about another table.
 FOREIGN_METADATA = ("delta.", DEFAULT, EXISTS_DEFAULT)

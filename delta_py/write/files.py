@@ -10,10 +10,12 @@ Protocol: Data Files; Per-file Statistics; Add File and Remove File.
 from __future__ import annotations
 
 import logging
+import secrets
+import string
 import time
 import uuid
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -52,6 +54,7 @@ _log = logging.getLogger(__name__)
 _SLICE_BYTES = 16 * 1024 * 1024
 _GATHERED_ROWS = 65_536
 _LONGEST_NAME_BYTES = 255
+_PREFIX_LETTERS = string.ascii_letters + string.digits
 _CHANGE_TYPE = pa.field(CHANGE_TYPE, pa.string())
 _FILE_CODECS = {"gzip": "gz"}  # codecs whose part of a file name is not their own name
 
@@ -340,6 +343,9 @@ class FileSetWriter:
         directory = partition_directory(self._physical_partition(partition.key).items())
         if is_change:
             directory = f"{CHANGE_DATA_DIRECTORY}/{directory}" if directory else CHANGE_DATA_DIRECTORY
+        if self._state.random_prefix:
+            prefix = "".join(secrets.choice(_PREFIX_LETTERS) for _ in range(self._state.random_prefix))
+            directory = f"{CHANGE_DATA_DIRECTORY}/{prefix}" if is_change else prefix
         if any(len(part.encode()) > _LONGEST_NAME_BYTES for part in directory.split("/")):
             # The log says which partition a file belongs to; its directory is a courtesy.
             directory = CHANGE_DATA_DIRECTORY if is_change else ""
@@ -351,6 +357,7 @@ class FileSetWriter:
             self._parquet_schema,
             compression=codec,
             version="2.6",
+            data_page_version=self._state.page_version,
             store_schema=False,
             store_decimal_as_integer=True,
             write_page_index=True,
@@ -420,11 +427,12 @@ class FileSetWriter:
 
 def _file_fields(state: WriteState) -> tuple[StructField, ...]:
     """The columns that files hold: not void (a missing column is null), and not the partition columns unless the table
-    asks for them or there would be nothing else.
+    asks for them or there would be nothing else; behind all others then.
     Protocol: Data Files."""
     held = tuple(f for f in state.schema.fields if f.data_type != VOID)
     data = tuple(f for f in held if f.name not in state.partition_columns)
-    fields = held if state.keep_partition_columns or not data else data
+    partitions = tuple(f for f in held if f.name in state.partition_columns)
+    fields = (*data, *partitions) if state.keep_partition_columns or not data else data
     if not fields:
         raise SchemaMismatchError(
             "All columns are void, so there is nothing to write into a file.", error_class="DELTA_EMPTY_DATA"
@@ -441,17 +449,25 @@ def _parquet_field(physical: StructField) -> pa.Field:
     Protocol: Delta Data Type to Parquet Type Mappings; Writer Requirements for Column Mapping."""
     field_id = physical.metadata.get(column_mapping.ID)
     metadata = None if field_id is None else {b"PARQUET:field_id": str(field_id).encode()}
-    return pa.field(physical.name, _parquet_type(physical.data_type), nullable=True, metadata=metadata)
+    kind = _parquet_type(physical.data_type, physical.name, physical.metadata.get(column_mapping.NESTED_IDS) or {})
+    return pa.field(physical.name, kind, nullable=True, metadata=metadata)
 
 
-def _parquet_type(data_type: DataType) -> pa.DataType:
+def _parquet_type(data_type: DataType, name: str, nested_ids: Mapping[str, int]) -> pa.DataType:
+    """name: of the nearest field around the type, and the parts between them. Protocol: Iceberg Compatibility V2."""
+
+    def part(kind: DataType, of: str, *, nullable: bool = True) -> pa.Field:
+        number = nested_ids.get(f"{name}.{of}")
+        metadata = None if number is None else {b"PARQUET:field_id": str(number).encode()}
+        return pa.field(of, _parquet_type(kind, f"{name}.{of}", nested_ids), nullable=nullable, metadata=metadata)
+
     match data_type:
         case StructType(fields):
             return pa.struct([_parquet_field(f) for f in fields])
         case ArrayType(element, _):
-            return pa.list_(pa.field("element", _parquet_type(element)))
+            return pa.list_(part(element, "element"))
         case MapType(key, value, _):
-            return pa.map_(pa.field("key", _parquet_type(key), nullable=False), pa.field("value", _parquet_type(value)))
+            return pa.map_(part(key, "key", nullable=False), part(value, "value"))
     return to_arrow_type(data_type)
 
 

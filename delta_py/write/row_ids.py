@@ -12,20 +12,24 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from delta_py.errors import CorruptTableError
+from delta_py.protocol import column_mapping
+from delta_py.protocol.iceberg_compat import active_versions
 from delta_py.protocol.schema import LONG, StructField, StructType
 from delta_py.protocol.table_config import TableConfig
 from delta_py.scan.planning import ROW_ADDRESS
 from delta_py.write.conform import MATERIALIZED, WriteState
 
+_ICEBERG_IDS = ({column_mapping.ID: 2147483540}, {column_mapping.ID: 2147483539})  # which Iceberg reserves for them
 _METADATA_FIELDS = ("row_id", "row_commit_version")
 
 
 @dataclass(frozen=True, slots=True)
 class RowIdColumns:
-    """Names, in data files, of the two materialized columns."""
+    """Names, in data files, of the two materialized columns. for_iceberg: they have the ids by which Iceberg knows them."""
 
     row_id: str
     row_commit_version: str
+    for_iceberg: bool = False
 
     @classmethod
     def of(cls, config: TableConfig) -> RowIdColumns | None:
@@ -40,11 +44,13 @@ class RowIdColumns:
                 "The table tracks rows (delta.enableRowTracking), and its properties do not name the columns for the ids of rows "
                 "that move (delta.rowTracking.materializedRowIdColumnName, ...CommitVersionColumnName). The metadata is damaged."
             )
-        return cls(names[0], names[1])
+        return cls(names[0], names[1], 3 in active_versions(frozenset(config.features), config.properties))
 
     def carried_by(self, state: WriteState) -> WriteState:
         """The state for rows that carry ids: its schema ends with the two columns."""
-        fields = tuple(StructField(name, LONG, metadata={MATERIALIZED: True}) for name in (self.row_id, self.row_commit_version))
+        ids = _ICEBERG_IDS if self.for_iceberg else ({}, {})
+        names = (self.row_id, self.row_commit_version)
+        fields = tuple(StructField(n, LONG, metadata={MATERIALIZED: True, **more}) for n, more in zip(names, ids, strict=True))
         return replace(state, schema=StructType((*state.schema.fields, *fields)))
 
     def left_out_of(self, state: WriteState) -> WriteState:

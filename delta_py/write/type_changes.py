@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import Any
 
 from delta_py.expressions.coercion import INTEGRAL
+from delta_py.protocol.column_rules import TYPE_CHANGES
 from delta_py.protocol.schema import (
     DATE,
     DOUBLE,
@@ -30,7 +31,6 @@ from delta_py.protocol.schema import (
     type_name,
 )
 
-TYPE_CHANGES = "delta.typeChanges"
 _INTEGRAL_DIGITS = 10
 _LONG_DIGITS = 20
 

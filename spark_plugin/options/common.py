@@ -58,6 +58,8 @@ WRITE_CONFS: Mapping[str, str] = {
 AUTO_COMPACT_MIN_FILES = "spark.databricks.delta.autoCompact.minNumFiles"
 AUTO_COMPACT_MAX_SIZE = "spark.databricks.delta.autoCompact.maxFileSize"
 AUTO_COMPACT_MIN_SIZE = "spark.databricks.delta.autoCompact.minFileSize"
+# What a setting behind this is called is a table property without `delta.`, which new tables get.
+PROPERTY_DEFAULTS = "spark.databricks.delta.properties.defaults."
 OTHER_WRITE_CONFS = (AUTO_COMPACT_MIN_FILES, AUTO_COMPACT_MAX_SIZE, AUTO_COMPACT_MIN_SIZE)
 
 # Each task costs some 40 ms of CPU whatever it reads, and a second task on each core evens out unequal ones.
@@ -192,10 +194,22 @@ def version(given: Mapping[str, str], name: str) -> int | None:
 # ---------------------------------------------------------------- the session's settings
 
 
+def confs_of_session(given: Mapping[str, str]) -> Mapping[str, str]:
+    """The settings of the session that stand in for options, or have none, by their names."""
+    confs: Mapping[str, str] = json.loads(given.get(SESSION, "{}")).get(CONFS, {})
+    return confs
+
+
 def storage_of_session(given: Mapping[str, str]) -> dict[str, str]:
     """What the session says of stores: session_storage in storage.py."""
     storage: dict[str, str] = json.loads(given.get(SESSION, "{}")).get(STORAGE, {})
     return storage
+
+
+def property_defaults(confs: Mapping[str, str]) -> dict[str, str]:
+    """Properties of new tables that the session's settings say."""
+    found = ((name.removeprefix(PROPERTY_DEFAULTS), value) for name, value in confs.items() if name.startswith(PROPERTY_DEFAULTS))
+    return {f"delta.{name}": value for name, value in found}
 
 
 def session_of(given: Mapping[str, str]) -> SessionSettings:

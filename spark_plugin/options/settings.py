@@ -13,7 +13,7 @@ from delta_py.storage.addresses import kind_of
 from delta_py.storage.opening import open_store
 from delta_py.storage.store import ObjectStore
 from delta_py.streaming.schema_evolution import ALLOW_CONFS
-from spark_plugin.options.common import CONFS, STORAGE, WRITE_CONFS, flag
+from spark_plugin.options.common import CONFS, PROPERTY_DEFAULTS, STORAGE, WRITE_CONFS, flag
 from spark_plugin.options.storage import session_storage, storage_options
 from spark_plugin.options.told_settings import (
     LEAST_PARTITIONS,
@@ -62,8 +62,13 @@ def read_settings(spark: Any, path: str | None, *, tracks_schema: bool = False) 
 
 def write_settings(spark: Any, path: str | None) -> str:
     """The option SESSION of a write to a path."""
-    parts = write_part(_said(spark, (TIME_ZONE, *WRITE_SETTINGS)))
+    parts = write_part({**_said(spark, (TIME_ZONE, *WRITE_SETTINGS)), **default_settings(spark)})
     return as_option({**parts, STORAGE: storage_settings(spark, path) or None})
+
+
+def default_settings(spark: Any) -> dict[str, str]:
+    """The session's settings that say what properties new tables get."""
+    return {name: value for name, value in _all_confs(spark).items() if name.startswith(PROPERTY_DEFAULTS)}
 
 
 def reset_transaction(spark: Any) -> None:

@@ -14,7 +14,15 @@ from typing import Any
 
 from delta_py.protocol.sizes import parse_size
 from delta_py.storage.addresses import kind_of
-from spark_plugin.options.common import CONFS, OTHER_WRITE_CONFS, PARTITIONS_PER_CORE, SESSION, STORAGE, WRITE_CONFS
+from spark_plugin.options.common import (
+    CONFS,
+    OTHER_WRITE_CONFS,
+    PARTITIONS_PER_CORE,
+    PROPERTY_DEFAULTS,
+    SESSION,
+    STORAGE,
+    WRITE_CONFS,
+)
 from spark_plugin.options.storage import session_storage
 
 TOLD = "pydelta.told"
@@ -26,8 +34,10 @@ LEAST_PARTITIONS = "spark.sql.files.minPartitionNum"
 PARALLELISM = "spark.sql.leafNodeDefaultParallelism"
 
 WRITE_SETTINGS = (*WRITE_CONFS.values(), *OTHER_WRITE_CONFS)
-SETTINGS = (TIME_ZONE, PARTITION_BYTES, OPEN_COST, LEAST_PARTITIONS, PARALLELISM, READ_LEASE, *WRITE_SETTINGS)
-"""What the catalogs tell of a session. For a path of an object store they tell all settings that may be of stores, too."""
+_OF_READS = (TIME_ZONE, PARTITION_BYTES, OPEN_COST, LEAST_PARTITIONS, PARALLELISM, READ_LEASE)
+SETTINGS = (*_OF_READS, *WRITE_SETTINGS, PROPERTY_DEFAULTS)
+"""What the catalogs tell of a session; a name that ends in a dot stands for all that begin with it. For a path of an object store
+they tell all settings that may be of stores, too."""
 
 
 def read_part(confs: Mapping[str, str], default_parallelism: int | None) -> dict[str, Any]:
@@ -42,7 +52,7 @@ def read_part(confs: Mapping[str, str], default_parallelism: int | None) -> dict
 
 
 def write_part(confs: Mapping[str, str]) -> dict[str, Any]:
-    said = {name: confs[name] for name in WRITE_SETTINGS if name in confs}
+    said = {name: value for name, value in confs.items() if name in WRITE_SETTINGS or name.startswith(PROPERTY_DEFAULTS)}
     return {"timeZone": confs.get(TIME_ZONE), CONFS: said or None}
 
 

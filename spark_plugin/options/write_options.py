@@ -13,18 +13,17 @@ from dataclasses import dataclass
 
 from delta_py.commands.request import AutoCompact, WriteRequest
 from delta_py.errors import InvalidOptionError, UnsupportedOperationError
+from delta_py.protocol.parquet_settings import compression_codec
 from delta_py.protocol.sizes import parse_size
 from delta_py.storage.opening import open_store
 from delta_py.storage.options import NO_OPTIONS, StorageOptions
 from delta_py.storage.store import ObjectStore
-from delta_py.write.conform import compression_codec
 from spark_plugin.options.common import (
     AS_SELECT,
     AUTO_COMPACT_MAX_SIZE,
     AUTO_COMPACT_MIN_FILES,
     AUTO_COMPACT_MIN_SIZE,
     CLUSTER_BY,
-    CONFS,
     DESCRIPTION,
     FROM_CATALOG,
     MODE,
@@ -33,8 +32,10 @@ from spark_plugin.options.common import (
     SESSION,
     TASKS,
     WRITE_CONFS,
+    confs_of_session,
     flag,
     known,
+    property_defaults,
     session_of,
     single_path,
     storage_of_session,
@@ -114,6 +115,7 @@ def write_options(options: Mapping[str, str], *, overwrite: bool) -> WriteOption
         partition_by=_json_names(given, PARTITION_BY),
         description=given.get(DESCRIPTION, statement.get("description")),
         configuration={key: value for key, value in options.items() if _is_property(key)} | statement.get("properties", {}),
+        defaults=property_defaults(confs_of_session(given)),
         cluster_by=_json_names(given, CLUSTER_BY),
         merge_schema=flag(_with_conf(given, "mergeSchema"), "mergeSchema"),
         overwrite_schema=flag(given, "overwriteSchema"),
@@ -157,14 +159,9 @@ def save_mode(text: str) -> str:
     return {"errorifexists": "error", "default": "error"}.get(mode, mode)
 
 
-def _confs(given: Mapping[str, str]) -> Mapping[str, str]:
-    confs: Mapping[str, str] = json.loads(given.get(SESSION, "{}")).get(CONFS, {})
-    return confs
-
-
 def _with_conf(given: Mapping[str, str], name: str) -> dict[str, str]:
     """The options, and the session's setting in the place of one that was not given."""
-    conf = _confs(given).get(WRITE_CONFS[name])
+    conf = confs_of_session(given).get(WRITE_CONFS[name])
     return {**given, name: conf} if name not in given and conf is not None else dict(given)
 
 
@@ -208,7 +205,7 @@ def _target_file_bytes(given: Mapping[str, str]) -> int | None:
 
 
 def _auto_compact(given: Mapping[str, str]) -> AutoCompact:
-    said, confs, default = _with_conf(given, "autoCompact"), _confs(given), AutoCompact()
+    said, confs, default = _with_conf(given, "autoCompact"), confs_of_session(given), AutoCompact()
     largest = _conf_size(confs, AUTO_COMPACT_MAX_SIZE) or default.max_file_bytes
     count = confs.get(AUTO_COMPACT_MIN_FILES)
     return AutoCompact(

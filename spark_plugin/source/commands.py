@@ -16,8 +16,10 @@ from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from delta_py.errors import InvalidOptionError
 from delta_py.storage.opening import open_store
 from delta_py.storage.store import ObjectStore
-from spark_plugin.options.common import COMMAND, single_path, storage_of_session
+from spark_plugin.options.common import COMMAND, property_defaults, single_path, storage_of_session
 from spark_plugin.options.storage import storage_options, without_storage
+
+BUILD_TABLE = "buildTable"
 
 
 def command_store(options: Mapping[str, str]) -> ObjectStore:
@@ -35,10 +37,12 @@ def carry_out(store: ObjectStore, name: str, arguments: Mapping[str, Any]) -> An
 
 
 class CommandWriter(DataSourceArrowWriter):
-    """A write that writes nothing. text: JSON of the command's name and arguments."""
+    """A write that writes nothing. text: JSON of the command's name and arguments. confs: the session's settings."""
 
-    def __init__(self, store: ObjectStore, text: str) -> None:
+    def __init__(self, store: ObjectStore, text: str, confs: Mapping[str, str]) -> None:
         self._store, self._command = store, json.loads(text)
+        if self._command["name"] == BUILD_TABLE:
+            self._command["arguments"]["defaults"] = property_defaults(confs)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         assert not any(batch.num_rows for batch in iterator), "a command has no rows"
@@ -61,6 +65,7 @@ def _build_table(
     description: str | None,
     properties: Mapping[str, str],
     join: bool,
+    defaults: Mapping[str, str] | None = None,
 ) -> int:
     from delta_py.commands.create import define_table
     from delta_py.commands.replace import build_table
@@ -70,7 +75,12 @@ def _build_table(
     definition = None
     if columns.fields:
         definition = define_table(
-            columns, partition_by=partition_by, cluster_by=cluster_by, description=description, configuration=properties
+            columns,
+            partition_by=partition_by,
+            cluster_by=cluster_by,
+            description=description,
+            configuration=properties,
+            defaults=defaults,
         )
     return build_table(store, mode, definition, join=join)
 
@@ -227,7 +237,7 @@ def _refresh_index(store: ObjectStore, *, name: str | None) -> int:
 
 
 COMMANDS: Mapping[str, Callable[..., Any]] = {
-    "buildTable": _build_table,
+    BUILD_TABLE: _build_table,
     "setProperties": _set_properties,
     "unsetProperties": _unset_properties,
     "upgradeProtocol": _upgrade_protocol,

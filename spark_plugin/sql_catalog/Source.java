@@ -81,6 +81,10 @@ class Source {
     ObjectNode confs = JsonNodeFactory.instance.objectNode();
     String[] names = rule.told("settings").split("\n");
     for (int i = 0; i < names.length; i++) {
+      if (names[i].endsWith(".")) {
+        addAll(confs, session.conf().getAll(), new String[] {names[i]});
+        continue;
+      }
       String value = session.conf().get(names[i], null);
       if (value != null && !value.equals("<undefined>")) confs.put(names[i], value);
     }

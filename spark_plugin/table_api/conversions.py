@@ -9,19 +9,22 @@ entered anew; that leaves the data of an external table, and would delete that o
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.types import DataType, StructField, StructType
 
 from delta_py.commands.convert import ConvertRequest
+from delta_py.commands.properties import with_defaults
 from delta_py.errors import InvalidOptionError, TableNotFoundError, UnsupportedOperationError
 from delta_py.storage.addresses import has_scheme
 from spark_plugin.convert import from_spark_schema
 from spark_plugin.dataframe_api import catalog
 from spark_plugin.dataframe_api.catalog import Entry
 from spark_plugin.maintenance.convert import run_convert
+from spark_plugin.options.common import property_defaults
 from spark_plugin.options.read_options import local_path
-from spark_plugin.options.settings import TablePath, conf, is_on
+from spark_plugin.options.settings import TablePath, conf, default_settings, is_on
 from spark_plugin.table_api.arguments import wrong_type
 from spark_plugin.table_api.builders import stored_field
 from spark_plugin.table_api.table_names import Place, find_table
@@ -59,10 +62,13 @@ def _partitions(given: str | StructType | None) -> StructType | None:
     return StructType([stored_field(f) for f in schema.fields])
 
 
-def _request(spark: SparkSession, partitions: StructType | None, **more: Any) -> ConvertRequest:
+def _request(
+    spark: SparkSession, partitions: StructType | None, configuration: Mapping[str, str] | None = None, **more: Any
+) -> ConvertRequest:
     return ConvertRequest(
         None if partitions is None else from_spark_schema(partitions),
         collect_stats=is_on(spark, _COLLECT_STATS),
+        configuration=with_defaults(configuration or {}, property_defaults(default_settings(spark))),
         time_zone=conf(spark, "spark.sql.session.timeZone") or "UTC",
         **more,
     )

@@ -12,8 +12,9 @@ from delta_py.storage.addresses import has_scheme
 from spark_plugin.dataframe_api import catalog
 from spark_plugin.dataframe_api.catalog import Entry
 from spark_plugin.maintenance.deep_clone import run_deep_clone
+from spark_plugin.options.common import property_defaults
 from spark_plugin.options.read_options import local_path
-from spark_plugin.options.settings import TablePath, storage_settings
+from spark_plugin.options.settings import TablePath, default_settings, storage_settings
 from spark_plugin.run_command import run_command
 from spark_plugin.table_api.builders import TableRequest
 
@@ -190,4 +191,5 @@ def _build_over(spark: Any, request: TableRequest, entry: Entry) -> Place:
 
 
 def _run(spark: Any, request: TableRequest, path: str, *, join: bool) -> None:
-    run_command(spark, TablePath(path), "buildTable", {**request.arguments(), "join": join})
+    defaults = property_defaults(default_settings(spark))
+    run_command(spark, TablePath(path), "buildTable", {**request.arguments(), "join": join, "defaults": defaults})

@@ -15,20 +15,26 @@ import pyarrow as pa
 import pytest
 
 from delta_py import DeltaTable
-from delta_py.commands.alter import set_properties
-from delta_py.commands.alter_columns import add_columns, drop_columns, rename_column
+from delta_py.commands.alter import set_properties, unset_properties
+from delta_py.commands.alter_columns import add_columns, change_columns, drop_columns, rename_column
 from delta_py.commands.clone import clone_table
-from delta_py.commands.column_changes import NewColumn
-from delta_py.commands.constraints import add_constraint
+from delta_py.commands.cluster_by import cluster_by
+from delta_py.commands.column_changes import ColumnChange, NewColumn
+from delta_py.commands.constraints import add_constraint, drop_constraint
+from delta_py.commands.create import create_table, define_table
 from delta_py.commands.deep_clone import deep_clone
 from delta_py.commands.drop_feature import drop_feature
 from delta_py.commands.optimize import LocalBinWriters, optimize
 from delta_py.commands.optimize_bins import OptimizeRequest
 from delta_py.commands.reorg import Purge
+from delta_py.commands.replace import build_table
 from delta_py.commands.restore import restore
+from delta_py.commands.sync_identity import sync_identity
 from delta_py.commands.write import write_delta
 from delta_py.errors import TableNotFoundError
-from delta_py.protocol.schema import LONG
+from delta_py.protocol.clustering import clustering_columns
+from delta_py.protocol.identity import identity_columns
+from delta_py.protocol.schema import INTEGER, LONG, StructField, StructType
 from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore
 from tests.support.faulty_store import FAULTS, Fault, FaultyStore, outcome_of
@@ -80,14 +86,17 @@ def purged(store: Any) -> int:
 @dataclass(frozen=True)
 class Command:
     """before: commits of the table that it meets; 0 when there is none. steps: commits that it makes. after: what is then.
-    prepare: what else is done to the table before. every: of the calls one in so many fails, for a command of very many."""
+    prepare: what else is done to the table before. every: of the calls one in so many fails, for a command of very many.
+    makes_table: prepare does. holds: what else is true of the table then."""
 
     run: Callable[[Any], int]
     before: int
     after: State
     steps: int = 1
-    prepare: Callable[[Path], None] = lambda path: None
+    prepare: Callable[[Path], object] = lambda path: None
     every: int = 1
+    makes_table: bool = False
+    holds: Callable[[Path], bool] = lambda path: True
 
 
 def delete_a_row(path: Path) -> None:
@@ -98,6 +107,34 @@ def delete_a_row(path: Path) -> None:
 def mapped_with_more(path: Path) -> None:
     set_properties(LocalStore(str(path)), {"delta.columnMapping.mode": "name"})
     add_columns(LocalStore(str(path)), [NewColumn("x", LONG), NewColumn("y", LONG)])
+
+
+def make_wide(path: Path) -> None:
+    store = LocalStore(str(path))
+    set_properties(store, {"delta.enableTypeWidening": "true"})
+    add_columns(store, [NewColumn("n", INTEGER)])
+    write_delta(str(path), pa.table({"id": [12], "n": pa.array([1], pa.int32())}), mode="append")
+    change_columns(store, [ColumnChange("n", data_type=LONG)])
+
+
+def make_numbered(path: Path) -> None:
+    """Of rows that brought their own numbers, so that the mark is behind them."""
+    rules = {"delta.identity.start": 1, "delta.identity.step": 1, "delta.identity.allowExplicitInsert": True}
+    create_table(LocalStore(str(path)), define_table(StructType((StructField("id", LONG, True, rules),))))
+    write_delta(str(path), pa.table({"id": range(12)}), mode="append")
+
+
+def is_synced(path: Path) -> bool:
+    return identity_columns(Snapshot.load(LocalStore(str(path))).schema)[0].mark == 11
+
+
+def is_clustered(path: Path) -> bool:
+    snapshot = Snapshot.load(LocalStore(str(path)))
+    return clustering_columns(snapshot.schema, snapshot.clustering_domain()) == ("id",)
+
+
+def replaced(store: Any) -> int:
+    return build_table(store, "replace", define_table(StructType((StructField("id", LONG),)), configuration={"team": "c"}))
 
 
 def renamed_and_dropped(store: Any) -> int:
@@ -122,6 +159,40 @@ COMMANDS = {
     ),
     "RENAME and DROP COLUMN": Command(
         renamed_and_dropped, 3, (6, {"delta.columnMapping.mode": "name"}, [*range(12)]), 2, prepare=mapped_with_more
+    ),
+    "CHANGE COLUMN": Command(lambda store: change_columns(store, [ColumnChange("id", comment="c")]), 3, (3, {}, [*range(12)])),
+    "UNSET": Command(
+        lambda store: unset_properties(store, ["team"]),
+        3,
+        (4, {}, [*range(12)]),
+        prepare=lambda path: set_properties(LocalStore(str(path)), {"team": "a"}),
+    ),
+    "DROP CONSTRAINT": Command(
+        lambda store: drop_constraint(store, "c"),
+        3,
+        (4, {}, [*range(12)]),
+        prepare=lambda path: add_constraint(LocalStore(str(path)), "c", "id >= 0"),
+    ),
+    "CLUSTER BY": Command(lambda store: cluster_by(store, ["id"]), 3, (3, {}, [*range(12)]), holds=is_clustered),
+    "SYNC IDENTITY": Command(
+        lambda store: sync_identity(store, "id"),
+        0,
+        (2, {}, [*range(12)]),
+        prepare=make_numbered,
+        makes_table=True,
+        holds=is_synced,
+    ),
+    "REPLACE": Command(replaced, 3, (3, {"team": "c"}, [])),
+    "DROP FEATURE typeWidening": Command(
+        lambda store: drop_feature(store, "typeWidening"), 3, (13, {}, [*range(13)]), 7, prepare=make_wide, every=9
+    ),
+    "DROP FEATURE rowTracking": Command(
+        lambda store: drop_feature(store, "rowTracking"),
+        3,
+        (8, {}, [*range(12)]),
+        3,
+        prepare=lambda path: set_properties(LocalStore(str(path)), {"delta.enableRowTracking": "true"}),
+        every=3,
     ),
     "DROP FEATURE": Command(
         lambda store: drop_feature(store, "deletionVectors"),
@@ -160,6 +231,7 @@ def prepare(directory: Path, command: Command) -> Path:
     make(directory / "source")
     if command.before:
         make(directory / "table", command.before)
+    if command.before or command.makes_table:
         command.prepare(directory / "table")
     return directory / "table"
 
@@ -168,7 +240,7 @@ def check_after(path: Path, command: Command) -> None:
     found = state(path)
     assert found is not None
     _, properties, ids = command.after
-    assert properties.items() <= found[1].items() and found[2] == ids, found
+    assert properties.items() <= found[1].items() and found[2] == ids and command.holds(path), found
 
 
 def one_fault(directory: Path, command: Command, fault: Fault) -> str:

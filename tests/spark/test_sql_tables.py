@@ -117,6 +117,35 @@ def test_a_table_without_location_goes_with_its_name(spark: SparkSession, name: 
         assert not path.exists()
 
 
+def test_new_tables_have_the_properties_that_the_session_says(spark: SparkSession, tmp_path: Path, name: str) -> None:
+    prefix = "spark.databricks.delta.properties.defaults."
+    said = {"appendOnly": "true", "feature.domainMetadata": "supported", "checkpointInterval": "20"}
+    settings = {prefix + key: value for key, value in said.items()}
+    paths = {way: tmp_path / way for way in ("frame", "builder", "sql", "select", "parquet", "named")}
+    spark.range(3).write.parquet(str(paths["parquet"]))
+    for setting, value in settings.items():
+        spark.conf.set(setting, value)
+    try:
+        writer = spark.range(3).write.format("pydelta").option("delta.checkpointInterval", "5")
+        writer.save(str(paths["frame"]))
+        DeltaTable.create(spark).location(str(paths["builder"])).addColumn("id", "LONG").execute()
+        spark.sql(f"CREATE TABLE {by_path(paths['sql'])} (id LONG) TBLPROPERTIES (delta.checkpointInterval = 5)")
+        spark.sql(f"CREATE TABLE {by_path(paths['select'])} AS SELECT 1L id")
+        spark.sql(f"CREATE TABLE {name} (id LONG) USING pydelta LOCATION '{paths['named']}'")
+        DeltaTable.convertToDelta(spark, f"parquet.`{paths['parquet']}`")
+        with pytest.raises(InvalidOptionError, match=r"delta\.noSuchThing"):
+            spark.conf.set(f"{prefix}noSuchThing", "true")
+            spark.range(3).write.format("pydelta").save(str(tmp_path / "refused"))
+    finally:
+        for setting in (*settings, f"{prefix}noSuchThing"):
+            spark.conf.unset(setting)
+    for way, path in paths.items():
+        config = Snapshot.load(LocalStore(str(path))).config
+        expected = {"delta.appendOnly": "true", "delta.checkpointInterval": "5" if way in ("frame", "sql") else "20"}
+        assert (way, dict(config.metadata.configuration)) == (way, expected)
+        assert config.feature("domainMetadata")
+
+
 def test_definitions_that_cannot_be(spark: SparkSession, tmp_path: Path) -> None:
     table = by_path(tmp_path / "t")
     with pytest.raises(UnsupportedOperationError, match="partitioned by columns"):

@@ -121,7 +121,7 @@ def test_define_table_row_tracking_names_its_hidden_columns() -> None:
             "RESERVED_CDC_COLUMNS_ON_WRITE",
         ),
         (SCHEMA, [], {"delta.appendOnlyy": "true"}, "DELTA_UNKNOWN_CONFIGURATION"),
-        (SCHEMA, [], {"delta.columnMapping.maxColumnId": "9"}, "DELTA_UNKNOWN_CONFIGURATION"),
+        (SCHEMA, [], {"delta.columnMapping.maxColumnId": "9"}, "DELTA_CANNOT_MODIFY_TABLE_PROPERTY"),
         (SCHEMA, [], {"delta.appendOnly": "yes"}, "DELTA_ILLEGAL_OPTION"),
         (SCHEMA, [], {"delta.checkpointInterval": "ten"}, "DELTA_ILLEGAL_OPTION"),
         (SCHEMA, [], {"delta.columnMapping.mode": "both"}, "DELTA_ILLEGAL_OPTION"),
@@ -129,7 +129,7 @@ def test_define_table_row_tracking_names_its_hidden_columns() -> None:
         (SCHEMA, [], {"delta.minWriterVersion": "8"}, "DELTA_ILLEGAL_OPTION"),
         (SCHEMA, [], {"delta.feature.nope": "supported"}, "DELTA_UNSUPPORTED_FEATURES_IN_CONFIG"),
         (SCHEMA, [], {"delta.feature.deletionVectors": "on"}, "DELTA_ILLEGAL_OPTION"),
-        (SCHEMA, [], {"delta.enableIcebergCompatV2": "true"}, "DELTA_UNSUPPORTED_FEATURES_FOR_WRITE"),
+        (SCHEMA, [], {"delta.feature.columnMappingUsageTracking": "supported"}, "DELTA_UNSUPPORTED_FEATURES_FOR_WRITE"),
     ],
 )
 def test_define_table_that_cannot_be_is_refused(

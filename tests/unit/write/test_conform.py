@@ -17,6 +17,7 @@ from delta_py.errors import (
     UnsupportedTableFeatureError,
 )
 from delta_py.protocol.actions import Metadata, Protocol
+from delta_py.protocol.parquet_settings import compression_codec
 from delta_py.protocol.schema import (
     DATE,
     LONG,
@@ -33,7 +34,7 @@ from delta_py.protocol.schema import (
 )
 from delta_py.protocol.table_config import TableConfig
 from delta_py.storage.local import LocalStore
-from delta_py.write.conform import Conformer, WriteState, check_new_schema, compression_codec, write_state
+from delta_py.write.conform import Conformer, WriteState, check_new_schema, write_state
 
 SCHEMA = StructType((StructField("id", LONG, nullable=False), StructField("name", STRING), StructField("day", DATE)))
 

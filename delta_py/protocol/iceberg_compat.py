@@ -1,0 +1,127 @@
+"""Tables whose files another program may take as an Iceberg table's: what writers must keep to.
+
+    check_compatible(features, properties, schema)      # of a table as it is, or as it is to be
+
+What is made of new files stands where files are made: partition columns in them, ids of elements, keys and values, and numbers
+of records. Nothing here converts anything.
+Protocol: Iceberg Compatibility V1; Iceberg Compatibility V2; Writer Requirements for IcebergCompatV1.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Set
+
+from delta_py.errors import UnsupportedOperationError
+from delta_py.protocol import column_mapping
+from delta_py.protocol.column_rules import DEFAULT, TYPE_CHANGES
+from delta_py.protocol.features import Properties, all_fields, all_types
+from delta_py.protocol.schema import ArrayType, DataType, DecimalType, MapType, PrimitiveType, StructType, type_name
+
+VIOLATION = "DELTA_ICEBERG_COMPAT_VIOLATION"
+_VERSIONS = (1, 2, 3)
+_V2_TYPES = frozenset(
+    "byte short integer long float double string binary boolean timestamp timestamp_ntz date".split()  # noqa: SIM905
+)
+_V3_TYPES = _V2_TYPES | {"variant"}
+_WHOLE = ("byte", "short", "integer", "long")
+_DECIMAL = re.compile(r"decimal\((\d+),\s*(\d+)\)")
+_LITERAL = re.compile(
+    r"\s*(?:(?:date|timestamp|timestamp_ntz|timestamp_ltz|x)?\s*(?:'(?:[^'\\]|\\.|'')*'|\"(?:[^\"\\]|\\.)*\")"
+    r"|[+-]?[0-9]*\.?[0-9]+(?:e[+-]?[0-9]+)?[a-z]{0,2}|true|false|null)\s*",
+    re.IGNORECASE,
+)
+
+
+def property_of(version: int) -> str:
+    return f"delta.enableIcebergCompatV{version}"
+
+
+def active_versions(features: Set[str], properties: Properties) -> tuple[int, ...]:
+    """The versions that a table supports and has turned on; no more than one in a table that is whole."""
+    return tuple(n for n in _VERSIONS if f"icebergCompatV{n}" in features and properties.boolean(property_of(n)))
+
+
+def wants_nested_ids(properties: Properties) -> bool:
+    """Whether elements of arrays and keys and values of maps have ids. Protocol: Iceberg Compatibility V2."""
+    return any(properties.boolean(property_of(version)) for version in (2, 3))
+
+
+def check_compatible(features: Set[str], properties: Properties, schema: StructType) -> None:
+    """Raises UnsupportedOperationError (DELTA_ICEBERG_COMPAT_VIOLATION) for a table that breaks a rule of the version it has."""
+    versions = active_versions(features, properties)
+    if len(versions) > 1:
+        names = " and ".join(property_of(version) for version in versions)
+        raise violation(versions[-1], "VERSION_MUTUAL_EXCLUSIVE", f"{names} are both true. Turn one of them off")
+    for version in versions:
+        _check_features(version, features, properties)
+        _check_types(version, schema)
+        _check_type_changes(version, schema)
+        if version == 3:
+            _check_defaults(schema)
+
+
+def violation(version: int, kind: str, why: str) -> UnsupportedOperationError:
+    return UnsupportedOperationError(
+        f"The validation of IcebergCompatV{version} has failed: {why}. Nothing was written.",
+        error_class=f"{VIOLATION}.{kind}" if kind else VIOLATION,
+        sql_state="KD00E",
+        version=version,
+    )
+
+
+def _check_features(version: int, features: Set[str], properties: Properties) -> None:
+    if column_mapping.mode(properties) == "none":
+        why = f"it requires {column_mapping.MODE_PROPERTY} to be 'name' or 'id'. Set it for a new table"
+        raise violation(version, "WRONG_REQUIRED_TABLE_PROPERTY", why)
+    if version == 1 and "deletionVectors" in features:
+        why = "the table supports deletion vectors, which it excludes. Drop the feature deletionVectors first"
+        raise violation(version, "INCOMPATIBLE_TABLE_FEATURE", why)
+    if version == 2 and properties.boolean("delta.enableDeletionVectors"):
+        why = "delta.enableDeletionVectors is true. Set it to false, and purge deletion vectors with REORG"
+        raise violation(version, "DELETION_VECTORS_SHOULD_BE_DISABLED", why)
+    if version == 3 and not ("rowTracking" in features and properties.boolean("delta.enableRowTracking")):
+        why = "it requires delta.enableRowTracking to be true. Set it first"
+        raise violation(version, "WRONG_REQUIRED_TABLE_PROPERTY", why)
+
+
+def _check_types(version: int, schema: StructType) -> None:
+    for kind in all_types(schema):
+        if not _is_allowed(version, kind):
+            why = f"it does not support the data type {type_name(kind)}. Leave the column out, or cast it"
+            raise violation(version, "UNSUPPORTED_DATA_TYPE", why)
+
+
+def _is_allowed(version: int, kind: DataType) -> bool:
+    if isinstance(kind, ArrayType | MapType):
+        return version > 1
+    if isinstance(kind, PrimitiveType):
+        return kind.name in (_V3_TYPES if version == 3 else _V2_TYPES)
+    return True
+
+
+def _check_type_changes(version: int, schema: StructType) -> None:
+    """Of a record that cannot be read it is not known that Iceberg has the change. Protocol: Type Change Metadata."""
+    for f in all_fields(schema):
+        for change in f.metadata.get(TYPE_CHANGES, ()):
+            old, new = str(change.get("fromType")), str(change.get("toType"))
+            if not _iceberg_changes(old, new):
+                why = f"column {f.name} was changed from {old} to {new}, which Iceberg does not know"
+                raise violation(version, "UNSUPPORTED_TYPE_WIDENING", why)
+
+
+def _iceberg_changes(old: str, new: str) -> bool:
+    if old in _WHOLE and new in _WHOLE:
+        return _WHOLE.index(old) < _WHOLE.index(new)
+    decimals = [_DECIMAL.fullmatch(text) for text in (old, new)]
+    if decimals[0] is not None and decimals[1] is not None:
+        before, after = (DecimalType(int(found[1]), int(found[2])) for found in decimals if found is not None)
+        return before.scale == after.scale and before.precision < after.precision
+    return (old, new) == ("float", "double")
+
+
+def _check_defaults(schema: StructType) -> None:
+    for f in all_fields(schema):
+        text = f.metadata.get(DEFAULT)
+        if text is not None and not _LITERAL.fullmatch(str(text)):
+            raise violation(3, "", f"the default of column {f.name} ({text}) is not a literal. Give it a plain value")

@@ -1,0 +1,67 @@
+"""Tables with features and properties that ask much of writers: delta-spark and pydelta take turns on them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+from delta_py import DeltaTable, write_delta
+from delta_py.commands.create import create_table, define_table
+from delta_py.commands.row_commands import update
+from delta_py.protocol.schema import INTEGER, LONG, STRING, ArrayType, MapType, StructField, StructType
+from delta_py.snapshot import Snapshot
+from delta_py.storage.local import LocalStore
+
+NESTED = ArrayType(MapType(STRING, StructType((StructField("x", ArrayType(INTEGER)),))))
+NESTED_SQL = "ARRAY<MAP<STRING, STRUCT<x: ARRAY<INT>>>>"
+TABLES: dict[str, dict[str, str]] = {
+    "IcebergCompatV1": {"delta.enableIcebergCompatV1": "true"},
+    "IcebergCompatV2": {"delta.enableIcebergCompatV2": "true"},
+    "IcebergCompatV3": {"delta.enableIcebergCompatV3": "true"},
+    "column mapping": {"delta.columnMapping.mode": "name"},
+    "pages and prefixes": {
+        "delta.parquet.format.version": "2.12.0",
+        "delta.randomizeFilePrefixes": "true",
+        "delta.enableChangeDataCapture": "true",
+    },
+}
+
+
+def make_ours(path: Path, properties: Mapping[str, str], *, nested: bool) -> None:
+    fields = [StructField("id", LONG), StructField("day", STRING), *([StructField("a", NESTED)] if nested else [])]
+    definition = define_table(StructType(tuple(fields)), partition_by=("day",), configuration=properties)
+    create_table(LocalStore(str(path)), definition)
+
+
+def make_theirs(spark: SparkSession, path: Path, properties: Mapping[str, str], *, nested: bool) -> None:
+    told = ", ".join(f"'{name}' = '{value}'" for name, value in properties.items())
+    columns = "id BIGINT, day STRING" + (f", a {NESTED_SQL}" if nested else "")
+    spark.sql(f"CREATE TABLE delta.`{path}` ({columns}) USING delta PARTITIONED BY (day) TBLPROPERTIES ({told})")
+
+
+@pytest.mark.parametrize("makes", ["ours", "theirs"])
+@pytest.mark.parametrize("kind", TABLES)
+def test_both_write_the_table_in_turns(spark: SparkSession, tmp_path: Path, kind: str, makes: str) -> None:
+    path, nested = tmp_path / "t", kind != "IcebergCompatV1"
+    if makes == "ours":
+        make_ours(path, TABLES[kind], nested=nested)
+    else:
+        make_theirs(spark, path, TABLES[kind], nested=nested)
+    made = Snapshot.load(LocalStore(str(path)))
+    spark.sql(f"INSERT INTO delta.`{path}` (id, day) VALUES (1, 'a'), (2, 'b')")
+    write_delta(str(path), pa.table({"id": pa.array([3, 4], pa.int64()), "day": ["a", "b"]}), mode="append")
+    update(LocalStore(str(path)), {"id": "id + 10"}, predicate="id = 1")
+    spark.sql(f"UPDATE delta.`{path}` SET id = id + 100 WHERE id = 3")
+    spark.sql(f"OPTIMIZE delta.`{path}`")
+    assert sorted(row.id for row in spark.read.format("delta").load(str(path)).collect()) == [2, 4, 11, 103]
+    assert sorted(DeltaTable(str(path)).to_arrow()["id"].to_pylist()) == [2, 4, 11, 103]
+    after = Snapshot.load(LocalStore(str(path)))
+    assert (after.protocol, after.schema) == (made.protocol, made.schema)
+    if kind.startswith("Iceberg"):
+        day = after.schema.fields[1].metadata["delta.columnMapping.physicalName"]
+        assert all(day in pq.read_schema(file).names for file in path.rglob("part-*.parquet"))

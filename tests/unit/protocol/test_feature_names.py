@@ -1,0 +1,76 @@
+"""Every name of a table feature: whether tables that have it are read and written, and what is in the way where they are not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from delta_py.errors import DeltaError
+from delta_py.protocol.actions import Metadata, Protocol
+from delta_py.protocol.features import FEATURES
+from delta_py.protocol.table_config import Operation, TableConfig
+
+_SCHEMA = '{"type":"struct","fields":[{"name":"id","type":"long","nullable":true,"metadata":{}}]}'
+
+# Names that delta-spark 4.4 knows, those of the protocol and its proposals, and those that other clients write.
+ALL_USE = [
+    "appendOnly", "invariants", "checkConstraints", "changeDataFeed", "generatedColumns", "columnMapping", "identityColumns",
+    "deletionVectors", "rowTracking", "timestampNtz", "timestampWithoutTimezone", "domainMetadata", "v2Checkpoint",
+    "icebergCompatV1", "icebergCompatV2", "icebergCompatV3", "clustering", "vacuumProtocolCheck", "inCommitTimestamp",
+    "allowColumnDefaults", "typeWidening", "typeWidening-preview", "variantType", "variantType-preview", "variantShredding",
+    "variantShredding-preview", "checkpointProtection", "materializePartitionColumns", "collations", "collations-preview",
+]  # fmt: skip
+# Read always, written while nothing in the table is in use that needs another product: the property that says it is.
+WRITTEN_UNLESS = {
+    "icebergWriterCompatV1": ("delta.enableIcebergWriterCompatV1", "true"),
+    "coordinatedCommits-preview": ("delta.coordinatedCommits.commitCoordinator-preview", "dynamodb"),
+    "redirectWriterOnly-preview": ("delta.redirectWriterOnly-preview", "{}"),
+}
+# A catalog decides what the next version is; a proposal that no writer makes.
+READ_ONLY = ["catalogManaged", "catalogOwned-preview", "columnMappingUsageTracking"]
+# Where rows are is another table's, a catalog's or another format's matter; types that no preview has by default.
+REFUSED = ["redirectReaderWriter-preview", "adaptiveMetadata-preview", "geospatial", "geospatial-dev"]
+
+
+def table(name: str, properties: Mapping[str, str] | None = None) -> TableConfig:
+    names = {name, *FEATURES[name].needs}
+    readers = frozenset(other for other in names if FEATURES[other].reader)
+    metadata = Metadata("t", _SCHEMA, configuration=dict(properties or {}))
+    return TableConfig(Protocol(3, 7, readers, frozenset(names)), metadata)
+
+
+def refused(config: TableConfig, operation: Operation) -> list[str]:
+    with pytest.raises(DeltaError) as caught:
+        config.require(operation)
+    assert caught.value.error_class.startswith("DELTA_UNSUPPORTED_FEATURES_FOR_")
+    return list(caught.value.message_parameters["features"])
+
+
+def test_each_name_is_in_one_class() -> None:
+    assert sorted(FEATURES) == sorted([*ALL_USE, *WRITTEN_UNLESS, *READ_ONLY, *REFUSED])
+
+
+@pytest.mark.parametrize("name", ALL_USE)
+def test_tables_with_the_feature_are_read_and_written(name: str) -> None:
+    table(name).require(Operation.WRITE)
+
+
+@pytest.mark.parametrize("name", WRITTEN_UNLESS)
+def test_tables_with_the_feature_are_written_while_it_is_not_in_use(name: str) -> None:
+    table(name).require(Operation.WRITE)
+    in_use = table(name, dict([WRITTEN_UNLESS[name]]))
+    in_use.require(Operation.READ)
+    assert refused(in_use, Operation.WRITE) == [name]
+
+
+@pytest.mark.parametrize("name", READ_ONLY)
+def test_tables_with_the_feature_are_read_alone(name: str) -> None:
+    table(name).require(Operation.READ)
+    assert refused(table(name), Operation.WRITE) == [name]
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_tables_with_the_feature_are_refused_by_name(name: str) -> None:
+    assert refused(table(name), Operation.READ) == [name]
+    assert refused(table(name), Operation.WRITE) == [name]

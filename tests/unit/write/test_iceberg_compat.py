@@ -1,0 +1,240 @@
+"""Tables that Iceberg may take as its own: what is refused, and what their files and schemas hold."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import orjson
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from delta_py import DeltaTable, write_delta
+from delta_py.commands.alter import add_feature, set_properties
+from delta_py.commands.alter_columns import add_columns, change_columns
+from delta_py.commands.column_changes import ColumnChange, NewColumn
+from delta_py.commands.create import create_table, define_table
+from delta_py.commands.optimize import LocalBinWriters, optimize
+from delta_py.commands.optimize_bins import OptimizeRequest
+from delta_py.commands.replace import build_table
+from delta_py.commands.row_commands import delete, update
+from delta_py.errors import DeltaError
+from delta_py.protocol.column_mapping import ID, NESTED_IDS, PHYSICAL_NAME
+from delta_py.protocol.features import all_fields
+from delta_py.protocol.schema import (
+    DATE,
+    DOUBLE,
+    INTEGER,
+    LONG,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    VARIANT,
+    VOID,
+    ArrayType,
+    DataType,
+    MapType,
+    StructField,
+    StructType,
+)
+from delta_py.snapshot import Snapshot
+from delta_py.storage.local import LocalStore
+from delta_py.storage.store import ObjectStore
+
+VERSIONS = (1, 2, 3)
+SCHEMA = StructType((StructField("day", STRING), StructField("id", LONG), StructField("at", TIMESTAMP)))
+NESTED = ArrayType(MapType(STRING, StructType((StructField("x", ArrayType(INTEGER)),))))
+ROWS = pa.table({"day": ["mon", "tue"], "id": pa.array([1, 2], pa.int64()), "at": pa.array([0, 1], pa.timestamp("us", "UTC"))})
+
+
+def on(version: int, **more: str) -> dict[str, str]:
+    return {f"delta.enableIcebergCompatV{version}": "true", **{key.replace("__", "."): value for key, value in more.items()}}
+
+
+def make(path: Path, version: int, schema: StructType = SCHEMA, partition_by: tuple[str, ...] = (), **more: str) -> ObjectStore:
+    store = LocalStore(str(path))
+    create_table(store, define_table(schema, partition_by=partition_by, configuration=on(version, **more)))
+    return store
+
+
+def field_ids(schema: pa.Schema | pa.StructType) -> dict[str, int]:
+    """Of every part of a Parquet file's schema that has one, by its path."""
+    found: dict[str, int] = {}
+
+    def visit(f: pa.Field, path: str) -> None:
+        if f.metadata and b"PARQUET:field_id" in f.metadata:
+            found[path] = int(f.metadata[b"PARQUET:field_id"])
+        if pa.types.is_struct(f.type):
+            for number in range(f.type.num_fields):
+                visit(f.type.field(number), f"{path}.{f.type.field(number).name}")
+        elif pa.types.is_map(f.type):
+            visit(f.type.key_field, f"{path}.key")
+            visit(f.type.item_field, f"{path}.value")
+        elif pa.types.is_list(f.type):
+            visit(f.type.value_field, f"{path}.element")
+
+    for f in schema:
+        visit(f, f.name)
+    return found
+
+
+# ---------------------------------------------------------------- what is made
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_new_table_gets_what_the_version_requires(tmp_path: Path, version: int) -> None:
+    config = Snapshot.load(make(tmp_path, version)).config
+    assert config.column_mapping_mode == "name"
+    assert {f"icebergCompatV{version}", "columnMapping"} <= set(config.features)
+    assert config.enabled("rowTracking") == (version == 3)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_files_hold_partition_columns_behind_all_others_and_the_log_numbers_of_records(tmp_path: Path, version: int) -> None:
+    store = make(tmp_path, version, partition_by=("day",), delta__dataSkippingNumIndexedCols="0")
+    write_delta(store.root, ROWS, mode="append")
+    write_delta(store.root, ROWS.set_column(1, "id", pa.array([3, 4], pa.int64())), mode="append")
+    update(store, {"id": "id + 10"}, predicate="id = 1")
+    optimize(store, OptimizeRequest(), LocalBinWriters())
+    names = [f.metadata[PHYSICAL_NAME] for f in Snapshot.load(store).schema.fields]
+    for path in tmp_path.rglob("*.parquet"):
+        schema = pq.read_schema(path)
+        held = [name for name in schema.names if name in names]
+        assert held == [*names[1:], names[0]]
+        assert pq.ParquetFile(path).schema.column(1).physical_type == "INT64"
+    commits = [path.read_bytes() for path in sorted(tmp_path.glob("_delta_log/*.json"))]
+    actions = [orjson.loads(line) for commit in commits for line in commit.splitlines()]
+    adds = [action["add"] for action in actions if "add" in action]
+    assert len(adds) > 3 and all("numRecords" in orjson.loads(add["stats"]) for add in adds)
+    assert sorted(DeltaTable(store.root).to_arrow()["id"].to_pylist()) == [2, 3, 4, 11]
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_elements_keys_and_values_have_ids_of_their_own_in_schema_and_files(tmp_path: Path, version: int) -> None:
+    store = make(tmp_path, version, StructType((StructField("id", LONG), StructField("n", NESTED))))
+    kind = pa.list_(pa.map_(pa.string(), pa.struct([("x", pa.list_(pa.int32()))])))
+    rows = pa.table({"id": pa.array([1], pa.int64()), "n": pa.array([[[("k", {"x": [7, 8]})]]], kind)})
+    write_delta(store.root, rows, mode="append")
+    config = Snapshot.load(store).config
+    outer, inner = config.schema.fields[1], next(f for f in all_fields(config.schema) if f.name == "x")
+    own, x = outer.metadata[PHYSICAL_NAME], inner.metadata[PHYSICAL_NAME]
+    parts = {f"{own}.element", f"{own}.element.key", f"{own}.element.value"}
+    assert set(outer.metadata[NESTED_IDS]) == parts and set(inner.metadata[NESTED_IDS]) == {f"{x}.element"}
+    numbers = [n for f in all_fields(config.schema) for n in (f.metadata[ID], *f.metadata.get(NESTED_IDS, {}).values())]
+    assert sorted(numbers) == list(range(1, len(numbers) + 1))
+    assert config.metadata.configuration["delta.columnMapping.maxColumnId"] == str(len(numbers))
+    (path,) = tmp_path.glob("*.parquet")
+    ids = field_ids(pq.read_schema(path))
+    assert {ids[part] for part in parts} == set(outer.metadata[NESTED_IDS].values())
+    assert ids[f"{own}.element.value.{x}.element"] == inner.metadata[NESTED_IDS][f"{x}.element"]
+    assert len(set(ids.values())) == len(ids) == len(numbers)
+    assert DeltaTable(store.root).to_arrow()["n"].to_pylist() == rows["n"].to_pylist()
+    add_columns(store, [NewColumn("more", ArrayType(LONG))])
+    schema = Snapshot.load(store).schema
+    assert set(schema.fields[2].metadata[NESTED_IDS].values()) == {len(numbers) + 2}
+
+
+def test_rows_that_moved_carry_their_ids_in_columns_that_iceberg_knows(tmp_path: Path) -> None:
+    store = make(tmp_path, 3)
+    write_delta(store.root, ROWS, mode="append")
+    before = set(tmp_path.glob("*.parquet"))
+    update(store, {"id": "id + 10"}, predicate="id = 1")
+    new = set(tmp_path.glob("*.parquet")) - before
+    assert new
+    for path in new:
+        ids = field_ids(pq.read_schema(path))
+        carried = {name.partition("-col-")[0]: number for name, number in ids.items() if name.startswith("_row")}
+        assert carried == {"_row-id": 2147483540, "_row-commit-version": 2147483539}
+
+
+# ---------------------------------------------------------------- what is refused
+
+
+def refused(act: Callable[[], object]) -> str:
+    with pytest.raises(DeltaError) as caught:
+        act()
+    return caught.value.error_class.removeprefix("DELTA_ICEBERG_COMPAT_VIOLATION")
+
+
+@pytest.mark.parametrize(
+    ("properties", "condition"),
+    [
+        ({**on(1), **on(2)}, ".VERSION_MUTUAL_EXCLUSIVE"),
+        (on(1, delta__columnMapping__mode="none"), ".WRONG_REQUIRED_TABLE_PROPERTY"),
+        (on(3, delta__enableRowTracking="false"), ".WRONG_REQUIRED_TABLE_PROPERTY"),
+        (on(1, delta__feature__deletionVectors="supported"), ".INCOMPATIBLE_TABLE_FEATURE"),
+        (on(2, delta__enableDeletionVectors="true"), ".DELETION_VECTORS_SHOULD_BE_DISABLED"),
+    ],
+)
+def test_properties_that_exclude_each_other_are_refused(properties: Mapping[str, str], condition: str) -> None:
+    assert refused(lambda: define_table(SCHEMA, configuration=properties)) == condition
+
+
+@pytest.mark.parametrize(
+    ("kind", "allowing"),
+    [
+        (ArrayType(LONG), {2, 3}),
+        (MapType(STRING, LONG), {2, 3}),
+        (VOID, set()),
+        (TIMESTAMP_NTZ, {1, 2, 3}),
+        (VARIANT, {3}),
+        (StructType((StructField("a", DATE),)), {1, 2, 3}),
+    ],
+)
+@pytest.mark.parametrize("version", VERSIONS)
+def test_types_that_the_version_does_not_know_are_refused(kind: DataType, allowing: set[int], version: int) -> None:
+    schema = StructType((*SCHEMA.fields, StructField("c", StructType((StructField("inner", kind),)))))
+    if version in allowing:
+        define_table(schema, configuration=on(version))
+    else:
+        assert refused(lambda: define_table(schema, configuration=on(version))) == ".UNSUPPORTED_DATA_TYPE"
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_types_change_only_as_iceberg_changes_them(tmp_path: Path, version: int) -> None:
+    schema = StructType((StructField("id", LONG), StructField("i", INTEGER), StructField("j", INTEGER)))
+    store = make(tmp_path, version, schema, delta__enableTypeWidening="true")
+    change_columns(store, [ColumnChange("i", data_type=LONG)])
+    assert refused(lambda: change_columns(store, [ColumnChange("j", data_type=DOUBLE)])) == ".UNSUPPORTED_TYPE_WIDENING"
+    assert Snapshot.load(store).version == 1
+
+
+def test_defaults_of_the_third_version_are_literals(tmp_path: Path) -> None:
+    store = make(tmp_path, 3, delta__feature__allowColumnDefaults="supported")
+    for text in ("7", "-1L", "NULL"):
+        change_columns(store, [ColumnChange("id", default=text)])
+    assert refused(lambda: change_columns(store, [ColumnChange("id", default="1 + 1")])) == ""
+
+
+def test_table_with_files_cannot_become_compatible_and_one_without_can(tmp_path: Path) -> None:
+    store = LocalStore(str(tmp_path))
+    create_table(store, define_table(SCHEMA, configuration={"delta.columnMapping.mode": "name"}))
+    set_properties(store, on(1))
+    set_properties(store, {"delta.enableIcebergCompatV1": "false"})
+    write_delta(store.root, ROWS, mode="append")
+    assert refused(lambda: set_properties(store, on(2))) == ".CHANGE_VERSION_NEED_REWRITE"
+    delete(store)
+    set_properties(store, on(2))
+    assert Snapshot.load(store).config.enabled("icebergCompatV2")
+
+
+def test_partition_columns_keep_their_names(tmp_path: Path) -> None:
+    store = make(tmp_path, 2, partition_by=("day",))
+    other = StructType((*SCHEMA.fields, StructField("week", LONG)))
+    definition = define_table(other, partition_by=("week",), configuration=on(2))
+    assert refused(lambda: build_table(store, "replace", definition)) == ".REPLACE_TABLE_CHANGE_PARTITION_NAMES"
+    build_table(store, "replace", define_table(other, partition_by=("DAY",), configuration=on(2)))
+    assert refused(lambda: add_feature(make(tmp_path / "v1", 1), "deletionVectors")) == ".INCOMPATIBLE_TABLE_FEATURE"
+
+
+def test_table_that_breaks_a_rule_already_is_read_and_not_written(tmp_path: Path) -> None:
+    store = make(tmp_path, 2)
+    log = tmp_path / "_delta_log" / f"{0:020}.json"
+    text = log.read_text()
+    assert '"delta.columnMapping.mode":"name"' in text
+    log.write_text(text.replace('"delta.columnMapping.mode":"name"', '"delta.columnMapping.mode":"none"'))
+    for file in (tmp_path / "_delta_log").glob("*.crc"):
+        file.unlink()
+    assert DeltaTable(store.root).to_arrow().num_rows == 0
+    assert refused(lambda: write_delta(store.root, ROWS, mode="append")) == ".WRONG_REQUIRED_TABLE_PROPERTY"
