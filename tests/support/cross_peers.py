@@ -195,7 +195,7 @@ class Cross:
             self._compare_refusals(step, refusals, both, state)
             next_side = "ours" if refusals["ours"] is not None else "theirs"  # nothing was done there
         else:
-            self._compare(both, state.version)
+            self._compare(both, state.version, step)
         for side, path in both.items():
             if side != next_side:
                 shutil.rmtree(path)
@@ -217,10 +217,12 @@ class Cross:
         if ours != theirs and not any(one.is_so(step, ours, theirs) for one in self.known):
             self.unlike.append(f"step {len(self.steps)}: ours {ours}, theirs {theirs}")  # nothing has changed, so others go on
 
-    def _compare(self, both: Mapping[str, str], before: int) -> None:
+    def _compare(self, both: Mapping[str, str], before: int, step: Step | None = None) -> None:
         ours, theirs = (committed(both[side], before) for side in ("ours", "theirs"))
-        if ours["version"] == before and theirs["version"] == before + 1:
-            # An ALTER that changes nothing is no commit of ours.
+        done = (ours["version"] - before, theirs["version"] - before)
+        # An ALTER that changes nothing is no commit of ours. OPTIMIZE of ours writes a file with many deleted rows anew though it
+        # is the only one, and delta-spark's was seen to leave it.
+        if done == (0, 1) or (done == (1, 0) and str(step).startswith("OPTIMIZE")):
             theirs = {name: value for name, value in theirs.items() if name not in ("version", "history")}
         for name in theirs:
             if ours.get(name) != theirs[name]:
@@ -230,7 +232,7 @@ class Cross:
         rows = [DeltaTable(both[side]).to_arrow(columns=kept) for side in ("theirs", "ours")]
         if (found := difference(*rows)) is not None:
             raise Differs(f"rows differ: {found}")
-        if 0 <= before < ours["version"] and _has_feed(State.of(self.path), state):
+        if before >= 0 and all(done) and _has_feed(State.of(self.path), state):
             feeds = [changes_of(both[side], before + 1, state.identity) for side in ("theirs", "ours")]
             if (found := difference(*feeds)) is not None:
                 raise Differs(f"change feeds differ: {found}")
