@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import types as spark_types
 
 from delta_py.commands.timestamps import SINCE
+from delta_py.errors import UnsupportedOperationError
 from delta_py.protocol import column_mapping, identity
 from delta_py.protocol.char_types import DECLARED_TYPE
 from delta_py.protocol.names import quoted
@@ -88,9 +89,15 @@ def _as_new(field: StructField) -> StructField:
 
 def _of_other(spark: SparkSession, request: TableRequest, asked: ParsedLikeness) -> TableRequest:
     name = ".".join(map(quoted, asked.source))
+    if catalog.format_and_path(name) is not None:
+        raise UnsupportedOperationError(
+            f"CREATE TABLE LIKE {name}: files of another format do not say how they are partitioned; nothing was created. Name "
+            "the columns, or enter the files into the catalog and use that name.",
+            source=name,
+        )
     columns = []
     for field in spark.table(name).schema.fields:
         metadata = {key: value for key, value in (field.metadata or {}).items() if key in ("comment", DECLARED_TYPE)}
         columns.append(stored_field(spark_types.StructField(field.name, field.dataType, field.nullable, metadata)))
-    partitions = () if catalog.format_and_path(name) else tuple(c.name for c in spark.catalog.listColumns(name) if c.isPartition)
+    partitions = tuple(column.name for column in spark.catalog.listColumns(name) if column.isPartition)
     return replace(request, columns=tuple(columns), partition_by=partitions)

@@ -263,6 +263,8 @@ def test_create_like_tables_and_views_of_others(spark: SparkSession, tmp_path: P
     assert metadata.partition_columns == ("p",) and '"comment":"x"' in metadata.schema_string
     with pytest.raises(DeltaError, match="DELTA_PATH_DOES_NOT_EXIST"):
         spark.sql(f"CREATE TABLE {by_path(tmp_path / 'none')} LIKE {by_path(tmp_path / 'nowhere')}")
+    with pytest.raises(UnsupportedOperationError, match="do not say how they are partitioned"):
+        spark.sql(f"CREATE TABLE {by_path(tmp_path / 'none')} LIKE parquet.`{tmp_path}`")
     assert not (tmp_path / "none").exists()
 
 
