@@ -162,6 +162,10 @@ class SparkInternals:
         problem = self._jvm.pydelta.sql_catalog.Catalogs.prepare(self._spark._jsparkSession)
         return None if problem is None else str(problem)
 
+    def enter_functions(self) -> None:
+        """Gives the session the table functions of the catalogs."""
+        self._jvm.pydelta.sql_catalog.Catalogs.enterFunctions(self._spark._jsparkSession)
+
     def enter_managed(self, database: str, table: str, path: str) -> None:
         """Enters a table that is there into the session catalog, so that DROP TABLE deletes its files. The session is active, and
         has our catalogs. Raises what Spark raises when the name is taken."""

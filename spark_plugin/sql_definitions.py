@@ -1,4 +1,4 @@
-"""INSERT, CREATE, REPLACE and ALTER as Spark's own parser reads them: plans as values.
+"""INSERT, CREATE, REPLACE, ALTER and SHOW PARTITIONS as Spark's own parser reads them: plans as values.
 
     plan = SqlInternals(spark).parsed("INSERT INTO t (a) VALUES (1)")
     insert = parsed_insert(plan)                        # None for another statement
@@ -366,3 +366,68 @@ def _place(position: Any) -> dict[str, Any]:
 def _path(column: Any) -> str:
     """A column's name as SQL takes it."""
     return ".".join(quoted(str(part)) for part in items(column.name()))
+
+
+# ---------------------------------------------------------------- SHOW PARTITIONS
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedPartitions:
+    """parts: of the table's name. values: of PARTITION, by column, as text."""
+
+    parts: tuple[str, ...]
+    values: Mapping[str, str | None]
+
+
+def parsed_partitions(plan: ParsedPlan) -> ParsedPartitions | None:
+    """None for another statement, and for one about what is no name of a table."""
+    parts = plan.name_parts(plan.node.table()) if plan.kind == "ShowPartitions" else None
+    if parts is None:
+        return None
+    pattern = plan.node.pattern()
+    pairs = items(pattern.get().spec().toSeq()) if pattern.isDefined() else []
+    return ParsedPartitions(parts, {str(pair._1()): _text(pair._2()) for pair in pairs})
+
+
+# ---------------------------------------------------------------- CREATE TABLE LIKE
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedLikeness:
+    """parts, source: of the names of the new table, and of that which it is like. provider: None where nothing was said."""
+
+    parts: tuple[str, ...]
+    source: tuple[str, ...]
+    provider: str | None
+    location: str | None
+    properties: Mapping[str, str]
+    if_not_exists: bool
+
+    @property
+    def name(self) -> str:
+        """As SQL takes it."""
+        return ".".join(map(quoted, self.parts))
+
+
+def parsed_likeness(plan: ParsedPlan) -> ParsedLikeness | None:
+    """None for another statement, for one with names that cannot be told, and for one of Hive's formats (STORED AS)."""
+    node, location = plan.node, None
+    match plan.kind:
+        case "CreateTableLike":
+            parts, source, of_hive = plan.name_parts(node.name()), plan.name_parts(node.source()), node.serdeInfo().isDefined()
+            location = _optional(node.location())
+        case "CreateTableLikeCommand":
+            parts, source = _parts(node.targetTable()), _parts(node.sourceTable())
+            of_hive, uri = node.fileFormat().inputFormat().isDefined(), node.fileFormat().locationUri()
+            texts = plan.internals.jvm.org.apache.spark.sql.catalyst.catalog.CatalogUtils
+            location = str(texts.URIToString(uri.get())) if uri.isDefined() else None
+        case _:
+            return None
+    if parts is None or source is None or of_hive:
+        return None
+    provider, properties = _optional(node.provider()), _texts(node.properties())
+    return ParsedLikeness(parts, source, provider, location, properties, bool(node.ifNotExists()))
+
+
+def _parts(identifier: Any) -> tuple[str, ...]:
+    return tuple(map(str, items(identifier.nameParts())))

@@ -83,6 +83,7 @@ ROUTES: Mapping[str, Route] = {
     "ALTER": Route((*_UTILITIES, *_PARSED), ("TABLE",)),
     "COMMENT": Route(_PARSED),
     "TRUNCATE": Route(_PARSED),
+    "SHOW": Route(_PARSED, ("PARTITIONS",)),
     "DROP": Route(_UTILITIES, ("INDEX",)),
 }
 """By the first word of a statement, in capitals."""

@@ -15,6 +15,8 @@ from spark_plugin.sql import client_rows
 from spark_plugin.sql.alterations import alter_table
 from spark_plugin.sql.definitions import define_table
 from spark_plugin.sql.inserts import insert_rows
+from spark_plugin.sql.likenesses import create_like
+from spark_plugin.sql.partitions import show_partitions
 from spark_plugin.sql.rows import change_rows
 from spark_plugin.sql_internals import ParsedPlan, SqlInternals
 from spark_plugin.sql_router import Statement
@@ -29,6 +31,8 @@ _RUNNERS: Mapping[str, Runner] = {
     **dict.fromkeys(("DeleteFromTable", "UpdateTable", "MergeIntoTable"), change_rows),
     **dict.fromkeys(("InsertIntoStatement", "OverwriteByExpression"), insert_rows),
     **dict.fromkeys(("CreateTable", "CreateTableAsSelect", "ReplaceTable", "ReplaceTableAsSelect"), define_table),
+    **dict.fromkeys(("CreateTableLike", "CreateTableLikeCommand"), create_like),
+    "ShowPartitions": show_partitions,
 }
 _OF_CLIENTS = ("DELETE", "UPDATE", "MERGE")
 

@@ -19,6 +19,11 @@ public class Catalogs {
     }
   }
 
+  /** Gives a session the table functions that read change feeds. */
+  public static void enterFunctions(SparkSession session) {
+    TableChanges.enterIn(session);
+  }
+
   /** Enters a table that is there into the session catalog of the active session; DROP TABLE deletes its files. */
   public static void enterManaged(String database, String table, String path) {
     new Entering(database, table, path, true, new HashMap()).run();

@@ -68,6 +68,13 @@ class Entry {
     return Source.open(called("spark_catalog", ident), options, found, text);
   }
 
+  /** range: options that ask for the changes of rows, by lower-case names. */
+  SourceTable changes(Map range) {
+    Map options = options();
+    options.putAll(range);
+    return Source.open(called("spark_catalog", ident), options, null, null);
+  }
+
   /** By lower-case names, with the path. */
   private Map options() {
     Map options = new HashMap();

@@ -59,13 +59,13 @@ public class PathCatalog implements StagingTableCatalog {
   }
 
   /** A name without a slash is none of a path. */
-  private static String path(Identifier ident) throws NoSuchTableException {
+  static String path(Identifier ident) throws NoSuchTableException {
     boolean isPath = ident.namespace().length == 0 && ident.name().indexOf('/') >= 0;
     if (!isPath) throw new NoSuchTableException(ident);
     return ident.name();
   }
 
-  private String called(Identifier ident) {
+  String called(Identifier ident) {
     return name + "." + Columns.quoted(ident.name());
   }
 

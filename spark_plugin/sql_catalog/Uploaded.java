@@ -39,6 +39,7 @@ class Uploaded {
     if (isThere) rule.tell("deltaNames", "false");
     session.conf().set(OTHER_DELTA_CONF, isThere);
     Catalogs.prepare(session);
+    Catalogs.enterFunctions(session);
   }
 
   private static PruneScans ruleOf(SparkSession session) {

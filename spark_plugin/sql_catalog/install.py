@@ -46,6 +46,7 @@ def install(spark: SparkSession) -> bool:
             problem = internals.prepare_catalogs()
             if problem is not None:
                 _log.info("TIMESTAMP AS OF takes only texts for pydelta.`/path` in this session: %s", problem)
+            internals.enter_functions()
         set_catalog(spark, "spark_catalog", TABLES_CATALOG)
         if _is_absent(spark, internals) and is_on(spark, DELTA_NAMES_CONF):
             rule.tell("deltaNames", "true")

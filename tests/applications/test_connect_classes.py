@@ -68,11 +68,12 @@ else:
     found["inserted"] = rows(f"SELECT id, name FROM {table} WHERE id > 8 ORDER BY id")
     found["deleted"] = rows(f"DELETE FROM {table} WHERE id = 10")
     spark.sql("CREATE TABLE made USING pydelta CLUSTER BY (one) AS SELECT 1 AS one")
-    spark.sql("ALTER TABLE made SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name')")
+    spark.sql("ALTER TABLE made SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name', 'delta.enableChangeDataFeed' = 'true')")
     spark.sql("ALTER TABLE made ADD COLUMNS (two varchar(3))")
     spark.sql("ALTER TABLE made RENAME COLUMN two TO `t.o`")
     spark.sql("INSERT INTO made VALUES (2, 'abc')")
     found["script"] = rows("BEGIN INSERT INTO made VALUES (3, 'x'); SELECT * FROM made ORDER BY one; END")
+    found["changes"] = rows("SELECT one, _change_type FROM table_changes('made', 4) ORDER BY one")
     found["made"] = [spark.table("made").columns, [row[4] for row in rows("DESCRIBE HISTORY made")]]
     spark.sql("DROP TABLE made")
     spark.sql("CREATE TABLE kinds (id bigint, at timestamp, day date GENERATED ALWAYS AS (cast(at AS date))) USING pydelta")
@@ -127,6 +128,7 @@ def test_session_has_the_catalogs_and_the_rule(
         assert "1 of 2 files" in scan and "id = 3" in scan
     assert (found["inserted"], found["deleted"]) == ([[9, "new"], [10, None]], [[1]])
     assert found["script"] == [[1, None], [2, "abc"], [3, "x"]]
+    assert found["changes"] == [[2, "insert"], [3, "insert"]]
     operations = ["WRITE", "WRITE", "RENAME COLUMN", "ADD COLUMNS", "SET TBLPROPERTIES"]
     assert found["made"][0] == ["one", "t.o"] and found["made"][1][:5] == operations
     assert found["kinds"] == [[1, "2024-02-03"]]

@@ -104,3 +104,39 @@ VACUUM {t} RETAIN 200 HOURS
 VACUUM {t} RETAIN 168 HOURS DRY RUN
 VACUUM {t} DRY RUN
 VACUUM {t} LITE
+
+-- partitions
+SHOW PARTITIONS {t} PARTITION (p = 1)
+show partitions {t} partition (p = '2')
+SHOW PARTITIONS {t} PARTITION (p = NULL)
+SHOW PARTITIONS {t} PARTITION (p = 99)
+SHOW PARTITIONS {t} PARTITION (P = 1)
+SHOW PARTITIONS {t} PARTITION (id = 1)
+SHOW PARTITIONS {t} PARTITION (p = 'x')
+SHOW PARTITIONS {t} PARTITION (p)
+DELETE FROM {t} WHERE p <> 0
+SHOW PARTITIONS {t}
+SHOW PARTITIONS {t} VERSION AS OF 1
+
+-- table changes
+DELETE FROM {t} WHERE id < 3
+UPDATE {t} SET v = 'new' WHERE id = 10
+SELECT id, v, _change_type, _commit_version FROM table_changes('{t}', 2) WHERE id < 20 ORDER BY ALL
+SELECT id, v, _change_type, _commit_version FROM TABLE_CHANGES('{t}', 3, 3L) ORDER BY ALL
+SELECT count(*), max(_commit_version) FROM table_changes('{t}', 1 + 1, 99)
+SELECT _change_type, count(*) AS n FROM table_changes('{t}', '2000-01-01') GROUP BY ALL ORDER BY ALL
+SELECT count(*) FROM table_changes('{t}', TIMESTAMP'2000-01-01 00:00:00') AS x(a, b, c, d, e, f, g, h, i, j, k, l, m) WHERE a = 1
+WITH changed AS (SELECT DISTINCT id FROM table_changes('{t}', 3)) SELECT count(*) FROM range(60) WHERE id IN (SELECT id FROM changed)
+SELECT * FROM table_changes('{t}', 9)
+SELECT * FROM table_changes('{t}', 3, 2)
+SELECT * FROM table_changes('{t}', '2999-01-01')
+SELECT * FROM table_changes('{t}', 'no time')
+SELECT * FROM table_changes('{t}', NULL)
+SELECT * FROM table_changes('{t}', 1, NULL)
+SELECT * FROM table_changes('{t}', 1.5)
+SELECT * FROM table_changes('{t}', DATE'2000-01-01')
+SELECT * FROM table_changes('{t}', (SELECT 1))
+SELECT * FROM table_changes(concat('{t}', ''), 1)
+SELECT * FROM table_changes(7, 1)
+SELECT * FROM table_changes('nowhere', 1)
+SELECT * FROM table_changes('a b', 1)

@@ -18,6 +18,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from delta_py import DeltaTable as PlainTable
+from delta_py.protocol import column_mapping
 from tests.support.merge_peers import assert_same_tables, condition_of
 from tests.support.settings import restore
 
@@ -126,6 +127,14 @@ def test_statements_that_cannot_be_are_refused_by_the_same_names(spark: SparkSes
     check(spark, tables, "refused")
 
 
+def test_partitions_are_delta_spark_s(spark: SparkSession, tables: dict[str, str]) -> None:
+    check(spark, tables, "partitions")
+
+
+def test_change_feeds_are_delta_spark_s(spark: SparkSession, tables: dict[str, str]) -> None:
+    check(spark, tables, "table changes")
+
+
 @pytest.mark.parametrize("vectors", ["true"], indirect=True)
 def test_utilities_are_delta_spark_s(spark: SparkSession, tables: dict[str, str]) -> None:
     before = spark.conf.get(LISTING_TASKS)
@@ -147,3 +156,20 @@ def test_tables_of_delta_spark_stay_its_own(spark: SparkSession, tables: dict[st
     assert spark.sql(f"VACUUM '{theirs}' DRY RUN").columns == ["path"]
     assert spark.sql(f"DELETE FROM pydelta.`{theirs}` WHERE id = 2").first() == (1,)
     assert "pydelta" in PlainTable(theirs).history(limit=1).to_pylist()[0]["engineInfo"]
+
+
+@pytest.mark.parametrize("vectors", ["true"], indirect=True)
+def test_tables_like_others_are_delta_spark_s(spark: SparkSession, tables: dict[str, str], tmp_path: Path) -> None:
+    """The source has a default, a comment, properties, column mapping, partitions."""
+    source, found = tables["theirs"], []
+    spark.sql(f"ALTER TABLE delta.`{source}` ALTER COLUMN v COMMENT 'a text'")
+    for form in ("delta", "pydelta"):
+        path = tmp_path / f"like_{form}"
+        spark.sql(f"CREATE TABLE {form}.`{path}` LIKE {form}.`{source}` TBLPROPERTIES ('x' = 'y')")
+        table = PlainTable(str(path))
+        properties = dict(table.metadata.configuration)
+        del properties["delta.columnMapping.maxColumnId"]
+        commits = [one["operation"] for one in table.history().to_pylist()]
+        schema = column_mapping.strip(table.struct_type)
+        found.append((schema, properties, table.metadata.partition_columns, table.protocol, commits, table.to_arrow().num_rows))
+    assert found[0] == found[1]

@@ -234,6 +234,92 @@ def test_inserts_that_cannot_be(spark: SparkSession, table: Path) -> None:
     assert Snapshot.load(LocalStore(str(table))).version == 0
 
 
+# ---------------------------------------------------------------- CREATE TABLE LIKE
+
+
+def test_create_like_takes_all_but_rows(spark: SparkSession, tmp_path: Path, name: str) -> None:
+    source, path = tmp_path / "source", tmp_path / "it's like"
+    spark.sql(
+        f"CREATE TABLE {by_path(source)} (id BIGINT GENERATED ALWAYS AS IDENTITY, code VARCHAR(2) NOT NULL COMMENT 'c', "
+        "n INT DEFAULT 7, day INT GENERATED ALWAYS AS (n + 1), CONSTRAINT small CHECK (n < 100)) "
+        "USING pydelta PARTITIONED BY (day) COMMENT 'all' TBLPROPERTIES "
+        "('delta.feature.allowColumnDefaults' = 'supported', 'team' = 'me', 'delta.columnMapping.mode' = 'name', "
+        "'delta.enableRowTracking' = 'true', 'delta.enableInCommitTimestamps' = 'true')"
+    )
+    spark.sql(f"INSERT INTO {by_path(source)} (code, n) VALUES ('ab', 1), ('cd', 2)")
+    first = Snapshot.load(LocalStore(str(source)))
+    location = str(path).replace("'", "\\'")
+    properties = "TBLPROPERTIES ('TEAM' = 'you', 'x' = 'y')"
+    made = spark.sql(f"CREATE TABLE {name} LIKE {by_path(source)} LOCATION '{location}' {properties}")
+    assert made.columns == []
+    snapshot = Snapshot.load(LocalStore(str(path)))
+    assert snapshot.version == 0 and rows(spark, path) == []
+    assert last_commit(spark, path)[0] == "CREATE TABLE"
+    assert snapshot.metadata.partition_columns == ("day",) and snapshot.metadata.description == "all"
+    changed = {"delta.columnMapping.maxColumnId"} | {key for key in first.metadata.configuration if "materialized" in key}
+    kept = {key: value for key, value in first.metadata.configuration.items() if key not in {*changed, "team"}}
+    found = dict(snapshot.metadata.configuration)
+    assert all(found[key] != first.metadata.configuration[key] for key in changed if "materialized" in key)
+    assert {key: value for key, value in found.items() if key not in changed} == {**kept, "TEAM": "you", "x": "y"}
+    assert snapshot.protocol == first.protocol
+    pairs = list(zip(snapshot.schema.fields, first.schema.fields, strict=True))
+    assert [(f.name, f.data_type, f.nullable) for f, _ in pairs] == [(f.name, f.data_type, f.nullable) for _, f in pairs]
+    own = ("delta.columnMapping.", "delta.identity.highWaterMark")
+    for new, old in pairs:
+        assert {k: v for k, v in new.metadata.items() if not k.startswith(own)} == {
+            k: v for k, v in old.metadata.items() if not k.startswith(own)
+        }
+    spark.sql(f"INSERT INTO {name} (code) VALUES ('xy')")
+    assert rows(spark, path) == [(1, "xy", 7, 8)]
+    spark.sql(f"CREATE TABLE IF NOT EXISTS {name} LIKE {by_path(source)}")
+    with pytest.raises(TableAlreadyExistsError, match="TABLE_OR_VIEW_ALREADY_EXISTS"):
+        spark.sql(f"CREATE TABLE {name} LIKE {by_path(source)}")
+    assert rows(spark, path) == [(1, "xy", 7, 8)]
+
+
+def test_create_like_tables_and_views_of_others(spark: SparkSession, tmp_path: Path, name: str) -> None:
+    spark.range(3).selectExpr("id AS a", "'x' AS `b.c`").createOrReplaceTempView("like_view")
+    spark.sql(f"CREATE TABLE {by_path(tmp_path / 'viewed')} LIKE like_view")
+    assert spark.read.format("pydelta").load(str(tmp_path / "viewed")).dtypes == [("a", "bigint"), ("b.c", "string")]
+    spark.sql(f"CREATE TABLE {name} (a INT COMMENT 'x', p DATE) USING parquet PARTITIONED BY (p)")
+    try:
+        spark.sql(f"CREATE TABLE {by_path(tmp_path / 'copied')} LIKE {name}")
+        spark.sql(f"CREATE TABLE {name}2 LIKE {name}")  # no table of ours
+        assert "parquet" in spark.sql(f"SHOW CREATE TABLE {name}2").first()[0]  # type: ignore[index]
+    finally:
+        spark.sql(f"DROP TABLE IF EXISTS {name}2")
+    metadata = Snapshot.load(LocalStore(str(tmp_path / "copied"))).metadata
+    assert metadata.partition_columns == ("p",) and '"comment":"x"' in metadata.schema_string
+    with pytest.raises(DeltaError, match="DELTA_PATH_DOES_NOT_EXIST"):
+        spark.sql(f"CREATE TABLE {by_path(tmp_path / 'none')} LIKE {by_path(tmp_path / 'nowhere')}")
+    with pytest.raises(UnsupportedOperationError, match="do not say how they are partitioned"):
+        spark.sql(f"CREATE TABLE {by_path(tmp_path / 'none')} LIKE parquet.`{tmp_path}`")
+    assert not (tmp_path / "none").exists()
+
+
+# ---------------------------------------------------------------- SHOW PARTITIONS
+
+
+def test_show_partitions(spark: SparkSession, tmp_path: Path, name: str) -> None:
+    spark.sql(f"CREATE TABLE {name} (n INT, `a.b` STRING, day DATE) USING pydelta PARTITIONED BY (`a.b`, day)")
+    spark.sql(f"INSERT INTO {name} VALUES (1, 'x/=%', DATE'2024-01-01'), (2, 'x/=%', DATE'2024-01-02'), (3, NULL, NULL)")
+    spark.sql(f"INSERT INTO {name} VALUES (4, 'x/=%', DATE'2024-01-01')")
+
+    def shown(specification: str = "") -> list[tuple[str, ...]]:
+        return sorted(tuple(map(str, row)) for row in spark.sql(f"show partitions {name} {specification}").collect())
+
+    assert spark.sql(f"SHOW PARTITIONS {name}").columns == ["a.b", "day"]
+    assert shown() == [("None", "None"), ("x/=%", "2024-01-01"), ("x/=%", "2024-01-02")]
+    assert shown("PARTITION (day = '2024-01-02')") == shown("PARTITION (`a.b` = 'x/=%', day = DATE'2024-01-02')") == shown()[2:]
+    assert shown("PARTITION (`a.b` = NULL)") == shown()[:1]
+    assert shown("PARTITION (`a.b` = 'nobody')") == []
+    with pytest.raises(InvalidOptionError, match="DELTA_SHOW_PARTITION_IN_NON_PARTITIONED_COLUMN"):
+        shown("PARTITION (n = 1)")
+    spark.sql(f"CREATE TABLE {by_path(tmp_path / 'flat')} (n INT)")
+    with pytest.raises(InvalidOptionError, match="DELTA_SHOW_PARTITION_IN_NON_PARTITIONED_TABLE"):
+        spark.sql(f"SHOW PARTITIONS {by_path(tmp_path / 'flat')}")
+
+
 # ---------------------------------------------------------------- ALTER
 
 

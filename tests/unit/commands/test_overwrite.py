@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from delta_py import DeltaTable
+from delta_py.commands.alter import set_properties
 from delta_py.commands.write import write_delta
 from delta_py.errors import (
     ChangeDataFeedError,
@@ -419,7 +420,7 @@ def test_write_with_clustering_columns_records_them(tmp_path: Path) -> None:
 def test_write_collects_statistics_of_clustering_columns_that_the_properties_leave_out_later(tmp_path: Path) -> None:
     table, path = pa.table({f"c{n}": [n] for n in range(40)}), str(tmp_path)
     write_delta(path, table, cluster_by=["c39"], configuration={"delta.dataSkippingNumIndexedCols": "40"})
-    DeltaTable(path).alter.set_properties({"delta.dataSkippingNumIndexedCols": "32"})
+    set_properties(LocalStore(path), {"delta.dataSkippingNumIndexedCols": "32"})
     write_delta(path, table, mode="append")
     (add,) = [action for action in actions_of(tmp_path, 2) if isinstance(action, AddFile)]
     assert '"c39":39' in (add.stats or "") and '"c38":38' not in (add.stats or "")

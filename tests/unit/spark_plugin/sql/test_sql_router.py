@@ -52,7 +52,7 @@ NESTED = st.recursive(
     lambda inner: st.lists(inner.map(lambda text: f"/* {text} */"), max_size=3).map(" ".join),
     max_leaves=6,
 ).map(lambda text: f"/* {text} */")
-WORDS = st.sampled_from([*ROUTES, "SELECT", "insert", "Show", "x"])
+WORDS = st.sampled_from([*ROUTES, "SELECT", "insert", "Set", "x"])
 CASES = st.sampled_from([str.upper, str.lower, str.title])
 
 
@@ -95,7 +95,7 @@ def test_a_statement_that_is_no_candidate_reaches_spark_as_it_is(text: str) -> N
 
 @pytest.mark.parametrize("word", ROUTES)
 def test_a_candidate_that_no_handler_takes_reaches_spark_as_it_is(word: str, asked: list[Statement]) -> None:
-    text = f"/* é\x00 */ {word.lower()} x -- DELETE HISTORY CLONE INDEX FEATURE INSERT TABLE"
+    text = f"/* é\x00 */ {word.lower()} x -- DELETE HISTORY CLONE INDEX FEATURE INSERT TABLE PARTITIONS"
     route = route_of(text)
     assert route is not None
     args = [1, "'; DROP TABLE t"]

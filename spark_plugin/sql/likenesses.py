@@ -1,0 +1,103 @@
+"""CREATE TABLE ... LIKE: an empty table with the columns, partitioning, comment and properties of another.
+
+    CREATE TABLE shop.later LIKE shop.sales TBLPROPERTIES ('delta.appendOnly' = 'true')
+    CREATE TABLE pydelta.`/data/later` LIKE shop.sales
+
+Rules go with the columns: defaults, generated and identity columns (whose numbers begin anew), NOT NULL, CHECK. Clustering does
+not, as in delta-spark. Of a table or view that is not ours, the columns and the partitioning are taken.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from pyspark.sql import types as spark_types
+
+from delta_py.commands.timestamps import SINCE
+from delta_py.errors import UnsupportedOperationError
+from delta_py.protocol import column_mapping, identity
+from delta_py.protocol.char_types import DECLARED_TYPE
+from delta_py.protocol.names import quoted
+from delta_py.protocol.schema import StructField, map_fields, schema_to_json
+from delta_py.snapshot import Snapshot
+from delta_py.write.type_changes import TYPE_CHANGES
+from spark_plugin.dataframe_api import catalog
+from spark_plugin.sql.results import nothing
+from spark_plugin.sql.targets import find_target, our_formats
+from spark_plugin.sql_definitions import ParsedLikeness, parsed_likeness
+from spark_plugin.sql_internals import ParsedPlan
+from spark_plugin.table_api.builders import TableRequest, stored_field
+from spark_plugin.table_api.table_names import build_table
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_OF_ROW_IDS = ("delta.rowTracking.materializedRowIdColumnName", "delta.rowTracking.materializedRowCommitVersionColumnName")
+
+
+def create_like(spark: SparkSession, plan: ParsedPlan, _text: str) -> DataFrame | None:
+    """Returns a frame without columns, as Spark does. Raises what the builders of delta.tables raise."""
+    asked = parsed_likeness(plan)
+    if asked is None:
+        return None
+    source = find_target(spark, asked.source)
+    named, ours = catalog.format_and_path(asked.name), our_formats(spark)
+    if named is not None:
+        is_ours = named[0] in ours and (asked.provider is None or asked.provider.lower() in ours)
+    elif asked.provider is not None:
+        is_ours = asked.provider.lower() in ours
+    else:
+        is_ours = source is not None
+    if not is_ours:
+        return None
+    request = TableRequest(
+        "createIfNotExists" if asked.if_not_exists else "create", name=asked.name, location=asked.location, managed=True
+    )
+    if source is None:
+        request = _of_other(spark, request, asked)
+    else:
+        request = _of_table(Snapshot.load(source.place.open_store(spark)), request)
+    given = {name.lower() for name in asked.properties}
+    inherited = {name: value for name, value in (request.properties or {}).items() if name.lower() not in given}
+    build_table(spark, replace(request, properties={**inherited, **asked.properties}))
+    return nothing(spark)
+
+
+def _of_table(source: Snapshot, request: TableRequest) -> TableRequest:
+    """Physical names, and what else a table has made for itself, the new one makes anew."""
+    metadata, protocol = source.metadata, source.protocol
+    internal = {name.lower() for name in (column_mapping.MAX_ID_PROPERTY, *_OF_ROW_IDS, *SINCE)}
+    properties = {name: value for name, value in metadata.configuration.items() if name.lower() not in internal}
+    features = ((protocol.reader_features or frozenset()) | (protocol.writer_features or frozenset())) - {"clustering"}
+    schema = map_fields(column_mapping.strip(source.schema), _as_new)
+    return replace(
+        request,
+        description=metadata.description,
+        columns=tuple(spark_types.StructType.fromJson(json.loads(schema_to_json(schema))).fields),
+        partition_by=tuple(metadata.partition_columns),
+        properties={**properties, **{f"delta.feature.{name}": "supported" for name in sorted(features)}},
+    )
+
+
+def _as_new(field: StructField) -> StructField:
+    """Without what rows have left: the last number of an identity column, and the types that a column had."""
+    metadata = {key: value for key, value in field.metadata.items() if key not in (identity.HIGH_WATER_MARK, TYPE_CHANGES)}
+    return replace(field, metadata=metadata)
+
+
+def _of_other(spark: SparkSession, request: TableRequest, asked: ParsedLikeness) -> TableRequest:
+    name = ".".join(map(quoted, asked.source))
+    if catalog.format_and_path(name) is not None:
+        raise UnsupportedOperationError(
+            f"CREATE TABLE LIKE {name}: files of another format do not say how they are partitioned; nothing was created. Name "
+            "the columns, or enter the files into the catalog and use that name.",
+            source=name,
+        )
+    columns = []
+    for field in spark.table(name).schema.fields:
+        metadata = {key: value for key, value in (field.metadata or {}).items() if key in ("comment", DECLARED_TYPE)}
+        columns.append(stored_field(spark_types.StructField(field.name, field.dataType, field.nullable, metadata)))
+    partitions = tuple(column.name for column in spark.catalog.listColumns(name) if column.isPartition)
+    return replace(request, columns=tuple(columns), partition_by=partitions)

@@ -1,0 +1,53 @@
+"""SHOW PARTITIONS: the values of the partition columns, one row for each partition that has rows.
+
+    SHOW PARTITIONS shop.sales PARTITION (day = '2024-05-01')
+
+PARTITION keeps those with these values; the columns in it are spelled as the table spells them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+
+from delta_py.errors import InvalidOptionError
+from delta_py.protocol.names import quoted
+from delta_py.snapshot import Snapshot
+from spark_plugin.data_source import FORMAT
+from spark_plugin.sql.targets import find_target
+from spark_plugin.sql_definitions import parsed_partitions
+from spark_plugin.sql_internals import ParsedPlan
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def show_partitions(spark: SparkSession, plan: ParsedPlan, _text: str) -> DataFrame | None:
+    """Returns the partition columns. Raises InvalidOptionError (DELTA_SHOW_PARTITION_IN_NON_PARTITIONED_TABLE,
+    DELTA_SHOW_PARTITION_IN_NON_PARTITIONED_COLUMN), and what reads raise."""
+    asked = parsed_partitions(plan)
+    target = None if asked is None else find_target(spark, asked.parts)
+    if asked is None or target is None:
+        return None
+    columns = Snapshot.load(target.place.open_store(spark)).metadata.partition_columns
+    if not columns:
+        raise InvalidOptionError(
+            f"SHOW PARTITIONS is not allowed on a table that is not partitioned: {target.label}. DESCRIBE tells its columns.",
+            error_class="DELTA_SHOW_PARTITION_IN_NON_PARTITIONED_TABLE",
+            sql_state="42809",
+            table=target.label,
+        )
+    strange = [name for name in asked.values if name not in columns]
+    if strange:
+        raise InvalidOptionError(
+            f"PARTITION names {', '.join(strange)}, and {target.label} is partitioned by {', '.join(columns)}. Name these "
+            "columns, spelled so.",
+            error_class="DELTA_SHOW_PARTITION_IN_NON_PARTITIONED_COLUMN",
+            sql_state="42P10",
+            columns=strange,
+        )
+    frame = spark.read.format(FORMAT).load(target.place.url).select(*map(quoted, columns))
+    for name, text in asked.values.items():
+        frame = frame.where(F.col(quoted(name)).eqNullSafe(F.lit(text)))
+    return frame.distinct()
