@@ -19,10 +19,10 @@ from delta_py.commands.timestamps import SINCE
 from delta_py.errors import UnsupportedOperationError
 from delta_py.protocol import column_mapping, identity
 from delta_py.protocol.char_types import DECLARED_TYPE
+from delta_py.protocol.column_rules import TYPE_CHANGES
 from delta_py.protocol.names import quoted
 from delta_py.protocol.schema import StructField, map_fields, schema_to_json
 from delta_py.snapshot import Snapshot
-from delta_py.write.type_changes import TYPE_CHANGES
 from spark_plugin.dataframe_api import catalog
 from spark_plugin.sql.results import nothing
 from spark_plugin.sql.targets import find_target, our_formats
