@@ -45,7 +45,8 @@ def protocol_of_versions(reader: int, writer: int) -> Protocol:
     if reader == _MAPPING_VERSIONS[0] and writer < _MAPPING_VERSIONS[1]:
         reader = 1  # what readers of version 2 know more has no writer here
     writer = WRITER_FEATURES_VERSION if reader == READER_FEATURES_VERSION else writer
-    listed = frozenset(_ALWAYS) if writer == WRITER_FEATURES_VERSION else None
+    mapping = {"columnMapping"} if reader == _MAPPING_VERSIONS[0] else set[str]()
+    listed = frozenset(_ALWAYS | mapping) if writer == WRITER_FEATURES_VERSION else None
     return Protocol(reader, writer, frozenset[str]() if reader == READER_FEATURES_VERSION else None, listed)
 
 
@@ -91,7 +92,10 @@ def _legacy(names: Set[str]) -> Protocol | None:
 
 
 def _lacking(current: Protocol, wanted: Iterable[str]) -> set[str]:
+    """Where writers have a list, what it lacks is lacking, also where the readers' version stands for it."""
     supported = supported_features(current)
+    if current.writer_features is not None:
+        supported &= current.writer_features
     final = {FEATURES[name].stands_for for name in supported if name in FEATURES}
     return {name for name in _with_needs(set(wanted)) if name not in supported and name not in final}
 

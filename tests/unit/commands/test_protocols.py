@@ -15,6 +15,7 @@ import pytest
 from delta_py.commands.alter import set_properties
 from delta_py.commands.create import create_table, define_table
 from delta_py.commands.drop_feature import drop_feature
+from delta_py.commands.protocols import with_features
 from delta_py.protocol.actions import Protocol
 from delta_py.protocol.schema import LONG, STRING, TIMESTAMP_NTZ, StructField, StructType
 from delta_py.snapshot import Snapshot
@@ -148,3 +149,12 @@ def test_table_that_loses_features_goes_back_to_the_least_protocol(
         drop_feature(store, feature)
     assert told(Snapshot.load(store).protocol) == ordered(expected)
     assert Snapshot.load(store).num_files == 0
+
+
+def test_column_mapping_is_listed_wherever_writers_have_a_list() -> None:
+    """Protocol: Supported Features. Readers of version 2 do not stand for it then."""
+    versions = {"delta.minReaderVersion": "2", "delta.minWriterVersion": "7"}
+    made = define_table(SCHEMA, configuration={**versions, "delta.columnMapping.mode": "name"})
+    assert made.protocol == Protocol(2, 7, None, frozenset({"appendOnly", "invariants", "columnMapping"}))
+    unlisted = Protocol(2, 7, None, frozenset({"appendOnly"}))
+    assert "columnMapping" in (with_features(unlisted, {"columnMapping"}).writer_features or ())
