@@ -101,7 +101,7 @@ class RowShape:
             {path: find_path(schema, path)[-1].data_type for path in stats_columns(config)} if as_struct else {},
             config.feature("deletionVectors"),
             {name: field.data_type for name, field in fields} if as_struct else {},
-            ParquetSettings.of(config.properties),
+            ParquetSettings.for_checkpoints(config.properties),
         )
 
     @cached_property

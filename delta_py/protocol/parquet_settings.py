@@ -31,6 +31,14 @@ class ParquetSettings:
         """Raises UnsupportedOperationError for a codec that cannot be written, CorruptTableError for pages that there are not."""
         return cls(compression_codec(properties.get(CODEC_PROPERTY)), data_page_version(properties))
 
+    @classmethod
+    def for_checkpoints(cls, properties: Properties) -> ParquetSettings:
+        """As `of`; what cannot be written counts for data files alone, since a log without checkpoints grows for ever."""
+        try:
+            return cls.of(properties)
+        except (UnsupportedOperationError, CorruptTableError):
+            return cls()
+
 
 def compression_codec(name: str | None) -> str:
     """A codec's name as pyarrow spells it; the protocol's default for None."""

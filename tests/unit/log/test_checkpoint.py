@@ -19,6 +19,8 @@ from delta_py.log.checkpoint_file import WrittenCheckpoint
 from delta_py.log.checkpoint_reader import StatsWanted
 from delta_py.log.segment import json_checksum, load_segment
 from delta_py.log.writer import LogWriter
+from delta_py.protocol.features import Properties
+from delta_py.protocol.parquet_settings import ParquetSettings
 from delta_py.protocol.schema import DOUBLE, LONG, STRING
 from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore
@@ -478,3 +480,9 @@ def test_every_batch_of_a_large_checkpoint_is_counted(table: TableBuilder, monke
         == 39
         == sum(raw.files.num_rows for raw in snapshot._log._open(snapshot.segment)[1].files(StatsWanted()))
     )  # type: ignore[union-attr]
+
+
+def test_settings_that_cannot_be_written_are_for_data_files() -> None:
+    """A checkpoint may have any codec, and without checkpoints a log is never cleaned up."""
+    for name, value in (("delta.parquet.compression.codec", "brotli"), ("delta.parquet.format.version", "9")):
+        assert ParquetSettings.for_checkpoints(Properties({name: value})) == ParquetSettings()
