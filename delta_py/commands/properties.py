@@ -209,7 +209,7 @@ def split_configuration(configuration: Mapping[str, str]) -> tuple[dict[str, str
 
 def with_defaults(configuration: Mapping[str, str], defaults: Mapping[str, str]) -> dict[str, str]:
     """What a new table is told to have, and the defaults for what it is not told. delta.ignoreProtocolDefaults, which is not
-    kept, leaves out defaults of the protocol."""
+    kept, leaves out defaults of the protocol. Defaults of names that nobody here knows are other products'."""
     told = {name.lower(): value for name, value in configuration.items()}
     for name, value in (*configuration.items(), *defaults.items()):
         if name.lower() == IGNORE_DEFAULTS.lower():
@@ -219,9 +219,13 @@ def with_defaults(configuration: Mapping[str, str], defaults: Mapping[str, str])
     added = {
         name: value
         for name, value in defaults.items()
-        if name.lower() not in told and not (of_protocol and name.lower().startswith(of_protocol))
+        if name.lower() not in told and _is_known(name) and not (of_protocol and name.lower().startswith(of_protocol))
     }
     return {name: value for name, value in {**added, **configuration}.items() if name.lower() != IGNORE_DEFAULTS.lower()}
+
+
+def _is_known(name: str) -> bool:
+    return name.lower() in _FOLDED or name.lower().startswith(_OPEN_PREFIXES)
 
 
 def check_manifests(properties: Properties) -> None:

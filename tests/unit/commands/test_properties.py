@@ -258,11 +258,6 @@ def test_ignored_defaults_are_true_or_false(place: str) -> None:
         define_table(SCHEMA, **{place: {"DELTA.ignoreProtocolDefaults": "maybe"}})  # type: ignore[arg-type]
 
 
-def test_default_that_is_none_is_refused() -> None:
-    with pytest.raises(InvalidOptionError, match=r"delta\.noSuchThing"):
-        define_table(SCHEMA, defaults={"delta.noSuchThing": "true"})
-
-
 def test_table_that_is_there_is_joined_whatever_the_defaults_are(tmp_path: Path) -> None:
     store = open_store(str(tmp_path))
     build_table(store, "create", define_table(SCHEMA))
@@ -271,3 +266,8 @@ def test_table_that_is_there_is_joined_whatever_the_defaults_are(tmp_path: Path)
     assert dict(Snapshot.load(store).metadata.configuration) == {}
     assert build_table(store, "createOrReplace", again) == 1
     assert dict(Snapshot.load(store).metadata.configuration) == {"delta.appendOnly": "true"}
+
+
+def test_defaults_of_other_products_are_passed_over() -> None:
+    made = define_table(SCHEMA, defaults={"delta.parquet.format.version.afe.internal": "1", "delta.appendOnly": "true"})
+    assert made.metadata.configuration == {"delta.appendOnly": "true"}
