@@ -36,7 +36,7 @@ from delta_py.errors import (
 from delta_py.protocol import column_mapping
 from delta_py.protocol.actions import Metadata, Protocol
 from delta_py.protocol.features import WRITER_FEATURES_VERSION, Properties
-from delta_py.protocol.iceberg_compat import wants_nested_ids
+from delta_py.protocol.iceberg_compat import asked_versions, wants_nested_ids
 from delta_py.protocol.schema import schema_to_json
 from delta_py.protocol.stats_columns import PROPERTY as STATS_COLUMNS
 from delta_py.protocol.stats_columns import check_stats_columns
@@ -296,7 +296,8 @@ def _assign_ids(change: _Change) -> None:
 
 
 def _iceberg_compat(change: _Change) -> None:
-    """Protocol: Iceberg Compatibility V2."""
+    """Files that come meanwhile would be written without what it asks of them. Protocol: Iceberg Compatibility V2."""
+    change.needs_all_files |= asked_versions(change.after) != asked_versions(change.before)
     if column_mapping.mode(change.before) != "none" and wants_nested_ids(change.after) and not wants_nested_ids(change.before):
         _assign_ids(change)
 
@@ -307,7 +308,7 @@ def _row_tracking(change: _Change) -> None:
     if not change.turns_on("delta.enableRowTracking"):
         return
     change.lacks_row_ids = without_ids(change.snapshot) > 0
-    change.needs_all_files = not change.snapshot.config.feature("rowTracking")
+    change.needs_all_files |= not change.snapshot.config.feature("rowTracking")
     for name, prefix in ((_ROW_IDS, "_row-id-col-"), (_ROW_VERSIONS, "_row-commit-version-col-")):
         if name not in change.after:
             change.configuration[name] = f"{prefix}{uuid.uuid4()}"

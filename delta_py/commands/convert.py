@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 
 from delta_py.commands.convert_files import find_files, partition_values
 from delta_py.commands.convert_schema import MergedColumns, merge_files
-from delta_py.commands.create import TableDefinition, define_table
+from delta_py.commands.create import TableDefinition, add_what_iceberg_needs, define_table
 from delta_py.commands.optimize import AtTable, here
 from delta_py.commands.properties import split_configuration
 from delta_py.commit.transaction import Transaction
@@ -31,6 +31,7 @@ from delta_py.parquet.foreign_files import FooterReading, read_footers
 from delta_py.progress import progress
 from delta_py.protocol import column_mapping
 from delta_py.protocol.actions import AddFile, Metadata, Protocol
+from delta_py.protocol.features import Properties
 from delta_py.protocol.schema import StructType, schema_to_json
 from delta_py.protocol.stats_columns import stats_columns
 from delta_py.protocol.table_config import TableConfig
@@ -66,14 +67,15 @@ class ConvertRequest:
         return self.partition_schema or StructType()
 
     def check(self) -> None:
-        """Raises InvalidOptionError for properties that a conversion cannot give."""
-        split_configuration(self.configuration)
-        properties = {name.lower(): value for name, value in self.configuration.items()}
-        mode = properties.get(column_mapping.MODE_PROPERTY.lower(), "none")
-        if mode.lower() != "none":
+        """Raises InvalidOptionError for properties that a conversion cannot give: files that are there have neither ids nor
+        physical names to read their columns by."""
+        properties, _ = split_configuration(self.configuration)
+        add_what_iceberg_needs(properties)
+        mode = column_mapping.mode(Properties(properties))
+        if mode != "none":
             raise InvalidOptionError(
-                f"The property {column_mapping.MODE_PROPERTY} cannot be {mode!r} when a directory is converted. Nothing was "
-                "changed. Set it afterwards.",
+                f"The property {column_mapping.MODE_PROPERTY} cannot be {mode!r} when a directory is converted, and "
+                "delta.enableIcebergCompatV1, V2 and V3 ask for it. Nothing was changed. Leave them out.",
                 error_class="DELTA_CONVERSION_UNSUPPORTED_COLUMN_MAPPING",
                 sql_state="0AKDC",
             )

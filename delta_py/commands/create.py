@@ -83,9 +83,9 @@ def define_table(
             sql_state="42613",
         )
     properties, features = split_configuration(with_defaults(configuration or {}, defaults or {}))
-    defaulted = properties.keys() - split_configuration(configuration or {})[0].keys()
     check_manifests(Properties(properties))
-    _add_what_iceberg_needs(properties)
+    add_what_iceberg_needs(properties)
+    defaulted = properties.keys() - split_configuration(configuration or {})[0].keys()
     mode = column_mapping.mode(Properties(properties))
     partitions = check_schema(schema, partition_by, mode, Properties(properties))
     if mode != "none":
@@ -123,7 +123,7 @@ def define_table(
     return definition
 
 
-def _add_what_iceberg_needs(properties: dict[str, str]) -> None:
+def add_what_iceberg_needs(properties: dict[str, str]) -> None:
     """Column mapping, and row tracking, where nothing was said of them. Protocol: Writer Requirements for IcebergCompatV1."""
     wanted = [version for version in (1, 2, 3) if Properties(properties).boolean(property_of(version))]
     if wanted:

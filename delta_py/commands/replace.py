@@ -183,11 +183,8 @@ def _taken_over(snapshot: Snapshot, metadata: Metadata) -> Metadata:
     return replace(metadata, schema_string=schema_to_json(schema), configuration=configuration)
 
 
-_IDS = (column_mapping.ID, column_mapping.PHYSICAL_NAME, column_mapping.NESTED_IDS)
-
-
 def _without_id(f: StructField) -> StructField:
-    metadata = {key: value for key, value in f.metadata.items() if key not in _IDS}
+    metadata = {key: value for key, value in f.metadata.items() if key not in column_mapping.OF_FIELDS}
     return replace(f, metadata=metadata)
 
 

@@ -513,6 +513,10 @@ def _check_actions(root: str, config: TableConfig, written: WrittenFiles, before
     keeps_rows = before.enabled("delta.appendOnly") or config.enabled("delta.appendOnly")
     if keeps_rows and any(remove.data_change for remove in written.removes):
         raise append_only(root)
-    counted = config.feature("rowTracking") or bool(active_versions(frozenset(config.features), config.properties))
+    iceberg = active_versions(frozenset(config.features), config.properties)
+    counted = config.feature("rowTracking") or bool(iceberg)
     for add in written.adds:
+        if iceberg and num_records(add) is None:
+            why = f"the file {add.path} does not say how many records it has (numRecords)"
+            raise violation(iceberg[-1], "", why)
         assert (counted or add.deletion_vector is not None) <= (num_records(add) is not None), f"{add.path} lacks numRecords"

@@ -20,6 +20,8 @@ MAX_ID_PROPERTY = "delta.columnMapping.maxColumnId"
 ID = "delta.columnMapping.id"
 PHYSICAL_NAME = "delta.columnMapping.physicalName"
 NESTED_IDS = "delta.columnMapping.nested.ids"
+OF_FIELDS = (ID, PHYSICAL_NAME, NESTED_IDS)
+"""What column mapping keeps in a field's metadata."""
 MODES = ("none", "name", "id")
 
 Named = TypeVar("Named", StructField, StructType)

@@ -37,9 +37,14 @@ def property_of(version: int) -> str:
     return f"delta.enableIcebergCompatV{version}"
 
 
+def asked_versions(properties: Properties) -> tuple[int, ...]:
+    """The versions that the properties turn on."""
+    return tuple(n for n in _VERSIONS if properties.boolean(property_of(n)))
+
+
 def active_versions(features: Set[str], properties: Properties) -> tuple[int, ...]:
     """The versions that a table supports and has turned on; no more than one in a table that is whole."""
-    return tuple(n for n in _VERSIONS if f"icebergCompatV{n}" in features and properties.boolean(property_of(n)))
+    return tuple(n for n in asked_versions(properties) if f"icebergCompatV{n}" in features)
 
 
 def wants_nested_ids(properties: Properties) -> bool:

@@ -95,8 +95,7 @@ def _with_known_ids(fresh: StructType, known: StructType) -> StructType:
         if former is not None:
             data_type = _inner_ids(f.data_type, former.data_type)
             if _bare(f.data_type) == _bare(former.data_type):
-                names = (column_mapping.ID, column_mapping.PHYSICAL_NAME)
-                metadata |= {name: former.metadata[name] for name in names if name in former.metadata}
+                metadata |= {name: former.metadata[name] for name in column_mapping.OF_FIELDS if name in former.metadata}
         fields.append(StructField(f.name, data_type, f.nullable, metadata))
     return StructType(tuple(fields))
 

@@ -13,13 +13,17 @@ import pytest
 from delta_py import DeltaTable, write_delta
 from delta_py.commands.alter import add_feature, set_properties
 from delta_py.commands.alter_columns import add_columns, change_columns
+from delta_py.commands.clone import shallow_clone
 from delta_py.commands.column_changes import ColumnChange, NewColumn
+from delta_py.commands.convert import ConvertRequest, convert
 from delta_py.commands.create import create_table, define_table
 from delta_py.commands.optimize import LocalBinWriters, optimize
 from delta_py.commands.optimize_bins import OptimizeRequest
-from delta_py.commands.replace import build_table
+from delta_py.commands.replace import build_table, check_alike
 from delta_py.commands.row_commands import delete, update
-from delta_py.errors import DeltaError
+from delta_py.commit.transaction import Transaction
+from delta_py.errors import ConcurrentAppendException, DeltaError
+from delta_py.protocol.actions import AddFile
 from delta_py.protocol.column_mapping import ID, NESTED_IDS, PHYSICAL_NAME
 from delta_py.protocol.features import all_fields
 from delta_py.protocol.schema import (
@@ -41,6 +45,7 @@ from delta_py.protocol.schema import (
 from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore
 from delta_py.storage.store import ObjectStore
+from delta_py.write.files import WrittenFiles
 
 VERSIONS = (1, 2, 3)
 SCHEMA = StructType((StructField("day", STRING), StructField("id", LONG), StructField("at", TIMESTAMP)))
@@ -238,3 +243,70 @@ def test_table_that_breaks_a_rule_already_is_read_and_not_written(tmp_path: Path
         file.unlink()
     assert DeltaTable(store.root).to_arrow().num_rows == 0
     assert refused(lambda: write_delta(store.root, ROWS, mode="append")) == ".WRONG_REQUIRED_TABLE_PROPERTY"
+
+
+# ---------------------------------------------------------------- files that were made for another table
+
+
+@pytest.mark.parametrize(("name", "value"), [("delta.enableIcebergCompatV2", "true"), ("delta.columnMapping.mode", "name")])
+def test_directory_is_not_converted_to_a_table_with_column_mapping(tmp_path: Path, name: str, value: str) -> None:
+    """Its files have no names and ids to read the columns by."""
+    pq.write_table(pa.table({"a": [1]}), tmp_path / "a.parquet")
+    with pytest.raises(DeltaError) as caught:
+        convert(LocalStore(str(tmp_path)), ConvertRequest(configuration={name: value}))
+    assert caught.value.error_class == "DELTA_CONVERSION_UNSUPPORTED_COLUMN_MAPPING"
+    assert not (tmp_path / "_delta_log").exists()
+
+
+def test_clone_does_not_become_compatible_by_a_property(tmp_path: Path) -> None:
+    source = str(tmp_path / "source")
+    write_delta(source, ROWS, partition_by=["day"], configuration={"delta.columnMapping.mode": "name"})
+    target = LocalStore(str(tmp_path / "target"))
+    with pytest.raises(DeltaError) as caught:
+        shallow_clone(Snapshot.load(LocalStore(source)), target, properties=on(2))
+    assert caught.value.error_class == "DELTA_ICEBERG_COMPAT_VIOLATION.CHANGE_VERSION_NEED_REWRITE"
+    assert not (tmp_path / "target").exists()
+
+
+def test_turning_it_on_conflicts_with_an_append_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = LocalStore(str(tmp_path))
+    create_table(store, define_table(SCHEMA, partition_by=("day",), configuration={"delta.columnMapping.mode": "name"}))
+    load = Snapshot.load
+
+    def loaded(*arguments: object, **more: object) -> Snapshot:
+        snapshot = load(*arguments, **more)  # type: ignore[arg-type]
+        if snapshot.version == 0:
+            monkeypatch.setattr(Snapshot, "load", load)
+            write_delta(str(tmp_path), ROWS, mode="append")
+        return snapshot
+
+    monkeypatch.setattr(Snapshot, "load", loaded)
+    with pytest.raises(ConcurrentAppendException):
+        set_properties(store, on(2))
+    assert load(store).version == 1
+
+
+def test_overwrite_with_the_same_columns_keeps_the_ids_of_elements(tmp_path: Path) -> None:
+    rows = pa.table({"a": pa.array([1], pa.int64()), "l": pa.array([[1]], pa.list_(pa.int64()))})
+    write_delta(str(tmp_path), rows, configuration=on(2))
+    metadata = Snapshot.load(LocalStore(str(tmp_path))).metadata
+    write_delta(str(tmp_path), rows, mode="overwrite", overwrite_schema=True)
+    assert Snapshot.load(LocalStore(str(tmp_path))).metadata == metadata
+
+
+def test_file_without_numbers_of_records_is_refused_by_name(tmp_path: Path) -> None:
+    store = make(tmp_path, 1)
+    snapshot = Snapshot.load(store)
+    foreign = AddFile("x.parquet", {}, 1, 0, True, stats=None)
+    with pytest.raises(DeltaError, match=r"x\.parquet") as caught:
+        Transaction(snapshot).add(WrittenFiles(adds=(foreign,), size_bytes=1)).commit("WRITE", {})
+    assert caught.value.error_class == "DELTA_ICEBERG_COMPAT_VIOLATION"
+
+
+def test_what_it_adds_is_not_what_a_statement_named(tmp_path: Path) -> None:
+    """CREATE over a table that is there compares the properties that it names."""
+    store = LocalStore(str(tmp_path))
+    create_table(store, define_table(SCHEMA))
+    check_alike(Snapshot.load(store), define_table(SCHEMA, defaults=on(2)))
+    make(tmp_path / "ids", 2, delta__columnMapping__mode="id")
+    check_alike(Snapshot.load(LocalStore(str(tmp_path / "ids"))), define_table(SCHEMA, configuration=on(2)))
