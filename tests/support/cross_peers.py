@@ -27,7 +27,7 @@ from pyspark.sql import SparkSession
 
 from delta_py import DeltaTable, write_delta
 from delta_py.errors import DeltaError
-from tests.support.cross_steps import KEY, Checkpoint, Definition, Sql, State, Step, Write, described, draw_step
+from tests.support.cross_steps import KEY, Checkpoint, Definition, Sql, State, Step, Write, described, draw_definition, draw_step
 from tests.support.merge_peers import condition_of
 from tests.support.rows import difference
 
@@ -175,10 +175,16 @@ class Cross:
             raise Differs(f"{shown}\n{self.again}\n{described(self.definition, self.steps)}") from error
 
     def _create(self) -> None:
+        """A definition that both refuse alike gives way to another one."""
         both = {side: str(self.folder / f"0-{side}") for side in SOURCES}
-        refusals = {side: take(self.spark, side, path, Sql(self.definition.sql(SOURCES[side]))) for side, path in both.items()}
-        if any(refusals.values()):
+        create = {side: Sql(self.definition.sql(SOURCES[side])) for side in SOURCES}
+        refusals = {side: take(self.spark, side, path, create[side]) for side, path in both.items()}
+        if len(set(refusals.values())) > 1:
             raise Differs(f"CREATE TABLE: {refusals}")
+        if any(refusals.values()):
+            self.definition = draw_definition(self.rng)
+            self._create()
+            return
         self._compare(both, -1)
         self.path = both[self.rng.choice(list(SOURCES))]
 
