@@ -233,6 +233,15 @@ def test_column_that_a_rule_names_can_be_neither_renamed_nor_dropped_nor_retyped
         assert rename_column(store, "s.b", "c") == version + 1
 
 
+def test_generated_column_keeps_the_type_of_what_generates_it(tmp_path: Path) -> None:
+    store = LocalStore(str(tmp_path))
+    fields = (StructField("id", LONG), StructField("g", LONG, metadata={"delta.generationExpression": "id * 2"}))
+    create_table(store, define_table(StructType(fields), configuration=WIDE))
+    change = ColumnChange("g", data_type=DecimalType(20, 0))
+    assert refusal(lambda: change_columns(store, [change])) == "DELTA_GENERATED_COLUMNS_EXPR_TYPE_MISMATCH"
+    assert Snapshot.load(store).version == 0
+
+
 def _set_rule(store: ObjectStore, sql: str) -> None:
     snapshot = Snapshot.load(store)
     metadata = replace(snapshot.metadata, configuration={**snapshot.metadata.configuration, "delta.constraints.c": sql})
