@@ -119,7 +119,7 @@ def test_a_table_without_location_goes_with_its_name(spark: SparkSession, name: 
 
 def test_new_tables_have_the_properties_that_the_session_says(spark: SparkSession, tmp_path: Path, name: str) -> None:
     prefix = "spark.databricks.delta.properties.defaults."
-    said = {"appendOnly": "true", "feature.domainMetadata": "supported", "checkpointInterval": "20"}
+    said = {"appendOnly": "true", "feature.domainMetadata": "supported", "checkpointInterval": "20", "ofAnotherProduct": "1"}
     settings = {prefix + key: value for key, value in said.items()}
     paths = {way: tmp_path / way for way in ("frame", "builder", "sql", "select", "parquet", "named")}
     spark.range(3).write.parquet(str(paths["parquet"]))
@@ -133,11 +133,11 @@ def test_new_tables_have_the_properties_that_the_session_says(spark: SparkSessio
         spark.sql(f"CREATE TABLE {by_path(paths['select'])} AS SELECT 1L id")
         spark.sql(f"CREATE TABLE {name} (id LONG) USING pydelta LOCATION '{paths['named']}'")
         DeltaTable.convertToDelta(spark, f"parquet.`{paths['parquet']}`")
-        with pytest.raises(InvalidOptionError, match=r"delta\.noSuchThing"):
-            spark.conf.set(f"{prefix}noSuchThing", "true")
+        with pytest.raises(InvalidOptionError, match=r"delta\.appendOnly"):
+            spark.conf.set(f"{prefix}appendOnly", "maybe")
             spark.range(3).write.format("pydelta").save(str(tmp_path / "refused"))
     finally:
-        for setting in (*settings, f"{prefix}noSuchThing"):
+        for setting in settings:
             spark.conf.unset(setting)
     for way, path in paths.items():
         config = Snapshot.load(LocalStore(str(path))).config
