@@ -92,6 +92,8 @@ else:
     other = spark if spark.version.startswith("4.2.") else spark.newSession()  # which came with 4.3
     register(other)
     found["other"] = [list(row) for row in other.sql(f"SELECT count(*) FROM {table}").collect()]
+    if other is not spark:
+        other.client.close()  # at its end the process would wait for an answer of the server, which stops before
 spark.stop()
 print(json.dumps(found))
 """
