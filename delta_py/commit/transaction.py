@@ -48,7 +48,7 @@ from delta_py.expressions.to_sql import to_sql
 from delta_py.expressions.tree import Expression
 from delta_py.log.writer import LogWriter, Outcome
 from delta_py.protocol.actions import Action, AddFile, DomainMetadata, Metadata, Protocol, SetTransaction
-from delta_py.protocol.iceberg_compat import active_versions, violation
+from delta_py.protocol.iceberg_compat import violation
 from delta_py.protocol.identity import with_marks
 from delta_py.protocol.paths import LOG_DIRECTORY, commit_file_name
 from delta_py.protocol.schema import StructType, schema_to_json
@@ -485,10 +485,10 @@ def append_only(root: str) -> UnsupportedOperationError:
 def _check_iceberg(snapshot: Snapshot | None, config: TableConfig, written: WrittenFiles) -> None:
     """Files that were written before a table was to be compatible with Iceberg lack what that asks of them, and a table that is
     compatible keeps the names of its partition columns. Protocol: Writer Requirements for IcebergCompatV1."""
-    versions = active_versions(frozenset(config.features), config.properties)
+    versions = config.iceberg_versions
     if snapshot is None or not versions:
         return
-    before = active_versions(frozenset(snapshot.config.features), snapshot.config.properties)
+    before = snapshot.config.iceberg_versions
     if versions != before and snapshot.num_files > len(written.removes):
         why = f"the {snapshot.num_files} files of the table were written without it. Make a new table with it"
         raise violation(versions[-1], "CHANGE_VERSION_NEED_REWRITE", why)
@@ -513,7 +513,7 @@ def _check_actions(root: str, config: TableConfig, written: WrittenFiles, before
     keeps_rows = before.enabled("delta.appendOnly") or config.enabled("delta.appendOnly")
     if keeps_rows and any(remove.data_change for remove in written.removes):
         raise append_only(root)
-    iceberg = active_versions(frozenset(config.features), config.properties)
+    iceberg = config.iceberg_versions
     counted = config.feature("rowTracking") or bool(iceberg)
     for add in written.adds:
         if iceberg and num_records(add) is None:

@@ -23,7 +23,7 @@ from delta_py.protocol.features import (
     check_writable,
     supported_features,
 )
-from delta_py.protocol.iceberg_compat import check_compatible
+from delta_py.protocol.iceberg_compat import active_versions, check_compatible
 from delta_py.protocol.schema import ArrayType, MapType, StructField, StructType, parse_schema, type_name
 
 __all__ = ["Operation", "TableConfig"]
@@ -91,6 +91,11 @@ class TableConfig:
     def features(self) -> tuple[str, ...]:
         """Names of all supported features in the protocol's spelling, implied ones included, sorted."""
         return tuple(sorted(supported_features(self.protocol)))
+
+    @cached_property
+    def iceberg_versions(self) -> tuple[int, ...]:
+        """The versions of IcebergCompat that the table has turned on."""
+        return active_versions(frozenset(self.features), self.properties)
 
     def feature(self, name: str) -> bool:
         """Whether the protocol supports a feature, by its final name or under the name of its preview."""

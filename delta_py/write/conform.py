@@ -30,7 +30,6 @@ from delta_py.protocol.char_types import CharTypes, char_types
 from delta_py.protocol.column_mapping import MODE_PROPERTY
 from delta_py.protocol.column_rules import DEFAULT, GENERATION, INVARIANT
 from delta_py.protocol.features import Properties
-from delta_py.protocol.iceberg_compat import active_versions
 from delta_py.protocol.identity import START as IDENTITY_START
 from delta_py.protocol.identity import identity_columns, identity_of
 from delta_py.protocol.parquet_settings import ParquetSettings
@@ -196,7 +195,7 @@ def _random_prefix(properties: Properties) -> int:
 
 def keeps_partition_columns(config: TableConfig) -> bool:
     """Whether data files hold the partition columns too. Protocol: Data Files; Writer Requirements for IcebergCompatV1."""
-    if active_versions(frozenset(config.features), config.properties):
+    if config.iceberg_versions:
         return True
     return config.feature("materializePartitionColumns") or config.properties.boolean("delta.writePartitionColumnsToParquet")
 

@@ -13,7 +13,6 @@ import pyarrow as pa
 
 from delta_py.errors import CorruptTableError
 from delta_py.protocol import column_mapping
-from delta_py.protocol.iceberg_compat import active_versions
 from delta_py.protocol.schema import LONG, StructField, StructType
 from delta_py.protocol.table_config import TableConfig
 from delta_py.scan.planning import ROW_ADDRESS
@@ -44,7 +43,7 @@ class RowIdColumns:
                 "The table tracks rows (delta.enableRowTracking), and its properties do not name the columns for the ids of rows "
                 "that move (delta.rowTracking.materializedRowIdColumnName, ...CommitVersionColumnName). The metadata is damaged."
             )
-        return cls(names[0], names[1], 3 in active_versions(frozenset(config.features), config.properties))
+        return cls(names[0], names[1], 3 in config.iceberg_versions)
 
     def carried_by(self, state: WriteState) -> WriteState:
         """The state for rows that carry ids: its schema ends with the two columns."""
