@@ -22,7 +22,6 @@ from delta_py.changes.commit_changes import (
     PLANNED_CHANGES,
     CommitChanges,
     CommitFacts,
-    physical_partitions,
     read_actions,
 )
 from delta_py.changes.file_lists import collected
@@ -215,7 +214,7 @@ def _changes(store: ObjectStore, bounds: _Bounds) -> Iterator[pa.Table]:
         for actions in read_actions(reader, _commits(store, bounds)):
             for commit in actions.commits:
                 config = _config_after(config, commit, bounds)
-            yield CommitChanges(store, pool, times, physical_partitions(config)).of(actions)
+            yield CommitChanges(store, pool, times, frozenset(config.physical_partition_columns)).of(actions)
     _check_schema(bounds.start.metadata, bounds.first, bounds)
 
 

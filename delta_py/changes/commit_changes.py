@@ -40,11 +40,8 @@ from delta_py.log.reader import (
 )
 from delta_py.log.segment import LogFile
 from delta_py.protocol.actions import Metadata, Protocol
-from delta_py.protocol.column_mapping import physical_name
 from delta_py.protocol.deletion_vectors import DeletionVectorDescriptor, read_deletion_vector
 from delta_py.protocol.paths import decode_path
-from delta_py.protocol.schema import find_path
-from delta_py.protocol.table_config import TableConfig
 from delta_py.scan.file_groups import CHANGE_TYPE, COMMIT_TIMESTAMP, COMMIT_VERSION, SELECTION
 from delta_py.snapshot import Snapshot
 from delta_py.storage.store import ObjectStore
@@ -237,11 +234,6 @@ def _columns(lines: Sequence[_Line], commits: Sequence[_Parsed]) -> pa.RecordBat
 # ---------------------------------------------------------------- the files to read
 
 
-def physical_partitions(config: TableConfig) -> frozenset[str]:
-    fields = (find_path(config.schema, (name,))[0] for name in config.partition_columns)
-    return frozenset(physical_name(field, config.column_mapping_mode) for field in fields)
-
-
 @dataclass(frozen=True, slots=True)
 class CommitChanges:
     """Works out the changes of commits. times_ms: of their versions. partitions: physical names of the table's partition columns
@@ -300,7 +292,8 @@ class CommitChanges:
         if not removes.num_rows or (_lengths(_one(removes["partition_values"])) == len(self.partitions)).all():
             return True
         versions = [facts.version for facts in commits if facts.metadata is not None]
-        return all(physical_partitions(Snapshot.load(self.store, version - 1).config) == self.partitions for version in versions)
+        before = (Snapshot.load(self.store, version - 1).config for version in versions)
+        return all(frozenset(config.physical_partition_columns) == self.partitions for config in before)
 
     def _with_nulls(self, removes: pa.Table) -> pa.Table:
         """delta-spark leaves partition values that are null out of removes. Not of a commit that changes the columns."""

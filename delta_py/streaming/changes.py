@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_py.changes.change_feed import UNORDERED_COMMITS, ChangePruner
-from delta_py.changes.commit_changes import PLACE, CommitChanges, inserts_of, physical_partitions, read_actions
+from delta_py.changes.commit_changes import PLACE, CommitChanges, inserts_of, read_actions
 from delta_py.errors import DeltaError
 from delta_py.log.history import commit_times
 from delta_py.log.reader import CommitReader
@@ -69,7 +69,7 @@ class ChangeReader:
         actions = next(read_actions(CommitReader(self._store), files))
         with ThreadPoolExecutor(_THREADS, "delta_py-changes") as pool:
             times_ms = {commit.version: self._time(commit.version) for commit in actions.commits}
-            changed = CommitChanges(self._store, pool, times_ms, physical_partitions(self._config)).of(actions)
+            changed = CommitChanges(self._store, pool, times_ms, frozenset(self._config.physical_partition_columns)).of(actions)
         of_action, of_change = (table[COMMIT_VERSION].to_numpy() for table in (actions.files, changed))
         commits = []
         for file, commit in zip(files, actions.commits, strict=False):
