@@ -45,13 +45,12 @@ from delta_py.protocol.schema import (
     type_name,
 )
 from delta_py.protocol.schema_edits import edit_field, edit_fields, field_at, is_field, resolve_path
+from delta_py.protocol.stats_columns import PROPERTY as STATS_COLUMNS
 from delta_py.protocol.table_config import Operation, TableConfig
 from delta_py.snapshot import Snapshot
 from delta_py.storage.store import ObjectStore
 from delta_py.write.dependents import rules_naming
 from delta_py.write.type_changes import with_recorded_changes
-
-_STATS_COLUMNS = "delta.dataSkippingStatsColumns"
 
 
 def add_columns(store: ObjectStore, columns: Sequence[NewColumn]) -> int:
@@ -293,7 +292,7 @@ def _plain(data_type: DataType) -> DataType:
 
 def _with_stats_columns(properties: Mapping[str, str], path: Path, new_path: Path | None) -> Mapping[str, str]:
     """The properties with a column renamed in the one that says which columns have statistics; None: left out of it."""
-    named = properties.get(_STATS_COLUMNS)
+    named = properties.get(STATS_COLUMNS)
     if named is None:
         return properties
     folded = [name.lower() for name in path]
@@ -304,7 +303,7 @@ def _with_stats_columns(properties: Mapping[str, str], path: Path, new_path: Pat
             columns.append((*new_path, *column[len(path) :]))
         elif not is_inside:
             columns.append(column)
-    return {**properties, _STATS_COLUMNS: ",".join(map(joined_name, columns))}
+    return {**properties, STATS_COLUMNS: ",".join(map(joined_name, columns))}
 
 
 # ---------------------------------------------------------------- the commit
