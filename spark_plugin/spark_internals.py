@@ -97,6 +97,11 @@ class SparkInternals:
         executors = self._spark.sparkContext._jsc.sc().statusTracker().getExecutorInfos()
         return any(executor.numRunningTasks() > 0 for executor in executors)
 
+    def setting_names(self) -> list[str]:
+        """Names of the settings that the session or its context was given. One call, however many there are."""
+        names = self._spark._jsparkSession.conf().getAllAsJava().keySet()
+        return str(self._jvm.java.lang.String.join("\n", names)).split("\n")
+
     def hadoop_settings(self, prefix: str) -> dict[str, str]:
         """What the session says to Hadoop's file systems, by whole names: settings of the session, and of its context."""
         found = self._spark._jsparkSession.sessionState().newHadoopConf().getPropsWithPrefix(prefix)

@@ -68,7 +68,11 @@ def write_settings(spark: Any, path: str | None) -> str:
 
 def default_settings(spark: Any) -> dict[str, str]:
     """The session's settings that say what properties new tables get."""
-    return {name: value for name, value in _all_confs(spark).items() if name.startswith(PROPERTY_DEFAULTS)}
+    if is_connect(spark):
+        return {name: value for name, value in _all_confs(spark).items() if name.startswith(PROPERTY_DEFAULTS)}
+    names = SparkInternals(spark).setting_names()  # in one call: all values would take each write some 10 ms
+    said = {name: conf(spark, name) for name in names if name.startswith(PROPERTY_DEFAULTS)}
+    return {name: value for name, value in said.items() if value is not None}
 
 
 def reset_transaction(spark: Any) -> None:
