@@ -102,11 +102,25 @@ public class PruneScans extends Rule {
 
   /** The rule of a session or, where somebody has taken it out, the one that was told something last; null if there is none. */
   public static PruneScans of(SparkSession session) {
+    PruneScans own = ownOf(session);
+    return own == null ? latest : own;
+  }
+
+  /** The session's own rule, which is put behind the others where there is none yet. */
+  public static PruneScans addedTo(SparkSession session) {
+    PruneScans own = ownOf(session);
+    if (own != null) return own;
+    PruneScans rule = new PruneScans();
+    session.experimental().extraOptimizations_$eq((Seq) session.experimental().extraOptimizations().appended(rule));
+    return rule;
+  }
+
+  private static PruneScans ownOf(SparkSession session) {
     Seq rules = session.experimental().extraOptimizations();
     for (int i = 0; i < rules.length(); i++) {
       if (rules.apply(i) instanceof PruneScans) return (PruneScans) rules.apply(i);
     }
-    return latest;
+    return null;
   }
 
   /** What the rule has done, as JSON text. */

@@ -64,13 +64,6 @@ class Alteration {
     return JsonNodeFactory.instance.arrayNode();
   }
 
-  private static void run(String path, String name, ObjectNode arguments) {
-    ObjectNode command = object();
-    command.put("name", name);
-    command.set("arguments", arguments);
-    Source.command(path, command.toString());
-  }
-
   // ---------------------------------------------------------------- properties
 
   private void setProperties(String path) {
@@ -81,7 +74,7 @@ class Alteration {
     }
     ObjectNode arguments = object();
     arguments.set("properties", properties);
-    run(path, "setProperties", arguments);
+    Source.command(path, "setProperties", arguments);
   }
 
   /** Spark does not hand over whether IF EXISTS was said. */
@@ -91,7 +84,7 @@ class Alteration {
     ObjectNode arguments = object();
     arguments.set("names", names);
     arguments.put("if_exists", true);
-    run(path, "unsetProperties", arguments);
+    Source.command(path, "unsetProperties", arguments);
   }
 
   private static void clusterBy(String path, TableChange.ClusterBy change) {
@@ -99,7 +92,7 @@ class Alteration {
     for (int i = 0; i < change.clusteringColumns().length; i++) columns.add(dotted(change.clusteringColumns()[i].fieldNames()));
     ObjectNode arguments = object();
     arguments.set("columns", columns);
-    run(path, "clusterBy", arguments);
+    Source.command(path, "clusterBy", arguments);
   }
 
   // ---------------------------------------------------------------- columns
@@ -117,7 +110,7 @@ class Alteration {
     }
     ObjectNode arguments = object();
     arguments.set("columns", columns);
-    run(path, "addColumns", arguments);
+    Source.command(path, "addColumns", arguments);
   }
 
   private void dropColumns(String path) {
@@ -131,7 +124,7 @@ class Alteration {
     ObjectNode arguments = object();
     arguments.set("names", names);
     arguments.put("if_exists", ifExists);
-    run(path, "dropColumns", arguments);
+    Source.command(path, "dropColumns", arguments);
   }
 
   private void replaceColumns(String path) {
@@ -144,13 +137,13 @@ class Alteration {
     }
     ObjectNode arguments = object();
     arguments.put("schema", Columns.stored(new StructType((StructField[]) fields.toArray(new StructField[0]))).json());
-    run(path, "replaceColumns", arguments);
+    Source.command(path, "replaceColumns", arguments);
   }
 
   private static void renameColumn(String path, TableChange.RenameColumn change) {
     ObjectNode arguments = named(change.fieldNames());
     arguments.put("new_name", change.newName());
-    run(path, "renameColumn", arguments);
+    Source.command(path, "renameColumn", arguments);
   }
 
   /** What is changed of a column stands together. */
@@ -169,7 +162,7 @@ class Alteration {
     Object[] all = columns.values().toArray();
     for (int i = 0; i < all.length; i++) list.add((ObjectNode) all[i]);
     arguments.set("changes", list);
-    run(path, "changeColumns", arguments);
+    Source.command(path, "changeColumns", arguments);
   }
 
   private void change(ObjectNode column, TableChange change) {

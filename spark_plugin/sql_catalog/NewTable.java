@@ -100,10 +100,7 @@ class NewTable {
     }
     arguments.set("properties", configuration);
     arguments.put("join", join);
-    ObjectNode command = JsonNodeFactory.instance.objectNode();
-    command.put("name", "buildTable");
-    command.set("arguments", arguments);
-    Source.command(path, command.toString());
+    Source.command(path, "buildTable", arguments);
   }
 
   /** Options of the write that makes the table, or puts one in its place. */

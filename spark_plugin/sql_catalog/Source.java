@@ -53,10 +53,13 @@ class Source {
   }
 
   /** A command of source/commands.py: a write without rows, as over Spark Connect. */
-  static void command(String path, String json) {
+  static void command(String path, String name, ObjectNode arguments) {
+    ObjectNode command = JsonNodeFactory.instance.objectNode();
+    command.put("name", name);
+    command.set("arguments", arguments);
     Map options = privateOptions(path);
     options.put("path", path);
-    options.put("pydelta.command", json);
+    options.put("pydelta.command", command.toString());
     session().range(0).toDF().write().format(FORMAT).mode("append").options(options).save();
   }
 

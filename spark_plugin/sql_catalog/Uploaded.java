@@ -7,7 +7,6 @@ import java.io.InputStream;
 import java.util.Iterator;
 import org.apache.spark.sql.classic.SparkSession;
 import pydelta.pruning.PruneScans;
-import scala.collection.immutable.Seq;
 
 /**
  * A session of Spark Connect, whose client has sent these classes (sql_catalog/uploaded.py): what Python does for a classic session
@@ -27,7 +26,7 @@ class Uploaded {
 
   static void prepare(SparkSession session, String key) {
     JsonNode said = file("pydelta/" + key + ".json");
-    PruneScans rule = ruleOf(session);
+    PruneScans rule = PruneScans.addedTo(session);
     for (Iterator formats = said.get("formats").elements(); formats.hasNext();) rule.addFormat(((JsonNode) formats.next()).asText());
     rule.offerMetadata(said.get("metadata").asText());
     JsonNode told = said.get("told");
@@ -40,16 +39,6 @@ class Uploaded {
     session.conf().set(OTHER_DELTA_CONF, isThere);
     Catalogs.prepare(session);
     Catalogs.enterFunctions(session);
-  }
-
-  private static PruneScans ruleOf(SparkSession session) {
-    Seq rules = session.experimental().extraOptimizations();
-    for (int i = 0; i < rules.length(); i++) {
-      if (rules.apply(i) instanceof PruneScans) return (PruneScans) rules.apply(i);
-    }
-    PruneScans rule = new PruneScans();
-    session.experimental().extraOptimizations_$eq((Seq) rules.appended(rule));
-    return rule;
   }
 
   private static JsonNode file(String name) {
