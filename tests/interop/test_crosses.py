@@ -50,6 +50,6 @@ def seeds() -> list[int]:
 
 
 @pytest.mark.parametrize("seed", seeds())
-def test_delta_spark_and_pydelta_take_the_same_steps_alike(seed: int, spark: SparkSession, tmp_path: Path) -> None:
+def test_both_take_the_same_steps_alike(seed: int, spark: SparkSession, tmp_path: Path) -> None:
     rng = random.Random(seed)
     Cross(spark, tmp_path, draw_definition(rng), rng, f"make interop K=test_crosses CROSS={seed}", KNOWN).run(STEPS)
