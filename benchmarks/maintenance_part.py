@@ -1,5 +1,5 @@
 """The part `maintenance`: OPTIMIZE and Z-order beside delta-spark, a session of its own for each writer; auto compaction; VACUUM
-of very many files."""
+of very many files; lookups with an index and without."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ _APPENDS = 1000
 
 # Of VACUUM in a process without Spark: seconds at most.
 VACUUM_SECONDS = {"lite": 10.0, "full": None}
+_INDEXED = 100  # one in so many of VACUUM's files, for lookups
 _FULL_FILES = 5  # one in so many of the files of lite, as each of them is there
 
 
@@ -30,7 +31,7 @@ def maintenance_part(directory: Path, sizes: Sizes, peer: Path) -> Part:
     parts.append(operations_part(_title("Z-order", few), Z_ORDER_TARGETS, directory, few, peer))
     in_smaller = operations_part(_title("Z-order", smaller), Z_ORDER_TARGETS, directory / "smaller", smaller, peer)
     parts.append(Part(in_smaller.text))
-    return Part.of_all([*parts, auto_compact_part(directory, sizes), vacuum_part(directory, sizes)])
+    return Part.of_all([*parts, auto_compact_part(directory, sizes), vacuum_part(directory, sizes), index_part(sizes)])
 
 
 def _title(what: str, sizes: Sizes) -> str:
@@ -67,3 +68,18 @@ def vacuum_part(directory: Path, sizes: Sizes) -> Part:
         at_most = "" if target is None else f"at most {target:.0f} s"
         rows.append([f"VACUUM {kind}", what, f"{seconds:.1f} s", at_most, f"{peak:.0f} MB"])
     return Part(["## VACUUM, local files", "", table_text(["kind", "files", "seconds", "target", "peak"], rows), ""])
+
+
+def index_part(sizes: Sizes) -> Part:
+    files = max(sizes.state_files) // _INDEXED
+    rows = []
+    for by, options in {"DeltaTable, without Spark": [], "Spark": ["--spark"]}.items():
+        found = run_json([sys.executable, str(HERE / "index_run.py"), "--files", str(files), *options])
+        without, first, later = (found[name] for name in ("without_seconds", "first_seconds", "with_seconds"))
+        times = [f"{without:.2f} s", f"{1000 * first:.0f} ms", f"{1000 * later:.0f} ms", f"{without / later:.0f}x"]
+        made = f"{found['create_seconds']:.1f} s, {found['index_bytes'] / 1e6:.0f} MB"
+        rows.append([by, *times, str(found["most_files_opened"]), made])
+    head = ["lookup of one value by", "without", "with, the first", "with, median", "quicker", "files opened", "making the index"]
+    title = f"## Index: {files:,} files of 1,000 rows, any of which may hold the value"
+    target = "Target: at most 3 files opened, 10x quicker."
+    return Part([title, "", table_text(head, rows), "", target, ""])
