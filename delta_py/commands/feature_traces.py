@@ -243,9 +243,7 @@ TRACES: Mapping[str, Traces] = {
     "deletionVectors": Traces(_remove_vectors, _no_vectors, protects_history=True, in_commit=_has_vectors),
     "typeWidening": _TYPE_WIDENING,
     "typeWidening-preview": _TYPE_WIDENING,
-    "columnMapping": Traces(
-        _remove_mapping, _no_mapping, protects_history=True, in_commit=_has_mapping, properties=(MODE_PROPERTY,)
-    ),
+    "columnMapping": Traces(_remove_mapping, _no_mapping, protects_history=True, in_commit=_has_mapping),
     "v2Checkpoint": Traces(_remove_v2_checkpoints, _no_v2_checkpoints, protects_history=True, in_commit=_sets(_POLICY, "v2")),
     "vacuumProtocolCheck": Traces(_nothing, _always, protects_history=True),
     "inCommitTimestamp": Traces(_remove_timestamps, lambda snapshot: not snapshot.config.properties.boolean(TIMESTAMPS_ENABLED)),

@@ -91,7 +91,7 @@ class ReadSet:
     @property
     def is_empty(self) -> bool:
         """Whether the commit depends on no rows and no files."""
-        return self.may_match is None and not self.paths
+        return self.may_match is None and not self.paths and not self.all_files
 
 
 @dataclass(frozen=True, slots=True)

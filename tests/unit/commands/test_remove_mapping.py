@@ -213,6 +213,7 @@ def test_clustering_columns_and_indexes_stay(tmp_path: Path) -> None:
 def test_empty_table_and_one_that_is_append_only(tmp_path: Path) -> None:
     write_delta(str(tmp_path / "empty"), rows().slice(0, 0), configuration={MODE: "id"})
     assert set_properties(LocalStore(str(tmp_path / "empty")), OFF) == 1
+    assert actions(LocalStore(str(tmp_path / "empty")), 1)["commitInfo"][0]["isBlindAppend"] is False
     store = make(tmp_path / "kept", {MODE: "name", "delta.appendOnly": "true"})
     set_properties(store, OFF)
     assert [row["k"] for row in content(store)] == [*range(6)]
