@@ -66,9 +66,10 @@ class PlaceCheck:
             check_state(self._ours, state.protocol, state.metadata, version)
         elif self._ours.config.feature("columnMapping"):  # without it none is renamed, and none dropped without its rows
             raise LogFileNotFoundError(
-                f"The stream goes on with version {place.version} of the table at {self._ours.root}, which may have column "
-                f"mapping then or later, and the state of version {version} cannot be rebuilt any more: whether columns were renamed or dropped since "
-                "then cannot be told. Start anew with a new checkpoint; a longer delta.logRetentionDuration leaves more time.",
+                f"The stream goes on with version {place.version} of the table at {self._ours.root}, which has or had column "
+                f"mapping, and the state of version {version} cannot be rebuilt any more: whether columns were renamed or "
+                "dropped since then cannot be told. Start anew with a new checkpoint; a longer delta.logRetentionDuration leaves "
+                "more time.",
                 error_class="DELTA_STREAMING_CHECK_COLUMN_MAPPING_NO_SNAPSHOT",
                 sql_state="KD002",
                 version=version,
