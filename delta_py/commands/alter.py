@@ -1,8 +1,9 @@
-"""Changes to what a table is that leave its rows alone: properties, protocol versions, table features.
+"""Changes to what a table is: properties, protocol versions, table features. They leave its rows alone.
 
     set_properties(store, {"delta.enableDeletionVectors": "true"}) -> version
 
-Each is one commit of metadata and protocol. A property brings the feature that it needs along. What cannot be turned on
+Each is one commit of metadata and protocol; where column mapping is turned off, of all files too, which are written anew for it
+(remove_mapping.py). A property brings the feature that it needs along. What cannot be turned on
 for rows that are there (their files would lack what the feature promises) is refused by name.
 Protocol: Change Metadata; Protocol Evolution; Table Features for New and Existing Tables.
 """
@@ -25,6 +26,7 @@ from delta_py.commands.properties import (
     split_configuration,
 )
 from delta_py.commands.protocols import features_in_use, protocol_of_versions, with_features
+from delta_py.commands.remove_mapping import check_names, commit_removal
 from delta_py.commands.row_tracking import give_row_ids, without_ids
 from delta_py.commands.timestamps import stamped, transaction_at
 from delta_py.errors import (
@@ -55,14 +57,16 @@ _LOST_ROUNDS = 20
 @dataclass(slots=True)
 class _Change:
     """A table on its way from one configuration to another. configuration, schema_string: as they will be.
-    needs_all_files: the commit holds only while no other adds files. lacks_row_ids: it must not be made yet.
-    timestamp_ms: what the commit says of its own time and version; None when it says nothing."""
+    needs_all_files: the commit holds only while no other adds files. removes_mapping: it writes them anew.
+    lacks_row_ids: it must not be made yet. timestamp_ms: what the commit says of its own time and version; None when it says
+    nothing."""
 
     snapshot: Snapshot
     configuration: dict[str, str]
     schema_string: str = field(init=False)
     description: str | None = field(init=False)
     needs_all_files: bool = False
+    removes_mapping: bool = False
     lacks_row_ids: bool = False
     timestamp_ms: int | None = None
 
@@ -266,19 +270,27 @@ def _commit(
         transaction.set_metadata(metadata)
     if protocol != snapshot.protocol:
         transaction.set_protocol(protocol)
+    if change.removes_mapping:
+        return commit_removal(transaction, snapshot, parameters)
     return transaction.commit(operation, parameters)
 
 
 def _column_mapping(change: _Change) -> None:
-    """Columns keep the names that they have in the files, as their physical names.
+    """Where it is turned on, columns keep the names that they have in the files, as their physical names.
     Protocol: Column Mapping; Writer Requirements for Column Mapping."""
     before, after = column_mapping.mode(change.before), column_mapping.mode(change.after)
     if before == after:
         return
+    if after == "none":
+        schema = change.snapshot.schema
+        check_names(schema)
+        change.removes_mapping, change.schema_string = True, schema_to_json(column_mapping.strip(schema))
+        change.configuration.pop(column_mapping.MAX_ID_PROPERTY, None)
+        return
     if (before, after) != ("none", "name"):
         raise UnsupportedOperationError(
             f"The column mapping mode of a table that is there cannot change from {before!r} to {after!r}: its files were "
-            "written with the one it has. Nothing was changed. Only 'none' can become 'name'.",
+            "written with the one it has. Nothing was changed. 'none' can become 'name', and 'name' or 'id' can become 'none'.",
             error_class="DELTA_UNSUPPORTED_COLUMN_MAPPING_MODE_CHANGE",
             sql_state="0AKDC",
             old_mode=before,

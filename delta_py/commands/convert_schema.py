@@ -17,9 +17,6 @@ import pyarrow as pa
 
 from delta_py.errors import SchemaMismatchError
 from delta_py.protocol.schema import (
-    BYTE,
-    INTEGER,
-    SHORT,
     DataType,
     Path,
     StructType,
@@ -27,10 +24,8 @@ from delta_py.protocol.schema import (
     type_name,
 )
 from delta_py.write.conform import check_new_schema
-from delta_py.write.evolution import SchemaMerge
+from delta_py.write.evolution import STORED_AS_INT32, SchemaMerge
 from delta_py.write.type_changes import is_widening
-
-_STORED_AS_INT32 = (BYTE, SHORT, INTEGER)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +74,8 @@ class _FileMerge(SchemaMerge):
             ) from error
 
     def plain(self, table: DataType, data: DataType, path: Path) -> DataType:
-        if table in _STORED_AS_INT32 and data in _STORED_AS_INT32:
-            return max(table, data, key=_STORED_AS_INT32.index)
+        if table in STORED_AS_INT32 and data in STORED_AS_INT32:
+            return max(table, data, key=STORED_AS_INT32.index)
         for narrow, wide in ((table, data), (data, table)):
             if is_widening(narrow, wide):
                 self.retyped.append((path, narrow, wide))

@@ -39,7 +39,8 @@ def changed_metadata(
         if partitions is None:
             partitions = config.partition_columns if schema == config.schema else ()
     else:
-        schema = merged_schema(config, data_schema, widen=config.properties.boolean("delta.enableTypeWidening"))
+        widen = config.properties.boolean("delta.enableTypeWidening")
+        schema = merged_schema(config, data_schema, widen=widen, casts=request.merge_casts)
         partitions = config.partition_columns
     if schema == config.schema and tuple(partitions) == tuple(config.partition_columns):
         return None, None

@@ -5,7 +5,7 @@
     traces.is_gone(snapshot)          # nothing of it in this version, and nobody may bring it back unasked
 
 A feature that is not here cannot be dropped by this version.
-Protocol: Table Features; Deletion Vectors; Type Widening; Row Tracking; In-Commit Timestamps; V2 Spec.
+Protocol: Table Features; Deletion Vectors; Column Mapping; Type Widening; Row Tracking; In-Commit Timestamps; V2 Spec.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from delta_py.commands.alter import unset_internal
+from delta_py.commands.alter import unset_internal, unset_properties
 from delta_py.commands.constraints import constraint_names
 from delta_py.commands.narrow_files import NarrowFiles
 from delta_py.commands.optimize import LocalBinWriters, optimize
@@ -33,6 +33,8 @@ from delta_py.commit.transaction import Transaction
 from delta_py.errors import UnsupportedOperationError
 from delta_py.index.definition import PREFIX as INDEX_PREFIX
 from delta_py.protocol.actions import DomainMetadata, Metadata, RemoveFile
+from delta_py.protocol.column_mapping import MODE_PROPERTY, strip
+from delta_py.protocol.column_mapping import mode as mapping_mode
 from delta_py.protocol.column_rules import TYPE_CHANGES
 from delta_py.protocol.features import PROTECTED_BEFORE, Properties
 from delta_py.protocol.paths import LogKind
@@ -129,6 +131,17 @@ def _no_widening(snapshot: Snapshot) -> bool:
     return not snapshot.config.properties.boolean(_WIDENING) and TYPE_CHANGES not in snapshot.metadata.schema_string
 
 
+def _remove_mapping(store: ObjectStore) -> bool:
+    if Snapshot.load(store).config.column_mapping_mode != "none":
+        unset_properties(store, [MODE_PROPERTY])
+        return True
+    return False
+
+
+def _no_mapping(snapshot: Snapshot) -> bool:
+    return snapshot.config.column_mapping_mode == "none" and strip(snapshot.schema) == snapshot.schema
+
+
 def _remove_v2_checkpoints(store: ObjectStore) -> bool:
     return _unset(store, _POLICY)
 
@@ -220,12 +233,17 @@ def _has_widening(data: bytes, metadata: Metadata | None) -> bool:
     return metadata is not None and (TYPE_CHANGES in metadata.schema_string or _sets(_WIDENING)(data, metadata))
 
 
+def _has_mapping(data: bytes, metadata: Metadata | None) -> bool:
+    return metadata is not None and mapping_mode(Properties(metadata.configuration)) != "none"
+
+
 _TYPE_WIDENING = Traces(_remove_widening, _no_widening, protects_history=True, in_commit=_has_widening)
 
 TRACES: Mapping[str, Traces] = {
     "deletionVectors": Traces(_remove_vectors, _no_vectors, protects_history=True, in_commit=_has_vectors),
     "typeWidening": _TYPE_WIDENING,
     "typeWidening-preview": _TYPE_WIDENING,
+    "columnMapping": Traces(_remove_mapping, _no_mapping, protects_history=True, in_commit=_has_mapping),
     "v2Checkpoint": Traces(_remove_v2_checkpoints, _no_v2_checkpoints, protects_history=True, in_commit=_sets(_POLICY, "v2")),
     "vacuumProtocolCheck": Traces(_nothing, _always, protects_history=True),
     "inCommitTimestamp": Traces(_remove_timestamps, lambda snapshot: not snapshot.config.properties.boolean(TIMESTAMPS_ENABLED)),

@@ -41,11 +41,11 @@ class WriteRequest:
     """What a caller asks for. It may ask for what cannot be; `check` says so.
 
     mode: error (or errorifexists), append, ignore, overwrite, in any case of letters. partition_by, cluster_by: None where
-    nothing was said. name, description, configuration, defaults: of a table that the write creates,
-    as define_table takes them. merge_schema: add the data's new
-    columns to the table; overwrite_schema: give it the data's schema. replace_where: SQL; overwrite only the rows for which it
-    is true. partition_overwrite_mode: `static`, or `dynamic` to overwrite only the partitions that the data has. Other modes
-    than overwrite take no notice of overwrite_schema and partition_overwrite_mode, which sessions may set for all writes.
+    nothing was said. name, description, configuration, defaults: of a table that the write creates, as define_table takes them.
+    merge_schema: add the data's new columns to the table; merge_casts: and cast values to the types of those that it has.
+    overwrite_schema: give it the data's schema. replace_where: SQL; overwrite only the rows for which it is true.
+    partition_overwrite_mode: `static`, or `dynamic` to overwrite only the partitions that the data has. Other modes than
+    overwrite take no notice of overwrite_schema and partition_overwrite_mode, which sessions may set for all writes.
     as_select: of the statement that the rows are the query of: create, replace or createOrReplace; the latter two give a table
     that is there the definition of a new one, in the same commit. None where the write is no such statement.
     txn_app_id, txn_version: both or none; a write that the table has recorded already does nothing. data_change: False says
@@ -63,6 +63,7 @@ class WriteRequest:
     defaults: Mapping[str, str] = field(default_factory=dict)
     cluster_by: Sequence[str] | None = None
     merge_schema: bool = False
+    merge_casts: bool = False
     overwrite_schema: bool = False
     replace_where: str | None = None
     partition_overwrite_mode: str = "static"

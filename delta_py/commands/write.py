@@ -40,6 +40,8 @@ from delta_py.errors import (
 )
 from delta_py.protocol.actions import DomainMetadata, Metadata, Protocol
 from delta_py.protocol.clustering import clustering_columns, clustering_leaves, clustering_paths
+from delta_py.protocol.column_rules import DEFAULT, GENERATION
+from delta_py.protocol.identity import START as IDENTITY_START
 from delta_py.protocol.parquet_settings import compression_codec
 from delta_py.protocol.schema import StructField, StructType, from_arrow_schema, map_fields, to_arrow_schema
 from delta_py.protocol.stats_columns import with_paths
@@ -280,6 +282,7 @@ def plan_change(snapshot: Snapshot, data_schema: StructType, request: WriteReque
     metadata, protocol = changed_metadata(snapshot, _visible(data_schema, hidden), request)
     config = TableConfig(protocol or snapshot.protocol, metadata or snapshot.metadata)
     state = _tuned(write_state(config, snapshot.store, snapshot.version, hidden=hidden), request)
+    _check_partition_columns(config, data_schema)
     _check_partitioning(state, request.partition_by)
     _check_clustering(snapshot, request.cluster_by)
     _check_same_metadata(snapshot.metadata, request)
@@ -306,6 +309,26 @@ def _tuned(state: WriteState, request: WriteRequest) -> WriteState:
         compression=state.compression if request.compression is None else compression_codec(request.compression),
         target_file_bytes=request.target_file_bytes or state.target_file_bytes,
     )
+
+
+def has_own_value(f: StructField) -> bool:
+    """Whether the table has a value for rows that come without the column."""
+    return any(rule in f.metadata for rule in (GENERATION, DEFAULT, IDENTITY_START))
+
+
+def _check_partition_columns(config: TableConfig, data_schema: StructType) -> None:
+    """Rows say to which partition they belong, unless the table has a rule for it: a forgotten column would put them all into the
+    one of null. Raises SchemaMismatchError (DELTA_PARTITION_COLUMN_NOT_FOUND)."""
+    for f in config.partition_fields:
+        if data_schema.find(f.name) is None and not has_own_value(f):
+            raise SchemaMismatchError(
+                f"Partition column {f.name} is not among the columns of the data ({', '.join(data_schema.names)}). Nothing was "
+                "written. Add it; null in it puts a row into the partition of null.",
+                error_class="DELTA_PARTITION_COLUMN_NOT_FOUND",
+                sql_state="42703",
+                column=f.name,
+                columns=list(data_schema.names),
+            )
 
 
 def _check_partitioning(state: WriteState, partition_by: Sequence[str] | None) -> None:

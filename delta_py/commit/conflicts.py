@@ -12,8 +12,9 @@ What conflicts, for a winner's commit and ours:
     change the protocol, create         always
     change the metadata                 always, unless it only raises identity columns' marks and ours changes none
     record a transaction id             ours read or records the same application id
-    set a metadata domain               ours sets it too (row tracking's is merged)
-    add files                           ours read rows that one of them may hold, and the isolation level asks for it
+    set a metadata domain               ours sets it too (row tracking's is merged), or replaces every file of the table
+    add files                           ours read rows that one of them may hold, and the isolation level asks for it; or ours
+                                        replaces every file of the table
     remove files                        ours read or removes one of them, or all rows
     change a file's deletion vector     as if it removed the file; but if of its files only the rows that ours takes out
                                         matter to ours: where the winner took out one of these, or gave rows back
@@ -109,12 +110,16 @@ def _check_names(ours: PreparedCommit, winner: WinningCommit) -> None:
             ConcurrentTransactionException, ours, winner, what, "See to it that one stream or job at a time writes under that id."
         )
     domains = {domain.domain for domain in ours.domains} & winner.domains.keys()
+    what = "as this one does"
+    if ours.reads.all_files and not domains:
+        domains = winner.domains.keys() - {ROW_TRACKING_DOMAIN}
+        what = "which may speak of files that this one replaces"
     if domains:
         raise _conflict(
             ConcurrentWriteException,
             ours,
             winner,
-            f"set the metadata domain {sorted(domains)[0]}, as this one does",
+            f"set the metadata domain {sorted(domains)[0]}, {what}",
             error_class="DELTA_CONCURRENT_DOMAIN_METADATA",
         )
 
@@ -137,7 +142,10 @@ def _check_removed(ours: PreparedCommit, winner: WinningCommit, settled: Set[str
 
 def _check_added(ours: PreparedCommit, winner: WinningCommit, shared: Set[str]) -> None:
     """Files that were only arranged anew hold no new rows; what they replace is a matter of _check_removed. Nor do the
-    shared ones, whose rows are compared afterwards."""
+    shared ones, whose rows are compared afterwards. But none may stay beside a commit that replaces every file."""
+    if ours.reads.all_files and winner.adds:
+        what = f"added {_files({add.path for add in winner.adds})}, and this one has to write every file of the table anew"
+        raise _conflict(ConcurrentAppendException, ours, winner, what)
     if ours.reads.may_match is None or ours.isolation is IsolationLevel.SNAPSHOT_ISOLATION:
         return
     blind_counts = ours.isolation is IsolationLevel.SERIALIZABLE or ours.metadata is not None

@@ -76,7 +76,8 @@ class ReadSet:
     predicates: SQL of the rows that were read, for messages. may_match: for added files, whether each may hold such a row;
     None when no rows were read. paths: data files that were read. app_ids: transaction ids that were looked up.
     only_taken_rows: of the files in paths, no rows matter but those that the commit takes out of them. all_rows: every row of
-    the table was read, in whatever file.
+    the table was read, in whatever file. all_files: the commit replaces every file of the table, and
+    all that domains say of the files: it holds only while there are no others.
     """
 
     predicates: tuple[str, ...] = ()
@@ -85,11 +86,12 @@ class ReadSet:
     app_ids: frozenset[str] = frozenset()
     only_taken_rows: bool = False
     all_rows: bool = False
+    all_files: bool = False
 
     @property
     def is_empty(self) -> bool:
         """Whether the commit depends on no rows and no files."""
-        return self.may_match is None and not self.paths
+        return self.may_match is None and not self.paths and not self.all_files
 
 
 @dataclass(frozen=True, slots=True)

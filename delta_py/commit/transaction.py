@@ -146,6 +146,12 @@ class Transaction:
         self._reads.paths.update(paths)
         return self
 
+    def replaces_all_files(self, paths: Iterable[str]) -> Self:
+        """Say that the commit replaces these files, which are all that the table has, and what domains say of them: files that
+        others add, and domains that they set, are conflicts."""
+        self._reads.all_files = True
+        return self.read_files(paths)
+
     def only_taken_rows_matter(self) -> Self:
         """Say that of the files read no rows matter but those that this commit takes out of them: had others of their rows been
         missing, it would hold the same. Other writers may then take such rows out of the same files meanwhile, by deletion
@@ -323,9 +329,9 @@ class Transaction:
         return prepared
 
     def _isolation_level(self, config: TableConfig, written: WrittenFiles) -> IsolationLevel:
-        """A commit that changes no rows needs only that the files which it replaces are still there."""
+        """A commit that changes neither rows nor metadata needs only that the files which it replaces are still there."""
         changes = [add.data_change for add in written.adds] + [remove.data_change for remove in written.removes]
-        if changes and not any(changes):
+        if changes and not any(changes) and self._metadata is None:
             return IsolationLevel.SNAPSHOT_ISOLATION
         return self._isolation or IsolationLevel.parse(config.properties.get("delta.isolationLevel") or "Serializable")
 
@@ -452,7 +458,7 @@ class _Reads:
     def __init__(self) -> None:
         self.paths: set[str] = set()
         self.app_ids: set[str] = set()
-        self.only_taken_rows = self.all_rows = False
+        self.only_taken_rows = self.all_rows = self.all_files = False
         self._predicates: list[str] = []
         self._pruners: list[FilePruner] = []
 
@@ -464,7 +470,9 @@ class _Reads:
     def as_read_set(self) -> ReadSet:
         may_match = self._may_match if self._pruners else None
         paths, app_ids = frozenset(self.paths), frozenset(self.app_ids)
-        return ReadSet(tuple(self._predicates), may_match, paths, app_ids, self.only_taken_rows, self.all_rows)
+        return ReadSet(
+            tuple(self._predicates), may_match, paths, app_ids, self.only_taken_rows, self.all_rows, self.all_files
+        )
 
     def _may_match(self, adds: Sequence[AddFile]) -> Sequence[bool]:
         return [any(answers) for answers in zip(*(pruner.may_match(adds) for pruner in self._pruners), strict=True)]

@@ -44,8 +44,16 @@ def clustering_domain(schema: StructType, names: Sequence[str], mode: str) -> Do
                 sql_state="0A000",
                 column=".".join(path),
             )
-    physical = [list(physical_path(schema, path, mode)) for path in paths]
-    text = orjson.dumps({"clusteringColumns": physical, "domainName": CLUSTERING_DOMAIN}).decode()
+    return _domain([physical_path(schema, path, mode) for path in paths])
+
+
+def by_own_names(schema: StructType, domain: DomainMetadata) -> DomainMetadata:
+    """The domain for the table without column mapping. schema: with it. A path that leads to no column stays as it stands."""
+    return _domain([_logical(schema, path) or path for path in clustering_paths(domain)])
+
+
+def _domain(paths: Sequence[Path]) -> DomainMetadata:
+    text = orjson.dumps({"clusteringColumns": [list(path) for path in paths], "domainName": CLUSTERING_DOMAIN}).decode()
     return DomainMetadata(CLUSTERING_DOMAIN, text)
 
 

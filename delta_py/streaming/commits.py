@@ -187,8 +187,10 @@ def check_state(ours: ReadState, protocol: Protocol | None, metadata: Metadata |
     reason = why_incompatible(metadata, config.metadata, widening=True)
     if reason is None:
         return
-    mapped = "none" not in (theirs.column_mapping_mode, config.column_mapping_mode)
-    if mapped and why_incompatible(config.metadata, metadata, widening=True) is not None:
+    before, after = (config, theirs) if version > ours.version else (theirs, config)
+    modes = (before.column_mapping_mode, after.column_mapping_mode)
+    mapping_ended = modes[0] != "none" == modes[1]
+    if mapping_ended or ("none" not in modes and why_incompatible(config.metadata, metadata, widening=True) is not None):
         raise SchemaMismatchError(
             f"Version {version} of the table at {root} has another schema than version {ours.version}, for which the stream was "
             f"made, and more differs than that columns were added or widened: {reason}. Rows from before and after cannot be "

@@ -64,11 +64,12 @@ class PlaceCheck:
         state = self._log.state_at(version) if place.is_initial else self._log.state_if_kept(version)
         if state is not None:
             check_state(self._ours, state.protocol, state.metadata, version)
-        elif self._ours.config.column_mapping_mode != "none":  # without it none is renamed, and none dropped without its rows
+        elif self._ours.config.feature("columnMapping"):  # without it none is renamed, and none dropped without its rows
             raise LogFileNotFoundError(
-                f"The stream goes on with version {place.version} of the table at {self._ours.root}, which has column mapping, "
-                f"and the state of version {version} cannot be rebuilt any more: whether columns were renamed or dropped since "
-                "then cannot be told. Start anew with a new checkpoint; a longer delta.logRetentionDuration leaves more time.",
+                f"The stream goes on with version {place.version} of the table at {self._ours.root}, which has or had column "
+                f"mapping, and the state of version {version} cannot be rebuilt any more: whether columns were renamed or "
+                "dropped since then cannot be told. Start anew with a new checkpoint; a longer delta.logRetentionDuration leaves "
+                "more time.",
                 error_class="DELTA_STREAMING_CHECK_COLUMN_MAPPING_NO_SNAPSHOT",
                 sql_state="KD002",
                 version=version,

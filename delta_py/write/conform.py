@@ -450,7 +450,7 @@ def check_new_schema(schema: StructType, column_mapping_mode: str) -> None:
     check_duplicates(schema)
     if column_mapping_mode != "none":
         return
-    bad = [".".join(path) for path, f in _all_fields(schema) if any(character in INVALID_CHARACTERS for character in f.name)]
+    bad = names_needing_mapping(schema)
     if bad:
         raise SchemaMismatchError(
             f"Column names with any of the characters {INVALID_CHARACTERS!r} need column mapping: {', '.join(map(repr, bad))}. "
@@ -459,6 +459,11 @@ def check_new_schema(schema: StructType, column_mapping_mode: str) -> None:
             sql_state="42K05",
             columns=bad,
         )
+
+
+def names_needing_mapping(schema: StructType) -> list[str]:
+    """Dotted, those of columns that files cannot have under their own names, at any depth."""
+    return [".".join(path) for path, f in _all_fields(schema) if any(character in INVALID_CHARACTERS for character in f.name)]
 
 
 def check_duplicates(data_type: DataType, path: Path = ()) -> None:

@@ -1,7 +1,7 @@
 """The schema of a table after a write that may change it: mergeSchema adds columns and widens types, overwriteSchema takes
 the schema of the data. Pure functions; ids and physical names of new columns are given by the caller.
 
-    merged_schema(config, data_schema, widen=True)
+    merged_schema(config, data_schema, widen=True, casts=False)
     replaced_schema(config, data_schema)
 
 Protocol: Change Metadata; Type Widening; Column Mapping.
@@ -17,6 +17,9 @@ from delta_py.errors import SchemaMismatchError
 from delta_py.protocol import column_mapping
 from delta_py.protocol.column_rules import DEFAULT, EXISTS_DEFAULT, TYPE_CHANGES
 from delta_py.protocol.schema import (
+    BYTE,
+    INTEGER,
+    SHORT,
     VOID,
     ArrayType,
     DataType,
@@ -34,22 +37,25 @@ from delta_py.write.type_changes import is_widening, type_change
 
 # Rules and bookkeeping of the table that the data was read from; they say nothing about another table.
 FOREIGN_METADATA = ("delta.", DEFAULT, EXISTS_DEFAULT)
+STORED_AS_INT32 = (BYTE, SHORT, INTEGER)
 _WIDENING_FEATURE = "typeWidening"
 
 
-def merged_schema(table: TableConfig, data: StructType, *, widen: bool) -> StructType:
+def merged_schema(table: TableConfig, data: StructType, *, widen: bool, casts: bool = False) -> StructType:
     """The table's schema with what the data has beyond it.
 
     Columns, and fields of structs at any depth, that the table lacks are added at the end, nullable. Others keep name,
-    nullability and metadata, and their type, unless it is void or the data's is wider, widening is asked for (`widen`) and
-    delta.enableTypeWidening is true: then they take the data's type, and the change is recorded in their metadata.
-    Raises SchemaMismatchError: DELTA_FAILED_TO_MERGE_FIELDS for types of which neither takes the other's values,
+    nullability and metadata, and their type, where it is the wider one. Where it is void, or the data's is wider, widening is
+    asked for (`widen`) and delta.enableTypeWidening is true, they take the data's type, and the change is recorded in their
+    metadata. Files store bytes and shorts as integers, so that these become wider in any table, as the reference has it.
+    casts: a type stays, too, for which store assignment casts the data's values.
+    Raises SchemaMismatchError: DELTA_FAILED_TO_MERGE_FIELDS for all other types, whose values would not stay what they are,
     DELTA_DUPLICATE_COLUMNS_FOUND for names in the data that differ at most in case, DELTA_CONSTRAINT_DATA_TYPE_MISMATCH and
     DELTA_GENERATED_COLUMNS_DATA_TYPE_MISMATCH for a new type of a column that a rule of the table names.
     Protocol: Type Change Metadata; Writer Requirements for Type Widening.
     """
     check_new_schema(data, "name")
-    merge = SchemaMerge(widens=widen and _may_widen(table), like_iceberg=_follows_iceberg(table))
+    merge = SchemaMerge(widens=widen and _may_widen(table), like_iceberg=_follows_iceberg(table), casts=casts)
     merged = merge.struct(table.schema, data, ())
     _check_rules_allow(table, merge.retyped)
     return merged
@@ -133,6 +139,7 @@ class SchemaMerge:
 
     widens: bool
     like_iceberg: bool
+    casts: bool = False
     retyped: list[tuple[Path, DataType, DataType]] = dataclasses.field(default_factory=list)
 
     def struct(self, table: StructType, data: StructType, path: Path) -> StructType:
@@ -149,7 +156,7 @@ class SchemaMerge:
         changes = [
             type_change(old, new, where[len(path) :])
             for where, old, new in self.retyped[before:]
-            if old != VOID and _is_nearest(table.data_type, where[len(path) :])
+            if self.widens and old != VOID and _is_nearest(table.data_type, where[len(path) :])
         ]
         metadata: Mapping[str, Any] = table.metadata
         if changes:
@@ -170,12 +177,17 @@ class SchemaMerge:
 
     def plain(self, table: DataType, data: DataType, path: Path) -> DataType:
         """The type for both of two that differ and are not both structs, arrays or maps. Raises SchemaMismatchError."""
-        if table == VOID or (self.widens and is_widening(table, data, like_iceberg=self.like_iceberg)):
+        is_alike = table in STORED_AS_INT32 and data in STORED_AS_INT32 and not self.casts
+        if table == VOID or ((self.widens or is_alike) and is_widening(table, data, like_iceberg=self.like_iceberg)):
             self.retyped.append((path, table, data))
             return _nullable(data)
-        if isinstance(data, StructType | ArrayType | MapType) or not may_assign(data, table):
+        if not (is_widening(data, table) or (self.casts and _is_cast(data, table))):
             raise _cannot_merge(path, table, data)
         return table
+
+
+def _is_cast(data: DataType, table: DataType) -> bool:
+    return not isinstance(data, StructType | ArrayType | MapType) and may_assign(data, table)
 
 
 def _may_widen(table: TableConfig) -> bool:
@@ -203,7 +215,8 @@ def _cannot_merge(path: Path, table: DataType, data: DataType) -> SchemaMismatch
     name = ".".join(path)
     return SchemaMismatchError(
         f"Failed to merge fields '{name}' and '{name}': the table's type is {type_name(table)}, the data's {type_name(data)}, "
-        "and neither takes the other's values. Nothing was written. Cast the column before writing.",
+        "and values of it would not stay what they are. Nothing was written. Cast the column before writing; or, where the "
+        "data's type is a wider one, set delta.enableTypeWidening to true, and the column takes it.",
         error_class="DELTA_FAILED_TO_MERGE_FIELDS",
         sql_state="22005",
         column=name,

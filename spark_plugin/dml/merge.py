@@ -119,7 +119,7 @@ class _Request:
         wanted = resolved.evolved_columns()
         if not wanted.fields:
             return {}
-        request = WriteRequest(mode="append", merge_schema=True)
+        request = WriteRequest(mode="append", merge_schema=True, merge_casts=True)
         metadata, protocol = changed_metadata(snapshot, from_spark_schema(wanted.toNullable()), request)
         return {"metadata": metadata, "protocol": protocol}
 

@@ -10,13 +10,14 @@ What a column gets that no value is given for, the write decides: its default, i
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
 
+from delta_py.commands.write import has_own_value
 from delta_py.errors import InvalidOptionError, SchemaMismatchError, UnsupportedOperationError
 from delta_py.protocol.names import quoted
 from delta_py.protocol.schema import StructField as DeltaField
@@ -176,7 +177,17 @@ def _arranged(spark: SparkSession, table: _Table, insert: ParsedInsert) -> DataF
     pairs = zip(names, numbered.schema.fields, strict=True)
     columns = [_assigned(rule, table.schema, name, field, by_name=insert.by_name) for name, field in pairs]
     columns += [value.alias(field.name) for field, value in _static_columns(table, insert)]
-    return numbered.select(*columns)
+    return numbered.select(*columns, *_null_partitions(table, {name.lower() for name in (*names, *insert.values)}))
+
+
+def _null_partitions(table: _Table, given: Set[str]) -> Iterator[Column]:
+    """The partition columns that the statement leaves out, and for which the table has no rule: an INSERT, other than a saved
+    DataFrame, may. given: names in lower case."""
+    for field in table.fields:
+        if field.name in table.partition_columns and field.name.lower() not in given and not has_own_value(field):
+            wanted = find_field(table.schema, field.name)
+            assert wanted is not None
+            yield F.lit(None).cast(wanted.dataType).alias(field.name)
 
 
 def _wanted(table: _Table, insert: ParsedInsert) -> list[str]:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self
 
 import pyarrow as pa
@@ -58,7 +58,7 @@ class DeltaStreamWriter(DataSourceStreamArrowWriter):
             return cls(options, None)
         from delta_py.commands.write import WritePlan, plan_write
 
-        plan = plan_write(options.open_store(), schema, options.request)
+        plan = plan_write(options.open_store(), schema, replace(options.request, merge_casts=True))
         assert isinstance(plan, WritePlan), "appends and overwrites without a transaction always have something to do"
         return cls(options, plan)
 

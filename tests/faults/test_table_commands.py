@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from delta_py import DeltaTable
@@ -24,6 +25,7 @@ from delta_py.commands.constraints import add_constraint, drop_constraint
 from delta_py.commands.create import create_table, define_table
 from delta_py.commands.deep_clone import deep_clone
 from delta_py.commands.drop_feature import drop_feature
+from delta_py.commands.index import TableIndexes
 from delta_py.commands.optimize import LocalBinWriters, optimize
 from delta_py.commands.optimize_bins import OptimizeRequest
 from delta_py.commands.reorg import Purge
@@ -109,6 +111,20 @@ def mapped_with_more(path: Path) -> None:
     add_columns(LocalStore(str(path)), [NewColumn("x", LONG), NewColumn("y", LONG)])
 
 
+def mapped_with_index(path: Path) -> None:
+    store = LocalStore(str(path))
+    set_properties(store, {"delta.columnMapping.mode": "name"})
+    cluster_by(store, ["id"])
+    TableIndexes(store).create("id", "by_id")
+
+
+def has_no_mapping(path: Path) -> bool:
+    """Neither in the files nor in the schema."""
+    snapshot = Snapshot.load(LocalStore(str(path)))
+    names = {name for file in snapshot.files()["path"].to_pylist() for name in pq.read_schema(path / file).names}
+    return names == {"id"} and "columnMapping" not in snapshot.metadata.schema_string
+
+
 def make_wide(path: Path) -> None:
     store = LocalStore(str(path))
     set_properties(store, {"delta.enableTypeWidening": "true"})
@@ -156,6 +172,22 @@ COMMANDS = {
     "ADD COLUMNS": Command(lambda store: add_columns(store, [NewColumn("x", LONG)]), 3, (3, {}, [*range(12)])),
     "ADD CONSTRAINT": Command(
         lambda store: add_constraint(store, "c", "id >= 0"), 3, (3, {"delta.constraints.c": "id >= 0"}, [*range(12)])
+    ),
+    "column mapping turned off": Command(
+        lambda store: set_properties(store, {"delta.columnMapping.mode": "none"}),
+        3,
+        (6, {"delta.columnMapping.mode": "none"}, [*range(12)]),
+        prepare=mapped_with_index,
+        holds=has_no_mapping,
+    ),
+    "DROP FEATURE columnMapping": Command(
+        lambda store: drop_feature(store, "columnMapping"),
+        3,
+        (8, {}, [*range(12)]),
+        5,
+        prepare=lambda path: set_properties(LocalStore(str(path)), {"delta.columnMapping.mode": "name"}),
+        every=5,
+        holds=has_no_mapping,
     ),
     "RENAME and DROP COLUMN": Command(
         renamed_and_dropped, 3, (6, {"delta.columnMapping.mode": "name"}, [*range(12)]), 2, prepare=mapped_with_more

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from delta_py import DeltaTable, write_delta
 from delta_py.commands.create import create_table, define_table
 from delta_py.commands.row_commands import update
+from delta_py.errors import DeltaError
 from delta_py.protocol.schema import INTEGER, LONG, STRING, ArrayType, MapType, StructField, StructType
 from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore
+from tests.support.merge_peers import condition_of
 
 NESTED = ArrayType(MapType(STRING, StructType((StructField("x", ArrayType(INTEGER)),))))
 NESTED_SQL = "ARRAY<MAP<STRING, STRUCT<x: ARRAY<INT>>>>"
@@ -65,3 +70,61 @@ def test_both_write_the_table_in_turns(spark: SparkSession, tmp_path: Path, kind
     if kind.startswith("Iceberg"):
         day = after.schema.fields[1].metadata["delta.columnMapping.physicalName"]
         assert all(day in pq.read_schema(file).names for file in path.rglob("part-*.parquet"))
+
+
+OFF = "SET TBLPROPERTIES ('delta.columnMapping.mode' = 'none')"
+ALL = ("enableDeletionVectors", "enableChangeDataFeed", "enableRowTracking")
+
+
+@pytest.mark.parametrize("how", [OFF, "UNSET TBLPROPERTIES ('delta.columnMapping.mode')", "DROP FEATURE columnMapping"])
+def test_both_turn_column_mapping_off_alike_and_write_on(spark: SparkSession, tmp_path: Path, how: str) -> None:
+    properties = {"delta.columnMapping.mode": "name", **{f"delta.{name}": "true" for name in ALL}}
+    made = tmp_path / "made"
+    make_theirs(spark, made, properties, nested=True)
+    spark.sql(f"INSERT INTO delta.`{made}` VALUES (1, 'a', NULL), (2, 'b', array(map('m', struct(array(3))))), (3, 'a', NULL)")
+    spark.sql(f"ALTER TABLE delta.`{made}` RENAME COLUMN day TO d")
+    spark.sql(f"DELETE FROM delta.`{made}` WHERE id = 1")
+    paths = {source: tmp_path / source for source in ("pydelta", "delta")}
+    for source, path in paths.items():
+        shutil.copytree(made, path)
+        spark.sql(f"ALTER TABLE {source}.`{path}` {how}")
+    ours, theirs = (Snapshot.load(LocalStore(str(path))) for path in paths.values())
+    assert (ours.schema, ours.protocol, ours.version) == (theirs.schema, theirs.protocol, theirs.version)
+    assert {**ours.metadata.configuration} == {**theirs.metadata.configuration}
+    for path in paths.values():
+        for source in paths:
+            spark.sql(f"INSERT INTO {source}.`{path}` (id, d) VALUES (7, 'new')")
+            spark.sql(f"UPDATE {source}.`{path}` SET id = id + 10 WHERE id = 2 OR id = 12")
+            frame = spark.read.format(source).load(str(path))
+            assert sorted(row.id for row in frame.collect()) == ([3, 7, 12] if source == "pydelta" else [3, 7, 7, 22])
+            assert frame.where("d = 'b'").select("a").first()[0][0]["m"].x == [3]
+            before = spark.read.format(source).option("versionAsOf", 3).load(str(path))
+            assert sorted(row.id for row in before.collect()) == [2, 3]
+        DeltaTable(str(path)).snapshot.check_integrity()
+
+
+@pytest.mark.parametrize(
+    ("properties", "prepare"),
+    [
+        ({}, "RENAME COLUMN day TO `d y`"),
+        ({"delta.enableIcebergCompatV2": "true"}, None),
+        ({"delta.enableIcebergCompatV1": "true"}, None),
+    ],
+)
+@pytest.mark.parametrize("how", [OFF, "DROP FEATURE columnMapping"])
+def test_both_refuse_to_turn_column_mapping_off_alike(
+    spark: SparkSession, tmp_path: Path, properties: dict[str, str], prepare: str | None, how: str
+) -> None:
+    made = tmp_path / "made"
+    make_theirs(spark, made, {"delta.columnMapping.mode": "name", **properties}, nested=False)
+    if prepare:
+        spark.sql(f"ALTER TABLE delta.`{made}` {prepare}")
+    conditions = []
+    for source in ("pydelta", "delta"):
+        version = Snapshot.load(LocalStore(str(made))).version
+        with pytest.raises((DeltaError, PySparkException, Py4JError)) as refused:
+            spark.sql(f"ALTER TABLE {source}.`{made}` {how}")
+        error = refused.value
+        conditions.append(error.error_class if isinstance(error, DeltaError) else condition_of(error))
+        assert Snapshot.load(LocalStore(str(made))).version == version
+    assert conditions[0] == conditions[1]

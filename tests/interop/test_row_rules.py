@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import orjson
 import pytest
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from delta_py import DeltaTable, write_delta
 from delta_py.errors import DeltaError
 from delta_py.protocol import column_mapping
 from delta_py.protocol.schema import StructType, parse_schema, schema_to_json
+from tests.support.merge_peers import condition_of
 from tests.support.rows import difference
 
 RULED = """
@@ -122,6 +127,10 @@ MERGES = [
      ["SELECT 1L a, 2.0D b, cast(3 AS decimal(8, 3)) c, array(1) e, map(1L, named_struct('x', 1S, 'New', 5)) m, 1.5D g",
       "SELECT array(1L) e", "SELECT 1 k"]),
     ("a INT", "", ["SELECT array(1) a", "SELECT named_struct('x', 1) a", "SELECT 'x' a", "SELECT date'2024-01-01' a"]),
+    ("a TINYINT, b SMALLINT, l ARRAY<TINYINT>", "", ["SELECT 1 a, 2 b, array(3S) l", "SELECT 4Y a, 5S b", "SELECT 1L a"]),
+    ("t TIMESTAMP, d DATE, v STRING, m DECIMAL(5, 2), f FLOAT, l ARRAY<INT>", "",
+     ["SELECT date'2024-01-01' t", "SELECT timestamp'2024-01-01 01:00:00' d", "SELECT 1 v", "SELECT 1.5D m", "SELECT 1.5D f",
+      "SELECT cast(1 AS decimal(7, 2)) m", "SELECT array(1L) l"]),
 ]  # fmt: skip
 
 
@@ -138,6 +147,50 @@ def test_merge_schema_gives_the_schema_of_delta_spark(
         assert schema_of(ours) == schema_of(theirs)
     read = spark.read.format("delta")
     assert difference(read.load(theirs).toArrow(), read.load(ours).toArrow()) is None
+
+
+SAVES: dict[str, dict[str, str]] = {
+    "append": {},
+    "mergeSchema": {"mergeSchema": "true"},
+    "overwrite": {"mode": "overwrite"},
+    "replaceWhere": {"mode": "overwrite", "replaceWhere": "k = 1"},
+    "dynamic": {"mode": "overwrite", "partitionOverwriteMode": "dynamic"},
+    "overwriteSchema": {"mode": "overwrite", "overwriteSchema": "true"},
+}
+PARTITIONS = ("p INT", "p INT NOT NULL", "p INT GENERATED ALWAYS AS (CAST(k AS INT))", "p INT DEFAULT 5")
+
+
+@pytest.mark.parametrize("partition", PARTITIONS)
+def test_rows_without_a_partition_column_are_taken_and_refused_as_by_delta_spark(
+    spark: SparkSession, tmp_path: Path, partition: str
+) -> None:
+    def outcomes(source: str) -> dict[str, str | None]:
+        done: dict[str, str | None] = {}
+
+        def attempt(name: str, act: Callable[[str], object]) -> None:
+            path = str(tmp_path / f"{source}-{name}")
+            properties = "TBLPROPERTIES ('delta.feature.allowColumnDefaults' = 'supported')" if "DEFAULT" in partition else ""
+            spark.sql(f"CREATE TABLE delta.`{path}` (k BIGINT, {partition}) USING delta PARTITIONED BY (p) {properties}")
+            try:
+                act(path)
+            except (DeltaError, PySparkException, Py4JError) as error:
+                done[name] = error.error_class if isinstance(error, DeltaError) else condition_of(error)
+                return
+            done[name] = str([tuple(row) for row in spark.read.format("delta").load(path).collect()])
+
+        for name, options in SAVES.items():
+            writer = spark.sql("SELECT 1L AS k").write.format(source)
+            attempt(name, partial(writer.save, **{"mode": "append", **options}))
+        attempt("INSERT", lambda path: spark.sql(f"INSERT INTO {source}.`{path}` (k) VALUES (1)"))
+        attempt("BY NAME", lambda path: spark.sql(f"INSERT INTO {source}.`{path}` BY NAME SELECT 1L AS k"))
+        return done
+
+    theirs, ours = outcomes("delta"), outcomes("pydelta")
+    if "NOT NULL" in partition:
+        for name in ("INSERT", "BY NAME"):
+            named = (theirs.pop(name), ours.pop(name))
+            assert named == ("DELTA_INSERT_COLUMN_MISMATCH", "DELTA_NOT_NULL_CONSTRAINT_VIOLATED")
+    assert ours == theirs
 
 
 def test_overwrite_schema_keeps_the_column_ids_that_delta_spark_keeps(spark: SparkSession, tmp_path: Path) -> None:

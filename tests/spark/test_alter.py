@@ -81,6 +81,32 @@ def test_identity_is_synchronised_and_features_are_dropped(spark: SparkSession, 
     assert table.detail().first()["minReaderVersion"] == 1
 
 
+def test_column_mapping_is_turned_off_by_sql_by_name_and_by_method(spark: SparkSession, tmp_path: Path) -> None:
+    off = "SET TBLPROPERTIES ('delta.columnMapping.mode' = 'none')"
+    spark.sql("CREATE TABLE mapped (k INT, v STRING) USING pydelta TBLPROPERTIES ('delta.columnMapping.mode' = 'name')")
+    try:
+        spark.sql("INSERT INTO mapped VALUES (1, 'a'), (2, 'b')")
+        path = spark.sql("DESCRIBE DETAIL mapped").first()["location"]
+        for turn_off in (
+            lambda: spark.sql(f"ALTER TABLE mapped {off}"),
+            lambda: spark.sql(f"ALTER TABLE pydelta.`{path}` {off}"),
+            lambda: DeltaTable.forPath(spark, path).setProperties({"delta.columnMapping.mode": "none"}),
+            lambda: DeltaTable.forName(spark, "mapped").unsetProperties(["delta.columnMapping.mode"]),
+            lambda: DeltaTable.forName(spark, "mapped").dropFeatureSupport("columnMapping"),
+        ):
+            spark.sql("ALTER TABLE mapped SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name')")
+            spark.sql("ALTER TABLE mapped RENAME COLUMN v TO w")
+            turn_off()
+            assert sorted(map(tuple, spark.table("mapped").select("k", "w").collect())) == [(1, "a"), (2, "b")]
+            history = [row.operation for row in DeltaTable.forName(spark, "mapped").history(5).collect()]
+            assert "REMOVE COLUMN MAPPING" in history
+            assert "delta.columnMapping" not in spark.table("mapped").schema.json()
+            spark.sql("ALTER TABLE mapped SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name')")
+            spark.sql("ALTER TABLE mapped RENAME COLUMN w TO v")
+    finally:
+        spark.sql("DROP TABLE mapped")
+
+
 @pytest.mark.parametrize(
     ("arguments", "kind"),
     [([1], TypeError), ([{"name": "x"}], TypeError), ([{"name": "x", "dataType": "int", "type": "int"}], ValueError)],

@@ -549,13 +549,14 @@ def widen(rng: random.Random, state: State) -> Step:
     return add_column(rng, state)
 
 
+MODE = "delta.columnMapping.mode"
 PROPERTIES = (
     ("delta.enableChangeDataFeed", ("true", "false")),
     ("delta.enableDeletionVectors", ("true", "false")),
     ("delta.enableTypeWidening", ("true", "false")),
     ("delta.enableInCommitTimestamps", ("true", "false")),
     ("delta.enableRowTracking", ("true", "false")),
-    ("delta.columnMapping.mode", ("name", "id", "none")),
+    (MODE, ("name", "id", "none")),
     ("delta.checkpointInterval", ("2", "4")),
     ("delta.checkpointPolicy", ("v2", "classic")),
     ("delta.checkpoint.writeStatsAsStruct", ("true", "false")),
@@ -563,15 +564,26 @@ PROPERTIES = (
     ("delta.dataSkippingStatsColumns", ("k", "k,nowhere")),
     ("delta.feature.allowColumnDefaults", ("supported",)),
     ("own.property", ("1", "two")),
+    *[(MODE, ("none",))] * 3,
 )
 
 
 def set_property(rng: random.Random, state: State) -> Step:
     if rng.random() < 0.15:
         name = rng.choice([*(name for name in state.configuration if not name.startswith("delta.constraints")), "own.property"])
+        name = "own.property" if name == MODE and not _may_end_mapping(state) else name
         return _altered(f"UNSET TBLPROPERTIES {rng.choice(['', 'IF EXISTS '])}('{name}')")
     name, values = rng.choice(PROPERTIES)
-    return _altered(f"SET TBLPROPERTIES ('{name}' = '{rng.choice(values)}')")
+    value = rng.choice(values)
+    if (name, value) == (MODE, "none") and not _may_end_mapping(state):
+        value = "name"
+    return _altered(f"SET TBLPROPERTIES ('{name}' = '{value}')")
+
+
+def _may_end_mapping(state: State) -> bool:
+    """Not where there is none, of which delta-spark writes the files anew for nothing; nor of a clustered table, whose clustering
+    columns delta-spark leaves under names that it does not find any more."""
+    return state.mapped and "clustering" not in state.features
 
 
 def constraint(rng: random.Random, state: State) -> Step:

@@ -106,6 +106,7 @@ COMMANDS: dict[str, Callable[[Any], object]] = {
     "drop a constraint": lambda store: drop_constraint(store, "named"),
     "sync identity": lambda store: sync_identity(store, "id"),
     "cluster by": lambda store: cluster_by(store, ["name"]),
+    "remove column mapping": lambda store: set_properties(store, {"delta.columnMapping.mode": "none"}),
 }
 
 
@@ -149,6 +150,7 @@ _CHANGE_METADATA = (
     "add a constraint",
     "drop a constraint",
     "sync identity",
+    "remove column mapping",
 )
 _CHANGE_PROTOCOL = ("add a feature", "drop a feature")
 _CHANGE_ROWS = ("update", "delete", "merge")
@@ -171,9 +173,12 @@ CONFLICTS: dict[str, dict[str, str]] = {
         **dict.fromkeys((*_CHANGE_ROWS, "optimize"), _READ_LOST),
     },
     "sync identity": {**_CHANGED, **_NUMBERED, "append": _APPENDED, **dict.fromkeys(_CHANGE_ROWS, _READ_LOST)},
+    # Every file has to be replaced. Where columns are clustered meanwhile it begins anew.
+    "remove column mapping": {**_CHANGED, **_NUMBERED, **_SAME_FILES, "append": _APPENDED},
     "cluster by": {**_CHANGED, "cluster by": "DELTA_CONCURRENT_DOMAIN_METADATA"},
 }
-_PAIRS = [pair for pair in itertools.product(COMMANDS, COMMANDS) if pair != ("optimize", "optimize")]  # nothing is left to do
+_NOTHING_LEFT = [("optimize", "optimize"), ("optimize", "remove column mapping")]  # to do for ours
+_PAIRS = [pair for pair in itertools.product(COMMANDS, COMMANDS) if pair not in _NOTHING_LEFT]
 
 
 @pytest.mark.parametrize(("ours", "theirs"), sampled(_PAIRS, 8))

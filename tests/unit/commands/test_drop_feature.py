@@ -192,7 +192,7 @@ REFUSED = {
     "nothing": ("nothing", {}, "UNSUPPORTED_CLIENT_FEATURE"),
     "a property": ("delta.appendOnly", {}, "FEATURE_IS_DELTA_PROPERTY"),
     "what stays": ("appendOnly", {}, "NONREMOVABLE_FEATURE"),
-    "what this version cannot": ("columnMapping", {"delta__columnMapping__mode": "name"}, "NONREMOVABLE_FEATURE"),
+    "what this version cannot": ("identityColumns", {"delta__feature__identityColumns": "supported"}, "NONREMOVABLE_FEATURE"),
     "what is not there": ("rowTracking", {}, "FEATURE_NOT_PRESENT"),
 }
 

@@ -110,10 +110,10 @@ def test_large_files_are_purged_too_and_rows_keep_their_ids(path: str) -> None:
     assert row_ids(path) == before
 
 
-def row_ids(path: str) -> dict[int, tuple[int, int]]:
-    scan = plan_scan(DeltaTable(path).snapshot, ["id", "_metadata"], None, ScanOptions(metadata_column=True))
+def row_ids(path: str, key: str = "id") -> dict[int, tuple[int, int]]:
+    scan = plan_scan(DeltaTable(path).snapshot, [key, "_metadata"], None, ScanOptions(metadata_column=True))
     rows = [row for batch in read_files(scan.state, scan.scan_files()) for row in batch.to_pylist()]
-    return {row["id"]: (row["_metadata"]["row_id"], row["_metadata"]["row_commit_version"]) for row in rows}
+    return {row[key]: (row["_metadata"]["row_id"], row["_metadata"]["row_commit_version"]) for row in rows}
 
 
 def test_only_partition_columns_may_be_asked_about(path: str) -> None:

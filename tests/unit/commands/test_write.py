@@ -119,10 +119,17 @@ def test_write_delta_ignore_on_a_table_does_nothing_and_says_its_version(tmp_pat
 
 def test_write_delta_append_adds_rows_as_a_new_version(tmp_path: Path) -> None:
     write_delta(str(tmp_path), ROWS, partition_by=["day"])
-    assert write_delta(str(tmp_path), pa.table({"NAME": ["x"], "ID": pa.array([9], pa.int8())}), mode="append") == 1
-    assert rows_of(tmp_path)[-1] == {"id": 9, "name": "x", "day": None}
+    data = pa.table({"DAY": pa.array([date(2024, 3, 18)]), "ID": pa.array([9], pa.int8())})
+    assert write_delta(str(tmp_path), data, mode="append") == 1
+    assert rows_of(tmp_path)[-1] == {"id": 9, "name": None, "day": "2024-03-18"}
     assert len(rows_of(tmp_path, 0)) == 3
     assert snapshot_of(tmp_path).schema == snapshot_of(tmp_path, 0).schema
+
+
+def test_write_delta_append_that_merges_shorts_with_integers_reads_both(tmp_path: Path) -> None:
+    for kind, value in ((pa.int8(), 100), (pa.int16(), 30_000), (pa.int32(), 70_000)):
+        write_delta(str(tmp_path), pa.table({"id": pa.array([value], kind)}), mode="append", merge_schema=True)
+    assert sorted(DeltaTable(str(tmp_path)).to_arrow(filter="id > 99")["id"].to_pylist()) == [100, 30_000, 70_000]
 
 
 def test_write_delta_append_may_repeat_what_the_table_is(tmp_path: Path) -> None:
@@ -139,8 +146,10 @@ def test_write_delta_append_may_repeat_what_the_table_is(tmp_path: Path) -> None
         (ROWS, {"name": "other"}, "DELTA_METADATA_MISMATCH"),
         (ROWS, {"configuration": {"delta.appendOnly": "true"}}, "DELTA_METADATA_MISMATCH"),
         (ROWS.append_column("extra", [[1, 2, 3]]), {}, "DELTA_METADATA_MISMATCH"),
-        (pa.table({"id": ["1"]}), {}, "DELTA_FAILED_TO_MERGE_FIELDS"),
-        (pa.table({"id": pa.array([], pa.string())}), {}, "DELTA_FAILED_TO_MERGE_FIELDS"),
+        (pa.table({"id": ["1"], "day": ["mon"]}), {}, "DELTA_FAILED_TO_MERGE_FIELDS"),
+        (pa.table({"id": pa.array([], pa.string()), "day": []}), {}, "DELTA_FAILED_TO_MERGE_FIELDS"),
+        (ROWS.drop_columns(["day"]), {}, "DELTA_PARTITION_COLUMN_NOT_FOUND"),
+        (ROWS.drop_columns(["day"]), {"merge_schema": True}, "DELTA_PARTITION_COLUMN_NOT_FOUND"),
     ],
 )
 def test_write_delta_append_that_does_not_fit_is_refused_and_writes_nothing(

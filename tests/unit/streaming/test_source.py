@@ -375,6 +375,24 @@ def test_stream_renamed_column_is_refused_by_the_running_and_the_restarted_strea
     assert batches(source(builder), at(2), EVERYTHING) == []
 
 
+def test_stream_of_files_from_before_column_mapping_was_turned_off_is_refused() -> None:
+    """Their columns have names that the table does not know any more."""
+    builder = TableBuilder(MemoryStore())
+    builder.commit(builder.protocol(features=["columnMapping"]), mapped(builder, "one"), add("a"))
+    builder.commit(add("b"))
+    stream = source(builder)
+    builder.commit(builder.metadata(("one", "long"), configuration={"delta.columnMapping.mode": "none"}))
+    builder.commit(add("c"))
+    name = "DELTA_STREAMING_INCOMPATIBLE_SCHEMA_CHANGE_USE_SCHEMA_LOG"
+    assert stream.admit(at(1), EVERYTHING) == at(2)
+    refusal(SchemaMismatchError, name, stream, at(2))
+    refusal(SchemaMismatchError, name, source(builder), at(1))
+    assert batches(source(builder), at(3), EVERYTHING) == [["c"]]
+    builder.checkpoint(3)
+    builder.delete(f"{0:020d}.json")
+    refusal(LogFileNotFoundError, "DELTA_STREAMING_CHECK_COLUMN_MAPPING_NO_SNAPSHOT", source(builder), at(1))
+
+
 def test_stream_reads_on_from_before_the_protocols_that_its_columns_need() -> None:
     builder = TableBuilder(MemoryStore())
     builder.commit(builder.protocol(), builder.metadata(("c0", "long")), add("a"))

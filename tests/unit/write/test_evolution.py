@@ -90,10 +90,36 @@ def test_merge_void_takes_the_other_type_and_needs_no_feature() -> None:
     assert merge(struct(a=VOID, b=LONG), struct(a=ArrayType(LONG, False), b=VOID)) == struct(a=ArrayType(LONG), b=LONG)
 
 
-def test_merge_without_widening_keeps_a_type_that_takes_the_datas_values() -> None:
-    for known, given in ((INTEGER, LONG), (LONG, INTEGER), (STRING, LONG), (DATE, TIMESTAMP), (DecimalType(5, 2), DOUBLE)):
+def test_merge_keeps_a_type_that_is_wider_than_the_datas() -> None:
+    for known, given in ((LONG, INTEGER), (DOUBLE, INTEGER), (DOUBLE, FLOAT), (DecimalType(6, 2), DecimalType(5, 1))):
         assert merge(struct(a=known), struct(a=given)) == struct(a=known)
         assert merged_schema(widening(struct(a=known)), struct(a=given), widen=False) == struct(a=known)
+
+
+def test_merge_of_bytes_and_shorts_takes_the_wider_type_without_the_feature() -> None:
+    for known, given in ((BYTE, SHORT), (BYTE, INTEGER), (SHORT, INTEGER)):
+        wide = struct(a=given, l=ArrayType(given))
+        assert merge(struct(a=known, l=ArrayType(known)), wide) == wide
+        assert merged_schema(table(struct(a=known)), struct(a=given), widen=True, casts=True) == struct(a=known)
+    named = table(struct(a=SHORT), delta__constraints__positive="a > 0")
+    with pytest.raises(SchemaMismatchError, match="rule positive names it"):
+        merged_schema(named, struct(a=INTEGER), widen=False)
+
+
+@pytest.mark.parametrize(
+    ("known", "given"),
+    [
+        (INTEGER, LONG), (SHORT, LONG), (INTEGER, DOUBLE), (FLOAT, DOUBLE), (STRING, LONG), (STRING, DATE), (DATE, TIMESTAMP),
+        (TIMESTAMP, DATE), (TIMESTAMP, TIMESTAMP_NTZ), (TIMESTAMP_NTZ, TIMESTAMP), (DecimalType(5, 2), DOUBLE),
+        (DecimalType(5, 2), DecimalType(6, 1)), (DecimalType(20, 0), LONG), (DOUBLE, LONG), (ArrayType(INTEGER), ArrayType(LONG)),
+        (MapType(STRING, INTEGER), MapType(STRING, LONG)),
+    ],
+)  # fmt: skip
+def test_merge_never_casts_what_might_not_stay_what_it_is(known: DataType, given: DataType) -> None:
+    for config in (table(struct(a=known)), widening(struct(a=known))):
+        with pytest.raises(SchemaMismatchError) as caught:
+            merged_schema(config, struct(a=given), widen=False)
+        assert caught.value.error_class == "DELTA_FAILED_TO_MERGE_FIELDS"
 
 
 @pytest.mark.parametrize(
@@ -141,7 +167,7 @@ def test_merge_wider_type_is_taken_and_recorded(known: DataType, given: DataType
      (DecimalType(5, 2), DecimalType(6, 4)), (DATE, TIMESTAMP), (LONG, LONG)],
 )  # fmt: skip
 def test_merge_type_that_is_not_wider_changes_nothing(known: DataType, given: DataType) -> None:
-    assert merged_schema(widening(struct(a=known)), struct(a=given), widen=True) == struct(a=known)
+    assert merged_schema(widening(struct(a=known)), struct(a=given), widen=True, casts=True) == struct(a=known)
 
 
 def test_merge_widening_inside_arrays_and_maps_is_recorded_at_the_nearest_field_with_the_way() -> None:
@@ -176,13 +202,13 @@ def test_merge_second_widening_is_added_to_the_history() -> None:
     ],
 )
 def test_merge_widens_only_where_the_table_lets_it(config: TableConfig) -> None:
-    assert merged_schema(config, struct(a=LONG), widen=True) == struct(a=INTEGER)
+    assert merged_schema(config, struct(a=LONG), widen=True, casts=True) == struct(a=INTEGER)
 
 
 def test_merge_of_a_table_that_follows_iceberg_widens_only_as_iceberg_does() -> None:
     known = struct(a=INTEGER, b=INTEGER, c=DATE, d=DecimalType(5, 2), e=DecimalType(5, 2))
     given = struct(a=LONG, b=DOUBLE, c=TIMESTAMP_NTZ, d=DecimalType(8, 3), e=DecimalType(8, 2))
-    merged = merged_schema(widening(known, "icebergCompatV2"), given, widen=True)
+    merged = merged_schema(widening(known, "icebergCompatV2"), given, widen=True, casts=True)
     assert [f.data_type for f in merged.fields] == [LONG, INTEGER, DATE, DecimalType(5, 2), DecimalType(8, 2)]
 
 
