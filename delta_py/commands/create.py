@@ -29,6 +29,7 @@ from delta_py.protocol.schema import (
     VARIANT,
     VOID,
     ArrayType,
+    GeospatialType,
     MapType,
     StructType,
     find_path,
@@ -200,7 +201,7 @@ def _partition_columns(schema: StructType, partition_by: Sequence[str]) -> tuple
             sql_state="42711",
         )
     for f in fields:
-        if isinstance(f.data_type, StructType | ArrayType | MapType) or f.data_type in (VARIANT, VOID):
+        if isinstance(f.data_type, StructType | ArrayType | MapType | GeospatialType) or f.data_type in (VARIANT, VOID):
             raise SchemaMismatchError(
                 f"Column {f.name} is {type_name(f.data_type)}, which no partition value can have. Partition by another.",
                 error_class="DELTA_INVALID_PARTITION_COLUMN_TYPE",

@@ -34,7 +34,7 @@ from delta_py.errors import UnsupportedOperationError
 from delta_py.index.definition import PREFIX as INDEX_PREFIX
 from delta_py.protocol.actions import DomainMetadata, Metadata, RemoveFile
 from delta_py.protocol.column_rules import TYPE_CHANGES
-from delta_py.protocol.features import PROTECTED_BEFORE, Properties
+from delta_py.protocol.features import PROTECTED_BEFORE, Properties, has_geospatial
 from delta_py.protocol.paths import LogKind
 from delta_py.protocol.schema import parse_schema, schema_to_json
 from delta_py.snapshot import Snapshot
@@ -182,6 +182,20 @@ def _keep_constraints(store: ObjectStore) -> bool:
     return False
 
 
+def _keep_shapes(store: ObjectStore) -> bool:
+    schema = Snapshot.load(store).schema
+    names = [f.name for f in schema.fields if has_geospatial(f.data_type)]
+    if names:
+        raise UnsupportedOperationError(
+            f"The feature geospatial cannot be dropped while the table at {store.root} has columns of geometry or geography: "
+            f"{', '.join(names)}. Nothing was changed. Drop the columns first.",
+            error_class="DELTA_CANNOT_DROP_GEOSPATIAL_FEATURE",
+            sql_state="0AKDE",
+            columns=names,
+        )
+    return False
+
+
 def _keep_indexes(store: ObjectStore) -> bool:
     names = [name for name in Snapshot.load(store).domain_metadata() if name.startswith(INDEX_PREFIX)]
     if names:
@@ -220,6 +234,7 @@ def _has_widening(data: bytes, metadata: Metadata | None) -> bool:
     return metadata is not None and (TYPE_CHANGES in metadata.schema_string or _sets(_WIDENING)(data, metadata))
 
 
+_GEOSPATIAL = Traces(_keep_shapes, lambda snapshot: not has_geospatial(snapshot.schema))
 _TYPE_WIDENING = Traces(_remove_widening, _no_widening, protects_history=True, in_commit=_has_widening)
 
 TRACES: Mapping[str, Traces] = {
@@ -233,6 +248,8 @@ TRACES: Mapping[str, Traces] = {
         _remove_tracking, _no_tracking, properties=(_TRACKING, _SUSPENDED, *_OF_TRACKING), domains=_tracking_domain
     ),
     "checkConstraints": Traces(_keep_constraints, lambda snapshot: not constraint_names(snapshot.config)),
+    "geospatial": _GEOSPATIAL,
+    "geospatial-dev": _GEOSPATIAL,
     "domainMetadata": Traces(_keep_indexes, _always, domains=_all_domains),
     "materializePartitionColumns": Traces(
         lambda store: _unset(store, _MATERIALIZED_PARTITIONS),

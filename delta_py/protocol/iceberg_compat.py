@@ -16,7 +16,16 @@ from delta_py.errors import UnsupportedOperationError
 from delta_py.protocol import column_mapping
 from delta_py.protocol.column_rules import DEFAULT, TYPE_CHANGES
 from delta_py.protocol.features import Properties, all_fields, all_types
-from delta_py.protocol.schema import ArrayType, DataType, DecimalType, MapType, PrimitiveType, StructType, type_name
+from delta_py.protocol.schema import (
+    ArrayType,
+    DataType,
+    DecimalType,
+    GeospatialType,
+    MapType,
+    PrimitiveType,
+    StructType,
+    type_name,
+)
 
 VIOLATION = "DELTA_ICEBERG_COMPAT_VIOLATION"
 _VERSIONS = (1, 2, 3)
@@ -100,6 +109,8 @@ def _check_types(version: int, schema: StructType) -> None:
 def _is_allowed(version: int, kind: DataType) -> bool:
     if isinstance(kind, ArrayType | MapType):
         return version > 1
+    if isinstance(kind, GeospatialType):
+        return False
     if isinstance(kind, PrimitiveType):
         return kind.name in (_V3_TYPES if version == 3 else _V2_TYPES)
     return True

@@ -53,7 +53,8 @@ def refused(table: TableConfig, operation: Operation) -> list[str]:
 READABLE = [
     "columnMapping", "deletionVectors", "timestampNtz", "timestampWithoutTimezone", "v2Checkpoint", "vacuumProtocolCheck",
     "typeWidening", "typeWidening-preview", "variantType", "variantType-preview", "variantShredding",
-    "variantShredding-preview", "catalogManaged", "catalogOwned-preview",
+    "variantShredding-preview", "catalogManaged", "catalogOwned-preview", "geospatial",
+    "geospatial-dev",
 ]  # fmt: skip
 
 
@@ -72,7 +73,7 @@ def test_read_is_never_blocked_by_a_writer_only_feature(name: str) -> None:
     config(Protocol(1, 7, None, frozenset([name]))).require(Operation.READ)
 
 
-@pytest.mark.parametrize("name", ["catalogOwned", "fancyNewThing", "geospatial", "adaptiveMetadata-preview"])
+@pytest.mark.parametrize("name", ["catalogOwned", "fancyNewThing", "adaptiveMetadata-preview"])
 def test_read_with_an_unknown_reader_feature_is_refused_by_name(name: str) -> None:
     table = config(listed("deletionVectors", name, "zeta"))
     assert refused(table, Operation.READ) == sorted([name, "zeta"])
