@@ -48,7 +48,7 @@ from delta_py.expressions.to_sql import to_sql
 from delta_py.expressions.tree import Expression
 from delta_py.log.writer import LogWriter, Outcome
 from delta_py.protocol.actions import Action, AddFile, DomainMetadata, Metadata, Protocol, SetTransaction
-from delta_py.protocol.iceberg_compat import violation
+from delta_py.protocol.iceberg_compat import check_files, violation
 from delta_py.protocol.identity import with_marks
 from delta_py.protocol.paths import LOG_DIRECTORY, commit_file_name
 from delta_py.protocol.schema import StructType, schema_to_json
@@ -489,9 +489,8 @@ def _check_iceberg(snapshot: Snapshot | None, config: TableConfig, written: Writ
     if snapshot is None or not versions:
         return
     before = snapshot.config.iceberg_versions
-    if versions != before and snapshot.num_files > len(written.removes):
-        why = f"the {snapshot.num_files} files of the table were written without it. Make a new table with it"
-        raise violation(versions[-1], "CHANGE_VERSION_NEED_REWRITE", why)
+    remaining = snapshot.num_files - len(written.removes)
+    check_files(before, versions, partitioned=bool(config.partition_columns), files=remaining)
     names = [table.partition_columns for table in (snapshot.config, config)]
     if before and names[0] and names[0] != names[1]:
         before_names, after_names = (", ".join(columns) for columns in names)

@@ -61,6 +61,19 @@ def wants_nested_ids(properties: Properties) -> bool:
     return any(properties.boolean(property_of(version)) for version in (2, 3))
 
 
+def check_files(before: tuple[int, ...], after: tuple[int, ...], *, partitioned: bool, files: int) -> None:
+    """Raises UnsupportedOperationError (DELTA_ICEBERG_COMPAT_VIOLATION.CHANGE_VERSION_NEED_REWRITE) for files that were written
+    under other versions and may lack what the present ones ask of files. files: how many stay.
+
+    Of files that are there the first version asks for partition columns alone, which those of the second have.
+    Protocol: Writer Requirements for IcebergCompatV1.
+    """
+    if not files or not after or after == before or (after == (1,) and (not partitioned or before == (2,))):
+        return
+    why = f"the {files} files of the table were written without it. Make a new table with it, and write the rows into that"
+    raise violation(after[-1], "CHANGE_VERSION_NEED_REWRITE", why)
+
+
 def check_compatible(features: Set[str], properties: Properties, schema: StructType) -> None:
     """Raises UnsupportedOperationError (DELTA_ICEBERG_COMPAT_VIOLATION) for a table that breaks a rule of the version it has."""
     versions = active_versions(features, properties)

@@ -224,6 +224,42 @@ def test_table_with_files_cannot_become_compatible_and_one_without_can(tmp_path:
     assert Snapshot.load(store).config.enabled("icebergCompatV2")
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "partitioned", "is_allowed"),
+    [
+        (0, 1, False, True),
+        (0, 1, True, False),
+        (2, 1, False, True),
+        (2, 1, True, True),
+        (3, 1, False, True),
+        (3, 1, True, False),
+        (1, 2, False, False),
+        (0, 2, False, False),
+        (0, 3, False, False),
+        (2, 3, False, False),
+    ],
+)
+def test_files_that_are_there_allow_a_version_that_asks_no_more_of_them(
+    tmp_path: Path, before: int, after: int, partitioned: bool, is_allowed: bool
+) -> None:
+    by = ("day",) if partitioned else ()
+    if before:
+        store = make(tmp_path, before, partition_by=by)
+    else:
+        store = LocalStore(str(tmp_path))
+        create_table(store, define_table(SCHEMA, partition_by=by, configuration={"delta.columnMapping.mode": "name"}))
+    write_delta(store.root, ROWS, mode="append")
+    off = {f"delta.enableIcebergCompatV{before}": "false"} if before else {}
+    more = {"delta.enableRowTracking": "true"} if after == 3 else {}
+    if not is_allowed:
+        assert refused(lambda: set_properties(store, {**off, **more, **on(after)})) == ".CHANGE_VERSION_NEED_REWRITE"
+        return
+    set_properties(store, {**off, **on(after)})
+    write_delta(store.root, ROWS, mode="append")
+    assert Snapshot.load(store).config.iceberg_versions == (after,)
+    assert DeltaTable(store.root).to_arrow().num_rows == 4
+
+
 def test_partition_columns_keep_their_names(tmp_path: Path) -> None:
     store = make(tmp_path, 2, partition_by=("day",))
     other = StructType((*SCHEMA.fields, StructField("week", LONG)))
