@@ -23,7 +23,7 @@ from delta_py.protocol import column_mapping
 from delta_py.protocol.actions import DomainMetadata, Metadata, Protocol
 from delta_py.protocol.clustering import clustering_columns, clustering_domain
 from delta_py.protocol.features import Properties
-from delta_py.protocol.iceberg_compat import property_of, wants_nested_ids
+from delta_py.protocol.iceberg_compat import property_of
 from delta_py.protocol.identity import check_new_identities
 from delta_py.protocol.schema import (
     VARIANT,
@@ -90,8 +90,7 @@ def define_table(
     mode = column_mapping.mode(Properties(properties))
     partitions = check_schema(schema, partition_by, mode, Properties(properties))
     if mode != "none":
-        nested = wants_nested_ids(Properties(properties))
-        schema, last_id = column_mapping.assign(schema, lambda _: f"col-{uuid.uuid4()}", nested=nested)
+        schema, last_id = column_mapping.assign(schema, lambda _: f"col-{uuid.uuid4()}", Properties(properties))
         properties[column_mapping.MAX_ID_PROPERTY] = str(last_id)
     if Properties(properties).boolean("delta.enableRowTracking"):
         properties["delta.rowTracking.materializedRowIdColumnName"] = f"_row-id-col-{uuid.uuid4()}"

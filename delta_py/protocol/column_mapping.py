@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from delta_py.errors import CorruptTableError
+from delta_py.protocol.features import Properties
 from delta_py.protocol.schema import ArrayType, DataType, MapType, Path, StructField, StructType, find_path, map_fields
 
 MODE_PROPERTY = "delta.columnMapping.mode"
@@ -23,6 +24,7 @@ NESTED_IDS = "delta.columnMapping.nested.ids"
 OF_FIELDS = (ID, PHYSICAL_NAME, NESTED_IDS)
 """What column mapping keeps in a field's metadata."""
 MODES = ("none", "name", "id")
+_WITH_NESTED_IDS = ("delta.enableIcebergCompatV2", "delta.enableIcebergCompatV3")
 
 Named = TypeVar("Named", StructField, StructType)
 
@@ -91,18 +93,22 @@ def max_column_id(schema: StructType) -> int:
     return _max_id(schema)
 
 
+def wants_nested_ids(properties: Properties) -> bool:
+    """Whether elements of arrays and keys and values of maps have ids. Protocol: Iceberg Compatibility V2."""
+    return any(properties.boolean(name) for name in _WITH_NESTED_IDS)
+
+
 def assign(
-    schema: StructType, physical: Callable[[StructField], str], first_free: int = 1, *, nested: bool = False
+    schema: StructType, physical: Callable[[StructField], str], properties: Properties, first_free: int = 1
 ) -> tuple[StructType, int]:
-    """Give every field that lacks them an id and a physical name.
+    """Give every field that lacks them an id and a physical name, and parts of arrays and maps ids where the table wants them.
 
     physical: makes the name; a fresh `col-<uuid>` for new tables, the logical name for a table whose files exist.
-    first_free: the lowest id that was never handed out; raised to what the schema holds. nested: elements of arrays, keys and
-    values of maps get ids, too.
+    properties: that the table has then. first_free: the lowest id that was never handed out; raised to what the schema holds.
     Returns the schema, and the highest id handed out so far: the table's `delta.columnMapping.maxColumnId`.
     Protocol: Writer Requirements for Column Mapping; Iceberg Compatibility V2.
     """
-    last = max(first_free - 1, max_column_id(schema))
+    last, nested = max(first_free - 1, max_column_id(schema)), wants_nested_ids(properties)
 
     def visit(data_type: DataType) -> DataType:
         match data_type:

@@ -56,11 +56,6 @@ def active_versions(features: Set[str], properties: Properties) -> tuple[int, ..
     return tuple(n for n in asked_versions(properties) if f"icebergCompatV{n}" in features)
 
 
-def wants_nested_ids(properties: Properties) -> bool:
-    """Whether elements of arrays and keys and values of maps have ids. Protocol: Iceberg Compatibility V2."""
-    return any(properties.boolean(property_of(version)) for version in (2, 3))
-
-
 def check_files(before: tuple[int, ...], after: tuple[int, ...], *, partitioned: bool, files: int) -> None:
     """Raises UnsupportedOperationError (DELTA_ICEBERG_COMPAT_VIOLATION.CHANGE_VERSION_NEED_REWRITE) for files that were written
     under other versions and may lack what the present ones ask of files. files: how many stay.

@@ -141,8 +141,8 @@ def _reorg(spark: SparkSession, target: Target, asked: grammar.Reorg) -> DataFra
         refuse(
             "REORG TABLE ... APPLY (UPGRADE UNIFORM ...)",
             "write Iceberg metadata, which this turns on",
-            "For files that Iceberg may take as its own, create a table with delta.enableIcebergCompatV2 = true AS SELECT from this "
-            "one. For the metadata use an engine that writes it.",
+            "For files that Iceberg may take as its own, create a table with delta.enableIcebergCompatV2 = true AS SELECT from "
+            "this one. For the metadata use an engine that writes it.",
         )
     builder = target.delta_table(spark).reorg()
     return (builder if asked.where is None else builder.where(asked.where)).executePurge()

@@ -46,7 +46,8 @@ def test_both_write_and_read_shapes(
 ) -> None:
     conf(PREVIEW)
     path = str(tmp_path / "t")
-    spark.sql(f"CREATE TABLE {'pydelta' if makes == 'ours' else 'delta'}.`{path}` ({COLUMNS})" + " USING delta" * (makes != "ours"))
+    format_name = "pydelta" if makes == "ours" else "delta"
+    spark.sql(f"CREATE TABLE {format_name}.`{path}` ({COLUMNS}) USING {format_name}")
     made = Snapshot.load(LocalStore(path))
     spark.sql(f"INSERT INTO delta.`{path}` {their_row(1)}")
     spark.sql(f"INSERT INTO delta.`{path}` {their_row(2)}")
