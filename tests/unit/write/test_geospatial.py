@@ -15,6 +15,7 @@ import pytest
 from delta_py import DeltaTable, write_delta
 from delta_py.commands.alter_columns import add_columns, drop_columns
 from delta_py.commands.column_changes import NewColumn
+from delta_py.commands.convert import ConvertRequest, convert
 from delta_py.commands.create import create_table, define_table
 from delta_py.commands.drop_feature import drop_feature
 from delta_py.commands.optimize import LocalBinWriters, optimize
@@ -304,6 +305,16 @@ def test_tables_for_iceberg_have_no_shapes(version: int) -> None:
     schema = StructType((StructField("s", StructType((StructField("g", GEOMETRY),))),))
     properties = {f"delta.enableIcebergCompatV{version}": "true"}
     assert condition(lambda: define_table(schema, configuration=properties)).endswith("UNSUPPORTED_DATA_TYPE")
+
+
+@pytest.mark.parametrize("kind", [GEOMETRY, GEOGRAPHY])
+def test_directory_with_shapes_is_not_converted(tmp_path: Path, kind: DataType) -> None:
+    shapes(tmp_path / "t", kind)
+    (tmp_path / "d").mkdir()
+    for file in (tmp_path / "t").glob("*.parquet"):
+        file.rename(tmp_path / "d" / "a.parquet")
+    with pytest.raises(DeltaError, match="cannot be taken over"):
+        convert(LocalStore(str(tmp_path / "d")), ConvertRequest())
 
 
 def test_a_type_of_any_crs_is_refused() -> None:
