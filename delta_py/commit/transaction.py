@@ -48,6 +48,7 @@ from delta_py.expressions.to_sql import to_sql
 from delta_py.expressions.tree import Expression
 from delta_py.log.writer import LogWriter, Outcome
 from delta_py.protocol.actions import Action, AddFile, DomainMetadata, Metadata, Protocol, SetTransaction
+from delta_py.protocol.column_usage import tracked
 from delta_py.protocol.iceberg_compat import check_files, violation
 from delta_py.protocol.identity import with_marks
 from delta_py.protocol.paths import LOG_DIRECTORY, commit_file_name
@@ -227,7 +228,7 @@ class Transaction:
         new_paths = list(written.new_paths)
         try:
             tags = self._raise_identity_marks(written)
-            config = self._config()
+            config = self._tracked_config()
             writer = LogWriter(self._store, config)
             if self._snapshot is not None and self.is_recorded:
                 delete_files(self._store, written.new_paths)
@@ -270,6 +271,16 @@ class Transaction:
             assert self._protocol is not None and self._metadata is not None, "a new table needs a protocol and metadata"
             return TableConfig(self._protocol, self._metadata)
         return TableConfig(self._protocol or self._snapshot.protocol, self._metadata or self._snapshot.metadata)
+
+    def _tracked_config(self) -> TableConfig:
+        """Puts into the metadata what a change of columns has to say."""
+        config = self._config()
+        if self._metadata is None and self._protocol is None:
+            return config
+        metadata = tracked(None if self._snapshot is None else self._snapshot.config, config)
+        if metadata is not config.metadata:
+            self._metadata = metadata
+        return self._config()
 
     def _commit_info(
         self, operation: str, parameters: Mapping[str, Any], metrics: Mapping[str, int] | None, user_metadata: str | None

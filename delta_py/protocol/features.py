@@ -195,7 +195,7 @@ _ROWS: tuple[Feature, ...] = (
     ),
     Feature("checkpointProtection", write=True),
     Feature("materializePartitionColumns", enabled_by="delta.enableMaterializePartitionColumnsFeature", write=True),
-    Feature("columnMappingUsageTracking", needs=("columnMapping",)),
+    Feature("columnMappingUsageTracking", needs=("columnMapping",), write=True),
     Feature("collations", write=True),
     Feature("collations-preview", write=True, stands_for="collations"),
     Feature(

@@ -21,7 +21,7 @@ SHAPES = ", ".join(
     [
         f"ST_GeomFromWKB(X'{WKB[0]}', 4326) g",
         f"ST_GeogFromWKB(X'{WKB[1]}') h",
-        f"array(NULL, ST_GeomFromWKB(X'{WKB[0]}', 0)) l",
+        f"array(ST_GeomFromWKB(X'{WKB[0]}', 0), NULL) l",
         f"map('k', named_struct('g', ST_GeomFromWKB(X'{WKB[1]}', 3857))) m",
     ]
 )
@@ -42,7 +42,7 @@ def test_shapes_are_written_changed_and_streamed(
     stream = spark.readStream.format("pydelta").option("ignoreDeletes", "true").option("skipChangeCommits", "true").load(path)
     query = stream.writeStream.format("pydelta").option("checkpointLocation", str(tmp_path / "c")).trigger(availableNow=True)
     query.start(sink).awaitTermination()
-    expected = [(1, WKB[0], 4326, [None, WKB[0]], 3857), (3, None, 4326, [None, WKB[0]], 3857)]
+    expected = [(1, WKB[0], 4326, [WKB[0], None], 3857), (3, None, 4326, [WKB[0], None], 3857)]
     for where in (path, sink):
         found = spark.sql(f"SELECT {ANSWERS} FROM pydelta.`{where}` ORDER BY id").collect()
         assert [tuple(row) for row in found] == expected

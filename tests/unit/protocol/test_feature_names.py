@@ -20,7 +20,7 @@ ALL_USE = [
     "icebergCompatV1", "icebergCompatV2", "icebergCompatV3", "clustering", "vacuumProtocolCheck", "inCommitTimestamp",
     "allowColumnDefaults", "typeWidening", "typeWidening-preview", "variantType", "variantType-preview", "variantShredding",
     "variantShredding-preview", "checkpointProtection", "materializePartitionColumns", "collations", "collations-preview",
-    "geospatial", "geospatial-dev",
+    "geospatial", "geospatial-dev", "columnMappingUsageTracking",
 ]  # fmt: skip
 # Read always, written while nothing in the table is in use that needs another product: the property that says it is.
 WRITTEN_UNLESS = {
@@ -28,8 +28,8 @@ WRITTEN_UNLESS = {
     "coordinatedCommits-preview": ("delta.coordinatedCommits.commitCoordinator-preview", "dynamodb"),
     "redirectWriterOnly-preview": ("delta.redirectWriterOnly-preview", "{}"),
 }
-# A catalog decides what the next version is; a proposal that no writer makes.
-READ_ONLY = ["catalogManaged", "catalogOwned-preview", "columnMappingUsageTracking"]
+# A catalog decides what the next version is.
+READ_ONLY = ["catalogManaged", "catalogOwned-preview"]
 # Where rows are is another table's, a catalog's or another format's matter.
 REFUSED = ["redirectReaderWriter-preview", "adaptiveMetadata-preview"]
 
