@@ -66,7 +66,7 @@ from delta_py.write.constraints import (
     marked_fields,
     table_rules,
 )
-from delta_py.write.geospatial import can_mark, check_crs
+from delta_py.write.geospatial import can_mark, check_shape_columns
 from delta_py.write.identity import IdentityValues
 from delta_py.write.not_null import check_not_null
 from delta_py.write.rule_columns import HiddenColumns
@@ -453,7 +453,7 @@ def check_new_schema(schema: StructType, column_mapping_mode: str) -> None:
     DELTA_INVALID_CHARACTERS_IN_COLUMN_NAMES for characters that need column mapping.
     """
     check_duplicates(schema)
-    check_crs(schema)
+    check_shape_columns(schema)
     if column_mapping_mode != "none":
         return
     bad = [".".join(path) for path, f in _all_fields(schema) if any(character in INVALID_CHARACTERS for character in f.name)]

@@ -19,7 +19,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from delta_py.errors import SchemaMismatchError
-from delta_py.protocol.features import all_types
+from delta_py.protocol.column_rules import DEFAULT
+from delta_py.protocol.features import all_types, has_geospatial
 from delta_py.protocol.schema import (
     ANY_CRS,
     DEFAULT_CRS,
@@ -84,8 +85,18 @@ def can_mark(kind: GeospatialType) -> bool:
 # ---------------------------------------------------------------- values
 
 
-def check_crs(schema: StructType) -> None:
-    """Raises SchemaMismatchError (DELTA_GEOSPATIAL_SRID_NOT_SUPPORTED) for columns whose values each have a CRS of their own."""
+def check_shape_columns(schema: StructType) -> None:
+    """Raises SchemaMismatchError: DELTA_GEOSPATIAL_SRID_NOT_SUPPORTED for columns whose values each have a CRS of their own,
+    DELTA_OPERATION_NOT_SUPPORTED_FOR_DATATYPES for columns with shapes that have a default."""
+    for f in schema.fields:
+        if DEFAULT in f.metadata and has_geospatial(f.data_type):
+            raise SchemaMismatchError(
+                f"Column {f.name} has the type {type_name(f.data_type)} and the default {f.metadata[DEFAULT]}. Columns with "
+                "geometry or geography have no defaults. Nothing was written. Leave the default out.",
+                error_class="DELTA_OPERATION_NOT_SUPPORTED_FOR_DATATYPES",
+                sql_state="0AKDC",
+                column=f.name,
+            )
     for kind in all_types(schema):
         if isinstance(kind, GeospatialType) and kind.crs.upper() == ANY_CRS:
             raise SchemaMismatchError(

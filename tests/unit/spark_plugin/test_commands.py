@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from delta_py.errors import InvalidOptionError
 from delta_py.protocol.schema import LONG, StructField, StructType, schema_to_json
 from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore
-from spark_plugin.source.commands import carry_out
+from spark_plugin.source.commands import CommandWriter, carry_out
 
 UNFIT = {"delta.logRetentionDuration": "nonsense"}
 
@@ -38,3 +39,20 @@ def test_what_the_statement_itself_says_must_be_fit_always(tmp_path: Path) -> No
     build(store, "createIfNotExists")
     with pytest.raises(InvalidOptionError, match="nonsense"):
         build(store, "createIfNotExists", properties=UNFIT)
+
+
+def test_a_clone_has_its_sources_properties_and_those_of_the_statement_alone(tmp_path: Path) -> None:
+    """As delta-spark 4.4's shallow clones: what a session says of new tables is not for them."""
+    source = LocalStore(str(tmp_path / "source"))
+    build(source, "create", properties={"of": "source"})
+    confs = {
+        "spark.databricks.delta.properties.defaults.enableChangeDataFeed": "true",
+        "spark.databricks.delta.properties.defaults.feature.v2Checkpoint": "supported",
+    }
+    named = {"source": source.root, "version": None, "timestamp": None, "time_zone": "UTC", "replace_table": False}
+    command = json.dumps({"name": "clone", "arguments": {**named, "properties": {"of.statement": "1"}}})
+    target = LocalStore(str(tmp_path / "clone"))
+    CommandWriter(target, command, confs).commit([])
+    clone = Snapshot.load(target)
+    assert dict(clone.metadata.configuration) == {"of": "source", "of.statement": "1"}
+    assert clone.protocol == Snapshot.load(source).protocol

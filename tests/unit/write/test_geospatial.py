@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from delta_py import DeltaTable, write_delta
-from delta_py.commands.alter_columns import add_columns, drop_columns
-from delta_py.commands.column_changes import NewColumn
+from delta_py.commands.alter_columns import add_columns, change_columns, drop_columns
+from delta_py.commands.column_changes import ColumnChange, NewColumn
 from delta_py.commands.convert import ConvertRequest, convert
 from delta_py.commands.create import create_table, define_table
 from delta_py.commands.drop_feature import drop_feature
@@ -305,6 +305,17 @@ def test_tables_for_iceberg_have_no_shapes(version: int) -> None:
     schema = StructType((StructField("s", StructType((StructField("g", GEOMETRY),))),))
     properties = {f"delta.enableIcebergCompatV{version}": "true"}
     assert condition(lambda: define_table(schema, configuration=properties)).endswith("UNSUPPORTED_DATA_TYPE")
+
+
+def test_columns_with_shapes_have_no_defaults(tmp_path: Path) -> None:
+    allowed = {"delta.feature.allowColumnDefaults": "supported"}
+    inside = StructType((StructField("g", GEOMETRY),))
+    for kind in (GEOMETRY, inside):
+        schema = StructType((StructField("id", LONG), StructField("g", kind, True, {"CURRENT_DEFAULT": "NULL"})))
+        assert condition(lambda: define_table(schema, configuration=allowed)) == "DELTA_OPERATION_NOT_SUPPORTED_FOR_DATATYPES"  # noqa: B023
+    store = made(tmp_path, StructField("id", LONG), StructField("g", GEOMETRY), configuration=allowed)
+    change = ColumnChange("g", default="NULL")
+    assert condition(lambda: change_columns(store, [change])) == "DELTA_OPERATION_NOT_SUPPORTED_FOR_DATATYPES"
 
 
 @pytest.mark.parametrize("kind", [GEOMETRY, GEOGRAPHY])
