@@ -124,7 +124,11 @@ def define_table(
 
 
 def add_what_iceberg_needs(properties: dict[str, str]) -> None:
-    """Column mapping, and row tracking, where nothing was said of them. Protocol: Writer Requirements for IcebergCompatV1."""
+    """Column mapping, row tracking and the second version, where nothing was said of them.
+    Protocol: Writer Requirements for IcebergCompatV1."""
+    if Properties(properties).boolean(column_mapping.NAMED_BY_ID):
+        properties.setdefault(property_of(2), "true")
+        properties.setdefault(column_mapping.MODE_PROPERTY, "id")
     wanted = [version for version in (1, 2, 3) if Properties(properties).boolean(property_of(version))]
     if wanted:
         properties.setdefault(column_mapping.MODE_PROPERTY, "name")

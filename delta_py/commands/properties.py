@@ -160,6 +160,7 @@ _ROWS: tuple[Property, ...] = (
     Property("delta.enableIcebergCompatV1", _boolean),
     Property("delta.enableIcebergCompatV2", _boolean),
     Property("delta.enableIcebergCompatV3", _boolean),
+    Property("delta.enableIcebergWriterCompatV1", _boolean),
     Property("delta.castIcebergTimeType", _boolean, _NO_EFFECT, _OF_ICEBERG),
     Property("delta.ignoreIcebergBucketPartition", _boolean, _NO_EFFECT, _OF_ICEBERG),
     Property("delta.enableTypeWidening", _boolean),
@@ -177,7 +178,6 @@ _ROWS: tuple[Property, ...] = (
     Property("delta.tuneFileSizesForRewrites", _boolean, _NO_EFFECT, "file sizes follow delta.targetFileSize"),
     Property("delta.lastUpdateVersion", _any_text, _BOOKKEEPING, _OF_CATALOG),
     Property("delta.lastCommitTimestamp", _any_text, _BOOKKEEPING, _OF_CATALOG),
-    Property("delta.enableIcebergWriterCompatV1", _boolean, _ELSEWHERE, "it is a rule of Iceberg's writers"),
 )
 
 PROPERTIES: Mapping[str, Property] = {row.name: row for row in _ROWS}

@@ -49,7 +49,7 @@ from delta_py.expressions.tree import Expression
 from delta_py.log.writer import LogWriter, Outcome
 from delta_py.protocol.actions import Action, AddFile, DomainMetadata, Metadata, Protocol, SetTransaction
 from delta_py.protocol.column_usage import tracked
-from delta_py.protocol.iceberg_compat import check_files, violation
+from delta_py.protocol.iceberg_compat import check_files, check_map_keys, is_written_by_iceberg, violation
 from delta_py.protocol.identity import with_marks
 from delta_py.protocol.paths import LOG_DIRECTORY, commit_file_name
 from delta_py.protocol.schema import StructType, schema_to_json
@@ -502,6 +502,8 @@ def _check_iceberg(snapshot: Snapshot | None, config: TableConfig, written: Writ
     before = snapshot.config.iceberg_versions
     remaining = snapshot.num_files - len(written.removes)
     check_files(before, versions, partitioned=bool(config.partition_columns), files=remaining)
+    if is_written_by_iceberg(frozenset(config.features), config.properties):
+        check_map_keys(snapshot.schema, config.schema)
     names = [table.partition_columns for table in (snapshot.config, config)]
     if before and names[0] and names[0] != names[1]:
         before_names, after_names = (", ".join(columns) for columns in names)

@@ -175,7 +175,7 @@ _ROWS: tuple[Feature, ...] = (
     Feature("icebergCompatV1", needs=("columnMapping",), enabled_by="delta.enableIcebergCompatV1", write=True),
     Feature("icebergCompatV2", needs=("columnMapping",), enabled_by="delta.enableIcebergCompatV2", write=True),
     Feature("icebergCompatV3", needs=("columnMapping", "rowTracking"), enabled_by="delta.enableIcebergCompatV3", write=True),
-    Feature("icebergWriterCompatV1", needs=("icebergCompatV2",), in_use=_property_on("delta.enableIcebergWriterCompatV1")),
+    Feature("icebergWriterCompatV1", needs=("icebergCompatV2",), enabled_by="delta.enableIcebergWriterCompatV1", write=True),
     Feature("clustering", needs=("domainMetadata",), write=True),
     Feature("vacuumProtocolCheck", reader=True, write=True),
     Feature("inCommitTimestamp", enabled_by="delta.enableInCommitTimestamps", write=True),

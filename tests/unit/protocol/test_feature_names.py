@@ -20,11 +20,10 @@ ALL_USE = [
     "icebergCompatV1", "icebergCompatV2", "icebergCompatV3", "clustering", "vacuumProtocolCheck", "inCommitTimestamp",
     "allowColumnDefaults", "typeWidening", "typeWidening-preview", "variantType", "variantType-preview", "variantShredding",
     "variantShredding-preview", "checkpointProtection", "materializePartitionColumns", "collations", "collations-preview",
-    "geospatial", "geospatial-dev", "columnMappingUsageTracking",
+    "geospatial", "geospatial-dev", "columnMappingUsageTracking", "icebergWriterCompatV1",
 ]  # fmt: skip
 # Read always, written while nothing in the table is in use that needs another product: the property that says it is.
 WRITTEN_UNLESS = {
-    "icebergWriterCompatV1": ("delta.enableIcebergWriterCompatV1", "true"),
     "coordinatedCommits-preview": ("delta.coordinatedCommits.commitCoordinator-preview", "dynamodb"),
     "redirectWriterOnly-preview": ("delta.redirectWriterOnly-preview", "{}"),
 }

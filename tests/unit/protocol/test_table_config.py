@@ -149,7 +149,6 @@ def test_append_to_a_table_with_a_writable_feature_is_allowed(name: str) -> None
 
 
 IN_USE = [
-    ("icebergWriterCompatV1", PLAIN, {"delta__enableIcebergWriterCompatV1": "true"}),
     ("coordinatedCommits-preview", PLAIN, {"delta__coordinatedCommits__commitCoordinator-preview": "dynamodb"}),
 ]
 

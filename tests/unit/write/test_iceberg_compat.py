@@ -12,7 +12,7 @@ import pytest
 
 from delta_py import DeltaTable, write_delta
 from delta_py.commands.alter import add_feature, set_properties
-from delta_py.commands.alter_columns import add_columns, change_columns
+from delta_py.commands.alter_columns import add_columns, change_columns, drop_columns, rename_column
 from delta_py.commands.clone import shallow_clone
 from delta_py.commands.column_changes import ColumnChange, NewColumn
 from delta_py.commands.convert import ConvertRequest, convert
@@ -31,6 +31,7 @@ from delta_py.protocol.schema import (
     DOUBLE,
     INTEGER,
     LONG,
+    SHORT,
     STRING,
     TIMESTAMP,
     TIMESTAMP_NTZ,
@@ -279,6 +280,64 @@ def test_table_that_breaks_a_rule_already_is_read_and_not_written(tmp_path: Path
         file.unlink()
     assert DeltaTable(store.root).to_arrow().num_rows == 0
     assert refused(lambda: write_delta(store.root, ROWS, mode="append")) == ".WRONG_REQUIRED_TABLE_PROPERTY"
+
+
+# ---------------------------------------------------------------- tables that writers of Iceberg may write
+
+BY_ICEBERG = {"delta.enableIcebergWriterCompatV1": "true"}
+KEY, VALUE = (StructType((StructField(name, LONG),)) for name in ("k", "v"))
+KEYED = StructType((*SCHEMA.fields, StructField("m", MapType(KEY, VALUE))))
+
+
+def test_table_that_iceberg_may_write_names_all_columns_by_their_ids(tmp_path: Path) -> None:
+    store = LocalStore(str(tmp_path))
+    create_table(store, define_table(KEYED, configuration=BY_ICEBERG))
+    config = Snapshot.load(store).config
+    assert {"icebergWriterCompatV1", "icebergCompatV2"} <= set(config.features)
+    assert (config.column_mapping_mode, config.iceberg_versions) == ("id", (2,))
+    write_delta(store.root, ROWS, mode="append")
+    write_delta(store.root, ROWS.append_column("more", pa.array([1, 2])), mode="append", merge_schema=True)
+    add_columns(store, [NewColumn("late", ArrayType(LONG)), NewColumn("m.value.w", LONG)])
+    write_delta(store.root, ROWS, mode="overwrite", overwrite_schema=True)
+    write_delta(store.root, ROWS, mode="append")
+    for version in range(Snapshot.load(store).version + 1):
+        for f in all_fields(Snapshot.load(store, version=version).schema):
+            assert f.metadata[PHYSICAL_NAME] == f"col-{f.metadata[ID]}"
+    assert DeltaTable(store.root).to_arrow().num_rows == 4
+
+
+@pytest.mark.parametrize(
+    ("schema", "configuration"),
+    [
+        (StructType((StructField("s", StructType((StructField("x", SHORT),))),)), {}),
+        (SCHEMA, {"delta.columnMapping.mode": "name"}),
+        (SCHEMA, {"delta.enableIcebergCompatV2": "false"}),
+        (SCHEMA, {"delta.enableRowTracking": "true"}),
+        (SCHEMA, {"delta.feature.deletionVectors": "supported"}),
+        (SCHEMA, {"delta.enableChangeDataFeed": "true"}),
+        (StructType((StructField("n", LONG, True, {"delta.generationExpression": "1"}), StructField("id", LONG))), {}),
+    ],
+)
+def test_table_that_iceberg_may_write_keeps_its_rules(schema: StructType, configuration: dict[str, str]) -> None:
+    assert refused(lambda: define_table(schema, configuration={**BY_ICEBERG, **configuration})) == ""
+
+
+def test_table_with_other_names_of_columns_does_not_become_one_that_iceberg_may_write(tmp_path: Path) -> None:
+    store = make(tmp_path, 2, delta__columnMapping__mode="id")
+    assert refused(lambda: set_properties(store, BY_ICEBERG)) == ""
+
+
+def test_structs_in_keys_of_maps_do_not_change_where_iceberg_may_write(tmp_path: Path) -> None:
+    store = LocalStore(str(tmp_path))
+    create_table(store, define_table(KEYED, configuration={**BY_ICEBERG, "delta.enableTypeWidening": "true"}))
+    for change in (
+        lambda: add_columns(store, [NewColumn("m.key.more", LONG)]),
+        lambda: rename_column(store, "m.key.k", "other"),
+    ):
+        assert refused(change) == ""
+    rename_column(store, "m.value.v", "other")
+    drop_columns(store, ["m"])
+    assert Snapshot.load(store).schema.names == SCHEMA.names
 
 
 # ---------------------------------------------------------------- files that were made for another table
