@@ -140,9 +140,10 @@ def shape_converter(source: pa.DataType, kind: GeospatialType, name: str) -> Con
     Data is WKB (binary), whose CRS is taken to be the column's, or Spark's struct of SRID and WKB.
     What is given raises SchemaMismatchError (DELTA_CAST_OVERFLOW_IN_TABLE_WRITE) for bytes that are no WKB and for another SRID.
     """
-    if pa.types.is_binary(source) or pa.types.is_large_binary(source) or pa.types.is_binary_view(source):
+    types = pa.types
+    if any(test(source) for test in (types.is_binary, types.is_large_binary, types.is_binary_view, types.is_fixed_size_binary)):
         return lambda array: _checked(array.cast(pa.binary()), kind, name)
-    if not pa.types.is_struct(source) or {f.name for f in source} != {"srid", "wkb"}:
+    if not types.is_struct(source) or {f.name for f in source} != {"srid", "wkb"}:
         return None
     if (source.field("wkb").metadata or {}).get(kind.kind.encode()) != b"true":
         return None

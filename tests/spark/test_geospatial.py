@@ -11,6 +11,7 @@ from pyspark.sql import types as T
 
 from delta_py import DeltaTable as PlainTable
 from delta_py.errors import SchemaMismatchError
+from spark_plugin import DeltaTable
 
 pytestmark = [
     pytest.mark.usefixtures("plain_plans"),
@@ -46,6 +47,9 @@ def test_shapes_are_written_changed_and_streamed(
     for where in (path, sink):
         found = spark.sql(f"SELECT {ANSWERS} FROM pydelta.`{where}` ORDER BY id").collect()
         assert [tuple(row) for row in found] == expected
+    built = DeltaTable.create(spark).location(str(tmp_path / "b"))
+    made = built.addColumn("g", "geometry(4326)").addColumn("h", "geography(4326)")
+    assert made.execute().toDF().schema.simpleString() == "struct<g:geometry(4326),h:geography(4326)>"
     with pytest.raises(SchemaMismatchError, match="3857"):
         spark.sql(f"SELECT 4L id, ST_GeomFromWKB(X'{WKB[0]}', 3857) g").write.format("pydelta").mode("append").save(path)
     shapes = PlainTable(path).to_arrow().sort_by("id")
