@@ -2,13 +2,15 @@
 
 Both are written in the same JSON; what differs is metadata. A field's `delta.*` entries (column mapping, generated and
 identity columns, type changes) are the log's own business and stay out of a DataFrame's schema; comments, the types of
-char and varchar columns, collations and everything of the user's stay in. Nullability is the table's.
+char and varchar columns, collations and everything of the user's stay in. Nullability is the table's. Geometry and geography
+that this Spark cannot name are binary.
 Protocol: Schema Serialization Format.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import orjson
@@ -18,8 +20,10 @@ from pyspark.sql import types as spark
 from delta_py.errors import CorruptTableError, SchemaMismatchError, UnsupportedOperationError
 from delta_py.protocol.column_rules import EXISTS_DEFAULT
 from delta_py.protocol.schema import (
+    BINARY,
     ArrayType,
     DataType,
+    GeospatialType,
     MapType,
     StructField,
     StructType,
@@ -98,7 +102,21 @@ def _public(data_type: Any) -> Any:
             return ArrayType(_public(element), contains_null)
         case MapType(key, value, contains_null):
             return MapType(_public(key), _public(value), contains_null)
+        case GeospatialType():
+            return _shape(data_type)
     return data_type
+
+
+def _shape(kind: GeospatialType) -> DataType:
+    """The type in Spark's spelling; binary, which is WKB, where this Spark has no type of such a CRS and algorithm."""
+    algorithm = "" if kind.algorithm is None else f", {kind.algorithm.upper()}"
+    text = f"{kind.kind}({kind.crs}{algorithm})"
+    field = {"name": "shape", "type": text, "nullable": True, "metadata": {}}
+    try:
+        known: Any = spark.StructType.fromJson({"type": "struct", "fields": [field]}).fields[0].dataType
+    except _UNKNOWN_TYPE:
+        return BINARY
+    return replace(kind, text=text) if known.srid == kind.srid else BINARY
 
 
 def _public_metadata(field: StructField) -> dict[str, Any]:

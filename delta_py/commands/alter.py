@@ -38,7 +38,7 @@ from delta_py.errors import (
 from delta_py.protocol import column_mapping
 from delta_py.protocol.actions import Metadata, Protocol
 from delta_py.protocol.features import WRITER_FEATURES_VERSION, Properties
-from delta_py.protocol.iceberg_compat import asked_versions, wants_nested_ids
+from delta_py.protocol.iceberg_compat import asked_versions
 from delta_py.protocol.schema import schema_to_json
 from delta_py.protocol.stats_columns import PROPERTY as STATS_COLUMNS
 from delta_py.protocol.stats_columns import check_stats_columns
@@ -301,8 +301,7 @@ def _column_mapping(change: _Change) -> None:
 
 def _assign_ids(change: _Change) -> None:
     first_free = change.before.integer(column_mapping.MAX_ID_PROPERTY, 0) + 1
-    nested = wants_nested_ids(change.after)
-    schema, last_id = column_mapping.assign(change.snapshot.schema, lambda f: f.name, first_free, nested=nested)
+    schema, last_id = column_mapping.assign(change.snapshot.schema, lambda f: f.name, change.after, first_free)
     change.schema_string = schema_to_json(schema)
     change.configuration[column_mapping.MAX_ID_PROPERTY] = str(last_id)
 
@@ -310,7 +309,8 @@ def _assign_ids(change: _Change) -> None:
 def _iceberg_compat(change: _Change) -> None:
     """Files that come meanwhile would be written without what it asks of them. Protocol: Iceberg Compatibility V2."""
     change.needs_all_files |= asked_versions(change.after) != asked_versions(change.before)
-    if column_mapping.mode(change.before) != "none" and wants_nested_ids(change.after) and not wants_nested_ids(change.before):
+    after, before = (column_mapping.wants_nested_ids(properties) for properties in (change.after, change.before))
+    if column_mapping.mode(change.before) != "none" and after and not before:
         _assign_ids(change)
 
 

@@ -28,7 +28,7 @@ from delta_py.errors import InvalidOptionError, TableAlreadyExistsError, TableNo
 from delta_py.protocol.actions import AddFile, DomainMetadata, Metadata, Protocol
 from delta_py.protocol.deletion_vectors import DeletionVectorDescriptor
 from delta_py.protocol.features import Properties
-from delta_py.protocol.iceberg_compat import asked_versions, violation
+from delta_py.protocol.iceberg_compat import asked_versions, check_files
 from delta_py.protocol.paths import encode_path, is_absolute
 from delta_py.scan.planning import ScanOptions, plan_scan
 from delta_py.scan.scan_state import ScanFile
@@ -139,10 +139,8 @@ def _state(source: Snapshot, present: Snapshot | None, properties: Mapping[str, 
 
 def _check_iceberg(source: Snapshot, properties: Properties) -> None:
     """A clone has the source's files and schema as they are. Protocol: Writer Requirements for IcebergCompatV1."""
-    for version in asked_versions(properties):
-        if version not in asked_versions(source.config.properties):
-            why = f"the files of {source.table_root} were written without it. Clone the table as it is, or make a new one"
-            raise violation(version, "CHANGE_VERSION_NEED_REWRITE", why)
+    partitioned = bool(source.config.partition_columns)
+    check_files(source.config.iceberg_versions, asked_versions(properties), partitioned=partitioned, files=source.num_files)
 
 
 def _domains(source: Snapshot, present: Snapshot | None) -> Iterator[DomainMetadata]:

@@ -23,12 +23,13 @@ from delta_py.protocol import column_mapping
 from delta_py.protocol.actions import DomainMetadata, Metadata, Protocol
 from delta_py.protocol.clustering import clustering_columns, clustering_domain
 from delta_py.protocol.features import Properties
-from delta_py.protocol.iceberg_compat import property_of, wants_nested_ids
+from delta_py.protocol.iceberg_compat import property_of
 from delta_py.protocol.identity import check_new_identities
 from delta_py.protocol.schema import (
     VARIANT,
     VOID,
     ArrayType,
+    GeospatialType,
     MapType,
     StructType,
     find_path,
@@ -89,8 +90,7 @@ def define_table(
     mode = column_mapping.mode(Properties(properties))
     partitions = check_schema(schema, partition_by, mode, Properties(properties))
     if mode != "none":
-        nested = wants_nested_ids(Properties(properties))
-        schema, last_id = column_mapping.assign(schema, lambda _: f"col-{uuid.uuid4()}", nested=nested)
+        schema, last_id = column_mapping.assign(schema, lambda _: f"col-{uuid.uuid4()}", Properties(properties))
         properties[column_mapping.MAX_ID_PROPERTY] = str(last_id)
     if Properties(properties).boolean("delta.enableRowTracking"):
         properties["delta.rowTracking.materializedRowIdColumnName"] = f"_row-id-col-{uuid.uuid4()}"
@@ -124,7 +124,11 @@ def define_table(
 
 
 def add_what_iceberg_needs(properties: dict[str, str]) -> None:
-    """Column mapping, and row tracking, where nothing was said of them. Protocol: Writer Requirements for IcebergCompatV1."""
+    """Column mapping, row tracking and the second version, where nothing was said of them.
+    Protocol: Writer Requirements for IcebergCompatV1."""
+    if Properties(properties).boolean(column_mapping.NAMED_BY_ID):
+        properties.setdefault(property_of(2), "true")
+        properties.setdefault(column_mapping.MODE_PROPERTY, "id")
     wanted = [version for version in (1, 2, 3) if Properties(properties).boolean(property_of(version))]
     if wanted:
         properties.setdefault(column_mapping.MODE_PROPERTY, "name")
@@ -200,7 +204,7 @@ def _partition_columns(schema: StructType, partition_by: Sequence[str]) -> tuple
             sql_state="42711",
         )
     for f in fields:
-        if isinstance(f.data_type, StructType | ArrayType | MapType) or f.data_type in (VARIANT, VOID):
+        if isinstance(f.data_type, StructType | ArrayType | MapType | GeospatialType) or f.data_type in (VARIANT, VOID):
             raise SchemaMismatchError(
                 f"Column {f.name} is {type_name(f.data_type)}, which no partition value can have. Partition by another.",
                 error_class="DELTA_INVALID_PARTITION_COLUMN_TYPE",

@@ -15,7 +15,6 @@ from delta_py.commands.request import WriteRequest
 from delta_py.protocol import column_mapping
 from delta_py.protocol.actions import Metadata, Protocol
 from delta_py.protocol.features import Properties
-from delta_py.protocol.iceberg_compat import wants_nested_ids
 from delta_py.protocol.schema import StructType, schema_to_json
 from delta_py.protocol.table_config import TableConfig
 from delta_py.snapshot import Snapshot
@@ -60,9 +59,8 @@ def changed_schema(
     mode = config.column_mapping_mode
     configuration = dict(config.metadata.configuration if properties is None else properties)
     if mode != "none":
-        nested = wants_nested_ids(Properties(configuration))
         first_free = config.properties.integer(column_mapping.MAX_ID_PROPERTY, 0) + 1
-        schema, last_id = column_mapping.assign(schema, lambda _: f"col-{uuid.uuid4()}", first_free, nested=nested)
+        schema, last_id = column_mapping.assign(schema, lambda _: f"col-{uuid.uuid4()}", Properties(configuration), first_free)
         configuration[column_mapping.MAX_ID_PROPERTY] = str(last_id)
     partitions = check_schema(schema, partition_by, mode, Properties(configuration))
     return replace(

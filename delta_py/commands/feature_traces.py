@@ -36,7 +36,7 @@ from delta_py.protocol.actions import DomainMetadata, Metadata, RemoveFile
 from delta_py.protocol.column_mapping import MODE_PROPERTY, strip
 from delta_py.protocol.column_mapping import mode as mapping_mode
 from delta_py.protocol.column_rules import TYPE_CHANGES
-from delta_py.protocol.features import PROTECTED_BEFORE, Properties
+from delta_py.protocol.features import PROTECTED_BEFORE, Properties, has_geospatial
 from delta_py.protocol.paths import LogKind
 from delta_py.protocol.schema import parse_schema, schema_to_json
 from delta_py.snapshot import Snapshot
@@ -195,6 +195,20 @@ def _keep_constraints(store: ObjectStore) -> bool:
     return False
 
 
+def _keep_shapes(store: ObjectStore) -> bool:
+    schema = Snapshot.load(store).schema
+    names = [f.name for f in schema.fields if has_geospatial(f.data_type)]
+    if names:
+        raise UnsupportedOperationError(
+            f"The feature geospatial cannot be dropped while the table at {store.root} has columns of geometry or geography: "
+            f"{', '.join(names)}. Nothing was changed. Drop the columns first.",
+            error_class="DELTA_CANNOT_DROP_GEOSPATIAL_FEATURE",
+            sql_state="0AKDE",
+            columns=names,
+        )
+    return False
+
+
 def _keep_indexes(store: ObjectStore) -> bool:
     names = [name for name in Snapshot.load(store).domain_metadata() if name.startswith(INDEX_PREFIX)]
     if names:
@@ -237,6 +251,7 @@ def _has_mapping(data: bytes, metadata: Metadata | None) -> bool:
     return metadata is not None and mapping_mode(Properties(metadata.configuration)) != "none"
 
 
+_GEOSPATIAL = Traces(_keep_shapes, lambda snapshot: not has_geospatial(snapshot.schema))
 _TYPE_WIDENING = Traces(_remove_widening, _no_widening, protects_history=True, in_commit=_has_widening)
 
 TRACES: Mapping[str, Traces] = {
@@ -251,6 +266,8 @@ TRACES: Mapping[str, Traces] = {
         _remove_tracking, _no_tracking, properties=(_TRACKING, _SUSPENDED, *_OF_TRACKING), domains=_tracking_domain
     ),
     "checkConstraints": Traces(_keep_constraints, lambda snapshot: not constraint_names(snapshot.config)),
+    "geospatial": _GEOSPATIAL,
+    "geospatial-dev": _GEOSPATIAL,
     "domainMetadata": Traces(_keep_indexes, _always, domains=_all_domains),
     "materializePartitionColumns": Traces(
         lambda store: _unset(store, _MATERIALIZED_PARTITIONS),

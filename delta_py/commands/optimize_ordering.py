@@ -33,7 +33,7 @@ from delta_py.layout.row_order import Curve, RowOrder
 from delta_py.protocol.actions import AddFile, DomainMetadata
 from delta_py.protocol.clustering import clustering_columns, clustering_leaves
 from delta_py.protocol.column_mapping import physical_path
-from delta_py.protocol.schema import ArrayType, MapType, Path, StructType, find_named, type_name
+from delta_py.protocol.schema import ArrayType, GeospatialType, MapType, Path, StructType, find_named, type_name
 from delta_py.protocol.stats_columns import with_paths
 from delta_py.scan.planning import plan_scan
 from delta_py.snapshot import Snapshot
@@ -184,6 +184,13 @@ def _z_order_path(compaction: Compaction, name: str) -> Path:
             "value of it. Nothing was changed.",
             error_class="DELTA_ZORDERING_ON_PARTITION_COLUMN",
             sql_state="42P10",
+            column=name,
+        )
+    if isinstance(leaf, GeospatialType):
+        raise InvalidOptionError(
+            f"Z-order by {name}: values of the type {type_name(leaf)} have no order. Nothing was changed. Order by another one.",
+            error_class="DELTA_OPERATION_NOT_SUPPORTED_FOR_DATATYPES",
+            sql_state="0AKDC",
             column=name,
         )
     has_stats = physical_path(config.schema, path, config.column_mapping_mode) in compaction.rewrite.state.stats_columns

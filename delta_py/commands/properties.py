@@ -160,6 +160,7 @@ _ROWS: tuple[Property, ...] = (
     Property("delta.enableIcebergCompatV1", _boolean),
     Property("delta.enableIcebergCompatV2", _boolean),
     Property("delta.enableIcebergCompatV3", _boolean),
+    Property("delta.enableIcebergWriterCompatV1", _boolean),
     Property("delta.castIcebergTimeType", _boolean, _NO_EFFECT, _OF_ICEBERG),
     Property("delta.ignoreIcebergBucketPartition", _boolean, _NO_EFFECT, _OF_ICEBERG),
     Property("delta.enableTypeWidening", _boolean),
@@ -177,7 +178,6 @@ _ROWS: tuple[Property, ...] = (
     Property("delta.tuneFileSizesForRewrites", _boolean, _NO_EFFECT, "file sizes follow delta.targetFileSize"),
     Property("delta.lastUpdateVersion", _any_text, _BOOKKEEPING, _OF_CATALOG),
     Property("delta.lastCommitTimestamp", _any_text, _BOOKKEEPING, _OF_CATALOG),
-    Property("delta.enableIcebergWriterCompatV1", _boolean, _ELSEWHERE, "it is a rule of Iceberg's writers"),
 )
 
 PROPERTIES: Mapping[str, Property] = {row.name: row for row in _ROWS}
@@ -216,16 +216,13 @@ def with_defaults(configuration: Mapping[str, str], defaults: Mapping[str, str])
             _check_value(IGNORE_DEFAULTS, value)
     ignored = Properties(configuration).boolean(IGNORE_DEFAULTS) or Properties(defaults).boolean(IGNORE_DEFAULTS)
     of_protocol = (READER_VERSION.lower(), WRITER_VERSION.lower(), _FEATURE_PREFIX) if ignored else ()
+    known = {name: value for name, value in defaults.items() if _stored_name(name) is not None}
     added = {
         name: value
-        for name, value in defaults.items()
-        if name.lower() not in told and _is_known(name) and not (of_protocol and name.lower().startswith(of_protocol))
+        for name, value in known.items()
+        if name.lower() not in told and not (of_protocol and name.lower().startswith(of_protocol))
     }
     return {name: value for name, value in {**added, **configuration}.items() if name.lower() != IGNORE_DEFAULTS.lower()}
-
-
-def _is_known(name: str) -> bool:
-    return name.lower() in _FOLDED or name.lower().startswith(_OPEN_PREFIXES)
 
 
 def check_manifests(properties: Properties) -> None:
@@ -256,12 +253,9 @@ def feature_asked_for(given: str, value: str) -> str:
 
 def known_name(given: str) -> str:
     """The name as it is stored. Raises InvalidOptionError (DELTA_UNKNOWN_CONFIGURATION) for one of Delta's that is none."""
-    folded = given.lower()
-    if not folded.startswith("delta.") or folded.startswith(_OPEN_PREFIXES):
-        return given
-    row = _FOLDED.get(folded)
-    if row is None:
-        near = difflib.get_close_matches(folded, _FOLDED, 1)
+    name = _stored_name(given)
+    if name is None:
+        near = difflib.get_close_matches(given.lower(), _FOLDED, 1)
         hint = f" Did you mean {_FOLDED[near[0]].name}?" if near else ""
         raise InvalidOptionError(
             f"{given} is no table property that can be set.{hint}",
@@ -269,7 +263,16 @@ def known_name(given: str) -> str:
             sql_state="F0000",
             property=given,
         )
-    return row.name
+    return name
+
+
+def _stored_name(given: str) -> str | None:
+    """None for a name of Delta's that is none. Names of others, and those that tables may choose, are taken as they are."""
+    folded = given.lower()
+    if not folded.startswith("delta.") or folded.startswith(_OPEN_PREFIXES):
+        return given
+    row = _FOLDED.get(folded)
+    return None if row is None else row.name
 
 
 def _check_value(name: str, value: str) -> None:

@@ -100,7 +100,7 @@ def _lacking(current: Protocol, wanted: Iterable[str]) -> set[str]:
     return {name for name in _with_needs(set(wanted)) if name not in supported and name not in final}
 
 
-_OF_FIELDS = ("invariants", "generatedColumns", "identityColumns", "allowColumnDefaults")
+_OF_FIELDS = ("invariants", "generatedColumns", "identityColumns", "allowColumnDefaults", "geospatial")
 
 
 def features_in_use(schema: StructType, properties: Properties) -> set[str]:
@@ -120,14 +120,20 @@ def features_in_use(schema: StructType, properties: Properties) -> set[str]:
     return used | {row.name for row in finished if row.enabled_by is not None and properties.boolean(row.enabled_by)}
 
 
+_RAISED_BY_COLUMNS = {"geospatial"}  # as the reference does
+
+
 def raised_protocol(current: Protocol, schema: StructType, properties: Properties) -> Protocol:
-    """The protocol of a table that gets this schema and these properties: the present one, if it has the features already.
+    """The protocol of a table that gets this schema and these properties: the present one, if it has the features already, or
+    with those that come by themselves with a column of theirs.
 
     Raises UnsupportedTableFeatureError (DELTA_FEATURES_REQUIRE_MANUAL_ENABLEMENT) for a feature that locks out clients which
     can use the table today: that is the owner's decision, not a write's.
     Protocol: Table Features for New and Existing Tables.
     """
-    lacking = _lacking(current, features_in_use(schema, properties))
+    used = features_in_use(schema, properties)
+    current = with_features(current, used & _RAISED_BY_COLUMNS)
+    lacking = _lacking(current, used)
     if not lacking:
         return current
     raise UnsupportedTableFeatureError(

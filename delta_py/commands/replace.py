@@ -30,7 +30,6 @@ from delta_py.protocol import column_mapping, identity
 from delta_py.protocol.actions import DomainMetadata, Metadata, Protocol
 from delta_py.protocol.clustering import clustering_columns, clustering_domain
 from delta_py.protocol.column_rules import GENERATION
-from delta_py.protocol.iceberg_compat import wants_nested_ids
 from delta_py.protocol.schema import StructField, StructType, map_fields, schema_to_json
 from delta_py.protocol.table_config import TableConfig
 from delta_py.scan.planning import ScanOptions
@@ -72,6 +71,15 @@ def build_table(store: ObjectStore, mode: str, definition: TableDefinition | Non
     if mode == "create":
         raise _exists(store, snapshot.version)
     return replace_table(snapshot, _given(store, definition), OPERATIONS[mode])
+
+
+def is_taken(store: ObjectStore) -> bool:
+    """Whether there is a table that can be read."""
+    try:
+        Snapshot.load(store)
+    except TableNotFoundError:
+        return False
+    return True
 
 
 def _create(store: ObjectStore, mode: str, definition: TableDefinition | None) -> int:
@@ -176,9 +184,8 @@ def _taken_over(snapshot: Snapshot, metadata: Metadata) -> Metadata:
     last = snapshot.config.properties.integer(column_mapping.MAX_ID_PROPERTY, 0)
     schema = config.schema
     if mode != "none":
-        nested = wants_nested_ids(config.properties)
         bare = map_fields(schema, _without_id)
-        schema, last = column_mapping.assign(bare, lambda f: f"col-{uuid.uuid4()}", last + 1, nested=nested)
+        schema, last = column_mapping.assign(bare, lambda f: f"col-{uuid.uuid4()}", config.properties, last + 1)
         configuration[column_mapping.MAX_ID_PROPERTY] = str(last)
     return replace(metadata, schema_string=schema_to_json(schema), configuration=configuration)
 

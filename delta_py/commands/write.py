@@ -53,6 +53,7 @@ from delta_py.storage.store import ObjectStore
 from delta_py.write.conform import Conformer, WriteState, write_state
 from delta_py.write.evolution import FOREIGN_METADATA
 from delta_py.write.files import WrittenFiles, delete_files, delete_files_of, write_files
+from delta_py.write.geospatial import check_same_shapes
 from delta_py.write.rewrite import TakenOut
 from delta_py.write.rule_columns import HiddenColumns
 
@@ -286,6 +287,7 @@ def plan_change(snapshot: Snapshot, data_schema: StructType, request: WriteReque
     _check_partitioning(state, request.partition_by)
     _check_clustering(snapshot, request.cluster_by)
     _check_same_metadata(snapshot.metadata, request)
+    check_same_shapes(data_schema, state.schema)
     Conformer(state, to_arrow_schema(data_schema))
     overwrites = what_is_overwritten(config, request, mode == "Overwrite")
     state = replace(

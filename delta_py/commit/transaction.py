@@ -48,7 +48,8 @@ from delta_py.expressions.to_sql import to_sql
 from delta_py.expressions.tree import Expression
 from delta_py.log.writer import LogWriter, Outcome
 from delta_py.protocol.actions import Action, AddFile, DomainMetadata, Metadata, Protocol, SetTransaction
-from delta_py.protocol.iceberg_compat import violation
+from delta_py.protocol.column_usage import tracked
+from delta_py.protocol.iceberg_compat import check_files, check_map_keys, is_written_by_iceberg, violation
 from delta_py.protocol.identity import with_marks
 from delta_py.protocol.paths import LOG_DIRECTORY, commit_file_name
 from delta_py.protocol.schema import StructType, schema_to_json
@@ -233,7 +234,7 @@ class Transaction:
         new_paths = list(written.new_paths)
         try:
             tags = self._raise_identity_marks(written)
-            config = self._config()
+            config = self._tracked_config()
             writer = LogWriter(self._store, config)
             if self._snapshot is not None and self.is_recorded:
                 delete_files(self._store, written.new_paths)
@@ -276,6 +277,16 @@ class Transaction:
             assert self._protocol is not None and self._metadata is not None, "a new table needs a protocol and metadata"
             return TableConfig(self._protocol, self._metadata)
         return TableConfig(self._protocol or self._snapshot.protocol, self._metadata or self._snapshot.metadata)
+
+    def _tracked_config(self) -> TableConfig:
+        """Puts into the metadata what a change of columns has to say."""
+        config = self._config()
+        if self._metadata is None and self._protocol is None:
+            return config
+        metadata = tracked(None if self._snapshot is None else self._snapshot.config, config)
+        if metadata is not config.metadata:
+            self._metadata = metadata
+        return self._config()
 
     def _commit_info(
         self, operation: str, parameters: Mapping[str, Any], metrics: Mapping[str, int] | None, user_metadata: str | None
@@ -497,9 +508,10 @@ def _check_iceberg(snapshot: Snapshot | None, config: TableConfig, written: Writ
     if snapshot is None or not versions:
         return
     before = snapshot.config.iceberg_versions
-    if versions != before and snapshot.num_files > len(written.removes):
-        why = f"the {snapshot.num_files} files of the table were written without it. Make a new table with it"
-        raise violation(versions[-1], "CHANGE_VERSION_NEED_REWRITE", why)
+    remaining = snapshot.num_files - len(written.removes)
+    check_files(before, versions, partitioned=bool(config.partition_columns), files=remaining)
+    if is_written_by_iceberg(frozenset(config.features), config.properties):
+        check_map_keys(snapshot.schema, config.schema)
     names = [table.partition_columns for table in (snapshot.config, config)]
     if before and names[0] and names[0] != names[1]:
         before_names, after_names = (", ".join(columns) for columns in names)

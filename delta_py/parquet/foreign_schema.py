@@ -127,6 +127,8 @@ def _leaf_type(column: Any, path: Path) -> DataType:
             name = "a timestamp in nanoseconds"
         case "TIME":
             name = "a time of day"
+        case "GEOMETRY" | "GEOGRAPHY":
+            raise NoDeltaType(f"column {'.'.join(path)} is {kind.lower()}, which cannot be taken over")
         case "UNKNOWN":
             name = "without a type, as all its values are null"
         case _:

@@ -13,7 +13,7 @@ from delta_py.errors import CorruptTableError, SchemaMismatchError
 from delta_py.protocol.actions import DomainMetadata
 from delta_py.protocol.column_mapping import PHYSICAL_NAME, logical_path, physical_path
 from delta_py.protocol.names import split_name
-from delta_py.protocol.schema import ArrayType, MapType, Path, StructType, find_named, find_path, type_name
+from delta_py.protocol.schema import ArrayType, GeospatialType, MapType, Path, StructType, find_named, find_path, type_name
 
 CLUSTERING_DOMAIN = "delta.clustering"
 MAX_CLUSTERING_COLUMNS = 4
@@ -36,7 +36,8 @@ def clustering_domain(schema: StructType, names: Sequence[str], mode: str) -> Do
         )
     for path in paths:
         leaf = find_path(schema, path)[-1].data_type
-        if isinstance(leaf, StructType | ArrayType | MapType) or type_name(leaf) in ("binary", "boolean", "variant", "void"):
+        no_order = isinstance(leaf, StructType | ArrayType | MapType | GeospatialType)
+        if no_order or type_name(leaf) in ("binary", "boolean", "variant", "void"):
             raise SchemaMismatchError(
                 f"Column {'.'.join(path)} is {type_name(leaf)}, by which a table cannot be clustered: it has no minimum and "
                 "maximum. Choose another column.",

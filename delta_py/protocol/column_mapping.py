@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from delta_py.errors import CorruptTableError
+from delta_py.protocol.features import Properties
 from delta_py.protocol.schema import ArrayType, DataType, MapType, Path, StructField, StructType, find_path, map_fields
 
 MODE_PROPERTY = "delta.columnMapping.mode"
@@ -23,6 +24,8 @@ NESTED_IDS = "delta.columnMapping.nested.ids"
 OF_FIELDS = (ID, PHYSICAL_NAME, NESTED_IDS)
 """What column mapping keeps in a field's metadata."""
 MODES = ("none", "name", "id")
+NAMED_BY_ID = "delta.enableIcebergWriterCompatV1"
+_WITH_NESTED_IDS = ("delta.enableIcebergCompatV2", "delta.enableIcebergCompatV3")
 
 Named = TypeVar("Named", StructField, StructType)
 
@@ -91,18 +94,28 @@ def max_column_id(schema: StructType) -> int:
     return _max_id(schema)
 
 
-def assign(
-    schema: StructType, physical: Callable[[StructField], str], first_free: int = 1, *, nested: bool = False
-) -> tuple[StructType, int]:
-    """Give every field that lacks them an id and a physical name.
+def wants_nested_ids(properties: Properties) -> bool:
+    """Whether elements of arrays and keys and values of maps have ids. Protocol: Iceberg Compatibility V2."""
+    return any(properties.boolean(name) for name in _WITH_NESTED_IDS)
 
-    physical: makes the name; a fresh `col-<uuid>` for new tables, the logical name for a table whose files exist.
-    first_free: the lowest id that was never handed out; raised to what the schema holds. nested: elements of arrays, keys and
-    values of maps get ids, too.
+
+def name_by_id(number: int) -> str:
+    return f"col-{number}"
+
+
+def assign(
+    schema: StructType, physical: Callable[[StructField], str], properties: Properties, first_free: int = 1
+) -> tuple[StructType, int]:
+    """Give every field that lacks them an id and a physical name, and parts of arrays and maps ids where the table wants them.
+
+    physical: makes the name; a fresh `col-<uuid>` for new tables, the logical name for a table whose files exist. Tables that
+    writers of Iceberg may write have `col-<id>` instead.
+    properties: that the table has then. first_free: the lowest id that was never handed out; raised to what the schema holds.
     Returns the schema, and the highest id handed out so far: the table's `delta.columnMapping.maxColumnId`.
     Protocol: Writer Requirements for Column Mapping; Iceberg Compatibility V2.
     """
-    last = max(first_free - 1, max_column_id(schema))
+    last, nested = max(first_free - 1, max_column_id(schema)), wants_nested_ids(properties)
+    by_id = properties.boolean(NAMED_BY_ID)
 
     def visit(data_type: DataType) -> DataType:
         match data_type:
@@ -122,7 +135,7 @@ def assign(
             last += 1
             metadata[ID] = last
         if not metadata.get(PHYSICAL_NAME):
-            metadata[PHYSICAL_NAME] = physical(f)
+            metadata[PHYSICAL_NAME] = name_by_id(metadata[ID]) if by_id else physical(f)
         parts = _parts(metadata[PHYSICAL_NAME], f.data_type) if nested else []
         if parts:
             known = metadata.get(NESTED_IDS) or {}

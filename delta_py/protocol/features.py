@@ -16,7 +16,7 @@ from delta_py.errors import CorruptTableError, UnsupportedOperationError, Unsupp
 from delta_py.protocol.actions import Protocol
 from delta_py.protocol.column_rules import DEFAULT, GENERATION, INVARIANT
 from delta_py.protocol.identity import START as IDENTITY_START
-from delta_py.protocol.schema import VARIANT, ArrayType, DataType, MapType, StructField, StructType
+from delta_py.protocol.schema import VARIANT, ArrayType, DataType, GeospatialType, MapType, StructField, StructType
 from delta_py.protocol.sizes import parse_size
 
 READER_FEATURES_VERSION = 3
@@ -143,6 +143,15 @@ def _has_variant(properties: Properties, schema: StructType) -> bool:
     return any(t == VARIANT for t in all_types(schema))
 
 
+def has_geospatial(data_type: DataType) -> bool:
+    """Whether it is geometry or geography, or has one of them inside."""
+    return any(isinstance(t, GeospatialType) for t in all_types(data_type))
+
+
+def _has_shapes(properties: Properties, schema: StructType) -> bool:
+    return has_geospatial(schema)
+
+
 _CATALOG_NEEDS = ("inCommitTimestamp", "vacuumProtocolCheck")
 _WIDENING = "delta.enableTypeWidening"
 _SHREDDING = "delta.enableVariantShredding"
@@ -166,7 +175,7 @@ _ROWS: tuple[Feature, ...] = (
     Feature("icebergCompatV1", needs=("columnMapping",), enabled_by="delta.enableIcebergCompatV1", write=True),
     Feature("icebergCompatV2", needs=("columnMapping",), enabled_by="delta.enableIcebergCompatV2", write=True),
     Feature("icebergCompatV3", needs=("columnMapping", "rowTracking"), enabled_by="delta.enableIcebergCompatV3", write=True),
-    Feature("icebergWriterCompatV1", needs=("icebergCompatV2",), in_use=_property_on("delta.enableIcebergWriterCompatV1")),
+    Feature("icebergWriterCompatV1", needs=("icebergCompatV2",), enabled_by="delta.enableIcebergWriterCompatV1", write=True),
     Feature("clustering", needs=("domainMetadata",), write=True),
     Feature("vacuumProtocolCheck", reader=True, write=True),
     Feature("inCommitTimestamp", enabled_by="delta.enableInCommitTimestamps", write=True),
@@ -186,7 +195,7 @@ _ROWS: tuple[Feature, ...] = (
     ),
     Feature("checkpointProtection", write=True),
     Feature("materializePartitionColumns", enabled_by="delta.enableMaterializePartitionColumnsFeature", write=True),
-    Feature("columnMappingUsageTracking", needs=("columnMapping",)),
+    Feature("columnMappingUsageTracking", needs=("columnMapping",), write=True),
     Feature("collations", write=True),
     Feature("collations-preview", write=True, stands_for="collations"),
     Feature(
@@ -196,8 +205,8 @@ _ROWS: tuple[Feature, ...] = (
     ),
     Feature("redirectWriterOnly-preview", in_use=_property_set("delta.redirectWriterOnly-preview")),
     Feature("redirectReaderWriter-preview", reader=True, read=False),
-    Feature("geospatial", reader=True, read=False),
-    Feature("geospatial-dev", reader=True, read=False, stands_for="geospatial"),
+    Feature("geospatial", reader=True, in_use=_has_shapes, write=True),
+    Feature("geospatial-dev", reader=True, in_use=_has_shapes, write=True, stands_for="geospatial"),
     Feature("adaptiveMetadata-preview", reader=True, read=False),
 )
 

@@ -10,16 +10,34 @@ Protocol: Iceberg Compatibility V1; Iceberg Compatibility V2; Writer Requirement
 from __future__ import annotations
 
 import re
-from collections.abc import Set
+from collections.abc import Iterator, Set
 
 from delta_py.errors import UnsupportedOperationError
 from delta_py.protocol import column_mapping
 from delta_py.protocol.column_rules import DEFAULT, TYPE_CHANGES
-from delta_py.protocol.features import Properties, all_fields, all_types
-from delta_py.protocol.schema import ArrayType, DataType, DecimalType, MapType, PrimitiveType, StructType, type_name
+from delta_py.protocol.features import FEATURES, Properties, all_fields, all_types
+from delta_py.protocol.schema import (
+    BYTE,
+    SHORT,
+    ArrayType,
+    DataType,
+    DecimalType,
+    GeospatialType,
+    MapType,
+    Path,
+    PrimitiveType,
+    StructType,
+    type_name,
+)
 
 VIOLATION = "DELTA_ICEBERG_COMPAT_VIOLATION"
 _VERSIONS = (1, 2, 3)
+_WRITERS = "icebergWriterCompatV1"
+_FOR_WRITERS = frozenset(
+    {_WRITERS, "icebergCompatV2", "appendOnly", "columnMapping", "domainMetadata", "vacuumProtocolCheck", "v2Checkpoint"}
+    | {"inCommitTimestamp", "clustering", "timestampNtz", "typeWidening", "catalogManaged"}
+)
+_FOR_WRITERS_UNUSED = frozenset({"invariants", "changeDataFeed", "checkConstraints", "identityColumns", "generatedColumns"})
 _V2_TYPES = frozenset(
     "byte short integer long float double string binary boolean timestamp timestamp_ntz date".split()  # noqa: SIM905
 )
@@ -47,9 +65,17 @@ def active_versions(features: Set[str], properties: Properties) -> tuple[int, ..
     return tuple(n for n in asked_versions(properties) if f"icebergCompatV{n}" in features)
 
 
-def wants_nested_ids(properties: Properties) -> bool:
-    """Whether elements of arrays and keys and values of maps have ids. Protocol: Iceberg Compatibility V2."""
-    return any(properties.boolean(property_of(version)) for version in (2, 3))
+def check_files(before: tuple[int, ...], after: tuple[int, ...], *, partitioned: bool, files: int) -> None:
+    """Raises UnsupportedOperationError (DELTA_ICEBERG_COMPAT_VIOLATION.CHANGE_VERSION_NEED_REWRITE) for files that were written
+    under other versions and may lack what the present ones ask of files. files: how many stay.
+
+    Of files that are there the first version asks for partition columns alone, which those of the second have.
+    Protocol: Writer Requirements for IcebergCompatV1.
+    """
+    if not files or not after or after == before or (after == (1,) and (not partitioned or before == (2,))):
+        return
+    why = f"the {files} files of the table were written without it. Make a new table with it, and write the rows into that"
+    raise violation(after[-1], "CHANGE_VERSION_NEED_REWRITE", why)
 
 
 def check_compatible(features: Set[str], properties: Properties, schema: StructType) -> None:
@@ -64,6 +90,8 @@ def check_compatible(features: Set[str], properties: Properties, schema: StructT
         _check_type_changes(version, schema)
         if version == 3:
             _check_defaults(schema)
+    if is_written_by_iceberg(features, properties):
+        _check_for_writers(features, properties, schema, versions)
 
 
 def violation(version: int, kind: str, why: str) -> UnsupportedOperationError:
@@ -90,6 +118,73 @@ def _check_features(version: int, features: Set[str], properties: Properties) ->
         raise violation(version, "WRONG_REQUIRED_TABLE_PROPERTY", why)
 
 
+# ---------------------------------------------------------------- tables that writers of Iceberg may write
+
+
+def is_written_by_iceberg(features: Set[str], properties: Properties) -> bool:
+    """Whether the table has icebergWriterCompatV1, which is of a proposal to the protocol, and it is turned on."""
+    return _WRITERS in features and properties.boolean(column_mapping.NAMED_BY_ID)
+
+
+def check_map_keys(before: StructType, after: StructType) -> None:
+    """Raises UnsupportedOperationError for structs in keys of maps that would change in any way."""
+    keys = dict(_key_structs(after))
+    for path, key in _key_structs(before):
+        if keys.get(path, key) != key:
+            raise _not_for_writers(f"the key of the map {path[-1]} would change from {type_name(key)} to {type_name(keys[path])}")
+
+
+def _key_structs(data_type: DataType, path: Path = ()) -> Iterator[tuple[Path, DataType]]:
+    match data_type:
+        case StructType(fields):
+            for f in fields:
+                yield from _key_structs(f.data_type, (*path, str(f.metadata.get(column_mapping.ID, f.name))))
+        case ArrayType(element, _):
+            yield from _key_structs(element, (*path, "element"))
+        case MapType(key, value, _):
+            if any(isinstance(part, StructType) for part in all_types(key)):
+                yield path, key
+            yield from _key_structs(value, (*path, "value"))
+
+
+def _check_for_writers(features: Set[str], properties: Properties, schema: StructType, versions: tuple[int, ...]) -> None:
+    if versions != (2,):
+        raise _not_for_writers(f"it requires {property_of(2)} to be true. Set it")
+    if column_mapping.mode(properties) != "id":
+        raise _not_for_writers(f"it requires {column_mapping.MODE_PROPERTY} to be 'id'. Make a new table with it")
+    for f in all_fields(schema):
+        number, name = f.metadata.get(column_mapping.ID), f.metadata.get(column_mapping.PHYSICAL_NAME)
+        if not isinstance(number, int) or name != column_mapping.name_by_id(number):
+            raise _not_for_writers(f"column {f.name}, of id {number}, has the physical name {name!r}. Make a new table")
+    small = [f.name for f in all_fields(schema) if any(kind in (BYTE, SHORT) for kind in all_types(f.data_type))]
+    if small:
+        raise _not_for_writers(f"it has no types byte and short, which the columns {', '.join(small)} have. Make them int")
+    final = {name: FEATURES[name].stands_for or name if name in FEATURES else name for name in features}
+    excluded = sorted(name for name in features if final[name] not in _FOR_WRITERS | _FOR_WRITERS_UNUSED)
+    if excluded:
+        raise _not_for_writers(f"it excludes the table features {', '.join(excluded)}. Drop them first")
+    used = sorted(name for name in features & _FOR_WRITERS_UNUSED if _is_used(name, properties, schema))
+    if used:
+        raise _not_for_writers(f"what the table uses of the features {', '.join(used)} is excluded. Take it away first")
+
+
+def _is_used(name: str, properties: Properties, schema: StructType) -> bool:
+    feature = FEATURES[name]
+    asked = feature.enabled_by is not None and properties.boolean(feature.enabled_by)
+    return asked or (feature.in_use is not None and feature.in_use(properties, schema))
+
+
+def _not_for_writers(why: str) -> UnsupportedOperationError:
+    return UnsupportedOperationError(
+        f"The validation of IcebergWriterCompatV1 has failed: {why}. Nothing was written.",
+        error_class=VIOLATION,
+        sql_state="KD00E",
+    )
+
+
+# ---------------------------------------------------------------- types
+
+
 def _check_types(version: int, schema: StructType) -> None:
     for kind in all_types(schema):
         if not _is_allowed(version, kind):
@@ -100,6 +195,8 @@ def _check_types(version: int, schema: StructType) -> None:
 def _is_allowed(version: int, kind: DataType) -> bool:
     if isinstance(kind, ArrayType | MapType):
         return version > 1
+    if isinstance(kind, GeospatialType):
+        return False
     if isinstance(kind, PrimitiveType):
         return kind.name in (_V3_TYPES if version == 3 else _V2_TYPES)
     return True

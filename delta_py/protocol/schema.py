@@ -7,6 +7,7 @@ Protocol: Schema Serialization Format.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
@@ -28,6 +29,26 @@ class PrimitiveType:
 class DecimalType:
     precision: int
     scale: int
+
+
+@dataclass(frozen=True, slots=True)
+class GeospatialType:
+    """`geometry` or `geography`: shapes as WKB in one coordinate reference system.
+
+    kind: which of the two. crs: as the schema writes it, such as OGC:CRS84 or EPSG:3857. algorithm: how edges run between
+    points, in lower case; None for geometry. text: the type's name in the schema's JSON; two spellings of one type are equal.
+    """
+
+    kind: str
+    crs: str
+    algorithm: str | None
+    text: str = field(compare=False)
+
+    @property
+    def srid(self) -> int | None:
+        """The number of the CRS, as Spark has it beside each value; None for a CRS that has no number."""
+        number = self.crs.partition(":")[2]
+        return _SRID_OF_DEFAULT if self.crs == DEFAULT_CRS else int(number) if number.isdecimal() else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +92,7 @@ class StructType:
         return near
 
 
-DataType: TypeAlias = PrimitiveType | DecimalType | ArrayType | MapType | StructType
+DataType: TypeAlias = PrimitiveType | DecimalType | GeospatialType | ArrayType | MapType | StructType
 
 STRING = PrimitiveType("string")
 LONG = PrimitiveType("long")
@@ -87,6 +108,12 @@ TIMESTAMP = PrimitiveType("timestamp")
 TIMESTAMP_NTZ = PrimitiveType("timestamp_ntz")
 VOID = PrimitiveType("void")
 VARIANT = PrimitiveType("variant")
+
+DEFAULT_CRS = "OGC:CRS84"
+ANY_CRS = "SRID:ANY"  # each value in a CRS of its own, which files cannot say
+_SRID_OF_DEFAULT = 4326
+_EDGES = "spherical"
+_CRS = re.compile(r"\w+:[^\s(),]+")
 
 VARIANT_ARROW = pa.struct(
     [
@@ -168,7 +195,23 @@ def primitive_from_name(name: str) -> DataType:
         if not (0 < precision <= 38 and 0 <= scale <= precision):
             raise ValueError(f"decimal({precision},{scale}) is out of range")
         return DecimalType(precision, scale)
-    return PrimitiveType("void" if name == "null" else name)
+    return _geospatial(name) or PrimitiveType("void" if name == "null" else name)
+
+
+def _geospatial(name: str) -> GeospatialType | None:
+    """CRS and algorithm may be left out, as Spark writes and reads them."""
+    if name in ("geometry", "geography"):
+        kind, arguments = name, []
+    elif name.startswith(("geometry(", "geography(")) and name.endswith(")"):
+        kind, _, inside = name[:-1].partition("(")
+        arguments = [part.strip() for part in inside.split(",")]
+    else:
+        return None
+    crs = arguments.pop(0) if arguments and ":" in arguments[0] else DEFAULT_CRS
+    algorithm = arguments.pop(0).lower() if arguments and kind == "geography" else _EDGES
+    if arguments or not algorithm.isidentifier() or _CRS.fullmatch(crs) is None:
+        return None
+    return GeospatialType(kind, crs, algorithm if kind == "geography" else None, name)
 
 
 def type_name(data_type: DataType) -> str:
@@ -178,6 +221,8 @@ def type_name(data_type: DataType) -> str:
             return {"long": "bigint", "integer": "int", "short": "smallint", "byte": "tinyint"}.get(name, name)
         case DecimalType(precision, scale):
             return f"decimal({precision},{scale})"
+        case GeospatialType():
+            return data_type.text
         case ArrayType(element, _):
             return f"array<{type_name(element)}>"
         case MapType(key, value, _):
@@ -192,6 +237,8 @@ def _type_to_json(data_type: DataType) -> Any:
             return name
         case DecimalType(precision, scale):
             return f"decimal({precision},{scale})"
+        case GeospatialType():
+            return data_type.text
         case ArrayType(element, contains_null):
             return {"type": "array", "elementType": _type_to_json(element), "containsNull": contains_null}
         case MapType(key, value, contains_null):
@@ -213,7 +260,8 @@ def field_to_json(f: StructField) -> dict[str, Any]:
 
 
 def to_arrow_type(data_type: DataType) -> pa.DataType:
-    """The Arrow type of a column's rows in memory: exactly what Spark's `to_arrow_schema(schema, timezone="UTC")` gives.
+    """The Arrow type of a column's rows in memory: what Spark's `to_arrow_schema(schema, timezone="UTC")` gives, except that
+    geometry and geography are WKB alone, without the number of their CRS, which is the type's.
 
     Raises UnsupportedOperationError for a type that this version cannot read.
     """
@@ -224,6 +272,8 @@ def to_arrow_type(data_type: DataType) -> pa.DataType:
             return _ARROW[name]
         case DecimalType(precision, scale):
             return pa.decimal128(precision, scale)
+        case GeospatialType():
+            return pa.binary()
         case ArrayType(element, contains_null):
             return pa.list_(pa.field("element", to_arrow_type(element), nullable=contains_null))
         case MapType(key, value, contains_null):

@@ -33,20 +33,22 @@ from delta_py.parquet.conform_values import CannotRead
 from delta_py.parquet.variant import variant_converter
 from delta_py.protocol.column_rules import DEFAULT
 from delta_py.protocol.schema import (
+    BINARY,
     STRING,
     VARIANT,
     VOID,
     ArrayType,
     DataType,
     DecimalType,
+    GeospatialType,
     MapType,
-    PrimitiveType,
     StructField,
     StructType,
     from_arrow_type,
     to_arrow_type,
     type_name,
 )
+from delta_py.write.geospatial import extension_crs, shape_converter
 
 _INT32_MAX = 2**31 - 1
 _MAX_PRECISION = 38
@@ -74,6 +76,8 @@ def converter(source: pa.DataType, target: DataType, name: str, time_zone: str =
     unwrapped = _unwrapped(source, target, name, time_zone)
     if unwrapped is not None:
         return unwrapped
+    if isinstance(target, GeospatialType) and not pa.types.is_null(source):
+        return _shape(source, target, name)
     wanted = to_arrow_type(target)
     if source.equals(wanted):
         return None
@@ -93,6 +97,8 @@ def may_assign(source: DataType, target: DataType) -> bool:
     """Whether Spark's ANSI store assignment takes values of one simple type for a column of another."""
     if source in (target, VOID):
         return True
+    if isinstance(target, GeospatialType):
+        return source == BINARY
     if target == STRING:
         return is_atomic(source)
     return (is_numeric(source) and is_numeric(target)) or (source in DATETIME and target in DATETIME)
@@ -187,13 +193,22 @@ def _variant(source: pa.DataType, name: str) -> Converter | None:
     return checked
 
 
+def _shape(source: pa.DataType, target: GeospatialType, name: str) -> Converter:
+    convert = shape_converter(source, target, name)
+    if convert is None:
+        raise _type_mismatch(source, target, name)
+    return convert
+
+
 def _is_bytes(source: pa.DataType) -> bool:
-    return _type_of(source) == PrimitiveType("binary")
+    return _type_of(source) == BINARY
 
 
 def _unwrapped(source: pa.DataType, target: DataType, name: str, time_zone: str) -> Converter | None:
     """For values in an extension type, a dictionary or runs; None for others."""
     if isinstance(source, pa.BaseExtensionType):
+        if isinstance(target, GeospatialType) and extension_crs(source) not in (None, target.crs):
+            raise _type_mismatch(source, target, name, f"Its CRS is {extension_crs(source)}.")
         return _after(lambda array: array.storage, converter(source.storage_type, target, name, time_zone))
     if pa.types.is_dictionary(source):
         return _after(lambda array: array.dictionary_decode(), converter(source.value_type, target, name, time_zone))

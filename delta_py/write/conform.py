@@ -39,6 +39,7 @@ from delta_py.protocol.schema import (
     VOID,
     ArrayType,
     DataType,
+    GeospatialType,
     MapType,
     Path,
     PrimitiveType,
@@ -65,6 +66,7 @@ from delta_py.write.constraints import (
     marked_fields,
     table_rules,
 )
+from delta_py.write.geospatial import can_mark, check_shape_columns
 from delta_py.write.identity import IdentityValues
 from delta_py.write.not_null import check_not_null
 from delta_py.write.rule_columns import HiddenColumns
@@ -220,6 +222,8 @@ def _check_enforceable(config: TableConfig, rules: tuple[RowRule, ...], hidden: 
 
 def _is_writable(part: DataType, top_level: bool) -> bool:
     """Whether Parquet files of this version can hold the type; void columns are left out of files, at the top only."""
+    if isinstance(part, GeospatialType):
+        return can_mark(part)
     if isinstance(part, PrimitiveType):
         return part.name in _WRITABLE or (part == VOID and top_level)
     return not isinstance(part, StructType) or bool(part.fields)
@@ -442,12 +446,14 @@ INVALID_CHARACTERS = " ,;{}()\n\t="
 
 
 def check_new_schema(schema: StructType, column_mapping_mode: str) -> None:
-    """Names of a new table, at every depth.
+    """Names and CRSs of a new table, at every depth.
 
     Raises SchemaMismatchError: DELTA_DUPLICATE_COLUMNS_FOUND for names that differ at most in case,
+    DELTA_GEOSPATIAL_SRID_NOT_SUPPORTED for a type whose values have a CRS each,
     DELTA_INVALID_CHARACTERS_IN_COLUMN_NAMES for characters that need column mapping.
     """
     check_duplicates(schema)
+    check_shape_columns(schema)
     if column_mapping_mode != "none":
         return
     bad = names_needing_mapping(schema)

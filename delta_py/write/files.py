@@ -34,6 +34,7 @@ from delta_py.protocol.schema import (
     VOID,
     ArrayType,
     DataType,
+    GeospatialType,
     MapType,
     StructField,
     StructType,
@@ -46,6 +47,7 @@ from delta_py.storage.files import discard
 from delta_py.storage.store import ObjectStore
 from delta_py.write.casts import runs
 from delta_py.write.conform import MATERIALIZED, Conformer, LawfulBatch, WriteState, unchanged
+from delta_py.write.geospatial import parquet_type
 from delta_py.write.identity import IdentityValues
 from delta_py.write.partitions import PartitionKey, split_by_partition
 
@@ -468,11 +470,15 @@ def _parquet_type(data_type: DataType, name: str, nested_ids: Mapping[str, int])
             return pa.list_(part(element, "element"))
         case MapType(key, value, _):
             return pa.map_(part(key, "key", nullable=False), part(value, "value"))
+        case GeospatialType():
+            return parquet_type(data_type)
     return to_arrow_type(data_type)
 
 
 def _retype(array: pa.Array, into: pa.DataType) -> pa.Array:
     """The same values under other names and nullability of nested fields; no value is copied, but for parts of null variants."""
+    if isinstance(into, pa.BaseExtensionType):
+        return pa.ExtensionArray.from_storage(into, array)
     if into.equals(VARIANT_ARROW):
         return _with_parts_below_nulls(array)
     if array.type.equals(into, check_metadata=True) and not _holds_variant(into):

@@ -68,8 +68,11 @@ def _build_table(
     defaults: Mapping[str, str] | None = None,
 ) -> int:
     from delta_py.commands.create import define_table
-    from delta_py.commands.replace import build_table
+    from delta_py.commands.replace import build_table, is_taken
     from delta_py.protocol.schema import parse_schema
+
+    if mode == "createIfNotExists" and is_taken(store):
+        defaults = None  # they are for new tables, and may be unfit for this one
 
     columns = parse_schema(schema)
     definition = None

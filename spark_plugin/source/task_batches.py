@@ -9,6 +9,7 @@ from pyspark.sql.datasource import InputPartition
 
 from delta_py.scan.file_groups import FileGroup
 from delta_py.scan.scan_state import ScanState
+from spark_plugin.source.shapes import has_shapes, is_shape, with_srids
 
 if TYPE_CHECKING:
     from delta_py.scan.planning import Scan
@@ -51,8 +52,14 @@ class _Relabel:
 
 
 def relabelled(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """Spark compares names and nullability at every depth; a user's own schema may differ from the table's in these."""
-    return batch if batch.schema.equals(schema) else pa.record_batch(_Relabel(batch, schema))
+    """Spark compares names and nullability at every depth; a user's own schema may differ from the table's in these. Shapes get
+    their SRIDs."""
+    if batch.schema.equals(schema):
+        return batch
+    if any(has_shapes(kind) for kind in schema.types):
+        columns = [with_srids(column, kind) for column, kind in zip(batch.columns, schema.types, strict=True)]
+        batch = pa.RecordBatch.from_arrays(columns, batch.schema.names)
+    return pa.record_batch(_Relabel(batch, schema))
 
 
 def check_layout(ours: pa.Schema, theirs: pa.Schema) -> None:
@@ -61,7 +68,10 @@ def check_layout(ours: pa.Schema, theirs: pa.Schema) -> None:
 
 
 def _same_layout(one: pa.DataType, other: pa.DataType) -> bool:
-    """Whether arrays of the types have the same buffers: the same types but for names, nullability and metadata."""
+    """Whether arrays of the types have the same buffers: the same types but for names, nullability and metadata. other: of
+    Spark's, where a shape is a struct of SRID and WKB; relabelled makes it of WKB."""
+    if is_shape(other):
+        return bool(pa.types.is_binary(one))
     if one.num_fields != other.num_fields or one.id != other.id:
         return False
     if one.num_fields == 0:

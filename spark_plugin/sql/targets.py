@@ -85,6 +85,6 @@ def has_delta_names(spark: Any) -> bool:
 
 
 def has_delta_spark(spark: Any) -> bool:
-    """Whether delta-spark answers for its own tables in this session."""
+    """Whether delta-spark answers for its own tables in this session: it is set to. That its classes are there says less."""
     extensions, session_catalog = conf(spark, "spark.sql.extensions"), conf(spark, "spark.sql.catalog.spark_catalog")
     return _EXTENSION in (extensions or "") or session_catalog == DELTA_SPARK_CATALOG

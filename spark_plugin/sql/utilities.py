@@ -138,7 +138,12 @@ def _generate(spark: SparkSession, target: Target, asked: grammar.Generate) -> D
 
 def _reorg(spark: SparkSession, target: Target, asked: grammar.Reorg) -> DataFrame:
     if not asked.purge:
-        refuse("REORG TABLE ... APPLY (UPGRADE UNIFORM ...)", "write Iceberg metadata", "Use an engine that does.")
+        refuse(
+            "REORG TABLE ... APPLY (UPGRADE UNIFORM ...)",
+            "write Iceberg metadata, which this turns on",
+            "For files that Iceberg may take as its own, create a table with delta.enableIcebergCompatV2 = true AS SELECT from "
+            "this one. For the metadata use an engine that writes it.",
+        )
     builder = target.delta_table(spark).reorg()
     return (builder if asked.where is None else builder.where(asked.where)).executePurge()
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from delta_py.protocol import column_mapping
-from delta_py.protocol.features import all_fields
+from delta_py.protocol.features import Properties, all_fields
 from delta_py.protocol.schema import (
     LONG,
     STRING,
@@ -61,7 +61,7 @@ def counter() -> Iterator[str]:
 @given(structs(TYPES), st.sampled_from(["name", "id"]), st.integers(1, 9))
 def test_assigned_schemas_translate_to_the_same_shape(schema: StructType, mode: str, first_free: int) -> None:
     names = counter()
-    assigned, last = column_mapping.assign(schema, lambda f: next(names), first_free)
+    assigned, last = column_mapping.assign(schema, lambda f: next(names), Properties({}), first_free)
     ids = [f.metadata[column_mapping.ID] for f in all_fields(assigned)]
     assert len(set(ids)) == len(ids)
     assert all(first_free <= number <= last for number in ids)
@@ -77,10 +77,10 @@ def test_assigned_schemas_translate_to_the_same_shape(schema: StructType, mode: 
 
 @given(structs(TYPES), structs(TYPES))
 def test_columns_added_later_never_reuse_an_id(schema: StructType, more: StructType) -> None:
-    first, last = column_mapping.assign(schema, lambda f: f.name)
+    first, last = column_mapping.assign(schema, lambda f: f.name, Properties({}))
     known = {f.name.lower() for f in first.fields}
     added = tuple(f for f in more.fields if f.name.lower() not in known)
-    grown, newest = column_mapping.assign(StructType((*first.fields, *added)), lambda f: f.name, last + 1)
+    grown, newest = column_mapping.assign(StructType((*first.fields, *added)), lambda f: f.name, Properties({}), last + 1)
     assert grown.fields[: len(first.fields)] == first.fields
     assert newest >= last
     assert len({f.metadata[column_mapping.ID] for f in all_fields(grown)}) == sum(1 for _ in all_fields(grown))

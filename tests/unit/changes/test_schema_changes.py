@@ -9,6 +9,7 @@ import pytest
 from delta_py.changes.schema_changes import why_incompatible
 from delta_py.protocol.actions import Metadata
 from delta_py.protocol.column_mapping import assign
+from delta_py.protocol.features import Properties
 from delta_py.protocol.schema import (
     INTEGER,
     LONG,
@@ -79,7 +80,7 @@ def test_why_incompatible_other_partitioning_is_named() -> None:
 
 
 def mapped(schema: StructType, **physical: str) -> StructType:
-    return assign(schema, lambda f: physical.get(f.name, f.name))[0]
+    return assign(schema, lambda f: physical.get(f.name, f.name), Properties({}))[0]
 
 
 @pytest.mark.parametrize(

@@ -168,7 +168,11 @@ def test_set_properties_row_tracking_refuses_files_that_nobody_counted(tmp_path:
     [
         ({"delta.columnMapping.mode": "id"}, UnsupportedOperationError, "DELTA_UNSUPPORTED_COLUMN_MAPPING_MODE_CHANGE"),
         ({"delta.constraints.c": "id > 0"}, UnsupportedOperationError, "DELTA_ADD_CONSTRAINTS"),
-        ({"delta.feature.geospatial": "supported"}, UnsupportedTableFeatureError, "DELTA_UNSUPPORTED_FEATURES_FOR_READ"),
+        (
+            {"delta.feature.redirectReaderWriter-preview": "supported"},
+            UnsupportedTableFeatureError,
+            "DELTA_UNSUPPORTED_FEATURES_FOR_READ",
+        ),
         ({"delta.feature.catalogManaged": "supported"}, UnsupportedTableFeatureError, "DELTA_UNSUPPORTED_FEATURES_FOR_WRITE"),
         ({"delta.feature.nothing": "supported"}, InvalidOptionError, "DELTA_UNSUPPORTED_FEATURES_IN_CONFIG"),
         ({"delta.nothing": "1"}, InvalidOptionError, "DELTA_UNKNOWN_CONFIGURATION"),

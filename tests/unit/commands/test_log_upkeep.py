@@ -133,8 +133,8 @@ def test_a_table_that_may_not_be_written_to_is_left_alone() -> None:
     table = TableBuilder(MemoryStore())
     for version in range(3):
         first = [
-            table.protocol(3, 7, features=["icebergWriterCompatV1"]),
-            table.metadata(configuration={"delta.enableIcebergWriterCompatV1": "true"}),
+            table.protocol(3, 7, features=["redirectWriterOnly-preview"]),
+            table.metadata(configuration={"delta.redirectWriterOnly-preview": "{}"}),
         ]
         table.commit(*(first if version == 0 else []), add(f"f{version}"))
     for work in (lambda: compact_log(Snapshot.load(table.store)), lambda: clean_log(table.store)):

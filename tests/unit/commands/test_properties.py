@@ -62,7 +62,8 @@ VALUES = {
     "delta.parquet.compression.codec": "snappy",
     "delta.targetFileSize": "64mb",
 }
-ICEBERG = {f"delta.enableIcebergCompatV{n}" for n in (1, 2, 3)}  # which need more than themselves: a test of their own
+ICEBERG = {f"delta.enableIceberg{kind}" for kind in ("CompatV1", "CompatV2", "CompatV3", "WriterCompatV1")}
+"""Which need more than themselves: tests of their own."""
 
 
 def value_of(name: str) -> str:

@@ -4,6 +4,7 @@ import pytest
 
 from delta_py.errors import CorruptTableError, SchemaMismatchError
 from delta_py.protocol import column_mapping
+from delta_py.protocol.features import Properties
 from delta_py.protocol.schema import LONG, STRING, ArrayType, MapType, StructField, StructType
 
 
@@ -86,7 +87,7 @@ def test_two_columns_with_one_physical_name_are_an_error() -> None:
 def test_assign_gives_ids_and_names_at_every_depth() -> None:
     bare = column_mapping.strip(NESTED)
     assert column_mapping.max_column_id(bare) == 0
-    assigned, last = column_mapping.assign(bare, lambda f: f"col-{f.name}")
+    assigned, last = column_mapping.assign(bare, lambda f: f"col-{f.name}", Properties({}))
     assert last == column_mapping.max_column_id(assigned) == 7
     assert column_mapping.to_physical(assigned, "id").names == ("col-a", "col-s", "col-l", "col-m")
     assert column_mapping.physical_path(assigned, ("s", "x"), "id") == ("col-s", "col-x")
@@ -95,11 +96,11 @@ def test_assign_gives_ids_and_names_at_every_depth() -> None:
 
 def test_assign_keeps_what_is_there_and_never_hands_out_an_id_twice() -> None:
     schema = StructType((*NESTED.fields, StructField("new", LONG)))
-    assigned, last = column_mapping.assign(schema, lambda f: f.name)
+    assigned, last = column_mapping.assign(schema, lambda f: f.name, Properties({}))
     assert assigned.fields[:4] == NESTED.fields
     assert assigned.fields[4].metadata == {"delta.columnMapping.id": 8, "delta.columnMapping.physicalName": "new"}
     assert last == 8
-    later, last = column_mapping.assign(schema, lambda f: f.name, first_free=20)  # columns up to 19 were dropped
+    later, last = column_mapping.assign(schema, lambda f: f.name, Properties({}), first_free=20)  # columns up to 19 were dropped
     assert (later.fields[4].metadata["delta.columnMapping.id"], last) == (20, 20)
 
 

@@ -20,17 +20,17 @@ ALL_USE = [
     "icebergCompatV1", "icebergCompatV2", "icebergCompatV3", "clustering", "vacuumProtocolCheck", "inCommitTimestamp",
     "allowColumnDefaults", "typeWidening", "typeWidening-preview", "variantType", "variantType-preview", "variantShredding",
     "variantShredding-preview", "checkpointProtection", "materializePartitionColumns", "collations", "collations-preview",
+    "geospatial", "geospatial-dev", "columnMappingUsageTracking", "icebergWriterCompatV1",
 ]  # fmt: skip
 # Read always, written while nothing in the table is in use that needs another product: the property that says it is.
 WRITTEN_UNLESS = {
-    "icebergWriterCompatV1": ("delta.enableIcebergWriterCompatV1", "true"),
     "coordinatedCommits-preview": ("delta.coordinatedCommits.commitCoordinator-preview", "dynamodb"),
     "redirectWriterOnly-preview": ("delta.redirectWriterOnly-preview", "{}"),
 }
-# A catalog decides what the next version is; a proposal that no writer makes.
-READ_ONLY = ["catalogManaged", "catalogOwned-preview", "columnMappingUsageTracking"]
-# Where rows are is another table's, a catalog's or another format's matter; types that no preview has by default.
-REFUSED = ["redirectReaderWriter-preview", "adaptiveMetadata-preview", "geospatial", "geospatial-dev"]
+# A catalog decides what the next version is.
+READ_ONLY = ["catalogManaged", "catalogOwned-preview"]
+# Where rows are is another table's, a catalog's or another format's matter.
+REFUSED = ["redirectReaderWriter-preview", "adaptiveMetadata-preview"]
 
 
 def table(name: str, properties: Mapping[str, str] | None = None) -> TableConfig:

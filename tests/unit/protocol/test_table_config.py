@@ -53,7 +53,8 @@ def refused(table: TableConfig, operation: Operation) -> list[str]:
 READABLE = [
     "columnMapping", "deletionVectors", "timestampNtz", "timestampWithoutTimezone", "v2Checkpoint", "vacuumProtocolCheck",
     "typeWidening", "typeWidening-preview", "variantType", "variantType-preview", "variantShredding",
-    "variantShredding-preview", "catalogManaged", "catalogOwned-preview",
+    "variantShredding-preview", "catalogManaged", "catalogOwned-preview", "geospatial",
+    "geospatial-dev",
 ]  # fmt: skip
 
 
@@ -72,7 +73,7 @@ def test_read_is_never_blocked_by_a_writer_only_feature(name: str) -> None:
     config(Protocol(1, 7, None, frozenset([name]))).require(Operation.READ)
 
 
-@pytest.mark.parametrize("name", ["catalogOwned", "fancyNewThing", "geospatial", "adaptiveMetadata-preview"])
+@pytest.mark.parametrize("name", ["catalogOwned", "fancyNewThing", "adaptiveMetadata-preview"])
 def test_read_with_an_unknown_reader_feature_is_refused_by_name(name: str) -> None:
     table = config(listed("deletionVectors", name, "zeta"))
     assert refused(table, Operation.READ) == sorted([name, "zeta"])
@@ -148,7 +149,6 @@ def test_append_to_a_table_with_a_writable_feature_is_allowed(name: str) -> None
 
 
 IN_USE = [
-    ("icebergWriterCompatV1", PLAIN, {"delta__enableIcebergWriterCompatV1": "true"}),
     ("coordinatedCommits-preview", PLAIN, {"delta__coordinatedCommits__commitCoordinator-preview": "dynamodb"}),
 ]
 
@@ -163,7 +163,7 @@ def test_append_is_allowed_when_the_feature_is_listed_and_not_in_use(name: str) 
     config(listed(name)).require(Operation.WRITE)
 
 
-@pytest.mark.parametrize("name", ["catalogManaged", "columnMappingUsageTracking", "liquid"])
+@pytest.mark.parametrize("name", ["catalogManaged", "liquid"])
 def test_append_is_refused_when_use_cannot_be_told_or_is_owed_always(name: str) -> None:
     with pytest.raises(UnsupportedTableFeatureError, match="DELTA_UNSUPPORTED_FEATURES_FOR_WRITE") as caught:
         config(Protocol(1, 7, None, frozenset([name]))).require(Operation.WRITE)
@@ -171,9 +171,9 @@ def test_append_is_refused_when_use_cannot_be_told_or_is_owed_always(name: str) 
 
 
 def test_every_feature_in_the_way_of_an_append_is_named() -> None:
-    table = config(listed("catalogManaged", "columnMappingUsageTracking", "zzz-unknown-writer"), PLAIN)
+    table = config(listed("catalogManaged", "zzz-unknown-writer"), PLAIN)
     table = TableConfig(Protocol(1, 7, None, table.protocol.writer_features), table.metadata)
-    assert refused(table, Operation.WRITE) == ["catalogManaged", "columnMappingUsageTracking", "zzz-unknown-writer"]
+    assert refused(table, Operation.WRITE) == ["catalogManaged", "zzz-unknown-writer"]
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import types as T
 from pyspark.sql.pandas.types import to_arrow_schema as spark_arrow_schema
@@ -12,6 +13,7 @@ from pyspark.sql.pandas.types import to_arrow_schema as spark_arrow_schema
 from delta_py.errors import SchemaMismatchError, UnsupportedOperationError
 from delta_py.protocol.schema import LONG, STRING, ArrayType, MapType, StructField, StructType, parse_schema, to_arrow_schema
 from spark_plugin.convert import check_requested, from_spark_schema, to_spark_schema
+from spark_plugin.source.task_batches import check_layout, relabelled
 
 
 def field(name: str, kind: Any, *, nullable: bool = True, **metadata: Any) -> dict[str, Any]:
@@ -128,3 +130,53 @@ def test_request_for_the_same_types_with_looser_nulls_is_fine(own: StructType, a
 def test_request_for_another_type_or_stricter_nulls_is_refused(own: StructType, asked: StructType) -> None:
     with pytest.raises(SchemaMismatchError, match="Column a was asked for as"):
         check_requested(own, asked)
+
+
+# ---------------------------------------------------------------- geometry and geography
+
+needs_shapes = pytest.mark.skipif(not hasattr(T, "GeometryType"), reason="this Spark has no geometry and geography")
+
+
+@needs_shapes
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("geometry", "geometry(4326)"),
+        ("geometry(OGC:CRS84)", "geometry(4326)"),
+        ("geometry(SRID:0)", "geometry(0)"),
+        ("geography(OGC:CRS84, spherical)", "geography(4326)"),
+        ("geography(OGC:CRS84, SPHERICAL)", "geography(4326)"),
+        ("geography(OGC:CRS84, vincenty)", "binary"),
+        ("geometry(projjson:p)", "binary"),
+        ("geometry(SRID:ANY)", "binary"),
+    ],
+)
+def test_shapes_are_of_sparks_type_or_binary(name: str, expected: str) -> None:
+    table = delta(struct(field("g", array(name))))
+    converted = to_spark_schema(table)
+    assert converted["g"].dataType.simpleString() == f"array<{expected}>"
+    if expected != "binary":
+        assert from_spark_schema(converted) == table
+
+
+@needs_shapes
+def test_shapes_get_the_srid_of_their_column_at_any_depth() -> None:
+    inner = struct(field("g", "geography"), field("n", "long"))
+    table = delta(struct(field("g", "geometry(SRID:0)"), field("l", array(inner)), field("m", map_of("string", "geometry"))))
+    schema = spark_arrow_schema(to_spark_schema(table), timezone="UTC")
+    rows = {
+        "g": [b"x", b"a", None, b"c"],
+        "l": [[], [{"g": b"b", "n": 1}, None, {"g": None, "n": 2}], None, []],
+        "m": [[], [("k", b"d")], None, []],
+    }
+    plain = to_arrow_schema(table)
+    check_layout(plain, schema)
+    batch = relabelled(pa.RecordBatch.from_pydict(rows, plain).slice(1), schema)
+    batch.validate(full=True)
+    assert batch.schema.equals(schema)
+    shape = lambda srid, wkb: {"srid": srid, "wkb": wkb}  # noqa: E731
+    assert batch.to_pydict() == {
+        "g": [shape(0, b"a"), None, shape(0, b"c")],
+        "l": [[{"g": shape(4326, b"b"), "n": 1}, None, {"g": None, "n": 2}], None, []],
+        "m": [[("k", shape(4326, b"d"))], None, []],
+    }

@@ -9,6 +9,7 @@ import pytest
 from delta_py.errors import SchemaMismatchError
 from delta_py.protocol import column_mapping
 from delta_py.protocol.actions import Metadata, Protocol
+from delta_py.protocol.features import Properties
 from delta_py.protocol.schema import (
     BYTE,
     DATE,
@@ -255,7 +256,7 @@ def test_replaced_schema_is_the_datas_all_nullable_and_bound_to_nothing() -> Non
 
 def test_replaced_schema_with_column_mapping_keeps_ids_of_fields_with_the_same_name_and_type() -> None:
     known = struct(a=INTEGER, b=struct(x=INTEGER, y=INTEGER), c=ArrayType(struct(z=LONG)))
-    mapped, _ = column_mapping.assign(known, lambda f: f"col-{f.name}")
+    mapped, _ = column_mapping.assign(known, lambda f: f"col-{f.name}", Properties({}))
     config = table(mapped, ("columnMapping",), delta__columnMapping__mode="name")
     data = struct(a=LONG, B=struct(y=INTEGER, w=INTEGER), C=ArrayType(struct(z=LONG)), d=LONG)
     a, b, c, d = replaced_schema(config, data).fields
@@ -268,7 +269,7 @@ def test_replaced_schema_with_column_mapping_keeps_ids_of_fields_with_the_same_n
 
 
 def test_replaced_schema_of_unchanged_mapped_data_is_the_tables() -> None:
-    mapped, _ = column_mapping.assign(struct(a=LONG, s=struct(x=LONG)), lambda f: f"col-{f.name}")
+    mapped, _ = column_mapping.assign(struct(a=LONG, s=struct(x=LONG)), lambda f: f"col-{f.name}", Properties({}))
     config = table(mapped, ("columnMapping",), delta__columnMapping__mode="name")
     assert replaced_schema(config, struct(a=LONG, s=struct(x=LONG))) == mapped
 

@@ -17,6 +17,7 @@ import pytest
 
 from delta_py.errors import InvariantViolationError, SchemaMismatchError, StorageError
 from delta_py.protocol.column_mapping import assign as assign_names
+from delta_py.protocol.features import Properties
 from delta_py.protocol.schema import (
     BINARY,
     BOOLEAN,
@@ -260,7 +261,7 @@ def test_write_files_column_mapping_writes_physical_names_and_field_ids(tmp_path
             StructField("m", MapType(STRING, inner)),
         )
     )
-    schema, last = assign_names(logical, lambda f: f"col-{f.name.replace(' ', '_')}")
+    schema, last = assign_names(logical, lambda f: f"col-{f.name.replace(' ', '_')}", Properties({}))
     rows = [
         {"p q": "x", "s": {"a b": 1}, "l": [{"a b": 2}], "m": [("k", {"a b": 3})]},
         {"p q": None, "s": None, "l": [None], "m": []},

@@ -12,7 +12,7 @@ import pytest
 
 from delta_py import DeltaTable, write_delta
 from delta_py.commands.alter import add_feature, set_properties
-from delta_py.commands.alter_columns import add_columns, change_columns
+from delta_py.commands.alter_columns import add_columns, change_columns, drop_columns, rename_column
 from delta_py.commands.clone import shallow_clone
 from delta_py.commands.column_changes import ColumnChange, NewColumn
 from delta_py.commands.convert import ConvertRequest, convert
@@ -31,6 +31,7 @@ from delta_py.protocol.schema import (
     DOUBLE,
     INTEGER,
     LONG,
+    SHORT,
     STRING,
     TIMESTAMP,
     TIMESTAMP_NTZ,
@@ -224,6 +225,42 @@ def test_table_with_files_cannot_become_compatible_and_one_without_can(tmp_path:
     assert Snapshot.load(store).config.enabled("icebergCompatV2")
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "partitioned", "is_allowed"),
+    [
+        (0, 1, False, True),
+        (0, 1, True, False),
+        (2, 1, False, True),
+        (2, 1, True, True),
+        (3, 1, False, True),
+        (3, 1, True, False),
+        (1, 2, False, False),
+        (0, 2, False, False),
+        (0, 3, False, False),
+        (2, 3, False, False),
+    ],
+)
+def test_files_that_are_there_allow_a_version_that_asks_no_more_of_them(
+    tmp_path: Path, before: int, after: int, partitioned: bool, is_allowed: bool
+) -> None:
+    by = ("day",) if partitioned else ()
+    if before:
+        store = make(tmp_path, before, partition_by=by)
+    else:
+        store = LocalStore(str(tmp_path))
+        create_table(store, define_table(SCHEMA, partition_by=by, configuration={"delta.columnMapping.mode": "name"}))
+    write_delta(store.root, ROWS, mode="append")
+    off = {f"delta.enableIcebergCompatV{before}": "false"} if before else {}
+    more = {"delta.enableRowTracking": "true"} if after == 3 else {}
+    if not is_allowed:
+        assert refused(lambda: set_properties(store, {**off, **more, **on(after)})) == ".CHANGE_VERSION_NEED_REWRITE"
+        return
+    set_properties(store, {**off, **on(after)})
+    write_delta(store.root, ROWS, mode="append")
+    assert Snapshot.load(store).config.iceberg_versions == (after,)
+    assert DeltaTable(store.root).to_arrow().num_rows == 4
+
+
 def test_partition_columns_keep_their_names(tmp_path: Path) -> None:
     store = make(tmp_path, 2, partition_by=("day",))
     other = StructType((*SCHEMA.fields, StructField("week", LONG)))
@@ -243,6 +280,64 @@ def test_table_that_breaks_a_rule_already_is_read_and_not_written(tmp_path: Path
         file.unlink()
     assert DeltaTable(store.root).to_arrow().num_rows == 0
     assert refused(lambda: write_delta(store.root, ROWS, mode="append")) == ".WRONG_REQUIRED_TABLE_PROPERTY"
+
+
+# ---------------------------------------------------------------- tables that writers of Iceberg may write
+
+BY_ICEBERG = {"delta.enableIcebergWriterCompatV1": "true"}
+KEY, VALUE = (StructType((StructField(name, LONG),)) for name in ("k", "v"))
+KEYED = StructType((*SCHEMA.fields, StructField("m", MapType(KEY, VALUE))))
+
+
+def test_table_that_iceberg_may_write_names_all_columns_by_their_ids(tmp_path: Path) -> None:
+    store = LocalStore(str(tmp_path))
+    create_table(store, define_table(KEYED, configuration=BY_ICEBERG))
+    config = Snapshot.load(store).config
+    assert {"icebergWriterCompatV1", "icebergCompatV2"} <= set(config.features)
+    assert (config.column_mapping_mode, config.iceberg_versions) == ("id", (2,))
+    write_delta(store.root, ROWS, mode="append")
+    write_delta(store.root, ROWS.append_column("more", pa.array([1, 2])), mode="append", merge_schema=True)
+    add_columns(store, [NewColumn("late", ArrayType(LONG)), NewColumn("m.value.w", LONG)])
+    write_delta(store.root, ROWS, mode="overwrite", overwrite_schema=True)
+    write_delta(store.root, ROWS, mode="append")
+    for version in range(Snapshot.load(store).version + 1):
+        for f in all_fields(Snapshot.load(store, version=version).schema):
+            assert f.metadata[PHYSICAL_NAME] == f"col-{f.metadata[ID]}"
+    assert DeltaTable(store.root).to_arrow().num_rows == 4
+
+
+@pytest.mark.parametrize(
+    ("schema", "configuration"),
+    [
+        (StructType((StructField("s", StructType((StructField("x", SHORT),))),)), {}),
+        (SCHEMA, {"delta.columnMapping.mode": "name"}),
+        (SCHEMA, {"delta.enableIcebergCompatV2": "false"}),
+        (SCHEMA, {"delta.enableRowTracking": "true"}),
+        (SCHEMA, {"delta.feature.deletionVectors": "supported"}),
+        (SCHEMA, {"delta.enableChangeDataFeed": "true"}),
+        (StructType((StructField("n", LONG, True, {"delta.generationExpression": "1"}), StructField("id", LONG))), {}),
+    ],
+)
+def test_table_that_iceberg_may_write_keeps_its_rules(schema: StructType, configuration: dict[str, str]) -> None:
+    assert refused(lambda: define_table(schema, configuration={**BY_ICEBERG, **configuration})) == ""
+
+
+def test_table_with_other_names_of_columns_does_not_become_one_that_iceberg_may_write(tmp_path: Path) -> None:
+    store = make(tmp_path, 2, delta__columnMapping__mode="id")
+    assert refused(lambda: set_properties(store, BY_ICEBERG)) == ""
+
+
+def test_structs_in_keys_of_maps_do_not_change_where_iceberg_may_write(tmp_path: Path) -> None:
+    store = LocalStore(str(tmp_path))
+    create_table(store, define_table(KEYED, configuration={**BY_ICEBERG, "delta.enableTypeWidening": "true"}))
+    for change in (
+        lambda: add_columns(store, [NewColumn("m.key.more", LONG)]),
+        lambda: rename_column(store, "m.key.k", "other"),
+    ):
+        assert refused(change) == ""
+    rename_column(store, "m.value.v", "other")
+    drop_columns(store, ["m"])
+    assert Snapshot.load(store).schema.names == SCHEMA.names
 
 
 # ---------------------------------------------------------------- files that were made for another table

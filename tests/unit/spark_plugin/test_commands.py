@@ -1,0 +1,58 @@
+"""Commands as they reach a table: what the session says of new tables."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from delta_py.errors import InvalidOptionError
+from delta_py.protocol.schema import LONG, StructField, StructType, schema_to_json
+from delta_py.snapshot import Snapshot
+from delta_py.storage.local import LocalStore
+from spark_plugin.source.commands import CommandWriter, carry_out
+
+UNFIT = {"delta.logRetentionDuration": "nonsense"}
+
+
+def build(store: LocalStore, mode: str, **told: Any) -> Any:
+    schema = schema_to_json(StructType((StructField("id", LONG),)))
+    arguments = {"partition_by": [], "cluster_by": [], "description": None, "properties": {}, "join": False, **told}
+    return carry_out(store, "buildTable", {"mode": mode, "schema": schema, **arguments})
+
+
+def test_if_not_exists_takes_a_table_that_is_there_whatever_the_session_says_of_new_ones(tmp_path: Path) -> None:
+    store = LocalStore(str(tmp_path))
+    with pytest.raises(InvalidOptionError, match="nonsense"):
+        build(store, "createIfNotExists", defaults=UNFIT)
+    build(store, "createIfNotExists")
+    assert build(store, "createIfNotExists", defaults=UNFIT) == 0
+    with pytest.raises(InvalidOptionError, match="nonsense"):
+        build(store, "createOrReplace", defaults=UNFIT)
+    assert Snapshot.load(store).version == 0
+
+
+def test_what_the_statement_itself_says_must_be_fit_always(tmp_path: Path) -> None:
+    store = LocalStore(str(tmp_path))
+    build(store, "createIfNotExists")
+    with pytest.raises(InvalidOptionError, match="nonsense"):
+        build(store, "createIfNotExists", properties=UNFIT)
+
+
+def test_a_clone_has_its_sources_properties_and_those_of_the_statement_alone(tmp_path: Path) -> None:
+    """As delta-spark 4.4's shallow clones: what a session says of new tables is not for them."""
+    source = LocalStore(str(tmp_path / "source"))
+    build(source, "create", properties={"of": "source"})
+    confs = {
+        "spark.databricks.delta.properties.defaults.enableChangeDataFeed": "true",
+        "spark.databricks.delta.properties.defaults.feature.v2Checkpoint": "supported",
+    }
+    named = {"source": source.root, "version": None, "timestamp": None, "time_zone": "UTC", "replace_table": False}
+    command = json.dumps({"name": "clone", "arguments": {**named, "properties": {"of.statement": "1"}}})
+    target = LocalStore(str(tmp_path / "clone"))
+    CommandWriter(target, command, confs).commit([])
+    clone = Snapshot.load(target)
+    assert dict(clone.metadata.configuration) == {"of": "source", "of.statement": "1"}
+    assert clone.protocol == Snapshot.load(source).protocol
