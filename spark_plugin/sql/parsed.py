@@ -18,7 +18,7 @@ from spark_plugin.sql.definitions import define_table
 from spark_plugin.sql.inserts import insert_rows
 from spark_plugin.sql.likenesses import create_like
 from spark_plugin.sql.partitions import show_partitions
-from spark_plugin.sql.rows import change_rows
+from spark_plugin.sql.rows import change_rows, explain_change
 from spark_plugin.sql_internals import ParsedPlan, SqlInternals
 from spark_plugin.sql_router import Statement
 
@@ -34,6 +34,7 @@ _RUNNERS: Mapping[str, Runner] = {
     **dict.fromkeys(("CreateTable", "CreateTableAsSelect", "ReplaceTable", "ReplaceTableAsSelect"), define_table),
     **dict.fromkeys(("CreateTableLike", "CreateTableLikeCommand"), create_like),
     "ShowPartitions": show_partitions,
+    "ExplainCommand": explain_change,
 }
 _OF_CLIENTS = ("DELETE", "UPDATE", "MERGE")
 
