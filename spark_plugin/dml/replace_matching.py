@@ -24,7 +24,7 @@ from pyspark.sql import functions as F
 from delta_py.commands.dml import MetricNames
 from delta_py.commands.request import WriteRequest
 from delta_py.commands.write import plan_change
-from delta_py.errors import DeltaError, InvalidOptionError, SchemaMismatchError
+from delta_py.errors import DeltaError, InvalidOptionError, InvariantViolationError, SchemaMismatchError
 from delta_py.protocol.actions import Metadata, Protocol
 from delta_py.protocol.names import quoted, split_name
 from delta_py.protocol.schema import StructType as DeltaSchema
@@ -40,6 +40,7 @@ from spark_plugin.dml.merge_join import broadcast_limit
 from spark_plugin.dml.merge_rows import MergeRows
 from spark_plugin.dml.merge_source import SourceFacts, held_source
 from spark_plugin.dml.store_assignment import Assigning
+from spark_plugin.exceptions import as_spark_raises
 from spark_plugin.options.settings import TablePath, conf
 
 MATCHING_OPTIONS = ("replaceusing", "replaceon", "targetalias")
@@ -106,9 +107,19 @@ def replace_matching(
 
     Raises what such an overwrite raises, UnsupportedOperationError (DELTA_CANNOT_MODIFY_APPEND_ONLY); SchemaMismatchError for
     columns of the condition that neither side has, or both (DELTA_INSERT_REPLACE_ON_UNRESOLVED_COLUMNS_IN_CONDITION,
-    DELTA_INSERT_REPLACE_ON_AMBIGUOUS_COLUMNS_IN_CONDITION). Nothing is committed then, and no file is left.
+    DELTA_INSERT_REPLACE_ON_AMBIGUOUS_COLUMNS_IN_CONDITION); InvariantViolationError
+    (DELTA_REPLACE_ON_OR_USING_TABLE_CONSTRAINT_VIOLATION) for a row that breaks a rule of the table. Nothing is committed then,
+    and no file is left.
     """
-    return until_kept(_Request(spark, table, source, matching, request).run)
+    try:
+        return until_kept(_Request(spark, table, source, matching, request).run)
+    except InvariantViolationError as error:
+        with as_spark_raises():
+            raise InvariantViolationError(
+                f"A row in the place of others breaks a rule of the table: {error.message}",
+                error_class="DELTA_REPLACE_ON_OR_USING_TABLE_CONSTRAINT_VIOLATION",
+                sql_state="44000",
+            ) from error
 
 
 @dataclass(frozen=True)
