@@ -230,6 +230,7 @@ def _definition(table: PlainTable) -> tuple[Any, ...]:
 def _parameters(parameters: dict[str, Any]) -> dict[str, Any]:
     """Without times and without predicates, whose text differs: ours is SQL."""
     texts = {name: re.sub(r"#[0-9]+L?", "", str(value)) for name, value in parameters.items()}
+    texts = {name: re.sub(r"delta\.feature\.\w+", lambda found: found[0].lower(), text) for name, text in texts.items()}
     told = {name: text for name, text in texts.items() if name != "specifiedRetentionMillis" and "redicate" not in name}
     return {name: _as_json(text) for name, text in told.items()}
 
