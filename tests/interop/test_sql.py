@@ -94,6 +94,11 @@ DIFFERS: Mapping[str, tuple[str | None, str | None]] = {
         "INVALID_PARTITION_OPERATION.PARTITION_MANAGEMENT_IS_UNSUPPORTED",
         "DELTA_TRUNCATE_TABLE_PARTITION_NOT_SUPPORTED",
     ),
+    # A generated column is checked first.
+    "INSERT OVERWRITE {t} PARTITION (day = '2024-03-01') (at, price) VALUES (timestamp'2024-03-02 12:00:00', 3)": (
+        "DELTA_VIOLATE_CONSTRAINT_WITH_VALUES",
+        "DELTA_REPLACE_WHERE_MISMATCH",
+    ),
     # Spark shows tables of catalogs.
     "SHOW CREATE TABLE {t}": (None, "DELTA_OPERATION_NOT_ALLOWED"),
 }
@@ -113,7 +118,26 @@ NAMES = frozenset(
         ("DELTA_UNSUPPORTED_EXPRESSION_CHECK_CONSTRAINT", "UNRESOLVED_COLUMN.WITH_SUGGESTION"),
         ("INVALID_DEFAULT_VALUE.UNRESOLVED_EXPRESSION", "INVALID_DEFAULT_VALUE.NOT_CONSTANT"),
         ("DELTA_ILLEGAL_OPTION", "UNSUPPORTED_TABLE_CHANGE"),
-        # Where nothing is, delta-spark has three names for it.
+        ("DELTA_DUPLICATE_COLUMNS_FOUND", "COLUMN_ALREADY_EXISTS"),
+        ("DELTA_COLUMN_NOT_FOUND_IN_SCHEMA", "_LEGACY_ERROR_TEMP_3060"),
+        ("DELTA_COLUMN_NOT_FOUND_IN_SCHEMA", "UNSUPPORTED_FEATURE.PARTITION_WITH_NESTED_COLUMN_IS_UNSUPPORTED"),
+        ("DELTA_CANNOT_USE_ALL_COLUMNS_FOR_PARTITION", "ALL_PARTITION_COLUMNS_NOT_ALLOWED"),
+        ("DELTA_INVALID_PARTITION_COLUMN_TYPE", "INVALID_PARTITION_COLUMN_DATA_TYPE"),
+        ("DELTA_UNSUPPORTED_PARTITION_TRANSFORM", "DELTA_OPERATION_NOT_ALLOWED"),
+        ("DELTA_UNSUPPORTED_FEATURES_FOR_WRITE", "UNRESOLVED_COLUMN.WITH_SUGGESTION"),
+        ("DELTA_UNSUPPORTED_FEATURES_FOR_WRITE", "UNSUPPORTED_EXPRESSION_GENERATED_COLUMN"),
+        ("DELTA_FAILED_RECOGNIZE_PREDICATE", "DATATYPE_MISMATCH.FILTER_NOT_BOOLEAN"),
+        ("DELTA_FAILED_RECOGNIZE_PREDICATE", "CAST_INVALID_INPUT"),
+        ("DELTA_FAILED_RECOGNIZE_PREDICATE", "DELTA_UNSUPPORTED_SUBQUERY_IN_PARTITION_PREDICATES"),
+        ("DELTA_ILLEGAL_OPTION", None),  # a plain error of Java's
+        ("DELTA_NOT_NULL_CONSTRAINT_VIOLATED", "DELTA_VIOLATE_CONSTRAINT_WITH_VALUES"),
+        ("DELTA_MISSING_NOT_NULL_COLUMN_VALUE", "DELTA_INSERT_COLUMN_MISMATCH"),
+        # Where something is, or nothing, delta-spark has several names for it.
+        ("DELTA_PATH_EXISTS", "TABLE_OR_VIEW_ALREADY_EXISTS"),
+        ("DELTA_TABLE_ALREADY_EXISTS", "DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION"),
+        ("DELTA_MISSING_DELTA_TABLE", "DELTA_ONLY_OPERATION"),
+        ("DELTA_MISSING_DELTA_TABLE", None),
+        ("TABLE_OR_VIEW_NOT_FOUND", "DELTA_ONLY_OPERATION"),
         ("DELTA_PATH_DOES_NOT_EXIST", "PATH_NOT_FOUND"),
         ("DELTA_PATH_DOES_NOT_EXIST", "DELTA_MISSING_DELTA_TABLE"),
         ("DELTA_PATH_DOES_NOT_EXIST", None),
@@ -125,6 +149,9 @@ NAMES = frozenset(
     }
 )
 """Names of conditions that say the same: ours, and delta-spark's."""
+
+UNTOLD = frozenset({"specifiedRetentionMillis", "source"})
+"""Parameters in the history that are times and paths."""
 
 NO_VERSION = frozenset(
     {
@@ -221,8 +248,8 @@ def _same_for_both(value: Any, path: str) -> Any:
 
 def _definition(table: PlainTable) -> tuple[Any, ...]:
     metadata, properties = table.metadata, dict(table.metadata.configuration)
-    properties.pop("delta.columnMapping.maxColumnId", None)
-    properties = {name: value for name, value in properties.items() if not name.startswith("delta.rowTracking.materialized")}
+    for name in ("delta.columnMapping.maxColumnId", "delta.requireCheckpointProtectionBeforeVersion"):
+        properties.pop(name, None)
     schema = column_mapping.strip(table.struct_type)
     return schema, metadata.partition_columns, metadata.description, properties, table.protocol
 
@@ -231,7 +258,7 @@ def _parameters(parameters: dict[str, Any]) -> dict[str, Any]:
     """Without times and without predicates, whose text differs: ours is SQL."""
     texts = {name: re.sub(r"#[0-9]+L?", "", str(value)) for name, value in parameters.items()}
     texts = {name: re.sub(r"delta\.feature\.\w+", lambda found: found[0].lower(), text) for name, text in texts.items()}
-    told = {name: text for name, text in texts.items() if name != "specifiedRetentionMillis" and "redicate" not in name}
+    told = {name: text for name, text in texts.items() if name not in UNTOLD and "redicate" not in name}
     return {name: _as_json(text) for name, text in told.items()}
 
 
