@@ -44,7 +44,7 @@ def _partitions(words: Words) -> ParsedPartitions:
         while True:
             column = words.part()
             words.expect("=")
-            values[column] = None if words.take("NULL") else words.string() if words.at_text() else words.number()
+            values[column] = words.constant()
             if not words.take(","):
                 break
         words.expect(")")

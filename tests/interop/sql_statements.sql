@@ -328,8 +328,6 @@ CREATE TABLE {new:n} (id BIGINT GENERATED ALWAYS AS IDENTITY (INCREMENT BY 0)) U
 CREATE TABLE {new:n} (id INT, x INT GENERATED ALWAYS AS (nope + 1)) USING {f}
 CREATE TABLE {new:n} (id INT, x INT GENERATED ALWAYS AS (rand())) USING {f}
 CREATE TABLE {new:n} (id INT, x INT GENERATED ALWAYS AS (id + 1), y INT GENERATED ALWAYS AS (x + 1)) USING {f}
-CREATE TABLE {new:n} (id INT, x INT DEFAULT nope) USING {f} TBLPROPERTIES ('delta.feature.allowColumnDefaults' = 'supported')
-CREATE TABLE {new:n} (id INT, x INT DEFAULT 'y') USING {f} TBLPROPERTIES ('delta.feature.allowColumnDefaults' = 'supported')
 CREATE TABLE {new:n} (id INT
 CREATE TABLE {new:n} (id NOTATYPE) USING {f}
 CREATE TABLE {new:n} USING {f}
@@ -612,8 +610,11 @@ REORG TABLE {t} APPLY (NOPE)
 GENERATE symlink_format_manifest FOR TABLE {t}
 DESCRIBE HISTORY {t}
 DESCRIBE DETAIL {t} LIMIT 1
-ALTER TABLE {t} DROP FEATURE deletionVectors
 ALTER TABLE {t} DROP FEATURE deletionVectors TRUNCATE HISTORY
 ALTER TABLE {t} DROP FEATURE changeDataFeed
-ALTER TABLE {t} DROP FEATURE columnMapping
 OPTIMIZE {t} FULL
+
+-- not refused yet
+CREATE TABLE {new:x} (id INT, x INT DEFAULT nope) USING {f} TBLPROPERTIES ('delta.feature.allowColumnDefaults' = 'supported')
+CREATE TABLE {new:y} (id INT, x INT DEFAULT 'y') USING {f} TBLPROPERTIES ('delta.feature.allowColumnDefaults' = 'supported')
+CREATE TABLE {new:z} (id INT, x STRING GENERATED ALWAYS AS (id + 1)) USING {f}

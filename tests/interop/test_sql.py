@@ -365,6 +365,12 @@ def test_other_statements_are_delta_spark_s(spark: SparkSession, tables: dict[st
         restore(spark, {LISTING_TASKS: before})
 
 
+@pytest.mark.xfail(strict=True, reason="CREATE TABLE does not yet look at what defaults and generation expressions give")
+@pytest.mark.parametrize("vectors", ["false"], indirect=True)
+def test_columns_of_new_tables_that_delta_spark_refuses(spark: SparkSession, tables: dict[str, str]) -> None:
+    check(spark, tables, "not refused yet")
+
+
 @pytest.mark.parametrize("definition", [RULED], ids=["ruled"])
 def test_statements_on_a_table_with_rules_are_delta_spark_s(spark: SparkSession, tables: dict[str, str]) -> None:
     check(spark, tables, "ruled")
