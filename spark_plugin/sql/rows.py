@@ -46,7 +46,7 @@ def change_rows(spark: SparkSession, plan: ParsedPlan, text: str) -> DataFrame |
 
 def explain_change(spark: SparkSession, plan: ParsedPlan, _text: str) -> None:
     """EXPLAIN of one of these: there is no plan of Spark's for it. Raises UnsupportedOperationError for a table of ours."""
-    explained = ParsedPlan(plan.internals, plan.node.logicalPlan())
+    explained = plan.explained()
     named = explained.target()
     target = None if named is None else find_target(spark, named.parts)
     if target is None:
