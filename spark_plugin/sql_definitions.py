@@ -79,8 +79,8 @@ def _is_default(expression: Any) -> bool:
 @dataclass(frozen=True, slots=True)
 class ParsedInsert:
     """options: of WITH (...) behind the table's name. columns: that the statement lists; none for all. values: of PARTITION, by
-    column, as text. open_columns: of PARTITION, without a value. overwrites: OVERWRITE. matches: USING or ON of REPLACE.
-    replaces_where: the condition of REPLACE WHERE. evolves: WITH SCHEMA EVOLUTION."""
+    column, as text. open_columns: of PARTITION, without a value. overwrites: OVERWRITE. replaces_using: columns of REPLACE USING.
+    replaces_on: whether it is REPLACE ON. replaces_where: the condition of REPLACE WHERE. evolves: WITH SCHEMA EVOLUTION."""
 
     target: ParsedTarget
     query: ParsedQuery
@@ -91,7 +91,8 @@ class ParsedInsert:
     by_name: bool = False
     overwrites: bool = False
     if_not_exists: bool = False
-    matches: str | None = None
+    replaces_using: tuple[str, ...] = ()
+    replaces_on: bool = False
     replaces_where: Column | None = None
     evolves: bool = False
 
@@ -109,7 +110,7 @@ def parsed_insert(plan: ParsedPlan) -> ParsedInsert | None:
         by_name, condition = bool(node.isByName()), plan.internals.column(node.deleteExpr())
         return ParsedInsert(target, query, options, by_name=by_name, replaces_where=condition)
     partition = {str(pair._1()): pair._2() for pair in items(node.partitionSpec().toSeq())}
-    matches, replaces_where = _replace_criteria(plan)
+    replaces = _replace_criteria(plan)
     return ParsedInsert(
         target,
         query,
@@ -118,24 +119,25 @@ def parsed_insert(plan: ParsedPlan) -> ParsedInsert | None:
         values={name: _text(value.get()) for name, value in partition.items() if value.isDefined()},
         open_columns=tuple(name for name, value in partition.items() if not value.isDefined()),
         by_name=bool(node.byName()),
-        overwrites=bool(node.overwrite()) and matches is None and replaces_where is None,
+        overwrites=bool(node.overwrite()) and not replaces,
         if_not_exists=bool(node.ifPartitionNotExists()),
-        matches=matches,
-        replaces_where=replaces_where,
         evolves=bool(node.withSchemaEvolution()),
+        **replaces,
     )
 
 
-def _replace_criteria(plan: ParsedPlan) -> tuple[str | None, Column | None]:
-    """USING or ON; the condition of WHERE."""
+def _replace_criteria(plan: ParsedPlan) -> dict[str, Any]:
+    """What REPLACE says, as the fields of ParsedInsert."""
     criteria = plan.node.replaceCriteriaOpt()
     if not criteria.isDefined():
-        return None, None
+        return {}
     found = criteria.get()
-    name = str(found.getClass().getSimpleName())
-    if name == "InsertReplaceWhere":
-        return None, plan.internals.column(found.cond())
-    return name.removeprefix("InsertReplace").upper(), None
+    match str(found.getClass().getSimpleName()):
+        case "InsertReplaceWhere":
+            return {"replaces_where": plan.internals.column(found.cond())}
+        case "InsertReplaceUsing":
+            return {"replaces_using": tuple(map(str, items(found.cols())))}
+    return {"replaces_on": True}
 
 
 def _options_of(relation: Any) -> dict[str, str]:
@@ -316,12 +318,12 @@ def _called_for(plan: ParsedPlan) -> tuple[str, tuple[Any, ...], Mapping[str, An
             return "alterColumns", ({_path(one.column()): _change(one) for one in items(node.specs())},), {}
         case "SetTableProperties":
             return "setProperties", (_texts(node.properties()),), {}
-        case "UnsetTableProperties":
-            return "unsetProperties", ([str(key) for key in items(node.propertyKeys())],), {"ifExists": bool(node.ifExists())}
+        case "UnsetTableProperties":  # Spark does not tell catalogs whether IF EXISTS was said: delta-spark takes it for said
+            return "unsetProperties", ([str(key) for key in items(node.propertyKeys())],), {"ifExists": True}
         case "CommentOnTable":
             return "setProperties", ({"comment": str(node.comment())},), {}
         case "TruncateTable":
-            return "delete", (), {}
+            return "truncate", (), {}
     return None
 
 

@@ -157,6 +157,10 @@ class ParsedPlan:
                 return self.named(self.node.targetTable())
         return None
 
+    def explained(self) -> ParsedPlan:
+        """What an EXPLAIN explains."""
+        return ParsedPlan(self.internals, self.node.logicalPlan())
+
     def deleted(self) -> ParsedChange:
         return ParsedChange(self._condition(self.node.condition()))
 

@@ -1,4 +1,5 @@
-"""The driver's side of a DELETE, UPDATE or MERGE: which files may hold the rows, what goes back to them, and the commit.
+"""The driver's side of a DELETE, UPDATE or MERGE, and of a WRITE in the place of rows that it matches: which files may hold the
+rows, what goes back to them, and the commit.
 
     dml = Dml.begin(store, "DELETE", time_zone="UTC")
     candidates = dml.candidates(predicate)           # numbered files; noted as read
@@ -26,6 +27,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_py.commands.after_commit import after_commit
+from delta_py.commands.overwrite import replace_metrics
 from delta_py.commands.request import AutoCompact, WriteRequest
 from delta_py.commit.prepared import IsolationLevel
 from delta_py.commit.transaction import Transaction, append_only
@@ -33,6 +35,7 @@ from delta_py.errors import RowCountMismatchError
 from delta_py.expressions.skipping import is_exact_on_partitions
 from delta_py.expressions.tree import Column, Expression, In, IsNull, Literal, Not, Or, children, columns_of, conjuncts
 from delta_py.protocol.actions import Metadata, Protocol
+from delta_py.protocol.parquet_settings import compression_codec
 from delta_py.protocol.stats import parse_stats
 from delta_py.protocol.table_config import TableConfig
 from delta_py.scan.file_groups import scan_files
@@ -85,11 +88,12 @@ class ChosenFiles:
 
 
 class Dml:
-    """One DELETE, UPDATE or MERGE on the newest version of a table. only_inserts: no row goes, whatever happens: the change feed
-    reads the added files."""
+    """One operation on the newest version of a table. only_inserts: no row goes, whatever happens: the change feed reads what is
+    added. recorded: what the history calls it."""
 
     def __init__(self, snapshot: Snapshot, operation: str, state: WriteState, transaction: Transaction) -> None:
         self.snapshot, self.operation, self.state, self.transaction = snapshot, operation, state, transaction
+        self.recorded = operation
         self.repeats = Repeats.FORBIDDEN
         self.only_inserts = False
         self._user_metadata: str | None = None
@@ -110,7 +114,7 @@ class Dml:
         metadata: Metadata | None = None,
         protocol: Protocol | None = None,
     ) -> Self:
-        """operation: DELETE, UPDATE or MERGE. metadata, protocol: what the operation makes of the newest version's (schema
+        """operation: DELETE, UPDATE, MERGE or WRITE. metadata, protocol: what the operation makes of the newest version's (schema
         evolution); None for no change.
 
         Raises what Snapshot.load and write_state raise, UnsupportedOperationError (DELTA_CANNOT_MODIFY_APPEND_ONLY) for a
@@ -144,8 +148,14 @@ class Dml:
 
     def follow(self, request: WriteRequest) -> Self:
         """Take from what holds for all writes of a session: the user's text for the history, the transaction that the commit is
-        part of (see Transaction.set_transaction), how many rows a file may have, and what is done about small files."""
-        self.state = replace(self.state, max_records_per_file=request.max_records_per_file)
+        part of (see Transaction.set_transaction), what it says of files, and what is done about small ones."""
+        state, codec = self.state, request.compression
+        self.state = replace(
+            state,
+            max_records_per_file=request.max_records_per_file,
+            compression=state.compression if codec is None else compression_codec(codec),
+            target_file_bytes=request.target_file_bytes or state.target_file_bytes,
+        )
         self._user_metadata, self._auto_compact = request.user_metadata, request.auto_compact
         if request.txn_app_id is not None and request.txn_version is not None:
             self.transaction.set_transaction(request.txn_app_id, request.txn_version)
@@ -223,10 +233,11 @@ class Dml:
 
     @property
     def writes_change_data(self) -> bool:
-        """Whether the table's change feed needs files of this operation: a deletion by vectors alone tells its rows itself."""
+        """Whether the table's change feed needs files of this operation: deletions by vectors and files of new rows alone tell
+        their rows themselves."""
         if not self.config.enabled("changeDataFeed") or self.only_inserts:
             return False
-        return self.operation != "DELETE" or not self.config.enabled("deletionVectors")
+        return self.operation in ("UPDATE", "MERGE") or not self.config.enabled("deletionVectors")
 
     @property
     def rewrite(self) -> Rewrite:
@@ -319,7 +330,7 @@ class Dml:
             delete_files(self._store, everything.new_paths)
             return self.snapshot.version, done
         self.transaction.add(everything)
-        version = self.transaction.commit(self.operation, parameters, metrics=done, user_metadata=self._user_metadata)
+        version = self.transaction.commit(self.recorded, parameters, metrics=done, user_metadata=self._user_metadata)
         after_commit(self._store, self.transaction.config, version, everything, self._auto_compact)
         return version, done
 
@@ -343,6 +354,8 @@ class Dml:
         """Under the reference's names, counted as it counts: an UPDATE "removes" each file of which it takes rows, though the
         file stays with a larger vector; a vector that is updated is one removed and one added too. What is not known of files
         that went as a whole is left out."""
+        if self.operation == "WRITE":
+            return replace_metrics(written, taken)
         rewritten_paths = {add.path for add in taken.written.adds}
         gone = [remove for remove in taken.written.removes if remove.path not in rewritten_paths]
         vectors = {add.path for add in taken.written.adds if add.deletion_vector is not None}

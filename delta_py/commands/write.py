@@ -110,7 +110,7 @@ def write_delta(
     time_zone: str = "UTC",
 ) -> int:
     """Write all rows of `data` in one commit, and return the table's version: the new one, or, when there was nothing to do
-    (mode ignore, a transaction that is recorded already, no rows for replace_where and none to replace), the newest.
+    (mode ignore, a transaction that is recorded already, no rows to add and none to replace), the newest.
 
     data: anything with an Arrow stream (pyarrow, polars, duckdb, ...), read once, or a pandas DataFrame (without its index).
     mode: error (a table that is there is an error), append (creates it if need be), ignore (does nothing if it is there),
@@ -424,8 +424,9 @@ def commit_write(
 
 
 def _changes_nothing(transaction: Transaction, plan: WritePlan, *parts: WrittenFiles) -> bool:
-    """Whether an overwrite of the rows of a predicate found none and brings none: as with delta-spark it is no version then."""
-    if plan.overwrites is not Overwrites.MATCHING_ROWS or transaction.is_named:
+    """Whether the write brings no rows, replaces none, and leaves the table's definition as it is: as with delta-spark it is no
+    version then."""
+    if plan.definition or plan.replacement or transaction.is_named:
         return False
     return not (plan.metadata or plan.protocol or any(part.adds or part.removes for part in parts))
 
@@ -461,11 +462,17 @@ def _stream_parameters(batch: StreamBatch) -> dict[str, Any]:
 
 
 def _parameters(plan: WritePlan) -> dict[str, Any]:
-    parameters: dict[str, Any] = {"mode": plan.mode, "partitionBy": list(plan.state.partition_columns)}
+    """partitionBy: what the caller said of it, not what the table has."""
+    request = plan.request
+    parameters: dict[str, Any] = {"mode": plan.mode, "partitionBy": list(request.partition_by or ())}
     if plan.overwrites is Overwrites.MATCHING_ROWS:
-        parameters["predicate"] = [plan.request.replace_where]
+        parameters["predicate"] = [request.replace_where]
     if plan.overwrites is Overwrites.PARTITIONS:
-        parameters["partitionOverwriteMode"] = "dynamic"
+        parameters["isDynamicPartitionOverwrite"] = True
+    if request.overwrite_schema and plan.mode == "Overwrite":
+        parameters["canOverwriteSchema"] = True
+    if request.merge_schema:
+        parameters["canMergeSchema"] = True
     return parameters
 
 

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from delta_py.errors import CorruptTableError, SchemaMismatchError, UnsupportedOperationError
 from delta_py.protocol.json_text import parse_json, write_json
+from delta_py.protocol.names import split_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -364,8 +365,9 @@ Path: TypeAlias = tuple[str, ...]
 
 
 def find_named(schema: StructType, name: str) -> tuple[StructField, ...]:
-    """The fields along a name, ignoring case. A name with dots may be one column's, or a nested one's. Raises as find_path."""
-    return find_path(schema, (name,) if schema.find(name) is not None else tuple(name.split(".")))
+    """The fields along a name, ignoring case. A name with dots may be one column's, or a nested one's; in backticks
+    it is one column's. Raises as find_path."""
+    return find_path(schema, (name,) if schema.find(name) is not None else split_name(name))
 
 
 def leaves(schema: StructType) -> Iterator[tuple[Path, StructField]]:

@@ -21,10 +21,12 @@ from delta_py.snapshot import Snapshot
 from delta_py.storage.options import is_storage_option
 from spark_plugin.data_source import FORMAT
 from spark_plugin.dataframe_api.rule_columns import rules_of_table, with_rule_columns
+from spark_plugin.dml.replace_matching import MATCHING_OPTIONS, Matching, matching_of, replace_matching
 from spark_plugin.dml.store_assignment import overflows_as_the_gates
 from spark_plugin.options.common import AS_SELECT, CLUSTER_BY, MODE, PARTITION_BY, RULE_NONCE, SESSION, TASKS, VIEW
 from spark_plugin.options.private import refuse_private
 from spark_plugin.options.settings import TablePath, active, conf, reset_transaction, write_settings
+from spark_plugin.options.write_options import write_options
 from spark_plugin.session_source import private
 from spark_plugin.source.arrow_batches import unweighed
 from spark_plugin.spark_internals import SparkInternals, is_connect, new_writer
@@ -60,6 +62,7 @@ class Save:
     callback: Any = None
     rule_nonce: str | None = None
     as_select: AsSelect | None = None
+    matching: Matching | None = None
 
     def __post_init__(self) -> None:
         refuse_private(self.options, "This write")
@@ -87,6 +90,10 @@ class Save:
         A table whose rules the gate cannot evaluate refuses the write before anything is run; then, if Spark can, it computes
         them as hidden columns, and the write is tried once more.
         """
+        matching = self.replaced() if self.mode == "overwrite" else None
+        if matching is not None:
+            self._replace(path, matching)
+            return
         try:
             self._write(path)
         except UnsupportedTableFeatureError as refused:
@@ -97,6 +104,21 @@ class Save:
                 answered._write(path)
         if "txnversion" not in self.options and "txnappid" not in self.options:
             reset_transaction(self.spark)
+
+    def replaced(self) -> Matching | None:
+        """Which rows an overwrite replaces by those of the frame that match them; None where it is not by these."""
+        return matching_of(self._texts()) if self.matching is None else self.matching
+
+    def _texts(self) -> dict[str, str]:
+        """The options as text, by lower-case name."""
+        return {name: str(self.option(name)) for name in self.options}
+
+    def _replace(self, path: str | None, matching: Matching) -> None:
+        """Write in the place of the rows that those of the frame match."""
+        table = self._table(path or self.option("path") or "")
+        told = {name: text for name, text in self._texts().items() if name not in MATCHING_OPTIONS}
+        request = write_options({**told, "path": table.url, **self._own_options(table.url)}, overwrite=True).request
+        replace_matching(self.spark, table, self.frame, matching, request)
 
     def _with_rule_columns(self, path: str | None, refused: UnsupportedTableFeatureError) -> Save | None:
         target = path or self.option("path")
@@ -126,14 +148,18 @@ class Save:
     def _table(self, path: str) -> TablePath:
         return TablePath(path, {name: str(value) for name, (_, value) in self.options.items() if is_storage_option(name)})
 
+    def _own_options(self, path: str | None) -> dict[str, str]:
+        own = {MODE: self.mode, SESSION: write_settings(self.spark, path)}
+        for name, columns in ((PARTITION_BY, self.partition_by), (CLUSTER_BY, self.cluster_by)):
+            if columns is not None:
+                own[name] = json.dumps(list(columns))
+        return own
+
     def _writer(self, frame: Any, target: str | None) -> Any:
         writer = new_writer(frame, self.callback).format(FORMAT).mode("overwrite" if self.mode == "overwrite" else "append")
         for key, value in self.options.values():
             writer = writer.option(key, value)
-        own = {MODE: self.mode, SESSION: write_settings(self.spark, target)}
-        for name, columns in ((PARTITION_BY, self.partition_by), (CLUSTER_BY, self.cluster_by)):
-            if columns is not None:
-                own[name] = json.dumps(list(columns))
+        own = self._own_options(target)
         if self.rule_nonce is not None:
             own[RULE_NONCE] = self.rule_nonce
         if self.as_select is not None:

@@ -7,12 +7,14 @@ whole, and CREATE TABLE ... LOCATION enters it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 from pyspark.errors import PySparkException
 
 from delta_py.errors import InvalidOptionError, SchemaMismatchError, TableAlreadyExistsError, TableNotFoundError
+from delta_py.protocol.names import split_name
 from spark_plugin.connect_internals import ClientLiteral, ClientSql, client_expression, client_node
 from spark_plugin.data_source import FORMAT
 from spark_plugin.dataframe_api import catalog
@@ -127,7 +129,31 @@ def insert_into(save: Save, name: str) -> None:
             table=name,
         )
     mode = "overwrite" if save.mode == "overwrite" else "append"
-    write_to_entry(replace(save, frame=save.frame.toDF(*columns), mode=mode), entry)
+    matching = save.replaced() if mode == "overwrite" else None
+    check_aligned(() if matching is None else matching.columns, columns, given)
+    frame = save.frame if given == columns else save.frame.toDF(*columns)  # which would lose the alias of replaceOn
+    write_to_entry(replace(save, frame=frame, mode=mode), entry)
+
+
+def check_aligned(asked: Sequence[str], columns: Sequence[str], given: Sequence[str]) -> None:
+    """Columns that go by position and match rows by name must be the same ones. asked: of replaceUsing. columns: of the table;
+    given: of the data.
+
+    Raises SchemaMismatchError (INSERT_REPLACE_USING_DISALLOW_MISALIGNED_COLUMNS) for one that the data has at another place.
+    """
+    misaligned = [name for name in asked if (place := _place(given, name)) is not None and place != _place(columns, name)]
+    if misaligned:
+        raise SchemaMismatchError(
+            f"Rows are to be matched by {', '.join(misaligned)}, and they are elsewhere in the data than in the table, which has "
+            f"{', '.join(columns)}. Nothing was written. Select the table's columns in its order.",
+            error_class="INSERT_REPLACE_USING_DISALLOW_MISALIGNED_COLUMNS",
+            sql_state="42802",
+            columns=misaligned,
+        )
+
+
+def _place(names: Sequence[str], name: str) -> int | None:
+    return next((place for place, other in enumerate(names) if (other.lower(),) == split_name(name.lower())), None)
 
 
 def _existing(spark: Any, name: str) -> Entry:
@@ -151,6 +177,8 @@ def _existing(spark: Any, name: str) -> Entry:
 
 def run_verb(verb: str, save: Save, name: str, condition: Any = None) -> None:
     """One of writeTo's: create, replace, createOrReplace, append, overwrite (condition: its Column), overwritePartitions."""
+    if verb in ("create", "replace", "createOrReplace"):
+        _refuse_matching(save)
     match verb:
         case "create":
             save_as_table(replace(save, mode="error"), name)
@@ -170,6 +198,18 @@ def run_verb(verb: str, save: Save, name: str, condition: Any = None) -> None:
         case "overwritePartitions":
             dynamic = replace(save, mode="overwrite").with_options(partitionOverwriteMode="dynamic")
             write_to_entry(dynamic, _existing(save.spark, name))
+
+
+def _refuse_matching(save: Save) -> None:
+    asked = [name for key, (name, _) in save.options.items() if key in ("replaceusing", "replaceon")]
+    if asked:
+        raise InvalidOptionError(
+            f"create, replace and createOrReplace of writeTo do not go with the option {asked[0]}: they make a new table. "
+            "Nothing was written. Use df.write.mode('overwrite') to replace rows.",
+            error_class="DELTA_DFV2_CREATE_REPLACE_INCOMPATIBLE_REPLACE_ON_OR_USING",
+            sql_state="42000",
+            option=asked[0],
+        )
 
 
 def _replace(save: Save, entry: Entry) -> None:

@@ -18,8 +18,15 @@ from spark_plugin.dml.jobs import DmlResult, Target, open_target, run_changes
 from spark_plugin.options.settings import TablePath
 
 
-def delete(spark: SparkSession, table: TablePath, condition: Column | None = None, *, alias: str | None = None) -> DmlResult:
-    """Delete the rows for which the condition is true; None: all.
+def delete(
+    spark: SparkSession,
+    table: TablePath,
+    condition: Column | None = None,
+    *,
+    alias: str | None = None,
+    recorded: str = "DELETE",
+) -> DmlResult:
+    """Delete the rows for which the condition is true; None: all. recorded: what the history calls it.
 
     Files of which all rows go are removed without being read, where partition values and statistics tell. Raises Spark's
     AnalysisException for a condition that is none; UnsupportedOperationError (DELTA_CANNOT_MODIFY_APPEND_ONLY,
@@ -29,7 +36,8 @@ def delete(spark: SparkSession, table: TablePath, condition: Column | None = Non
         if condition is None:
             target.dml.transaction.only_taken_rows_matter()
             target.choose_files(None, whole=True)
-            return run_changes(target, None, _parameters(None))
+            target.dml.recorded = recorded
+            return run_changes(target, None, _parameters(None) if recorded == "DELETE" else {})
         text = analyzer_of(spark).filter_text(target.shape, condition, "DELETE")
         _note_what_is_read(target, [condition])
         matched = target.frame.where(condition)

@@ -27,6 +27,8 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from delta_py.commands.dml import ChosenFiles, Dml, MetricNames
+from delta_py.commands.request import WriteRequest
+from delta_py.commit.prepared import IsolationLevel
 from delta_py.expressions.tree import Expression
 from delta_py.scan.planning import ROW_ADDRESS
 from delta_py.snapshot import Snapshot
@@ -125,10 +127,16 @@ class DmlResult:
 
 @contextmanager
 def open_target(
-    spark: SparkSession, table: TablePath, operation: str, *, alias: str | None = None, evolve: Evolution | None = None
+    spark: SparkSession,
+    table: TablePath,
+    operation: str,
+    *,
+    alias: str | None = None,
+    evolve: Evolution | None = None,
+    request: WriteRequest | None = None,
 ) -> Iterator[Target]:
     """The newest version of a table, to be changed. evolve: says of a version what the operation makes of its metadata and
-    protocol, as of Dml.on.
+    protocol, as of Dml.on. request: what it follows; None for what the session says of all writes.
 
     Errors of delta_py inside leave as errors that are Spark's too.
     """
@@ -136,10 +144,13 @@ def open_target(
         time_zone = conf(spark, "spark.sql.session.timeZone") or "UTC"
         store = table.open_store(spark)
         snapshot = at_table(spark, partial(Snapshot.load, store)).through(store)
-        dml = Dml.on(snapshot, operation, time_zone=time_zone, **({} if evolve is None else evolve(snapshot)))
-        session = write_options({"path": table.url, SESSION: write_settings(spark, table.url)}, overwrite=False)
+        if request is None:
+            request = write_options({"path": table.url, SESSION: write_settings(spark, table.url)}, overwrite=False).request
+        level = None if request.isolation_level is None else IsolationLevel.parse(request.isolation_level)
+        changed = {} if evolve is None else evolve(snapshot)
+        dml = Dml.on(snapshot, operation, time_zone=time_zone, isolation=level, **changed)
         with _place_of_list(spark, dml) as listed:
-            yield Target(spark, dml.follow(session.request), table, listed, alias)
+            yield Target(spark, dml.follow(request), table, listed, alias)
 
 
 @contextmanager

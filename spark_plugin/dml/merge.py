@@ -9,7 +9,7 @@ rows is jobs.py's, as for DELETE and UPDATE.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial, reduce
 from operator import or_
@@ -21,6 +21,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from delta_py.commands.dml import MetricNames
 from delta_py.commands.evolve import changed_metadata
 from delta_py.commands.merge_metrics import Kind, merge_metrics
 from delta_py.commands.request import WriteRequest
@@ -71,17 +72,21 @@ def merge(
     """
     clauses = checked_clauses(clauses)
     evolves = evolves or (conf(spark, AUTO_MERGE_CONF) or "false").lower() == "true"
-    request = _Request(spark, table, alias, source, condition, clauses, evolves)
+    return until_kept(_Request(spark, table, alias, source, condition, clauses, evolves).run)
+
+
+def until_kept(run: Callable[[StorageLevel], DmlResult]) -> DmlResult:
+    """Run what keeps the rows of a source at a level; again, at a safer one, when they were lost."""
     for level in _LEVELS:
         try:
-            return request.run(level)
+            return run(level)
         except (PySparkException, Py4JJavaError) as error:
             if isinstance(error, DeltaError) or not _LOST.search(str(error)):
                 raise
             lost = error
     raise UnsupportedOperationError(
-        f"The rows of the source, which the executors keep for a MERGE, were lost {len(_LEVELS)} times. Nothing was changed. "
-        "Write the source to a table, and merge from that.",
+        f"The rows of the source, which the executors keep meanwhile, were lost {len(_LEVELS)} times. Nothing was changed. "
+        "Write the source to a table, and take it from that.",
         error_class="DELTA_MERGE_MATERIALIZE_SOURCE_FAILED_REPEATEDLY",
         sql_state="25000",
     ) from lost
@@ -105,7 +110,7 @@ class _Request:
             rows = MergeRows(target, resolved, Assigning.of(self.spark, evolves=self.evolves))
             rows.check()
             with held_source(resolved, level) as source:
-                return _Run(target, resolved, rows, source).run()
+                return MergeRun(target, resolved, rows, source).run()
 
     def _resolve(self, frame: DataFrame, columns: Sequence[str]) -> ResolvedMerge:
         return ResolvedMerge.of(frame, columns, self.source, self.condition, self.clauses, evolves=self.evolves, alias=self.alias)
@@ -128,7 +133,7 @@ class _Request:
 
 
 @dataclass(frozen=True)
-class _Run:
+class MergeRun:
     target: Target
     merge: ResolvedMerge
     rows: MergeRows
@@ -147,8 +152,7 @@ class _Run:
         dml.repeats = Repeats.IGNORED if self.merge.deletes_all_matches else Repeats.AMBIGUOUS
         decided = self._decided(near, facts)
         changed = None if decided is None else self._arranged(self.rows.with_generated(self._changed(decided)), facts)
-        named = partial(merge_metrics, tuple((clause.kind, clause.action) for clause in self.merge.clauses), facts.rows)
-        return run_changes(self.target, changed, self._parameters(), partial(named, self.source.elapsed_ms))
+        return run_changes(self.target, changed, self._parameters(), self._metrics(facts))
 
     def _decided(self, near: DataFrame | None, facts: SourceFacts) -> DataFrame | None:
         """ROW_ADDRESS (unless `near` is None), the number of the clause that applies, and NEW where clauses make rows; None when
@@ -230,6 +234,10 @@ class _Run:
         )
 
     # ------------------------------------------------------------ for the history
+
+    def _metrics(self, facts: SourceFacts) -> MetricNames:
+        clauses = tuple((clause.kind, clause.action) for clause in self.merge.clauses)
+        return partial(merge_metrics, clauses, facts.rows, self.source.elapsed_ms)
 
     def _parameters(self) -> dict[str, Any]:
         kinds: dict[str, Kind] = {

@@ -29,6 +29,9 @@ _NOT_IN_STREAMS = {
     "txnAppId": "The stream records its own query id and batch id in each commit. In foreachBatch the option works.",
     "txnVersion": "The stream records its own query id and batch id in each commit. In foreachBatch the option works.",
     "replaceWhere": "Output mode append adds rows, complete replaces all. Use foreachBatch to replace some.",
+    "replaceUsing": "Output mode append adds rows, complete replaces all. Use foreachBatch to replace some.",
+    "replaceOn": "Output mode append adds rows, complete replaces all. Use foreachBatch to replace some.",
+    "targetAlias": "It goes with replaceOn, which streams do not have. Leave it out.",
     "partitionOverwriteMode": "Output mode append adds rows, complete replaces all. Use foreachBatch to replace partitions.",
     "dataChange": "The rows of a stream are new to the table. Leave it out.",
     "optimizeWrite": "Spark divides a stream's rows into tasks by itself. Use foreachBatch, where the option works, or "

@@ -73,11 +73,7 @@ _NAMES = (
     DESCRIPTION,
 )
 
-_UNSUPPORTED = {
-    "replaceUsing": "Name the rows to replace with replaceWhere, or replace partitions with partitionOverwriteMode=dynamic.",
-    "replaceOn": "Name the rows to replace with replaceWhere.",
-    "targetAlias": "It goes with replaceOn. Name the rows to replace with replaceWhere.",
-}
+_MATCHING = ("replaceUsing", "replaceOn")
 _WHOLE_NUMBER = re.compile(r"[+-]?[0-9]{1,19}", re.ASCII)
 _LONG = range(-(2**63), 2**63)
 
@@ -102,10 +98,11 @@ def write_options(options: Mapping[str, str], *, overwrite: bool) -> WriteOption
     """overwrite: what Spark says; the option MODE, which the patched methods add, says more.
 
     Raises InvalidOptionError for an unknown name and for a text that is no value of its option; what WriteRequest.check raises;
-    UnsupportedOperationError for an option of the reference that this version does not have.
+    UnsupportedOperationError for replaceUsing and replaceOn, which saves of registered sessions carry out by themselves.
     """
     given = known({key: value for key, value in without_storage(options).items() if not _is_property(key)}, _NAMES, "write")
-    _refuse_unsupported(given)
+    if save_mode(given.get(MODE, "overwrite" if overwrite else "append")) == "overwrite":
+        _refuse_matching(given)
     path = single_path(given)
     txn_app_id, txn_version = _transaction(given)
     flag(given, "optimizeWrite")  # the patched method has acted on it, before Spark divided the rows into tasks
@@ -143,14 +140,16 @@ def _is_property(key: str) -> bool:
     return key.lower().startswith("delta.")
 
 
-def _refuse_unsupported(given: Mapping[str, str]) -> None:
-    for name, instead in _UNSUPPORTED.items():
-        if name in given:
-            raise UnsupportedOperationError(
-                f"The write option {name} is not supported in this version; nothing was written. {instead}",
-                option=name,
-                value=given[name],
-            )
+def _refuse_matching(given: Mapping[str, str]) -> None:
+    """Other modes than overwrite take no notice of them, as in the reference."""
+    name = next((name for name in _MATCHING if name in given), None)
+    if name is not None:
+        raise UnsupportedOperationError(
+            f"The option {name} needs a session in which pydelta is registered, and a save of Python; nothing was written. Call "
+            "register(spark) of spark_plugin, or name the rows to replace with replaceWhere.",
+            option=name,
+            value=given[name],
+        )
 
 
 def save_mode(text: str) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 
 from pyspark.sql.types import StructField, StructType
 
+from delta_py.protocol.actions import Protocol
 from delta_py.protocol.clustering import CLUSTERING_DOMAIN, clustering_columns
 from delta_py.protocol.identity import identity_columns
 from spark_plugin.source.pinned import PinnedTable
@@ -40,8 +41,14 @@ def _facts(pinned: PinnedTable) -> dict[str, Any]:
         "description": metadata.description,
         "partition_columns": list(metadata.partition_columns),
         "clustering_columns": list(clustering_columns(snapshot.schema, domain)),
-        "properties": dict(metadata.configuration),
+        "properties": {**metadata.configuration, **_features(protocol)},
         "reader_version": protocol.min_reader_version,
         "writer_version": protocol.min_writer_version,
         "has_identity": bool(identity_columns(snapshot.schema)),
     }
+
+
+def _features(protocol: Protocol) -> dict[str, str]:
+    """Those that the protocol names, as the properties that ask for them."""
+    names = (protocol.reader_features or frozenset()) | (protocol.writer_features or frozenset())
+    return {f"delta.feature.{name}": "supported" for name in sorted(names)}

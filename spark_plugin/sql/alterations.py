@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from spark_plugin.dml.delete_update import delete
 from spark_plugin.sql.results import nothing
 from spark_plugin.sql.targets import find_target
 from spark_plugin.sql_definitions import parsed_alteration
@@ -25,5 +26,8 @@ def alter_table(spark: SparkSession, plan: ParsedPlan, _text: str) -> DataFrame 
     target = None if asked is None else find_target(spark, asked.parts)
     if asked is None or target is None:
         return None
-    getattr(target.delta_table(spark), asked.method)(*asked.arguments, **asked.more)
+    if asked.method == "truncate":
+        delete(spark, target.place, recorded="TRUNCATE")
+    else:
+        getattr(target.delta_table(spark), asked.method)(*asked.arguments, **asked.more)
     return nothing(spark)

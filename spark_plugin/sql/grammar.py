@@ -346,11 +346,11 @@ def _clone(words: Words, *, creates: bool = True, replaces: bool) -> Clone | Non
     source = words.table()
     clone = Clone(table, source, shallow, _version(words) or Version(), creates, replaces, if_not_exists)
     if words.take("TBLPROPERTIES"):
-        clone = replace(clone, properties=_properties(words))
+        clone = replace(clone, properties=properties_of(words))
     return replace(clone, location=words.string()) if words.take("LOCATION") else clone
 
 
-def _properties(words: Words) -> dict[str, str]:
+def properties_of(words: Words) -> dict[str, str]:
     properties: dict[str, str] = {}
     words.expect("(")
     while True:

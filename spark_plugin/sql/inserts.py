@@ -4,6 +4,7 @@
     INSERT INTO shop.sales BY NAME SELECT ...
     INSERT OVERWRITE shop.sales PARTITION (day = '2024-05-01') SELECT ...
     INSERT INTO shop.sales REPLACE WHERE day >= '2024-05-01' SELECT ...
+    INSERT INTO shop.sales REPLACE USING (id) SELECT ...
 
 What a column gets that no value is given for, the write decides: its default, its expression, its next number, or null.
 """
@@ -19,13 +20,14 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructT
 
 from delta_py.commands.write import has_own_value
 from delta_py.errors import InvalidOptionError, SchemaMismatchError, UnsupportedOperationError
-from delta_py.protocol.names import quoted
+from delta_py.protocol.names import joined_name, quoted
 from delta_py.protocol.schema import StructField as DeltaField
 from delta_py.snapshot import Snapshot
 from spark_plugin.convert import find_field, to_spark_schema
 from spark_plugin.dataframe_api import named_tables
 from spark_plugin.dataframe_api.batch_save import Save
 from spark_plugin.dml.column_defaults import default_text
+from spark_plugin.dml.replace_matching import Matching
 from spark_plugin.dml.store_assignment import Assigning, Typed, overflows_as_the_gates
 from spark_plugin.options.settings import conf
 from spark_plugin.sql.results import nothing
@@ -74,11 +76,11 @@ class _Table:
 
 
 def _check(table: _Table, insert: ParsedInsert) -> None:
-    if insert.matches is not None:
+    if insert.replaces_on:
         raise UnsupportedOperationError(
-            f"INSERT INTO ... REPLACE {insert.matches} is not supported; nothing was written. Name the rows to be replaced with "
-            "REPLACE WHERE, or use MERGE.",
-            operation=f"INSERT REPLACE {insert.matches}",
+            "INSERT INTO ... REPLACE ON is not supported; nothing was written. Use REPLACE USING for equal columns, the option "
+            "replaceOn of df.write, REPLACE WHERE, or MERGE.",
+            operation="INSERT REPLACE ON",
         )
     if insert.if_not_exists:
         raise UnsupportedOperationError(
@@ -135,6 +137,8 @@ def _replacing(spark: SparkSession, table: _Table, insert: ParsedInsert, save: S
     """An overwrite takes the place of the partitions that PARTITION has values for; where partitions are overwritten dynamically
     and PARTITION leaves some open, of those that the rows have; else of the whole table."""
     path = table.target.place.url
+    if insert.replaces_using:
+        return replace(save, mode="overwrite", matching=Matching.using([joined_name((name,)) for name in insert.replaces_using]))
     if insert.replaces_where is not None:
         return named_tables.overwriting_where(save, path, insert.replaces_where)
     if not insert.overwrites:
@@ -171,6 +175,8 @@ def _arranged(spark: SparkSession, table: _Table, insert: ParsedInsert) -> DataF
     given = frame.columns
     if not insert.by_name:
         _check_count(table, insert, wanted, given, evolves)
+        if not insert.columns:
+            named_tables.check_aligned(insert.replaces_using, wanted, given)
     names = given if insert.by_name else [*wanted, *given[len(wanted) :]]
     rule = Assigning.of(spark, evolves=evolves)
     numbered = frame.toDF(*(f"c{number}" for number in range(len(names))))
@@ -205,11 +211,15 @@ def _default_text(table: _Table, name: str) -> str:
 def _check_count(table: _Table, insert: ParsedInsert, wanted: Sequence[str], given: Sequence[str], evolves: bool) -> None:
     if len(given) == len(wanted) or (evolves and len(given) > len(wanted) and not insert.columns):
         return
+    error_class = "DELTA_INSERT_COLUMN_ARITY_MISMATCH"
+    if insert.columns:  # Spark's own parser counts there
+        fault = "TOO_MANY" if len(given) > len(wanted) else "NOT_ENOUGH"
+        error_class = f"INSERT_COLUMN_ARITY_MISMATCH.{fault}_DATA_COLUMNS"
     raise SchemaMismatchError(
         f"INSERT goes by position: {len(wanted)} columns are to be filled ({', '.join(wanted)}), and the query has {len(given)} "
         f"({', '.join(given)}). Nothing was written. List the columns that the query has, or INSERT ... BY NAME.",
-        error_class="DELTA_INSERT_COLUMN_ARITY_MISMATCH",
-        sql_state="42802",
+        error_class=error_class,
+        sql_state="21S01" if insert.columns else "42802",
         table=table.target.label,
     )
 

@@ -40,8 +40,11 @@ _OF_ROW_IDS = ("delta.rowTracking.materializedRowIdColumnName", "delta.rowTracki
 def create_like(spark: SparkSession, plan: ParsedPlan, _text: str) -> DataFrame | None:
     """Returns a frame without columns, as Spark does. Raises what the builders of delta.tables raise."""
     asked = parsed_likeness(plan)
-    if asked is None:
-        return None
+    return None if asked is None else create_parsed(spark, asked)
+
+
+def create_parsed(spark: SparkSession, asked: ParsedLikeness) -> DataFrame | None:
+    """The same of a statement that was read elsewhere."""
     source = find_target(spark, asked.source)
     named, ours = catalog.format_and_path(asked.name), our_formats(spark)
     if named is not None:
@@ -55,10 +58,7 @@ def create_like(spark: SparkSession, plan: ParsedPlan, _text: str) -> DataFrame 
     request = TableRequest(
         "createIfNotExists" if asked.if_not_exists else "create", name=asked.name, location=asked.location, managed=True
     )
-    if source is None:
-        request = _of_other(spark, request, asked)
-    else:
-        request = _of_table(Snapshot.load(source.place.open_store(spark)), request)
+    request = _of_other(spark, request, asked) if source is None else _of_table(source.snapshot(spark), request)
     given = {name.lower() for name in asked.properties}
     inherited = {name: value for name, value in (request.properties or {}).items() if name.lower() not in given}
     build_table(spark, replace(request, properties={**inherited, **asked.properties}))

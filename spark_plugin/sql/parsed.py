@@ -2,7 +2,7 @@
 
     INSERT INTO shop.sales VALUES (3, 1.5)            -- InsertIntoStatement: inserts.py
 
-A client of Spark Connect has no parser; what it can do of these is in client_rows.py.
+A client of Spark Connect has no parser; what it can do of these is in client_rows.py and client_statements.py.
 """
 
 from __future__ import annotations
@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, TypeAlias
 from spark_plugin.spark_internals import is_connect
 from spark_plugin.sql import client_rows
 from spark_plugin.sql.alterations import alter_table
+from spark_plugin.sql.client_statements import run_of_client
 from spark_plugin.sql.definitions import define_table
 from spark_plugin.sql.inserts import insert_rows
 from spark_plugin.sql.likenesses import create_like
 from spark_plugin.sql.partitions import show_partitions
-from spark_plugin.sql.rows import change_rows
+from spark_plugin.sql.rows import change_rows, explain_change
 from spark_plugin.sql_internals import ParsedPlan, SqlInternals
 from spark_plugin.sql_router import Statement
 
@@ -33,6 +34,7 @@ _RUNNERS: Mapping[str, Runner] = {
     **dict.fromkeys(("CreateTable", "CreateTableAsSelect", "ReplaceTable", "ReplaceTableAsSelect"), define_table),
     **dict.fromkeys(("CreateTableLike", "CreateTableLikeCommand"), create_like),
     "ShowPartitions": show_partitions,
+    "ExplainCommand": explain_change,
 }
 _OF_CLIENTS = ("DELETE", "UPDATE", "MERGE")
 
@@ -40,6 +42,7 @@ _OF_CLIENTS = ("DELETE", "UPDATE", "MERGE")
 def run_parsed(spark: SparkSession, statement: Statement) -> DataFrame | None:
     """Raises what the methods of DeltaTable and of DataFrames' writers raise."""
     if is_connect(spark):
-        return client_rows.change_rows(spark, statement) if statement.word in _OF_CLIENTS else None
+        run = client_rows.change_rows if statement.word in _OF_CLIENTS else run_of_client
+        return run(spark, statement)
     plan = SqlInternals(spark).parsed(statement.text, statement.args)
     return None if plan is None else _RUNNERS.get(plan.kind, alter_table)(spark, plan, statement.text)

@@ -13,10 +13,9 @@ from pyspark.sql import functions as F
 
 from delta_py.errors import InvalidOptionError
 from delta_py.protocol.names import quoted
-from delta_py.snapshot import Snapshot
 from spark_plugin.data_source import FORMAT
 from spark_plugin.sql.targets import find_target
-from spark_plugin.sql_definitions import parsed_partitions
+from spark_plugin.sql_definitions import ParsedPartitions, parsed_partitions
 from spark_plugin.sql_internals import ParsedPlan
 
 if TYPE_CHECKING:
@@ -27,10 +26,15 @@ def show_partitions(spark: SparkSession, plan: ParsedPlan, _text: str) -> DataFr
     """Returns the partition columns. Raises InvalidOptionError (DELTA_SHOW_PARTITION_IN_NON_PARTITIONED_TABLE,
     DELTA_SHOW_PARTITION_IN_NON_PARTITIONED_COLUMN), and what reads raise."""
     asked = parsed_partitions(plan)
-    target = None if asked is None else find_target(spark, asked.parts)
-    if asked is None or target is None:
+    return None if asked is None else show_parsed(spark, asked)
+
+
+def show_parsed(spark: SparkSession, asked: ParsedPartitions) -> DataFrame | None:
+    """The same of a statement that was read elsewhere."""
+    target = find_target(spark, asked.parts)
+    if target is None:
         return None
-    columns = Snapshot.load(target.place.open_store(spark)).metadata.partition_columns
+    columns = target.snapshot(spark).metadata.partition_columns
     if not columns:
         raise InvalidOptionError(
             f"SHOW PARTITIONS is not allowed on a table that is not partitioned: {target.label}. DESCRIBE tells its columns.",

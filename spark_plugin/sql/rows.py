@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from delta_py.errors import UnsupportedOperationError
 from spark_plugin.dml import delete_update
 from spark_plugin.dml.merge_clauses import Clause
 from spark_plugin.sql.changes import by_name, counted
@@ -43,6 +44,23 @@ def change_rows(spark: SparkSession, plan: ParsedPlan, text: str) -> DataFrame |
             return _merge(spark, plan, target, alias)
 
 
+def explain_change(spark: SparkSession, plan: ParsedPlan, _text: str) -> None:
+    """EXPLAIN of one of these: there is no plan of Spark's for it. Raises UnsupportedOperationError for a table of ours."""
+    explained = plan.explained()
+    named = explained.target()
+    target = None if named is None else find_target(spark, named.parts)
+    if target is None:
+        return
+    statement = _STATEMENTS[explained.kind]
+    raise UnsupportedOperationError(
+        f"EXPLAIN {statement} of {target.label}: pydelta carries it out in several jobs of Spark, and there is no plan before "
+        "they run. Nothing was changed. EXPLAIN a SELECT with the same condition shows which files are read; the history "
+        "tells what was done.",
+        operation=f"EXPLAIN {statement}",
+    )
+
+
+_STATEMENTS = {"DeleteFromTable": "DELETE", "UpdateTable": "UPDATE", "MergeIntoTable": "MERGE"}
 _CATALOG = "spark_catalog"
 
 

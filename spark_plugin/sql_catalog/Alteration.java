@@ -70,6 +70,11 @@ class Alteration {
     ObjectNode properties = object();
     for (int i = 0; i < changes.length; i++) {
       TableChange.SetProperty change = (TableChange.SetProperty) changes[i];
+      if (change.property().equals("location")) {
+        throw Errors.of("UnsupportedOperationError", "DELTA_CANNOT_SET_LOCATION_ON_PATH_IDENTIFIER", "SET LOCATION of " + name
+            + ": a Delta table is where its log is; nothing was changed. Enter the table at the other place under a name of its own: "
+            + "CREATE TABLE ... USING pydelta LOCATION '...'.");
+      }
       properties.put(change.property(), change.value());
     }
     ObjectNode arguments = object();

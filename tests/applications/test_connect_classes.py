@@ -75,6 +75,19 @@ else:
     found["script"] = rows("BEGIN INSERT INTO made VALUES (3, 'x'); SELECT * FROM made ORDER BY one; END")
     found["changes"] = rows("SELECT one, _change_type FROM table_changes('made', 4) ORDER BY one")
     found["made"] = [spark.table("made").columns, [row[4] for row in rows("DESCRIBE HISTORY made")]]
+    spark.sql("CREATE TABLE parted USING pydelta PARTITIONED BY (day) AS SELECT id, id % 2 AS day FROM range(5)")
+    spark.sql("CREATE TABLE later LIKE parted TBLPROPERTIES ('own' = 'x')")
+    spark.sql("CREATE TABLE IF NOT EXISTS later LIKE parted")
+    shown = [rows("SHOW PARTITIONS parted"), rows("SHOW PARTITIONS parted PARTITION (day = :day)", args={"day": 1})]
+    spark.sql("TRUNCATE TABLE parted")
+    found["parted"] = [sorted(shown[0]), shown[1], rows("SHOW PARTITIONS parted"), rows("SELECT * FROM parted")]
+    found["later"] = [spark.table("later").columns, rows("SHOW PARTITIONS later"), rows("SHOW TBLPROPERTIES later ('own')")]
+    shown = [caught("SHOW PARTITIONS made")]
+    found["wrong"] = [*shown, caught("SHOW PARTITIONS parted PARTITION (id = 1)"), caught("SHOW PARTITIONS")]
+    spark.range(1, 3).selectExpr("id AS one", "'r' AS `t.o`").write.format("pydelta").mode("overwrite").option(
+        "replaceUsing", "one"
+    ).saveAsTable("made")
+    found["replaced"] = rows("SELECT * FROM made ORDER BY one")
     spark.sql("DROP TABLE made")
     spark.sql("CREATE TABLE kinds (id bigint, at timestamp, day date GENERATED ALWAYS AS (cast(at AS date))) USING pydelta")
     spark.sql("INSERT INTO kinds VALUES (1, timestamp'2024-02-03 04:05:06', date'2024-02-03')")
@@ -133,6 +146,14 @@ def test_session_has_the_catalogs_and_the_rule(
     assert found["changes"] == [[2, "insert"], [3, "insert"]]
     operations = ["WRITE", "WRITE", "RENAME COLUMN", "ADD COLUMNS", "SET TBLPROPERTIES"]
     assert found["made"][0] == ["one", "t.o"] and found["made"][1][:5] == operations
+    assert found["parted"] == [[[0], [1]], [[1]], [], []]
+    assert found["later"] == [["id", "day"], [], [["own", "x"]]]
+    assert [condition for _, condition in found["wrong"]] == [
+        "DELTA_SHOW_PARTITION_IN_NON_PARTITIONED_TABLE",
+        "DELTA_SHOW_PARTITION_IN_NON_PARTITIONED_COLUMN",
+        "PARSE_SYNTAX_ERROR",
+    ]
+    assert found["replaced"] == [[1, "r"], [2, "r"], [3, "x"]]
     assert found["kinds"] == [[1, "2024-02-03"]]
     assert found["names"] == [4, 3, 2]
     assert found["errors"] == [

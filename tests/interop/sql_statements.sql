@@ -140,3 +140,479 @@ SELECT * FROM table_changes(concat('{t}', ''), 1)
 SELECT * FROM table_changes(7, 1)
 SELECT * FROM table_changes('nowhere', 1)
 SELECT * FROM table_changes('a b', 1)
+
+-- reads
+SELECT count(*), sum(id), max(ts) FROM {t}
+SELECT * FROM {t} VERSION AS OF 2 ORDER BY id LIMIT 3
+SELECT count(*) FROM {t} VERSION AS OF 1
+SELECT count(*) FROM {t} VERSION AS OF '2'
+SELECT count(*) FROM {t} FOR VERSION AS OF 2
+SELECT count(*) FROM {t} FOR SYSTEM_VERSION AS OF 2 AS old WHERE old.p = 1
+SELECT count(*) FROM {t} TIMESTAMP AS OF '2999-01-01'
+SELECT count(*) FROM {t} TIMESTAMP AS OF '1999-01-01'
+SELECT count(*) FROM {t} FOR SYSTEM_TIME AS OF '1999-01-01'
+SELECT count(*) FROM {t} TIMESTAMP AS OF date_sub(DATE'1999-01-01', 1)
+SELECT count(*) FROM {t} TIMESTAMP AS OF 'no time'
+SELECT count(*) FROM {t} TIMESTAMP AS OF NULL
+SELECT count(*) FROM {t} TIMESTAMP AS OF array(1)
+SELECT count(*) FROM {t} TIMESTAMP AS OF rand()
+SELECT count(*) FROM {t} TIMESTAMP AS OF id
+SELECT count(*) FROM {t} TIMESTAMP AS OF (SELECT 'no time')
+SELECT count(*) FROM {t} VERSION AS OF 99
+SELECT count(*) FROM {t} VERSION AS OF -1
+SELECT count(*) FROM {t} VERSION AS OF 1.5
+SELECT count(*) FROM {t} VERSION AS OF 'x'
+SELECT count(*) FROM {t} VERSION AS OF 1 TIMESTAMP AS OF '2020-01-01'
+SELECT count(*) FROM {at:v2}
+SELECT count(*) FROM {at:v1}
+SELECT count(*) FROM {at:v99}
+SELECT count(*) FROM {at:19990101000000000}
+SELECT count(*) FROM {at:v2} VERSION AS OF 1
+SELECT n.id FROM {t} VERSION AS OF 2 AS o JOIN {t} AS n ON o.id = n.id + 1 WHERE o.id < 4 ORDER BY n.id
+SELECT count(*) FROM {t} AS n LEFT ANTI JOIN {t} VERSION AS OF 1 AS o ON o.id = n.id
+SELECT id FROM {t} EXCEPT SELECT id FROM {t} VERSION AS OF 2 WHERE id <> 3
+SELECT (SELECT max(id) FROM {t} VERSION AS OF 2), (SELECT count(*) FROM {t} VERSION AS OF 0)
+WITH old AS (SELECT * FROM {t} VERSION AS OF 2 WHERE p = 2), low (a, b) AS (SELECT id, v FROM old WHERE id < 9) SELECT * FROM low ORDER BY a
+SELECT p, count(*) AS c, sum(d) FROM {t} GROUP BY ROLLUP (p) ORDER BY p NULLS LAST, c
+SELECT id, row_number() OVER (PARTITION BY p ORDER BY id DESC) AS r FROM {t} QUALIFY r = 1 ORDER BY id
+SELECT p, rank() OVER (ORDER BY p) FROM {t} WHERE id < 3 ORDER BY ALL
+SELECT st.a, arr[0], m['k'], `odd.name` FROM {t} WHERE st.b = 'x' AND `odd.name` IN (1, 2) ORDER BY 1
+SELECT id, e FROM {t} LATERAL VIEW explode(arr) AS e WHERE id = 7 ORDER BY e
+SELECT t.id, x.e FROM {t} t, LATERAL (SELECT explode(map_keys(t.m)) AS e) x WHERE t.id < 2 ORDER BY t.id
+SELECT * FROM (SELECT p, n FROM {t}) PIVOT (count(n) FOR p IN (0, 1, 2))
+SELECT count(*) FROM {t} TABLESAMPLE (100 PERCENT)
+SELECT {c}.id FROM {t} WHERE {c}.id = 5
+SELECT * EXCEPT (st, arr, m, ts) FROM {t} WHERE d = 1.25
+FROM {t} |> WHERE id < 3 |> SELECT id, v |> ORDER BY id
+TABLE {t} |> AGGREGATE count(*) AS c
+SELECT nope FROM {t}
+SELECT x.id FROM {t}
+SELECT id FROM {t} o JOIN {t} n ON o.id = n.id
+SELECT * FROM {gone:nowhere}
+SELECT * FROM {gone:nowhere} VERSION AS OF 0
+CREATE OR REPLACE TEMPORARY VIEW view_{s} AS SELECT id, v FROM {t} VERSION AS OF 2 WHERE id < 5
+SELECT * FROM view_{s} ORDER BY id
+SELECT count(*) FROM view_{s} VERSION AS OF 1
+CREATE OR REPLACE TEMPORARY VIEW changes_{s} AS SELECT id, _change_type FROM table_changes('{t}', 2)
+SELECT count(*) FROM changes_{s}
+CACHE TABLE kept_{s} AS SELECT * FROM {t} WHERE p = 1
+SELECT count(*) FROM kept_{s}
+UNCACHE TABLE kept_{s}
+DECLARE OR REPLACE VARIABLE wanted INT DEFAULT 3
+SELECT id FROM {t} WHERE id = wanted
+SET VAR wanted = (SELECT CAST(max(id) AS INT) FROM {t})
+SELECT wanted
+DELETE FROM {t} WHERE id = wanted
+SELECT count(*) FROM {t} t WHERE EXISTS (SELECT 1 FROM {t} VERSION AS OF 2 o WHERE o.id = t.id + 1)
+EXECUTE IMMEDIATE 'SELECT count(*) FROM {t} WHERE id > ?' USING 50
+SELECT count(*) FROM IDENTIFIER('{t}')
+
+-- inserts
+INSERT INTO {t} SELECT * FROM sql_source
+INSERT INTO TABLE {t} (id, v) VALUES (100, 'a'), (101, 'b')
+insert into {t} (v, id, p) values ('c', 102, 1)
+INSERT INTO {t} (id, p, v, n) VALUES (103, 0, 'd', DEFAULT)
+INSERT INTO {t} (id, p, n) SELECT 104, 2, 5
+INSERT INTO {t} VALUES (105, 1, 'e', DEFAULT, named_struct('a', 1, 'b', 'y'), array(1), map('q', 1), timestamp'2024-02-01', 1.5, 8)
+INSERT INTO {t} BY NAME SELECT 'f' AS v, 106L AS id, 1 AS p
+INSERT INTO {t} BY NAME SELECT 107 AS ID, '8' AS V
+INSERT INTO {t} PARTITION (p = 1) (id, v) VALUES (108, 'g')
+INSERT INTO {t} PARTITION (p) (id, v, p) SELECT 109, 'h', 2
+INSERT INTO {t} PARTITION (p = '2') BY NAME SELECT 110 AS id
+INSERT INTO {t} (id, p, st) SELECT 111, 0, named_struct('x', 5, 'y', 'z')
+INSERT INTO {t} (id, p, d) VALUES (112, 0, 1.005), (113, 0, 2)
+INSERT INTO {t} (id, p, ts) VALUES (114, 0, '2024-05-06 07:08:09'), (115, 0, DATE'2024-05-06')
+INSERT INTO {t} (id, p, n) VALUES (116, 0, 4L)
+INSERT INTO {t} (id, `odd.name`, p) SELECT id, int(id), 0 FROM range(117, 119)
+INSERT INTO {t} (id) TABLE sql_ids
+INSERT INTO {t} (id, v) FROM sql_source SELECT id + 1000, v WHERE id = 51
+FROM sql_source INSERT INTO {t} (id, v) SELECT id + 2000, v WHERE id = 51
+WITH s AS (SELECT 120 AS id) INSERT INTO {t} (id) SELECT id FROM s
+INSERT INTO {t} (id) WITH s AS (SELECT 121 AS id) SELECT id FROM s
+INSERT INTO {t} (id, v) SELECT id + 3000, concat(v, v) FROM {t} WHERE id < 2
+INSERT INTO {t} (id) SELECT id FROM range(0)
+INSERT OVERWRITE {t} PARTITION (p = 2) (id, v) VALUES (2, 'only')
+INSERT OVERWRITE TABLE {t} PARTITION (p = 7) (id) VALUES (7)
+INSERT OVERWRITE {t} PARTITION (p = 7) BY NAME SELECT 8 AS id, 'x' AS v
+INSERT INTO {t} (id, p, v) REPLACE WHERE p = 7 VALUES (9, 7, 'y')
+INSERT INTO {t} REPLACE WHERE id >= 100 AND p = 0 SELECT * FROM {t} VERSION AS OF 2 WHERE id < 0
+INSERT INTO {t} BY NAME REPLACE WHERE id = 50 SELECT 50 AS id, 2 AS p, 'r' AS v
+INSERT INTO {t} REPLACE WHERE v LIKE 's%' AND id < 55 SELECT * FROM sql_source WHERE id < 52
+SET spark.sql.sources.partitionOverwriteMode = dynamic
+INSERT OVERWRITE {t} (id, p, v) SELECT 11, 7, 'dynamic'
+INSERT OVERWRITE {t} PARTITION (p) (id, v, p) VALUES (12, 'dyn', 8)
+RESET spark.sql.sources.partitionOverwriteMode
+INSERT WITH SCHEMA EVOLUTION INTO {t} BY NAME SELECT 201 AS id, 1 AS p, true AS gift
+INSERT WITH SCHEMA EVOLUTION INTO {t} SELECT *, false, 'more' AS further FROM sql_source WHERE id = 50
+INSERT INTO {t} (id, gift) VALUES (202, NULL)
+INSERT OVERWRITE {t} SELECT * FROM {t} WHERE id < 5
+INSERT OVERWRITE {t} (id, v) VALUES (1, 'last')
+INSERT OVERWRITE {t} BY NAME SELECT 2 AS id, 'named' AS v
+
+-- inserts refused
+INSERT INTO {t} VALUES (1)
+INSERT INTO {t} SELECT 1, 2, 3
+INSERT INTO {t} SELECT *, 1 FROM sql_source
+INSERT INTO {t} (id, v) VALUES (1)
+INSERT INTO {t} (id, v) VALUES (1, 'a', 2)
+INSERT INTO {t} (id, id) VALUES (1, 2)
+INSERT INTO {t} (id, ID) VALUES (1, 2)
+INSERT INTO {t} (nope) VALUES (1)
+INSERT INTO {t} (st.a) VALUES (1)
+INSERT INTO {t} BY NAME SELECT 1 AS id, 2 AS nope
+INSERT INTO {t} BY NAME SELECT 1 AS id, 2 AS id
+INSERT INTO {t} (id) BY NAME SELECT 1 AS id
+INSERT INTO {t} (id, n) VALUES (1, 'x')
+INSERT INTO {t} (id, n) VALUES (1, 3000000000)
+INSERT INTO {t} (id, arr) VALUES (1, map('a', 1))
+INSERT INTO {t} (id, st) VALUES (1, named_struct('a', 1))
+INSERT INTO {t} (id, st) VALUES (1, 5)
+INSERT INTO {t} (id, ts) VALUES (1, 5)
+INSERT INTO {t} (id, ts) VALUES (1, 'no time')
+INSERT INTO {t} (id, d) VALUES (1, 123456789.5)
+INSERT INTO {t} PARTITION (nope = 1) (id) VALUES (1)
+INSERT INTO {t} PARTITION (id = 1) (v) VALUES ('a')
+INSERT INTO {t} PARTITION (p = 1) (id, p) VALUES (1, 1)
+INSERT INTO {t} PARTITION (p = 'x') (id) VALUES (1)
+INSERT OVERWRITE {t} PARTITION (p = 1) IF NOT EXISTS SELECT * FROM sql_source
+INSERT INTO {t} REPLACE WHERE nope = 1 SELECT * FROM sql_source
+INSERT INTO {t} REPLACE WHERE p = 1 SELECT * FROM sql_source
+INSERT INTO {t} REPLACE WHERE id = 99999 SELECT * FROM sql_source
+INSERT INTO {t} REPLACE ON {c}.id = 1 SELECT * FROM sql_source
+INSERT INTO {gone:nowhere} VALUES (1)
+INSERT INTO {t} SELECT * FROM nowhere
+INSERT INTO {t} (id) SELECT nope FROM sql_source
+INSERT INTO {t}
+INSERT {t} VALUES (1)
+INSERT INTO {t} (id) VALUES
+INSERT OVERWRITE INTO {t} VALUES (1)
+INSERT INTO {t} VERSION AS OF 1 VALUES (1)
+
+-- tables
+CREATE TABLE {new:a} (id INT, v STRING) USING {f}
+CREATE TABLE {new:a} (id INT) USING {f}
+CREATE TABLE IF NOT EXISTS {new:a} (other INT) USING {f}
+REPLACE TABLE {new:a} (id BIGINT NOT NULL COMMENT 'the key', day DATE, v STRING) USING {f} PARTITIONED BY (day) COMMENT 'rows' TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true', 'own' = 'x y')
+INSERT INTO {new:a} VALUES (1, DATE'2024-01-01', 'a')
+REPLACE TABLE {new:a} (id INT) USING {f}
+REPLACE TABLE {new:b} (id INT) USING {f}
+CREATE OR REPLACE TABLE {new:b} (id INT, v STRING) USING {f} CLUSTER BY (id)
+CREATE TABLE {new:c} USING {f} AS SELECT id, v, p FROM {t} WHERE id < 4
+CREATE TABLE {new:d} USING {f} PARTITIONED BY (p) TBLPROPERTIES ('delta.appendOnly' = 'true') COMMENT 'from rows' AS SELECT id, v, p FROM {t} WHERE id < 4
+CREATE TABLE {new:d} USING {f} AS SELECT 1 AS x
+CREATE TABLE IF NOT EXISTS {new:d} USING {f} AS SELECT 1 AS x
+CREATE OR REPLACE TABLE {new:c} USING {f} CLUSTER BY (id) AS SELECT id, d FROM {t} WHERE id < 6
+REPLACE TABLE {new:c} USING {f} AS WITH s AS (SELECT 1 AS one) SELECT one, 'x' AS v FROM s
+CREATE OR REPLACE TABLE {new:c} USING {f} AS SELECT * FROM {new:c}
+REPLACE TABLE {new:gone} USING {f} AS SELECT 1 AS one
+CREATE TABLE {new:e} (id INT, big BIGINT GENERATED ALWAYS AS (id * 2L), at TIMESTAMP, day DATE GENERATED ALWAYS AS (CAST(at AS DATE))) USING {f} PARTITIONED BY (day)
+CREATE TABLE {new:f} (id BIGINT GENERATED ALWAYS AS IDENTITY (START WITH 5 INCREMENT BY 2), k BIGINT GENERATED BY DEFAULT AS IDENTITY, v STRING) USING {f}
+CREATE TABLE {new:g} (id INT, v STRING DEFAULT 'x', w INT DEFAULT 1 + 1) USING {f} TBLPROPERTIES ('delta.feature.allowColumnDefaults' = 'supported')
+CREATE TABLE {new:h} (id INT, v STRING DEFAULT 'x') USING {f}
+CREATE TABLE {new:i} (c CHAR(3), w VARCHAR(4), d DECIMAL(38, 18), b BINARY, x DOUBLE, f FLOAT, s SMALLINT, t TINYINT, o BOOLEAN, n TIMESTAMP_NTZ) USING {f}
+CREATE TABLE {new:j} (st STRUCT<a: INT NOT NULL COMMENT 'inner', b: ARRAY<STRUCT<c: MAP<STRING, INT>>>>) USING {f}
+CREATE TABLE {new:k} (`a b` INT) USING {f}
+CREATE TABLE {new:k} (`a b` INT) USING {f} TBLPROPERTIES ('delta.columnMapping.mode' = 'name')
+CREATE TABLE {new:l} (id INT, ID INT) USING {f}
+CREATE TABLE {new:m} (id INT) USING {f} PARTITIONED BY (nope)
+CREATE TABLE {new:m} (id INT) USING {f} PARTITIONED BY (id)
+CREATE TABLE {new:n} (id INT, a ARRAY<INT>) USING {f} PARTITIONED BY (a)
+CREATE TABLE {new:n} (id INT) USING {f} CLUSTER BY (nope)
+CREATE TABLE {new:n} (id INT, p INT) USING {f} PARTITIONED BY (p) CLUSTER BY (id)
+CREATE TABLE {new:n} (id INT, at TIMESTAMP) USING {f} PARTITIONED BY (days(at))
+CREATE TABLE {new:n} (id INT) USING {f} TBLPROPERTIES ('delta.nope' = 'x')
+CREATE TABLE {new:n} (id INT) USING {f} TBLPROPERTIES ('delta.appendOnly' = 'maybe')
+CREATE TABLE {new:n} (id INT) USING {f} TBLPROPERTIES ('delta.feature.nope' = 'supported')
+CREATE TABLE {new:n} (id INT GENERATED ALWAYS AS IDENTITY) USING {f}
+CREATE TABLE {new:n} (id BIGINT GENERATED ALWAYS AS IDENTITY (INCREMENT BY 0)) USING {f}
+CREATE TABLE {new:n} (id INT, x INT GENERATED ALWAYS AS (nope + 1)) USING {f}
+CREATE TABLE {new:n} (id INT, x INT GENERATED ALWAYS AS (rand())) USING {f}
+CREATE TABLE {new:n} (id INT, x INT GENERATED ALWAYS AS (id + 1), y INT GENERATED ALWAYS AS (x + 1)) USING {f}
+CREATE TABLE {new:n} (id INT
+CREATE TABLE {new:n} (id NOTATYPE) USING {f}
+CREATE TABLE {new:n} () USING {f}
+CREATE TABLE {new:o} USING {f} AS SELECT 1 AS x, 2 AS x
+CREATE TABLE {new:o} USING {f} AS SELECT 1 AS x, NULL AS y
+CREATE TABLE {new:o} (id INT) USING {f} AS SELECT 1 AS id
+CREATE TABLE {new:o} USING {f} AS SELECT nope FROM {t}
+CREATE TABLE {new:oo} USING {f} PARTITIONED BY (nope) AS SELECT 1 AS id
+CREATE TABLE {new:p} USING {f} AS SELECT id, p, CAST(d AS DECIMAL(5, 1)) AS d, array(st) AS l FROM {t} WHERE id < 0
+CREATE TABLE {new:q} SHALLOW CLONE {t}
+CREATE TABLE {new:q} SHALLOW CLONE {t}
+CREATE TABLE {new:r} SHALLOW CLONE {gone:nowhere}
+CREATE TABLE {new:r} SHALLOW CLONE {t} VERSION AS OF 99
+CREATE TABLE {new:r} SHALLOW CLONE {t} TIMESTAMP AS OF '1999-01-01'
+CREATE TABLE {new:u} LIKE {t}
+CREATE TABLE {new:u} LIKE {t}
+CREATE TABLE IF NOT EXISTS {new:u} LIKE {t}
+CREATE TABLE {new:v} LIKE {gone:nowhere}
+
+-- alterations
+ALTER TABLE {t} ADD COLUMN one INT
+ALTER TABLE {t} ADD COLUMNS (two STRING COMMENT 'second' AFTER id, three DOUBLE FIRST)
+ALTER TABLE {t} ADD COLUMNS (st.c INT, st.d STRING FIRST)
+ALTER TABLE {t} ADD COLUMN id INT
+ALTER TABLE {t} ADD COLUMN nope.x INT
+ALTER TABLE {t} ADD COLUMN four INT AFTER nope
+ALTER TABLE {t} ADD COLUMN five INT NOT NULL
+ALTER TABLE {t} ADD COLUMN six INT DEFAULT 3
+ALTER TABLE {t} ADD COLUMN seven NOTATYPE
+ALTER TABLE {t} RENAME COLUMN one TO uno
+ALTER TABLE {t} RENAME COLUMN st.b TO bb
+ALTER TABLE {t} RENAME COLUMN nope TO x
+ALTER TABLE {t} RENAME COLUMN uno TO id
+ALTER TABLE {t} DROP COLUMN uno
+ALTER TABLE {t} DROP COLUMNS (two, three)
+ALTER TABLE {t} DROP COLUMN nope
+ALTER TABLE {t} DROP COLUMN IF EXISTS nope
+ALTER TABLE {t} DROP COLUMN p
+ALTER TABLE {t} DROP COLUMN st.d
+ALTER TABLE {t} ALTER COLUMN v COMMENT 'a text'
+ALTER TABLE {t} ALTER COLUMN v FIRST
+ALTER TABLE {t} ALTER COLUMN v AFTER n
+ALTER TABLE {t} CHANGE COLUMN v v STRING COMMENT 'changed'
+ALTER TABLE {t} ALTER COLUMN v SET DEFAULT 'dd'
+ALTER TABLE {t} ALTER COLUMN v DROP DEFAULT
+ALTER TABLE {t} ALTER COLUMN v SET DEFAULT nope
+ALTER TABLE {t} ALTER COLUMN n TYPE BIGINT
+ALTER TABLE {t} ALTER COLUMN n TYPE STRING
+ALTER TABLE {t} ALTER COLUMN n SET NOT NULL
+ALTER TABLE {t} ALTER COLUMN n DROP NOT NULL
+ALTER TABLE {t} ALTER COLUMN nope COMMENT 'x'
+ALTER TABLE {t} ALTER COLUMN d TYPE DECIMAL(12, 2)
+ALTER TABLE {t} SET TBLPROPERTIES ('delta.enableTypeWidening' = 'true')
+ALTER TABLE {t} ALTER COLUMN d TYPE DECIMAL(12, 2)
+ALTER TABLE {t} ALTER COLUMN n TYPE BIGINT
+INSERT INTO {t} (id, p, n) VALUES (500, 1, 5000000000)
+ALTER TABLE {t} ALTER COLUMN n TYPE INT
+ALTER TABLE {t} REPLACE COLUMNS (x INT)
+ALTER TABLE {t} SET TBLPROPERTIES ('own' = 'a', 'Other' = 'b')
+ALTER TABLE {t} UNSET TBLPROPERTIES ('own')
+ALTER TABLE {t} UNSET TBLPROPERTIES ('nope')
+ALTER TABLE {t} UNSET TBLPROPERTIES IF EXISTS ('nope')
+ALTER TABLE {t} SET TBLPROPERTIES ('delta.nope' = 'x')
+ALTER TABLE {t} SET TBLPROPERTIES ('delta.appendOnly' = 'maybe')
+ALTER TABLE {t} SET TBLPROPERTIES ('delta.columnMapping.mode' = 'id')
+ALTER TABLE {t} SET TBLPROPERTIES ('delta.feature.nope' = 'supported')
+ALTER TABLE {t} SET TBLPROPERTIES ('delta.feature.v2Checkpoint' = 'supported')
+ALTER TABLE {t} SET TBLPROPERTIES ('location' = '/x')
+ALTER TABLE {t} SET TBLPROPERTIES ('comment' = 'via properties')
+ALTER TABLE {t} ADD CONSTRAINT low CHECK (id < 1000)
+ALTER TABLE {t} ADD CONSTRAINT low CHECK (id < 2000)
+ALTER TABLE {t} ADD CONSTRAINT high CHECK (id > 10)
+ALTER TABLE {t} ADD CONSTRAINT strange CHECK (nope > 10)
+ALTER TABLE {t} ADD CONSTRAINT text CHECK (id)
+ALTER TABLE {t} ADD CONSTRAINT sub CHECK (id IN (SELECT 1))
+INSERT INTO {t} (id, p) VALUES (1001, 1)
+UPDATE {t} SET id = 1001 WHERE id = 5
+ALTER TABLE {t} DROP COLUMN id
+ALTER TABLE {t} RENAME COLUMN id TO key
+ALTER TABLE {t} DROP CONSTRAINT low
+ALTER TABLE {t} DROP CONSTRAINT low
+ALTER TABLE {t} DROP CONSTRAINT IF EXISTS low
+ALTER TABLE {t} ADD CONSTRAINT pk PRIMARY KEY (id)
+ALTER TABLE {t} CLUSTER BY (id)
+ALTER TABLE {t} CLUSTER BY NONE
+ALTER TABLE {t} ALTER COLUMN id SYNC IDENTITY
+ALTER TABLE {t} DROP FEATURE appendOnly
+ALTER TABLE {t} DROP FEATURE vacuumProtocolCheck
+ALTER TABLE {t} DROP FEATURE v2Checkpoint
+ALTER TABLE {t} ADD PARTITION (p = 9)
+ALTER TABLE {t} DROP PARTITION (p = 1)
+ALTER TABLE {t} RENAME TO other
+ALTER TABLE {t} SET LOCATION '/x'
+ALTER TABLE {t} SET SERDE 'x'
+ALTER TABLE {t} RECOVER PARTITIONS
+ALTER TABLE {t} NOPE
+ALTER TABLE {t} ADD COLUMN
+ALTER TABLE {gone:nowhere} ADD COLUMN x INT
+ALTER TABLE {gone:nowhere} SET TBLPROPERTIES ('a' = 'b')
+COMMENT ON TABLE {t} IS 'all rows'
+COMMENT ON TABLE {t} IS NULL
+COMMENT ON COLUMN {t}.v IS 'a word'
+TRUNCATE TABLE {t} PARTITION (p = 1)
+TRUNCATE TABLE {t}
+TRUNCATE TABLE {gone:nowhere}
+
+-- shown
+SHOW TBLPROPERTIES {t}
+SHOW TBLPROPERTIES {t} ('delta.enableChangeDataFeed')
+SHOW COLUMNS IN {t}
+SHOW CREATE TABLE {t}
+DESCRIBE {t}
+DESCRIBE TABLE {t}
+DESCRIBE {t} v
+DESCRIBE {t} st.a
+DESCRIBE {t} nope
+DESCRIBE {t} PARTITION (p = 1)
+DESCRIBE QUERY SELECT id, v FROM {t}
+DESCRIBE {gone:nowhere}
+DESCRIBE DETAIL {gone:nowhere}
+DESCRIBE HISTORY {gone:nowhere}
+DESCRIBE HISTORY {t} LIMIT 0
+DESCRIBE HISTORY {t} LIMIT -1
+DESCRIBE HISTORY {t} WHERE version = 1
+SHOW PARTITIONS {gone:nowhere}
+ANALYZE TABLE {t} COMPUTE STATISTICS
+ANALYZE TABLE {t} COMPUTE STATISTICS NOSCAN
+ANALYZE TABLE {t} COMPUTE STATISTICS FOR COLUMNS id
+REFRESH TABLE {t}
+MSCK REPAIR TABLE {t}
+LOAD DATA INPATH '/nowhere' INTO TABLE {t}
+
+-- ruled
+INSERT INTO {t} (at, price) VALUES (timestamp'2024-03-01 10:00:00', 5)
+INSERT INTO {t} (at, price, note, qty) SELECT timestamp'2024-03-02 11:00:00', 6.5, DEFAULT, 2
+INSERT INTO {t} (k, at, price) VALUES (1000, timestamp'2024-03-03', 7)
+INSERT INTO {t} (day, at, price) VALUES (DATE'2024-03-04', timestamp'2024-03-04', 8)
+INSERT INTO {t} BY NAME SELECT timestamp'2024-03-05' AS at, 9 AS price, 'abc' AS code, 'abcde' AS word
+INSERT INTO {t} (price, code) VALUES (1, 'ab')
+INSERT INTO {t} (at, price) VALUES (NULL, 2)
+INSERT INTO {t} (a, at, price) VALUES (1, timestamp'2024-03-04', 8)
+INSERT INTO {t} (day, at, price) VALUES (DATE'2024-03-05', timestamp'2024-03-04', 8)
+INSERT INTO {t} (at) VALUES (timestamp'2024-03-04')
+INSERT INTO {t} (at, price) VALUES (timestamp'2024-03-04', NULL)
+INSERT INTO {t} (at, price) VALUES (timestamp'2024-03-04', 10000)
+INSERT INTO {t} (price, code) VALUES (1, 'abcd')
+INSERT INTO {t} (price, word) VALUES (1, 'abcdef')
+INSERT INTO {t} (price, word) VALUES (1, 'abcde   ')
+INSERT INTO {t} VALUES (1, 2, 3)
+UPDATE {t} SET price = price + 1 WHERE qty = 2
+UPDATE {t} SET at = timestamp'2025-01-01' WHERE price < 3
+UPDATE {t} SET note = DEFAULT, qty = DEFAULT WHERE price > 7
+UPDATE {t} SET price = 20000
+UPDATE {t} SET price = NULL
+UPDATE {t} SET day = DATE'2020-01-01'
+UPDATE {t} SET a = 1
+UPDATE {t} SET k = 1
+UPDATE {t} SET code = 'abcd'
+UPDATE {t} SET word = 'too long a word'
+MERGE INTO {t} t USING (SELECT 9 AS price, 'm' AS note) s ON t.price = s.price WHEN MATCHED THEN UPDATE SET note = s.note
+MERGE INTO {t} t USING (SELECT 77 AS price, timestamp'2024-06-01' AS at) s ON t.price = s.price WHEN NOT MATCHED THEN INSERT (price, at) VALUES (s.price, s.at)
+MERGE INTO {t} t USING (SELECT 79 AS price) s ON t.price = s.price WHEN NOT MATCHED THEN INSERT (price, a) VALUES (s.price, 4)
+MERGE INTO {t} t USING (SELECT 20000 AS price) s ON t.price = s.price WHEN NOT MATCHED THEN INSERT (price) VALUES (s.price)
+MERGE INTO {t} t USING (SELECT 80 AS qty) s ON t.qty = s.qty WHEN NOT MATCHED THEN INSERT (qty) VALUES (s.qty)
+MERGE INTO {t} t USING (SELECT 80 AS qty) s ON t.qty = s.qty WHEN NOT MATCHED THEN INSERT *
+MERGE INTO {t} t USING (SELECT 77 AS price) s ON t.price = s.price WHEN MATCHED THEN UPDATE SET price = 30000
+MERGE INTO {t} t USING (SELECT 77 AS price) s ON t.price = s.price WHEN MATCHED THEN UPDATE SET a = 4
+MERGE INTO {t} t USING (SELECT 77 AS price) s ON t.price = s.price WHEN NOT MATCHED BY SOURCE AND t.note = 'm' THEN DELETE
+INSERT OVERWRITE {t} PARTITION (day = '2024-03-01') (at, price) VALUES (timestamp'2024-03-01 12:00:00', 3)
+INSERT OVERWRITE {t} PARTITION (day = '2024-03-01') (at, price) VALUES (timestamp'2024-03-02 12:00:00', 3)
+INSERT INTO {t} (at, price) REPLACE WHERE day = '2024-03-02' VALUES (timestamp'2024-03-02 12:00:00', 4)
+ALTER TABLE {t} ALTER COLUMN k SYNC IDENTITY
+ALTER TABLE {t} ALTER COLUMN qty SYNC IDENTITY
+INSERT INTO {t} (at, price) VALUES (timestamp'2024-07-01', 11)
+ALTER TABLE {t} DROP COLUMN at
+ALTER TABLE {t} ALTER COLUMN a COMMENT 'number'
+ALTER TABLE {t} ALTER COLUMN price DROP NOT NULL
+ALTER TABLE {t} ALTER COLUMN word TYPE VARCHAR(8)
+ALTER TABLE {t} ALTER COLUMN word TYPE STRING
+ALTER TABLE {t} DROP CONSTRAINT sane
+SHOW TBLPROPERTIES {t}
+DESCRIBE {t}
+CREATE TABLE {new:like} LIKE {t}
+CREATE TABLE {new:clone} SHALLOW CLONE {t}
+INSERT INTO {new:clone} (at, price) VALUES (timestamp'2024-07-02', 12)
+DELETE FROM {t} WHERE day = '2024-03-04' OR code = 'ab '
+TRUNCATE TABLE {t}
+
+-- more rows
+DELETE FROM {t} t WHERE t.v LIKE 'v1_' AND t.arr[0] = 12
+DELETE FROM {t} WHERE m['k'] = 13 OR array_contains(arr, 14)
+DELETE FROM {t} WHERE CASE WHEN p = 0 THEN id = 15 ELSE false END
+DELETE FROM {t} WHERE id BETWEEN 16 AND 17 AND v IS NOT NULL
+DELETE FROM {t} WHERE (id, p) IN ((18, 0), (19, 1))
+DELETE FROM {t} WHERE v = upper('v20') OR v = concat('v', 20)
+DELETE FROM {t} WHERE ts > timestamp'2024-01-01 00:00:00' + INTERVAL '57' DAY
+DELETE FROM {t} WHERE id = 1/0
+DELETE FROM {t} WHERE v = 3
+DELETE FROM {t} WHERE CAST(v AS INT) = 3
+UPDATE {t} SET v = (SELECT max(v) FROM sql_source) WHERE id = 22
+UPDATE {t} SET n = n + 1, v = concat(v, n) WHERE p = 1
+UPDATE {t} SET arr = array_append(arr, 5), m = map_concat(m, map('z', 1)) WHERE id = 23
+UPDATE {t} SET st = named_struct('a', st.a + 1, 'b', upper(st.b)) WHERE id = 24
+UPDATE {t} SET st.a = NULL WHERE id = 25
+UPDATE {t} SET id = id + 1000, p = p + 10 WHERE id > 45
+UPDATE {t} SET d = 12.345 WHERE id = 26
+UPDATE {t} SET d = 123456789.12 WHERE id = 26
+UPDATE {t} SET n = 3000000000 WHERE id = 26
+UPDATE {t} SET n = 'x' WHERE id = 26
+UPDATE {t} SET ts = '2024-06-06' WHERE id = 27
+UPDATE {t} SET `odd.name` = NULL, V = 'caps' WHERE ID = 28
+UPDATE {t} SET
+UPDATE {t} SET v = 'x' WHERE nope = 1
+UPDATE {t} SET v = 'x' FROM sql_source
+UPDATE {gone:nowhere} SET v = 'x'
+DELETE FROM {gone:nowhere}
+DELETE FROM {t} VERSION AS OF 1
+DELETE FROM {t} WHERE
+DELETE FROM sql_source WHERE id = 1
+UPDATE sql_source SET v = 'x'
+MERGE INTO sql_source t USING {t} s ON t.id = s.id WHEN MATCHED THEN DELETE
+MERGE INTO {t} t USING {t} s ON t.id = s.id AND s.id < 26 WHEN MATCHED THEN UPDATE SET v = concat(s.v, '+')
+MERGE INTO {t} t USING (SELECT * FROM {t} VERSION AS OF 2) s ON t.id = s.id WHEN NOT MATCHED AND s.id < 5 THEN INSERT *
+MERGE INTO {t} AS t USING VALUES (30L, 'v30'), (31L, 'v31') AS s (id, w) ON t.id = s.id WHEN MATCHED AND s.w = 'v30' THEN DELETE WHEN MATCHED THEN UPDATE SET t.v = s.w, t.n = DEFAULT
+MERGE INTO {t} t USING sql_source s ON t.id = s.id AND t.p = 1 WHEN MATCHED AND t.n > 10 THEN UPDATE SET * WHEN MATCHED THEN DELETE WHEN NOT MATCHED AND s.id = 69 THEN INSERT (id, v, p) VALUES (s.id, upper(s.v), 4) WHEN NOT MATCHED AND s.id = 68 THEN INSERT * WHEN NOT MATCHED BY SOURCE AND t.id = 33 THEN UPDATE SET v = 'alone'
+MERGE INTO {t} t USING (SELECT CAST(NULL AS BIGINT) AS id) s ON t.id <=> s.id WHEN NOT MATCHED THEN INSERT (id, v) VALUES (s.id, 'null key')
+MERGE INTO {t} t USING (SELECT 1 AS x) s ON false WHEN NOT MATCHED THEN INSERT (id, v) VALUES (400, 'never matches')
+MERGE INTO {t} t USING (SELECT 34L AS id) s ON t.id > s.id AND t.id < 37 WHEN MATCHED THEN UPDATE SET st.b = 'range'
+WITH s AS (SELECT 401L AS id, 'cte' AS v) MERGE INTO {t} t USING s ON t.id = s.id WHEN NOT MATCHED THEN INSERT (id, v) VALUES (s.id, s.v)
+MERGE INTO {t} t USING sql_source s ON t.id = s.id WHEN MATCHED THEN UPDATE SET v = s.v WHEN NOT MATCHED BY TARGET AND s.id > 100 THEN INSERT *
+MERGE WITH SCHEMA EVOLUTION INTO {t} t USING (SELECT 402L AS id, named_struct('a', 1, 'b', 'x', 'c', 2.5) AS st) s ON t.id = s.id WHEN NOT MATCHED THEN INSERT *
+MERGE WITH SCHEMA EVOLUTION INTO {t} t USING (SELECT 402L AS id, 'new' AS fresh) s ON t.id = s.id WHEN MATCHED THEN UPDATE SET fresh = s.fresh
+MERGE INTO {t} t USING (SELECT 402L AS id, 'x' AS unknown) s ON t.id = s.id WHEN MATCHED THEN UPDATE SET *
+MERGE INTO {t} t USING (SELECT 402L AS id) s ON t.id = s.id WHEN MATCHED THEN UPDATE SET *
+MERGE INTO {t} t USING (SELECT 402L AS id) s ON t.id = s.id WHEN MATCHED THEN UPDATE SET unknown = 1
+MERGE INTO {t} t USING sql_source t ON t.id = t.id WHEN MATCHED THEN DELETE
+MERGE INTO {t} t USING sql_source s ON t.id = s.id WHEN MATCHED AND max(s.id) > 1 THEN DELETE
+MERGE INTO {t} t USING sql_source s ON t.id = s.id WHEN MATCHED AND rand() > 0.5 THEN DELETE
+MERGE INTO {t} t USING sql_source s ON t.id = s.id WHEN MATCHED THEN UPDATE
+MERGE INTO {t} t USING sql_source s ON t.id = s.id WHEN NOT MATCHED THEN DELETE
+MERGE INTO {t} t USING sql_source s ON t.id = s.id WHEN MATCHED THEN INSERT *
+MERGE INTO {t} t USING sql_source s ON t.id = s.id WHEN NOT MATCHED THEN INSERT (id) VALUES (t.id)
+MERGE INTO {t} t USING sql_source s ON s.id WHEN MATCHED THEN DELETE
+MERGE INTO {t} t USING sql_source s WHEN MATCHED THEN DELETE
+MERGE INTO {gone:nowhere} t USING sql_source s ON t.id = s.id WHEN MATCHED THEN DELETE
+
+-- more upkeep
+OPTIMIZE {gone:nowhere}
+VACUUM {gone:nowhere}
+RESTORE TABLE {gone:nowhere} TO VERSION AS OF 0
+REORG TABLE {gone:nowhere} APPLY (PURGE)
+GENERATE symlink_format_manifest FOR TABLE {gone:nowhere}
+CONVERT TO DELTA parquet.`/nowhere/at/all`
+CONVERT TO DELTA json.`/nowhere`
+OPTIMIZE {t} WHERE p
+OPTIMIZE {t} WHERE p = 'x'
+OPTIMIZE {t} WHERE p = 1 AND id = 1
+OPTIMIZE {t} WHERE p IN (SELECT 1)
+OPTIMIZE {t} ZORDER BY (`odd.name`)
+OPTIMIZE {t} WHERE p = 0 ZORDER BY n, v
+OPTIMIZE {t} ZORDER (id)
+optimize {t} /* nothing to do */
+VACUUM {t} RETAIN 168.5 HOURS DRY RUN
+VACUUM {t} USING INVENTORY (SELECT 1 AS x)
+VACUUM {t} USING INVENTORY nowhere
+VACUUM {t} FULL
+VACUUM {t} FULL DRY RUN
+VACUUM {t} LITE RETAIN 200 HOURS
+VACUUM {t} NOW
+VACUUM
+RESTORE {t} TO VERSION AS OF 'x'
+RESTORE {t} TO VERSION AS OF -1
+RESTORE {t} TO VERSION AS OF 2
+RESTORE {t} VERSION AS OF 1
+RESTORE {t} FOR VERSION AS OF 2
+RESTORE {t} TO
+REORG TABLE {t} WHERE p = 1 APPLY (PURGE)
+REORG TABLE {t} APPLY (NOPE)
+GENERATE symlink_format_manifest FOR TABLE {t}
+DESCRIBE HISTORY {t}
+DESCRIBE DETAIL {t} LIMIT 1
+ALTER TABLE {t} DROP FEATURE changeDataFeed
+OPTIMIZE {t} FULL
+
+-- not refused yet
+CREATE TABLE {new:x} (id INT, x INT DEFAULT nope) USING {f} TBLPROPERTIES ('delta.feature.allowColumnDefaults' = 'supported')
+CREATE TABLE {new:y} (id INT, x INT DEFAULT 'y') USING {f} TBLPROPERTIES ('delta.feature.allowColumnDefaults' = 'supported')
+CREATE TABLE {new:z} (id INT, x STRING GENERATED ALWAYS AS (id + 1)) USING {f}

@@ -156,6 +156,24 @@ def test_merge_that_leaves_a_row_out_because_another_is_there_depends_on_that_on
     check_no_file_is_left(path)
 
 
+@pytest.mark.parametrize("options", [{"replaceUsing": "id"}, {"replaceOn": "t.id = s.id", "targetAlias": "t"}])
+def test_rows_that_match_are_replaced_beside_another_writer_unless_it_took_them_out(
+    spark: SparkSession, tmp_path: Path, rival: Rival, options: dict[str, str]
+) -> None:
+    path = make(tmp_path / "t")
+    source = spark.createDataFrame(pa.table({"id": [2, 3, 3, 99], "n": [5, 6, 6, 7]})).alias("s")
+    save = source.write.format("pydelta").mode("overwrite").options(**options)
+    rival.todo = [replace(path, 1, n=7), replace(path, 3)]
+    save.save(path)
+    assert rows(path) == {**dict.fromkeys(range(ROWS), 0), 1: 7, 2: 5, 3: 6, 99: 7}
+    deleted = [("delete", 2, 0), ("delete", 3, 0)]
+    assert changes(path) == [*deleted, ("insert", 2, 5), ("insert", 3, 6), ("insert", 3, 6), ("insert", 99, 7)]
+    with pytest.raises(DeltaConcurrentModificationException):
+        save.save(path)
+    assert 3 not in rows(path) and rows(path)[2] == 5
+    check_no_file_is_left(path)
+
+
 def test_delete_of_the_same_row_conflicts_and_leaves_nothing_behind(spark: SparkSession, tmp_path: Path, rival: Rival) -> None:
     path = make(tmp_path / "t")
     rival.todo = [replace(path, 2)]

@@ -141,6 +141,14 @@ def test_delta_names_are_left_to_spark_when_the_setting_says_so(spark: SparkSess
     assert len(values(spark, table)) == 6
 
 
+def test_explain_of_a_change_is_refused_by_name(spark: SparkSession, table: str) -> None:
+    for statement in (f"DELETE FROM {name(table)}", f"UPDATE {name(table)} SET v = 1"):
+        error = refused(spark, f"EXPLAIN {statement}", "DELTA_OPERATION_NOT_SUPPORTED")
+        assert f"EXPLAIN {statement.split()[0]}" in str(error)
+    assert "Physical Plan" in spark.sql(f"EXPLAIN SELECT * FROM {name(table)} -- DELETE").first()[0]
+    assert len(values(spark, table)) == 6
+
+
 def test_only_registered_sessions_and_their_clones_are_routed(spark: SparkSession, table: str) -> None:
     with pytest.raises(AnalysisException):
         spark.newSession().sql(f"DELETE FROM {name(table)}")

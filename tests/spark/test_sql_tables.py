@@ -205,6 +205,15 @@ def test_overwrites(spark: SparkSession, table: Path) -> None:
     assert rows(spark, table) == [(7, "f", "z")]
 
 
+def test_insert_in_the_place_of_rows_that_match(spark: SparkSession, table: Path) -> None:
+    name = by_path(table)
+    spark.sql(f"INSERT INTO {name} REPLACE USING (n) VALUES (2, 'new', 'z'), (2, 'newer', 'z'), (9, 'i', 'x')")
+    assert rows(spark, table) == [(1, "a", "x"), (2, "new", "z"), (2, "newer", "z"), (9, "i", "x")]
+    assert last_commit(spark, table) == ("WRITE", {"mode": "Overwrite", "partitionBy": "[]", "replaceUsingCols": "(n)"})
+    spark.sql(f"INSERT INTO {name} BY NAME REPLACE USING (p, s) SELECT 'x' AS p, 'a' AS s, 5L AS n")
+    assert rows(spark, table) == [(2, "new", "z"), (2, "newer", "z"), (5, "a", "x"), (9, "i", "x")]
+
+
 def test_insert_that_evolves(spark: SparkSession, table: Path) -> None:
     name = by_path(table)
     spark.sql(f"INSERT WITH SCHEMA EVOLUTION INTO {name} SELECT 3, 'c', 'x', 1.5D AS extra")
@@ -223,7 +232,9 @@ def test_inserts_that_cannot_be(spark: SparkSession, table: Path) -> None:
         (f"INSERT INTO {name} PARTITION (p = 'x') (n, p) VALUES (1, 'x')", SchemaMismatchError, "two values"),
         (f"INSERT INTO {name} PARTITION (n = 1) SELECT 'a', 'x'", InvalidOptionError, "no partition column"),
         (f"INSERT OVERWRITE {name} PARTITION (p = 'x') IF NOT EXISTS SELECT 1, 'a'", UnsupportedOperationError, "IF NOT EXISTS"),
-        (f"INSERT INTO {name} REPLACE USING (n) SELECT 1, 'a', 'x'", UnsupportedOperationError, "REPLACE USING"),
+        (f"INSERT INTO {name} REPLACE ON true SELECT 1, 'a', 'x'", UnsupportedOperationError, "REPLACE ON"),
+        (f"INSERT INTO {name} REPLACE USING (nobody) SELECT 1, 'a', 'x'", SchemaMismatchError, "nobody"),
+        (f"INSERT INTO {name} REPLACE USING (p) SELECT 1, 'a' AS p, 'x' AS s", SchemaMismatchError, "elsewhere"),
         (f"INSERT INTO {name} BY NAME SELECT 1 AS nobody", SchemaMismatchError, "nobody"),
         (f"INSERT INTO {name} VALUES (3000000000, 'a', 'x')", SchemaMismatchError, "too large"),
         (f"INSERT INTO {by_path(table / 'none')} VALUES (1)", TableNotFoundError, "none"),

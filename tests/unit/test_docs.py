@@ -102,7 +102,7 @@ def public(*names: str) -> set[str]:
 
 BATCH_READ = public(*read_options._READ_NAMES)
 STREAM_READ = public(*streaming_options._OWN_NAMES, *streaming_options._AS_IN_BATCHES)
-BATCH_WRITE = public(*write_options._NAMES) - set(write_options._UNSUPPORTED)
+BATCH_WRITE = public(*write_options._NAMES)
 STREAM_WRITE = (BATCH_WRITE - set(streaming_options._NOT_IN_STREAMS)) | {streaming_options.CHECKPOINT_LOCATION, "queryName"}
 PLACES = {"read": BATCH_READ, "stream read": STREAM_READ, "write": BATCH_WRITE, "stream write": STREAM_WRITE}
 
@@ -115,11 +115,6 @@ def test_options_of_a_place_are_those_that_the_code_knows(place: str) -> None:
 
 def test_options_of_streams_that_batches_pass_over_are_all_documented() -> None:
     assert set(read_options._STREAM_NAMES) <= STREAM_READ
-
-
-def test_options_that_are_refused_are_named() -> None:
-    for name in write_options._UNSUPPORTED:
-        assert f"`{name}`" in OPTIONS
 
 
 SAMPLES = {
@@ -158,7 +153,8 @@ def test_read_option_is_taken_in_any_case_of_letters(name: str) -> None:
 @pytest.mark.parametrize("name", sorted(documented("write")))
 def test_write_option_is_taken(name: str) -> None:
     beside = {"txnAppId": {"txnVersion": "1"}, "txnVersion": {"txnAppId": "loader"}}.get(name, {})
-    assert parse_write({"path": "/t", **beside, name: SAMPLES.get(name, "true")}, overwrite=True).path == "/t"
+    overwrite = name not in write_options._MATCHING  # what overwrites do of these, saves do (test_replace_matching.py)
+    assert parse_write({"path": "/t", **beside, name: SAMPLES.get(name, "true")}, overwrite=overwrite).path == "/t"
 
 
 # ---------------------------------------------------------------- settings and errors

@@ -98,13 +98,15 @@ def test_write_delta_without_columns_leaves_a_table_as_it_is(tmp_path: Path, dat
 
 
 @pytest.mark.parametrize("partition_by", [None, ["p"]])
-def test_write_delta_without_rows_in_each_mode_is_a_version(tmp_path: Path, partition_by: list[str] | None) -> None:
+def test_write_delta_without_rows_is_a_version_where_it_replaces_some(tmp_path: Path, partition_by: list[str] | None) -> None:
     none, path = ROWS.slice(0, 0), str(tmp_path)
     assert write_delta(path, none, partition_by=partition_by) == 0
     assert DeltaTable(path).to_arrow().schema.names == ["id", "p"]
     assert write_delta(path, ROWS, mode="append") == 1
-    assert write_delta(path, none, mode="append") == 2
-    assert write_delta(path, none, mode="overwrite", partition_overwrite_mode="dynamic") == 3
+    assert write_delta(path, none, mode="append") == 1
+    assert write_delta(path, none, mode="append", txn_app_id="app", txn_version=1) == 2  # is recorded
+    replaced = write_delta(path, none, mode="overwrite", partition_overwrite_mode="dynamic")
+    assert replaced == (2 if partition_by else 3)
     if partition_by:
         assert rows_of(tmp_path) == [(1, "a"), (2, "b")]
     else:

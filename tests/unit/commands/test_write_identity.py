@@ -75,7 +75,7 @@ def test_rows_get_numbers_and_the_mark_rises(store: ObjectStore) -> None:
     assert lines["commitInfo"]["isBlindAppend"] is True
     write_delta(store.root, ROWS, mode="overwrite")
     assert (ids(store), mark(store)) == ([4, 5, 6], 6)
-    write_delta(store.root, ROWS.slice(0, 0), mode="append")
+    write_delta(store.root, ROWS.slice(0, 0), mode="append", txn_app_id="app", txn_version=1)  # a version without rows
     assert mark(store) == 6
     assert "metaData" not in commit_lines(store, 3)
     Snapshot.load(store).check_integrity()

@@ -428,11 +428,12 @@ def test_write_transaction_version_that_is_no_whole_number_is_refused(text: str)
     assert "txnAppId" in str(write_refusal({"txnAppId": "", "txnVersion": "1"}))
 
 
-@pytest.mark.parametrize("name", ["replaceUsing", "replaceOn", "targetAlias"])
-def test_write_option_that_is_not_supported_is_refused_by_name(name: str) -> None:
+@pytest.mark.parametrize("name", ["replaceUsing", "replaceOn"])
+def test_rows_that_match_are_replaced_by_saves_of_registered_sessions_alone(name: str) -> None:
     with pytest.raises(UnsupportedOperationError, match=name) as caught:
         overwrite({name: "id"})
-    assert "replaceWhere" in str(caught.value)
+    assert "register(spark)" in str(caught.value)
+    assert write_options({"path": "/t", MODE: "append", name: "id"}, overwrite=False).mode == "append"
 
 
 @pytest.mark.parametrize(

@@ -281,8 +281,8 @@ def test_feed_stream_passes_over_commits_without_changes_and_still_tells_its_las
     stream = Stream(table, readChangeFeed="true", startingVersion="2")
     stream.next()
     before = stream.place
-    for _ in range(100):
-        write_delta(table, rows(7).slice(0, 0), mode="append")
+    for number in range(100):
+        write_delta(table, rows(7).slice(0, 0), mode="append", txn_app_id="app", txn_version=number)
     assert stream.next() == []
     assert (stream.place["reservoirVersion"], stream.place["index"]) == (before["reservoirVersion"], before["index"]) == (2, 0)
     assert (before["goesOnWithVersion"], stream.place["goesOnWithVersion"]) == (3, 103)

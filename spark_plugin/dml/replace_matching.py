@@ -1,0 +1,272 @@
+"""An overwrite of the rows that some row of the source matches: the options replaceUsing and replaceOn of saves.
+
+    replace_matching(spark, table, frame, Matching.using(("id",)), request)
+    replace_matching(spark, table, frame.alias("s"), Matching.on("t.id = s.id", "t"), request)
+
+A row of the table goes when the condition is true of it and at least one row of the source; all rows of the source are added, in
+the same commit. It runs on the road of MERGE: the source is made once, its keys say which files are read, and the two jobs of
+jobs.py do the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial, reduce
+from operator import and_
+from typing import Any
+
+from pyspark import StorageLevel
+from pyspark.errors import AnalysisException
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from delta_py.commands.dml import MetricNames
+from delta_py.commands.request import WriteRequest
+from delta_py.commands.write import plan_change
+from delta_py.errors import DeltaError, InvalidOptionError, InvariantViolationError, SchemaMismatchError
+from delta_py.protocol.actions import Metadata, Protocol
+from delta_py.protocol.names import quoted, split_name
+from delta_py.protocol.schema import StructType as DeltaSchema
+from delta_py.scan.planning import ROW_ADDRESS
+from delta_py.snapshot import Snapshot
+from delta_py.write.row_changes import CLAUSE, NEW
+from spark_plugin.convert import from_spark_schema
+from spark_plugin.dml.at_table import at_table
+from spark_plugin.dml.jobs import DmlResult, open_target
+from spark_plugin.dml.merge import MergeRun, until_kept
+from spark_plugin.dml.merge_clauses import Clause, ResolvedMerge
+from spark_plugin.dml.merge_join import broadcast_limit
+from spark_plugin.dml.merge_rows import MergeRows
+from spark_plugin.dml.merge_source import SourceFacts, held_source
+from spark_plugin.dml.store_assignment import Assigning
+from spark_plugin.exceptions import as_spark_raises
+from spark_plugin.options.settings import TablePath, conf
+
+MATCHING_OPTIONS = ("replaceusing", "replaceon", "targetalias")
+_TARGET, _SOURCE = "__pydelta_target", "__pydelta_source"
+
+
+@dataclass(frozen=True, slots=True)
+class Matching:
+    """Which rows of the table the source matches. columns: equal in both; else condition: SQL, in which alias calls the table."""
+
+    columns: tuple[str, ...] = ()
+    condition: str = ""
+    alias: str | None = None
+
+    @classmethod
+    def using(cls, columns: Sequence[str]) -> Matching:
+        return cls(tuple(columns), alias=_TARGET)
+
+    @classmethod
+    def on(cls, condition: str, alias: str | None) -> Matching:
+        return cls((), condition, alias)
+
+    def recorded(self) -> dict[str, Any]:
+        """As the history names it."""
+        return {"replaceUsingCols": f"({', '.join(self.columns)})"} if self.columns else {"replaceOnCond": self.condition}
+
+    def between(self, columns: Sequence[str], source: DataFrame, *, case_sensitive: bool) -> tuple[DataFrame, Column]:
+        """The source and the condition. columns: of the table.
+
+        Raises SchemaMismatchError (UNRESOLVED_INSERT_REPLACE_USING_COLUMN) for a column that one side lacks.
+        """
+        if not self.columns:
+            return source, F.expr(self.condition)
+        for name in self.columns:
+            for relation, known in (("table", columns), ("query", source.columns)):
+                _check_known(name, relation, known, case_sensitive=case_sensitive)
+        equal = [F.col(f"{_TARGET}.{_name(name)}") == F.col(f"{_SOURCE}.{_name(name)}") for name in self.columns]
+        return source.alias(_SOURCE), reduce(and_, equal)
+
+
+def _name(text: str) -> str:
+    return quoted(split_name(text)[0])
+
+
+def _check_known(text: str, relation: str, known: Sequence[str], *, case_sensitive: bool) -> None:
+    path = split_name(text)
+    names = known if case_sensitive else [name.lower() for name in known]
+    if len(path) == 1 and (path[0] if case_sensitive else path[0].lower()) in names:
+        return
+    raise SchemaMismatchError(
+        f"The option replaceUsing names {text}, and the {relation} has the columns {', '.join(known)}. Nothing was written. Name "
+        "columns that both have, fields of structs not among them.",
+        error_class="UNRESOLVED_INSERT_REPLACE_USING_COLUMN",
+        sql_state="42703",
+        column=text,
+        relation=relation,
+    )
+
+
+def replace_matching(
+    spark: SparkSession, table: TablePath, source: DataFrame, matching: Matching, request: WriteRequest
+) -> DmlResult:
+    """Returns as `merge`. request: of an overwrite of the whole table, whose checks hold here too.
+
+    Raises what such an overwrite raises, UnsupportedOperationError (DELTA_CANNOT_MODIFY_APPEND_ONLY); SchemaMismatchError for
+    columns of the condition that neither side has, or both (DELTA_INSERT_REPLACE_ON_UNRESOLVED_COLUMNS_IN_CONDITION,
+    DELTA_INSERT_REPLACE_ON_AMBIGUOUS_COLUMNS_IN_CONDITION); InvariantViolationError
+    (DELTA_REPLACE_ON_OR_USING_TABLE_CONSTRAINT_VIOLATION) for a row that breaks a rule of the table. Nothing is committed then,
+    and no file is left.
+    """
+    try:
+        return until_kept(_Request(spark, table, source, matching, request).run)
+    except InvariantViolationError as error:
+        with as_spark_raises():
+            raise InvariantViolationError(
+                f"A row in the place of others breaks a rule of the table: {error.message}",
+                error_class="DELTA_REPLACE_ON_OR_USING_TABLE_CONSTRAINT_VIOLATION",
+                sql_state="44000",
+            ) from error
+
+
+@dataclass(frozen=True)
+class _Request:
+    spark: SparkSession
+    table: TablePath
+    source: DataFrame
+    matching: Matching
+    request: WriteRequest
+
+    def run(self, level: StorageLevel) -> DmlResult:
+        alias, request, evolves = self.matching.alias, self.request, self.request.merge_schema
+        with open_target(self.spark, self.table, "WRITE", alias=alias, evolve=self._evolved, request=request) as target:
+            resolved = self._resolved(target.shape, target.dml.snapshot.schema.names)
+            rows = MergeRows(target, resolved, Assigning.of(self.spark, evolves=evolves))
+            rows.check()
+            with held_source(resolved, level) as source:
+                return _ReplaceRun(target, resolved, rows, source, self.matching, request).run()
+
+    def _evolved(self, snapshot: Snapshot) -> Mapping[str, Any]:
+        """Metadata and protocol as an overwrite with the same options would leave them, after its checks."""
+        schema = from_spark_schema(self.source.schema.toNullable())
+        metadata, protocol = at_table(self.spark, partial(_checked, snapshot, schema, self.request))
+        return {"metadata": metadata, "protocol": protocol}
+
+    def _resolved(self, frame: DataFrame, columns: Sequence[str]) -> ResolvedMerge:
+        case_sensitive = (conf(self.spark, "spark.sql.caseSensitive") or "false").lower() == "true"
+        source, condition = self.matching.between(columns, self.source, case_sensitive=case_sensitive)
+        values = {quoted(name): F.col(quoted(name)) for name in source.columns}
+        clauses = (Clause("matched", "delete"), Clause("not matched", "insert", assignments=values))
+        try:
+            return ResolvedMerge.of(
+                frame, columns, source, condition, clauses, evolves=self.request.merge_schema, alias=self.matching.alias
+            )
+        except (AnalysisException, DeltaError) as error:
+            explained = _explained(error)
+            if explained is None:
+                raise
+            raise explained from error
+
+
+def _checked(snapshot: Snapshot, schema: DeltaSchema, request: WriteRequest) -> tuple[Metadata | None, Protocol | None]:
+    plan = plan_change(snapshot, schema, request, "Overwrite")
+    return plan.metadata, plan.protocol
+
+
+def _explained(error: AnalysisException | DeltaError) -> DeltaError | None:
+    """The error in the words of these options; None for one that says enough."""
+    condition = (error.error_class if isinstance(error, DeltaError) else error.getCondition()) or ""
+    if condition == "DELTA_MERGE_UNRESOLVED_EXPRESSION" and isinstance(error, DeltaError):
+        name = error.message_parameters["name"]
+        return SchemaMismatchError(
+            f"The condition of replaceOn names {name}, which is neither a column of the table nor of the source. Nothing was "
+            "written. Correct the name; targetAlias calls the table, and DataFrame.alias the source.",
+            error_class="DELTA_INSERT_REPLACE_ON_UNRESOLVED_COLUMNS_IN_CONDITION",
+            sql_state="42703",
+            column=name,
+        )
+    if condition == "AMBIGUOUS_REFERENCE" and not isinstance(error, DeltaError):
+        name = (error.getMessageParameters() or {}).get("name", "a column")
+        return SchemaMismatchError(
+            f"The condition of replaceOn names {name}, which both the table and the source have. Nothing was written. Call the "
+            "table by the option targetAlias, and the source by DataFrame.alias.",
+            error_class="DELTA_INSERT_REPLACE_ON_AMBIGUOUS_COLUMNS_IN_CONDITION",
+            sql_state="42702",
+            column=name,
+        )
+    return None
+
+
+@dataclass(frozen=True)
+class _ReplaceRun(MergeRun):
+    matching: Matching
+    request: WriteRequest
+
+    def _decided(self, near: DataFrame | None, facts: SourceFacts) -> DataFrame:
+        """Unlike in a MERGE, a row of the source that matches is added as well."""
+        (delete, _), (insert, clause) = enumerate(self.merge.clauses)
+        added = self.source.frame.select(F.lit(insert).alias(CLAUSE), self.rows.new_row(clause).alias(NEW))
+        if near is None:
+            return added
+        sent = F.broadcast(self.source.frame) if facts.key_bytes <= broadcast_limit(near) else self.source.frame
+        matched = near.join(sent, self.merge.condition.column, "left_semi")
+        no_row = F.lit(None).cast(added.schema[NEW].dataType)
+        gone = matched.select(F.col(ROW_ADDRESS), F.lit(delete).alias(CLAUSE), no_row.alias(NEW))
+        nowhere = F.lit(None).cast(gone.schema[ROW_ADDRESS].dataType)
+        return gone.unionAll(added.select(nowhere.alias(ROW_ADDRESS), CLAUSE, NEW))
+
+    def _parameters(self) -> dict[str, Any]:
+        merges = {"canMergeSchema": True} if self.request.merge_schema else {}
+        partitions = list(self.request.partition_by or ())
+        return {"mode": "Overwrite", "partitionBy": partitions, **merges, **self.matching.recorded()}
+
+    def _metrics(self, facts: SourceFacts) -> MetricNames:
+        return _write_metrics
+
+
+def _write_metrics(done: Mapping[str, int], by_clause: Mapping[int, int]) -> dict[str, int]:
+    return {name: value for name, value in done.items() if not name.endswith("Ms")}
+
+
+# ---------------------------------------------------------------- options
+
+
+def matching_of(options: Mapping[str, str]) -> Matching | None:
+    """What the options of an overwrite say, by lower-case name; None where they replace no matching rows.
+
+    Raises InvalidOptionError for options that do not go together (DELTA_INCOMPATIBLE_DATAFRAME_OPTIONS,
+    DELTA_OVERWRITE_BY_FILTER_INCOMPATIBLE_REPLACE_ON_OR_USING,
+    DELTA_DYNAMIC_PARTITION_OVERWRITE_INCOMPATIBLE_REPLACE_ON_OR_USING), and for empty names (DELTA_ILLEGAL_OPTION).
+    """
+    using, on = options.get("replaceusing"), options.get("replaceon")
+    if using is None and on is None:
+        return None
+    if using is not None and on is not None:
+        raise _incompatible("replaceOn", "replaceUsing")
+    name = "replaceOn" if using is None else "replaceUsing"
+    if "replacewhere" in options:
+        raise _incompatible("replaceWhere", name, "DELTA_OVERWRITE_BY_FILTER_INCOMPATIBLE_REPLACE_ON_OR_USING")
+    if options.get("partitionoverwritemode", "static").strip().lower() != "static":
+        raise _incompatible(
+            "partitionOverwriteMode", name, "DELTA_DYNAMIC_PARTITION_OVERWRITE_INCOMPATIBLE_REPLACE_ON_OR_USING"
+        )
+    for other, wrong in (("overwriteSchema", "true"), ("dataChange", "false")):
+        if options.get(other.lower(), "").strip().lower() == wrong:
+            raise _incompatible(other, name)
+    if on is not None:
+        return Matching.on(on, options.get("targetalias"))
+    assert using is not None
+    columns = [part.strip() for part in using.split(",")]
+    if not all(columns):
+        raise InvalidOptionError(
+            f"Invalid value {using!r} for option 'replaceUsing': it must not contain empty column names. Nothing was written. "
+            'List columns as in "id, day".',
+            option="replaceUsing",
+            value=using,
+        )
+    return Matching.using(columns)
+
+
+def _incompatible(
+    first: str, second: str, error_class: str = "DELTA_INCOMPATIBLE_DATAFRAME_OPTIONS"
+) -> InvalidOptionError:
+    return InvalidOptionError(
+        f"The options {first} and {second} cannot be given together: each says by itself which rows are replaced, or {first} "
+        "contradicts that rows are. Nothing was written. Give one of them.",
+        error_class=error_class,
+        sql_state="42613",
+        options=[first, second],
+    )

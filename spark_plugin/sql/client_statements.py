@@ -1,0 +1,80 @@
+"""SHOW PARTITIONS, TRUNCATE TABLE and CREATE TABLE LIKE over Spark Connect, whose clients have no parser.
+
+    SHOW PARTITIONS shop.sales PARTITION (day = '2024-05-01')
+
+What cannot be read goes to the server, which says what is wrong with it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from spark_plugin.dml.delete_update import delete
+from spark_plugin.sql.grammar import properties_of
+from spark_plugin.sql.likenesses import create_parsed
+from spark_plugin.sql.partitions import show_parsed
+from spark_plugin.sql.results import nothing
+from spark_plugin.sql.syntax import SyntaxFault, Words
+from spark_plugin.sql.targets import find_target
+from spark_plugin.sql_definitions import ParsedLikeness, ParsedPartitions
+from spark_plugin.sql_router import Statement
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def run_of_client(spark: SparkSession, statement: Statement) -> DataFrame | None:
+    """None, and nothing done, for another statement, and for one about no table of ours."""
+    try:
+        words = Words(statement.text, statement.args)
+        if words.take("SHOW", "PARTITIONS"):
+            return show_parsed(spark, _partitions(words))
+        if words.take("TRUNCATE", "TABLE"):
+            return _truncate(spark, words)
+        asked = _likeness(words) if words.take("CREATE", "TABLE") else None
+    except SyntaxFault:
+        return None
+    return None if asked is None else create_parsed(spark, asked)
+
+
+def _partitions(words: Words) -> ParsedPartitions:
+    parts, values = words.name(), {}
+    if words.take("PARTITION"):
+        words.expect("(")
+        while True:
+            column = words.part()
+            words.expect("=")
+            values[column] = words.constant()
+            if not words.take(","):
+                break
+        words.expect(")")
+    words.end()
+    return ParsedPartitions(parts, values)
+
+
+def _truncate(spark: SparkSession, words: Words) -> DataFrame | None:
+    target = find_target(spark, words.name())
+    words.end()
+    if target is None:
+        return None
+    delete(spark, target.place, recorded="TRUNCATE")
+    return nothing(spark)
+
+
+def _likeness(words: Words) -> ParsedLikeness | None:
+    """None for another CREATE TABLE."""
+    if_not_exists = words.take("IF", "NOT", "EXISTS")
+    parts = words.name()
+    if not words.take("LIKE"):
+        return None
+    source, provider, location, properties = words.name(), None, None, {}
+    while not words.is_over():
+        if words.take("USING"):
+            provider = words.part()
+        elif words.take("LOCATION"):
+            location = words.string()
+        elif words.take("TBLPROPERTIES"):
+            properties = properties_of(words)
+        else:
+            words.fault()
+    return ParsedLikeness(parts, source, provider, location, properties, if_not_exists)
