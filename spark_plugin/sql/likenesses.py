@@ -53,7 +53,7 @@ def create_like(spark: SparkSession, plan: ParsedPlan, _text: str) -> DataFrame 
     if not is_ours:
         return None
     request = TableRequest(
-        "createIfNotExists" if asked.if_not_exists else "create", name=asked.name, location=asked.location, managed=True
+        "createIfNotExists" if asked.if_not_exists else "create", name=asked.name, location=asked.location
     )
     if source is None:
         request = _of_other(spark, request, asked)
