@@ -21,6 +21,7 @@ from functools import cached_property, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import orjson
 import pyspark
 from py4j.clientserver import ClientServer
 from pyspark.sql import Column
@@ -170,6 +171,11 @@ class SparkInternals:
     def enter_functions(self) -> None:
         """Gives the session the table functions of the catalogs."""
         self._jvm.pydelta.sql_catalog.Catalogs.enterFunctions(self._spark._jsparkSession)
+
+    def entry(self, database: str | None, table: str) -> dict[str, Any] | None:
+        """What the session catalog holds under a name, as Entry.java tells it; None for nothing. The session has our catalogs."""
+        told = self._jvm.pydelta.sql_catalog.Catalogs.entry(self._spark._jsparkSession, database, table)
+        return None if told is None else orjson.loads(told)
 
     def enter_managed(self, database: str, table: str, path: str) -> None:
         """Enters a table that is there into the session catalog, so that DROP TABLE deletes its files. The session is active, and

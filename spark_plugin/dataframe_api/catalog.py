@@ -1,8 +1,8 @@
 """Names of tables in Spark's catalog, and the paths behind them.
 
-A table of ours is an external table of the session catalog: a name, a path, and the columns that the table had when it
-was entered. Dropping it drops the name and leaves the data. Everything here is SQL and DataFrames, so that it works over
-Spark Connect too.
+A table of ours is a name of the session catalog, a path, and the columns that the table had when it was entered. One that was
+made without a path is a managed table, whose files go with its name, where the session has our catalogs and is a classic one; any
+other is an external table, whose data stay. Nearly all of it is SQL and DataFrames, so that it works over Spark Connect too.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import orjson
 from pyspark.errors import PySparkException
 from pyspark.sql.types import StructType
 
@@ -41,14 +42,16 @@ _BEHIND_LOCATION = re.compile(
     r"(?:Schema: root\n(?: \|.*\n)+)?\n*"
 )
 _OF_DELTA_SPARK = "delta"
-_STALE_KEY = "pydelta.entryIsOld"  # sql_catalog/Columns.java puts it into the columns of a table whose entry has others
+# sql_catalog/Columns.java puts it, over Connect, into the columns of a table whose entry has others.
+_STALE_KEY = "pydelta.entryIsOld"
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
     """What the catalog holds under a name. provider: lower-case, empty for a view. path: None for a view, and where the catalog
     does not say it for certain. options: those of CREATE TABLE but the path. external: dropping it leaves the data.
-    tracks_partitions: the catalog has a list of its partitions."""
+    tracks_partitions: the catalog has a list of its partitions. columns: those that were entered, as the JSON of a schema, where
+    our catalog tells them."""
 
     name: str
     provider: str
@@ -56,6 +59,7 @@ class Entry:
     external: bool = False
     options: Mapping[str, str] = field(default_factory=dict)
     tracks_partitions: bool = False
+    columns: str | None = None
 
     @property
     def is_ours(self) -> bool:
@@ -78,8 +82,8 @@ class Entry:
             )
         if self.is_ours and not self.external and self.path is None:
             raise UnsupportedOperationError(
-                f"{self.name} was entered into the catalog without a path, so that reads do not find its data; nothing was "
-                f"written. DROP TABLE {self.name}, and let saveAsTable or writeTo create it.",
+                f"{self.name} is a managed table, and only a session with pydelta's catalogs knows where it is; nothing was "
+                "written. Write to its path with save(path). (DROP TABLE would delete its files.)",
                 table=self.name,
             )
         if self.options:
@@ -90,10 +94,15 @@ class Entry:
                 table=self.name,
             )
         if self.path is None:
+            cure = (
+                f"DROP TABLE {self.name}, which leaves the data, and enter it again: CREATE TABLE {self.name} USING "
+                f"{self.provider} LOCATION '...'"
+                if self.external
+                else "Write to its path with save(path). (DROP TABLE would delete its files: it is a managed table.)"
+            )
             raise UnsupportedOperationError(
                 f"The catalog does not say for certain where {self.name} is: its location is not the one for which its columns "
-                f"were entered, or a text of it reads as a second one. Nothing was written. DROP TABLE {self.name}, which leaves "
-                f"the data, and enter it again: CREATE TABLE {self.name} USING {self.provider} LOCATION '...'.",
+                f"were entered, or a text of it reads as a second one. Nothing was written. {cure}",
                 table=self.name,
             )
         return self.path
@@ -104,9 +113,11 @@ def is_ours(spark: Any, name: str) -> bool:
     if own_path(spark, name) is not None:
         return True
     try:
-        schema = spark.table(name).schema
-        if metadata_value(schema, CATALOG_KEY) is None:
-            return False
+        schema = None
+        if not has_catalogs(spark):
+            schema = spark.table(name).schema
+            if metadata_value(schema, CATALOG_KEY) is None:
+                return False
         entry = find(spark, name, schema)  # a view of ours, and a copy in another format, have our columns too
     except (PySparkException, UnsupportedOperationError):  # Spark says by itself what is wrong with the name
         return False
@@ -124,6 +135,8 @@ def find(spark: Any, name: str, schema: StructType | None = None) -> Entry | Non
         return Entry(name, FORMAT, path, external=True)
     namespace, table = _namespace_and_table(spark, name)
     inside = f" IN {_quoted(namespace)}" if namespace else ""
+    if has_catalogs(spark):
+        return _told_entry(name, SparkInternals(spark).entry(namespace[-1] if namespace else None, table))
     rows = spark_sql(spark, f"SHOW TABLE EXTENDED{inside} LIKE '{table}'").collect()
     entries = [row for row in rows if row["tableName"].lower() == table.lower() and not (namespace and row["isTemporary"])]
     if not entries:
@@ -140,6 +153,21 @@ def find(spark: Any, name: str, schema: StructType | None = None) -> Entry | Non
     says_path = bool(provider) and (external or provider != FORMAT or entered is not None)
     path = _path(entered, text) if says_path else None
     return Entry(name, provider, path, external, options, "\nPartition Provider: Catalog\n" in text)
+
+
+def has_catalogs(spark: Any) -> bool:
+    """Whether this is a classic session in which names are looked up by our catalog: it tells what it holds under a name."""
+    return not is_connect(spark) and conf(spark, "spark.sql.catalog.spark_catalog") == TABLES_CATALOG
+
+
+def _told_entry(name: str, told: Mapping[str, Any] | None) -> Entry | None:
+    if told is None:
+        return None
+    options = catalog_options(told["options"]) if "options" in told else {}
+    path = options.pop("path", None)
+    provider = (told.get("provider") or "").lower()
+    external, tracks = told["type"] == "EXTERNAL", bool(told.get("tracksPartitions"))
+    return Entry(name, provider, path, external, options, tracks, told.get("columns"))
 
 
 def _type_and_provider(text: str) -> tuple[str, str]:
@@ -204,9 +232,9 @@ def taken(entry: Entry) -> TableAlreadyExistsError:
 def left_behind(name: str, path: str) -> TableAlreadyExistsError:
     """What to raise when a table lies where one was to be created for a new name."""
     return TableAlreadyExistsError(
-        f"{name} is not in the catalog, but at {path}, where it would be created, there is a table: dropping a name leaves the "
-        f"data. Nothing was written. Use mode overwrite or createOrReplace to replace its rows, or CREATE TABLE {name} USING "
-        f"{FORMAT} LOCATION '{path}' to enter it again.",
+        f"{name} is not in the catalog, but at {path}, where it would be created, there is a table. Nothing was written. Use "
+        f"mode overwrite or createOrReplace to replace its rows, or CREATE TABLE {name} USING {FORMAT} LOCATION '{path}' to "
+        "enter it again.",
         error_class="DELTA_PATH_EXISTS",
         path=path,
     )
@@ -243,7 +271,7 @@ def enter(spark: Any, name: str, path: str, *, again: bool = False) -> None:
 
 def enter_new(spark: Any, name: str, path: str, *, managed: bool) -> None:
     """As enter. managed: where the session has our catalogs, and is a classic one, DROP TABLE deletes the table's files too."""
-    if not managed or is_connect(spark) or conf(spark, "spark.sql.catalog.spark_catalog") != TABLES_CATALOG:
+    if not managed or not has_catalogs(spark):
         enter(spark, name, path)
         return
     check_enterable(name, path)
@@ -266,15 +294,23 @@ def check_enterable(name: str, path: str) -> None:
 def refresh(spark: Any, entry: Entry) -> None:
     """Give the entry the table's present columns. Spark cannot change them in place: the name is dropped and entered anew. Not of
     one that delta-spark entered, which takes the columns from the log; nor of one whose files would go with the name. A session
-    with our catalogs has the log's columns in any case: it does this for others, and is told when it is due."""
+    with our catalogs has the log's columns in any case, and does this for others."""
     if not entry.is_ours or not entry.external:
         return
     if own_path(spark, entry.name) is not None:
         return
-    path, entered = entry.writable_path(), spark.table(entry.name).schema
-    is_old = metadata_value(entered, _STALE_KEY) is not None
-    if is_old or without_metadata(entered, CATALOG_KEY) != spark.read.format(FORMAT).load(path).schema:
+    path = entry.writable_path()
+    if _is_old(entry, spark, spark.read.format(FORMAT).load(path).schema):
         enter_instead(spark, entry.name, path)
+
+
+def _is_old(entry: Entry, spark: Any, present: StructType) -> bool:
+    """Whether the entry has other columns than the table at present."""
+    if entry.columns is not None:
+        entered = StructType.fromJson(orjson.loads(entry.columns))
+        return entered.simpleString() != present.simpleString()
+    seen = spark.table(entry.name).schema
+    return metadata_value(seen, _STALE_KEY) is not None or without_metadata(seen, CATALOG_KEY) != present
 
 
 def enter_instead(spark: Any, name: str, path: str) -> None:

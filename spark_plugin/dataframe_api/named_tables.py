@@ -45,9 +45,9 @@ def save_as_table(save: Save, name: str) -> None:
         raise catalog.taken(entry)
 
 
-def create(save: Save, name: str, *, managed: bool = False) -> None:
-    """Write a table for a name that is free, and enter it. managed: as catalog.enter_new. At a path that was asked for a table
-    may be there already, and the mode says what becomes of it; in the database's directory there must be none unless it is
+def create(save: Save, name: str) -> None:
+    """Write a table for a name that is free, and enter it. At a path that was asked for a table may be there already, and the
+    mode says what becomes of it; in the database's directory, where it goes with its name, there must be none unless it is
     overwritten."""
     spark, path_option = save.spark, save.option("path")
     path = catalog.new_table_path(spark, name, path_option)
@@ -59,7 +59,7 @@ def create(save: Save, name: str, *, managed: bool = False) -> None:
             replace(save, mode="error").to(path)
         except TableAlreadyExistsError as error:
             raise catalog.left_behind(name, path) from error
-    catalog.enter_new(spark, name, path, managed=managed)
+    catalog.enter_new(spark, name, path, managed=path_option is None)
 
 
 def define_with_rows(save: Save, name: str, kind: str) -> None:
@@ -69,7 +69,7 @@ def define_with_rows(save: Save, name: str, kind: str) -> None:
     Raises TableAlreadyExistsError (TABLE_OR_VIEW_ALREADY_EXISTS), TableNotFoundError (DELTA_TABLE_NOT_FOUND)."""
     entry = _existing(save.spark, name) if kind == "replace" else catalog.find(save.spark, name)
     if entry is None:
-        create(replace(save, mode="error") if save.mode == "ignore" else save, name, managed=save.option("path") is None)
+        create(replace(save, mode="error") if save.mode == "ignore" else save, name)
     elif kind == "create":
         raise catalog.taken(entry)
     elif kind != "createIfNotExists":

@@ -111,7 +111,6 @@ def _request(definition: ParsedDefinition) -> TableRequest:
         partition_by=definition.partition_by,
         cluster_by=definition.cluster_by or (),
         properties=_properties(definition),
-        managed=True,
     )
 
 

@@ -56,7 +56,7 @@ def create_parsed(spark: SparkSession, asked: ParsedLikeness) -> DataFrame | Non
     if not is_ours:
         return None
     request = TableRequest(
-        "createIfNotExists" if asked.if_not_exists else "create", name=asked.name, location=asked.location, managed=True
+        "createIfNotExists" if asked.if_not_exists else "create", name=asked.name, location=asked.location
     )
     request = _of_other(spark, request, asked) if source is None else _of_table(source.snapshot(spark), request)
     given = {name.lower() for name in asked.properties}

@@ -1,6 +1,7 @@
 package pydelta.sql_catalog;
 
 import java.util.HashMap;
+import org.apache.spark.sql.AnalysisException;
 import org.apache.spark.sql.classic.SparkSession;
 
 /** The door for Python. */
@@ -22,6 +23,11 @@ public class Catalogs {
   /** Gives a session the table functions that read change feeds. */
   public static void enterFunctions(SparkSession session) {
     TableChanges.enterIn(session);
+  }
+
+  /** As Entry.described. */
+  public static String entry(SparkSession session, String database, String table) throws AnalysisException {
+    return Entry.described(session, database, table);
   }
 
   /** Enters a table that is there into the session catalog of the active session; DROP TABLE deletes its files. */

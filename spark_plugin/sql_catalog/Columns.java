@@ -49,8 +49,8 @@ class Columns {
   }
 
   /**
-   * The columns of a table that was opened by its name: each tells the entry's options, as in a session without this catalog, and
-   * whether the entry holds other columns by now (dataframe_api/catalog.py).
+   * The columns of a table that was opened by its name, each of which tells the entry's options, as in a session without this
+   * catalog, and whether the entry holds other columns by now (dataframe_api/catalog.py).
    */
   static StructType ofEntry(StructType columns, StructType entered, String options) {
     boolean stale = !bare(entered).equals(bare(columns));

@@ -7,12 +7,22 @@ import java.util.Iterator;
 import java.util.Map;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
+import org.apache.spark.sql.catalyst.TableIdentifier;
+import org.apache.spark.sql.catalyst.analysis.NoSuchDatabaseException;
+import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
+import org.apache.spark.sql.catalyst.catalog.SessionCatalog;
+import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.Table;
+import org.apache.spark.sql.connector.catalog.V1Table;
 import pydelta.pruning.PruneScans;
+import scala.Option;
 
 /** What the session catalog holds of a table of ours: where it is, and the options that CREATE TABLE gave. */
 class Entry {
+  /** What Uploaded tells the rule: a client of Spark Connect sees entries by the columns of their tables alone. */
+  static final String TOLD = "entriesInColumns";
+
   private static final String OPTION = "option.";
   private static final Pattern FILE = Pattern.compile("file:(?://(?=/))?(/(?!/).*)", Pattern.DOTALL);
 
@@ -56,6 +66,29 @@ class Entry {
     return name.append(".").append(ident.name()).toString();
   }
 
+  /**
+   * What the session's catalog holds under a name, for dataframe_api/catalog.py, as JSON; null for nothing. database: null for the
+   * current one, where temporary views come first.
+   */
+  static String described(SparkSession session, String database, String table) throws NoSuchTableException, NoSuchDatabaseException {
+    SessionCatalog catalog = session.sessionState().catalog();
+    TableIdentifier name = new TableIdentifier(table, Option.apply(database));
+    ObjectNode said = JsonNodeFactory.instance.objectNode();
+    if (database == null && catalog.isTempView(name)) return said.put("type", "VIEW").toString();
+    if (!catalog.databaseExists(database == null ? catalog.getCurrentDatabase() : database) || !catalog.tableExists(name)) return null;
+    V1Table found = new V1Table(catalog.getTableMetadata(name));
+    said.put("type", found.v1Table().tableType().name());
+    said.put("provider", (String) found.properties().get("provider"));
+    said.put("tracksPartitions", found.v1Table().tracksPartitionsInCatalog());
+    if (found.properties().get("location") == null) return said.toString();
+    boolean ours = Source.FORMAT.equalsIgnoreCase((String) found.properties().get("provider"));
+    Map options = ours ? of(null, found).options() : new HashMap();
+    options.put("path", localPath((String) found.properties().get("location")));
+    said.put("options", json(options));
+    said.put("columns", found.v1Table().schema().json());
+    return said.toString();
+  }
+
   /** option, value: of a version, null for the newest. */
   SourceTable open(String option, String value) {
     Map options = options();
@@ -63,7 +96,7 @@ class Entry {
       throw Errors.of("InvalidOptionError", "DELTA_UNSUPPORTED_TIME_TRAVEL_MULTIPLE_FORMATS", called("spark_catalog", ident)
           + " stands for a table at one version, and the statement names another. Name the table by its path.");
     }
-    String text = json(options);
+    String text = isTold() ? json(options) : null;
     if (option != null) options.put(option.toLowerCase(), value);
     return Source.open(called("spark_catalog", ident), options, found, text);
   }
@@ -73,6 +106,10 @@ class Entry {
     Map options = options();
     options.putAll(range);
     return Source.open(called("spark_catalog", ident), options, null, null);
+  }
+
+  private static boolean isTold() {
+    return "true".equals(Source.rule().told(TOLD));
   }
 
   /** By lower-case names, with the path. */

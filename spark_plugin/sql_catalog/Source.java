@@ -38,7 +38,8 @@ class Source {
   /**
    * The table at options' path, pinned to the version that they name: one call of a Python worker, as `load` makes.
    *
-   * entry, entryText: what the session catalog has of it, and its options as JSON; null for a table that was named by its path.
+   * entry: what the session catalog has of it; null for a table that was named by its path. entryText: the entry's options as JSON,
+   * if the columns are to tell them; else null.
    */
   static SourceTable open(String name, Map options, Table entry, String entryText) {
     Map all = new HashMap(options);
@@ -47,7 +48,7 @@ class Source {
     PythonDataSourceV2 source = source();
     StructType schema = source.inferSchema(new CaseInsensitiveStringMap(all));
     StructType columns = TableFacts.without(schema);
-    if (entry != null) columns = Columns.ofEntry(columns, ((V1Table) entry).v1Table().schema(), entryText);
+    if (entryText != null) columns = Columns.ofEntry(columns, ((V1Table) entry).v1Table().schema(), entryText);
     Map properties = entry == null ? Collections.EMPTY_MAP : entry.properties();
     return new SourceTable(source, name, columns, TableFacts.of(schema, (String) options.get("path")), all, properties);
   }

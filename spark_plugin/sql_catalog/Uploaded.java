@@ -34,6 +34,7 @@ class Uploaded {
       String name = (String) names.next();
       rule.tell(name, told.get(name).asText());
     }
+    rule.tell(Entry.TOLD, "true");
     boolean isThere = hasDeltaSpark();
     if (isThere) rule.tell("deltaNames", "false");
     session.conf().set(OTHER_DELTA_CONF, isThere);

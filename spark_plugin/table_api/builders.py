@@ -130,8 +130,7 @@ def _plain_texts(kind: DataType) -> DataType:
 
 @dataclass(frozen=True, slots=True)
 class TableRequest:
-    """What a DeltaTableBuilder was told. mode: create, createIfNotExists, replace or createOrReplace. managed: a new table
-    without a location goes with its name."""
+    """What a DeltaTableBuilder was told. mode: create, createIfNotExists, replace or createOrReplace."""
 
     mode: str
     name: str | None = None
@@ -141,7 +140,6 @@ class TableRequest:
     partition_by: tuple[str, ...] = ()
     cluster_by: tuple[str, ...] = ()
     properties: Mapping[str, str] | None = None
-    managed: bool = False
 
     def arguments(self) -> dict[str, Any]:
         """What the table becomes, as values of JSON."""

@@ -173,7 +173,7 @@ def _build_new(spark: Any, request: TableRequest, name: str) -> Place:
         _run(spark, replace(request, mode=mode), path, join=request.location is not None)
     except TableAlreadyExistsError as error:
         raise catalog.left_behind(name, path) from error
-    catalog.enter_new(spark, name, path, managed=request.managed and request.location is None)
+    catalog.enter_new(spark, name, path, managed=request.location is None)
     return Place(path, name)
 
 

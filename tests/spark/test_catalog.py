@@ -77,6 +77,13 @@ def test_read_by_name_is_pruned_and_takes_paths_literally(spark: SparkSession, t
     assert stored(path) == [(1, "mon"), (2, "tue"), (3, "wed")]
 
 
+def test_columns_of_a_name_say_nothing_but_what_the_table_s_do(spark: SparkSession, name: str) -> None:
+    rows = frame(spark, (1, "mon"))
+    rows.write.format("pydelta").saveAsTable(name)
+    assert spark.table(name).schema == spark.sql(f"select * from {name}").schema == rows.schema
+    assert spark.read.table(name).schema == spark.read.format("pydelta").table(name).schema == rows.schema
+
+
 def test_entry_with_options_reads_that_version_and_takes_no_rows(spark: SparkSession, entered: str, path: str) -> None:
     write_delta(path, pa.table({"id": pa.array([4], pa.int64()), "day": ["wed"]}), mode="append")
     spark.sql(f"create table shop.old using pydelta options (path '{path}', versionAsOf '0')")
@@ -155,11 +162,24 @@ def test_save_as_table_creates_appends_and_overwrites(spark: SparkSession, name:
     assert stored(path) == [(4, "wed")]
 
 
-def test_save_as_table_keeps_dropped_data_and_never_takes_it_up_unasked(spark: SparkSession, name: str, path: str) -> None:
-    rows = frame(spark, (1, "mon"))
-    rows.write.format("pydelta").saveAsTable(name)
+def test_a_name_without_a_path_goes_with_its_files(spark: SparkSession, name: str, path: str, tmp_path: Path) -> None:
+    elsewhere = str(tmp_path / "elsewhere")
+    for mode in ("error", "append", "overwrite"):
+        frame(spark, (1, "mon")).write.format("pydelta").mode(mode).saveAsTable(name)
+        assert stored(path) == [(1, "mon")]
+        spark.sql(f"drop table {name}")
+        assert not Path(path).exists()
+    frame(spark, (2, "tue")).writeTo(name).using("pydelta").createOrReplace()
     spark.sql(f"drop table {name}")
-    assert stored(path) == [(1, "mon")]
+    assert not Path(path).exists()
+    frame(spark, (1, "mon")).write.format("pydelta").option("path", elsewhere).saveAsTable(name)
+    spark.sql(f"drop table {name}")
+    assert stored(elsewhere) == [(1, "mon")]
+
+
+def test_save_as_table_never_takes_up_unasked_what_lies_there(spark: SparkSession, name: str, path: str) -> None:
+    rows = frame(spark, (1, "mon"))
+    rows.write.format("pydelta").save(path)
     for mode in ("error", "append", "ignore"):
         with pytest.raises(TableAlreadyExistsError, match="CREATE TABLE"):
             rows.write.format("pydelta").mode(mode).saveAsTable(name)

@@ -147,9 +147,12 @@ def test_builder_by_name_and_location_takes_a_table_that_is_alike(spark: SparkSe
     assert not spark.catalog.tableExists("depot.c")
 
 
-def test_builder_never_takes_up_what_a_dropped_name_left(spark: SparkSession, database: Path) -> None:
+def test_builder_drops_files_with_a_name_and_never_takes_up_what_lies_there(spark: SparkSession, database: Path) -> None:
     built(DeltaTable.create(spark).tableName("depot.made")).execute()
+    made = DeltaTable.forName(spark, "depot.made").detail().first()["location"].removeprefix("file:")
     spark.sql("drop table depot.made")
+    assert not Path(made).exists()
+    built(DeltaTable.create(spark).location(made)).execute()
     for builder in (DeltaTable.create(spark), DeltaTable.createIfNotExists(spark)):
         with pytest.raises(TableAlreadyExistsError, match="CREATE TABLE"):
             built(builder.tableName("depot.made")).execute()

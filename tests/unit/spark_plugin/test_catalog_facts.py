@@ -52,8 +52,15 @@ def test_the_only_location_is_the_table_s(provider: str) -> None:
     ],
 )
 def test_a_location_that_may_be_another_fact_s_text_takes_no_rows(rest: str) -> None:
-    with pytest.raises(UnsupportedOperationError, match="DROP TABLE t"):
+    with pytest.raises(UnsupportedOperationError, match="DROP TABLE t, which leaves the data"):
         entry(HEAD + rest).writable_path()
+
+
+@pytest.mark.parametrize("provider", ["delta", "pydelta"])
+def test_nobody_is_told_to_drop_a_managed_table(provider: str) -> None:
+    head = HEAD.replace("Provider: delta", f"Provider: {provider}").replace("EXTERNAL", "MANAGED")
+    with pytest.raises(UnsupportedOperationError, match="DROP TABLE would delete its files"):
+        entry(head + "Comment: x\nLocation: file:/other\nLocation: file:/real\n" + TAIL).writable_path()
 
 
 @pytest.mark.parametrize(
