@@ -207,7 +207,7 @@ def delete_files(store: ObjectStore, paths: Iterable[str]) -> None:
     for path in paths:
         try:
             store.delete(path)
-        except OSError as error:
+        except (OSError, StorageError) as error:
             _log.warning("could not delete %s, which no commit names (VACUUM will): %s", path, error)
 
 
@@ -216,7 +216,7 @@ def delete_files_of(store: ObjectStore, write_id: str) -> int:
     delete_files, it may fail in part. Only for a write that is never going to be committed."""
     try:
         paths = [info.path for info in store.list_recursive("") if f"{write_id}-" in info.path.rpartition("/")[2]]
-    except OSError as error:
+    except (OSError, StorageError) as error:
         _log.warning("could not look for the files of a failed write in %s (VACUUM will remove them): %s", store.root, error)
         return 0
     delete_files(store, paths)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -43,8 +43,9 @@ from delta_py.protocol.schema import (
     to_arrow_schema,
 )
 from delta_py.storage.local import LocalStore
+from delta_py.storage.store import ObjectInfo
 from delta_py.write.conform import WriteState
-from delta_py.write.files import WrittenFiles, gathered, write_files, write_unchanged
+from delta_py.write.files import WrittenFiles, delete_files, delete_files_of, gathered, write_files, write_unchanged
 from delta_py.write.partitions import split_by_partition
 
 ROW: dict[str, Any] = {
@@ -479,3 +480,38 @@ def test_written_files_of_all_parts_keeps_order_and_sums(tmp_path: Path) -> None
     assert (whole.row_count, whole.size_bytes) == (3, sum(add.size_bytes for add in whole.adds))
     assert whole.adds[1].path.startswith("part-00002-")
     assert whole.new_paths == tuple(add.path for add in whole.adds)
+
+
+# ---------------------------------------------------------------- files that nobody needs
+
+
+class _Refusing(LocalStore):
+    """Deletes only what is named `last`, and lists nothing where it is told so."""
+
+    error: Exception
+    lists = True
+
+    def delete(self, path: str) -> None:
+        if path != "last":
+            raise self.error
+        super().delete(path)
+
+    def list_recursive(self, path: str) -> Iterator[ObjectInfo]:
+        if not self.lists:
+            raise self.error
+        return super().list_recursive(path)
+
+
+@pytest.mark.parametrize("error", [PermissionError("no right"), StorageError("no right")])
+def test_what_cannot_be_deleted_is_no_error_and_the_rest_goes(tmp_path: Path, error: Exception) -> None:
+    """For the commit may stand by then, as when a conflict was settled: an error would say that it does not."""
+    store = _Refusing(str(tmp_path))
+    store.error = error
+    for name in ("first-id-1", "last"):
+        (tmp_path / name).write_bytes(b"")
+    delete_files(store, ["first-id-1", "last"])
+    assert files_below(tmp_path) == {"first-id-1"}
+    assert delete_files_of(store, "id") == 1
+    store.lists = False
+    assert delete_files_of(store, "id") == 0
+    assert files_below(tmp_path) == {"first-id-1"}
