@@ -18,10 +18,12 @@ import pyarrow as pa
 
 from delta_py.commands.file_check import absent, file_faults
 from delta_py.commands.protocols import with_features
+from delta_py.commit.post_commit import harmless
 from delta_py.commit.prepared import ROW_TRACKING_DOMAIN
 from delta_py.commit.transaction import Transaction
 from delta_py.errors import DataFileError, TimestampOutOfRangeError, VersionNotFoundError
 from delta_py.log.history import version_at_timestamp
+from delta_py.log.leases import HeldLease, Lease
 from delta_py.protocol import column_mapping
 from delta_py.protocol.actions import DomainMetadata, Metadata
 from delta_py.protocol.features import PROTECTED_BEFORE
@@ -69,11 +71,17 @@ def restore(
 
     timestamp: the time as the caller wrote it, for the history.
     Raises VersionNotFoundError (DELTA_CANNOT_RESTORE_TABLE_VERSION), TimestampOutOfRangeError
-    (DELTA_CANNOT_RESTORE_TIMESTAMP_EARLIER); DataFileError when files of that version are gone; conflicts as
-    Transaction.commit.
+    (DELTA_CANNOT_RESTORE_TIMESTAMP_EARLIER); DataFileError when files of that version are gone, and, with the version standing,
+    when a VACUUM that had begun before deleted some meanwhile; conflicts as Transaction.commit.
     """
     present = Snapshot.load(store)
     past = _past(store, present, version, timestamp_ms)
+    with HeldLease(Lease(store, past.version)):
+        return _restore(store, present, past, timestamp)
+
+
+def _restore(store: ObjectStore, present: Snapshot, past: Snapshot, timestamp: str | None) -> Restored:
+    """A lease on the past version keeps each VACUUM that begins meanwhile from its files."""
     transaction = Transaction(present)
     options = ScanOptions(keep_all=True)
     now = {_key(file): file for file in transaction.scan(None, options=options).scan_files()}
@@ -95,7 +103,9 @@ def restore(
         restored_files_size=_bytes(again),
     )
     parameters = {"version": None if timestamp is not None else past.version, "timestamp": timestamp}
-    return replace(result, version=transaction.commit("RESTORE", parameters, metrics=result.metrics()))
+    committed = transaction.commit("RESTORE", parameters, metrics=result.metrics())
+    _look_again(store, again, committed)
+    return replace(result, version=committed)
 
 
 def restore_faults(store: ObjectStore, *, version: int | None = None, timestamp_ms: int | None = None) -> pa.Table:
@@ -127,11 +137,31 @@ def _bytes(files: Iterable[ScanFile]) -> int:
     return sum(file.size_bytes for file in files)
 
 
+def _paths(files: Sequence[ScanFile]) -> list[str]:
+    """Of the data files, and of their deletion vectors."""
+    vectors = {file.deletion_vector.path for file in files if file.deletion_vector is not None}
+    return [*(file.path for file in files), *sorted(path for path in vectors if path is not None)]
+
+
+def _look_again(store: ObjectStore, files: Sequence[ScanFile], committed: int) -> None:
+    """A VACUUM that had looked for leases before, and deletes now, is found out: the version stands, and is named."""
+    missing: list[str] = []
+    with harmless(store, committed, "whether all files are still there was not seen"):
+        missing = absent(store, _paths(files))
+    if missing:
+        raise DataFileError(
+            f"Version {committed} of the table at {store.root} restores an earlier one, but {len(missing)} of its files were "
+            f"deleted meanwhile, such as {missing[0]}, by a VACUUM that had begun before. Restore version {committed - 1}, the "
+            "state before; or, where VACUUM has moved the files into quarantine, bring them back (restore_quarantined).",
+            error_class="DELTA_FILE_NOT_FOUND_DETAILED",
+            version=committed,
+            files=missing[:10],
+        )
+
+
 def _check_there(store: ObjectStore, files: Sequence[ScanFile], version: int) -> None:
     """Raises DataFileError for data files and deletion vectors that storage no longer has."""
-    vectors = {file.deletion_vector.path for file in files if file.deletion_vector is not None}
-    paths = [*(file.path for file in files), *sorted(path for path in vectors if path is not None)]
-    missing = absent(store, paths)
+    missing = absent(store, _paths(files))
     if missing:
         raise DataFileError(
             f"Version {version} of the table at {store.root} cannot be restored: {len(missing)} of its files are gone, such as "

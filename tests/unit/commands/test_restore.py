@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from delta_py import DeltaTable, write_delta
 from delta_py.commands.alter import set_properties
 from delta_py.commands.create import create_table, define_table
 from delta_py.commands.restore import restore, restore_faults
+from delta_py.commands.vacuum import VacuumRequest, vacuum
 from delta_py.commit.transaction import Transaction
 from delta_py.errors import ConcurrentAppendException, DataFileError, TimestampOutOfRangeError, VersionNotFoundError
 from delta_py.protocol.identity import identity_columns
@@ -127,6 +129,36 @@ def test_restore_beside_an_append_conflicts(store: ObjectStore, monkeypatch: pyt
     with pytest.raises(ConcurrentAppendException):
         restore(store, version=0)
     assert sorted(DeltaTable(store.root).to_arrow()["x"].to_pylist()) == [5, 6]
+
+
+def before_the_commit(monkeypatch: pytest.MonkeyPatch, step: Callable[[], object]) -> None:
+    commit = Transaction.commit
+
+    def stepped(self: Transaction, operation: str, *arguments: Any, **named: Any) -> int:
+        if operation == "RESTORE":
+            step()
+        return commit(self, operation, *arguments, **named)
+
+    monkeypatch.setattr(Transaction, "commit", stepped)
+
+
+def test_vacuum_leaves_the_files_of_a_restore_that_is_under_way(store: ObjectStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    request = VacuumRequest(retention_hours=0, check_retention=False, logs=False)
+    found: list[int] = []
+    before_the_commit(monkeypatch, lambda: found.append(vacuum(store, request).found.num_rows))
+    restore(store, version=1)
+    assert (found, ids(store)) == ([0], [1, 2, 3, 4])
+
+
+def test_files_that_go_while_a_restore_commits_are_told(store: ObjectStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    gone = next(info.path for info in store.list_recursive("day=d0") if info.path.endswith(".parquet"))
+    before_the_commit(monkeypatch, lambda: store.delete(gone))
+    with pytest.raises(DataFileError, match=f"Version 4 .* {gone}, by a VACUUM .* Restore version 3") as caught:
+        restore(store, version=1)
+    assert caught.value.error_class == "DELTA_FILE_NOT_FOUND_DETAILED"
+    monkeypatch.undo()
+    restore(store, version=3)
+    assert DeltaTable(store.root).to_arrow().to_pylist() == [{"x": 5}]
 
 
 def test_dry_run_names_the_files_of_a_version_that_are_gone(store: ObjectStore) -> None:
