@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from delta_py import DeltaTable, write_delta
-from delta_py.errors import DeltaError, InvariantViolationError, UnsupportedOperationError
+from delta_py.errors import DeltaError, InvariantViolationError, SchemaMismatchError, UnsupportedOperationError
 from delta_py.log.history import history
 from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore
@@ -237,6 +237,12 @@ class Writes(RuleBasedStateMachine):
         rows = self.filled(rows)
         types = {name: kind for name, kind in self.newest.types.items() if name != left_out}
         came = [{name: row[name] for name in types} for row in rows]
+        if left_out in self.newest.partitions:
+            before = self.files()
+            with pytest.raises(SchemaMismatchError, match=f"Partition column {left_out} is not among"):
+                self.write(came, types, mode="append", max_records_per_file=limit)
+            assert self.files() == before
+            return
         version = self.write(came, types, mode="append", max_records_per_file=limit)
         self.expect(version, self.newest.rows, [], came)
 

@@ -20,6 +20,7 @@ def entry(text: str) -> catalog.Entry:
 
     class Session:
         catalog = SimpleNamespace(currentCatalog=lambda: "spark_catalog")
+        conf = SimpleNamespace(get=lambda _name, default: default)
 
         def sql(self, _text: str) -> Any:
             return SimpleNamespace(collect=lambda: [row])
