@@ -97,7 +97,7 @@ def clone_table(
         raise location_mismatch(entry, location)
     metrics = make(path)
     if entry is None:
-        catalog.enter(spark, target, path)
+        catalog.enter_new(spark, target, path, managed=location is None)
     else:
         catalog.refresh(spark, entry)
     return Cloned(Place(path, target), metrics)

@@ -277,7 +277,11 @@ def test_clone_by_path_and_by_name(spark: SparkSession, path: str, database: Pat
     for target in (str(tmp_path / "c"), "depot.copied"):
         with pytest.raises(TableAlreadyExistsError):
             table.clone(target, isShallow=True)
-    assert PlainTable(path).version == 0
+    cloned = database / "copied"
+    assert cloned.exists()
+    spark.sql("drop table depot.copied")
+    assert not cloned.exists()
+    assert (PlainTable(path).version, len(PlainTable(path).to_arrow())) == (0, 3)
 
 
 # ---------------------------------------------------------------- arguments, and what is not there yet
