@@ -177,6 +177,10 @@ class SparkInternals:
         told = self._jvm.pydelta.sql_catalog.Catalogs.entry(self._spark._jsparkSession, database, table)
         return None if told is None else orjson.loads(told)
 
+    def is_free(self, path: str) -> bool:
+        """Whether nothing lies at a path, as far as Hadoop's file systems can tell. The session has our catalogs."""
+        return bool(self._jvm.pydelta.sql_catalog.Catalogs.isFree(self._spark._jsparkSession, path))
+
     def enter_managed(self, database: str, table: str, path: str) -> None:
         """Enters a table that is there into the session catalog, so that DROP TABLE deletes its files. The session is active, and
         has our catalogs. Raises what Spark raises when the name is taken."""

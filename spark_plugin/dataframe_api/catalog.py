@@ -119,7 +119,7 @@ def is_ours(spark: Any, name: str) -> bool:
             if metadata_value(schema, CATALOG_KEY) is None:
                 return False
         entry = find(spark, name, schema)  # a view of ours, and a copy in another format, have our columns too
-    except (PySparkException, UnsupportedOperationError):  # Spark says by itself what is wrong with the name
+    except (PySparkException, UnsupportedOperationError, InvalidOptionError):  # Spark says by itself what is wrong with the name
         return False
     return entry is not None and entry.is_ours
 
@@ -269,9 +269,15 @@ def enter(spark: Any, name: str, path: str, *, again: bool = False) -> None:
     spark_sql(spark, f"CREATE TABLE {unless}{quoted_name(name)} USING {FORMAT} LOCATION '{text}'")
 
 
+def may_be_managed(spark: Any, path: str) -> bool:
+    """Whether a table that is to be made at a path may go with its name: nothing lies there yet, and the session has our catalogs
+    and is a classic one."""
+    return has_catalogs(spark) and SparkInternals(spark).is_free(path)
+
+
 def enter_new(spark: Any, name: str, path: str, *, managed: bool) -> None:
-    """As enter. managed: where the session has our catalogs, and is a classic one, DROP TABLE deletes the table's files too."""
-    if not managed or not has_catalogs(spark):
+    """As enter. managed: DROP TABLE deletes the table's files too; only where may_be_managed."""
+    if not managed:
         enter(spark, name, path)
         return
     check_enterable(name, path)
@@ -317,6 +323,11 @@ def enter_instead(spark: Any, name: str, path: str) -> None:
     """Enter a table in the place of what the name stands for: an external table, whose data stay. Raises as enter, before the
     name is dropped where that can be known."""
     check_enterable(name, path)
+    present = find(spark, name)
+    if present is not None and not present.external:
+        raise UnsupportedOperationError(
+            f"{name} has become a managed table meanwhile, whose files would go with the name: it stays as it is.", table=name
+        )
     spark_sql(spark, f"DROP TABLE IF EXISTS {quoted_name(name)}")
     enter(spark, name, path, again=True)
 

@@ -47,11 +47,11 @@ def save_as_table(save: Save, name: str) -> None:
 
 def create(save: Save, name: str) -> None:
     """Write a table for a name that is free, and enter it. At a path that was asked for a table may be there already, and the
-    mode says what becomes of it; in the database's directory, where it goes with its name, there must be none unless it is
-    overwritten."""
+    mode says what becomes of it; in the database's directory there must be none unless it is overwritten. Made in an empty place
+    there, it goes with its name."""
     spark, path_option = save.spark, save.option("path")
     path = catalog.new_table_path(spark, name, path_option)
-    save = save.without("path")
+    save, managed = save.without("path"), path_option is None and catalog.may_be_managed(spark, path)
     if path_option is not None or save.mode == "overwrite":
         save.to(path)
     else:
@@ -59,7 +59,7 @@ def create(save: Save, name: str) -> None:
             replace(save, mode="error").to(path)
         except TableAlreadyExistsError as error:
             raise catalog.left_behind(name, path) from error
-    catalog.enter_new(spark, name, path, managed=path_option is None)
+    catalog.enter_new(spark, name, path, managed=managed)
 
 
 def define_with_rows(save: Save, name: str, kind: str) -> None:

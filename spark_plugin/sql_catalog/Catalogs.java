@@ -30,6 +30,11 @@ public class Catalogs {
     return Entry.described(session, database, table);
   }
 
+  /** As Entering.isFree. */
+  public static boolean isFree(SparkSession session, String path) {
+    return Entering.isFree(session, path);
+  }
+
   /** Enters a table that is there into the session catalog of the active session; DROP TABLE deletes its files. */
   public static void enterManaged(String database, String table, String path) {
     new Entering(database, table, path, true, new HashMap()).run();

@@ -1,12 +1,16 @@
 package pydelta.sql_catalog;
 
+import java.io.IOException;
 import java.util.HashMap;
 import java.util.Map;
+import org.apache.hadoop.fs.FileSystem;
+import org.apache.hadoop.fs.Path;
 import org.apache.spark.sql.catalyst.TableIdentifier;
 import org.apache.spark.sql.catalyst.catalog.CatalogStorageFormat;
 import org.apache.spark.sql.catalyst.catalog.CatalogTable;
 import org.apache.spark.sql.catalyst.catalog.CatalogTable$;
 import org.apache.spark.sql.catalyst.catalog.CatalogTableType$;
+import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.execution.datasources.DataSource$;
 import org.apache.spark.sql.types.StructType;
 import scala.Some;
@@ -28,6 +32,17 @@ class Entering implements Runnable {
     this.path = path;
     this.isManaged = isManaged;
     this.properties = properties;
+  }
+
+  /** Whether nothing lies at a path: else DROP TABLE could delete what is not the table's alone. Not if that cannot be known. */
+  static boolean isFree(SparkSession session, String path) {
+    try {
+      Path place = new Path(path);
+      FileSystem files = place.getFileSystem(session.sessionState().newHadoopConf());
+      return !files.exists(place) || files.listStatus(place).length == 0;
+    } catch (IOException error) {
+      return false;
+    }
   }
 
   public void run() {

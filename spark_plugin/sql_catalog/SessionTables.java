@@ -82,8 +82,9 @@ public class SessionTables extends DelegatingCatalogExtension implements Staging
           + "created. Name its columns, or where a table is.");
     }
     NewTable made = made(ident, columns, partitions, properties);
+    Entering entering = entering(ident, made, properties);
     made.build("create", properties.get("location") != null);
-    entering(ident, made, properties).run();
+    entering.run();
     return null;
   }
 
@@ -186,8 +187,10 @@ public class SessionTables extends DelegatingCatalogExtension implements Staging
     return database + (database.endsWith("/") ? "" : "/") + ident.name().toLowerCase(Locale.ROOT);
   }
 
+  /** To be asked for before the table is made. */
   private static Entering entering(Identifier ident, NewTable made, Map properties) {
-    return new Entering(ident.namespace()[0], ident.name(), made.path(), properties.get("location") == null, properties);
+    boolean isManaged = properties.get("location") == null && Entering.isFree(Source.session(), made.path());
+    return new Entering(ident.namespace()[0], ident.name(), made.path(), isManaged, properties);
   }
 
   private static class Dropping implements Runnable {

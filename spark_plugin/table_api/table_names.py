@@ -95,9 +95,10 @@ def clone_table(
     path = catalog.new_table_path(spark, target, location) if entry is None else entry.writable_path()
     if entry is not None and location is not None and local_path(location) != local_path(path):
         raise location_mismatch(entry, location)
+    managed = entry is None and location is None and catalog.may_be_managed(spark, path)
     metrics = make(path)
     if entry is None:
-        catalog.enter_new(spark, target, path, managed=location is None)
+        catalog.enter_new(spark, target, path, managed=managed)
     else:
         catalog.refresh(spark, entry)
     return Cloned(Place(path, target), metrics)
@@ -169,11 +170,12 @@ def _build_new(spark: Any, request: TableRequest, name: str) -> Place:
     # A table may be at a location that was named, and the name is entered for it. In the database's own directory it is
     # what a dropped name left behind, which only createOrReplace takes over.
     mode = "create" if request.mode == "createIfNotExists" else request.mode
+    managed = request.location is None and catalog.may_be_managed(spark, path)
     try:
         _run(spark, replace(request, mode=mode), path, join=request.location is not None)
     except TableAlreadyExistsError as error:
         raise catalog.left_behind(name, path) from error
-    catalog.enter_new(spark, name, path, managed=request.location is None)
+    catalog.enter_new(spark, name, path, managed=managed)
     return Place(path, name)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from pyspark.sql import functions as F
 from delta_py import DeltaTable as PlainTable
 from delta_py import write_delta
 from spark_plugin import pruning
+from spark_plugin.dataframe_api import catalog
 from spark_plugin.exceptions import (
     InvalidOptionError,
     SchemaMismatchError,
@@ -186,6 +188,30 @@ def test_save_as_table_never_takes_up_unasked_what_lies_there(spark: SparkSessio
     assert (PlainTable(path).version, spark.catalog.tableExists(name)) == (0, False)
     rows.write.format("pydelta").mode("overwrite").saveAsTable(name)
     assert (PlainTable(path).version, spark.table(name).count()) == (1, 1)
+    spark.sql(f"drop table {name}")  # another name may stand for it
+    assert stored(path) == [(1, "mon")]
+
+
+def test_a_name_does_not_take_with_it_what_lay_there_before(spark: SparkSession, name: str, path: str) -> None:
+    def made(how: Callable[[], object]) -> None:
+        how()
+        assert spark.table(name).count() == 1
+        spark.sql(f"drop table {name}")
+        assert theirs.read_text() == "1,2"
+        shutil.rmtree(Path(path, "_delta_log"))
+
+    theirs = Path(path, "rows.csv")
+    theirs.parent.mkdir(parents=True)
+    theirs.write_text("1,2")
+    made(lambda: frame(spark, (1, "mon")).write.format("pydelta").saveAsTable(name))
+    made(lambda: spark.sql(f"create table {name} using pydelta as select 1 as x"))
+    made(lambda: spark._jsparkSession.sql(f"create table {name} using pydelta as select 1 as x"))
+    made(lambda: spark.sql(f"create or replace table {name} using pydelta as select 1 as x"))
+
+
+@pytest.mark.parametrize("odd", ["`my-view`", "shop.`x-y`", "`a b`"])
+def test_names_that_no_table_can_have_are_spark_s(spark: SparkSession, odd: str) -> None:
+    assert not catalog.is_ours(spark, odd)
 
 
 def test_save_as_table_with_a_path_writes_there_and_enters_the_name(spark: SparkSession, name: str, tmp_path: Path) -> None:
