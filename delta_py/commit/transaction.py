@@ -508,8 +508,9 @@ def _check_iceberg(snapshot: Snapshot | None, config: TableConfig, written: Writ
     if snapshot is None or not versions:
         return
     before = snapshot.config.iceberg_versions
-    remaining = snapshot.num_files - len(written.removes)
-    check_files(before, versions, partitioned=bool(config.partition_columns), files=remaining)
+    if before != versions:
+        remaining = snapshot.num_files - len(written.removes)
+        check_files(before, versions, partitioned=bool(config.partition_columns), files=remaining)
     if is_written_by_iceberg(frozenset(config.features), config.properties):
         check_map_keys(snapshot.schema, config.schema)
     names = [table.partition_columns for table in (snapshot.config, config)]
