@@ -39,6 +39,7 @@ from delta_py.write.type_changes import is_widening, type_change
 FOREIGN_METADATA = ("delta.", DEFAULT, EXISTS_DEFAULT)
 STORED_AS_INT32 = (BYTE, SHORT, INTEGER)
 _WIDENING_FEATURE = "typeWidening"
+_RECORDING = {_WIDENING_FEATURE, "typeWidening-preview"}
 
 
 def merged_schema(table: TableConfig, data: StructType, *, widen: bool, casts: bool = False) -> StructType:
@@ -56,6 +57,7 @@ def merged_schema(table: TableConfig, data: StructType, *, widen: bool, casts: b
     """
     check_new_schema(data, "name")
     merge = SchemaMerge(widens=widen and _may_widen(table), like_iceberg=_follows_iceberg(table), casts=casts)
+    merge.stores_alike = not casts and _RECORDING.isdisjoint(table.features)
     merged = merge.struct(table.schema, data, ())
     _check_rules_allow(table, merge.retyped)
     return merged
@@ -135,11 +137,13 @@ def _bare(data_type: DataType) -> DataType:
 @dataclasses.dataclass(slots=True)
 class SchemaMerge:
     """One pass over a table's schema beside the data's. retyped: leaves, or parts of them, whose type in data is another than the
-    table's from now on: path, the narrower type, the wider."""
+    table's from now on: path, the narrower type, the wider. stores_alike: of types that files store alike the wider one is taken;
+    not where the feature is there, as it wants each change recorded."""
 
     widens: bool
     like_iceberg: bool
     casts: bool = False
+    stores_alike: bool = False
     retyped: list[tuple[Path, DataType, DataType]] = dataclasses.field(default_factory=list)
 
     def struct(self, table: StructType, data: StructType, path: Path) -> StructType:
@@ -177,7 +181,7 @@ class SchemaMerge:
 
     def plain(self, table: DataType, data: DataType, path: Path) -> DataType:
         """The type for both of two that differ and are not both structs, arrays or maps. Raises SchemaMismatchError."""
-        is_alike = table in STORED_AS_INT32 and data in STORED_AS_INT32 and not self.casts
+        is_alike = self.stores_alike and table in STORED_AS_INT32 and data in STORED_AS_INT32
         if table == VOID or ((self.widens or is_alike) and is_widening(table, data, like_iceberg=self.like_iceberg)):
             self.retyped.append((path, table, data))
             return _nullable(data)

@@ -102,6 +102,9 @@ def test_merge_of_bytes_and_shorts_takes_the_wider_type_without_the_feature() ->
         wide = struct(a=given, l=ArrayType(given))
         assert merge(struct(a=known, l=ArrayType(known)), wide) == wide
         assert merged_schema(table(struct(a=known)), struct(a=given), widen=True, casts=True) == struct(a=known)
+    for feature in ("typeWidening", "typeWidening-preview"):  # which want the change recorded
+        with pytest.raises(SchemaMismatchError, match="a"):
+            merged_schema(table(struct(a=SHORT), (feature,)), struct(a=INTEGER), widen=True)
     named = table(struct(a=SHORT), delta__constraints__positive="a > 0")
     with pytest.raises(SchemaMismatchError, match="rule positive names it"):
         merged_schema(named, struct(a=INTEGER), widen=False)
