@@ -100,9 +100,10 @@ def set_properties(store: ObjectStore, properties: Mapping[str, str]) -> int:
     while True:
         try:
             version = _try_properties(store, properties)
-        except ConcurrentWriteException:  # a commit that speaks of its version must be the next one
+        except ConcurrentWriteException as error:  # a commit that speaks of its version must be the next one
             lost += 1
-            if lost == _LOST_ROUNDS:
+            has_rewritten = error.error_class == "DELTA_CONCURRENT_DOMAIN_METADATA"  # all files, as it seems
+            if lost == _LOST_ROUNDS or has_rewritten:
                 raise
             continue
         if version is not None:

@@ -36,6 +36,7 @@ from delta_py.protocol.actions import DomainMetadata, Metadata, RemoveFile
 from delta_py.protocol.column_mapping import MODE_PROPERTY, strip
 from delta_py.protocol.column_mapping import mode as mapping_mode
 from delta_py.protocol.column_rules import TYPE_CHANGES
+from delta_py.protocol.column_usage import FLAG as USAGE_FLAG
 from delta_py.protocol.features import PROTECTED_BEFORE, Properties, has_geospatial
 from delta_py.protocol.paths import LogKind
 from delta_py.protocol.schema import parse_schema, schema_to_json
@@ -132,10 +133,16 @@ def _no_widening(snapshot: Snapshot) -> bool:
 
 
 def _remove_mapping(store: ObjectStore) -> bool:
-    if Snapshot.load(store).config.column_mapping_mode != "none":
+    snapshot = Snapshot.load(store)
+    if snapshot.config.column_mapping_mode != "none":
         unset_properties(store, [MODE_PROPERTY])
         return True
-    return False
+    if _no_mapping(snapshot):
+        return False
+    # Ids that were left in the schema of a table whose files have the columns' own names.
+    metadata = replace(snapshot.metadata, schema_string=schema_to_json(strip(snapshot.schema)))
+    Transaction(snapshot).read_rows().set_metadata(metadata).commit("DROP FEATURE", {"columns": []})
+    return True
 
 
 def _no_mapping(snapshot: Snapshot) -> bool:
@@ -251,7 +258,13 @@ def _has_mapping(data: bytes, metadata: Metadata | None) -> bool:
     return metadata is not None and mapping_mode(Properties(metadata.configuration)) != "none"
 
 
-_GEOSPATIAL = Traces(_keep_shapes, lambda snapshot: not has_geospatial(snapshot.schema))
+def _has_shapes(data: bytes, metadata: Metadata | None) -> bool:
+    return metadata is not None and has_geospatial(parse_schema(metadata.schema_string))
+
+
+_GEOSPATIAL = Traces(
+    _keep_shapes, lambda snapshot: not has_geospatial(snapshot.schema), protects_history=True, in_commit=_has_shapes
+)
 _TYPE_WIDENING = Traces(_remove_widening, _no_widening, protects_history=True, in_commit=_has_widening)
 
 TRACES: Mapping[str, Traces] = {
@@ -259,6 +272,7 @@ TRACES: Mapping[str, Traces] = {
     "typeWidening": _TYPE_WIDENING,
     "typeWidening-preview": _TYPE_WIDENING,
     "columnMapping": Traces(_remove_mapping, _no_mapping, protects_history=True, in_commit=_has_mapping),
+    "columnMappingUsageTracking": Traces(_nothing, _always, properties=(USAGE_FLAG,)),
     "v2Checkpoint": Traces(_remove_v2_checkpoints, _no_v2_checkpoints, protects_history=True, in_commit=_sets(_POLICY, "v2")),
     "vacuumProtocolCheck": Traces(_nothing, _always, protects_history=True),
     "inCommitTimestamp": Traces(_remove_timestamps, lambda snapshot: not snapshot.config.properties.boolean(TIMESTAMPS_ENABLED)),

@@ -35,7 +35,7 @@ def tracked(before: TableConfig | None, after: TableConfig) -> Metadata:
         is_changed = True
     else:
         names = dict(_names(after.schema))
-        is_changed = any(names.get(key) != name for key, name in _names(before.schema))
+        is_changed = after.properties.boolean(FLAG) or any(names.get(key) != name for key, name in _names(before.schema))
     value = "true" if is_changed else "false"
     if after.properties.get(FLAG) == value:
         return after.metadata

@@ -25,13 +25,15 @@ from delta_py.commit.transaction import Transaction
 from delta_py.errors import (
     ConcurrentAppendException,
     ConcurrentDeleteDeleteException,
+    ConcurrentWriteException,
     DeltaError,
     MetadataChangedException,
     SchemaMismatchError,
 )
 from delta_py.protocol.clustering import clustering_columns
-from delta_py.protocol.features import supported_features
-from delta_py.protocol.schema import LONG
+from delta_py.protocol.column_mapping import assign
+from delta_py.protocol.features import Properties, supported_features
+from delta_py.protocol.schema import LONG, schema_to_json
 from delta_py.scan.planning import ScanOptions, plan_scan
 from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore
@@ -291,6 +293,30 @@ def test_feature_is_dropped_with_mapping(tmp_path: Path) -> None:
     assert MODE not in snapshot.metadata.configuration
     assert content(store) == before == content(store, newest)
     assert actions(store, newest + 1)["commitInfo"][0]["operation"] == "REMOVE COLUMN MAPPING"
+
+
+def test_ids_that_were_left_in_a_schema_without_mapping_go_with_the_feature(tmp_path: Path) -> None:
+    write_delta(str(tmp_path), rows(1), configuration={"delta.feature.columnMapping": "supported"})
+    store = LocalStore(str(tmp_path))
+    snapshot = Snapshot.load(store)
+    left, _ = assign(snapshot.schema, lambda f: f.name, Properties({MODE: "name"}))
+    metadata = replace(snapshot.metadata, schema_string=schema_to_json(left))
+    Transaction(snapshot).read_rows().set_metadata(metadata).commit("OTHER", {})
+    drop_feature(store, "columnMapping")
+    dropped = Snapshot.load(store)
+    assert "columnMapping" not in supported_features(dropped.protocol)
+    assert "physicalName" not in dropped.metadata.schema_string
+    assert DeltaTable(store.root).to_arrow().to_pylist() == rows(1).to_pylist()
+
+
+@pytest.mark.parametrize("change", [partial(set_properties, properties=OFF), partial(unset_properties, names=[MODE])])
+def test_files_are_not_written_once_more_beside_a_clustering(tmp_path: Path, change: Callable[..., int]) -> None:
+    plain, store = make(tmp_path, partition_by=()), MeanwhileStore(str(tmp_path))
+    cluster_by(plain, ["k"])
+    store.meanwhile = lambda: cluster_by(plain, ["q"])
+    with pytest.raises(ConcurrentWriteException) as caught:
+        change(store)
+    assert caught.value.error_class == "DELTA_CONCURRENT_DOMAIN_METADATA"
 
 
 def test_feature_leaves_at_the_second_run_where_history_is_truncated(tmp_path: Path) -> None:

@@ -14,9 +14,11 @@ from delta_py.commands.alter_columns import add_columns, drop_columns, rename_co
 from delta_py.commands.clone import shallow_clone
 from delta_py.commands.column_changes import NewColumn
 from delta_py.commands.create import create_table, define_table
+from delta_py.commands.drop_feature import drop_feature
 from delta_py.commands.replace import build_table
 from delta_py.commands.restore import restore
 from delta_py.errors import DeltaError
+from delta_py.protocol.features import supported_features
 from delta_py.protocol.schema import LONG, ArrayType, StructField, StructType
 from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore
@@ -65,6 +67,21 @@ def test_a_change_of_columns_is_said_and_stays_said(tmp_path: Path, kind: str) -
     assert flag(store) == "true"
     shallow_clone(Snapshot.load(store), LocalStore(str(tmp_path / "clone")))
     assert flag(LocalStore(str(tmp_path / "clone"))) == "true"
+
+
+def test_a_clone_over_a_table_has_what_its_source_says(tmp_path: Path) -> None:
+    source, target = make(tmp_path / "t"), make(tmp_path / "over")
+    rename_column(source, "id", "key")
+    shallow_clone(Snapshot.load(source), target, replace_table=True)
+    assert flag(target) == "true"
+
+
+def test_the_feature_is_dropped_with_its_flag_and_mapping_after_it(tmp_path: Path) -> None:
+    store = make(tmp_path)
+    drop_feature(store, FEATURE)
+    assert flag(store) is None
+    drop_feature(store, "columnMapping")
+    assert not {FEATURE, "columnMapping"} & set(supported_features(Snapshot.load(store).protocol))
 
 
 def test_a_table_that_gets_the_feature_later_counts_as_changed(tmp_path: Path) -> None:

@@ -345,4 +345,7 @@ def test_the_feature_is_dropped_when_no_column_needs_it(tmp_path: Path) -> None:
     assert condition(lambda: drop_feature(store, "geospatial")) == "DELTA_CANNOT_DROP_GEOSPATIAL_FEATURE"
     drop_columns(store, ["s"])
     drop_feature(store, "geospatial")
-    assert "geospatial" not in supported_features(Snapshot.load(store).protocol)
+    dropped = Snapshot.load(store)
+    assert "geospatial" not in supported_features(dropped.protocol)
+    # Readers without the feature are not led through the versions that had it.
+    assert "checkpointProtection" in supported_features(dropped.protocol) and dropped.segment.checkpoint is not None
