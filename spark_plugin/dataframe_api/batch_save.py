@@ -93,7 +93,12 @@ class Save:
         matching = self.replaced() if self.mode == "overwrite" else None
         if matching is not None:
             self._replace(path, matching)
-            return
+        else:
+            self._write_or_compute(path)
+        if "txnversion" not in self.options and "txnappid" not in self.options:
+            reset_transaction(self.spark)
+
+    def _write_or_compute(self, path: str | None) -> None:
         try:
             self._write(path)
         except UnsupportedTableFeatureError as refused:
@@ -102,8 +107,6 @@ class Save:
                 raise
             with overflows_as_the_gates():
                 answered._write(path)
-        if "txnversion" not in self.options and "txnappid" not in self.options:
-            reset_transaction(self.spark)
 
     def replaced(self) -> Matching | None:
         """Which rows an overwrite replaces by those of the frame that match them; None where it is not by these."""

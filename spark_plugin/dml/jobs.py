@@ -58,13 +58,15 @@ Evolution: TypeAlias = Callable[[Snapshot], Mapping[str, Any]]
 @dataclass
 class Target:
     """The table that a DML changes, at the version that it read. listed: where the list of its files is put, for the process
-    that plans the scan. alias: the name by which conditions may call it."""
+    that plans the scan. alias: the name by which conditions may call it. by_session: it follows what the session says of all
+    writes, its transaction too."""
 
     spark: SparkSession
     dml: Dml
     table: TablePath
     listed: str
     alias: str | None = None
+    by_session: bool = True
 
     @cached_property
     def frame(self) -> DataFrame:
@@ -144,13 +146,14 @@ def open_target(
         time_zone = conf(spark, "spark.sql.session.timeZone") or "UTC"
         store = table.open_store(spark)
         snapshot = at_table(spark, partial(Snapshot.load, store)).through(store)
+        by_session = request is None
         if request is None:
             request = write_options({"path": table.url, SESSION: write_settings(spark, table.url)}, overwrite=False).request
         level = None if request.isolation_level is None else IsolationLevel.parse(request.isolation_level)
         changed = {} if evolve is None else evolve(snapshot)
         dml = Dml.on(snapshot, operation, time_zone=time_zone, isolation=level, **changed)
         with _place_of_list(spark, dml) as listed:
-            yield Target(spark, dml.follow(request), table, listed, alias)
+            yield Target(spark, dml.follow(request), table, listed, alias, by_session)
 
 
 @contextmanager
@@ -177,7 +180,8 @@ def run_changes(
     """
     dml, started = target.dml, time.monotonic()
     if dml.transaction.is_named and at_table(target.spark, lambda: dml.transaction.is_recorded):
-        reset_transaction(target.spark)
+        if target.by_session:
+            reset_transaction(target.spark)
         return DmlResult(dml.snapshot.version, {})
     changes: list[TaskChanges] = []
     try:
@@ -195,7 +199,8 @@ def run_changes(
     finally:
         if any(part.scratch for part in changes):
             clean_up(target.spark, partial(dml.close, changes))
-    reset_transaction(target.spark)
+    if target.by_session:
+        reset_transaction(target.spark)
     return DmlResult(version, done)
 
 
