@@ -283,7 +283,7 @@ def plan_change(snapshot: Snapshot, data_schema: StructType, request: WriteReque
     metadata, protocol = changed_metadata(snapshot, _visible(data_schema, hidden), request)
     config = TableConfig(protocol or snapshot.protocol, metadata or snapshot.metadata)
     state = _tuned(write_state(config, snapshot.store, snapshot.version, hidden=hidden), request)
-    _check_partition_columns(config, data_schema)
+    _check_partition_columns(config, _visible(data_schema, hidden))
     _check_partitioning(state, request.partition_by)
     _check_clustering(snapshot, request.cluster_by)
     _check_same_metadata(snapshot.metadata, request)
@@ -320,7 +320,9 @@ def has_own_value(f: StructField) -> bool:
 
 def _check_partition_columns(config: TableConfig, data_schema: StructType) -> None:
     """Rows say to which partition they belong, unless the table has a rule for it: a forgotten column would put them all into the
-    one of null. Raises SchemaMismatchError (DELTA_PARTITION_COLUMN_NOT_FOUND)."""
+    one of null. Raises SchemaMismatchError (DELTA_PARTITION_COLUMN_NOT_FOUND). Columns that the table lacks are told first."""
+    if any(config.schema.find(name) is None for name in data_schema.names):
+        return
     for f in config.partition_fields:
         if data_schema.find(f.name) is None and not has_own_value(f):
             raise SchemaMismatchError(

@@ -149,6 +149,7 @@ def test_write_delta_append_may_repeat_what_the_table_is(tmp_path: Path) -> None
         (pa.table({"id": ["1"], "day": ["mon"]}), {}, "DELTA_FAILED_TO_MERGE_FIELDS"),
         (pa.table({"id": pa.array([], pa.string()), "day": []}), {}, "DELTA_FAILED_TO_MERGE_FIELDS"),
         (ROWS.drop_columns(["day"]), {}, "DELTA_PARTITION_COLUMN_NOT_FOUND"),
+        (ROWS.rename_columns({"day": "z"}), {}, "DELTA_METADATA_MISMATCH"),
         (ROWS.drop_columns(["day"]), {"merge_schema": True}, "DELTA_PARTITION_COLUMN_NOT_FOUND"),
     ],
 )
