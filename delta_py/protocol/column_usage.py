@@ -15,7 +15,8 @@ from dataclasses import replace
 
 from delta_py.protocol.actions import Metadata
 from delta_py.protocol.column_mapping import ID
-from delta_py.protocol.schema import ArrayType, DataType, MapType, Path, StructType
+from delta_py.protocol.features import fields_with_paths
+from delta_py.protocol.schema import StructType
 from delta_py.protocol.table_config import TableConfig
 
 _FEATURE = "columnMappingUsageTracking"
@@ -43,15 +44,6 @@ def tracked(before: TableConfig | None, after: TableConfig) -> Metadata:
     return replace(after.metadata, configuration={**kept, FLAG: value})
 
 
-def _names(data_type: DataType, path: Path = ()) -> Iterator[tuple[object, str]]:
+def _names(schema: StructType) -> Iterator[tuple[object, str]]:
     """Every field by its id, or by its path where it has none, with its name."""
-    match data_type:
-        case StructType(fields):
-            for f in fields:
-                yield f.metadata.get(ID, (*path, f.name)), f.name
-                yield from _names(f.data_type, (*path, f.name))
-        case ArrayType(element, _):
-            yield from _names(element, (*path, "element"))
-        case MapType(key, value, _):
-            yield from _names(key, (*path, "key"))
-            yield from _names(value, (*path, "value"))
+    return ((f.metadata.get(ID, path), f.name) for path, f in fields_with_paths(schema))

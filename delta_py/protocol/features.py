@@ -16,7 +16,7 @@ from delta_py.errors import CorruptTableError, UnsupportedOperationError, Unsupp
 from delta_py.protocol.actions import Protocol
 from delta_py.protocol.column_rules import DEFAULT, GENERATION, INVARIANT
 from delta_py.protocol.identity import START as IDENTITY_START
-from delta_py.protocol.schema import VARIANT, ArrayType, DataType, GeospatialType, MapType, StructField, StructType
+from delta_py.protocol.schema import VARIANT, ArrayType, DataType, GeospatialType, MapType, Path, StructField, StructType
 from delta_py.protocol.sizes import parse_size
 
 READER_FEATURES_VERSION = 3
@@ -111,6 +111,20 @@ def all_fields(data_type: DataType) -> Iterator[StructField]:
         case MapType(key, value, _):
             yield from all_fields(key)
             yield from all_fields(value)
+
+
+def fields_with_paths(data_type: DataType, path: Path = ()) -> Iterator[tuple[Path, StructField]]:
+    """Every struct field at any depth, outer before inner, inside arrays and maps too, with the names that lead to it."""
+    match data_type:
+        case StructType(fields):
+            for f in fields:
+                yield (*path, f.name), f
+                yield from fields_with_paths(f.data_type, (*path, f.name))
+        case ArrayType(element, _):
+            yield from fields_with_paths(element, (*path, "element"))
+        case MapType(key, value, _):
+            yield from fields_with_paths(key, (*path, "key"))
+            yield from fields_with_paths(value, (*path, "value"))
 
 
 def all_types(data_type: DataType) -> Iterator[DataType]:

@@ -29,7 +29,7 @@ from delta_py.expressions.functions.text_growth import in_each_row
 from delta_py.protocol.char_types import CharTypes, char_types
 from delta_py.protocol.column_mapping import MODE_PROPERTY
 from delta_py.protocol.column_rules import DEFAULT, GENERATION, INVARIANT
-from delta_py.protocol.features import Properties
+from delta_py.protocol.features import Properties, fields_with_paths
 from delta_py.protocol.identity import START as IDENTITY_START
 from delta_py.protocol.identity import identity_columns, identity_of
 from delta_py.protocol.parquet_settings import ParquetSettings
@@ -236,7 +236,7 @@ def _unkept_rules(schema: StructType) -> Iterator[tuple[Path, tuple[str, str, st
         GENERATION: {(name,) for name in schema.names},
         IDENTITY_START: {(column.name,) for column in identity_columns(schema)},
     }
-    for path, nested_field in _all_fields(schema):
+    for path, nested_field in fields_with_paths(schema):
         for rule in _FIELD_RULES:
             mark = rule[1]
             if mark in nested_field.metadata and path not in kept_paths.get(mark, set()):
@@ -250,20 +250,6 @@ _FIELD_RULES = (
 )
 _NUMBERS = frozenset({"long", "integer", "short", "byte", "float", "double"})
 _WRITABLE = _NUMBERS | {"string", "binary", "boolean", "date", "timestamp", "timestamp_ntz", "variant"}
-
-
-def _all_fields(data_type: DataType, path: Path = ()) -> Iterator[tuple[Path, StructField]]:
-    """Every struct field at any depth, inside arrays and maps too."""
-    match data_type:
-        case StructType(fields):
-            for f in fields:
-                yield (*path, f.name), f
-                yield from _all_fields(f.data_type, (*path, f.name))
-        case ArrayType(element, _):
-            yield from _all_fields(element, (*path, "element"))
-        case MapType(key, value, _):
-            yield from _all_fields(key, (*path, "key"))
-            yield from _all_fields(value, (*path, "value"))
 
 
 # ---------------------------------------------------------------- batches, on an executor
@@ -469,7 +455,7 @@ def check_new_schema(schema: StructType, column_mapping_mode: str) -> None:
 
 def names_needing_mapping(schema: StructType) -> list[str]:
     """Dotted, those of columns that files cannot have under their own names, at any depth."""
-    return [".".join(path) for path, f in _all_fields(schema) if any(character in INVALID_CHARACTERS for character in f.name)]
+    return [".".join(path) for path, f in fields_with_paths(schema) if not set(INVALID_CHARACTERS).isdisjoint(f.name)]
 
 
 def check_duplicates(data_type: DataType, path: Path = ()) -> None:
