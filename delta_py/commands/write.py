@@ -280,10 +280,11 @@ def plan_change(snapshot: Snapshot, data_schema: StructType, request: WriteReque
             sql_state="428GU",
         )
     hidden = HiddenColumns(request.rule_nonce, data_schema.names)
-    metadata, protocol = changed_metadata(snapshot, _visible(data_schema, hidden), request)
+    visible = _visible(data_schema, hidden)
+    metadata, protocol = changed_metadata(snapshot, visible, request)
     config = TableConfig(protocol or snapshot.protocol, metadata or snapshot.metadata)
     state = _tuned(write_state(config, snapshot.store, snapshot.version, hidden=hidden), request)
-    _check_partition_columns(config, _visible(data_schema, hidden))
+    _check_partition_columns(config, visible)
     _check_partitioning(state, request.partition_by)
     _check_clustering(snapshot, request.cluster_by)
     _check_same_metadata(snapshot.metadata, request)

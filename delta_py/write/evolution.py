@@ -56,8 +56,8 @@ def merged_schema(table: TableConfig, data: StructType, *, widen: bool, casts: b
     Protocol: Type Change Metadata; Writer Requirements for Type Widening.
     """
     check_new_schema(data, "name")
-    merge = SchemaMerge(widens=widen and _may_widen(table), like_iceberg=_follows_iceberg(table), casts=casts)
-    merge.stores_alike = not casts and _RECORDING.isdisjoint(table.features)
+    alike = not casts and _RECORDING.isdisjoint(table.features)
+    merge = SchemaMerge(widen and _may_widen(table), _follows_iceberg(table), casts=casts, stores_alike=alike)
     merged = merge.struct(table.schema, data, ())
     _check_rules_allow(table, merge.retyped)
     return merged
