@@ -35,7 +35,6 @@ from delta_py.errors import RowCountMismatchError
 from delta_py.expressions.skipping import is_exact_on_partitions
 from delta_py.expressions.tree import Column, Expression, In, IsNull, Literal, Not, Or, children, columns_of, conjuncts
 from delta_py.protocol.actions import Metadata, Protocol
-from delta_py.protocol.parquet_settings import compression_codec
 from delta_py.protocol.stats import parse_stats
 from delta_py.protocol.table_config import TableConfig
 from delta_py.scan.file_groups import scan_files
@@ -149,13 +148,7 @@ class Dml:
     def follow(self, request: WriteRequest) -> Self:
         """Take from what holds for all writes of a session: the user's text for the history, the transaction that the commit is
         part of (see Transaction.set_transaction), what it says of files, and what is done about small ones."""
-        state, codec = self.state, request.compression
-        self.state = replace(
-            state,
-            max_records_per_file=request.max_records_per_file,
-            compression=state.compression if codec is None else compression_codec(codec),
-            target_file_bytes=request.target_file_bytes or state.target_file_bytes,
-        )
+        self.state = request.with_file_settings(self.state)
         self._user_metadata, self._auto_compact = request.user_metadata, request.auto_compact
         if request.txn_app_id is not None and request.txn_version is not None:
             self.transaction.set_transaction(request.txn_app_id, request.txn_version)

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from delta_py.commit.prepared import IsolationLevel
 from delta_py.errors import InvalidOptionError
+from delta_py.protocol.parquet_settings import compression_codec
 from delta_py.protocol.table_config import TableConfig
+
+if TYPE_CHECKING:
+    from delta_py.write.conform import WriteState
 
 _LONGEST_TRANSACTION_VERSION = 2**63 - 1
 # As the history names them.
@@ -80,6 +85,15 @@ class WriteRequest:
     tasks: int | None = None
     rule_nonce: str | None = None
     auto_compact: AutoCompact = field(default_factory=AutoCompact)
+
+    def with_file_settings(self, state: WriteState) -> WriteState:
+        """The state with what is said of the files that are written: rows, bytes, codec. Raises as compression_codec."""
+        return replace(
+            state,
+            max_records_per_file=self.max_records_per_file,
+            compression=state.compression if self.compression is None else compression_codec(self.compression),
+            target_file_bytes=self.target_file_bytes or state.target_file_bytes,
+        )
 
     def check(self) -> None:
         """Raises InvalidOptionError for a value that cannot be meant (DELTA_ILLEGAL_OPTION, INVALID_SAVE_MODE,

@@ -42,7 +42,6 @@ from delta_py.protocol.actions import DomainMetadata, Metadata, Protocol
 from delta_py.protocol.clustering import clustering_columns, clustering_leaves, clustering_paths
 from delta_py.protocol.column_rules import DEFAULT, GENERATION
 from delta_py.protocol.identity import START as IDENTITY_START
-from delta_py.protocol.parquet_settings import compression_codec
 from delta_py.protocol.schema import StructField, StructType, from_arrow_schema, map_fields, to_arrow_schema
 from delta_py.protocol.stats_columns import with_paths
 from delta_py.protocol.table_config import TableConfig
@@ -301,16 +300,13 @@ def plan_change(snapshot: Snapshot, data_schema: StructType, request: WriteReque
 
 
 def _tuned(state: WriteState, request: WriteRequest) -> WriteState:
-    """The state with what the request says of files."""
+    """The state with what the request says of files and rows."""
     return replace(
-        state,
+        request.with_file_settings(state),
         data_change=request.data_change,
-        max_records_per_file=request.max_records_per_file,
         time_zone=request.time_zone,
         tasks=request.tasks,
         rule_nonce=request.rule_nonce,
-        compression=state.compression if request.compression is None else compression_codec(request.compression),
-        target_file_bytes=request.target_file_bytes or state.target_file_bytes,
     )
 
 
