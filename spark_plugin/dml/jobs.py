@@ -127,6 +127,12 @@ class DmlResult:
     metrics: Mapping[str, int]
 
 
+def newest(spark: SparkSession, table: TablePath) -> Snapshot:
+    """The newest version, loaded where the table is. Raises as Snapshot.load."""
+    store = table.open_store(spark)
+    return at_table(spark, partial(Snapshot.load, store)).through(store)
+
+
 @contextmanager
 def open_target(
     spark: SparkSession,
@@ -144,8 +150,7 @@ def open_target(
     """
     with as_spark_raises(), active(spark):
         time_zone = conf(spark, "spark.sql.session.timeZone") or "UTC"
-        store = table.open_store(spark)
-        snapshot = at_table(spark, partial(Snapshot.load, store)).through(store)
+        snapshot = newest(spark, table)
         by_session = request is None
         if request is None:
             request = write_options({"path": table.url, SESSION: write_settings(spark, table.url)}, overwrite=False).request

@@ -22,11 +22,11 @@ from delta_py.commands.write import has_own_value
 from delta_py.errors import InvalidOptionError, SchemaMismatchError, UnsupportedOperationError
 from delta_py.protocol.names import joined_name, quoted
 from delta_py.protocol.schema import StructField as DeltaField
-from delta_py.snapshot import Snapshot
 from spark_plugin.convert import find_field, to_spark_schema
 from spark_plugin.dataframe_api import named_tables
 from spark_plugin.dataframe_api.batch_save import Save
 from spark_plugin.dml.column_defaults import default_text
+from spark_plugin.dml.jobs import newest
 from spark_plugin.dml.replace_matching import Matching
 from spark_plugin.dml.store_assignment import Assigning, Typed, overflows_as_the_gates
 from spark_plugin.options.settings import conf
@@ -71,7 +71,7 @@ class _Table:
 
     @classmethod
     def of(cls, spark: SparkSession, target: Target) -> _Table:
-        snapshot = Snapshot.load(target.place.open_store(spark))
+        snapshot = newest(spark, target.place)
         return cls(target, snapshot.schema.fields, to_spark_schema(snapshot.schema), snapshot.metadata.partition_columns)
 
 

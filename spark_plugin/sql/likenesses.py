@@ -24,6 +24,7 @@ from delta_py.protocol.names import quoted
 from delta_py.protocol.schema import StructField, map_fields, schema_to_json
 from delta_py.snapshot import Snapshot
 from spark_plugin.dataframe_api import catalog
+from spark_plugin.dml.jobs import newest
 from spark_plugin.sql.results import nothing
 from spark_plugin.sql.targets import find_target, our_formats
 from spark_plugin.sql_definitions import ParsedLikeness, parsed_likeness
@@ -58,7 +59,7 @@ def create_parsed(spark: SparkSession, asked: ParsedLikeness) -> DataFrame | Non
     request = TableRequest(
         "createIfNotExists" if asked.if_not_exists else "create", name=asked.name, location=asked.location
     )
-    request = _of_other(spark, request, asked) if source is None else _of_table(source.snapshot(spark), request)
+    request = _of_other(spark, request, asked) if source is None else _of_table(newest(spark, source.place), request)
     given = {name.lower() for name in asked.properties}
     inherited = {name: value for name, value in (request.properties or {}).items() if name.lower() not in given}
     build_table(spark, replace(request, properties={**inherited, **asked.properties}))

@@ -12,18 +12,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pyspark.errors import PySparkException
 
 from delta_py.errors import InvalidOptionError, UnsupportedOperationError
 from delta_py.protocol.names import quoted
-from delta_py.snapshot import Snapshot
 from spark_plugin.data_source import FORMAT
 from spark_plugin.dataframe_api import catalog, named_tables
 from spark_plugin.dataframe_api.batch_save import Save
-from spark_plugin.dml.at_table import at_table
 from spark_plugin.options.settings import TablePath, conf, is_on
 from spark_plugin.sql_catalog.install import DELTA_NAMES_CONF, DELTA_SPARK_CATALOG
 from spark_plugin.tables import DeltaTable
@@ -53,11 +50,6 @@ class Target:
             save.to(self.place.url)
         else:
             named_tables.write_to_name(save, self.name)
-
-    def snapshot(self, spark: SparkSession) -> Snapshot:
-        """The newest version, loaded where the table is. Raises as Snapshot.load."""
-        store = self.place.open_store(spark)
-        return at_table(spark, partial(Snapshot.load, store)).through(store)
 
     def delta_table(self, spark: SparkSession) -> DeltaTable:
         """Raises TableNotFoundError (DELTA_MISSING_DELTA_TABLE) when there is none."""
