@@ -1,4 +1,4 @@
-"""DELETE and UPDATE.
+"""DELETE, TRUNCATE and UPDATE.
 
 Conditions and values are Spark's: any function, and subqueries, which Spark makes joins of. A row goes, or changes, only if
 the condition is true of it, not null.
@@ -18,15 +18,8 @@ from spark_plugin.dml.jobs import DmlResult, Target, open_target, run_changes
 from spark_plugin.options.settings import TablePath
 
 
-def delete(
-    spark: SparkSession,
-    table: TablePath,
-    condition: Column | None = None,
-    *,
-    alias: str | None = None,
-    recorded: str = "DELETE",
-) -> DmlResult:
-    """Delete the rows for which the condition is true; None: all. recorded: what the history calls it.
+def delete(spark: SparkSession, table: TablePath, condition: Column | None = None, *, alias: str | None = None) -> DmlResult:
+    """Delete the rows for which the condition is true; None: all.
 
     Files of which all rows go are removed without being read, where partition values and statistics tell. Raises Spark's
     AnalysisException for a condition that is none; UnsupportedOperationError (DELTA_CANNOT_MODIFY_APPEND_ONLY,
@@ -34,16 +27,26 @@ def delete(
     """
     with open_target(spark, table, "DELETE", alias=alias) as target:
         if condition is None:
-            target.dml.transaction.only_taken_rows_matter()
-            target.choose_files(None, whole=True)
-            target.dml.recorded = recorded
-            return run_changes(target, None, _parameters(None) if recorded == "DELETE" else {})
+            return _delete_all(target, _parameters(None))
         text = analyzer_of(spark).filter_text(target.shape, condition, "DELETE")
         _note_what_is_read(target, [condition])
         matched = target.frame.where(condition)
         wanted = target.wanted(matched, condition)
         count = 0 if wanted.none else target.choose_files(wanted.predicate, whole=wanted.exact)
         return run_changes(target, matched.select(*target.address(DELETED)) if count else None, _parameters(text))
+
+
+def truncate(spark: SparkSession, table: TablePath) -> DmlResult:
+    """Delete all rows; the history calls it TRUNCATE. Raises as `delete`."""
+    with open_target(spark, table, "DELETE") as target:
+        target.dml.recorded = "TRUNCATE"
+        return _delete_all(target, {})
+
+
+def _delete_all(target: Target, parameters: Mapping[str, Any]) -> DmlResult:
+    target.dml.transaction.only_taken_rows_matter()
+    target.choose_files(None, whole=True)
+    return run_changes(target, None, parameters)
 
 
 def update(

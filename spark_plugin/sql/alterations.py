@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from spark_plugin.dml.delete_update import delete
+from spark_plugin.dml.delete_update import truncate
 from spark_plugin.sql.results import nothing
 from spark_plugin.sql.targets import find_target
 from spark_plugin.sql_definitions import parsed_alteration
@@ -27,7 +27,7 @@ def alter_table(spark: SparkSession, plan: ParsedPlan, _text: str) -> DataFrame 
     if asked is None or target is None:
         return None
     if asked.method == "truncate":
-        delete(spark, target.place, recorded="TRUNCATE")
+        truncate(spark, target.place)
     else:
         getattr(target.delta_table(spark), asked.method)(*asked.arguments, **asked.more)
     return nothing(spark)

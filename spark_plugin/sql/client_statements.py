@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from spark_plugin.dml.delete_update import delete
+from spark_plugin.dml.delete_update import truncate
 from spark_plugin.sql.grammar import properties_of
 from spark_plugin.sql.likenesses import create_parsed
 from spark_plugin.sql.partitions import show_parsed
@@ -57,7 +57,7 @@ def _truncate(spark: SparkSession, words: Words) -> DataFrame | None:
     words.end()
     if target is None:
         return None
-    delete(spark, target.place, recorded="TRUNCATE")
+    truncate(spark, target.place)
     return nothing(spark)
 
 
