@@ -41,7 +41,7 @@ from spark_plugin.dml.merge_rows import MergeRows
 from spark_plugin.dml.merge_source import SourceFacts, held_source
 from spark_plugin.dml.store_assignment import Assigning
 from spark_plugin.exceptions import as_spark_raises
-from spark_plugin.options.settings import TablePath, conf
+from spark_plugin.options.settings import TablePath, is_on
 
 MATCHING_OPTIONS = ("replaceusing", "replaceon", "targetalias")
 _TARGET, _SOURCE = "__pydelta_target", "__pydelta_source"
@@ -146,7 +146,7 @@ class _Request:
         return {"metadata": metadata, "protocol": protocol}
 
     def _resolved(self, frame: DataFrame, columns: Sequence[str]) -> ResolvedMerge:
-        case_sensitive = (conf(self.spark, "spark.sql.caseSensitive") or "false").lower() == "true"
+        case_sensitive = is_on(self.spark, "spark.sql.caseSensitive", default=False)
         source, condition = self.matching.between(columns, self.source, case_sensitive=case_sensitive)
         values = {quoted(name): F.col(quoted(name)) for name in source.columns}
         clauses = (Clause("matched", "delete"), Clause("not matched", "insert", assignments=values))
