@@ -109,16 +109,18 @@ class Entry:
 
 
 def is_ours(spark: Any, name: str) -> bool:
-    """Whether the name stands for a table of ours. For other tables no command is run: their columns show what they are."""
+    """Whether the name stands for a table of ours. Where our catalog does not tell, no command is run for other tables: their
+    columns show what they are."""
     if own_path(spark, name) is not None:
         return True
     try:
-        schema = None
-        if not has_catalogs(spark):
+        if has_catalogs(spark):
+            entry = find(spark, name)
+        else:
             schema = spark.table(name).schema
             if metadata_value(schema, CATALOG_KEY) is None:
                 return False
-        entry = find(spark, name, schema)  # a view of ours, and a copy in another format, have our columns too
+            entry = find(spark, name, schema)  # a view of ours, and a copy in another format, have our columns too
     except (PySparkException, UnsupportedOperationError, InvalidOptionError):  # Spark says by itself what is wrong with the name
         return False
     return entry is not None and entry.is_ours
@@ -134,9 +136,9 @@ def find(spark: Any, name: str, schema: StructType | None = None) -> Entry | Non
     if path is not None:
         return Entry(name, FORMAT, path, external=True)
     namespace, table = _namespace_and_table(spark, name)
-    inside = f" IN {_quoted(namespace)}" if namespace else ""
     if has_catalogs(spark):
         return _told_entry(name, SparkInternals(spark).entry(namespace[-1] if namespace else None, table))
+    inside = f" IN {_quoted(namespace)}" if namespace else ""
     rows = spark_sql(spark, f"SHOW TABLE EXTENDED{inside} LIKE '{table}'").collect()
     entries = [row for row in rows if row["tableName"].lower() == table.lower() and not (namespace and row["isTemporary"])]
     if not entries:
