@@ -173,8 +173,14 @@ CONFLICTS: dict[str, dict[str, str]] = {
         **dict.fromkeys((*_CHANGE_ROWS, "optimize"), _READ_LOST),
     },
     "sync identity": {**_CHANGED, **_NUMBERED, "append": _APPENDED, **dict.fromkeys(_CHANGE_ROWS, _READ_LOST)},
-    # Every file has to be replaced. Where columns are clustered meanwhile it begins anew.
-    "remove column mapping": {**_CHANGED, **_NUMBERED, **_SAME_FILES, "append": _APPENDED},
+    # Every file has to be replaced, and the domain names columns as they were.
+    "remove column mapping": {
+        **_CHANGED,
+        **_NUMBERED,
+        **_SAME_FILES,
+        "append": _APPENDED,
+        "cluster by": "DELTA_CONCURRENT_DOMAIN_METADATA",
+    },
     "cluster by": {**_CHANGED, "cluster by": "DELTA_CONCURRENT_DOMAIN_METADATA"},
 }
 _NOTHING_LEFT = [("optimize", "optimize"), ("optimize", "remove column mapping")]  # to do for ours
