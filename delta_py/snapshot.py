@@ -21,6 +21,7 @@ from delta_py.errors import CorruptTableError
 from delta_py.log.checkpoint_check import open_checkpoint
 from delta_py.log.checkpoint_reader import CheckpointReader, CheckpointUnreadableError, StatsWanted
 from delta_py.log.checksum import VersionChecksum, read_checksum
+from delta_py.log.coordination import admit
 from delta_py.log.history import commit_timestamp, version_at_timestamp
 from delta_py.log.reader import FILE_SCHEMA, CommitReader
 from delta_py.log.reconciliation import (
@@ -65,6 +66,7 @@ class Snapshot:
         self.segment = segment
         self.config = TableConfig(protocol, metadata)
         self.config.require(Operation.READ)
+        admit(store, self.config)
         self._checksum = checksum
         self._log = _Log(store, segment, checksum)
         self._small: SmallState | None = None

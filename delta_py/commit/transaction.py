@@ -46,6 +46,7 @@ from delta_py.errors import (
 )
 from delta_py.expressions.to_sql import to_sql
 from delta_py.expressions.tree import Expression
+from delta_py.log.coordination import coordinated_by
 from delta_py.log.writer import LogWriter, Outcome
 from delta_py.protocol.actions import Action, AddFile, DomainMetadata, Metadata, Protocol, SetTransaction
 from delta_py.protocol.column_usage import tracked
@@ -279,8 +280,11 @@ class Transaction:
         return TableConfig(self._protocol or self._snapshot.protocol, self._metadata or self._snapshot.metadata)
 
     def _tracked_config(self) -> TableConfig:
-        """Puts into the metadata what a change of columns has to say."""
+        """Puts into the metadata what a change of columns has to say, and the coordinator of a new table that is to have one."""
         config = self._config()
+        if self._snapshot is None:
+            self._metadata = replace(config.metadata, configuration=coordinated_by(self._store, config))
+            return self._config()
         if self._metadata is None and self._protocol is None:
             return config
         metadata = tracked(None if self._snapshot is None else self._snapshot.config, config)

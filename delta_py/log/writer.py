@@ -17,6 +17,7 @@ from typing import Any
 import orjson
 
 from delta_py.errors import CorruptTableError, StorageError, UnsupportedOperationError
+from delta_py.log.coordination import require_coordinator
 from delta_py.log.last_vacuum import LAST_VACUUM_PATH, last_vacuum_text
 from delta_py.log.limits import beyond_limit, limit_bytes
 from delta_py.log.segment import LAST_CHECKPOINT_PATH, json_checksum, read_last_checkpoint
@@ -56,6 +57,7 @@ class LogWriter:
 
     def __init__(self, store: ObjectStore, config: TableConfig) -> None:
         config.require(Operation.WRITE)
+        require_coordinator(store, config)
         self._store = store
 
     @property
