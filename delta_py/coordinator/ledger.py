@@ -39,9 +39,36 @@ class Tail:
     commits: tuple[Ratified, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """A transaction over tables that is under way. moment: the state of all tables that it reads."""
+
+    identity: str
+    moment: int
+
+
+@dataclass(frozen=True, slots=True)
+class Proposed:
+    """A staged commit of a transaction. described: what it depends on, and what it says whatever its version, as JSON."""
+
+    commit: Ratified
+    described: bytes
+
+
+class TransactionEndedError(DeltaConcurrentModificationException):
+    """The transaction was committed, aborted, or given up because its time was over."""
+
+    error_class = "DELTA_MULTI_TABLE_TRANSACTION_ABORTED"
+    sql_state = "40000"
+
+
 class VersionTakenError(DeltaConcurrentModificationException):
     """Another commit is that version of a table already, or the table is not at the version that was expected; nothing was
     ratified. message_parameters: table, version (the newest)."""
+
+
+class TokenUsedError(DeltaConcurrentModificationException):
+    """What the token stands for is done already. message_parameters: moment."""
 
 
 class CoordinatorUnavailableError(DeltaError, OSError):
@@ -71,21 +98,50 @@ class Ledger(Protocol):
     def tail(self, table: str) -> Tail | None:
         """None where the table is not known."""
 
-    def ratify(self, commits: Sequence[Ratified], *, expected: Mapping[str, int] | None = None) -> int:
+    def ratify(
+        self,
+        commits: Sequence[Ratified],
+        *,
+        expected: Mapping[str, int] | None = None,
+        transaction: str | None = None,
+        token: str | None = None,
+    ) -> int:
         """Make all of them versions of their tables, or none; returns the moment.
 
         commits: of each table the versions after its newest, in order. expected: newest versions of other tables, which must
-        still hold. Raises VersionTakenError.
+        still hold. transaction: that ends with it. token: with which the moment is found again. Raises VersionTakenError,
+        TransactionEndedError, and TokenUsedError for a token that another call has used.
         """
 
     def acknowledge(self, table: str, version: int) -> None:
         """All commits up to this version are published."""
 
-    def moment(self) -> int:
-        """The newest moment."""
+    def moment(self, time_ms: int | None = None) -> int | None:
+        """The newest moment, or the newest up to a time (ms since 1970); None where the ledger does not reach back so far."""
 
     def version_at(self, table: str, moment: int) -> int | None:
         """The table's version at a moment; None where the table is not known or the ledger does not reach back so far."""
+
+    # ------------------------------------------------------------ transactions over tables
+
+    def begin(self, seconds: float) -> Begun:
+        """Begin a transaction that is given up when it has not ended so long after now. What others have left is given up too."""
+
+    def find(self, transaction: str) -> Begun:
+        """A transaction that is under way. Raises TransactionEndedError."""
+
+    def propose(self, transaction: str, proposed: Proposed) -> None:
+        """Add a commit to it. Raises VersionTakenError where the transaction has one of that version already,
+        TransactionEndedError."""
+
+    def proposed(self, transaction: str, table: str | None = None) -> list[Proposed]:
+        """Its commits, of one table or of all, by table and version."""
+
+    def abort(self, transaction: str) -> list[Proposed]:
+        """End it without a trace; returns what it had proposed. One that has ended stays as it is, and has proposed nothing."""
+
+    def moment_of(self, token: str) -> int | None:
+        """The moment of the call of `ratify` that has used a token; None where none has, or it was long ago."""
 
 
 def taken(table: str, version: int, newest: int | None) -> VersionTakenError:
@@ -101,4 +157,10 @@ def unavailable(shown: str, error: Any) -> CoordinatorUnavailableError:
     return CoordinatorUnavailableError(
         f"The coordinator {shown} gave no answer: {error}. See to it that its database can be reached, then run the operation again.",
         coordinator=shown,
+    )
+
+def ended(transaction: str, state: str | None) -> TransactionEndedError:
+    what = "is not known: its time was over, and it was given up" if state is None else f"was {state} already"
+    return TransactionEndedError(
+        f"The transaction {transaction} {what}. Nothing of this operation was committed. Begin a new one.", transaction=transaction
     )

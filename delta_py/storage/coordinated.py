@@ -21,9 +21,9 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
-from delta_py.coordinator.ledger import Ledger, Ratified, Tail, VersionTakenError
+from delta_py.coordinator.ledger import Ledger, Proposed, Ratified, Tail, VersionTakenError
 from delta_py.coordinator.opening import open_ledger
-from delta_py.errors import CorruptTableError, StorageError
+from delta_py.errors import CorruptTableError, StorageError, UnsupportedOperationError
 from delta_py.protocol.paths import (
     LOG_DIRECTORY,
     MAX_VERSION,
@@ -53,17 +53,18 @@ def place_of(root: str) -> str:
 
 
 class CoordinatedStore:
-    """own: the store without the ledger. url: of the ledger."""
+    """own: the store without the ledger. url: of the ledger. transaction: of several tables, which the table is read and written in;
+    then it is as it was when that began, with what the transaction itself has done since."""
 
-    __slots__ = ("_newest", "_own", "_seen", "_url", "_was_asked", "place")
+    __slots__ = ("_newest", "_own", "_seen", "_url", "_was_asked", "place", "transaction")
 
-    def __init__(self, own: ObjectStore, url: str) -> None:
-        self._own, self._url, self.place = own, url, place_of(own.root)
+    def __init__(self, own: ObjectStore, url: str, transaction: str | None = None) -> None:
+        self._own, self._url, self.place, self.transaction = own, url, place_of(own.root), transaction
         # What the ledger last told: the newest version, and commits that may not be published.
         self._was_asked, self._newest, self._seen = False, -1, dict[int, Ratified]()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return CoordinatedStore, (self._own, self._url)
+        return CoordinatedStore, (self._own, self._url, self.transaction)
 
     @property
     def ledger(self) -> Ledger:
@@ -84,12 +85,29 @@ class CoordinatedStore:
     # ------------------------------------------------------------ what the ledger says
 
     def tail(self) -> Tail | None:
-        """Raises CoordinatorUnavailableError."""
+        """Raises CoordinatorUnavailableError; in a transaction TransactionEndedError, and UnsupportedOperationError for a table of
+        whose state at its beginning the ledger knows nothing."""
         tail = self.ledger.tail(self.place)
+        if tail is not None and self.transaction is not None:
+            tail = self._pinned(tail, self.transaction)
         self._seen = {} if tail is None else {commit.version: commit for commit in tail.commits}
         self._newest = MAX_VERSION if tail is None else tail.version
         self._was_asked = True
         return tail
+
+    def _pinned(self, tail: Tail, transaction: str) -> Tail:
+        begun = self.ledger.find(transaction)
+        base = self.ledger.version_at(self.place, begun.moment)
+        if base is None:
+            raise UnsupportedOperationError(
+                f"The coordinator {self.ledger.shown} does not know which version the table at {self.root} had when the transaction "
+                f"{transaction} began: the table came later, or that is long ago. Nothing was read or written. Begin a new one.",
+                error_class="DELTA_MULTI_TABLE_TRANSACTION_ABORTED",
+                sql_state="40000",
+                path=self.root,
+            )
+        own = [proposed.commit for proposed in self.ledger.proposed(transaction, self.place)]
+        return Tail(base + len(own), (*(commit for commit in tail.commits if commit.version <= base), *own))
 
     def register(self, version: int) -> None:
         """Begin to coordinate the table, whose newest version this is."""
@@ -160,6 +178,7 @@ class CoordinatedStore:
             return
         if name.version <= tail.version:
             raise FileExistsError(17, "The version is ratified", path)
+        assert self.transaction is None, "propose is for commits of a transaction"
         staged = self.stage(name.version, data)
         try:
             self.ledger.ratify([staged])
@@ -167,6 +186,25 @@ class CoordinatedStore:
             self.drop_staged(staged)
             raise FileExistsError(17, error.message, path) from error
         self.publish()
+
+    def propose(self, version: int, data: bytes, described: bytes) -> None:
+        """A commit of the transaction. described: as in Proposed. Raises FileExistsError where the transaction has one of that version;
+        UnsupportedOperationError (DELTA_MULTI_TABLE_PARTICIPANT_NOT_CATALOG_MANAGED)."""
+        assert self.transaction is not None
+        if self.tail() is None:
+            raise UnsupportedOperationError(
+                f"The table at {self.root} is not coordinated by {self.ledger.shown}, so it cannot be changed in a transaction over "
+                "tables. Nothing was written. Set its property delta.feature.catalogManaged to supported first.",
+                error_class="DELTA_MULTI_TABLE_PARTICIPANT_NOT_CATALOG_MANAGED",
+                sql_state="0AKDC",
+                path=self.root,
+            )
+        staged = self.stage(version, data)
+        try:
+            self.ledger.propose(self.transaction, Proposed(staged, described))
+        except VersionTakenError as error:
+            self.drop_staged(staged)
+            raise FileExistsError(17, error.message, f"{LOG_DIRECTORY}/{commit_file_name(version)}") from error
 
     def stage(self, version: int, data: bytes) -> Ratified:
         """Write a commit to where it waits for being ratified. Raises OSError."""
@@ -220,6 +258,7 @@ class CoordinatedStore:
         """Raises StorageError for a checkpoint or a compaction of what is not published yet.
         Protocol: Maintenance Operations on Catalog-managed Tables."""
         directory, _, text = path.rpartition("/")
+        self._refuse_in_transaction(path)
         name = parse_log_name(text) if directory == LOG_DIRECTORY else None
         if name is None or not (name.is_checkpoint or name.kind is LogKind.COMPACTION):
             return
@@ -229,6 +268,14 @@ class CoordinatedStore:
             raise StorageError(
                 f"Version {newest} of the table at {self.root} is ratified and not yet published, so {path} is not written.",
                 root=self.root,
+                path=path,
+            )
+
+    def _refuse_in_transaction(self, path: str) -> None:
+        if self.transaction is not None and path.startswith(f"{LOG_DIRECTORY}/"):
+            raise UnsupportedOperationError(
+                f"{path} of the table at {self.root} would be changed outside of the transaction {self.transaction}, in which the "
+                "table was opened. Nothing was changed. Do it behind the transaction.",
                 path=path,
             )
 
@@ -256,6 +303,7 @@ class CoordinatedStore:
         self._own.abort_uploads(part_of_name)
 
     def delete(self, path: str) -> None:
+        self._refuse_in_transaction(path)
         self._own.delete(path)
 
 

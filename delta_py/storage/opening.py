@@ -52,9 +52,15 @@ def coordination_of(store: ObjectStore) -> CoordinatedStore | None:
     return own if isinstance(own, CoordinatedStore) else None
 
 
+def is_in_transaction(store: ObjectStore) -> bool:
+    """Whether what is committed becomes part of a transaction over several tables, and no version yet."""
+    coordinated = coordination_of(store)
+    return coordinated is not None and coordinated.transaction is not None
+
+
 def _table_store(own: ObjectStore, options: StorageOptions) -> TableStore:
     url = options.get("coordinator")
-    return TableStore(own if url is None else CoordinatedStore(own, url), options)
+    return TableStore(own if url is None else CoordinatedStore(own, url, options.get("coordinator.transaction")), options)
 
 
 def _path_of(file_url: str) -> str:

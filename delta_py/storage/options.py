@@ -64,11 +64,14 @@ _ALL_STORES = (
     OptionName("storage.retry_timeout"),
     OptionName("storage.max_requests"),
 )
-_COORDINATOR = (OptionName("coordinator", is_secret=True),)  # its URL may hold a password
+_COORDINATOR = (
+    OptionName("coordinator", is_secret=True),  # its URL may hold a password
+    OptionName("coordinator.transaction"),
+)
 OPTION_NAMES: tuple[OptionName, ...] = (*_S3, *_GCS, *_AZURE, *_ALL_STORES, *_COORDINATOR)
 
 _BY_NAME = {option.name: option for option in OPTION_NAMES}
-_PREFIXES = ("s3.", "gcs.", "azure.", "storage.")
+_PREFIXES = ("s3.", "gcs.", "azure.", "storage.", "coordinator.")
 _SHORTEST_HIDDEN = 4  # a shorter text may stand anywhere by chance
 
 
