@@ -66,7 +66,7 @@ class Snapshot:
         self.segment = segment
         self.config = TableConfig(protocol, metadata)
         self.config.require(Operation.READ)
-        admit(store, self.config)
+        admit(store, self.config, segment.version)
         self._checksum = checksum
         self._log = _Log(store, segment, checksum)
         self._small: SmallState | None = None

@@ -118,8 +118,8 @@ class DeltaTransaction:
     # ------------------------------------------------------------ tables
 
     def storage_options(self, path: str) -> dict[str, str]:
-        """Options by which a table is read and written as a part of this transaction, by Spark too. The table counts as one of the
-        transaction's."""
+        """Options by which a table is read and written as a part of this transaction, by Spark too. The table counts as one of
+        the transaction's."""
         options = {**self._options, "coordinator": self._coordinator, "coordinator.transaction": self._open().identity}
         root = open_store(path, StorageOptions.of(options)).root
         self._roots.setdefault(root, path)

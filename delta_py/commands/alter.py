@@ -124,8 +124,8 @@ def _try_properties(store: ObjectStore, properties: Mapping[str, str]) -> int | 
     description = new_properties.pop(COMMENT, None)
     change = _Change(snapshot, {**other_properties, **new_properties})
     if COORDINATED in features:
-        changed = TableConfig(with_features(snapshot.protocol, features), replace(snapshot.metadata, configuration=change.configuration))
-        change.configuration = coordinated_by(store, changed)
+        metadata = replace(snapshot.metadata, configuration=change.configuration)
+        change.configuration = coordinated_by(store, TableConfig(with_features(snapshot.protocol, features), metadata))
     if description is not None:
         change.description = description
     protocol = snapshot.protocol

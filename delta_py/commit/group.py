@@ -2,9 +2,9 @@
 
     moment = commit_group(ledger, transaction, {place: GroupTable(store, reads)})
 
-Each table's commits follow the winners by the same rules as any commit (conflicts.rebase), and tables that were only read are held
-to what was read of them. Then one transaction of the ledger makes all of them versions, or none; it does so only if no table has
-moved since it was looked at, and is tried again otherwise.
+Each table's commits follow the winners by the same rules as any commit (conflicts.rebase), and tables that were only read are
+held to what was read of them. Then one transaction of the ledger makes all of them versions, or none; it does so only if no table
+has moved since it was looked at, and is tried again otherwise.
 """
 
 from __future__ import annotations
@@ -15,17 +15,15 @@ import time
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
 from typing import Any
 
 from delta_py.commit.conflicts import rebase
 from delta_py.commit.post_commit import harmless, run_post_commit
-from delta_py.commit.prepared import PreparedCommit, ReadSet, WinningCommit, row_id_high_water_mark
-from delta_py.commit.prepared import ROW_TRACKING_DOMAIN
+from delta_py.commit.prepared import ROW_TRACKING_DOMAIN, PreparedCommit, ReadSet, WinningCommit, row_id_high_water_mark
 from delta_py.commit.proposed_form import from_json
 from delta_py.commit.shared_rows import settle_shared
 from delta_py.coordinator.ledger import Ledger, Proposed, Ratified, VersionTakenError
-from delta_py.errors import ConcurrentWriteException, CorruptTableError
+from delta_py.errors import ConcurrentWriteException
 from delta_py.log.writer import LogWriter, commit_bytes
 from delta_py.protocol.actions import Action, CommitInfo, DomainMetadata
 from delta_py.protocol.paths import LOG_DIRECTORY, commit_file_name
@@ -66,11 +64,11 @@ class _Placed:
 def commit_group(
     ledger: Ledger, transaction: str, tables: Mapping[str, GroupTable], *, token: str | None = None
 ) -> dict[str, int]:
-    """Make all that a transaction has proposed versions of their tables; returns the newest version of each table that it changed, by
-    place.
+    """Make all that a transaction has proposed versions of their tables; returns the newest version of each table that it
+    changed, by place.
 
-    tables: by place, all that it has read or written. token: as in Ledger.ratify. Raises a DeltaConcurrentModificationException when
-    another writer's commit forbids one of them, TransactionEndedError, TokenUsedError; nothing is committed then. Raises
+    tables: by place, all that it has read or written. token: as in Ledger.ratify. Raises a DeltaConcurrentModificationException
+    when another writer's commit forbids one of them, TransactionEndedError, TokenUsedError; nothing is committed then. Raises
     CoordinatorUnavailableError when the ledger does not say what became of it.
     """
     proposed = ledger.proposed(transaction)
@@ -100,8 +98,8 @@ def commit_group(
         _finish(placed, proposed, tables)
         return {one_table.coordinated.place: one_table.prepared[-1].version for one_table in placed}
     raise ConcurrentWriteException(
-        f"The transaction {transaction} was tried {_ATTEMPTS} times, and others committed to one of its {len(tables)} tables each "
-        "time. Nothing of it was committed. Run it again when fewer writers are at work.",
+        f"The transaction {transaction} was tried {_ATTEMPTS} times, and others committed to one of its {len(tables)} tables "
+        "each time. Nothing of it was committed. Run it again when fewer writers are at work.",
         error_class="DELTA_MAX_COMMIT_RETRIES_EXCEEDED",
         sql_state="40000",
         attempts=_ATTEMPTS,
@@ -157,8 +155,8 @@ def _place(table: GroupTable, proposed: Sequence[Proposed]) -> _Placed:
 
 
 def _check_alone(ours: Sequence[PreparedCommit], prepared: PreparedCommit) -> None:
-    """Commits of one transaction to one table that build on each other cannot each follow others by themselves: ids of rows that the
-    first gives would not be those that the second speaks of."""
+    """Commits of one transaction to one table that build on each other cannot each follow others by themselves: ids of rows that
+    the first gives would not be those that the second speaks of."""
     added = {add.path for commit in ours if commit is not prepared for add in commit.adds}
     if prepared.row_id_high_water_mark is not None and any(remove.path in added for remove in prepared.removes):
         raise ConcurrentWriteException(

@@ -3,8 +3,8 @@
     data = to_json(prepared)
     prepared = from_json(data, config)
 
-What a commit depends on travels as SQL. Where that cannot be read again, any file may hold what was read: a commit that adds one is
-a conflict then.
+What a commit depends on travels as SQL. Where that cannot be read again, any file may hold what was read: a commit that adds one
+is a conflict then.
 """
 
 from __future__ import annotations
@@ -17,8 +17,18 @@ import orjson
 from delta_py.commit.prepared import IsolationLevel, MayMatch, PreparedCommit, ReadSet
 from delta_py.errors import CorruptTableError, DeltaError
 from delta_py.expressions.parse import parse_predicate
-from delta_py.protocol.actions import Action, AddCDCFile, AddFile, DomainMetadata, Metadata, Protocol, RemoveFile, SetTransaction
-from delta_py.protocol.actions import action_to_line, parse_action
+from delta_py.protocol.actions import (
+    Action,
+    AddCDCFile,
+    AddFile,
+    DomainMetadata,
+    Metadata,
+    Protocol,
+    RemoveFile,
+    SetTransaction,
+    action_to_line,
+    parse_action,
+)
 from delta_py.protocol.table_config import TableConfig
 from delta_py.scan.planning import FilePruner, ScanOptions
 

@@ -16,7 +16,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Self
 
@@ -292,8 +292,8 @@ class Transaction:
         config = self._config()
         if self._snapshot is None:
             self._metadata = replace(config.metadata, configuration=coordinated_by(self._store, config))
-            return self._config()
-        if self._metadata is None and self._protocol is None:
+            config = self._config()
+        elif self._metadata is None and self._protocol is None:
             return config
         metadata = tracked(None if self._snapshot is None else self._snapshot.config, config)
         if metadata is not config.metadata:
@@ -376,7 +376,7 @@ class Transaction:
             if attempt:
                 self._sleep(self._policy.wait_seconds(unsettled or attempt, in_doubt=unsettled > 0))
             try:
-                outcome = writer.put_commit(prepared.version, actions, lambda: to_json(prepared))
+                outcome = writer.put_commit(prepared.version, actions, partial(to_json, prepared))
             except DeltaError as error:
                 if unsettled:  # an earlier attempt at this version may still appear
                     raise _unknown_outcome(self._store, prepared) from error

@@ -6,7 +6,7 @@
 
 A table is known by the place of its root (`place_of`). What is ratified at once shares a moment, a number that grows; a table's
 version at a moment is the newest that was ratified up to then, so one moment is one state of all tables.
-Protocol: Catalog-managed tables, Catalog Responsibilities, Commit Protocol, Getting Ratified Commits from the Catalog.
+Protocol: Catalog Responsibilities; Commit Protocol; Getting Ratified Commits from the Catalog.
 """
 
 from __future__ import annotations
@@ -147,7 +147,8 @@ class Ledger(Protocol):
 def taken(table: str, version: int, newest: int | None) -> VersionTakenError:
     have = "the coordinator does not know the table" if newest is None else f"its newest version is {newest}"
     return VersionTakenError(
-        f"Version {version} of the table at {table} was not ratified: {have}. Nothing of this operation was committed. Run it again.",
+        f"Version {version} of the table at {table} was not ratified: {have}. Nothing of this operation was committed. "
+        "Run it again.",
         table=table,
         version=newest,
     )
@@ -155,12 +156,14 @@ def taken(table: str, version: int, newest: int | None) -> VersionTakenError:
 
 def unavailable(shown: str, error: Any) -> CoordinatorUnavailableError:
     return CoordinatorUnavailableError(
-        f"The coordinator {shown} gave no answer: {error}. See to it that its database can be reached, then run the operation again.",
+        f"The coordinator {shown} gave no answer: {error}. See to it that its database can be reached, then run the operation "
+        "again.",
         coordinator=shown,
     )
 
 def ended(transaction: str, state: str | None) -> TransactionEndedError:
     what = "is not known: its time was over, and it was given up" if state is None else f"was {state} already"
     return TransactionEndedError(
-        f"The transaction {transaction} {what}. Nothing of this operation was committed. Begin a new one.", transaction=transaction
+        f"The transaction {transaction} {what}. Nothing of this operation was committed. Begin a new one.",
+        transaction=transaction,
     )

@@ -1,5 +1,5 @@
-"""A ledger in a file of SQLite: many processes of one machine. It must lie on a disk of that machine, as SQLite's locks do not hold
-on network file systems."""
+"""A ledger in a file of SQLite: many processes of one machine. It must lie on a disk of that machine, as SQLite's locks do not
+hold on network file systems."""
 
 from __future__ import annotations
 

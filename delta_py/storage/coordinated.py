@@ -7,7 +7,7 @@
 
 To its callers the log looks like any other: a ratified commit is listed and read at its place before it is published, and what is
 newer than the ledger's newest version is not there. Tables that the ledger does not know are as they are without it.
-Protocol: Catalog-managed tables, Reading Catalog-managed Tables, Commit Protocol, Publishing Commits.
+Protocol: Reading Catalog-managed Tables; Commit Protocol; Publishing Commits.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ def place_of(root: str) -> str:
 
 
 class CoordinatedStore:
-    """own: the store without the ledger. url: of the ledger. transaction: of several tables, which the table is read and written in;
-    then it is as it was when that began, with what the transaction itself has done since."""
+    """own: the store without the ledger. url: of the ledger. transaction: of several tables, which the table is read and written
+    in; then it is as it was when that began, with what the transaction itself has done since."""
 
     __slots__ = ("_newest", "_own", "_seen", "_url", "_was_asked", "place", "transaction")
 
@@ -85,8 +85,8 @@ class CoordinatedStore:
     # ------------------------------------------------------------ what the ledger says
 
     def tail(self) -> Tail | None:
-        """Raises CoordinatorUnavailableError; in a transaction TransactionEndedError, and UnsupportedOperationError for a table of
-        whose state at its beginning the ledger knows nothing."""
+        """Raises CoordinatorUnavailableError; in a transaction TransactionEndedError, and UnsupportedOperationError for a table
+        of whose state at its beginning the ledger knows nothing."""
         tail = self.ledger.tail(self.place)
         if tail is not None and self.transaction is not None:
             tail = self._pinned(tail, self.transaction)
@@ -100,14 +100,20 @@ class CoordinatedStore:
         base = self.ledger.version_at(self.place, begun.moment)
         if base is None:
             raise UnsupportedOperationError(
-                f"The coordinator {self.ledger.shown} does not know which version the table at {self.root} had when the transaction "
-                f"{transaction} began: the table came later, or that is long ago. Nothing was read or written. Begin a new one.",
+                f"The coordinator {self.ledger.shown} does not know which version the table at {self.root} had when "
+                f"the transaction {transaction} began: the table came later, or that is long ago. Nothing was read or written. "
+                "Begin a new one.",
                 error_class="DELTA_MULTI_TABLE_TRANSACTION_ABORTED",
                 sql_state="40000",
                 path=self.root,
             )
         own = [proposed.commit for proposed in self.ledger.proposed(transaction, self.place)]
         return Tail(base + len(own), (*(commit for commit in tail.commits if commit.version <= base), *own))
+
+    @property
+    def knows_table(self) -> bool:
+        """Whether the ledger knew the table when it was last asked."""
+        return self._was_asked and self._newest != MAX_VERSION
 
     def register(self, version: int) -> None:
         """Begin to coordinate the table, whose newest version this is."""
@@ -143,8 +149,8 @@ class CoordinatedStore:
         )
 
     def _from_either(self, path: str, read: Callable[[str], T]) -> T:
-        """A commit is read where the ledger says that it waits, or else at its place, to which it may have gone since. One that is
-        not there may have been ratified since the ledger was asked."""
+        """A commit is read where the ledger says that it waits, or else at its place, to which it may have gone since. One that
+        is not there may have been ratified since the ledger was asked."""
         name = _commit(path)
         if name is None:
             return read(path)
@@ -176,6 +182,12 @@ class CoordinatedStore:
             self._check_published(path)
             self._own.put_if_absent(path, data)
             return
+        if name.version == 0 and next(self._own.list_from(LOG_DIRECTORY), None) is None:
+            raise StorageError(
+                f"The coordinator {self.ledger.shown} knows a table at {self.root}, which is not there: it was deleted. Nothing "
+                f"was committed. Have the ledger forget {self.place} first (open_ledger(url).forget(place)), or use another place.",
+                root=self.root,
+            )
         if name.version <= tail.version:
             raise FileExistsError(17, "The version is ratified", path)
         assert self.transaction is None, "propose is for commits of a transaction"
@@ -188,13 +200,13 @@ class CoordinatedStore:
         self.publish()
 
     def propose(self, version: int, data: bytes, described: bytes) -> None:
-        """A commit of the transaction. described: as in Proposed. Raises FileExistsError where the transaction has one of that version;
-        UnsupportedOperationError (DELTA_MULTI_TABLE_PARTICIPANT_NOT_CATALOG_MANAGED)."""
+        """A commit of the transaction. described: as in Proposed. Raises FileExistsError where the transaction has one of that
+        version; UnsupportedOperationError (DELTA_MULTI_TABLE_PARTICIPANT_NOT_CATALOG_MANAGED)."""
         assert self.transaction is not None
         if self.tail() is None:
             raise UnsupportedOperationError(
-                f"The table at {self.root} is not coordinated by {self.ledger.shown}, so it cannot be changed in a transaction over "
-                "tables. Nothing was written. Set its property delta.feature.catalogManaged to supported first.",
+                f"The table at {self.root} is not coordinated by {self.ledger.shown}, so it cannot be changed in a transaction "
+                "over tables. Nothing was written. Set its property delta.feature.catalogManaged to supported first.",
                 error_class="DELTA_MULTI_TABLE_PARTICIPANT_NOT_CATALOG_MANAGED",
                 sql_state="0AKDC",
                 path=self.root,
@@ -274,8 +286,8 @@ class CoordinatedStore:
     def _refuse_in_transaction(self, path: str) -> None:
         if self.transaction is not None and path.startswith(f"{LOG_DIRECTORY}/"):
             raise UnsupportedOperationError(
-                f"{path} of the table at {self.root} would be changed outside of the transaction {self.transaction}, in which the "
-                "table was opened. Nothing was changed. Do it behind the transaction.",
+                f"{path} of the table at {self.root} would be changed outside of the transaction {self.transaction}, in which "
+                "the table was opened. Nothing was changed. Do it behind the transaction.",
                 path=path,
             )
 
