@@ -66,7 +66,6 @@ class Snapshot:
         self.segment = segment
         self.config = TableConfig(protocol, metadata)
         self.config.require(Operation.READ)
-        admit(store, self.config, segment.version)
         self._checksum = checksum
         self._log = _Log(store, segment, checksum)
         self._small: SmallState | None = None
@@ -95,14 +94,16 @@ class Snapshot:
     @classmethod
     def of_segment(cls, store: ObjectStore, segment: LogSegment) -> Self:
         """The version whose files of the log are these. Raises LogFileNotFoundError, CorruptTableError,
-        UnsupportedTableFeatureError."""
+        UnsupportedTableFeatureError; UnsupportedOperationError for a table that is not opened through its coordinator."""
         checksum = None if segment.checksum is None else read_checksum(store, segment.checksum)
         if checksum is not None:
-            return cls(store, segment, checksum.protocol, checksum.metadata, checksum)
-        reading = _Log(store, segment)
-        protocol, metadata = reading.protocol_and_metadata()
-        snapshot = cls(store, segment, protocol, metadata)
-        snapshot._log = reading
+            snapshot = cls(store, segment, checksum.protocol, checksum.metadata, checksum)
+        else:
+            reading = _Log(store, segment)
+            protocol, metadata = reading.protocol_and_metadata()
+            snapshot = cls(store, segment, protocol, metadata)
+            snapshot._log = reading
+        admit(store, snapshot.config, segment.version)
         return snapshot
 
     @property

@@ -34,7 +34,7 @@ from delta_py.table import DeltaTable
 if TYPE_CHECKING:
     from delta_py.commands.merge import TableMerger
 
-_SECONDS = 24 * 3600.0
+SECONDS = 24 * 3600.0
 
 
 class DeltaTransaction:
@@ -51,7 +51,7 @@ class DeltaTransaction:
         *,
         isolation: str = "serializable",
         storage_options: Mapping[str, str] | None = None,
-        seconds: float = _SECONDS,
+        seconds: float = SECONDS,
     ) -> None:
         if isolation.lower() not in ("serializable", "snapshot"):
             raise InvalidOptionError(

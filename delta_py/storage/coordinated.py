@@ -185,7 +185,7 @@ class CoordinatedStore:
         if name.version == 0 and next(self._own.list_from(LOG_DIRECTORY), None) is None:
             raise StorageError(
                 f"The coordinator {self.ledger.shown} knows a table at {self.root}, which is not there: it was deleted. Nothing "
-                f"was committed. Have the ledger forget {self.place} first (open_ledger(url).forget(place)), or use another place.",
+                f"was committed. Have the ledger forget {self.place} first (open_ledger(url).forget(place)), or use another one.",
                 root=self.root,
             )
         if name.version <= tail.version:
