@@ -5,13 +5,16 @@
         tx.delete("/data/cart", "customer = 7")
         total = tx.read("/data/accounts", filter="id = 7")
 
+    transact(url, [check("/data/accounts", "id = 7"), append("/data/orders", orders)], token="order 4711")
+
 All tables are read as they were when the transaction began, with its own changes. Leaving the block commits; an exception, or
 `abort`, leaves no trace. Tables that are changed must be coordinated by the ledger (`delta.feature.catalogManaged`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -21,9 +24,9 @@ from delta_py.commands.write import write_delta
 from delta_py.commit.group import GroupTable, commit_group
 from delta_py.commit.prepared import ReadSet
 from delta_py.commit.transaction import Transaction
-from delta_py.coordinator.ledger import Begun
+from delta_py.coordinator.ledger import Begun, TokenUsedError
 from delta_py.coordinator.opening import open_ledger
-from delta_py.errors import InvalidOptionError, UnsupportedOperationError
+from delta_py.errors import DeltaConcurrentModificationException, DeltaError, InvalidOptionError, UnsupportedOperationError
 from delta_py.expressions.parse import parse_predicate
 from delta_py.storage.coordinated import CoordinatedStore
 from delta_py.storage.opening import coordination_of, open_store
@@ -201,3 +204,89 @@ def _joined(reads: list[ReadSet]) -> ReadSet | None:
         all_rows=any(read.all_rows for read in reads),
     )
 
+
+
+# ---------------------------------------------------------------- one call
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A part of `transact`: made by append, delete, update and check."""
+
+    path: str
+    run: Callable[[DeltaTransaction], None]
+
+
+def append(path: str, data: Any) -> Step:
+    return Step(path, lambda tx: tx.append(path, data))
+
+
+def delete(path: str, predicate: str | None = None) -> Step:
+    def run(tx: DeltaTransaction) -> None:
+        tx.delete(path, predicate)
+
+    return Step(path, run)
+
+
+def update(path: str, updates: Mapping[str, str], predicate: str | None = None) -> Step:
+    def run(tx: DeltaTransaction) -> None:
+        tx.update(path, updates, predicate=predicate)
+
+    return Step(path, run)
+
+
+def check(path: str, predicate: str, *, rows: int | None = None) -> Step:
+    """There must be rows for which the predicate (SQL) is true; so many of them, where rows is given. What is looked at must hold
+    until all is committed."""
+
+    def run(tx: DeltaTransaction) -> None:
+        found = tx.read(path, columns=[], filter=predicate).num_rows
+        if found != rows if rows is not None else not found:
+            wanted = "at least one" if rows is None else str(rows)
+            raise CheckFailedError(
+                f"{found} rows of the table at {path} match {predicate}, and {wanted} should. Nothing was committed.",
+                path=path,
+                rows=found,
+            )
+
+    return Step(path, run)
+
+
+class CheckFailedError(DeltaError):
+    """A check of `transact` did not hold; nothing was committed."""
+
+    error_class = "DELTA_MULTI_TABLE_TRANSACTION_ABORTED"
+    sql_state = "40000"
+
+
+def transact(
+    coordinator: str,
+    steps: Sequence[Step],
+    *,
+    token: str | None = None,
+    storage_options: Mapping[str, str] | None = None,
+    attempts: int = 20,
+) -> bool:
+    """Carry out all steps, in order, as one transaction, or none of them; whether it was done now.
+
+    token: of a call that may be repeated, for 24 hours: False where a call with it was carried out before, and nothing is done
+    again. attempts: how often to begin anew where other writers were in the way. Raises CheckFailedError, and the
+    DeltaConcurrentModificationException of the last attempt.
+    """
+    for attempt in range(attempts):
+        if token is not None and open_ledger(coordinator).moment_of(token) is not None:
+            return False
+        tx = DeltaTransaction(coordinator, storage_options=storage_options)
+        try:
+            with tx:
+                for step in steps:
+                    step.run(tx)
+                tx.commit(token=token)
+        except TokenUsedError:
+            return False
+        except DeltaConcurrentModificationException:
+            if attempt == attempts - 1:
+                raise
+        else:
+            return True
+    raise AssertionError("the last attempt returns or raises")

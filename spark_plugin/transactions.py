@@ -24,11 +24,11 @@ from delta_py.errors import InvalidOptionError, UnsupportedOperationError
 from delta_py.scan.time_travel import to_timestamp_ms
 from delta_py.storage.coordinated import place_of
 from delta_py.storage.opening import open_store
-from spark_plugin.table_api.table_names import find_table
 from spark_plugin.exceptions import as_spark_raises
 from spark_plugin.options.settings import TablePath, conf
 from spark_plugin.options.told_settings import COORDINATOR, TIME_ZONE
 from spark_plugin.session import register
+from spark_plugin.table_api.table_names import find_table
 from spark_plugin.tables import DeltaTable
 
 if TYPE_CHECKING:

@@ -18,7 +18,8 @@ from delta_py.errors import (
     InvalidOptionError,
     UnsupportedOperationError,
 )
-from delta_py.transactions import DeltaTransaction
+from delta_py.transactions import CheckFailedError, DeltaTransaction, check, delete, transact, update
+from delta_py.transactions import append as append_rows
 from tests.support.coordination import coordinated, create_coordinated, ledger_url, rows_of
 
 VECTORS = {"delta__enableDeletionVectors": "true"}
@@ -58,7 +59,7 @@ def staged(path: Path) -> list[str]:
     return os.listdir(directory) if directory.exists() else []
 
 
-def check(url: str, *paths: Path) -> None:
+def check_tables(url: str, *paths: Path) -> None:
     for path in paths:
         DeltaTable(str(path), store=coordinated(path, url)).snapshot.check_integrity()
         assert staged(path) == []
@@ -74,7 +75,7 @@ def test_changes_of_all_tables_become_visible_at_once(url: str, a: Path, b: Path
         assert (rows_of(a, url), rows_of(b, url)) == ([1, 2, 3], [10]), "and by nobody else"
     assert (rows_of(a, url), rows_of(b, url)) == ([2, 3, 104], [11])
     assert tx.versions == {str(a): 3, str(b): 1} and versions(url, a, b) == [3, 1]
-    check(url, a, b)
+    check_tables(url, a, b)
 
 
 def test_each_commit_names_the_transaction_and_all_its_commits(url: str, a: Path, b: Path) -> None:
@@ -95,7 +96,7 @@ def test_exception_leaves_no_trace(url: str, a: Path, b: Path) -> None:
         tx.append(str(b), rows(4))
         raise ZeroDivisionError
     assert versions(url, a, b) == [0, 0]
-    check(url, a, b)
+    check_tables(url, a, b)
     with pytest.raises(UnsupportedOperationError, match="has ended"):
         tx.append(str(a), rows(4))
 
@@ -123,7 +124,7 @@ def test_rows_that_were_read_are_held_against_others(url: str, a: Path, b: Path,
         with pytest.raises(ConcurrentAppendException):
             attempt()
     assert versions(url, a, b) == [1, int(isolation == "snapshot")]
-    check(url, a, b)
+    check_tables(url, a, b)
 
 
 def test_commits_of_others_that_do_not_matter_are_followed(url: str, a: Path, b: Path) -> None:
@@ -135,7 +136,7 @@ def test_commits_of_others_that_do_not_matter_are_followed(url: str, a: Path, b:
         append(b, url, 12, 13)
     assert (rows_of(a, url), rows_of(b, url)) == ([2, 3, 7], [10, 11, 12, 13])
     assert tx.versions == {str(a): 2, str(b): 2}
-    check(url, a, b)
+    check_tables(url, a, b)
     ids = [file["base_row_id"] for file in DeltaTable(str(b), store=coordinated(b, url)).snapshot.files().to_pylist()]
     assert sorted(ids) == [0, 1, 3], "each row has an id of its own"
 
@@ -150,7 +151,7 @@ def test_several_commits_to_one_table_follow_others(url: str, a: Path, b: Path) 
         append(b, url, 13)
     assert (rows_of(a, url), rows_of(b, url)) == ([3, 7], [10, 11, 12, 13])
     assert tx.versions == {str(a): 3, str(b): 3}
-    check(url, a, b)
+    check_tables(url, a, b)
     ids = [file["base_row_id"] for file in DeltaTable(str(b), store=coordinated(b, url)).snapshot.files().to_pylist()]
     assert sorted(ids) == [0, 1, 2, 3]
 
@@ -161,7 +162,7 @@ def test_own_rows_changed_again_beside_another_writer_of_a_table_with_row_ids_ar
         tx.update(str(b), {"id": "id + 1"}, predicate="id = 11")
         append(b, url, 13)
     assert rows_of(b, url) == [10, 13]
-    check(url, b)
+    check_tables(url, b)
 
 
 def test_same_rows_taken_by_another_are_a_conflict_and_nothing_is_committed(url: str, a: Path, b: Path) -> None:
@@ -170,7 +171,7 @@ def test_same_rows_taken_by_another_are_a_conflict_and_nothing_is_committed(url:
         tx.delete(str(a), "id = 1")
         DeltaTable(str(a), store=coordinated(a, url)).delete("id = 1")
     assert (rows_of(a, url), rows_of(b, url)) == ([2, 3], [10])
-    check(url, a, b)
+    check_tables(url, a, b)
 
 
 def test_table_without_coordinator_is_read_and_not_changed(url: str, a: Path, tmp_path: Path) -> None:
@@ -209,7 +210,21 @@ def test_token_makes_a_commit_that_can_be_repeated(url: str, a: Path) -> None:
                 with pytest.raises(TokenUsedError):
                     tx.commit(token="once")
     assert rows_of(a, url) == [1, 2, 3, 4]
-    check(url, a)
+    check_tables(url, a)
+
+
+def test_steps_are_carried_out_once_for_a_token_or_not_at_all(url: str, a: Path, b: Path) -> None:
+    steps = [check(str(a), "id = 1", rows=1), delete(str(a), "id = 1"), append_rows(str(b), rows(1))]
+    assert transact(url, steps, token="t") is True
+    assert transact(url, steps, token="t") is False
+    assert (rows_of(a, url), rows_of(b, url)) == ([2, 3], [1, 10])
+    with pytest.raises(CheckFailedError, match="0 rows of the table"):
+        transact(url, [append_rows(str(b), rows(2)), *steps], token="other")
+    with pytest.raises(CheckFailedError, match=r"1 rows .* and 2 should"):
+        transact(url, [check(str(a), "id = 2", rows=2)])
+    assert transact(url, [update(str(a), {"id": "9"}, "id = 3"), check(str(a), "id = 9")], token="other")
+    assert (rows_of(a, url), rows_of(b, url)) == ([2, 9], [1, 10])
+    check_tables(url, a, b)
 
 
 def test_transaction_without_changes_commits_nothing(url: str, a: Path) -> None:
