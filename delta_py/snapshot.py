@@ -21,6 +21,7 @@ from delta_py.errors import CorruptTableError
 from delta_py.log.checkpoint_check import open_checkpoint
 from delta_py.log.checkpoint_reader import CheckpointReader, CheckpointUnreadableError, StatsWanted
 from delta_py.log.checksum import VersionChecksum, read_checksum
+from delta_py.log.coordination import admit
 from delta_py.log.history import commit_timestamp, version_at_timestamp
 from delta_py.log.reader import FILE_SCHEMA, CommitReader
 from delta_py.log.reconciliation import (
@@ -93,14 +94,16 @@ class Snapshot:
     @classmethod
     def of_segment(cls, store: ObjectStore, segment: LogSegment) -> Self:
         """The version whose files of the log are these. Raises LogFileNotFoundError, CorruptTableError,
-        UnsupportedTableFeatureError."""
+        UnsupportedTableFeatureError; UnsupportedOperationError for a table that is not opened through its coordinator."""
         checksum = None if segment.checksum is None else read_checksum(store, segment.checksum)
         if checksum is not None:
-            return cls(store, segment, checksum.protocol, checksum.metadata, checksum)
-        reading = _Log(store, segment)
-        protocol, metadata = reading.protocol_and_metadata()
-        snapshot = cls(store, segment, protocol, metadata)
-        snapshot._log = reading
+            snapshot = cls(store, segment, checksum.protocol, checksum.metadata, checksum)
+        else:
+            reading = _Log(store, segment)
+            protocol, metadata = reading.protocol_and_metadata()
+            snapshot = cls(store, segment, protocol, metadata)
+            snapshot._log = reading
+        admit(store, snapshot.config, segment.version)
         return snapshot
 
     @property

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from spark_plugin.session import register
     from spark_plugin.tables import DeltaTable
+    from spark_plugin.transactions import DeltaTransaction, snapshot
 
-__all__ = ["DeltaTable", "register"]
+__all__ = ["DeltaTable", "DeltaTransaction", "register", "snapshot"]
 
 
 def __getattr__(name: str) -> Any:
@@ -21,4 +22,8 @@ def __getattr__(name: str) -> Any:
         from spark_plugin.tables import DeltaTable
 
         return DeltaTable
+    if name in ("DeltaTransaction", "snapshot"):
+        from spark_plugin import transactions
+
+        return getattr(transactions, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

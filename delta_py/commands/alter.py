@@ -35,6 +35,8 @@ from delta_py.errors import (
     SchemaMismatchError,
     UnsupportedOperationError,
 )
+from delta_py.log.coordination import FEATURE as COORDINATED
+from delta_py.log.coordination import coordinated_by
 from delta_py.protocol import column_mapping
 from delta_py.protocol.actions import Metadata, Protocol
 from delta_py.protocol.features import WRITER_FEATURES_VERSION, Properties
@@ -121,6 +123,9 @@ def _try_properties(store: ObjectStore, properties: Mapping[str, str]) -> int | 
     other_properties = {name: value for name, value in snapshot.metadata.configuration.items() if name.lower() not in replaced}
     description = new_properties.pop(COMMENT, None)
     change = _Change(snapshot, {**other_properties, **new_properties})
+    if COORDINATED in features:
+        metadata = replace(snapshot.metadata, configuration=change.configuration)
+        change.configuration = coordinated_by(store, TableConfig(with_features(snapshot.protocol, features), metadata))
     if description is not None:
         change.description = description
     protocol = snapshot.protocol

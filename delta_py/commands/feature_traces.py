@@ -32,6 +32,8 @@ from delta_py.commit.prepared import ROW_TRACKING_DOMAIN
 from delta_py.commit.transaction import Transaction
 from delta_py.errors import UnsupportedOperationError
 from delta_py.index.definition import PREFIX as INDEX_PREFIX
+from delta_py.log.coordination import FEATURE as COORDINATED
+from delta_py.log.coordination import IDENTITY_PROPERTY
 from delta_py.protocol.actions import DomainMetadata, Metadata, RemoveFile
 from delta_py.protocol.column_mapping import MODE_PROPERTY, strip
 from delta_py.protocol.column_mapping import mode as mapping_mode
@@ -41,6 +43,7 @@ from delta_py.protocol.features import PROTECTED_BEFORE, Properties, has_geospat
 from delta_py.protocol.paths import LogKind
 from delta_py.protocol.schema import parse_schema, schema_to_json
 from delta_py.snapshot import Snapshot
+from delta_py.storage.opening import coordination_of
 from delta_py.storage.store import ObjectStore
 from delta_py.write.files import WrittenFiles
 from delta_py.write.type_changes import without_recorded_changes
@@ -56,6 +59,14 @@ _OF_TRACKING = (
 )
 _MATERIALIZED_PARTITIONS = "delta.enableMaterializePartitionColumnsFeature"
 _VECTOR_IN_COMMIT = re.compile(rb'"deletionVector"\s*:\s*\{')
+
+
+def _publish(store: ObjectStore) -> bool:
+    """All commits come to their places: who knows no coordinator looks nowhere else."""
+    coordinated = coordination_of(store)
+    if coordinated is not None:
+        coordinated.publish()
+    return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,6 +300,7 @@ TRACES: Mapping[str, Traces] = {
     ),
     "checkpointProtection": Traces(_nothing, _always, properties=(PROTECTED_BEFORE,)),
     "coordinatedCommits-preview": Traces(_nothing, _always),
+    COORDINATED: Traces(_publish, _always, protects_history=True, properties=(IDENTITY_PROPERTY,)),
 }
 
 

@@ -77,7 +77,8 @@ class ReadSet:
     None when no rows were read. paths: data files that were read. app_ids: transaction ids that were looked up.
     only_taken_rows: of the files in paths, no rows matter but those that the commit takes out of them. all_rows: every row of
     the table was read, in whatever file. all_files: the commit replaces every file of the table, and
-    all that domains say of the files: it holds only while there are no others.
+    all that domains say of the files: it holds only while there are no others. timezones: of each predicate, in which partition
+    values of timestamps were read.
     """
 
     predicates: tuple[str, ...] = ()
@@ -87,6 +88,7 @@ class ReadSet:
     only_taken_rows: bool = False
     all_rows: bool = False
     all_files: bool = False
+    timezones: tuple[str, ...] = ()
 
     @property
     def is_empty(self) -> bool:

@@ -16,7 +16,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Self
 
@@ -35,6 +35,7 @@ from delta_py.commit.prepared import (
     num_records,
     row_id_high_water_mark,
 )
+from delta_py.commit.proposed_form import may_match_any, to_json
 from delta_py.commit.shared_rows import settle_shared
 from delta_py.errors import (
     CommitOutcomeUnknownError,
@@ -46,6 +47,7 @@ from delta_py.errors import (
 )
 from delta_py.expressions.to_sql import to_sql
 from delta_py.expressions.tree import Expression
+from delta_py.log.coordination import coordinated_by
 from delta_py.log.writer import LogWriter, Outcome
 from delta_py.protocol.actions import Action, AddFile, DomainMetadata, Metadata, Protocol, SetTransaction
 from delta_py.protocol.column_usage import tracked
@@ -56,6 +58,7 @@ from delta_py.protocol.schema import StructType, schema_to_json
 from delta_py.protocol.table_config import TableConfig
 from delta_py.scan.planning import FilePruner, Scan, ScanOptions, plan_scan
 from delta_py.snapshot import Snapshot
+from delta_py.storage.opening import is_in_transaction
 from delta_py.storage.store import ObjectStore
 from delta_py.write.files import WrittenFiles, delete_files
 
@@ -114,6 +117,11 @@ class Transaction:
         self._transactions: dict[str, SetTransaction] = {}
         self._domains: dict[str, DomainMetadata] = {}
         self._next_only = False
+
+    @property
+    def reads(self) -> ReadSet:
+        """What was read so far."""
+        return self._reads.as_read_set()
 
     @property
     def config(self) -> TableConfig:
@@ -255,7 +263,8 @@ class Transaction:
         if done.followed_metadata is not None:
             config = TableConfig(config.protocol, done.followed_metadata)
         before = self._snapshot if self._snapshot is not None and self._snapshot.version == done.version - 1 else None
-        run_post_commit(self._store, writer, config, done.version, actions, before=before)
+        if not is_in_transaction(self._store):  # whose versions may come to be others
+            run_post_commit(self._store, writer, config, done.version, actions, before=before)
         return done.version
 
     # ------------------------------------------------------------ prepare, once
@@ -279,9 +288,12 @@ class Transaction:
         return TableConfig(self._protocol or self._snapshot.protocol, self._metadata or self._snapshot.metadata)
 
     def _tracked_config(self) -> TableConfig:
-        """Puts into the metadata what a change of columns has to say."""
+        """Puts into the metadata what a change of columns has to say, and the coordinator of a new table that is to have one."""
         config = self._config()
-        if self._metadata is None and self._protocol is None:
+        if self._snapshot is None:
+            self._metadata = replace(config.metadata, configuration=coordinated_by(self._store, config))
+            config = self._config()
+        elif self._metadata is None and self._protocol is None:
             return config
         metadata = tracked(None if self._snapshot is None else self._snapshot.config, config)
         if metadata is not config.metadata:
@@ -364,7 +376,7 @@ class Transaction:
             if attempt:
                 self._sleep(self._policy.wait_seconds(unsettled or attempt, in_doubt=unsettled > 0))
             try:
-                outcome = writer.put_commit(prepared.version, actions)
+                outcome = writer.put_commit(prepared.version, actions, partial(to_json, prepared))
             except DeltaError as error:
                 if unsettled:  # an earlier attempt at this version may still appear
                     raise _unknown_outcome(self._store, prepared) from error
@@ -471,22 +483,26 @@ class _Reads:
         self.app_ids: set[str] = set()
         self.only_taken_rows = self.all_rows = self.all_files = False
         self._predicates: list[str] = []
+        self._timezones: list[str] = []
         self._pruners: list[FilePruner] = []
 
     def add_rows(self, config: TableConfig, predicate: Expression | None, options: ScanOptions) -> None:
         self.all_rows |= predicate is None
         self._predicates.append("true" if predicate is None else to_sql(predicate))
+        self._timezones.append(options.timezone)
         self._pruners.append(FilePruner.of(config, predicate, options))
 
     def as_read_set(self) -> ReadSet:
-        may_match = self._may_match if self._pruners else None
-        paths, app_ids = frozenset(self.paths), frozenset(self.app_ids)
         return ReadSet(
-            tuple(self._predicates), may_match, paths, app_ids, self.only_taken_rows, self.all_rows, self.all_files
+            tuple(self._predicates),
+            may_match_any(self._pruners) if self._pruners else None,
+            frozenset(self.paths),
+            frozenset(self.app_ids),
+            self.only_taken_rows,
+            self.all_rows,
+            self.all_files,
+            tuple(self._timezones),
         )
-
-    def _may_match(self, adds: Sequence[AddFile]) -> Sequence[bool]:
-        return [any(answers) for answers in zip(*(pruner.may_match(adds) for pruner in self._pruners), strict=True)]
 
 
 # ---------------------------------------------------------------- rules on a commit's actions

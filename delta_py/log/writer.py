@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
 from typing import Any
 
 import orjson
 
 from delta_py.errors import CorruptTableError, StorageError, UnsupportedOperationError
+from delta_py.log.coordination import require_coordinator
 from delta_py.log.last_vacuum import LAST_VACUUM_PATH, last_vacuum_text
 from delta_py.log.limits import beyond_limit, limit_bytes
 from delta_py.log.segment import LAST_CHECKPOINT_PATH, json_checksum, read_last_checkpoint
@@ -32,6 +33,7 @@ from delta_py.protocol.paths import (
 )
 from delta_py.protocol.table_config import Operation, TableConfig
 from delta_py.storage.copying import copy_object
+from delta_py.storage.opening import coordination_of
 from delta_py.storage.store import ObjectStore
 
 _log = logging.getLogger("delta_py")
@@ -56,6 +58,7 @@ class LogWriter:
 
     def __init__(self, store: ObjectStore, config: TableConfig) -> None:
         config.require(Operation.WRITE)
+        require_coordinator(store, config)
         self._store = store
 
     @property
@@ -63,8 +66,9 @@ class LogWriter:
         """The table's root."""
         return self._store.root
 
-    def put_commit(self, version: int, actions: Iterable[Action]) -> Outcome:
-        """Try to make the actions version `version` of the table, by one put-if-absent.
+    def put_commit(self, version: int, actions: Iterable[Action], described: Callable[[], bytes] | None = None) -> Outcome:
+        """Try to make the actions version `version` of the table, by one put-if-absent. In a transaction over tables they become
+        one of its commits. described: what that needs to know of it.
 
         The commitInfo among the actions should carry a txnId that no other attempt uses: by it an attempt that was confirmed
         to nobody is recognised. Raises StorageError where the store is sure that nothing was written and never will be, and
@@ -72,9 +76,14 @@ class LogWriter:
         """
         listed = tuple(actions)
         path = f"{LOG_DIRECTORY}/{commit_file_name(version)}"
-        data = b"".join(_lines(listed))
+        data = commit_bytes(listed)
+        coordinated = coordination_of(self._store)
         try:
-            self._store.put_if_absent(path, data)
+            if coordinated is not None and coordinated.transaction is not None:
+                assert described is not None
+                coordinated.propose(version, data, described())
+            else:
+                self._store.put_if_absent(path, data)
         except FileExistsError:
             # Ours all the same, if the store repeated a request whose reply was lost.
             return Outcome.WON if self._holds(path, _txn_id(listed)) else Outcome.LOST
@@ -171,13 +180,14 @@ class LogWriter:
         return txn_id is not None and any(_line_txn_id(line) == txn_id for line in data.splitlines() if b'"commitInfo"' in line)
 
 
-def _lines(actions: Iterable[Action]) -> list[bytes]:
+def commit_bytes(actions: Iterable[Action]) -> bytes:
+    """The content of a commit's file. Raises UnsupportedOperationError for what no reader would take."""
     lines = [action_to_line(action) + b"\n" for action in actions]
     if max(map(len, lines), default=0) > limit_bytes():
         raise UnsupportedOperationError(
             f"The commit would hold what nobody could read: {beyond_limit('a line of it')}. Nothing was committed."
         )
-    return lines
+    return b"".join(lines)
 
 
 def _txn_id(actions: tuple[Action, ...]) -> str | None:

@@ -184,7 +184,7 @@ _ROWS: tuple[Feature, ...] = (
     Feature("timestampWithoutTimezone", reader=True, write=True, stands_for="timestampNtz"),
     Feature("domainMetadata", write=True),
     Feature("v2Checkpoint", reader=True, write=True),
-    Feature("catalogManaged", reader=True, needs=_CATALOG_NEEDS),
+    Feature("catalogManaged", reader=True, needs=_CATALOG_NEEDS, write=True),
     Feature("catalogOwned-preview", reader=True, needs=_CATALOG_NEEDS, stands_for="catalogManaged"),
     Feature("icebergCompatV1", needs=("columnMapping",), enabled_by="delta.enableIcebergCompatV1", write=True),
     Feature("icebergCompatV2", needs=("columnMapping",), enabled_by="delta.enableIcebergCompatV2", write=True),

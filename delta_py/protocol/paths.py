@@ -23,6 +23,7 @@ from delta_py.errors import CorruptTableError
 
 LOG_DIRECTORY = "_delta_log"
 SIDECAR_DIRECTORY = "_delta_log/_sidecars"
+STAGED_DIRECTORY = "_delta_log/_staged_commits"
 CHANGE_DATA_DIRECTORY = "_change_data"
 LAST_CHECKPOINT = "_last_checkpoint"
 HIVE_DEFAULT_PARTITION = "__HIVE_DEFAULT_PARTITION__"
@@ -299,6 +300,11 @@ def version_prefix(version: int) -> str:
 
 def commit_file_name(version: int) -> str:
     return f"{_version(version)}.json"
+
+
+def staged_commit_name(version: int, unique: str) -> str:
+    """unique: a UUID. Protocol: Terminology: Commits."""
+    return f"{_version(version)}.{unique}.json"
 
 
 def checksum_file_name(version: int) -> str:

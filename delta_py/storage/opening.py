@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from delta_py.errors import InvalidOptionError, UnsupportedOperationError, shown
 from delta_py.storage.addresses import address_of, kind_of, scheme_of
+from delta_py.storage.coordinated import CoordinatedStore
 from delta_py.storage.local import LocalStore, check_host
 from delta_py.storage.options import NO_OPTIONS, StorageOptions
 from delta_py.storage.regular_files import can_be_name
@@ -32,17 +33,34 @@ def open_store(url: str, options: StorageOptions = NO_OPTIONS) -> ObjectStore:
     if not url:
         raise InvalidOptionError("The path of the table is empty. Give a directory or a URL.", option="path")
     if kind_of(url) is not None:
-        return TableStore(_remote(url, options), options)
+        return _table_store(_remote(url, options), options)
     scheme = "file" if url.startswith("file:") else scheme_of(url)
     if scheme is None:
-        return TableStore(_local(url), options)
+        return _table_store(_local(url), options)
     if scheme == "file":
-        return TableStore(_local(_path_of(url)), options)
+        return _table_store(_local(_path_of(url)), options)
     raise UnsupportedOperationError(
         f"No store serves {scheme}:// URLs (table {url}). Use a local path, or a URL of S3 (s3, s3a), Google Cloud Storage (gs) "
         "or Azure (az, abfs, abfss).",
         scheme=scheme,
     )
+
+
+def coordination_of(store: ObjectStore) -> CoordinatedStore | None:
+    """What asks a coordinator for the table's commits; None where no coordinator was named."""
+    own = store.own if isinstance(store, TableStore) else store
+    return own if isinstance(own, CoordinatedStore) else None
+
+
+def is_in_transaction(store: ObjectStore) -> bool:
+    """Whether what is committed becomes part of a transaction over several tables, and no version yet."""
+    coordinated = coordination_of(store)
+    return coordinated is not None and coordinated.transaction is not None
+
+
+def _table_store(own: ObjectStore, options: StorageOptions) -> TableStore:
+    url = options.get("coordinator")
+    return TableStore(own if url is None else CoordinatedStore(own, url, options.get("coordinator.transaction")), options)
 
 
 def _path_of(file_url: str) -> str:

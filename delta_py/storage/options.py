@@ -1,4 +1,4 @@
-"""What a caller says of stores, by name: endpoints, credentials, limits.
+"""What a caller says of stores, by name: endpoints, credentials, limits, and who coordinates their tables.
 
     options = StorageOptions.of({"s3.endpoint": "http://127.0.0.1:9000", "s3.secret_access_key": "..."})
 
@@ -64,16 +64,20 @@ _ALL_STORES = (
     OptionName("storage.retry_timeout"),
     OptionName("storage.max_requests"),
 )
-OPTION_NAMES: tuple[OptionName, ...] = (*_S3, *_GCS, *_AZURE, *_ALL_STORES)
+_COORDINATOR = (
+    OptionName("coordinator", is_secret=True),  # its URL may hold a password
+    OptionName("coordinator.transaction"),
+)
+OPTION_NAMES: tuple[OptionName, ...] = (*_S3, *_GCS, *_AZURE, *_ALL_STORES, *_COORDINATOR)
 
 _BY_NAME = {option.name: option for option in OPTION_NAMES}
-_PREFIXES = ("s3.", "gcs.", "azure.", "storage.")
+_PREFIXES = ("s3.", "gcs.", "azure.", "storage.", "coordinator.")
 _SHORTEST_HIDDEN = 4  # a shorter text may stand anywhere by chance
 
 
 def is_storage_option(name: str) -> bool:
     """Whether an option of a read or a write is meant for stores, by the beginning of its name."""
-    return name.lower().startswith(_PREFIXES)
+    return name.lower().startswith(_PREFIXES) or name.lower() == "coordinator"
 
 
 def is_secret_option(name: str) -> bool:

@@ -14,8 +14,9 @@ from delta_py.storage.opening import open_store
 from delta_py.storage.store import ObjectStore
 from delta_py.streaming.schema_evolution import ALLOW_CONFS
 from spark_plugin.options.common import CONFS, PROPERTY_DEFAULTS, STORAGE, WRITE_CONFS, flag
-from spark_plugin.options.storage import session_storage, storage_options
+from spark_plugin.options.storage import storage_options
 from spark_plugin.options.told_settings import (
+    COORDINATOR,
     LEAST_PARTITIONS,
     OPEN_COST,
     PARALLELISM,
@@ -25,6 +26,7 @@ from spark_plugin.options.told_settings import (
     WRITE_SETTINGS,
     as_option,
     read_part,
+    storage_part,
     write_part,
 )
 from spark_plugin.spark_internals import SparkInternals, is_connect
@@ -44,11 +46,11 @@ class TablePath:
 
 
 def storage_settings(spark: Any, path: str | None) -> dict[str, str]:
-    """What the session says of the store of a path; nothing of this machine's disks."""
+    """What the session says of the store of a path."""
     if path is None or kind_of(path) is None:
-        return {}
+        return storage_part(_said(spark, (COORDINATOR,)), {}, path or "")
     hadoop = {} if is_connect(spark) else SparkInternals(spark).hadoop_settings("fs.")
-    return session_storage(_all_confs(spark), hadoop, path)
+    return storage_part(_all_confs(spark), hadoop, path)
 
 
 def read_settings(spark: Any, path: str | None, *, tracks_schema: bool = False) -> str:

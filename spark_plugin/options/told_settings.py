@@ -27,6 +27,7 @@ from spark_plugin.options.storage import session_storage
 
 TOLD = "pydelta.told"
 READ_LEASE = "spark.pydelta.readLease"
+COORDINATOR = "spark.pydelta.coordinator"
 TIME_ZONE = "spark.sql.session.timeZone"
 PARTITION_BYTES = "spark.sql.files.maxPartitionBytes"
 OPEN_COST = "spark.sql.files.openCostInBytes"
@@ -35,7 +36,7 @@ PARALLELISM = "spark.sql.leafNodeDefaultParallelism"
 
 WRITE_SETTINGS = (*WRITE_CONFS.values(), *OTHER_WRITE_CONFS)
 _OF_READS = (TIME_ZONE, PARTITION_BYTES, OPEN_COST, LEAST_PARTITIONS, PARALLELISM, READ_LEASE)
-SETTINGS = (*_OF_READS, *WRITE_SETTINGS, PROPERTY_DEFAULTS)
+SETTINGS = (*_OF_READS, *WRITE_SETTINGS, PROPERTY_DEFAULTS, COORDINATOR)
 """What the catalogs tell of a session; a name that ends in a dot stands for all that begin with it. For a path of an object store
 they tell all settings that may be of stores, too."""
 
@@ -56,6 +57,15 @@ def write_part(confs: Mapping[str, str]) -> dict[str, Any]:
     return {"timeZone": confs.get(TIME_ZONE), CONFS: said or None}
 
 
+def storage_part(confs: Mapping[str, str], hadoop: Mapping[str, str], path: str) -> dict[str, str]:
+    """What a session says of the store of a path, by the names of StorageOptions: of this machine's disks, who coordinates
+    tables."""
+    if kind_of(path) is not None:
+        return session_storage(confs, hadoop, path)
+    coordinator = confs.get(COORDINATOR)
+    return {} if coordinator is None else {"coordinator": coordinator}
+
+
 def as_option(settings: Mapping[str, Any]) -> str:
     return json.dumps({name: value for name, value in settings.items() if value is not None})
 
@@ -68,7 +78,7 @@ def with_session(options: Mapping[str, str]) -> dict[str, str]:
     rest = {name: value for name, value in options.items() if name.lower() != TOLD}
     told = json.loads(text)
     path = next((value for name, value in rest.items() if name.lower() == "path"), "")
-    storage = session_storage(told["confs"], told["hadoop"], path) if kind_of(path) is not None else None
+    storage = storage_part(told["confs"], told["hadoop"], path)
     parts = {**read_part(told["confs"], told["parallelism"]), **write_part(told["confs"]), STORAGE: storage or None}
     return {**rest, SESSION: as_option(parts)}
 

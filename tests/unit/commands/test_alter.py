@@ -173,9 +173,9 @@ def test_set_properties_row_tracking_refuses_files_that_nobody_counted(tmp_path:
             UnsupportedTableFeatureError,
             "DELTA_UNSUPPORTED_FEATURES_FOR_READ",
         ),
-        ({"delta.feature.catalogManaged": "supported"}, UnsupportedTableFeatureError, "DELTA_UNSUPPORTED_FEATURES_FOR_WRITE"),
-        ({"delta.feature.nothing": "supported"}, InvalidOptionError, "DELTA_UNSUPPORTED_FEATURES_IN_CONFIG"),
-        ({"delta.nothing": "1"}, InvalidOptionError, "DELTA_UNKNOWN_CONFIGURATION"),
+        ({"delta.feature.catalogOwned-preview": "supported"}, UnsupportedTableFeatureError,
+        "DELTA_UNSUPPORTED_FEATURES_FOR_WRITE"), ({"delta.feature.nothing": "supported"}, InvalidOptionError,
+        "DELTA_UNSUPPORTED_FEATURES_IN_CONFIG"), ({"delta.nothing": "1"}, InvalidOptionError, "DELTA_UNKNOWN_CONFIGURATION"),
         ({"delta.appendOnly": "yes"}, InvalidOptionError, "DELTA_ILLEGAL_OPTION"),
         (
             {"delta.enableDeletionVectors": "true", "delta.compatibility.symlinkFormatManifest.enabled": "true"},

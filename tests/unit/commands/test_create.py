@@ -129,7 +129,7 @@ def test_define_table_row_tracking_names_its_hidden_columns() -> None:
         (SCHEMA, [], {"delta.minWriterVersion": "8"}, "DELTA_ILLEGAL_OPTION"),
         (SCHEMA, [], {"delta.feature.nope": "supported"}, "DELTA_UNSUPPORTED_FEATURES_IN_CONFIG"),
         (SCHEMA, [], {"delta.feature.deletionVectors": "on"}, "DELTA_ILLEGAL_OPTION"),
-        (SCHEMA, [], {"delta.feature.catalogManaged": "supported"}, "DELTA_UNSUPPORTED_FEATURES_FOR_WRITE"),
+        (SCHEMA, [], {"delta.feature.catalogOwned-preview": "supported"}, "DELTA_UNSUPPORTED_FEATURES_FOR_WRITE"),
     ],
 )
 def test_define_table_that_cannot_be_is_refused(

@@ -20,7 +20,7 @@ ALL_USE = [
     "icebergCompatV1", "icebergCompatV2", "icebergCompatV3", "clustering", "vacuumProtocolCheck", "inCommitTimestamp",
     "allowColumnDefaults", "typeWidening", "typeWidening-preview", "variantType", "variantType-preview", "variantShredding",
     "variantShredding-preview", "checkpointProtection", "materializePartitionColumns", "collations", "collations-preview",
-    "geospatial", "geospatial-dev", "columnMappingUsageTracking", "icebergWriterCompatV1",
+    "geospatial", "geospatial-dev", "columnMappingUsageTracking", "catalogManaged", "icebergWriterCompatV1",
 ]  # fmt: skip
 # Read always, written while nothing in the table is in use that needs another product: the property that says it is.
 WRITTEN_UNLESS = {
@@ -28,7 +28,7 @@ WRITTEN_UNLESS = {
     "redirectWriterOnly-preview": ("delta.redirectWriterOnly-preview", "{}"),
 }
 # A catalog decides what the next version is.
-READ_ONLY = ["catalogManaged", "catalogOwned-preview"]
+READ_ONLY = ["catalogOwned-preview"]
 # Where rows are is another table's, a catalog's or another format's matter.
 REFUSED = ["redirectReaderWriter-preview", "adaptiveMetadata-preview"]
 

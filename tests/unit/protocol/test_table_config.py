@@ -163,7 +163,7 @@ def test_append_is_allowed_when_the_feature_is_listed_and_not_in_use(name: str) 
     config(listed(name)).require(Operation.WRITE)
 
 
-@pytest.mark.parametrize("name", ["catalogManaged", "liquid"])
+@pytest.mark.parametrize("name", ["catalogOwned-preview", "liquid"])
 def test_append_is_refused_when_use_cannot_be_told_or_is_owed_always(name: str) -> None:
     with pytest.raises(UnsupportedTableFeatureError, match="DELTA_UNSUPPORTED_FEATURES_FOR_WRITE") as caught:
         config(Protocol(1, 7, None, frozenset([name]))).require(Operation.WRITE)
@@ -171,9 +171,9 @@ def test_append_is_refused_when_use_cannot_be_told_or_is_owed_always(name: str) 
 
 
 def test_every_feature_in_the_way_of_an_append_is_named() -> None:
-    table = config(listed("catalogManaged", "zzz-unknown-writer"), PLAIN)
+    table = config(listed("catalogOwned-preview", "zzz-unknown-writer"), PLAIN)
     table = TableConfig(Protocol(1, 7, None, table.protocol.writer_features), table.metadata)
-    assert refused(table, Operation.WRITE) == ["catalogManaged", "zzz-unknown-writer"]
+    assert refused(table, Operation.WRITE) == ["catalogOwned-preview", "zzz-unknown-writer"]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,236 @@
+"""The end of a transaction over tables: its commits behind those that others made meanwhile, and all of them ratified at once.
+
+    moment = commit_group(ledger, transaction, {place: GroupTable(store, reads)})
+
+Each table's commits follow the winners by the same rules as any commit (conflicts.rebase), and tables that were only read are
+held to what was read of them. Then one transaction of the ledger makes all of them versions, or none; it does so only if no table
+has moved since it was looked at, and is tried again otherwise.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import time
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from delta_py.commit.conflicts import rebase
+from delta_py.commit.post_commit import harmless, run_post_commit
+from delta_py.commit.prepared import ROW_TRACKING_DOMAIN, PreparedCommit, ReadSet, WinningCommit, row_id_high_water_mark
+from delta_py.commit.proposed_form import from_json
+from delta_py.commit.shared_rows import settle_shared
+from delta_py.coordinator.ledger import Ledger, Proposed, Ratified, VersionTakenError
+from delta_py.errors import ConcurrentWriteException
+from delta_py.log.writer import LogWriter, commit_bytes
+from delta_py.protocol.actions import Action, CommitInfo, DomainMetadata
+from delta_py.protocol.paths import LOG_DIRECTORY, commit_file_name
+from delta_py.snapshot import Snapshot
+from delta_py.storage.coordinated import CoordinatedStore
+from delta_py.storage.opening import coordination_of
+from delta_py.storage.store import ObjectStore
+from delta_py.write.files import delete_files
+
+_log = logging.getLogger("delta_py")
+_ATTEMPTS = 200
+_LONGEST_WAIT_SECONDS = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class GroupTable:
+    """A table of the transaction. store: without the transaction. base: its version when that began. reads: what was read of it
+    and must still hold; None for nothing, or where only what is written counts."""
+
+    store: ObjectStore
+    base: int
+    reads: ReadSet | None = None
+
+
+@dataclass(slots=True)
+class _Placed:
+    """The commits of one table at the versions that they are to have."""
+
+    store: ObjectStore
+    coordinated: CoordinatedStore
+    newest: int
+    prepared: list[PreparedCommit]
+    actions: list[list[Action]]
+    new_paths: list[str] = field(default_factory=list)
+    staged: list[Ratified] = field(default_factory=list)
+
+
+def commit_group(
+    ledger: Ledger, transaction: str, tables: Mapping[str, GroupTable], *, token: str | None = None
+) -> dict[str, int]:
+    """Make all that a transaction has proposed versions of their tables; returns the newest version of each table that it
+    changed, by place.
+
+    tables: by place, all that it has read or written. token: as in Ledger.ratify. Raises a DeltaConcurrentModificationException
+    when another writer's commit forbids one of them, TransactionEndedError, TokenUsedError; nothing is committed then. Raises
+    CoordinatorUnavailableError when the ledger does not say what became of it.
+    """
+    proposed = ledger.proposed(transaction)
+    by_place: dict[str, list[Proposed]] = {}
+    for one in proposed:
+        by_place.setdefault(one.commit.table, []).append(one)
+    for attempt in range(_ATTEMPTS):
+        if attempt:
+            time.sleep(random.uniform(0, min(_LONGEST_WAIT_SECONDS, 0.002 * 2 ** min(attempt, 8))))
+        placed: list[_Placed] = []
+        try:
+            expected = {place: _check_reads(table) for place, table in tables.items() if place not in by_place}
+            for place, commits in by_place.items():
+                placed.append(_place(tables[place], commits))
+            _name_group(placed, transaction)
+            for one_table in placed:
+                _stage(one_table)
+            staged = [commit for one_table in placed for commit in one_table.staged]
+            ledger.ratify(staged, expected=expected, transaction=transaction, token=token)
+        except VersionTakenError:
+            _drop(placed)
+            continue
+        except Exception:
+            if not _is_done(ledger, placed):
+                _drop(placed)
+                raise
+        _finish(placed, proposed, tables)
+        return {one_table.coordinated.place: one_table.prepared[-1].version for one_table in placed}
+    raise ConcurrentWriteException(
+        f"The transaction {transaction} was tried {_ATTEMPTS} times, and others committed to one of its {len(tables)} tables "
+        "each time. Nothing of it was committed. Run it again when fewer writers are at work.",
+        error_class="DELTA_MAX_COMMIT_RETRIES_EXCEEDED",
+        sql_state="40000",
+        attempts=_ATTEMPTS,
+    )
+
+
+# ---------------------------------------------------------------- behind the winners
+
+
+def _winners(store: ObjectStore, base: int) -> list[WinningCommit]:
+    coordinated = coordination_of(store)
+    assert coordinated is not None and coordinated.transaction is None
+    tail = coordinated.tail()
+    newest = base if tail is None else tail.version
+    return [
+        WinningCommit.parse(version, store.read(f"{LOG_DIRECTORY}/{commit_file_name(version)}"))
+        for version in range(base + 1, newest + 1)
+    ]
+
+
+def _check_reads(table: GroupTable) -> int:
+    """The version up to which what was read still holds. Raises a conflict."""
+    winners = _winners(table.store, table.base)
+    if winners and table.reads is not None:
+        info = {"operation": "a transaction that read the table"}
+        rebase(PreparedCommit(table.base + 1, table.base, str(uuid.uuid4()), info, reads=table.reads), winners)
+    return table.base + len(winners)
+
+
+def _place(table: GroupTable, proposed: Sequence[Proposed]) -> _Placed:
+    """A table's commits for the versions after its newest. Raises a conflict."""
+    coordinated = coordination_of(table.store)
+    assert coordinated is not None
+    newest = _check_reads(table) if table.reads is not None else table.base
+    winners = _winners(table.store, table.base)
+    newest = table.base + len(winners)
+    config = Snapshot.load(table.store, version=table.base).config
+    ours = [from_json(one.described, config) for one in proposed]
+    placed = _Placed(table.store, coordinated, newest, [], [])
+    for number, prepared in enumerate(ours):
+        if winners:
+            _check_alone(ours, prepared)
+            prepared = rebase(replace(prepared, version=table.base + 1), winners)
+            if prepared.shared:
+                prepared, path = settle_shared(table.store, prepared)
+                placed.new_paths.extend([] if path is None else [path])
+            prepared = replace(prepared, version=newest + 1 + number)
+        if number:
+            prepared = _behind(prepared, placed.actions[-1])
+        placed.prepared.append(prepared)
+        placed.actions.append(prepared.actions(time.time_ns() // 1_000_000))
+    return placed
+
+
+def _check_alone(ours: Sequence[PreparedCommit], prepared: PreparedCommit) -> None:
+    """Commits of one transaction to one table that build on each other cannot each follow others by themselves: ids of rows that
+    the first gives would not be those that the second speaks of."""
+    added = {add.path for commit in ours if commit is not prepared for add in commit.adds}
+    if prepared.row_id_high_water_mark is not None and any(remove.path in added for remove in prepared.removes):
+        raise ConcurrentWriteException(
+            "Another writer has committed to a table with row tracking, in which this transaction has changed rows that it had "
+            "written itself. Nothing of it was committed. Run it again."
+        )
+
+
+def _behind(prepared: PreparedCommit, before: Sequence[Action]) -> PreparedCommit:
+    """Row ids and time after those of the transaction's own commit before."""
+    info = next(action for action in before if isinstance(action, CommitInfo))
+    domains = (action for action in before if isinstance(action, DomainMetadata) and action.domain == ROW_TRACKING_DOMAIN)
+    mark = next((row_id_high_water_mark(domain) for domain in domains), prepared.row_id_high_water_mark)
+    has_ids = prepared.row_id_high_water_mark is not None
+    return replace(
+        prepared,
+        previous_timestamp_ms=info.in_commit_timestamp_ms,
+        row_id_high_water_mark=max(mark or -1, prepared.row_id_high_water_mark or -1) if has_ids else None,
+    )
+
+
+# ---------------------------------------------------------------- ratified at once
+
+
+def _name_group(placed: Sequence[_Placed], transaction: str) -> None:
+    """Each commit names all of the transaction, so that the tables tell of it without the ledger."""
+    participants = [
+        {"tableId": Snapshot.load(one.store).metadata.id, "version": prepared.version}
+        for one in placed
+        for prepared in one.prepared
+    ]
+    group = {"transactionId": transaction, "participants": participants}
+    for one in placed:
+        one.actions = [[_with_group(action, group) for action in actions] for actions in one.actions]
+
+
+def _with_group(action: Action, group: dict[str, Any]) -> Action:
+    return CommitInfo({**action.values, "transactionGroup": group}) if isinstance(action, CommitInfo) else action
+
+
+def _stage(placed: _Placed) -> None:
+    for prepared, actions in zip(placed.prepared, placed.actions, strict=True):
+        placed.staged.append(placed.coordinated.stage(prepared.version, commit_bytes(actions)))
+
+
+def _drop(placed: Sequence[_Placed]) -> None:
+    for one in placed:
+        for staged in one.staged:
+            one.coordinated.drop_staged(staged)
+        delete_files(one.store, one.new_paths)
+
+
+def _is_done(ledger: Ledger, placed: Sequence[_Placed]) -> bool:
+    """Whether it was ratified although the ledger's answer was lost: all of it is then, or nothing. Raises
+    CoordinatorUnavailableError; what is staged is kept then, for it may stand."""
+    first = next((one for one in placed if one.staged), None)
+    if first is None:
+        return False
+    tail = ledger.tail(first.coordinated.place)
+    return tail is not None and first.staged[0] in tail.commits
+
+
+def _finish(placed: Sequence[_Placed], proposed: Sequence[Proposed], tables: Mapping[str, GroupTable]) -> None:
+    """What follows, table by table. The transaction stands."""
+    for one in placed:
+        one.coordinated.publish()
+        for earlier in proposed:
+            if earlier.commit.table == one.coordinated.place:
+                one.coordinated.drop_staged(earlier.commit)
+        last = one.prepared[-1].version
+        with harmless(one.store, last, "has no version checksum"):
+            before: Snapshot | None = None
+            for prepared, actions in zip(one.prepared, one.actions, strict=True):
+                snapshot = Snapshot.load(one.store, version=prepared.version)
+                writer = LogWriter(one.store, snapshot.config)
+                run_post_commit(one.store, writer, snapshot.config, prepared.version, actions, before=before)
+                before = snapshot

@@ -1,0 +1,135 @@
+"""A prepared commit as JSON: how a transaction over tables keeps it in the ledger until it is known behind which others it comes.
+
+    data = to_json(prepared)
+    prepared = from_json(data, config)
+
+What a commit depends on travels as SQL. Where that cannot be read again, any file may hold what was read: a commit that adds one
+is a conflict then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import orjson
+
+from delta_py.commit.prepared import IsolationLevel, MayMatch, PreparedCommit, ReadSet
+from delta_py.errors import CorruptTableError, DeltaError
+from delta_py.expressions.parse import parse_predicate
+from delta_py.protocol.actions import (
+    Action,
+    AddCDCFile,
+    AddFile,
+    DomainMetadata,
+    Metadata,
+    Protocol,
+    RemoveFile,
+    SetTransaction,
+    action_to_line,
+    parse_action,
+)
+from delta_py.protocol.table_config import TableConfig
+from delta_py.scan.planning import FilePruner, ScanOptions
+
+_ONE = (Protocol, Metadata)
+
+
+def may_match_any(pruners: Sequence[FilePruner]) -> MayMatch:
+    """Whether files may hold rows of any of the predicates."""
+
+    def may_match(adds: Sequence[AddFile]) -> Sequence[bool]:
+        return [any(answers) for answers in zip(*(pruner.may_match(adds) for pruner in pruners), strict=True)]
+
+    return may_match
+
+
+def to_json(prepared: PreparedCommit) -> bytes:
+    assert not prepared.shared, "the rows that others took out of the same files have not been compared"
+    one = [action for action in (prepared.protocol, prepared.metadata) if action is not None]
+    actions: Iterable[Action] = (
+        *one, *prepared.domains, *prepared.transactions, *prepared.removes, *prepared.adds, *prepared.cdc
+    )
+    reads = prepared.reads
+    return orjson.dumps(
+        {
+            "version": prepared.version,
+            "readVersion": prepared.read_version,
+            "txnId": prepared.txn_id,
+            "commitInfo": prepared.commit_info,
+            "actions": [action_to_line(action).decode() for action in actions],
+            "reads": {
+                "predicates": reads.predicates,
+                "timezones": reads.timezones,
+                "paths": sorted(reads.paths),
+                "appIds": sorted(reads.app_ids),
+                "onlyTakenRows": reads.only_taken_rows,
+                "allRows": reads.all_rows,
+                "allFiles": reads.all_files,
+            },
+            "isolation": prepared.isolation.value,
+            "inCommitTimestamps": prepared.in_commit_timestamps,
+            "previousTimestamp": prepared.previous_timestamp_ms,
+            "rowIdHighWaterMark": prepared.row_id_high_water_mark,
+            "nextVersionOnly": prepared.next_version_only,
+        }
+    )
+
+
+def from_json(data: bytes, config: TableConfig) -> PreparedCommit:
+    """config: of the version that was read. Raises CorruptTableError for what to_json has not made."""
+    try:
+        return _parsed(orjson.loads(data), config)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise CorruptTableError(f"The ledger holds a commit of a transaction that cannot be read: {error!r}.") from error
+
+
+def _parsed(value: dict[str, Any], config: TableConfig) -> PreparedCommit:
+    actions = [parse_action(line.encode()) for line in value["actions"]]
+
+    def of(kind: type[Any]) -> tuple[Any, ...]:
+        return tuple(action for action in actions if type(action) is kind)
+
+    protocol, metadata = (next(iter(of(kind)), None) for kind in _ONE)
+    return PreparedCommit(
+        version=value["version"],
+        read_version=value["readVersion"],
+        txn_id=value["txnId"],
+        commit_info=value["commitInfo"],
+        protocol=protocol,
+        metadata=metadata,
+        adds=of(AddFile),
+        removes=of(RemoveFile),
+        cdc=of(AddCDCFile),
+        transactions=of(SetTransaction),
+        domains=of(DomainMetadata),
+        reads=_reads(value["reads"], config),
+        isolation=IsolationLevel.parse(value["isolation"]),
+        in_commit_timestamps=value["inCommitTimestamps"],
+        previous_timestamp_ms=value["previousTimestamp"],
+        row_id_high_water_mark=value["rowIdHighWaterMark"],
+        next_version_only=value["nextVersionOnly"],
+    )
+
+
+def _reads(value: dict[str, Any], config: TableConfig) -> ReadSet:
+    predicates = tuple(value["predicates"])
+    pruners = [_pruner(text, timezone, config) for text, timezone in zip(predicates, value["timezones"], strict=True)]
+    return ReadSet(
+        predicates,
+        may_match_any(pruners) if pruners else None,
+        frozenset(value["paths"]),
+        frozenset(value["appIds"]),
+        value["onlyTakenRows"],
+        value["allRows"],
+        value["allFiles"],
+        tuple(value["timezones"]),
+    )
+
+
+def _pruner(text: str, timezone: str, config: TableConfig) -> FilePruner:
+    try:
+        predicate = parse_predicate(text, config.schema, session_timezone=timezone)
+    except DeltaError:
+        return FilePruner(None)  # may match anything
+    return FilePruner.of(config, predicate, ScanOptions(timezone=timezone))

@@ -1,0 +1,169 @@
+"""Ledger: the database that says which staged commits are versions of which tables, and in which order over all tables.
+
+    ledger = open_ledger("sqlite:///data/ledger.db")
+    ledger.tail("/data/t")                        # Tail(version=9, commits=(8, 9)): two are not published yet
+    ledger.ratify([Ratified("/data/t", 10, name, size, time_ms)])       # all of them or none
+
+A table is known by the place of its root (`place_of`). What is ratified at once shares a moment, a number that grows; a table's
+version at a moment is the newest that was ratified up to then, so one moment is one state of all tables.
+Protocol: Catalog Responsibilities; Commit Protocol; Getting Ratified Commits from the Catalog.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from delta_py.errors import DeltaConcurrentModificationException, DeltaError
+
+
+@dataclass(frozen=True, slots=True)
+class Ratified:
+    """A staged commit that is, or is to be, a version of a table. name: of the file in `_delta_log/_staged_commits`.
+    time_ms: when it was staged, ms since 1970."""
+
+    table: str
+    version: int
+    name: str
+    size_bytes: int
+    time_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Tail:
+    """A table's newest version, and its ratified commits that may not be published yet: ascending, without gaps, to the newest
+    version; none where all are published."""
+
+    version: int
+    commits: tuple[Ratified, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """A transaction over tables that is under way. moment: the state of all tables that it reads."""
+
+    identity: str
+    moment: int
+
+
+@dataclass(frozen=True, slots=True)
+class Proposed:
+    """A staged commit of a transaction. described: what it depends on, and what it says whatever its version, as JSON."""
+
+    commit: Ratified
+    described: bytes
+
+
+class TransactionEndedError(DeltaConcurrentModificationException):
+    """The transaction was committed, aborted, or given up because its time was over."""
+
+    error_class = "DELTA_MULTI_TABLE_TRANSACTION_ABORTED"
+    sql_state = "40000"
+
+
+class VersionTakenError(DeltaConcurrentModificationException):
+    """Another commit is that version of a table already, or the table is not at the version that was expected; nothing was
+    ratified. message_parameters: table, version (the newest)."""
+
+
+class TokenUsedError(DeltaConcurrentModificationException):
+    """What the token stands for is done already. message_parameters: moment."""
+
+
+class CoordinatorUnavailableError(DeltaError, OSError):
+    """The ledger's database gave no answer. Whether something was ratified is not known; the ledger says it when asked again."""
+
+    error_class = "DELTA_COORDINATOR_UNAVAILABLE"
+    sql_state = "08001"
+
+
+class Ledger(Protocol):
+    """May be called from many threads and processes. Every method raises CoordinatorUnavailableError."""
+
+    @property
+    def identity(self) -> str:
+        """Which ledger it is, however it is reached: tables name the one that coordinates them."""
+
+    @property
+    def shown(self) -> str:
+        """Its URL without secrets."""
+
+    def register(self, table: str, version: int) -> None:
+        """Begin to coordinate a table whose versions up to this one are published; nothing where the table is known."""
+
+    def forget(self, table: str) -> None:
+        """End it. All its commits must be published."""
+
+    def tail(self, table: str) -> Tail | None:
+        """None where the table is not known."""
+
+    def ratify(
+        self,
+        commits: Sequence[Ratified],
+        *,
+        expected: Mapping[str, int] | None = None,
+        transaction: str | None = None,
+        token: str | None = None,
+    ) -> int:
+        """Make all of them versions of their tables, or none; returns the moment.
+
+        commits: of each table the versions after its newest, in order. expected: newest versions of other tables, which must
+        still hold. transaction: that ends with it. token: with which the moment is found again. Raises VersionTakenError,
+        TransactionEndedError, and TokenUsedError for a token that another call has used.
+        """
+
+    def acknowledge(self, table: str, version: int) -> None:
+        """All commits up to this version are published."""
+
+    def moment(self, time_ms: int | None = None) -> int | None:
+        """The newest moment, or the newest up to a time (ms since 1970); None where the ledger does not reach back so far."""
+
+    def version_at(self, table: str, moment: int) -> int | None:
+        """The table's version at a moment; None where the table is not known or the ledger does not reach back so far."""
+
+    # ------------------------------------------------------------ transactions over tables
+
+    def begin(self, seconds: float) -> Begun:
+        """Begin a transaction that is given up when it has not ended so long after now. What others have left is given up too."""
+
+    def find(self, transaction: str) -> Begun:
+        """A transaction that is under way. Raises TransactionEndedError."""
+
+    def propose(self, transaction: str, proposed: Proposed) -> None:
+        """Add a commit to it. Raises VersionTakenError where the transaction has one of that version already,
+        TransactionEndedError."""
+
+    def proposed(self, transaction: str, table: str | None = None) -> list[Proposed]:
+        """Its commits, of one table or of all, by table and version."""
+
+    def abort(self, transaction: str) -> list[Proposed]:
+        """End it without a trace; returns what it had proposed. One that has ended stays as it is, and has proposed nothing."""
+
+    def moment_of(self, token: str) -> int | None:
+        """The moment of the call of `ratify` that has used a token; None where none has, or it was long ago."""
+
+
+def taken(table: str, version: int, newest: int | None) -> VersionTakenError:
+    have = "the coordinator does not know the table" if newest is None else f"its newest version is {newest}"
+    return VersionTakenError(
+        f"Version {version} of the table at {table} was not ratified: {have}. Nothing of this operation was committed. "
+        "Run it again.",
+        table=table,
+        version=newest,
+    )
+
+
+def unavailable(shown: str, error: Any) -> CoordinatorUnavailableError:
+    return CoordinatorUnavailableError(
+        f"The coordinator {shown} gave no answer: {error}. See to it that its database can be reached, then run the operation "
+        "again.",
+        coordinator=shown,
+    )
+
+def ended(transaction: str, state: str | None) -> TransactionEndedError:
+    what = "is not known: its time was over, and it was given up" if state is None else f"was {state} already"
+    return TransactionEndedError(
+        f"The transaction {transaction} {what}. Nothing of this operation was committed. Begin a new one.",
+        transaction=transaction,
+    )

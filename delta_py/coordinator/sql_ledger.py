@@ -1,0 +1,227 @@
+"""A ledger in a database that speaks SQL: its tables, and each step as one transaction.
+
+    commits     one row a ratified commit, until long after it is published: also what tables were like at a moment
+    tables      one row a table: its newest version, and up to which version all is published
+    ledger      one row: the ledger's identity, and the newest moment
+    moments     one row a moment: when it was
+    transactions, proposals     those over several tables, and their staged commits while they are under way
+    tokens      one row a token of a call that may be repeated
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import Any, Protocol
+
+from delta_py.coordinator.ledger import Begun, Proposed, Ratified, Tail, TokenUsedError, TransactionEndedError, ended, taken
+
+SCHEMA = (
+    "CREATE TABLE IF NOT EXISTS ledger (one INTEGER PRIMARY KEY CHECK (one = 1), identity TEXT NOT NULL, moment BIGINT NOT NULL)",
+    "CREATE TABLE IF NOT EXISTS tables (place TEXT PRIMARY KEY, version BIGINT NOT NULL, published BIGINT NOT NULL, "
+    "first_version BIGINT NOT NULL, first_moment BIGINT NOT NULL)",
+    "CREATE TABLE IF NOT EXISTS commits (place TEXT NOT NULL, version BIGINT NOT NULL, name TEXT NOT NULL, "
+    "size_bytes BIGINT NOT NULL, time_ms BIGINT NOT NULL, moment BIGINT NOT NULL, PRIMARY KEY (place, version))",
+    "CREATE TABLE IF NOT EXISTS moments (moment BIGINT PRIMARY KEY, time_ms BIGINT NOT NULL)",
+    "CREATE TABLE IF NOT EXISTS transactions (identity TEXT PRIMARY KEY, moment BIGINT NOT NULL, state TEXT NOT NULL, "
+    "ends_ms BIGINT NOT NULL)",
+    "CREATE TABLE IF NOT EXISTS proposals (transaction_id TEXT NOT NULL, place TEXT NOT NULL, version BIGINT NOT NULL, "
+    "name TEXT NOT NULL, size_bytes BIGINT NOT NULL, time_ms BIGINT NOT NULL, described TEXT NOT NULL, "
+    "PRIMARY KEY (transaction_id, place, version))",
+    "CREATE TABLE IF NOT EXISTS tokens (token TEXT PRIMARY KEY, moment BIGINT NOT NULL, time_ms BIGINT NOT NULL)",
+)
+_KEPT_VERSIONS = 10_000  # of a table, behind the newest that is published
+_KEPT_MOMENTS = 100_000
+_KEPT_TOKENS_MS = 24 * 3600 * 1000
+_OPEN, _COMMITTED, _ABORTED = "open", "committed", "aborted"
+
+
+class Statements(Protocol):
+    """What runs SQL within one transaction; `?` stands for a value."""
+
+    def run(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
+        """The rows of a query; none of another statement."""
+
+
+class SqlLedger:
+    """Ledger but for its database: `_transaction` is one, serialisable, that is committed when its block ends well, and raises
+    CoordinatorUnavailableError. Its writers come one after the other."""
+
+    identity: str
+    shown: str
+
+    def _transaction(self, *, writes: bool) -> contextlib.AbstractContextManager[Statements]:
+        raise NotImplementedError
+
+    # ------------------------------------------------------------ tables
+
+    def register(self, table: str, version: int) -> None:
+        with self._transaction(writes=True) as sql:
+            if not sql.run("SELECT 1 FROM tables WHERE place = ?", table):
+                ((moment,),) = sql.run("SELECT moment FROM ledger")
+                sql.run("INSERT INTO tables VALUES (?, ?, ?, ?, ?)", table, version, version, version, moment)
+
+    def forget(self, table: str) -> None:
+        with self._transaction(writes=True) as sql:
+            sql.run("DELETE FROM tables WHERE place = ?", table)
+            sql.run("DELETE FROM commits WHERE place = ?", table)
+
+    def tail(self, table: str) -> Tail | None:
+        with self._transaction(writes=False) as sql:
+            rows = sql.run(
+                "SELECT t.version, c.version, c.name, c.size_bytes, c.time_ms FROM tables t LEFT JOIN commits c "
+                "ON c.place = t.place AND c.version > t.published WHERE t.place = ? ORDER BY c.version",
+                table,
+            )
+        if not rows:
+            return None
+        return Tail(rows[0][0], tuple(Ratified(table, *row[1:]) for row in rows if row[1] is not None))
+
+    # ------------------------------------------------------------ commits
+
+    def ratify(
+        self,
+        commits: Sequence[Ratified],
+        *,
+        expected: Mapping[str, int] | None = None,
+        transaction: str | None = None,
+        token: str | None = None,
+    ) -> int:
+        with self._transaction(writes=True) as sql:
+            if transaction is not None:
+                _end(sql, transaction, _COMMITTED)
+            for table, version in (expected or {}).items():
+                newest = _version(sql, table)
+                if newest != version:
+                    raise taken(table, version, newest)
+            ((moment,),) = sql.run("UPDATE ledger SET moment = moment + 1 RETURNING moment")
+            for table, group in groupby(commits, key=lambda commit: commit.table):
+                _append(sql, table, list(group), moment)
+            now = _now_ms()
+            sql.run("INSERT INTO moments VALUES (?, ?)", moment, now)
+            sql.run("DELETE FROM moments WHERE moment < ?", moment - _KEPT_MOMENTS)
+            if token is not None:
+                _use_token(sql, token, moment, now)
+        return int(moment)
+
+    def acknowledge(self, table: str, version: int) -> None:
+        with self._transaction(writes=True) as sql:
+            sql.run("UPDATE tables SET published = ? WHERE place = ? AND published < ?", version, table, version)
+            sql.run("DELETE FROM commits WHERE place = ? AND version < ?", table, version - _KEPT_VERSIONS)
+
+    # ------------------------------------------------------------ moments
+
+    def moment(self, time_ms: int | None = None) -> int | None:
+        with self._transaction(writes=False) as sql:
+            if time_ms is None:
+                return int(sql.run("SELECT moment FROM ledger")[0][0])
+            return sql.run("SELECT MAX(moment) FROM moments WHERE time_ms <= ?", time_ms)[0][0]  # type: ignore[no-any-return]
+
+    def version_at(self, table: str, moment: int) -> int | None:
+        with self._transaction(writes=False) as sql:
+            ((newest, oldest),) = sql.run(
+                "SELECT MAX(CASE WHEN moment <= ? THEN version END), MIN(version) FROM commits WHERE place = ?", moment, table
+            )
+            first = sql.run("SELECT first_version, first_moment FROM tables WHERE place = ?", table)
+        if newest is not None or not first:
+            return newest if first else None
+        ((first_version, first_moment),) = first
+        reaches_back = first_moment <= moment and oldest in (None, first_version + 1)
+        return int(first_version) if reaches_back else None
+
+    # ------------------------------------------------------------ transactions over tables
+
+    def begin(self, seconds: float) -> Begun:
+        identity, now = str(uuid.uuid4()), _now_ms()
+        with self._transaction(writes=True) as sql:
+            sql.run("DELETE FROM proposals WHERE transaction_id IN (SELECT identity FROM transactions WHERE ends_ms < ?)", now)
+            sql.run("DELETE FROM transactions WHERE ends_ms < ?", now)
+            ((moment,),) = sql.run("SELECT moment FROM ledger")
+            sql.run("INSERT INTO transactions VALUES (?, ?, ?, ?)", identity, moment, _OPEN, now + round(seconds * 1000))
+        return Begun(identity, moment)
+
+    def find(self, transaction: str) -> Begun:
+        with self._transaction(writes=False) as sql:
+            return _begun(sql, transaction)
+
+    def propose(self, transaction: str, proposed: Proposed) -> None:
+        commit = proposed.commit
+        with self._transaction(writes=True) as sql:
+            _begun(sql, transaction)
+            key = (transaction, commit.table, commit.version)
+            if sql.run("SELECT 1 FROM proposals WHERE transaction_id = ? AND place = ? AND version = ?", *key):
+                raise taken(commit.table, commit.version, commit.version)
+            values = (*key, commit.name, commit.size_bytes, commit.time_ms, proposed.described.decode())
+            sql.run("INSERT INTO proposals VALUES (?, ?, ?, ?, ?, ?, ?)", *values)
+
+    def proposed(self, transaction: str, table: str | None = None) -> list[Proposed]:
+        with self._transaction(writes=False) as sql:
+            return _proposed(sql, transaction, table)
+
+    def abort(self, transaction: str) -> list[Proposed]:
+        with self._transaction(writes=True) as sql:
+            found = _proposed(sql, transaction, None)
+            try:
+                _end(sql, transaction, _ABORTED)
+            except TransactionEndedError:
+                return []
+        return found
+
+    def moment_of(self, token: str) -> int | None:
+        with self._transaction(writes=False) as sql:
+            rows = sql.run("SELECT moment FROM tokens WHERE token = ?", token)
+        return rows[0][0] if rows else None
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def _begun(sql: Statements, transaction: str) -> Begun:
+    rows = sql.run("SELECT moment, state FROM transactions WHERE identity = ? AND ends_ms >= ?", transaction, _now_ms())
+    if not rows or rows[0][1] != _OPEN:
+        raise ended(transaction, rows[0][1] if rows else None)
+    return Begun(transaction, rows[0][0])
+
+
+def _end(sql: Statements, transaction: str, state: str) -> None:
+    _begun(sql, transaction)
+    sql.run("UPDATE transactions SET state = ? WHERE identity = ?", state, transaction)
+    sql.run("DELETE FROM proposals WHERE transaction_id = ?", transaction)
+
+
+def _proposed(sql: Statements, transaction: str, table: str | None) -> list[Proposed]:
+    columns = "place, version, name, size_bytes, time_ms, described"
+    rows = sql.run(f"SELECT {columns} FROM proposals WHERE transaction_id = ? ORDER BY place, version", transaction)
+    return [Proposed(Ratified(*row[:5]), row[5].encode()) for row in rows if table in (None, row[0])]
+
+
+def _use_token(sql: Statements, token: str, moment: int, now: int) -> None:
+    sql.run("DELETE FROM tokens WHERE time_ms < ?", now - _KEPT_TOKENS_MS)
+    rows = sql.run("SELECT moment FROM tokens WHERE token = ?", token)
+    if rows:
+        raise TokenUsedError(f"What the token {token} stands for was done already; nothing was done again.", moment=rows[0][0])
+    sql.run("INSERT INTO tokens VALUES (?, ?, ?)", token, moment, now)
+
+
+def _version(sql: Statements, table: str) -> int | None:
+    rows = sql.run("SELECT version FROM tables WHERE place = ?", table)
+    return rows[0][0] if rows else None
+
+
+def _append(sql: Statements, table: str, commits: list[Ratified], moment: int) -> None:
+    newest = _version(sql, table)
+    if newest is None or [commit.version for commit in commits] != list(range(newest + 1, newest + 1 + len(commits))):
+        raise taken(table, commits[0].version, newest)
+    for commit in commits:
+        values = (table, commit.version, commit.name, commit.size_bytes, commit.time_ms, moment)
+        sql.run("INSERT INTO commits VALUES (?, ?, ?, ?, ?, ?)", *values)
+    sql.run("UPDATE tables SET version = ? WHERE place = ?", commits[-1].version, table)
+
+
+def rows_of(cursor: Any) -> Iterator[tuple[Any, ...]]:
+    """The rows of a statement of DB-API; none of one that is no query."""
+    return iter(cursor.fetchall()) if cursor.description is not None else iter(())

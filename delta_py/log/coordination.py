@@ -1,0 +1,84 @@
+"""Tables whose commits a coordinator ratifies: which one, and that nobody opens them without it.
+
+A table names its coordinator by the property `pydelta.coordinator`, the ledger's identity. It is made known to the ledger when it
+is first opened after the commit that made it catalog-managed; by then no writer commits to it without the ledger any more.
+Protocol: Catalog-managed Table Enablement; Reader Requirements for Catalog-managed tables; Table Discovery.
+"""
+
+from __future__ import annotations
+
+from delta_py.errors import UnsupportedOperationError, UnsupportedTableFeatureError
+from delta_py.log.segment import list_commits
+from delta_py.protocol.table_config import TableConfig
+from delta_py.storage.coordinated import CoordinatedStore
+from delta_py.storage.opening import coordination_of
+from delta_py.storage.store import ObjectStore
+
+FEATURE = "catalogManaged"
+IDENTITY_PROPERTY = "pydelta.coordinator"
+OPTION = "coordinator"
+TIMESTAMPS_PROPERTY = "delta.enableInCommitTimestamps"
+
+
+def require_coordinator(store: ObjectStore, config: TableConfig) -> CoordinatedStore | None:
+    """Return if the table's commits may be read and written by this store: through its coordinator, which is given back, or
+    because it has none.
+
+    Raises UnsupportedOperationError (DELTA_PATH_BASED_ACCESS_TO_CATALOG_MANAGED_TABLE_BLOCKED) where no coordinator was named or
+    another one, UnsupportedTableFeatureError for a table of a catalog that is no coordinator of pydelta's.
+    """
+    if not config.feature(FEATURE):
+        return None
+    identity, store_of_ledger = config.properties.get(IDENTITY_PROPERTY), coordination_of(store)
+    if identity is None:
+        raise UnsupportedTableFeatureError(
+            f"The table at {store.root} is managed by a catalog (feature {FEATURE}), and does not name a coordinator that "
+            "pydelta could ask for its commits. Use it through its catalog.",
+            error_class="DELTA_PATH_BASED_ACCESS_TO_CATALOG_MANAGED_TABLE_BLOCKED",
+            sql_state="KD00G",
+            features=[FEATURE],
+        )
+    if store_of_ledger is None:
+        raise _blocked(store, f"No coordinator was named. Give the option or setting {OPTION} with the URL of its ledger.")
+    if store_of_ledger.ledger.identity != identity:
+        raise _blocked(store, f"{store_of_ledger.ledger.shown} is another one. Name the ledger whose identity is {identity}.")
+    return store_of_ledger
+
+
+def coordinated_by(store: ObjectStore, config: TableConfig) -> dict[str, str]:
+    """The properties of a table that has, or is to have, these: with those that say who coordinates it, if its protocol asks for
+    that. In-commit timestamps go with it, since the files of commits come to their places at any time."""
+    properties = dict(config.metadata.configuration)
+    coordinated = coordination_of(store)
+    if not config.feature(FEATURE) or coordinated is None or IDENTITY_PROPERTY in config.properties:
+        return properties
+    return {**properties, IDENTITY_PROPERTY: coordinated.ledger.identity, TIMESTAMPS_PROPERTY: "true"}
+
+
+def admit(store: ObjectStore, config: TableConfig, version: int) -> None:
+    """As require_coordinator, of a version that is being opened: what its ledger does not know yet is made known to it, and a
+    table whose newest version needs no coordinator any more is forgotten."""
+    coordinated = require_coordinator(store, config)
+    if coordinated is not None:
+        if coordinated.tail() is None:
+            coordinated.register(max(commit.version for commit in list_commits(store)))
+        return
+    coordinated = coordination_of(store)
+    if coordinated is not None and coordinated.knows_table and coordinated.transaction is None:
+        _let_go(coordinated, version)
+
+
+def _let_go(coordinated: CoordinatedStore, version: int) -> None:
+    coordinated.publish()
+    tail = coordinated.tail()
+    if tail is not None and tail.version == version and not tail.commits:
+        coordinated.ledger.forget(coordinated.place)
+
+
+def _blocked(store: ObjectStore, why: str) -> UnsupportedOperationError:
+    return UnsupportedOperationError(
+        f"A coordinator has the commits of the table at {store.root}. {why} Nothing was read or written.",
+        error_class="DELTA_PATH_BASED_ACCESS_TO_CATALOG_MANAGED_TABLE_BLOCKED",
+        sql_state="KD00G",
+        path=store.root,
+    )

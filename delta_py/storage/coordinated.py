@@ -1,0 +1,343 @@
+"""CoordinatedStore: a table's storage where a ledger says which commits there are.
+
+    put_if_absent("_delta_log/00..7.json")
+      bytes -> _delta_log/_staged_commits/00..7.<uuid>.json     nobody looks there
+      ledger: ratify 7                                          from here on the commit stands
+      bytes -> _delta_log/00..7.json;  ledger: acknowledge 7    published; whoever comes next does it if the writer died
+
+To its callers the log looks like any other: a ratified commit is listed and read at its place before it is published, and what is
+newer than the ledger's newest version is not there. Tables that the ledger does not know are as they are without it.
+Protocol: Reading Catalog-managed Tables; Commit Protocol; Publishing Commits.
+"""
+
+from __future__ import annotations
+
+import heapq
+import logging
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
+
+import pyarrow as pa
+
+from delta_py.coordinator.ledger import Ledger, Proposed, Ratified, Tail, VersionTakenError
+from delta_py.coordinator.opening import open_ledger
+from delta_py.errors import CorruptTableError, StorageError, UnsupportedOperationError
+from delta_py.protocol.paths import (
+    LOG_DIRECTORY,
+    MAX_VERSION,
+    STAGED_DIRECTORY,
+    LogKind,
+    LogName,
+    commit_file_name,
+    parse_log_name,
+    staged_commit_name,
+)
+from delta_py.storage.addresses import address_of, kind_of
+from delta_py.storage.options import StorageOptions
+from delta_py.storage.store import ObjectInfo, ObjectStore
+
+T = TypeVar("T")
+
+_log = logging.getLogger("delta_py")
+
+
+def place_of(root: str) -> str:
+    """The name under which ledgers know a table: the same for all spellings of a URL."""
+    kind = kind_of(root)
+    if kind is None:
+        return root
+    address = address_of(root)
+    return f"{kind}://{address.container}{'@' if address.account else ''}{address.account}/{address.key}"
+
+
+class CoordinatedStore:
+    """own: the store without the ledger. url: of the ledger. transaction: of several tables, which the table is read and written
+    in; then it is as it was when that began, with what the transaction itself has done since."""
+
+    __slots__ = ("_newest", "_own", "_seen", "_url", "_was_asked", "place", "transaction")
+
+    def __init__(self, own: ObjectStore, url: str, transaction: str | None = None) -> None:
+        self._own, self._url, self.place, self.transaction = own, url, place_of(own.root), transaction
+        # What the ledger last told: the newest version, and commits that may not be published.
+        self._was_asked, self._newest, self._seen = False, -1, dict[int, Ratified]()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return CoordinatedStore, (self._own, self._url, self.transaction)
+
+    @property
+    def ledger(self) -> Ledger:
+        return open_ledger(self._url)
+
+    @property
+    def root(self) -> str:
+        return self._own.root
+
+    @property
+    def options(self) -> StorageOptions:
+        return self._own.options
+
+    @property
+    def is_remote(self) -> bool:
+        return self._own.is_remote
+
+    # ------------------------------------------------------------ what the ledger says
+
+    def tail(self) -> Tail | None:
+        """Raises CoordinatorUnavailableError; in a transaction TransactionEndedError, and UnsupportedOperationError for a table
+        of whose state at its beginning the ledger knows nothing."""
+        tail = self.ledger.tail(self.place)
+        if tail is not None and self.transaction is not None:
+            tail = self._pinned(tail, self.transaction)
+        self._seen = {} if tail is None else {commit.version: commit for commit in tail.commits}
+        self._newest = MAX_VERSION if tail is None else tail.version
+        self._was_asked = True
+        return tail
+
+    def _pinned(self, tail: Tail, transaction: str) -> Tail:
+        begun = self.ledger.find(transaction)
+        base = self.ledger.version_at(self.place, begun.moment)
+        if base is None:
+            raise UnsupportedOperationError(
+                f"The coordinator {self.ledger.shown} does not know which version the table at {self.root} had when "
+                f"the transaction {transaction} began: the table came later, or that is long ago. Nothing was read or written. "
+                "Begin a new one.",
+                error_class="DELTA_MULTI_TABLE_TRANSACTION_ABORTED",
+                sql_state="40000",
+                path=self.root,
+            )
+        own = [proposed.commit for proposed in self.ledger.proposed(transaction, self.place)]
+        return Tail(base + len(own), (*(commit for commit in tail.commits if commit.version <= base), *own))
+
+    @property
+    def knows_table(self) -> bool:
+        """Whether the ledger knew the table when it was last asked."""
+        return self._was_asked and self._newest != MAX_VERSION
+
+    def register(self, version: int) -> None:
+        """Begin to coordinate the table, whose newest version this is."""
+        self.ledger.register(self.place, version)
+
+    def _staged_path(self, path: str) -> str | None:
+        """Where the commit of that name is, if the ledger has told of it."""
+        name = _commit(path)
+        known = None if name is None else self._seen.get(name.version)
+        return None if known is None else f"{STAGED_DIRECTORY}/{known.name}"
+
+    # ------------------------------------------------------------ the log, read
+
+    def list_from(self, directory: str, start: str = "") -> Iterator[ObjectInfo]:
+        if directory != LOG_DIRECTORY:
+            return self._own.list_from(directory, start)
+        tail = self.tail()  # before the listing: what is published meanwhile is in both
+        if tail is None:
+            return self._own.list_from(directory, start)
+        staged = [_as_published(commit) for commit in tail.commits if commit_file_name(commit.version) >= start]
+        return _merged(self._own.list_from(directory, start), staged, tail.version)
+
+    def read(self, path: str) -> bytes:
+        return self._from_either(path, self._own.read)
+
+    def read_range(self, path: str, offset: int, length: int) -> bytes:
+        return self._from_either(path, lambda where: self._own.read_range(where, offset, length))
+
+    def open_input(self, path: str, size_bytes: int | None = None, *, is_sure: bool = False) -> pa.NativeFile:
+        is_commit = _commit(path) is not None  # which may have gone to its place since it was listed
+        return self._from_either(
+            path, lambda where: self._own.open_input(where, size_bytes, is_sure=is_sure and not is_commit)
+        )
+
+    def _from_either(self, path: str, read: Callable[[str], T]) -> T:
+        """A commit is read where the ledger says that it waits, or else at its place, to which it may have gone since. One that
+        is not there may have been ratified since the ledger was asked."""
+        name = _commit(path)
+        if name is None:
+            return read(path)
+        if not self._was_asked or name.version > self._newest:
+            self.tail()
+        if name.version > self._newest:
+            raise FileNotFoundError(2, "The version is not ratified", path)
+        try:
+            return self._read_commit(path, read)
+        except FileNotFoundError:
+            self.tail()
+            return self._read_commit(path, read)
+
+    def _read_commit(self, path: str, read: Callable[[str], T]) -> T:
+        staged = self._staged_path(path)
+        if staged is not None:
+            try:
+                return read(staged)
+            except FileNotFoundError:
+                pass
+        return read(path)
+
+    # ------------------------------------------------------------ commits
+
+    def put_if_absent(self, path: str, data: bytes) -> None:
+        name = _commit(path)
+        tail = None if name is None else self.tail()
+        if name is None or tail is None:
+            self._check_published(path)
+            self._own.put_if_absent(path, data)
+            return
+        if name.version == 0 and next(self._own.list_from(LOG_DIRECTORY), None) is None:
+            raise StorageError(
+                f"The coordinator {self.ledger.shown} knows a table at {self.root}, which is not there: it was deleted. Nothing "
+                f"was committed. Have the ledger forget {self.place} first (open_ledger(url).forget(place)), or use another one.",
+                root=self.root,
+            )
+        if name.version <= tail.version:
+            raise FileExistsError(17, "The version is ratified", path)
+        assert self.transaction is None, "propose is for commits of a transaction"
+        staged = self.stage(name.version, data)
+        try:
+            self.ledger.ratify([staged])
+        except VersionTakenError as error:
+            self.drop_staged(staged)
+            raise FileExistsError(17, error.message, path) from error
+        self.publish()
+
+    def propose(self, version: int, data: bytes, described: bytes) -> None:
+        """A commit of the transaction. described: as in Proposed. Raises FileExistsError where the transaction has one of that
+        version; UnsupportedOperationError (DELTA_MULTI_TABLE_PARTICIPANT_NOT_CATALOG_MANAGED)."""
+        assert self.transaction is not None
+        if self.tail() is None:
+            raise UnsupportedOperationError(
+                f"The table at {self.root} is not coordinated by {self.ledger.shown}, so it cannot be changed in a transaction "
+                "over tables. Nothing was written. Set its property delta.feature.catalogManaged to supported first.",
+                error_class="DELTA_MULTI_TABLE_PARTICIPANT_NOT_CATALOG_MANAGED",
+                sql_state="0AKDC",
+                path=self.root,
+            )
+        staged = self.stage(version, data)
+        try:
+            self.ledger.propose(self.transaction, Proposed(staged, described))
+        except VersionTakenError as error:
+            self.drop_staged(staged)
+            raise FileExistsError(17, error.message, f"{LOG_DIRECTORY}/{commit_file_name(version)}") from error
+
+    def stage(self, version: int, data: bytes) -> Ratified:
+        """Write a commit to where it waits for being ratified. Raises OSError."""
+        name = staged_commit_name(version, str(uuid.uuid4()))
+        self._own.put(f"{STAGED_DIRECTORY}/{name}", data)
+        return Ratified(self.place, version, name, len(data), time.time_ns() // 1_000_000)
+
+    def drop_staged(self, staged: Ratified) -> None:
+        """Delete a commit that was not ratified, or is published; that it stays does no harm."""
+        try:
+            self._own.delete(f"{STAGED_DIRECTORY}/{staged.name}")
+        except (OSError, StorageError) as error:
+            _log.warning("%s: the staged commit %s is not needed and was not deleted: %s", self.root, staged.name, error)
+
+    def publish(self) -> None:
+        """Put ratified commits to their places, in order. They stand whatever happens here: the next one makes up for it.
+        Protocol: Publishing Commits."""
+        try:
+            tail = self.tail()
+            for commit in () if tail is None else tail.commits:
+                self._publish(commit)
+            if tail is not None and tail.commits:
+                self.ledger.acknowledge(self.place, tail.version)
+                for commit in tail.commits:
+                    self.drop_staged(commit)
+        except CorruptTableError:
+            raise
+        except (OSError, StorageError) as error:
+            _log.warning("%s: ratified commits are not yet published: %s", self.root, error)
+
+    def _publish(self, commit: Ratified) -> None:
+        place = f"{LOG_DIRECTORY}/{commit_file_name(commit.version)}"
+        try:
+            data = self._own.read(f"{STAGED_DIRECTORY}/{commit.name}")
+        except FileNotFoundError:
+            self._own.read_range(place, 0, 1)  # another has published it
+            return
+        try:
+            self._own.put_if_absent(place, data)
+        except FileExistsError:
+            if self._own.read(place) != data:
+                raise CorruptTableError(
+                    f"{place} of {self.root} is not the commit that the coordinator {self.ledger.shown} has ratified: it was "
+                    "written by a writer that did not ask it. The ratified one counts. Move the file away.",
+                    version=commit.version,
+                ) from None
+
+    # ------------------------------------------------------------ everything else
+
+    def _check_published(self, path: str) -> None:
+        """Raises StorageError for a checkpoint or a compaction of what is not published yet.
+        Protocol: Maintenance Operations on Catalog-managed Tables."""
+        directory, _, text = path.rpartition("/")
+        self._refuse_in_transaction(path)
+        name = parse_log_name(text) if directory == LOG_DIRECTORY else None
+        if name is None or not (name.is_checkpoint or name.kind is LogKind.COMPACTION):
+            return
+        newest = name.version if name.end_version is None else name.end_version
+        tail = self.tail()
+        if tail is not None and tail.commits and newest >= tail.commits[0].version:
+            raise StorageError(
+                f"Version {newest} of the table at {self.root} is ratified and not yet published, so {path} is not written.",
+                root=self.root,
+                path=path,
+            )
+
+    def _refuse_in_transaction(self, path: str) -> None:
+        if self.transaction is not None and path.startswith(f"{LOG_DIRECTORY}/"):
+            raise UnsupportedOperationError(
+                f"{path} of the table at {self.root} would be changed outside of the transaction {self.transaction}, in which "
+                "the table was opened. Nothing was changed. Do it behind the transaction.",
+                path=path,
+            )
+
+    def put(self, path: str, data: bytes) -> None:
+        self._check_published(path)
+        self._own.put(path, data)
+
+    def list_recursive(self, directory: str) -> Iterator[ObjectInfo]:
+        return self._own.list_recursive(directory)
+
+    def open_output(self, path: str) -> pa.NativeFile:
+        return self._own.open_output(path)
+
+    def open_whole(self, path: str) -> pa.NativeFile:
+        self._check_published(path)
+        return self._own.open_whole(path)
+
+    def copy_from(self, source: ObjectStore, source_path: str, path: str, size_bytes: int) -> bool:
+        return self._own.copy_from(source, source_path, path, size_bytes)
+
+    def link(self, path: str, new_path: str) -> bool:
+        return self._own.link(path, new_path)
+
+    def abort_uploads(self, part_of_name: str) -> None:
+        self._own.abort_uploads(part_of_name)
+
+    def delete(self, path: str) -> None:
+        self._refuse_in_transaction(path)
+        self._own.delete(path)
+
+
+def _commit(path: str) -> LogName | None:
+    directory, _, text = path.rpartition("/")
+    name = parse_log_name(text) if directory == LOG_DIRECTORY else None
+    return name if name is not None and name.kind is LogKind.COMMIT else None
+
+
+def _as_published(commit: Ratified) -> ObjectInfo:
+    return ObjectInfo(f"{LOG_DIRECTORY}/{commit_file_name(commit.version)}", commit.size_bytes, commit.time_ms)
+
+
+def _merged(listed: Iterator[ObjectInfo], staged: list[ObjectInfo], newest: int) -> Iterator[ObjectInfo]:
+    """In the order of names; of a commit that is in both, the ledger's; nothing newer than the newest version."""
+    ratified = {info.path for info in staged}
+    kept = (info for info in listed if info.path not in ratified and _last_version(info) <= newest)
+    return heapq.merge(kept, staged, key=lambda info: info.path.encode())
+
+
+def _last_version(info: ObjectInfo) -> int:
+    name = parse_log_name(info.path.rpartition("/")[2])
+    if name is None:
+        return 0
+    return name.version if name.end_version is None else name.end_version

@@ -1,0 +1,292 @@
+"""DeltaTransaction: changes of several tables that become visible at once, or not at all, and reads of one state of all of them.
+
+    with DeltaTransaction("sqlite:///data/ledger.db") as tx:
+        tx.append("/data/orders", orders)
+        tx.delete("/data/cart", "customer = 7")
+        total = tx.read("/data/accounts", filter="id = 7")
+
+    transact(url, [check("/data/accounts", "id = 7"), append("/data/orders", orders)], token="order 4711")
+
+All tables are read as they were when the transaction began, with its own changes. Leaving the block commits; an exception, or
+`abort`, leaves no trace. Tables that are changed must be coordinated by the ledger (`delta.feature.catalogManaged`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+import pyarrow as pa
+
+from delta_py.commands.write import write_delta
+from delta_py.commit.group import GroupTable, commit_group
+from delta_py.commit.prepared import ReadSet
+from delta_py.commit.transaction import Transaction
+from delta_py.coordinator.ledger import Begun, TokenUsedError
+from delta_py.coordinator.opening import open_ledger
+from delta_py.errors import DeltaConcurrentModificationException, DeltaError, InvalidOptionError, UnsupportedOperationError
+from delta_py.expressions.parse import parse_predicate
+from delta_py.storage.coordinated import CoordinatedStore
+from delta_py.storage.opening import coordination_of, open_store
+from delta_py.storage.options import StorageOptions
+from delta_py.storage.store import ObjectStore
+from delta_py.table import DeltaTable
+
+if TYPE_CHECKING:
+    from delta_py.commands.merge import TableMerger
+
+SECONDS = 24 * 3600.0
+
+
+class DeltaTransaction:
+    """coordinator: the ledger's URL. isolation: `serializable`, so that what was read must still hold when it commits, or
+    `snapshot`, where that counts only for what is written. storage_options: of the tables' stores. seconds: after which the
+    transaction is given up if it has not ended.
+
+    Not for sharing between threads.
+    """
+
+    def __init__(
+        self,
+        coordinator: str,
+        *,
+        isolation: str = "serializable",
+        storage_options: Mapping[str, str] | None = None,
+        seconds: float = SECONDS,
+    ) -> None:
+        if isolation.lower() not in ("serializable", "snapshot"):
+            raise InvalidOptionError(
+                f"There is no isolation {isolation!r} of transactions. Use serializable or snapshot.", option="isolation"
+            )
+        self._is_serializable = isolation.lower() == "serializable"
+        self._coordinator, self._seconds = coordinator, seconds
+        self._options = dict(storage_options or {})
+        self._begun: Begun | None = None
+        self._reads: dict[str, list[Transaction]] = {}
+        self._roots: dict[str, str] = {}
+        self.versions: dict[str, int] = {}
+        """The versions that the transaction has become, by the path of the table as it was given, behind its commit."""
+
+    # ------------------------------------------------------------ begin and end
+
+    def __enter__(self) -> Self:
+        self._begun = open_ledger(self._coordinator).begin(self._seconds)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if self._begun is None:
+            return
+        if kind is None:
+            self.commit()
+        else:
+            self.abort()
+
+    @property
+    def identity(self) -> str:
+        """By which the ledger knows it."""
+        return self._open().identity
+
+    def commit(self, *, token: str | None = None) -> dict[str, int]:
+        """All changes, or none; returns the newest version of each table that was changed, by its path as it was given.
+
+        token: for a call that may be repeated: a second one with it changes nothing (TokenUsedError). Raises a
+        DeltaConcurrentModificationException, behind which the whole transaction may be run again.
+        """
+        begun, ledger = self._open(), open_ledger(self._coordinator)
+        try:
+            places = {coordination.place: path for path, coordination in self._coordinations().items()}
+            tables = {place: self._group_table(path, place, begun) for place, path in places.items()}
+            versions = commit_group(ledger, begun.identity, tables, token=token)
+        except BaseException:
+            self.abort()
+            raise
+        self._begun = None
+        self.versions = {self._roots[places[place]]: version for place, version in versions.items()}
+        return self.versions
+
+    def abort(self) -> None:
+        """Leave no trace. Data files that were written are left to VACUUM."""
+        begun, self._begun = self._open(), None
+        stores = {coordination.place: coordination for coordination in self._coordinations().values()}
+        for proposed in open_ledger(self._coordinator).abort(begun.identity):
+            stores[proposed.commit.table].drop_staged(proposed.commit)
+
+    def _open(self) -> Begun:
+        if self._begun is None:
+            raise UnsupportedOperationError("The transaction has not begun, or has ended. Use it in a with statement.")
+        return self._begun
+
+    # ------------------------------------------------------------ tables
+
+    def storage_options(self, path: str) -> dict[str, str]:
+        """Options by which a table is read and written as a part of this transaction, by Spark too. The table counts as one of
+        the transaction's."""
+        options = {**self._options, "coordinator": self._coordinator, "coordinator.transaction": self._open().identity}
+        root = open_store(path, StorageOptions.of(options)).root
+        self._roots.setdefault(root, path)
+        return options
+
+    def table(self, path: str) -> DeltaTable:
+        """A table as it was when the transaction began, with its own changes up to now. Its methods that change it become part of
+        the transaction. What is read by it is not held against others: `read` does that."""
+        return DeltaTable(path, store=self._store(path))
+
+    def read(self, path: str, columns: list[str] | None = None, filter: str | None = None) -> pa.Table:
+        """Rows of a table. In a serializable transaction they must be the same when it commits."""
+        table = self.table(path)
+        self.note_read(table, filter)
+        return table.to_arrow(columns=columns, filter=filter)
+
+    def note_read(self, table: DeltaTable, filter: str | None = None) -> None:
+        """Hold these rows of a table against what others do until the transaction commits; None: all rows."""
+        predicate = None if filter is None else parse_predicate(filter, table.snapshot.schema)
+        transaction = Transaction(table.snapshot)
+        transaction.scan(predicate)
+        self._reads.setdefault(table.snapshot.table_root, []).append(transaction)
+
+    def append(self, path: str, data: Any, **options: Any) -> None:
+        """As write_delta in mode append."""
+        write_delta(path, data, mode="append", store=self._store(path), **options)
+
+    def overwrite(self, path: str, data: Any, **options: Any) -> None:
+        """As write_delta in mode overwrite."""
+        write_delta(path, data, mode="overwrite", store=self._store(path), **options)
+
+    def delete(self, path: str, predicate: str | None = None) -> dict[str, int]:
+        """As DeltaTable.delete."""
+        return self.table(path).delete(predicate)
+
+    def update(
+        self,
+        path: str,
+        updates: Mapping[str, str] | None = None,
+        new_values: Mapping[str, Any] | None = None,
+        predicate: str | None = None,
+    ) -> dict[str, int]:
+        """As DeltaTable.update."""
+        return self.table(path).update(updates, new_values, predicate)
+
+    def merge(
+        self, path: str, source: Any, predicate: str, source_alias: str | None = None, target_alias: str | None = None
+    ) -> TableMerger:
+        """As DeltaTable.merge; `.execute()` makes it part of the transaction."""
+        return self.table(path).merge(source, predicate, source_alias, target_alias)
+
+    # ------------------------------------------------------------ inside
+
+    def _store(self, path: str) -> ObjectStore:
+        return open_store(path, StorageOptions.of(self.storage_options(path)))
+
+    def _plain_store(self, path: str) -> ObjectStore:
+        return open_store(path, StorageOptions.of({**self._options, "coordinator": self._coordinator}))
+
+    def _coordinations(self) -> dict[str, CoordinatedStore]:
+        found = {root: coordination_of(self._plain_store(path)) for root, path in self._roots.items()}
+        return {root: coordination for root, coordination in found.items() if coordination is not None}
+
+    def _group_table(self, root: str, place: str, begun: Begun) -> GroupTable:
+        store = self._plain_store(self._roots[root])
+        base = open_ledger(self._coordinator).version_at(place, begun.moment)
+        reads = self._reads.get(root, []) if self._is_serializable else []
+        return GroupTable(store, -1 if base is None else base, _joined([transaction.reads for transaction in reads]))
+
+
+def _joined(reads: list[ReadSet]) -> ReadSet | None:
+    if not reads:
+        return None
+    matches = [read.may_match for read in reads if read.may_match is not None]
+    return ReadSet(
+        tuple(predicate for read in reads for predicate in read.predicates),
+        None if not matches else lambda adds: [any(answers) for answers in zip(*(match(adds) for match in matches), strict=True)],
+        frozenset().union(*(read.paths for read in reads)),
+        all_rows=any(read.all_rows for read in reads),
+    )
+
+
+
+# ---------------------------------------------------------------- one call
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A part of `transact`: made by append, delete, update and check."""
+
+    path: str
+    run: Callable[[DeltaTransaction], None]
+
+
+def append(path: str, data: Any) -> Step:
+    return Step(path, lambda tx: tx.append(path, data))
+
+
+def delete(path: str, predicate: str | None = None) -> Step:
+    def run(tx: DeltaTransaction) -> None:
+        tx.delete(path, predicate)
+
+    return Step(path, run)
+
+
+def update(path: str, updates: Mapping[str, str], predicate: str | None = None) -> Step:
+    def run(tx: DeltaTransaction) -> None:
+        tx.update(path, updates, predicate=predicate)
+
+    return Step(path, run)
+
+
+def check(path: str, predicate: str, *, rows: int | None = None) -> Step:
+    """There must be rows for which the predicate (SQL) is true; so many of them, where rows is given. What is looked at must hold
+    until all is committed."""
+
+    def run(tx: DeltaTransaction) -> None:
+        found = tx.read(path, columns=[], filter=predicate).num_rows
+        if found != rows if rows is not None else not found:
+            wanted = "at least one" if rows is None else str(rows)
+            raise CheckFailedError(
+                f"{found} rows of the table at {path} match {predicate}, and {wanted} should. Nothing was committed.",
+                path=path,
+                rows=found,
+            )
+
+    return Step(path, run)
+
+
+class CheckFailedError(DeltaError):
+    """A check of `transact` did not hold; nothing was committed."""
+
+    error_class = "DELTA_MULTI_TABLE_TRANSACTION_ABORTED"
+    sql_state = "40000"
+
+
+def transact(
+    coordinator: str,
+    steps: Sequence[Step],
+    *,
+    token: str | None = None,
+    storage_options: Mapping[str, str] | None = None,
+    attempts: int = 20,
+) -> bool:
+    """Carry out all steps, in order, as one transaction, or none of them; whether it was done now.
+
+    token: of a call that may be repeated, for 24 hours: False where a call with it was carried out before, and nothing is done
+    again. attempts: how often to begin anew where other writers were in the way. Raises CheckFailedError, and the
+    DeltaConcurrentModificationException of the last attempt.
+    """
+    for attempt in range(attempts):
+        if token is not None and open_ledger(coordinator).moment_of(token) is not None:
+            return False
+        tx = DeltaTransaction(coordinator, storage_options=storage_options)
+        try:
+            with tx:
+                for step in steps:
+                    step.run(tx)
+                tx.commit(token=token)
+        except TokenUsedError:
+            return False
+        except DeltaConcurrentModificationException:
+            if attempt == attempts - 1:
+                raise
+        else:
+            return True
+    raise AssertionError("the last attempt returns or raises")

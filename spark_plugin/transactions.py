@@ -1,0 +1,179 @@
+"""Several tables in one transaction, and one state of several tables, through the coordinator that the session names.
+
+    spark.conf.set("spark.pydelta.coordinator", "sqlite:///data/ledger.db")
+    with DeltaTransaction(spark) as tx:
+        tx.append("/data/orders", orders)
+        tx.table("/data/cart").delete("customer = 7")
+        total = tx.read("/data/accounts").agg({"balance": "sum"}).first()
+
+    frames = snapshot(spark, ["/data/orders", "/data/cart"])       # both as of one moment
+
+Rows are read and written by Spark jobs; what they stage is kept in the ledger and ratified at once when the block ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from delta_py import transactions
+from delta_py.coordinator.opening import open_ledger
+from delta_py.errors import InvalidOptionError, UnsupportedOperationError
+from delta_py.scan.time_travel import to_timestamp_ms
+from delta_py.storage.coordinated import place_of
+from delta_py.storage.opening import open_store
+from spark_plugin.exceptions import as_spark_raises
+from spark_plugin.options.settings import TablePath, conf
+from spark_plugin.options.told_settings import COORDINATOR, TIME_ZONE
+from spark_plugin.session import register
+from spark_plugin.table_api.table_names import find_table
+from spark_plugin.tables import DeltaTable
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_FORMAT = "pydelta"
+
+
+class DeltaTransaction:
+    """coordinator: the ledger's URL; None for the session's spark.pydelta.coordinator. isolation: `serializable`, in which what
+    `read` gave must still hold at the end, or `snapshot`. seconds: after which the transaction is given up if it has not ended.
+
+    Tables are named by paths or by names of the catalog. Leaving the block commits; an exception, or `abort`, leaves no trace.
+    """
+
+    def __init__(
+        self,
+        sparkSession: SparkSession,
+        coordinator: str | None = None,
+        *,
+        isolation: str = "serializable",
+        seconds: float = transactions.SECONDS,
+    ) -> None:
+        register(sparkSession)
+        self._spark = sparkSession
+        url = _coordinator(sparkSession, coordinator)
+        self._inner = transactions.DeltaTransaction(url, isolation=isolation, seconds=seconds)
+
+    def __enter__(self) -> Self:
+        with as_spark_raises():
+            self._inner.__enter__()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        with as_spark_raises():
+            self._inner.__exit__(kind, error, trace)
+
+    @property
+    def versions(self) -> Mapping[str, int]:
+        """The versions that the transaction has become, by the tables' paths, behind its commit."""
+        return self._inner.versions
+
+    def commit(self, *, token: str | None = None) -> dict[str, int]:
+        """All changes, or none; returns the newest version of each table that was changed, by its path. token: for a commit that
+        may be repeated, such as that of a batch of a stream: a second one with it raises TokenUsedError and changes nothing."""
+        with as_spark_raises():
+            return self._inner.commit(token=token)
+
+    def abort(self) -> None:
+        """Leave no trace. Data files that were written are left to VACUUM."""
+        with as_spark_raises():
+            self._inner.abort()
+
+    # ------------------------------------------------------------ tables
+
+    def table(self, target: str) -> DeltaTable:
+        """A table as it was when the transaction began, with its own changes; its delete, update and merge become part of it."""
+        path = _path(self._spark, target)
+        return DeltaTable(self._spark, TablePath(path, self._inner.storage_options(path)))
+
+    def read(self, target: str, condition: str | None = None) -> DataFrame:
+        """The rows of a table, or those for which a condition (SQL) is true. In a serializable transaction they must be the same
+        when it commits."""
+        path = _path(self._spark, target)
+        with as_spark_raises():
+            self._inner.note_read(self._inner.table(path), condition)
+        frame = self.table(path).toDF()
+        return frame if condition is None else frame.where(condition)
+
+    def append(self, target: str, frame: DataFrame, **options: Any) -> None:
+        """Add rows, as df.write in mode append does. options: of the write."""
+        self._save(target, frame, "append", options)
+
+    def overwrite(self, target: str, frame: DataFrame, **options: Any) -> None:
+        """Replace all rows, or those of replaceWhere, as df.write in mode overwrite does. options: of the write."""
+        self._save(target, frame, "overwrite", options)
+
+    def delete(self, target: str, condition: Any = None) -> None:
+        """As DeltaTable.delete."""
+        self.table(target).delete(condition)
+
+    def update(self, target: str, condition: Any = None, set: Any = None) -> None:
+        """As DeltaTable.update."""
+        self.table(target).update(condition, set)
+
+    def merge(self, target: str, source: DataFrame, condition: Any, alias: str = "target") -> Any:
+        """As DeltaTable.merge, with the table under an alias; `.execute()` makes it part of the transaction."""
+        return self.table(target).alias(alias).merge(source, condition)
+
+    def _save(self, target: str, frame: DataFrame, mode: str, options: Mapping[str, Any]) -> None:
+        path = _path(self._spark, target)
+        frame.write.format(_FORMAT).mode(mode).options(**options, **self._inner.storage_options(path)).save(path)
+
+
+def snapshot(
+    spark: SparkSession,
+    targets: Sequence[str],
+    *,
+    timestamp: str | datetime | None = None,
+    coordinator: str | None = None,
+) -> dict[str, DataFrame]:
+    """One state of several tables, by their paths or names as they were given: of now, or the newest up to a time.
+
+    All are coordinated by one ledger. Raises UnsupportedOperationError for a table that it does not know, or whose state at the
+    time it does not know any more.
+    """
+    register(spark)
+    with as_spark_raises():
+        url = _coordinator(spark, coordinator)
+        ledger = open_ledger(url)
+        zone = conf(spark, TIME_ZONE) or "UTC"
+        moment = ledger.moment(None if timestamp is None else to_timestamp_ms(timestamp, zone))
+        versions = {target: None if moment is None else ledger.version_at(_place(spark, target), moment) for target in targets}
+        for target, version in versions.items():
+            if version is None:
+                raise UnsupportedOperationError(
+                    f"The coordinator {ledger.shown} does not know which version {target} had "
+                    f"{'now' if timestamp is None else f'at {timestamp}'}: it does not coordinate the table, or did not at that "
+                    "time, or that is long ago.",
+                    table=target,
+                )
+    reader = spark.read.format(_FORMAT)
+    return {
+        target: reader.option("coordinator", url).option("versionAsOf", str(version)).load(_path(spark, target))
+        for target, version in versions.items()
+    }
+
+
+def _coordinator(spark: SparkSession, given: str | None) -> str:
+    url = given or conf(spark, COORDINATOR)
+    if url is None:
+        raise InvalidOptionError(
+            f"No coordinator was named. Set {COORDINATOR} to the URL of its ledger, such as sqlite:///data/ledger.db.",
+            option="coordinator",
+        )
+    return url
+
+
+def _path(spark: SparkSession, target: str) -> str:
+    """Where a table is that is named by a path, or else by a name of the catalog."""
+    if "/" in target and "`" not in target:
+        return target
+    with as_spark_raises():
+        return find_table(spark, target).path
+
+
+def _place(spark: SparkSession, target: str) -> str:
+    return place_of(open_store(_path(spark, target)).root)

@@ -1,0 +1,89 @@
+"""Coordinated tables through Spark: every road finds the coordinator in the session, and transactions take Spark's jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from spark_plugin import DeltaTable, DeltaTransaction, snapshot
+from spark_plugin.exceptions import DeltaError
+from tests.support.coordination import MANAGED, ledger_url
+
+
+@pytest.fixture
+def session(spark: SparkSession, tmp_path: Path) -> Iterator[SparkSession]:
+    spark.conf.set("spark.pydelta.coordinator", ledger_url(tmp_path))
+    yield spark
+    spark.conf.unset("spark.pydelta.coordinator")
+
+
+def ids(spark: SparkSession, path: str) -> list[int]:
+    return sorted(row["id"] for row in spark.read.format("pydelta").load(path).select("id").collect())
+
+
+def create(spark: SparkSession, path: str, *values: int) -> str:
+    properties = {**MANAGED, "delta.enableDeletionVectors": "true"}
+    spark.createDataFrame([(value,) for value in values], "id long").write.format("pydelta").options(**properties).save(path)
+    return path
+
+
+def rows(spark: SparkSession, *values: int) -> DataFrame:
+    return spark.createDataFrame([(value,) for value in values], "id long")
+
+
+def test_spark_reads_writes_and_streams_coordinated_tables(session: SparkSession, tmp_path: Path) -> None:
+    path = create(session, str(tmp_path / "t"), 1, 2)
+    rows(session, 3).write.format("pydelta").mode("append").save(path)
+    DeltaTable.forPath(session, path).delete("id = 1")
+    session.sql(f"INSERT INTO pydelta.`{path}` VALUES (4)")
+    session.sql(f"UPDATE pydelta.`{path}` SET id = 5 WHERE id = 2")
+    assert ids(session, path) == [3, 4, 5]
+    assert sorted(row["id"] for row in session.sql(f"SELECT id FROM pydelta.`{path}` VERSION AS OF 1").collect()) == [1, 2, 3]
+    stream = session.readStream.format("pydelta").option("ignoreChanges", "true").load(path).writeStream.format("pydelta")
+    copy = create(session, str(tmp_path / "copy"))
+    stream.option("checkpointLocation", str(tmp_path / "point")).trigger(availableNow=True).start(copy).awaitTermination()
+    assert ids(session, copy) == [3, 4, 5]
+    session.conf.unset("spark.pydelta.coordinator")
+    with pytest.raises(DeltaError, match="DELTA_PATH_BASED_ACCESS_TO_CATALOG_MANAGED_TABLE_BLOCKED"):
+        ids(session, path)
+
+
+def test_transaction_of_spark_jobs_is_in_all_tables_or_in_none(session: SparkSession, tmp_path: Path) -> None:
+    a, b = create(session, str(tmp_path / "a"), 1, 2), create(session, str(tmp_path / "b"), 10)
+    with DeltaTransaction(session) as tx:
+        tx.append(b, rows(session, 11))
+        tx.delete(a, "id = 1")
+        tx.merge(a, rows(session, 2, 3).alias("source"), "target.id = source.id").whenNotMatchedInsertAll().execute()
+        assert sorted(row["id"] for row in tx.read(b).collect()) == [10, 11]
+        assert (ids(session, a), ids(session, b)) == ([1, 2], [10])
+    assert (ids(session, a), ids(session, b)) == ([2, 3], [10, 11])
+    assert tx.versions == {a: 2, b: 1}
+    with pytest.raises(ZeroDivisionError), DeltaTransaction(session) as tx:
+        tx.append(a, rows(session, 7))
+        raise ZeroDivisionError
+    assert ids(session, a) == [2, 3]
+    with pytest.raises(DeltaError, match="DELTA_CONCURRENT"), DeltaTransaction(session) as tx:
+        tx.read(a, "id > 0")
+        tx.append(b, rows(session, 12))
+        rows(session, 4).write.format("pydelta").mode("append").save(a)
+    assert (ids(session, a), ids(session, b)) == ([2, 3, 4], [10, 11])
+
+
+def test_snapshot_is_one_state_of_several_tables(session: SparkSession, tmp_path: Path) -> None:
+    a, b = create(session, str(tmp_path / "a"), 1), create(session, str(tmp_path / "b"), 1)
+    for path in (a, b):
+        ids(session, path)  # makes it known to the coordinator
+    with DeltaTransaction(session) as tx:
+        tx.append(a, rows(session, 2))
+        tx.append(b, rows(session, 2))
+    frames = snapshot(session, [a, b])
+    with DeltaTransaction(session) as tx:
+        tx.append(a, rows(session, 3))
+        tx.append(b, rows(session, 3))
+    assert [sorted(row["id"] for row in frames[path].collect()) for path in (a, b)] == [[1, 2], [1, 2]]
+    rows(session, 1).write.format("pydelta").save(str(tmp_path / "plain"))
+    with pytest.raises(DeltaError, match="does not coordinate the table"):
+        snapshot(session, [a, str(tmp_path / "plain")])

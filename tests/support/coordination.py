@@ -1,0 +1,69 @@
+"""Tables that a ledger coordinates, for tests: the ledger beside them, and its calls made to fail."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from delta_py import DeltaTable, write_delta
+from delta_py.coordinator.ledger import CoordinatorUnavailableError, Ledger
+from delta_py.errors import DeltaError
+from delta_py.storage.opening import open_store
+from delta_py.storage.options import StorageOptions
+from delta_py.storage.store import ObjectStore
+
+MANAGED = {"delta.feature.catalogManaged": "supported"}
+
+
+def ledger_url(directory: Path) -> str:
+    return f"sqlite://{directory / 'ledger.db'}"
+
+
+def coordinated(path: Path, url: str, transaction: str | None = None) -> ObjectStore:
+    given = {"coordinator": url} if transaction is None else {"coordinator": url, "coordinator.transaction": transaction}
+    return open_store(str(path), StorageOptions.of(given))
+
+
+def create_coordinated(path: Path, url: str, rows: Mapping[str, list[Any]], **properties: str) -> ObjectStore:
+    """A new table that the ledger knows."""
+    store = coordinated(path, url)
+    named = {name.replace("__", "."): value for name, value in properties.items()}
+    write_delta(str(path), pa.table(dict(rows)), store=store, configuration={**MANAGED, **named})
+    DeltaTable(str(path), store=store)
+    return store
+
+
+def rows_of(path: Path, url: str, column: str = "id") -> list[Any]:
+    values: list[Any] = DeltaTable(str(path), store=coordinated(path, url)).to_arrow()[column].to_pylist()
+    return sorted(values)
+
+
+class FaultyLedger:
+    """A ledger whose calls go through `run`, which may fail them: before they are carried out, or after."""
+
+    def __init__(self, inner: Ledger, run: Callable[[str, Callable[[], Any]], Any]) -> None:
+        self._inner, self._run = inner, run
+
+    @property
+    def identity(self) -> str:
+        return self._inner.identity
+
+    @property
+    def shown(self) -> str:
+        return self._inner.shown
+
+    def __getattr__(self, name: str) -> Any:
+        call = getattr(self._inner, name)
+
+        def failing(*args: Any, **options: Any) -> Any:
+            try:
+                return self._run(f"ledger {name}", lambda: call(*args, **options))
+            except DeltaError:
+                raise
+            except OSError as error:  # what a database that cannot be reached is to those who ask the ledger
+                raise CoordinatorUnavailableError(str(error)) from error
+
+        return failing

@@ -1,0 +1,186 @@
+"""Tables whose commits a ledger ratifies: to their users they are tables like others, and nobody opens them without it."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from delta_py import DeltaTable, write_delta
+from delta_py.commands.alter import set_properties
+from delta_py.commands.drop_feature import drop_feature
+from delta_py.coordinator.opening import open_ledger
+from delta_py.errors import CorruptTableError, DeltaError, StorageError, TableNotFoundError
+from delta_py.log.history import history
+from delta_py.storage.coordinated import CoordinatedStore, place_of
+from delta_py.storage.local import LocalStore
+from delta_py.storage.opening import coordination_of
+from delta_py.storage.store import ObjectStore
+from tests.support.coordination import MANAGED, coordinated, create_coordinated, ledger_url, rows_of
+
+PATH_BLOCKED = "DELTA_PATH_BASED_ACCESS_TO_CATALOG_MANAGED_TABLE_BLOCKED"
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    return ledger_url(tmp_path)
+
+
+@pytest.fixture
+def path(tmp_path: Path, url: str) -> Path:
+    create_coordinated(tmp_path / "t", url, {"id": [0]})
+    return tmp_path / "t"
+
+
+def append(path: Path, url: str, *ids: int) -> int:
+    return write_delta(str(path), pa.table({"id": ids}), mode="append", store=coordinated(path, url))
+
+
+def without_publication(store: ObjectStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(CoordinatedStore, "publish", lambda self: None)
+
+
+def names(path: Path, directory: str = "_delta_log") -> list[str]:
+    return sorted(file.name for file in (path / directory).iterdir() if file.name.endswith(".json"))
+
+
+def test_table_of_a_coordinator_is_written_and_read_like_others(path: Path, url: str) -> None:
+    assert [append(path, url, number) for number in range(1, 12)] == list(range(1, 12))
+    table = DeltaTable(str(path), store=coordinated(path, url))
+    table.snapshot.check_integrity()
+    assert table.version == 11 and rows_of(path, url) == list(range(12))
+    assert names(path, "_delta_log/_staged_commits") == []
+    assert len([name for name in names(path) if name.count(".") == 1]) == 12
+    assert (path / "_delta_log/00000000000000000010.checkpoint.parquet").exists()
+    assert {"catalogManaged", "inCommitTimestamp", "vacuumProtocolCheck"} <= set(table.snapshot.config.features)
+    assert table.snapshot.config.enabled("inCommitTimestamp")
+    assert history(coordinated(path, url))["version"].to_pylist() == list(range(11, -1, -1))
+
+
+def test_table_is_refused_without_its_coordinator(path: Path, url: str, tmp_path: Path) -> None:
+    other = ledger_url(tmp_path / "..").replace("ledger.db", f"{tmp_path.name}-other.db")
+    for store in (LocalStore(str(path)), coordinated(path, other)):
+        with pytest.raises(DeltaError, match=PATH_BLOCKED):
+            DeltaTable(str(path), store=store)
+        with pytest.raises(DeltaError, match=PATH_BLOCKED):
+            write_delta(str(path), pa.table({"id": [1]}), mode="append", store=store)
+    assert names(path) == ["00000000000000000000.json"]
+
+
+def test_table_of_another_catalog_is_refused_by_name(path: Path, url: str) -> None:
+    commit = path / "_delta_log/00000000000000000000.json"
+    commit.write_bytes(commit.read_bytes().replace(b"pydelta.coordinator", b"acme.coordinator"))
+    (path / "_delta_log/00000000000000000000.crc").unlink()
+    with pytest.raises(DeltaError, match=f"{PATH_BLOCKED}.*through its catalog"):
+        DeltaTable(str(path), store=coordinated(path, url))
+
+
+def test_table_is_not_created_for_a_coordinator_that_nobody_named(tmp_path: Path) -> None:
+    with pytest.raises(DeltaError, match=PATH_BLOCKED):
+        write_delta(str(tmp_path / "t"), pa.table({"id": [1]}), configuration=MANAGED)
+    with pytest.raises(TableNotFoundError):
+        DeltaTable(str(tmp_path / "t"))
+
+
+def test_ordinary_tables_are_as_they_are_where_a_coordinator_is_named(tmp_path: Path, url: str) -> None:
+    path = tmp_path / "plain"
+    for number in range(3):
+        write_delta(str(path), pa.table({"id": [number]}), mode="append", store=coordinated(path, url))
+    assert sorted(DeltaTable(str(path)).to_arrow()["id"].to_pylist()) == [0, 1, 2]
+    assert open_ledger(url).tail(place_of(str(path))) is None
+
+
+def test_table_that_is_there_comes_to_a_coordinator(tmp_path: Path, url: str) -> None:
+    path = tmp_path / "plain"
+    for number in range(3):
+        write_delta(str(path), pa.table({"id": [number]}), mode="append")
+    assert set_properties(coordinated(path, url), MANAGED) == 3
+    assert append(path, url, 3) == 4
+    tail = open_ledger(url).tail(place_of(str(path)))
+    assert tail is not None and tail.version == 4
+    assert DeltaTable(str(path), version=1, store=coordinated(path, url)).to_arrow().num_rows == 2
+    times = history(coordinated(path, url))["timestamp"].to_pylist()
+    assert times == sorted(times, reverse=True) and len(set(times)) == 5
+    with pytest.raises(DeltaError, match=PATH_BLOCKED):
+        DeltaTable(str(path))
+
+
+def test_table_leaves_its_coordinator_with_all_commits(path: Path, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patched:
+        without_publication(coordinated(path, url), patched)
+        append(path, url, 1)
+    drop_feature(coordinated(path, url), "catalogManaged")
+    assert sorted(DeltaTable(str(path)).to_arrow()["id"].to_pylist()) == [0, 1]
+    assert "pydelta.coordinator" not in DeltaTable(str(path)).metadata.configuration
+    assert rows_of(path, url) == [0, 1]
+    assert open_ledger(url).tail(place_of(str(path))) is None, "the ledger has forgotten it"
+    write_delta(str(path), pa.table({"id": [2]}), mode="append")
+    assert append(path, url, 3) == DeltaTable(str(path)).version
+    assert rows_of(path, url) == [0, 1, 2, 3]
+
+
+def test_ratified_commits_are_read_before_they_are_published(
+    path: Path, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patched:
+        without_publication(coordinated(path, url), patched)
+        for number in range(1, 4):
+            append(path, url, number)
+    assert names(path) == ["00000000000000000000.json"] and len(names(path, "_delta_log/_staged_commits")) == 3
+    reader = coordinated(path, url)
+    assert rows_of(path, url) == [0, 1, 2, 3]
+    assert DeltaTable(str(path), version=2, store=reader).to_arrow().num_rows == 3
+    table = pickle.loads(pickle.dumps(DeltaTable(str(path), store=reader).snapshot))
+    append(path, url, 4)  # publishes all of them
+    assert len(names(path)) == 5 and names(path, "_delta_log/_staged_commits") == []
+    table.check_integrity()  # what was listed as staged is at its place by now
+    assert rows_of(path, url) == [0, 1, 2, 3, 4]
+
+
+def test_checkpoint_of_what_is_not_published_is_not_written(path: Path, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    without_publication(coordinated(path, url), monkeypatch)
+    append(path, url, 1)
+    table = DeltaTable(str(path), store=coordinated(path, url))
+    with pytest.raises(StorageError, match="not yet published"):
+        table.checkpoint()
+    assert not list((path / "_delta_log").glob("*.checkpoint.parquet"))
+
+
+def test_commit_that_nobody_ratified_does_not_count(path: Path, url: str) -> None:
+    append(path, url, 1)
+    log = path / "_delta_log"
+    rogue = (log / "00000000000000000001.json").read_bytes()
+    (log / "00000000000000000002.json").write_bytes(rogue)
+    (log / "_staged_commits" / "00000000000000000002.00000000-0000-0000-0000-000000000000.json").write_bytes(rogue)
+    assert DeltaTable(str(path), store=coordinated(path, url)).version == 1
+    with pytest.raises(CorruptTableError, match="not the commit that the coordinator"):
+        append(path, url, 2)  # ratified, and its place is taken
+    assert rows_of(path, url) == [0, 1, 2], "the ratified one counts"
+
+
+def test_place_of_a_table_that_was_deleted_is_not_written_by_mistake(path: Path, url: str) -> None:
+    for file in sorted(path.rglob("*"), reverse=True):
+        file.unlink() if file.is_file() else file.rmdir()
+    with pytest.raises(StorageError, match="forget"):
+        write_delta(str(path), pa.table({"id": [1]}), store=coordinated(path, url), configuration=MANAGED)
+    coordination = coordination_of(coordinated(path, url))
+    assert coordination is not None
+    coordination.ledger.forget(coordination.place)
+    create_coordinated(path, url, {"id": [5]})
+    assert rows_of(path, url) == [5]
+
+
+@pytest.mark.parametrize(
+    ("root", "place"),
+    [
+        ("/data/t", "/data/t"),
+        ("s3a://bucket/a/t/", "s3://bucket/a/t"),
+        ("s3://bucket/a/t", "s3://bucket/a/t"),
+        ("abfss://c@acc.dfs.core.windows.net/t", "az://c@acc/t"),
+        ("gs://bucket/t", "gs://bucket/t"),
+    ],
+)
+def test_spellings_of_a_url_are_one_place(root: str, place: str) -> None:
+    assert place_of(root) == place

@@ -1,0 +1,200 @@
+"""The contract of ledgers: what is ratified, in which order, and what a table was like at a moment."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from delta_py.coordinator.ledger import (
+    CoordinatorUnavailableError,
+    Ledger,
+    Proposed,
+    Ratified,
+    Tail,
+    TokenUsedError,
+    TransactionEndedError,
+    VersionTakenError,
+)
+from delta_py.coordinator.opening import open_ledger
+from delta_py.errors import InvalidOptionError
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Iterator[Ledger]:
+    yield open_ledger(f"sqlite://{tmp_path / 'ledger.db'}")
+
+
+def commit(table: str, version: int, name: str = "x") -> Ratified:
+    return Ratified(table, version, f"{version:020}.{name}.json", 10 + version, 1_000 + version)
+
+
+def test_table_that_is_not_known_has_no_tail(ledger: Ledger) -> None:
+    assert ledger.tail("/t") is None and ledger.version_at("/t", 0) is None
+    with pytest.raises(VersionTakenError):
+        ledger.ratify([commit("/t", 0)])
+
+
+def test_ratified_commits_are_told_until_they_are_published(ledger: Ledger) -> None:
+    ledger.register("/t", 3)
+    ledger.register("/t", 9)  # known already
+    assert ledger.tail("/t") == Tail(3)
+    ledger.ratify([commit("/t", 4)])
+    ledger.ratify([commit("/t", 5), commit("/t", 6)])
+    assert ledger.tail("/t") == Tail(6, (commit("/t", 4), commit("/t", 5), commit("/t", 6)))
+    ledger.acknowledge("/t", 5)
+    ledger.acknowledge("/t", 4)  # a late one changes nothing
+    assert ledger.tail("/t") == Tail(6, (commit("/t", 6),))
+
+
+@pytest.mark.parametrize("versions", [[3], [5], [4, 6], [4, 4], [5, 4]])
+def test_only_the_versions_behind_the_newest_are_ratified(ledger: Ledger, versions: list[int]) -> None:
+    ledger.register("/t", 3)
+    with pytest.raises(VersionTakenError) as caught:
+        ledger.ratify([commit("/t", version) for version in versions])
+    assert caught.value.message_parameters["version"] == 3
+    assert ledger.tail("/t") == Tail(3)
+
+
+def test_all_tables_are_ratified_or_none(ledger: Ledger) -> None:
+    ledger.register("/a", 0)
+    ledger.register("/b", 5)
+    with pytest.raises(VersionTakenError):
+        ledger.ratify([commit("/a", 1), commit("/b", 5)])
+    with pytest.raises(VersionTakenError):
+        ledger.ratify([commit("/a", 1)], expected={"/b": 4})
+    assert ledger.tail("/a") == Tail(0)
+    moment = ledger.ratify([commit("/a", 1), commit("/b", 6)], expected={})
+    assert [ledger.version_at(table, moment) for table in ("/a", "/b")] == [1, 6]
+    assert [ledger.version_at(table, moment - 1) for table in ("/a", "/b")] == [0, 5]
+    assert ledger.moment() == moment
+
+
+def test_moments_are_found_by_time(ledger: Ledger) -> None:
+    ledger.register("/a", 0)
+    assert ledger.moment(2**62) is None
+    moment = ledger.ratify([commit("/a", 1)])
+    assert ledger.moment(2**62) == moment and ledger.moment(0) is None
+
+
+def test_state_before_a_table_was_known_is_not_told(ledger: Ledger) -> None:
+    ledger.register("/a", 0)
+    before = ledger.ratify([commit("/a", 1)])
+    ledger.ratify([commit("/a", 2)])
+    ledger.register("/b", 7)
+    assert ledger.version_at("/b", before) is None
+    assert ledger.version_at("/b", before + 1) == 7
+
+
+def test_table_that_is_forgotten_is_not_known(ledger: Ledger) -> None:
+    ledger.register("/a", 0)
+    ledger.ratify([commit("/a", 1)])
+    ledger.forget("/a")
+    assert ledger.tail("/a") is None
+    ledger.register("/a", 1)
+    assert ledger.tail("/a") == Tail(1)
+
+
+# ---------------------------------------------------------------- transactions over tables
+
+
+def proposed(table: str, version: int) -> Proposed:
+    return Proposed(commit(table, version), b'{"some": "thing"}')
+
+
+def test_transaction_keeps_what_is_proposed_until_it_ends(ledger: Ledger) -> None:
+    ledger.register("/a", 0)
+    begun = ledger.begin(60)
+    assert ledger.find(begun.identity) == begun
+    ledger.propose(begun.identity, proposed("/b", 1))
+    ledger.propose(begun.identity, proposed("/a", 1))
+    with pytest.raises(VersionTakenError):
+        ledger.propose(begun.identity, proposed("/a", 1))
+    assert ledger.proposed(begun.identity) == [proposed("/a", 1), proposed("/b", 1)]
+    assert ledger.proposed(begun.identity, "/b") == [proposed("/b", 1)]
+    assert ledger.tail("/a") == Tail(0)
+    ledger.ratify([commit("/a", 1, "other")], transaction=begun.identity)
+    with pytest.raises(TransactionEndedError, match="committed"):
+        ledger.find(begun.identity)
+    assert ledger.proposed(begun.identity) == [] and ledger.abort(begun.identity) == []
+
+
+def test_transaction_that_is_aborted_or_late_is_never_ratified(ledger: Ledger) -> None:
+    ledger.register("/a", 0)
+    aborted, late = ledger.begin(60), ledger.begin(-1)
+    ledger.propose(aborted.identity, proposed("/a", 1))
+    assert ledger.abort(aborted.identity) == [proposed("/a", 1)]
+    for begun in (aborted, late):
+        with pytest.raises(TransactionEndedError):
+            ledger.ratify([commit("/a", 1)], transaction=begun.identity)
+        with pytest.raises(TransactionEndedError):
+            ledger.propose(begun.identity, proposed("/a", 1))
+    assert ledger.tail("/a") == Tail(0)
+
+
+def test_token_is_used_once(ledger: Ledger) -> None:
+    ledger.register("/a", 0)
+    assert ledger.moment_of("t1") is None
+    moment = ledger.ratify([commit("/a", 1)], token="t1")
+    with pytest.raises(TokenUsedError) as caught:
+        ledger.ratify([commit("/a", 2)], token="t1")
+    assert caught.value.message_parameters["moment"] == moment == ledger.moment_of("t1")
+    assert ledger.tail("/a") == Tail(1, (commit("/a", 1),))
+
+
+# ---------------------------------------------------------------- SQLite
+
+
+def ratify_many(url: str, name: str, count: int, done: Any) -> None:
+    ledger, won = open_ledger(url), 0
+    while won < count:
+        tail = ledger.tail("/t")
+        assert tail is not None
+        try:
+            ledger.ratify([commit("/t", tail.version + 1, name)])
+            won += 1
+        except VersionTakenError:
+            continue
+    done.put(os.getpid())
+
+
+def test_processes_share_a_ledger_and_no_version_has_two_commits(tmp_path: Path) -> None:
+    url = f"sqlite://{tmp_path / 'ledger.db'}"
+    open_ledger(url).register("/t", 0)
+    context = multiprocessing.get_context("fork")  # which inherits an open ledger
+    done = context.SimpleQueue()
+    workers = [context.Process(target=ratify_many, args=(url, f"w{number}", 10, done)) for number in range(3)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join(60)
+    assert [worker.exitcode for worker in workers] == [0, 0, 0]
+    tail = open_ledger(url).tail("/t")
+    assert tail is not None and [one.version for one in tail.commits] == list(range(1, 31))
+    assert open_ledger(url).moment() == 30
+
+
+def test_ledger_is_the_same_when_it_is_opened_again(tmp_path: Path) -> None:
+    from delta_py.coordinator.sqlite_ledger import SqliteLedger
+
+    path = str(tmp_path / "ledger.db")
+    first, second = SqliteLedger(path), SqliteLedger(path)
+    assert first.identity == second.identity != SqliteLedger(str(tmp_path / "other.db")).identity
+
+
+def test_database_that_cannot_be_used_is_named(tmp_path: Path) -> None:
+    (tmp_path / "no.db").write_bytes(b"this is no database, and longer than a header of one would be" * 20)
+    with pytest.raises(CoordinatorUnavailableError, match=r"DELTA_COORDINATOR_UNAVAILABLE.*no\.db"):
+        open_ledger(f"sqlite://{tmp_path / 'no.db'}")
+    with pytest.raises(CoordinatorUnavailableError):
+        open_ledger(f"sqlite://{tmp_path / 'missing' / 'ledger.db'}")
+
+
+@pytest.mark.parametrize("url", ["", "sqlite:///", "mysql://host/db", "ledger.db"])
+def test_url_of_no_ledger_is_refused(url: str) -> None:
+    with pytest.raises(InvalidOptionError):
+        open_ledger(url)

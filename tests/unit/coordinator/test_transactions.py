@@ -1,0 +1,243 @@
+"""DeltaTransaction: several tables changed at once, and one state of all of them read."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from delta_py import DeltaTable, write_delta
+from delta_py.coordinator.ledger import TokenUsedError, TransactionEndedError
+from delta_py.errors import (
+    ConcurrentAppendException,
+    DeltaConcurrentModificationException,
+    DeltaError,
+    InvalidOptionError,
+    UnsupportedOperationError,
+)
+from delta_py.transactions import CheckFailedError, DeltaTransaction, check, delete, transact, update
+from delta_py.transactions import append as append_rows
+from tests.support.coordination import coordinated, create_coordinated, ledger_url, rows_of
+
+VECTORS = {"delta__enableDeletionVectors": "true"}
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    return ledger_url(tmp_path)
+
+
+@pytest.fixture
+def a(tmp_path: Path, url: str) -> Path:
+    create_coordinated(tmp_path / "a", url, {"id": [1, 2, 3]}, **VECTORS)
+    return tmp_path / "a"
+
+
+@pytest.fixture
+def b(tmp_path: Path, url: str) -> Path:
+    create_coordinated(tmp_path / "b", url, {"id": [10]}, delta__enableRowTracking="true")
+    return tmp_path / "b"
+
+
+def rows(*ids: int) -> pa.Table:
+    return pa.table({"id": pa.array(ids, pa.int64())})
+
+
+def append(path: Path, url: str, *ids: int) -> int:
+    return write_delta(str(path), rows(*ids), mode="append", store=coordinated(path, url))
+
+
+def versions(url: str, *paths: Path) -> list[int]:
+    return [DeltaTable(str(path), store=coordinated(path, url)).version for path in paths]
+
+
+def staged(path: Path) -> list[str]:
+    directory = path / "_delta_log/_staged_commits"
+    return os.listdir(directory) if directory.exists() else []
+
+
+def check_tables(url: str, *paths: Path) -> None:
+    for path in paths:
+        DeltaTable(str(path), store=coordinated(path, url)).snapshot.check_integrity()
+        assert staged(path) == []
+
+
+def test_changes_of_all_tables_become_visible_at_once(url: str, a: Path, b: Path) -> None:
+    with DeltaTransaction(url) as tx:
+        tx.append(str(a), rows(4))
+        assert tx.delete(str(a), "id = 1")["numDeletedRows"] == 1
+        tx.update(str(a), {"id": "id + 100"}, predicate="id = 4")
+        tx.merge(str(b), rows(10, 11), "source.id = target.id").when_matched_delete().when_not_matched_insert_all().execute()
+        assert sorted(tx.read(str(a))["id"].to_pylist()) == [2, 3, 104], "own changes are seen"
+        assert (rows_of(a, url), rows_of(b, url)) == ([1, 2, 3], [10]), "and by nobody else"
+    assert (rows_of(a, url), rows_of(b, url)) == ([2, 3, 104], [11])
+    assert tx.versions == {str(a): 3, str(b): 1} and versions(url, a, b) == [3, 1]
+    check_tables(url, a, b)
+
+
+def test_each_commit_names_the_transaction_and_all_its_commits(url: str, a: Path, b: Path) -> None:
+    with DeltaTransaction(url) as tx:
+        identity = tx.identity
+        tx.append(str(a), rows(4))
+        tx.append(str(b), rows(4))
+    ids = [DeltaTable(str(path), store=coordinated(path, url)).metadata.id for path in (a, b)]
+    wanted = {"transactionId": identity, "participants": [{"tableId": table, "version": 1} for table in ids]}
+    for path in (a, b):
+        info = json.loads((path / "_delta_log/00000000000000000001.json").read_text().splitlines()[0])["commitInfo"]
+        assert info["transactionGroup"] == wanted
+
+
+def test_exception_leaves_no_trace(url: str, a: Path, b: Path) -> None:
+    with pytest.raises(ZeroDivisionError), DeltaTransaction(url) as tx:
+        tx.append(str(a), rows(4))
+        tx.append(str(b), rows(4))
+        raise ZeroDivisionError
+    assert versions(url, a, b) == [0, 0]
+    check_tables(url, a, b)
+    with pytest.raises(UnsupportedOperationError, match="has ended"):
+        tx.append(str(a), rows(4))
+
+
+def test_tables_are_read_as_they_were_when_it_began(url: str, a: Path, b: Path) -> None:
+    with DeltaTransaction(url) as tx:
+        append(a, url, 4)
+        append(b, url, 4)
+        assert sorted(tx.read(str(a))["id"].to_pylist()) == [1, 2, 3]
+        assert tx.table(str(b)).version == 0
+        tx.abort()
+
+
+@pytest.mark.parametrize("isolation", ["serializable", "snapshot"])
+def test_rows_that_were_read_are_held_against_others(url: str, a: Path, b: Path, isolation: str) -> None:
+    def attempt() -> None:
+        with DeltaTransaction(url, isolation=isolation) as tx:
+            tx.read(str(a), filter="id < 4")
+            tx.append(str(b), rows(11))
+            append(a, url, 3)
+
+    if isolation == "snapshot":
+        attempt()
+    else:
+        with pytest.raises(ConcurrentAppendException):
+            attempt()
+    assert versions(url, a, b) == [1, int(isolation == "snapshot")]
+    check_tables(url, a, b)
+
+
+def test_commits_of_others_that_do_not_matter_are_followed(url: str, a: Path, b: Path) -> None:
+    with DeltaTransaction(url) as tx:
+        tx.read(str(a), filter="id < 4")
+        tx.delete(str(a), "id = 1")
+        tx.append(str(b), rows(11))
+        append(a, url, 7)
+        append(b, url, 12, 13)
+    assert (rows_of(a, url), rows_of(b, url)) == ([2, 3, 7], [10, 11, 12, 13])
+    assert tx.versions == {str(a): 2, str(b): 2}
+    check_tables(url, a, b)
+    ids = [file["base_row_id"] for file in DeltaTable(str(b), store=coordinated(b, url)).snapshot.files().to_pylist()]
+    assert sorted(ids) == [0, 1, 3], "each row has an id of its own"
+
+
+def test_several_commits_to_one_table_follow_others(url: str, a: Path, b: Path) -> None:
+    with DeltaTransaction(url) as tx:
+        tx.append(str(b), rows(11))
+        tx.append(str(b), rows(12))
+        tx.delete(str(a), "id = 1")
+        tx.delete(str(a), "id = 2")
+        append(a, url, 7)
+        append(b, url, 13)
+    assert (rows_of(a, url), rows_of(b, url)) == ([3, 7], [10, 11, 12, 13])
+    assert tx.versions == {str(a): 3, str(b): 3}
+    check_tables(url, a, b)
+    ids = [file["base_row_id"] for file in DeltaTable(str(b), store=coordinated(b, url)).snapshot.files().to_pylist()]
+    assert sorted(ids) == [0, 1, 2, 3]
+
+
+def test_own_rows_changed_again_beside_another_writer_of_a_table_with_row_ids_are_refused(url: str, a: Path, b: Path) -> None:
+    with pytest.raises(DeltaConcurrentModificationException, match="row tracking"), DeltaTransaction(url) as tx:
+        tx.append(str(b), rows(11))
+        tx.update(str(b), {"id": "id + 1"}, predicate="id = 11")
+        append(b, url, 13)
+    assert rows_of(b, url) == [10, 13]
+    check_tables(url, b)
+
+
+def test_same_rows_taken_by_another_are_a_conflict_and_nothing_is_committed(url: str, a: Path, b: Path) -> None:
+    with pytest.raises(DeltaConcurrentModificationException), DeltaTransaction(url) as tx:
+        tx.append(str(b), rows(11))
+        tx.delete(str(a), "id = 1")
+        DeltaTable(str(a), store=coordinated(a, url)).delete("id = 1")
+    assert (rows_of(a, url), rows_of(b, url)) == ([2, 3], [10])
+    check_tables(url, a, b)
+
+
+def test_table_without_coordinator_is_read_and_not_changed(url: str, a: Path, tmp_path: Path) -> None:
+    write_delta(str(tmp_path / "plain"), rows(1))
+    with pytest.raises(UnsupportedOperationError) as caught, DeltaTransaction(url) as tx:
+        tx.append(str(a), rows(4))
+        assert tx.read(str(tmp_path / "plain")).num_rows == 1
+        tx.append(str(tmp_path / "plain"), rows(2))
+    assert caught.value.error_class == "DELTA_MULTI_TABLE_PARTICIPANT_NOT_CATALOG_MANAGED"
+    assert DeltaTable(str(tmp_path / "plain")).version == 0 and versions(url, a) == [0]
+
+
+def test_log_is_not_maintained_within_a_transaction(url: str, a: Path) -> None:
+    with DeltaTransaction(url) as tx:
+        for refused in (lambda: tx.table(str(a)).checkpoint(), lambda: tx.table(str(a)).vacuum(dry_run=False)):
+            with pytest.raises(UnsupportedOperationError, match="transaction"):
+                refused()
+        tx.abort()
+    assert sorted(file.name for file in (a / "_delta_log").glob("*.parquet")) == []
+
+
+def test_transaction_ends_by_its_time(url: str, a: Path) -> None:
+    with pytest.raises(TransactionEndedError), DeltaTransaction(url, seconds=-1) as tx:
+        tx.append(str(a), rows(4))
+    assert versions(url, a) == [0]
+
+
+def test_token_makes_a_commit_that_can_be_repeated(url: str, a: Path) -> None:
+    for number in range(2):
+        tx = DeltaTransaction(url)
+        with tx:
+            tx.append(str(a), rows(4))
+            if number == 0:
+                assert tx.commit(token="once") == {str(a): 1}
+            else:
+                with pytest.raises(TokenUsedError):
+                    tx.commit(token="once")
+    assert rows_of(a, url) == [1, 2, 3, 4]
+    check_tables(url, a)
+
+
+def test_steps_are_carried_out_once_for_a_token_or_not_at_all(url: str, a: Path, b: Path) -> None:
+    steps = [check(str(a), "id = 1", rows=1), delete(str(a), "id = 1"), append_rows(str(b), rows(1))]
+    assert transact(url, steps, token="t") is True
+    assert transact(url, steps, token="t") is False
+    assert (rows_of(a, url), rows_of(b, url)) == ([2, 3], [1, 10])
+    with pytest.raises(CheckFailedError, match="0 rows of the table"):
+        transact(url, [append_rows(str(b), rows(2)), *steps], token="other")
+    with pytest.raises(CheckFailedError, match=r"1 rows .* and 2 should"):
+        transact(url, [check(str(a), "id = 2", rows=2)])
+    assert transact(url, [update(str(a), {"id": "9"}, "id = 3"), check(str(a), "id = 9")], token="other")
+    assert (rows_of(a, url), rows_of(b, url)) == ([2, 9], [1, 10])
+    check_tables(url, a, b)
+
+
+def test_transaction_without_changes_commits_nothing(url: str, a: Path) -> None:
+    with DeltaTransaction(url) as tx:
+        tx.read(str(a))
+    assert tx.versions == {} and versions(url, a) == [0]
+
+
+def test_wrong_isolation_is_named(url: str) -> None:
+    with pytest.raises(InvalidOptionError, match="serializable"):
+        DeltaTransaction(url, isolation="dirty")
+
+
+def test_ledger_that_is_gone_is_named(url: str, a: Path, tmp_path: Path) -> None:
+    with pytest.raises(DeltaError, match="DELTA_PATH_BASED_ACCESS"), DeltaTransaction(ledger_url(tmp_path / "a")) as tx:
+        tx.append(str(a), rows(4))
