@@ -19,7 +19,7 @@ from typing import Any, Protocol
 
 from delta_py.coordinator.ledger import Begun, Proposed, Ratified, Tail, TokenUsedError, TransactionEndedError, ended, taken
 
-SCHEMA = (
+_SCHEMA = (
     "CREATE TABLE IF NOT EXISTS ledger (one INTEGER PRIMARY KEY CHECK (one = 1), identity TEXT NOT NULL, moment BIGINT NOT NULL)",
     "CREATE TABLE IF NOT EXISTS tables (place TEXT PRIMARY KEY, version BIGINT NOT NULL, published BIGINT NOT NULL, "
     "first_version BIGINT NOT NULL, first_moment BIGINT NOT NULL)",
@@ -55,6 +55,14 @@ class SqlLedger:
 
     def _transaction(self, *, writes: bool) -> contextlib.AbstractContextManager[Statements]:
         raise NotImplementedError
+
+    def prepare(self) -> None:
+        """Make the tables where they are missing, and find out which ledger it is."""
+        with self._transaction(writes=True) as sql:
+            for statement in _SCHEMA:
+                sql.run(statement)
+            sql.run("INSERT INTO ledger VALUES (1, ?, 0) ON CONFLICT DO NOTHING", str(uuid.uuid4()))
+            ((self.identity,),) = sql.run("SELECT identity FROM ledger")
 
     # ------------------------------------------------------------ tables
 

@@ -7,12 +7,11 @@ import contextlib
 import os
 import sqlite3
 import threading
-import uuid
 from collections.abc import Iterator
 from typing import Any
 
 from delta_py.coordinator.ledger import unavailable
-from delta_py.coordinator.sql_ledger import SCHEMA, SqlLedger, Statements, rows_of
+from delta_py.coordinator.sql_ledger import SqlLedger, Statements, rows_of
 
 _WAIT_SECONDS = 60.0  # for other processes' transactions
 
@@ -24,11 +23,7 @@ class SqliteLedger(SqlLedger):
         self._path = os.path.abspath(path)
         self.shown = f"sqlite:///{self._path}"
         self._mine = threading.local()
-        with self._transaction(writes=True) as sql:
-            for statement in SCHEMA:
-                sql.run(statement)
-            sql.run("INSERT OR IGNORE INTO ledger VALUES (1, ?, 0)", str(uuid.uuid4()))
-            ((self.identity,),) = sql.run("SELECT identity FROM ledger")
+        self.prepare()
 
     @contextlib.contextmanager
     def _transaction(self, *, writes: bool) -> Iterator[Statements]:

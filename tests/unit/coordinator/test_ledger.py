@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
+from delta_py.coordinator import opening
 from delta_py.coordinator.ledger import (
     CoordinatorUnavailableError,
     Ledger,
@@ -22,11 +25,33 @@ from delta_py.coordinator.ledger import (
 )
 from delta_py.coordinator.opening import open_ledger
 from delta_py.errors import InvalidOptionError
+from tests.support import postgres as postgres_server
+
+
+@pytest.fixture(scope="module")
+def postgres() -> Iterator[str]:
+    if postgres_server.programs() is None:
+        pytest.skip("PostgreSQL is not installed (Debian's package postgresql)")
+    with postgres_server.running() as url:
+        yield url
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Of a ledger that is empty."""
+    if request.param == "sqlite":
+        return f"sqlite://{tmp_path / 'ledger.db'}"
+    import psycopg
+
+    schema, server = f"s{uuid.uuid4().hex}", request.getfixturevalue("postgres")
+    with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute(f"CREATE SCHEMA {schema}")
+    return f"{server}?options=-csearch_path%3D{schema}"
 
 
 @pytest.fixture
-def ledger(tmp_path: Path) -> Iterator[Ledger]:
-    yield open_ledger(f"sqlite://{tmp_path / 'ledger.db'}")
+def ledger(url: str) -> Ledger:
+    return open_ledger(url)
 
 
 def commit(table: str, version: int, name: str = "x") -> Ratified:
@@ -146,7 +171,7 @@ def test_token_is_used_once(ledger: Ledger) -> None:
     assert ledger.tail("/a") == Tail(1, (commit("/a", 1),))
 
 
-# ---------------------------------------------------------------- SQLite
+# ---------------------------------------------------------------- databases
 
 
 def ratify_many(url: str, name: str, count: int, done: Any) -> None:
@@ -162,8 +187,7 @@ def ratify_many(url: str, name: str, count: int, done: Any) -> None:
     done.put(os.getpid())
 
 
-def test_processes_share_a_ledger_and_no_version_has_two_commits(tmp_path: Path) -> None:
-    url = f"sqlite://{tmp_path / 'ledger.db'}"
+def test_processes_share_a_ledger_and_no_version_has_two_commits(url: str) -> None:
     open_ledger(url).register("/t", 0)
     context = multiprocessing.get_context("fork")  # which inherits an open ledger
     done = context.SimpleQueue()
@@ -178,12 +202,31 @@ def test_processes_share_a_ledger_and_no_version_has_two_commits(tmp_path: Path)
     assert open_ledger(url).moment() == 30
 
 
-def test_ledger_is_the_same_when_it_is_opened_again(tmp_path: Path) -> None:
-    from delta_py.coordinator.sqlite_ledger import SqliteLedger
+def test_ledger_is_the_same_when_it_is_opened_again(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = open_ledger(url)
+    monkeypatch.setattr(opening, "_open", {})
+    second = open_ledger(url)
+    assert first is not second and first.identity == second.identity
 
-    path = str(tmp_path / "ledger.db")
-    first, second = SqliteLedger(path), SqliteLedger(path)
-    assert first.identity == second.identity != SqliteLedger(str(tmp_path / "other.db")).identity
+
+def test_password_of_a_database_is_not_shown(postgres: str) -> None:
+    password = urlsplit(postgres).password
+    assert password is not None
+    wrong = postgres.replace("/postgres", "/nothing")
+    with pytest.raises(CoordinatorUnavailableError, match="nothing") as caught:
+        open_ledger(wrong)
+    assert password not in open_ledger(postgres).shown + str(caught.value) + repr(caught.value)
+
+
+def test_connection_that_the_server_has_closed_is_made_anew(postgres: str) -> None:
+    import psycopg
+
+    ledger = open_ledger(postgres)
+    ledger.register("/t", 0)
+    with psycopg.connect(postgres, autocommit=True) as other:
+        others = "pid <> pg_backend_pid() AND backend_type = 'client backend'"
+        other.execute(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE {others}")
+    assert ledger.tail("/t") == Tail(0)
 
 
 def test_database_that_cannot_be_used_is_named(tmp_path: Path) -> None:
