@@ -4,12 +4,11 @@ first, such as `public`."""
 from __future__ import annotations
 
 import contextlib
-import os
-import threading
 from collections.abc import Iterator
 from typing import Any
 from urllib.parse import urlsplit
 
+from delta_py.coordinator.connections import Connections
 from delta_py.coordinator.ledger import unavailable
 from delta_py.coordinator.sql_ledger import SqlLedger, Statements, rows_of
 from delta_py.errors import UnsupportedOperationError
@@ -23,53 +22,34 @@ class PostgresLedger(SqlLedger):
     CoordinatorUnavailableError."""
 
     def __init__(self, url: str) -> None:
-        self._url, self._mine = url, threading.local()
+        self._url, self._psycopg = url, _psycopg()
         parts = urlsplit(url)
         self.shown = f"postgresql://{parts.hostname or ''}{f':{parts.port}' if parts.port else ''}{parts.path}"
-        self._psycopg = _psycopg()
+        self._connections = Connections(lambda: self._psycopg.connect(url, connect_timeout=_CONNECT_SECONDS))
         self.prepare()
 
     @contextlib.contextmanager
     def _transaction(self, *, writes: bool) -> Iterator[Statements]:
-        levels = self._psycopg.IsolationLevel
         try:
-            connection = self._begun(levels.READ_COMMITTED if writes else levels.REPEATABLE_READ)
-            with connection.cursor() as cursor:
-                try:
-                    if writes:
-                        cursor.execute("SELECT pg_advisory_xact_lock(%s)", (_WRITERS,))
-                    yield _Statements(cursor)
-                except BaseException:
-                    with contextlib.suppress(self._psycopg.Error):  # a connection that is lost has rolled back
-                        connection.rollback()
-                    raise
+            self._look_for_server()
+            with self._connections.one() as connection, connection.cursor() as cursor:
+                levels = self._psycopg.IsolationLevel
+                connection.isolation_level = levels.READ_COMMITTED if writes else levels.REPEATABLE_READ
+                if writes:
+                    cursor.execute("SELECT pg_advisory_xact_lock(%s)", (_WRITERS,))
+                yield _Statements(cursor)  # where it fails, closing the connection rolls back
                 connection.commit()
         except self._psycopg.Error as error:
             raise unavailable(self.shown, str(error).replace(self._url, self.shown)) from error
 
-    def _begun(self, level: Any) -> Any:
-        """This thread's connection, in a transaction. One that the server has closed meanwhile is made anew."""
-        for is_last in (False, True):
-            connection = self._connection()
-            connection.isolation_level = level
-            try:
-                connection.execute("SELECT 1")  # begins it, and shows whether the server is there
-            except self._psycopg.OperationalError:
-                self._mine.connection = None
-                if is_last:
-                    raise
-            else:
-                return connection
-        raise AssertionError("the second round returns or raises")
-
-    def _connection(self) -> Any:
-        """One a thread; one that a process has inherited is its parent's."""
-        known = getattr(self._mine, "connection", None)
-        if known is not None and known[0] == os.getpid() and not known[1].closed:
-            return known[1]
-        connection = self._psycopg.connect(self._url, connect_timeout=_CONNECT_SECONDS)
-        self._mine.connection = (os.getpid(), connection)
-        return connection
+    def _look_for_server(self) -> None:
+        """A connection that was used before may be one that the server has closed since: then all of them are made anew."""
+        try:
+            with self._connections.one() as connection:
+                connection.execute("SELECT 1")
+                connection.rollback()
+        except self._psycopg.OperationalError:
+            self._connections.forget()
 
 
 def _psycopg() -> Any:
