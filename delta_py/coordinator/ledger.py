@@ -130,6 +130,10 @@ class Ledger(Protocol):
     def find(self, transaction: str) -> Begun:
         """A transaction that is under way. Raises TransactionEndedError."""
 
+    def tail_in(self, transaction: str, table: str) -> Tail | None:
+        """A table as the transaction has it: as it was when that began, with the commits that it has proposed. None where the
+        table is not known. Raises TransactionEndedError, also where the ledger does not reach back so far."""
+
     def propose(self, transaction: str, proposed: Proposed) -> None:
         """Add a commit to it. Raises VersionTakenError where the transaction has one of that version already,
         TransactionEndedError."""
@@ -166,4 +170,13 @@ def ended(transaction: str, state: str | None) -> TransactionEndedError:
     return TransactionEndedError(
         f"The transaction {transaction} {what}. Nothing of this operation was committed. Begin a new one.",
         transaction=transaction,
+    )
+
+
+def not_remembered(shown: str, table: str, transaction: str) -> TransactionEndedError:
+    return TransactionEndedError(
+        f"The coordinator {shown} does not know which version the table at {table} had when the transaction {transaction} began: "
+        "the table came later, or that is long ago. Nothing was read or written. Begin a new one.",
+        transaction=transaction,
+        table=table,
     )

@@ -17,7 +17,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any, Protocol
 
-from delta_py.coordinator.ledger import Begun, Proposed, Ratified, Tail, TokenUsedError, TransactionEndedError, ended, taken
+from delta_py.coordinator.ledger import (
+    Begun,
+    Proposed,
+    Ratified,
+    Tail,
+    TokenUsedError,
+    TransactionEndedError,
+    ended,
+    not_remembered,
+    taken,
+)
 
 _SCHEMA = (
     "CREATE TABLE IF NOT EXISTS ledger (one INTEGER PRIMARY KEY CHECK (one = 1), identity TEXT NOT NULL, moment BIGINT NOT NULL)",
@@ -79,14 +89,18 @@ class SqlLedger:
 
     def tail(self, table: str) -> Tail | None:
         with self._transaction(writes=False) as sql:
-            rows = sql.run(
-                "SELECT t.version, c.version, c.name, c.size_bytes, c.time_ms FROM tables t LEFT JOIN commits c "
-                "ON c.place = t.place AND c.version > t.published WHERE t.place = ? ORDER BY c.version",
-                table,
-            )
-        if not rows:
-            return None
-        return Tail(rows[0][0], tuple(Ratified(table, *row[1:]) for row in rows if row[1] is not None))
+            return _tail(sql, table)
+
+    def tail_in(self, transaction: str, table: str) -> Tail | None:
+        with self._transaction(writes=False) as sql:
+            begun, tail = _begun(sql, transaction), _tail(sql, table)
+            if tail is None:
+                return None
+            base = _version_at(sql, table, begun.moment)
+            if base is None:
+                raise not_remembered(self.shown, table, transaction)
+            own = [proposed.commit for proposed in _proposed(sql, transaction, table)]
+        return Tail(base + len(own), (*(commit for commit in tail.commits if commit.version <= base), *own))
 
     # ------------------------------------------------------------ commits
 
@@ -130,15 +144,7 @@ class SqlLedger:
 
     def version_at(self, table: str, moment: int) -> int | None:
         with self._transaction(writes=False) as sql:
-            ((newest, oldest),) = sql.run(
-                "SELECT MAX(CASE WHEN moment <= ? THEN version END), MIN(version) FROM commits WHERE place = ?", moment, table
-            )
-            first = sql.run("SELECT first_version, first_moment FROM tables WHERE place = ?", table)
-        if newest is not None or not first:
-            return newest if first else None
-        ((first_version, first_moment),) = first
-        reaches_back = first_moment <= moment and oldest in (None, first_version + 1)
-        return int(first_version) if reaches_back else None
+            return _version_at(sql, table, moment)
 
     # ------------------------------------------------------------ transactions over tables
 
@@ -182,6 +188,30 @@ class SqlLedger:
         with self._transaction(writes=False) as sql:
             rows = sql.run("SELECT moment FROM tokens WHERE token = ?", token)
         return rows[0][0] if rows else None
+
+
+def _tail(sql: Statements, table: str) -> Tail | None:
+    rows = sql.run(
+        "SELECT t.version, c.version, c.name, c.size_bytes, c.time_ms FROM tables t LEFT JOIN commits c "
+        "ON c.place = t.place AND c.version > t.published WHERE t.place = ? ORDER BY c.version",
+        table,
+    )
+    if not rows:
+        return None
+    return Tail(rows[0][0], tuple(Ratified(table, *row[1:]) for row in rows if row[1] is not None))
+
+
+def _version_at(sql: Statements, table: str, moment: int) -> int | None:
+    first = sql.run("SELECT first_version, first_moment FROM tables WHERE place = ?", table)
+    if not first:
+        return None
+    ((newest, oldest),) = sql.run(
+        "SELECT MAX(CASE WHEN moment <= ? THEN version END), MIN(version) FROM commits WHERE place = ?", moment, table
+    )
+    if newest is not None:
+        return int(newest)
+    ((first_version, first_moment),) = first
+    return int(first_version) if first_moment <= moment and oldest in (None, first_version + 1) else None
 
 
 def _now_ms() -> int:

@@ -85,30 +85,13 @@ class CoordinatedStore:
     # ------------------------------------------------------------ what the ledger says
 
     def tail(self) -> Tail | None:
-        """Raises CoordinatorUnavailableError; in a transaction TransactionEndedError, and UnsupportedOperationError for a table
-        of whose state at its beginning the ledger knows nothing."""
-        tail = self.ledger.tail(self.place)
-        if tail is not None and self.transaction is not None:
-            tail = self._pinned(tail, self.transaction)
+        """Raises CoordinatorUnavailableError, and in a transaction TransactionEndedError."""
+        ledger = self.ledger
+        tail = ledger.tail(self.place) if self.transaction is None else ledger.tail_in(self.transaction, self.place)
         self._seen = {} if tail is None else {commit.version: commit for commit in tail.commits}
         self._newest = MAX_VERSION if tail is None else tail.version
         self._was_asked = True
         return tail
-
-    def _pinned(self, tail: Tail, transaction: str) -> Tail:
-        begun = self.ledger.find(transaction)
-        base = self.ledger.version_at(self.place, begun.moment)
-        if base is None:
-            raise UnsupportedOperationError(
-                f"The coordinator {self.ledger.shown} does not know which version the table at {self.root} had when "
-                f"the transaction {transaction} began: the table came later, or that is long ago. Nothing was read or written. "
-                "Begin a new one.",
-                error_class="DELTA_MULTI_TABLE_TRANSACTION_ABORTED",
-                sql_state="40000",
-                path=self.root,
-            )
-        own = [proposed.commit for proposed in self.ledger.proposed(transaction, self.place)]
-        return Tail(base + len(own), (*(commit for commit in tail.commits if commit.version <= base), *own))
 
     @property
     def knows_table(self) -> bool:
