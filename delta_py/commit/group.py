@@ -24,7 +24,7 @@ from delta_py.commit.prepared import ROW_TRACKING_DOMAIN, PreparedCommit, ReadSe
 from delta_py.commit.proposed_form import from_json
 from delta_py.commit.shared_rows import settle_shared
 from delta_py.coordinator.ledger import Ledger, Proposed, Ratified, VersionTakenError
-from delta_py.errors import ConcurrentWriteException
+from delta_py.errors import CommitOutcomeUnknownError, ConcurrentWriteException, UnsupportedOperationError
 from delta_py.log.writer import LogWriter, commit_bytes
 from delta_py.protocol.actions import Action, CommitInfo, DomainMetadata
 from delta_py.protocol.paths import LOG_DIRECTORY, commit_file_name
@@ -80,6 +80,11 @@ def commit_group(
     by_place: dict[str, list[Proposed]] = {}
     for one in proposed:
         by_place.setdefault(one.commit.table, []).append(one)
+    if strange := by_place.keys() - tables.keys():
+        raise UnsupportedOperationError(
+            f"The transaction {transaction} has changed {', '.join(sorted(strange))}, and does not know by which path. Nothing "
+            "was committed. Name tables by the methods of the transaction."
+        )
     for attempt in range(_ATTEMPTS):
         if attempt:
             time.sleep(random.uniform(0, min(_LONGEST_WAIT_SECONDS, 0.002 * 2 ** min(attempt, 8))))
@@ -96,8 +101,8 @@ def commit_group(
         except VersionTakenError:
             _drop(placed)
             continue
-        except Exception:
-            if not _is_done(ledger, placed):
+        except Exception as error:
+            if not _is_done(ledger, transaction, error):
                 _drop(placed)
                 raise
         _finish(placed, proposed)
@@ -158,9 +163,10 @@ def _place(table: GroupTable, proposed: Sequence[Proposed], all_placed: list[_Pl
                 placed.new_paths.extend([] if path is None else [path])
             prepared = replace(prepared, version=newest + 1 + number)
         if number:
-            prepared = _behind(prepared, placed.actions[-1])
+            prepared = _behind(prepared, placed.actions)
         placed.prepared.append(prepared)
         placed.actions.append(prepared.actions(time.time_ns() // 1_000_000))
+    coordinated.prepare_place(newest + 1)
 
 
 def _check_alone(ours: Sequence[PreparedCommit], prepared: PreparedCommit) -> None:
@@ -174,17 +180,15 @@ def _check_alone(ours: Sequence[PreparedCommit], prepared: PreparedCommit) -> No
         )
 
 
-def _behind(prepared: PreparedCommit, before: Sequence[Action]) -> PreparedCommit:
-    """Row ids and time after those of the transaction's own commit before."""
-    info = next(action for action in before if isinstance(action, CommitInfo))
-    domains = (action for action in before if isinstance(action, DomainMetadata) and action.domain == ROW_TRACKING_DOMAIN)
-    mark = next((row_id_high_water_mark(domain) for domain in domains), prepared.row_id_high_water_mark)
-    has_ids = prepared.row_id_high_water_mark is not None
-    return replace(
-        prepared,
-        previous_timestamp_ms=info.in_commit_timestamp_ms,
-        row_id_high_water_mark=max(mark or -1, prepared.row_id_high_water_mark or -1) if has_ids else None,
-    )
+def _behind(prepared: PreparedCommit, before: Sequence[Sequence[Action]]) -> PreparedCommit:
+    """Row ids and time after those of the transaction's own commits before."""
+    info = next(action for action in before[-1] if isinstance(action, CommitInfo))
+    mark = prepared.row_id_high_water_mark
+    if mark is not None:
+        domains = [action for actions in before for action in actions if isinstance(action, DomainMetadata)]
+        marks = [row_id_high_water_mark(domain) for domain in domains if domain.domain == ROW_TRACKING_DOMAIN]
+        mark = max([mark, *marks])
+    return replace(prepared, previous_timestamp_ms=info.in_commit_timestamp_ms, row_id_high_water_mark=mark)
 
 
 # ---------------------------------------------------------------- ratified at once
@@ -218,14 +222,20 @@ def _drop(placed: Sequence[_Placed]) -> None:
         delete_files(one.store, one.new_paths)
 
 
-def _is_done(ledger: Ledger, placed: Sequence[_Placed]) -> bool:
+def _is_done(ledger: Ledger, transaction: str, error: Exception) -> bool:
     """Whether it was ratified although the ledger's answer was lost: all of it is then, or nothing. Raises
-    CoordinatorUnavailableError; what is staged is kept then, for it may stand."""
-    first = next((one for one in placed if one.staged), None)
-    if first is None:
+    CommitOutcomeUnknownError where the ledger does not say; what is staged is kept then, for it may stand."""
+    if not isinstance(error, OSError):
         return False
-    tail = ledger.tail(first.coordinated.place)
-    return tail is not None and first.staged[0] in tail.commits
+    try:
+        return ledger.state_of(transaction) == "committed"
+    except OSError as second:
+        raise CommitOutcomeUnknownError(
+            f"The coordinator {ledger.shown} neither confirmed nor refused the transaction {transaction}. It may stand, in all "
+            "of its tables or in none. What was written is kept. Look into the history of one of them for the transactionGroup "
+            "with this id before you run the transaction again: if it is there, all is done.",
+            transaction=transaction,
+        ) from second
 
 
 def _finish(placed: Sequence[_Placed], proposed: Sequence[Proposed]) -> None:

@@ -24,7 +24,7 @@ from delta_py.coordinator.ledger import (
     VersionTakenError,
 )
 from delta_py.coordinator.opening import open_ledger
-from delta_py.errors import InvalidOptionError
+from delta_py.errors import CorruptTableError, InvalidOptionError, UnsupportedOperationError
 from tests.support import postgres as postgres_server
 
 
@@ -65,34 +65,34 @@ def test_table_that_is_not_known_has_no_tail(ledger: Ledger) -> None:
 
 
 def test_ratified_commits_are_told_until_they_are_published(ledger: Ledger) -> None:
-    ledger.register("/t", 3)
-    ledger.register("/t", 9)  # known already
-    assert ledger.tail("/t") == Tail(3)
+    ledger.register("/t", 3, "t")
+    ledger.register("/t", 9, "t")  # known already
+    assert ledger.tail("/t") == Tail(3, (), "t")
     ledger.ratify([commit("/t", 4)])
     ledger.ratify([commit("/t", 5), commit("/t", 6)])
-    assert ledger.tail("/t") == Tail(6, (commit("/t", 4), commit("/t", 5), commit("/t", 6)))
+    assert ledger.tail("/t") == Tail(6, (commit("/t", 4), commit("/t", 5), commit("/t", 6)), "t")
     ledger.acknowledge("/t", 5)
     ledger.acknowledge("/t", 4)  # a late one changes nothing
-    assert ledger.tail("/t") == Tail(6, (commit("/t", 6),))
+    assert ledger.tail("/t") == Tail(6, (commit("/t", 6),), "t")
 
 
 @pytest.mark.parametrize("versions", [[3], [5], [4, 6], [4, 4], [5, 4]])
 def test_only_the_versions_behind_the_newest_are_ratified(ledger: Ledger, versions: list[int]) -> None:
-    ledger.register("/t", 3)
+    ledger.register("/t", 3, "t")
     with pytest.raises(VersionTakenError) as caught:
         ledger.ratify([commit("/t", version) for version in versions])
     assert caught.value.message_parameters["version"] == 3
-    assert ledger.tail("/t") == Tail(3)
+    assert ledger.tail("/t") == Tail(3, (), "t")
 
 
 def test_all_tables_are_ratified_or_none(ledger: Ledger) -> None:
-    ledger.register("/a", 0)
-    ledger.register("/b", 5)
+    ledger.register("/a", 0, "a")
+    ledger.register("/b", 5, "b")
     with pytest.raises(VersionTakenError):
         ledger.ratify([commit("/a", 1), commit("/b", 5)])
     with pytest.raises(VersionTakenError):
         ledger.ratify([commit("/a", 1)], expected={"/b": 4})
-    assert ledger.tail("/a") == Tail(0)
+    assert ledger.tail("/a") == Tail(0, (), "a")
     moment = ledger.ratify([commit("/a", 1), commit("/b", 6)], expected={})
     assert [ledger.version_at(table, moment) for table in ("/a", "/b")] == [1, 6]
     assert [ledger.version_at(table, moment - 1) for table in ("/a", "/b")] == [0, 5]
@@ -100,28 +100,52 @@ def test_all_tables_are_ratified_or_none(ledger: Ledger) -> None:
 
 
 def test_moments_are_found_by_time(ledger: Ledger) -> None:
-    ledger.register("/a", 0)
+    ledger.register("/a", 0, "a")
     assert ledger.moment(2**62) is None
     moment = ledger.ratify([commit("/a", 1)])
     assert ledger.moment(2**62) == moment and ledger.moment(0) is None
 
 
 def test_state_before_a_table_was_known_is_not_told(ledger: Ledger) -> None:
-    ledger.register("/a", 0)
+    ledger.register("/a", 0, "a")
     before = ledger.ratify([commit("/a", 1)])
     ledger.ratify([commit("/a", 2)])
-    ledger.register("/b", 7)
+    ledger.register("/b", 7, "b")
     assert ledger.version_at("/b", before) is None
     assert ledger.version_at("/b", before + 1) == 7
 
 
 def test_table_that_is_forgotten_is_not_known(ledger: Ledger) -> None:
-    ledger.register("/a", 0)
+    ledger.register("/a", 0, "a")
     ledger.ratify([commit("/a", 1)])
     ledger.forget("/a")
     assert ledger.tail("/a") is None
-    ledger.register("/a", 1)
-    assert ledger.tail("/a") == Tail(1)
+    ledger.register("/a", 1, "a")
+    assert ledger.tail("/a") == Tail(1, (), "a")
+
+
+def test_table_is_known_at_one_place_and_a_place_has_one_table(ledger: Ledger) -> None:
+    ledger.register("/a", 3, "one")
+    for place, table_id in (("/b", "one"), ("/a", "two")):
+        with pytest.raises(UnsupportedOperationError, match="/a"):
+            ledger.register(place, 9, table_id)
+    assert ledger.tail("/a") == Tail(3, (), "one") and ledger.tail("/b") is None
+
+
+def test_table_is_forgotten_only_at_the_version_that_was_seen(ledger: Ledger) -> None:
+    ledger.register("/a", 0, "a")
+    ledger.ratify([commit("/a", 1)])
+    assert not ledger.forget("/a", 0) and not ledger.forget("/a", 1), "it is not published"
+    ledger.acknowledge("/a", 9)  # more than there is
+    assert ledger.tail("/a") == Tail(1, (commit("/a", 1),), "a")
+    ledger.acknowledge("/a", 1)
+    assert ledger.forget("/a", 1) and ledger.tail("/a") is None
+
+
+@pytest.mark.parametrize("name", ["../../x", "00000000000000000001.json", "00000000000000000001.a/b.json", ""])
+def test_name_that_is_none_of_a_staged_commit_is_refused(name: str) -> None:
+    with pytest.raises(CorruptTableError, match="name of no staged commit"):
+        Ratified("/a", 1, name, 1, 1)
 
 
 # ---------------------------------------------------------------- transactions over tables
@@ -132,7 +156,7 @@ def proposed(table: str, version: int) -> Proposed:
 
 
 def test_transaction_keeps_what_is_proposed_until_it_ends(ledger: Ledger) -> None:
-    ledger.register("/a", 0)
+    ledger.register("/a", 0, "a")
     begun = ledger.begin(60)
     assert ledger.find(begun.identity) == begun
     ledger.propose(begun.identity, proposed("/b", 1))
@@ -141,7 +165,7 @@ def test_transaction_keeps_what_is_proposed_until_it_ends(ledger: Ledger) -> Non
         ledger.propose(begun.identity, proposed("/a", 1))
     assert ledger.proposed(begun.identity) == [proposed("/a", 1), proposed("/b", 1)]
     assert ledger.proposed(begun.identity, "/b") == [proposed("/b", 1)]
-    assert ledger.tail("/a") == Tail(0)
+    assert ledger.tail("/a") == Tail(0, (), "a")
     ledger.ratify([commit("/a", 1, "other")], transaction=begun.identity)
     with pytest.raises(TransactionEndedError, match="committed"):
         ledger.find(begun.identity)
@@ -149,7 +173,7 @@ def test_transaction_keeps_what_is_proposed_until_it_ends(ledger: Ledger) -> Non
 
 
 def test_transaction_that_is_aborted_or_late_is_never_ratified(ledger: Ledger) -> None:
-    ledger.register("/a", 0)
+    ledger.register("/a", 0, "a")
     aborted, late = ledger.begin(60), ledger.begin(-1)
     ledger.propose(aborted.identity, proposed("/a", 1))
     assert ledger.abort(aborted.identity) == [proposed("/a", 1)]
@@ -158,17 +182,17 @@ def test_transaction_that_is_aborted_or_late_is_never_ratified(ledger: Ledger) -
             ledger.ratify([commit("/a", 1)], transaction=begun.identity)
         with pytest.raises(TransactionEndedError):
             ledger.propose(begun.identity, proposed("/a", 1))
-    assert ledger.tail("/a") == Tail(0)
+    assert ledger.tail("/a") == Tail(0, (), "a")
 
 
 def test_token_is_used_once(ledger: Ledger) -> None:
-    ledger.register("/a", 0)
+    ledger.register("/a", 0, "a")
     assert ledger.moment_of("t1") is None
     moment = ledger.ratify([commit("/a", 1)], token="t1")
     with pytest.raises(TokenUsedError) as caught:
         ledger.ratify([commit("/a", 2)], token="t1")
     assert caught.value.message_parameters["moment"] == moment == ledger.moment_of("t1")
-    assert ledger.tail("/a") == Tail(1, (commit("/a", 1),))
+    assert ledger.tail("/a") == Tail(1, (commit("/a", 1),), "a")
 
 
 # ---------------------------------------------------------------- databases
@@ -188,7 +212,7 @@ def ratify_many(url: str, name: str, count: int, done: Any) -> None:
 
 
 def test_processes_share_a_ledger_and_no_version_has_two_commits(url: str) -> None:
-    open_ledger(url).register("/t", 0)
+    open_ledger(url).register("/t", 0, "t")
     context = multiprocessing.get_context("fork")  # which inherits an open ledger
     done = context.SimpleQueue()
     workers = [context.Process(target=ratify_many, args=(url, f"w{number}", 10, done)) for number in range(3)]
@@ -222,11 +246,11 @@ def test_connection_that_the_server_has_closed_is_made_anew(postgres: str) -> No
     import psycopg
 
     ledger = open_ledger(postgres)
-    ledger.register("/t", 0)
+    ledger.register("/t", 0, "t")
     with psycopg.connect(postgres, autocommit=True) as other:
         others = "pid <> pg_backend_pid() AND backend_type = 'client backend'"
         other.execute(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE {others}")
-    assert ledger.tail("/t") == Tail(0)
+    assert ledger.tail("/t") == Tail(0, (), "t")
 
 
 def test_database_that_cannot_be_used_is_named(tmp_path: Path) -> None:
