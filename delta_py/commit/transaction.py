@@ -294,7 +294,8 @@ class Transaction:
         if self._metadata is None and self._protocol is None:
             return config
         if config.feature(COORDINATED):
-            self._metadata = replace(config.metadata, configuration=coordinated_by(self._store, config))
+            table_id = (self._snapshot or config).metadata.id  # by which its ledger knows it
+            self._metadata = replace(config.metadata, id=table_id, configuration=coordinated_by(self._store, config))
             config = self._config()
         metadata = tracked(None if self._snapshot is None else self._snapshot.config, config)
         if metadata is not config.metadata:

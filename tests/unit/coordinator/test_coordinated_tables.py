@@ -11,11 +11,16 @@ import pytest
 
 from delta_py import DeltaTable, write_delta
 from delta_py.commands.alter import set_properties
+from delta_py.commands.create import define_table
 from delta_py.commands.drop_feature import drop_feature
+from delta_py.commands.replace import build_table
 from delta_py.commands.restore import restore
 from delta_py.coordinator.opening import open_ledger
 from delta_py.errors import CorruptTableError, DeltaError, StorageError, TableNotFoundError, UnsupportedOperationError
+from delta_py.log.cleanup import clean_log
 from delta_py.log.history import history
+from delta_py.log.writer import LogWriter
+from delta_py.protocol.schema import STRING, StructField, StructType
 from delta_py.storage.coordinated import CoordinatedStore, place_of
 from delta_py.storage.local import LocalStore
 from delta_py.storage.opening import coordination_of
@@ -176,6 +181,23 @@ def test_place_of_a_table_that_was_deleted_is_not_written_by_mistake(path: Path,
     assert rows_of(path, url) == [5]
 
 
+def test_staged_commits_that_nobody_waits_for_go_with_the_old_log(
+    path: Path, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = coordinated(path, url)
+    with monkeypatch.context() as patched:
+        without_publication(store, patched)
+        append(path, url, 1)
+    orphan = path / "_delta_log/_staged_commits/00000000000000000002.dead.json"
+    orphan.write_bytes(b"{}")
+    snapshot = DeltaTable(str(path), store=store).snapshot
+    for days, left in ((6, 2), (8, 1)):
+        now_ms = int(orphan.stat().st_mtime * 1000) + days * 86_400_000
+        clean_log(store, LogWriter(store, snapshot.config), snapshot.config, now_ms=now_ms)
+        assert len(names(path, "_delta_log/_staged_commits")) == left
+    assert rows_of(path, url) == [0, 1]
+
+
 def test_link_to_a_table_is_that_table_and_a_copy_is_refused(path: Path, url: str, tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(path)
     assert append(tmp_path / "link", url, 1) == 1
@@ -205,6 +227,8 @@ def test_plain_table_in_the_place_of_one_that_was_deleted_is_refused(path: Path,
 
 
 def test_table_is_replaced_and_keeps_its_coordinator(path: Path, url: str) -> None:
+    build_table(coordinated(path, url), "createOrReplace", define_table(StructType((StructField("y", STRING),))))
+    assert DeltaTable(str(path), store=coordinated(path, url)).to_arrow().num_rows == 0
     write_delta(str(path), pa.table({"x": ["a"]}), mode="overwrite", overwrite_schema=True, store=coordinated(path, url))
     metadata = DeltaTable(str(path), store=coordinated(path, url)).metadata
     assert metadata.configuration["pydelta.coordinator"] == open_ledger(url).identity
