@@ -78,7 +78,8 @@ class Snapshot:
         """The snapshot of a version, or of the newest version committed at or before a time (ms since 1970), or the newest.
 
         Raises TableNotFoundError, VersionNotFoundError, TimestampOutOfRangeError, VersionsNotContiguousError,
-        LogFileNotFoundError, CorruptTableError, UnsupportedTableFeatureError.
+        LogFileNotFoundError, CorruptTableError, UnsupportedTableFeatureError; UnsupportedOperationError for a table that is not
+        opened through its coordinator.
         """
         assert version is None or timestamp_ms is None, "a version and a time"
         if timestamp_ms is None:
@@ -89,12 +90,15 @@ class Snapshot:
 
     @classmethod
     def _load(cls, store: ObjectStore, version: int | None) -> Self:
-        return cls.of_segment(store, load_segment(store, version))
+        snapshot = cls.of_segment(store, load_segment(store, version))
+        if admit(store, snapshot.config, snapshot.version):
+            return cls.of_segment(store, load_segment(store, version))
+        return snapshot
 
     @classmethod
     def of_segment(cls, store: ObjectStore, segment: LogSegment) -> Self:
         """The version whose files of the log are these. Raises LogFileNotFoundError, CorruptTableError,
-        UnsupportedTableFeatureError; UnsupportedOperationError for a table that is not opened through its coordinator."""
+        UnsupportedTableFeatureError."""
         checksum = None if segment.checksum is None else read_checksum(store, segment.checksum)
         if checksum is not None:
             snapshot = cls(store, segment, checksum.protocol, checksum.metadata, checksum)
@@ -103,7 +107,6 @@ class Snapshot:
             protocol, metadata = reading.protocol_and_metadata()
             snapshot = cls(store, segment, protocol, metadata)
             snapshot._log = reading
-        admit(store, snapshot.config, segment.version)
         return snapshot
 
     @property

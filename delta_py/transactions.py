@@ -26,8 +26,15 @@ from delta_py.commit.prepared import ReadSet
 from delta_py.commit.transaction import Transaction
 from delta_py.coordinator.ledger import Begun, TokenUsedError
 from delta_py.coordinator.opening import open_ledger
-from delta_py.errors import DeltaConcurrentModificationException, DeltaError, InvalidOptionError, UnsupportedOperationError
+from delta_py.errors import (
+    CommitOutcomeUnknownError,
+    DeltaConcurrentModificationException,
+    DeltaError,
+    InvalidOptionError,
+    UnsupportedOperationError,
+)
 from delta_py.expressions.parse import parse_predicate
+from delta_py.scan.planning import ScanOptions
 from delta_py.storage.coordinated import CoordinatedStore
 from delta_py.storage.opening import coordination_of, open_store
 from delta_py.storage.options import StorageOptions
@@ -98,7 +105,11 @@ class DeltaTransaction:
         try:
             places = {coordination.place: path for path, coordination in self._coordinations().items()}
             tables = {place: self._group_table(path, place, begun) for place, path in places.items()}
-            versions = commit_group(ledger, begun.identity, tables, token=token)
+            coordinated = {place: table for place, table in tables.items() if table is not None}
+            versions = commit_group(ledger, begun.identity, coordinated, token=token)
+        except CommitOutcomeUnknownError:
+            self._begun = None
+            raise
         except BaseException:
             self.abort()
             raise
@@ -111,7 +122,8 @@ class DeltaTransaction:
         begun, self._begun = self._open(), None
         stores = {coordination.place: coordination for coordination in self._coordinations().values()}
         for proposed in open_ledger(self._coordinator).abort(begun.identity):
-            stores[proposed.commit.table].drop_staged(proposed.commit)
+            if proposed.commit.table in stores:
+                stores[proposed.commit.table].drop_staged(proposed.commit)
 
     def _open(self) -> Begun:
         if self._begun is None:
@@ -139,11 +151,12 @@ class DeltaTransaction:
         self.note_read(table, filter)
         return table.to_arrow(columns=columns, filter=filter)
 
-    def note_read(self, table: DeltaTable, filter: str | None = None) -> None:
-        """Hold these rows of a table against what others do until the transaction commits; None: all rows."""
-        predicate = None if filter is None else parse_predicate(filter, table.snapshot.schema)
+    def note_read(self, table: DeltaTable, filter: str | None = None, *, time_zone: str = "UTC") -> None:
+        """Hold these rows of a table against what others do until the transaction commits; None: all rows. time_zone: in which
+        the filter is read."""
+        predicate = None if filter is None else parse_predicate(filter, table.snapshot.schema, session_timezone=time_zone)
         transaction = Transaction(table.snapshot)
-        transaction.scan(predicate)
+        transaction.scan(predicate, options=ScanOptions(timezone=time_zone))
         self._reads.setdefault(table.snapshot.table_root, []).append(transaction)
 
     def append(self, path: str, data: Any, **options: Any) -> None:
@@ -186,11 +199,13 @@ class DeltaTransaction:
         found = {root: coordination_of(self._plain_store(path)) for root, path in self._roots.items()}
         return {root: coordination for root, coordination in found.items() if coordination is not None}
 
-    def _group_table(self, root: str, place: str, begun: Begun) -> GroupTable:
-        store = self._plain_store(self._roots[root])
+    def _group_table(self, root: str, place: str, begun: Begun) -> GroupTable | None:
+        """None for a table that the ledger does not coordinate: nothing is held against its writers."""
         base = open_ledger(self._coordinator).version_at(place, begun.moment)
+        if base is None:
+            return None
         reads = self._reads.get(root, []) if self._is_serializable else []
-        return GroupTable(store, -1 if base is None else base, _joined([transaction.reads for transaction in reads]))
+        return GroupTable(self._plain_store(self._roots[root]), base, _joined([transaction.reads for transaction in reads]))
 
 
 def _joined(reads: list[ReadSet]) -> ReadSet | None:

@@ -94,7 +94,7 @@ class DeltaTransaction:
         when it commits."""
         path = _path(self._spark, target)
         with as_spark_raises():
-            self._inner.note_read(self._inner.table(path), condition)
+            self._inner.note_read(self._inner.table(path), condition, time_zone=conf(self._spark, TIME_ZONE) or "UTC")
         frame = self.table(path).toDF()
         return frame if condition is None else frame.where(condition)
 

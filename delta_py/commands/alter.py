@@ -28,6 +28,7 @@ from delta_py.commands.properties import (
 from delta_py.commands.protocols import features_in_use, protocol_of_versions, with_features
 from delta_py.commands.remove_mapping import check_names, commit_removal
 from delta_py.commands.row_tracking import give_row_ids, without_ids
+from delta_py.commands.timestamps import ENABLED as TIMESTAMPS
 from delta_py.commands.timestamps import stamped, transaction_at
 from delta_py.errors import (
     ConcurrentWriteException,
@@ -335,6 +336,14 @@ def _row_tracking(change: _Change) -> None:
 def _in_commit_timestamps(change: _Change) -> None:
     """Versions from this commit on carry their timestamps: the table says which version that is, and its timestamp.
     Protocol: In-Commit Timestamps; Writer Requirements for In-Commit Timestamps."""
+    if change.snapshot.config.feature(COORDINATED) and not change.after.boolean(TIMESTAMPS):
+        raise UnsupportedOperationError(
+            f"{TIMESTAMPS} cannot be turned off while a coordinator has the commits of the table at "
+            f"{change.snapshot.table_root}: the files of commits come to their places at any time. Nothing was changed. Drop the "
+            "feature catalogManaged first.",
+            error_class="DELTA_UNSUPPORTED_CATALOG_MANAGED_TABLE_OPERATION",
+            sql_state="0AKDC",
+        )
     change.configuration, change.timestamp_ms = stamped(change.snapshot, change.configuration)
 
 

@@ -22,6 +22,8 @@ from delta_py.commit.post_commit import harmless
 from delta_py.commit.prepared import ROW_TRACKING_DOMAIN
 from delta_py.commit.transaction import Transaction
 from delta_py.errors import DataFileError, TimestampOutOfRangeError, VersionNotFoundError
+from delta_py.log.coordination import FEATURE as COORDINATED
+from delta_py.log.coordination import IDENTITY_PROPERTY
 from delta_py.log.history import version_at_timestamp
 from delta_py.log.leases import HeldLease, Lease
 from delta_py.protocol import column_mapping
@@ -37,7 +39,12 @@ from delta_py.write.files import WrittenFiles
 from delta_py.write.rewrite import added, removed
 
 # What is said of the log as it is, and not of the rows.
-_OF_THE_LOG = ("delta.enableincommittimestamps", "delta.incommittimestampenablement", PROTECTED_BEFORE.lower())
+_OF_THE_LOG = (
+    "delta.enableincommittimestamps",
+    "delta.incommittimestampenablement",
+    PROTECTED_BEFORE.lower(),
+    IDENTITY_PROPERTY.lower(),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +187,7 @@ def _set_state(transaction: Transaction, present: Snapshot, past: Snapshot) -> N
     metadata = _metadata(present, past)
     if metadata != present.metadata:
         transaction.set_metadata(metadata)
-    protocol = with_features(present.protocol, past.config.features)
+    protocol = with_features(present.protocol, set(past.config.features) - {COORDINATED})
     if protocol != present.protocol:
         transaction.set_protocol(protocol)
     for domain in _domains(present.domain_metadata(), past.domain_metadata()):

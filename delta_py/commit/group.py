@@ -15,26 +15,30 @@ import time
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from delta_py.commit.conflicts import rebase
-from delta_py.commit.post_commit import harmless, run_post_commit
+from delta_py.commit.post_commit import run_post_commit
 from delta_py.commit.prepared import ROW_TRACKING_DOMAIN, PreparedCommit, ReadSet, WinningCommit, row_id_high_water_mark
 from delta_py.commit.proposed_form import from_json
 from delta_py.commit.shared_rows import settle_shared
 from delta_py.coordinator.ledger import Ledger, Proposed, Ratified, VersionTakenError
-from delta_py.errors import ConcurrentWriteException
+from delta_py.errors import CommitOutcomeUnknownError, ConcurrentWriteException, UnsupportedOperationError
 from delta_py.log.writer import LogWriter, commit_bytes
 from delta_py.protocol.actions import Action, CommitInfo, DomainMetadata
 from delta_py.protocol.paths import LOG_DIRECTORY, commit_file_name
+from delta_py.protocol.table_config import TableConfig
 from delta_py.snapshot import Snapshot
 from delta_py.storage.coordinated import CoordinatedStore
 from delta_py.storage.opening import coordination_of
 from delta_py.storage.store import ObjectStore
+from delta_py.threads import in_threads
 from delta_py.write.files import delete_files
 
 _log = logging.getLogger("delta_py")
 _ATTEMPTS = 200
+_THREADS, _NAME = 8, "delta_py-group"
 _LONGEST_WAIT_SECONDS = 0.05
 
 
@@ -54,9 +58,10 @@ class _Placed:
 
     store: ObjectStore
     coordinated: CoordinatedStore
-    newest: int
-    prepared: list[PreparedCommit]
-    actions: list[list[Action]]
+    base: Snapshot
+    follows_others: bool
+    prepared: list[PreparedCommit] = field(default_factory=list)
+    actions: list[list[Action]] = field(default_factory=list)
     new_paths: list[str] = field(default_factory=list)
     staged: list[Ratified] = field(default_factory=list)
 
@@ -75,27 +80,32 @@ def commit_group(
     by_place: dict[str, list[Proposed]] = {}
     for one in proposed:
         by_place.setdefault(one.commit.table, []).append(one)
+    if strange := by_place.keys() - tables.keys():
+        raise UnsupportedOperationError(
+            f"The transaction {transaction} has changed {', '.join(sorted(strange))}, and does not know by which path. Nothing "
+            "was committed. Name tables by the methods of the transaction."
+        )
     for attempt in range(_ATTEMPTS):
         if attempt:
             time.sleep(random.uniform(0, min(_LONGEST_WAIT_SECONDS, 0.002 * 2 ** min(attempt, 8))))
         placed: list[_Placed] = []
         try:
             expected = {place: _check_reads(table) for place, table in tables.items() if place not in by_place}
-            for place, commits in by_place.items():
-                placed.append(_place(tables[place], commits))
+            placing = [partial(_place, tables[place], commits, placed) for place, commits in by_place.items()]
+            in_threads(placing, _THREADS, _NAME)
+            placed.sort(key=lambda one_table: one_table.coordinated.place)
             _name_group(placed, transaction)
-            for one_table in placed:
-                _stage(one_table)
+            in_threads([partial(_stage, one_table) for one_table in placed], _THREADS, _NAME)
             staged = [commit for one_table in placed for commit in one_table.staged]
             ledger.ratify(staged, expected=expected, transaction=transaction, token=token)
         except VersionTakenError:
             _drop(placed)
             continue
-        except Exception:
-            if not _is_done(ledger, placed):
+        except Exception as error:
+            if not _is_done(ledger, transaction, error):
                 _drop(placed)
                 raise
-        _finish(placed, proposed, tables)
+        _finish(placed, proposed)
         return {one_table.coordinated.place: one_table.prepared[-1].version for one_table in placed}
     raise ConcurrentWriteException(
         f"The transaction {transaction} was tried {_ATTEMPTS} times, and others committed to one of its {len(tables)} tables "
@@ -123,22 +133,27 @@ def _winners(store: ObjectStore, base: int) -> list[WinningCommit]:
 def _check_reads(table: GroupTable) -> int:
     """The version up to which what was read still holds. Raises a conflict."""
     winners = _winners(table.store, table.base)
-    if winners and table.reads is not None:
-        info = {"operation": "a transaction that read the table"}
-        rebase(PreparedCommit(table.base + 1, table.base, str(uuid.uuid4()), info, reads=table.reads), winners)
+    _check_against(table, winners)
     return table.base + len(winners)
 
 
-def _place(table: GroupTable, proposed: Sequence[Proposed]) -> _Placed:
-    """A table's commits for the versions after its newest. Raises a conflict."""
+def _check_against(table: GroupTable, winners: Sequence[WinningCommit]) -> None:
+    if winners and table.reads is not None:
+        info = {"operation": "a transaction that read the table"}
+        rebase(PreparedCommit(table.base + 1, table.base, str(uuid.uuid4()), info, reads=table.reads), winners)
+
+
+def _place(table: GroupTable, proposed: Sequence[Proposed], all_placed: list[_Placed]) -> None:
+    """Add a table's commits for the versions after its newest. Raises a conflict."""
     coordinated = coordination_of(table.store)
     assert coordinated is not None
-    newest = _check_reads(table) if table.reads is not None else table.base
     winners = _winners(table.store, table.base)
+    _check_against(table, winners)
     newest = table.base + len(winners)
-    config = Snapshot.load(table.store, version=table.base).config
-    ours = [from_json(one.described, config) for one in proposed]
-    placed = _Placed(table.store, coordinated, newest, [], [])
+    base = Snapshot.load(table.store, version=table.base)
+    ours = [from_json(one.described, base.config) for one in proposed]
+    placed = _Placed(table.store, coordinated, base, bool(winners))
+    all_placed.append(placed)  # also where it fails: its new files are to go then
     for number, prepared in enumerate(ours):
         if winners:
             _check_alone(ours, prepared)
@@ -148,10 +163,10 @@ def _place(table: GroupTable, proposed: Sequence[Proposed]) -> _Placed:
                 placed.new_paths.extend([] if path is None else [path])
             prepared = replace(prepared, version=newest + 1 + number)
         if number:
-            prepared = _behind(prepared, placed.actions[-1])
+            prepared = _behind(prepared, placed.actions)
         placed.prepared.append(prepared)
         placed.actions.append(prepared.actions(time.time_ns() // 1_000_000))
-    return placed
+    coordinated.prepare_place(newest + 1)
 
 
 def _check_alone(ours: Sequence[PreparedCommit], prepared: PreparedCommit) -> None:
@@ -165,17 +180,15 @@ def _check_alone(ours: Sequence[PreparedCommit], prepared: PreparedCommit) -> No
         )
 
 
-def _behind(prepared: PreparedCommit, before: Sequence[Action]) -> PreparedCommit:
-    """Row ids and time after those of the transaction's own commit before."""
-    info = next(action for action in before if isinstance(action, CommitInfo))
-    domains = (action for action in before if isinstance(action, DomainMetadata) and action.domain == ROW_TRACKING_DOMAIN)
-    mark = next((row_id_high_water_mark(domain) for domain in domains), prepared.row_id_high_water_mark)
-    has_ids = prepared.row_id_high_water_mark is not None
-    return replace(
-        prepared,
-        previous_timestamp_ms=info.in_commit_timestamp_ms,
-        row_id_high_water_mark=max(mark or -1, prepared.row_id_high_water_mark or -1) if has_ids else None,
-    )
+def _behind(prepared: PreparedCommit, before: Sequence[Sequence[Action]]) -> PreparedCommit:
+    """Row ids and time after those of the transaction's own commits before."""
+    info = next(action for action in before[-1] if isinstance(action, CommitInfo))
+    mark = prepared.row_id_high_water_mark
+    if mark is not None:
+        domains = [action for actions in before for action in actions if isinstance(action, DomainMetadata)]
+        marks = [row_id_high_water_mark(domain) for domain in domains if domain.domain == ROW_TRACKING_DOMAIN]
+        mark = max([mark, *marks])
+    return replace(prepared, previous_timestamp_ms=info.in_commit_timestamp_ms, row_id_high_water_mark=mark)
 
 
 # ---------------------------------------------------------------- ratified at once
@@ -184,7 +197,7 @@ def _behind(prepared: PreparedCommit, before: Sequence[Action]) -> PreparedCommi
 def _name_group(placed: Sequence[_Placed], transaction: str) -> None:
     """Each commit names all of the transaction, so that the tables tell of it without the ledger."""
     participants = [
-        {"tableId": Snapshot.load(one.store).metadata.id, "version": prepared.version}
+        {"tableId": one.base.metadata.id, "version": prepared.version}
         for one in placed
         for prepared in one.prepared
     ]
@@ -209,28 +222,39 @@ def _drop(placed: Sequence[_Placed]) -> None:
         delete_files(one.store, one.new_paths)
 
 
-def _is_done(ledger: Ledger, placed: Sequence[_Placed]) -> bool:
+def _is_done(ledger: Ledger, transaction: str, error: Exception) -> bool:
     """Whether it was ratified although the ledger's answer was lost: all of it is then, or nothing. Raises
-    CoordinatorUnavailableError; what is staged is kept then, for it may stand."""
-    first = next((one for one in placed if one.staged), None)
-    if first is None:
+    CommitOutcomeUnknownError where the ledger does not say; what is staged is kept then, for it may stand."""
+    if not isinstance(error, OSError):
         return False
-    tail = ledger.tail(first.coordinated.place)
-    return tail is not None and first.staged[0] in tail.commits
+    try:
+        return ledger.state_of(transaction) == "committed"
+    except OSError as second:
+        raise CommitOutcomeUnknownError(
+            f"The coordinator {ledger.shown} neither confirmed nor refused the transaction {transaction}. It may stand, in all "
+            "of its tables or in none. What was written is kept. Look into the history of one of them for the transactionGroup "
+            "with this id before you run the transaction again: if it is there, all is done.",
+            transaction=transaction,
+        ) from second
 
 
-def _finish(placed: Sequence[_Placed], proposed: Sequence[Proposed], tables: Mapping[str, GroupTable]) -> None:
+def _finish(placed: Sequence[_Placed], proposed: Sequence[Proposed]) -> None:
     """What follows, table by table. The transaction stands."""
-    for one in placed:
-        one.coordinated.publish()
-        for earlier in proposed:
-            if earlier.commit.table == one.coordinated.place:
-                one.coordinated.drop_staged(earlier.commit)
-        last = one.prepared[-1].version
-        with harmless(one.store, last, "has no version checksum"):
-            before: Snapshot | None = None
-            for prepared, actions in zip(one.prepared, one.actions, strict=True):
-                snapshot = Snapshot.load(one.store, version=prepared.version)
-                writer = LogWriter(one.store, snapshot.config)
-                run_post_commit(one.store, writer, snapshot.config, prepared.version, actions, before=before)
-                before = snapshot
+    stale: dict[str, list[Ratified]] = {}
+    for earlier in proposed:
+        stale.setdefault(earlier.commit.table, []).append(earlier.commit)
+    in_threads([partial(_follow, one, stale[one.coordinated.place]) for one in placed], _THREADS, _NAME)
+
+
+def _follow(placed: _Placed, stale: Sequence[Ratified]) -> None:
+    """stale: the commits as they were proposed, which are not needed any more."""
+    placed.coordinated.publish()
+    for earlier in stale:
+        placed.coordinated.drop_staged(earlier)
+    config, before = placed.base.config, None if placed.follows_others else placed.base
+    for prepared, actions in zip(placed.prepared, placed.actions, strict=True):
+        metadata = prepared.metadata or prepared.followed_metadata or config.metadata
+        config = TableConfig(prepared.protocol or config.protocol, metadata)
+        writer = LogWriter(placed.store, config)
+        run_post_commit(placed.store, writer, config, prepared.version, actions, before=before)
+        before = None

@@ -47,6 +47,7 @@ from delta_py.errors import (
 )
 from delta_py.expressions.to_sql import to_sql
 from delta_py.expressions.tree import Expression
+from delta_py.log.coordination import FEATURE as COORDINATED
 from delta_py.log.coordination import coordinated_by
 from delta_py.log.writer import LogWriter, Outcome
 from delta_py.protocol.actions import Action, AddFile, DomainMetadata, Metadata, Protocol, SetTransaction
@@ -288,13 +289,14 @@ class Transaction:
         return TableConfig(self._protocol or self._snapshot.protocol, self._metadata or self._snapshot.metadata)
 
     def _tracked_config(self) -> TableConfig:
-        """Puts into the metadata what a change of columns has to say, and the coordinator of a new table that is to have one."""
+        """Puts into the metadata what a change of columns has to say, and the coordinator of a table that has one."""
         config = self._config()
-        if self._snapshot is None:
-            self._metadata = replace(config.metadata, configuration=coordinated_by(self._store, config))
-            config = self._config()
-        elif self._metadata is None and self._protocol is None:
+        if self._metadata is None and self._protocol is None:
             return config
+        if config.feature(COORDINATED):
+            table_id = (self._snapshot or config).metadata.id  # by which its ledger knows it
+            self._metadata = replace(config.metadata, id=table_id, configuration=coordinated_by(self._store, config))
+            config = self._config()
         metadata = tracked(None if self._snapshot is None else self._snapshot.config, config)
         if metadata is not config.metadata:
             self._metadata = metadata

@@ -11,17 +11,26 @@ Protocol: Catalog Responsibilities; Commit Protocol; Getting Ratified Commits fr
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from delta_py.errors import DeltaConcurrentModificationException, DeltaError
+from delta_py.errors import (
+    CorruptTableError,
+    DeltaConcurrentModificationException,
+    DeltaError,
+    UnsupportedOperationError,
+    shown,
+)
+
+_STAGED_NAME = re.compile(r"[0-9]{20}\.[0-9A-Za-z-]{1,100}\.json")
 
 
 @dataclass(frozen=True, slots=True)
 class Ratified:
     """A staged commit that is, or is to be, a version of a table. name: of the file in `_delta_log/_staged_commits`.
-    time_ms: when it was staged, ms since 1970."""
+    time_ms: when it was staged, ms since 1970. Raises CorruptTableError for a name that is none of a staged commit."""
 
     table: str
     version: int
@@ -29,14 +38,22 @@ class Ratified:
     size_bytes: int
     time_ms: int
 
+    def __post_init__(self) -> None:
+        if _STAGED_NAME.fullmatch(self.name) is None:  # it is read and deleted: a ledger may have been written by anybody
+            what = f"The ledger names {shown(self.name)} for {self.table}"
+            raise CorruptTableError(f"{what}, which is the name of no staged commit.")
+
 
 @dataclass(frozen=True, slots=True)
 class Tail:
     """A table's newest version, and its ratified commits that may not be published yet: ascending, without gaps, to the newest
-    version; none where all are published."""
+    version; none where all are published. table_id: of the table's metadata. base: in a transaction, the version that the table
+    had when it began; own commits follow it."""
 
     version: int
     commits: tuple[Ratified, ...] = ()
+    table_id: str = ""
+    base: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,11 +106,12 @@ class Ledger(Protocol):
     def shown(self) -> str:
         """Its URL without secrets."""
 
-    def register(self, table: str, version: int) -> None:
-        """Begin to coordinate a table whose versions up to this one are published; nothing where the table is known."""
+    def register(self, table: str, version: int, table_id: str) -> None:
+        """Begin to coordinate a table whose versions up to this one are published; nothing where the table is known. Raises
+        UnsupportedOperationError where another table is known at the place, or the table at another place."""
 
-    def forget(self, table: str) -> None:
-        """End it. All its commits must be published."""
+    def forget(self, table: str, version: int | None = None) -> bool:
+        """End it, and say whether the table is not known now. version: only if that is its newest, and all is published."""
 
     def tail(self, table: str) -> Tail | None:
         """None where the table is not known."""
@@ -130,12 +148,19 @@ class Ledger(Protocol):
     def find(self, transaction: str) -> Begun:
         """A transaction that is under way. Raises TransactionEndedError."""
 
+    def tail_in(self, transaction: str, table: str) -> Tail | None:
+        """A table as the transaction has it: as it was when that began, with the commits that it has proposed. None where the
+        table is not known. Raises TransactionEndedError, also where the ledger does not reach back so far."""
+
     def propose(self, transaction: str, proposed: Proposed) -> None:
         """Add a commit to it. Raises VersionTakenError where the transaction has one of that version already,
         TransactionEndedError."""
 
     def proposed(self, transaction: str, table: str | None = None) -> list[Proposed]:
         """Its commits, of one table or of all, by table and version."""
+
+    def state_of(self, transaction: str) -> str | None:
+        """`open`, `committed` or `aborted`; None where it is not known any more."""
 
     def abort(self, transaction: str) -> list[Proposed]:
         """End it without a trace; returns what it had proposed. One that has ended stays as it is, and has proposed nothing."""
@@ -154,11 +179,11 @@ def taken(table: str, version: int, newest: int | None) -> VersionTakenError:
     )
 
 
-def unavailable(shown: str, error: Any) -> CoordinatorUnavailableError:
+def unavailable(ledger: str, error: Any) -> CoordinatorUnavailableError:
     return CoordinatorUnavailableError(
-        f"The coordinator {shown} gave no answer: {error}. See to it that its database can be reached, then run the operation "
+        f"The coordinator {ledger} gave no answer: {error}. See to it that its database can be reached, then run the operation "
         "again.",
-        coordinator=shown,
+        coordinator=ledger,
     )
 
 def ended(transaction: str, state: str | None) -> TransactionEndedError:
@@ -166,4 +191,23 @@ def ended(transaction: str, state: str | None) -> TransactionEndedError:
     return TransactionEndedError(
         f"The transaction {transaction} {what}. Nothing of this operation was committed. Begin a new one.",
         transaction=transaction,
+    )
+
+
+def not_remembered(ledger: str, table: str, transaction: str) -> TransactionEndedError:
+    return TransactionEndedError(
+        f"The coordinator {ledger} does not know which version the table at {table} had when the transaction {transaction} "
+        "began: the table came later, or that is long ago. Nothing was read or written. Begin a new one.",
+        transaction=transaction,
+        table=table,
+    )
+
+
+def known_otherwise(ledger: str, table: str, place: str) -> UnsupportedOperationError:
+    what = f"knows it as {place}" if place != table else "knows another table at that place, which was deleted"
+    return UnsupportedOperationError(
+        f"The table at {table} cannot be used through the coordinator {ledger}, which {what}. Nothing was read or written. Use "
+        "the table by the path that it knows; or, if that is not in use any more, have it forget the place "
+        f"(open_ledger(url).forget({place!r})), which gives up commits that are not published.",
+        place=place,
     )

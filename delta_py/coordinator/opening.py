@@ -1,14 +1,20 @@
-"""Which ledger a URL means: open_ledger("sqlite:///path/of/ledger.db")."""
+"""Which ledger a URL means.
+
+    open_ledger("sqlite:///path/of/ledger.db")
+    open_ledger("postgresql://user:password@host/database")
+"""
 
 from __future__ import annotations
 
 import threading
 
 from delta_py.coordinator.ledger import Ledger
+from delta_py.coordinator.postgres_ledger import PostgresLedger
 from delta_py.coordinator.sqlite_ledger import SqliteLedger
 from delta_py.errors import InvalidOptionError
 
 _SQLITE = "sqlite:///"
+_POSTGRES = ("postgresql://", "postgres://")
 _open: dict[str, Ledger] = {}
 _lock = threading.Lock()
 
@@ -25,7 +31,11 @@ def open_ledger(url: str) -> Ledger:
 def _opened(url: str) -> Ledger:
     if url.startswith(_SQLITE) and len(url) > len(_SQLITE):
         return SqliteLedger(f"/{url.removeprefix(_SQLITE).lstrip('/')}")
+    if url.startswith(_POSTGRES):
+        return PostgresLedger(url)
     scheme = url.partition(":")[0]
     raise InvalidOptionError(
-        f"No coordinator has URLs of the scheme {scheme!r}. Use sqlite:///path/of/file.db.", option="coordinator", scheme=scheme
+        f"No coordinator has URLs of the scheme {scheme!r}. Use sqlite:///path/of/file.db or postgresql://host/database.",
+        option="coordinator",
+        scheme=scheme,
     )

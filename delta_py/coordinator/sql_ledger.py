@@ -14,15 +14,27 @@ import contextlib
 import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import groupby
 from typing import Any, Protocol
 
-from delta_py.coordinator.ledger import Begun, Proposed, Ratified, Tail, TokenUsedError, TransactionEndedError, ended, taken
+from delta_py.coordinator.ledger import (
+    Begun,
+    Proposed,
+    Ratified,
+    Tail,
+    TokenUsedError,
+    TransactionEndedError,
+    ended,
+    known_otherwise,
+    not_remembered,
+    taken,
+)
 
-SCHEMA = (
+_SCHEMA = (
     "CREATE TABLE IF NOT EXISTS ledger (one INTEGER PRIMARY KEY CHECK (one = 1), identity TEXT NOT NULL, moment BIGINT NOT NULL)",
-    "CREATE TABLE IF NOT EXISTS tables (place TEXT PRIMARY KEY, version BIGINT NOT NULL, published BIGINT NOT NULL, "
-    "first_version BIGINT NOT NULL, first_moment BIGINT NOT NULL)",
+    "CREATE TABLE IF NOT EXISTS tables (place TEXT PRIMARY KEY, table_id TEXT NOT NULL UNIQUE, version BIGINT NOT NULL, "
+    "published BIGINT NOT NULL, first_version BIGINT NOT NULL, first_moment BIGINT NOT NULL)",
     "CREATE TABLE IF NOT EXISTS commits (place TEXT NOT NULL, version BIGINT NOT NULL, name TEXT NOT NULL, "
     "size_bytes BIGINT NOT NULL, time_ms BIGINT NOT NULL, moment BIGINT NOT NULL, PRIMARY KEY (place, version))",
     "CREATE TABLE IF NOT EXISTS moments (moment BIGINT PRIMARY KEY, time_ms BIGINT NOT NULL)",
@@ -56,29 +68,53 @@ class SqlLedger:
     def _transaction(self, *, writes: bool) -> contextlib.AbstractContextManager[Statements]:
         raise NotImplementedError
 
+    def prepare(self) -> None:
+        """Make the tables where they are missing, and find out which ledger it is."""
+        with self._transaction(writes=True) as sql:
+            for statement in _SCHEMA:
+                sql.run(statement)
+            sql.run("INSERT INTO ledger VALUES (1, ?, 0) ON CONFLICT DO NOTHING", str(uuid.uuid4()))
+            ((self.identity,),) = sql.run("SELECT identity FROM ledger")
+
     # ------------------------------------------------------------ tables
 
-    def register(self, table: str, version: int) -> None:
+    def register(self, table: str, version: int, table_id: str) -> None:
         with self._transaction(writes=True) as sql:
-            if not sql.run("SELECT 1 FROM tables WHERE place = ?", table):
+            rows = sql.run("SELECT place, table_id FROM tables WHERE place = ? OR table_id = ?", table, table_id)
+            for place, known_id in rows:
+                if (place, known_id) != (table, table_id):
+                    raise known_otherwise(self.shown, table, place)
+            if not rows:
                 ((moment,),) = sql.run("SELECT moment FROM ledger")
-                sql.run("INSERT INTO tables VALUES (?, ?, ?, ?, ?)", table, version, version, version, moment)
+                sql.run("INSERT INTO tables VALUES (?, ?, ?, ?, ?, ?)", table, table_id, version, version, version, moment)
 
-    def forget(self, table: str) -> None:
+    def forget(self, table: str, version: int | None = None) -> bool:
         with self._transaction(writes=True) as sql:
+            rows = sql.run("SELECT version, published FROM tables WHERE place = ?", table)
+            if rows and version is not None and rows[0] != (version, version):
+                return False
             sql.run("DELETE FROM tables WHERE place = ?", table)
             sql.run("DELETE FROM commits WHERE place = ?", table)
+            return True
 
     def tail(self, table: str) -> Tail | None:
         with self._transaction(writes=False) as sql:
-            rows = sql.run(
-                "SELECT t.version, c.version, c.name, c.size_bytes, c.time_ms FROM tables t LEFT JOIN commits c "
-                "ON c.place = t.place AND c.version > t.published WHERE t.place = ? ORDER BY c.version",
-                table,
-            )
-        if not rows:
-            return None
-        return Tail(rows[0][0], tuple(Ratified(table, *row[1:]) for row in rows if row[1] is not None))
+            return _tail(sql, table)
+
+    def tail_in(self, transaction: str, table: str) -> Tail | None:
+        with self._transaction(writes=False) as sql:
+            begun, tail = _begun(sql, transaction), _tail(sql, table)
+            if tail is None:
+                return None
+            base = _version_at(sql, table, begun.moment)
+            if base is None:
+                raise not_remembered(self.shown, table, transaction)
+            columns = "place, version, name, size_bytes, time_ms"
+            where = "WHERE transaction_id = ? AND place = ? ORDER BY version"
+            own = [Ratified(*row) for row in sql.run(f"SELECT {columns} FROM proposals {where}", transaction, table)]
+        return replace(
+            tail, version=base + len(own), commits=(*(c for c in tail.commits if c.version <= base), *own), base=base
+        )
 
     # ------------------------------------------------------------ commits
 
@@ -109,7 +145,9 @@ class SqlLedger:
 
     def acknowledge(self, table: str, version: int) -> None:
         with self._transaction(writes=True) as sql:
-            sql.run("UPDATE tables SET published = ? WHERE place = ? AND published < ?", version, table, version)
+            sql.run(
+                "UPDATE tables SET published = ? WHERE place = ? AND published < ? AND version >= ?", version, table, version,
+                version )
             sql.run("DELETE FROM commits WHERE place = ? AND version < ?", table, version - _KEPT_VERSIONS)
 
     # ------------------------------------------------------------ moments
@@ -122,15 +160,7 @@ class SqlLedger:
 
     def version_at(self, table: str, moment: int) -> int | None:
         with self._transaction(writes=False) as sql:
-            ((newest, oldest),) = sql.run(
-                "SELECT MAX(CASE WHEN moment <= ? THEN version END), MIN(version) FROM commits WHERE place = ?", moment, table
-            )
-            first = sql.run("SELECT first_version, first_moment FROM tables WHERE place = ?", table)
-        if newest is not None or not first:
-            return newest if first else None
-        ((first_version, first_moment),) = first
-        reaches_back = first_moment <= moment and oldest in (None, first_version + 1)
-        return int(first_version) if reaches_back else None
+            return _version_at(sql, table, moment)
 
     # ------------------------------------------------------------ transactions over tables
 
@@ -161,6 +191,11 @@ class SqlLedger:
         with self._transaction(writes=False) as sql:
             return _proposed(sql, transaction, table)
 
+    def state_of(self, transaction: str) -> str | None:
+        with self._transaction(writes=False) as sql:
+            rows = sql.run("SELECT state FROM transactions WHERE identity = ?", transaction)
+        return rows[0][0] if rows else None
+
     def abort(self, transaction: str) -> list[Proposed]:
         with self._transaction(writes=True) as sql:
             found = _proposed(sql, transaction, None)
@@ -174,6 +209,30 @@ class SqlLedger:
         with self._transaction(writes=False) as sql:
             rows = sql.run("SELECT moment FROM tokens WHERE token = ?", token)
         return rows[0][0] if rows else None
+
+
+def _tail(sql: Statements, table: str) -> Tail | None:
+    rows = sql.run(
+        "SELECT t.version, c.version, c.name, c.size_bytes, c.time_ms, t.table_id FROM tables t LEFT JOIN commits c "
+        "ON c.place = t.place AND c.version > t.published WHERE t.place = ? ORDER BY c.version",
+        table,
+    )
+    if not rows:
+        return None
+    return Tail(rows[0][0], tuple(Ratified(table, *row[1:5]) for row in rows if row[1] is not None), rows[0][5])
+
+
+def _version_at(sql: Statements, table: str, moment: int) -> int | None:
+    first = sql.run("SELECT first_version, first_moment FROM tables WHERE place = ?", table)
+    if not first:
+        return None
+    ((newest, oldest),) = sql.run(
+        "SELECT MAX(CASE WHEN moment <= ? THEN version END), MIN(version) FROM commits WHERE place = ?", moment, table
+    )
+    if newest is not None:
+        return int(newest)
+    ((first_version, first_moment),) = first
+    return int(first_version) if first_moment <= moment and oldest in (None, first_version + 1) else None
 
 
 def _now_ms() -> int:
@@ -195,8 +254,9 @@ def _end(sql: Statements, transaction: str, state: str) -> None:
 
 def _proposed(sql: Statements, transaction: str, table: str | None) -> list[Proposed]:
     columns = "place, version, name, size_bytes, time_ms, described"
-    rows = sql.run(f"SELECT {columns} FROM proposals WHERE transaction_id = ? ORDER BY place, version", transaction)
-    return [Proposed(Ratified(*row[:5]), row[5].encode()) for row in rows if table in (None, row[0])]
+    one, values = ("", (transaction,)) if table is None else (" AND place = ?", (transaction, table))
+    rows = sql.run(f"SELECT {columns} FROM proposals WHERE transaction_id = ?{one} ORDER BY place, version", *values)
+    return [Proposed(Ratified(*row[:5]), row[5].encode()) for row in rows]
 
 
 def _use_token(sql: Statements, token: str, moment: int, now: int) -> None:

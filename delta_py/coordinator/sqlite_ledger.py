@@ -6,13 +6,12 @@ from __future__ import annotations
 import contextlib
 import os
 import sqlite3
-import threading
-import uuid
 from collections.abc import Iterator
 from typing import Any
 
+from delta_py.coordinator.connections import Connections
 from delta_py.coordinator.ledger import unavailable
-from delta_py.coordinator.sql_ledger import SCHEMA, SqlLedger, Statements, rows_of
+from delta_py.coordinator.sql_ledger import SqlLedger, Statements, rows_of
 
 _WAIT_SECONDS = 60.0  # for other processes' transactions
 
@@ -23,37 +22,23 @@ class SqliteLedger(SqlLedger):
     def __init__(self, path: str) -> None:
         self._path = os.path.abspath(path)
         self.shown = f"sqlite:///{self._path}"
-        self._mine = threading.local()
-        with self._transaction(writes=True) as sql:
-            for statement in SCHEMA:
-                sql.run(statement)
-            sql.run("INSERT OR IGNORE INTO ledger VALUES (1, ?, 0)", str(uuid.uuid4()))
-            ((self.identity,),) = sql.run("SELECT identity FROM ledger")
+        self._connections = Connections(self._connect)
+        self.prepare()
 
     @contextlib.contextmanager
     def _transaction(self, *, writes: bool) -> Iterator[Statements]:
         try:
-            connection = self._connection()
-            with contextlib.closing(connection.cursor()) as cursor:
+            with self._connections.one() as connection, contextlib.closing(connection.cursor()) as cursor:
                 cursor.execute("BEGIN IMMEDIATE" if writes else "BEGIN")
-                try:
-                    yield _Statements(cursor)
-                except BaseException:
-                    connection.rollback()
-                    raise
+                yield _Statements(cursor)  # where it fails, closing the connection rolls back
                 connection.commit()
         except sqlite3.Error as error:
             raise unavailable(self.shown, error) from error
 
-    def _connection(self) -> sqlite3.Connection:
-        """One a thread; one that a process has inherited is its parent's."""
-        known = getattr(self._mine, "connection", None)
-        if known is not None and known[0] == os.getpid():
-            return known[1]  # type: ignore[no-any-return]
-        connection = sqlite3.connect(self._path, timeout=_WAIT_SECONDS, isolation_level=None)
+    def _connect(self) -> sqlite3.Connection:
+        connection = sqlite3.connect(self._path, timeout=_WAIT_SECONDS, isolation_level=None, check_same_thread=False)
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = FULL")  # what is ratified stays so when the machine fails
-        self._mine.connection = (os.getpid(), connection)
         return connection
 
 

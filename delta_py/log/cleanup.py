@@ -26,17 +26,20 @@ from delta_py.protocol.intervals import LOG_RETENTION, retention_ms
 from delta_py.protocol.paths import (
     LOG_DIRECTORY,
     SIDECAR_DIRECTORY,
+    STAGED_DIRECTORY,
     LogKind,
     classic_checkpoint_name,
     parse_log_name,
     version_prefix,
 )
 from delta_py.protocol.table_config import TableConfig
+from delta_py.storage.opening import coordination_of
 from delta_py.storage.store import ObjectInfo, ObjectStore
 
 _log = logging.getLogger("delta_py")
 
 _DAY_MS, _MINUTE_MS = 86_400_000, 60_000
+_STAGED_KEPT_MS = 7 * _DAY_MS  # a transaction that has not ended by then is written anew when it does
 # How long one cleanup may delete; what is left is for the next.
 BUDGET_SECONDS = 5.0
 
@@ -63,6 +66,7 @@ def clean_log(
 
     Raises OSError and CorruptTableError; what is deleted by then was not needed.
     """
+    _delete_stale_staged(store, now_ms)
     if kept_ms is None and not config.properties.boolean("delta.enableExpiredLogCleanup", default=True):
         return CleanedLog()
     cutoff_ms = _midnight(now_ms - retention_ms(config.properties, LOG_RETENTION))
@@ -84,6 +88,18 @@ def clean_log(
     if sidecars_may_be_free and config.feature("v2Checkpoint"):
         count += _delete_free_sidecars(store, writer, min(cutoff_ms, _midnight(now_ms - _DAY_MS)))
     return CleanedLog(checkpoint.version, count)
+
+
+def _delete_stale_staged(store: ObjectStore, now_ms: int) -> None:
+    """Staged commits of writers that died before they were ratified, and of transactions that were given up."""
+    coordinated = coordination_of(store)
+    if coordinated is None or coordinated.transaction is not None:
+        return
+    tail = coordinated.tail()
+    waiting = set() if tail is None else {f"{STAGED_DIRECTORY}/{commit.name}" for commit in tail.commits}
+    for info in list(store.list_from(STAGED_DIRECTORY)):
+        if info.path not in waiting and info.modification_time_ms < now_ms - _STAGED_KEPT_MS:
+            store.delete(info.path)
 
 
 def _midnight(time_ms: int) -> int:

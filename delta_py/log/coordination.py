@@ -7,6 +7,7 @@ Protocol: Catalog-managed Table Enablement; Reader Requirements for Catalog-mana
 
 from __future__ import annotations
 
+from delta_py.coordinator.ledger import Tail, known_otherwise
 from delta_py.errors import UnsupportedOperationError, UnsupportedTableFeatureError
 from delta_py.log.segment import list_commits
 from delta_py.protocol.table_config import TableConfig
@@ -50,29 +51,39 @@ def coordinated_by(store: ObjectStore, config: TableConfig) -> dict[str, str]:
     that. In-commit timestamps go with it, since the files of commits come to their places at any time."""
     properties = dict(config.metadata.configuration)
     coordinated = coordination_of(store)
-    if not config.feature(FEATURE) or coordinated is None or IDENTITY_PROPERTY in config.properties:
+    if not config.feature(FEATURE) or coordinated is None:
         return properties
-    return {**properties, IDENTITY_PROPERTY: coordinated.ledger.identity, TIMESTAMPS_PROPERTY: "true"}
+    identity = config.properties.get(IDENTITY_PROPERTY) or coordinated.ledger.identity
+    properties = {name: value for name, value in properties.items() if name.lower() != TIMESTAMPS_PROPERTY.lower()}
+    return {**properties, IDENTITY_PROPERTY: identity, TIMESTAMPS_PROPERTY: "true"}
 
 
-def admit(store: ObjectStore, config: TableConfig, version: int) -> None:
-    """As require_coordinator, of a version that is being opened: what its ledger does not know yet is made known to it, and a
-    table whose newest version needs no coordinator any more is forgotten."""
-    coordinated = require_coordinator(store, config)
-    if coordinated is not None:
-        if coordinated.tail() is None:
-            coordinated.register(max(commit.version for commit in list_commits(store)))
-        return
-    coordinated = coordination_of(store)
-    if coordinated is not None and coordinated.knows_table and coordinated.transaction is None:
-        _let_go(coordinated, version)
+def admit(store: ObjectStore, config: TableConfig, version: int) -> bool:
+    """As require_coordinator, of a version that is being opened; whether the version is to be looked for once more, because what
+    the ledger said does not count.
+
+    A table that its ledger does not know yet is made known to it, by its newest version. One whose newest version needs no
+    coordinator any more is forgotten. Raises UnsupportedOperationError where the ledger knows another table at the place, or the
+    table at another place.
+    """
+    managed, coordinated = require_coordinator(store, config), coordination_of(store)
+    if coordinated is None:
+        return False
+    tail = coordinated.tail() if managed is not None else (coordinated.tail() if coordinated.knows_table else None)
+    if tail is not None and tail.table_id != config.metadata.id:
+        raise known_otherwise(coordinated.ledger.shown, coordinated.place, coordinated.place)
+    if managed is not None:
+        if tail is None and version == max(commit.version for commit in list_commits(store)):
+            managed.register(version, config.metadata.id)
+        return False
+    return tail is not None and coordinated.transaction is None and _let_go(coordinated, tail, version)
 
 
-def _let_go(coordinated: CoordinatedStore, version: int) -> None:
+def _let_go(coordinated: CoordinatedStore, tail: Tail, version: int) -> bool:
+    if tail.version != version:
+        return False  # an earlier version, of before the table came to its coordinator
     coordinated.publish()
-    tail = coordinated.tail()
-    if tail is not None and tail.version == version and not tail.commits:
-        coordinated.ledger.forget(coordinated.place)
+    return coordinated.ledger.forget(coordinated.place, version)
 
 
 def _blocked(store: ObjectStore, why: str) -> UnsupportedOperationError:

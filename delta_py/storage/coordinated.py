@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import heapq
 import logging
+import os
 import time
 import uuid
 from collections.abc import Callable, Iterator
@@ -23,7 +24,7 @@ import pyarrow as pa
 
 from delta_py.coordinator.ledger import Ledger, Proposed, Ratified, Tail, VersionTakenError
 from delta_py.coordinator.opening import open_ledger
-from delta_py.errors import CorruptTableError, StorageError, UnsupportedOperationError
+from delta_py.errors import CorruptTableError, DeltaError, StorageError, UnsupportedOperationError
 from delta_py.protocol.paths import (
     LOG_DIRECTORY,
     MAX_VERSION,
@@ -47,7 +48,7 @@ def place_of(root: str) -> str:
     """The name under which ledgers know a table: the same for all spellings of a URL."""
     kind = kind_of(root)
     if kind is None:
-        return root
+        return os.path.realpath(root)  # a link to a table is that table
     address = address_of(root)
     return f"{kind}://{address.container}{'@' if address.account else ''}{address.account}/{address.key}"
 
@@ -56,12 +57,13 @@ class CoordinatedStore:
     """own: the store without the ledger. url: of the ledger. transaction: of several tables, which the table is read and written
     in; then it is as it was when that began, with what the transaction itself has done since."""
 
-    __slots__ = ("_newest", "_own", "_seen", "_url", "_was_asked", "place", "transaction")
+    __slots__ = ("_base", "_newest", "_own", "_seen", "_url", "_was_asked", "place", "transaction")
 
     def __init__(self, own: ObjectStore, url: str, transaction: str | None = None) -> None:
         self._own, self._url, self.place, self.transaction = own, url, place_of(own.root), transaction
         # What the ledger last told: the newest version, and commits that may not be published.
         self._was_asked, self._newest, self._seen = False, -1, dict[int, Ratified]()
+        self._base: int | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
         return CoordinatedStore, (self._own, self._url, self.transaction)
@@ -85,39 +87,23 @@ class CoordinatedStore:
     # ------------------------------------------------------------ what the ledger says
 
     def tail(self) -> Tail | None:
-        """Raises CoordinatorUnavailableError; in a transaction TransactionEndedError, and UnsupportedOperationError for a table
-        of whose state at its beginning the ledger knows nothing."""
-        tail = self.ledger.tail(self.place)
-        if tail is not None and self.transaction is not None:
-            tail = self._pinned(tail, self.transaction)
+        """Raises CoordinatorUnavailableError, and in a transaction TransactionEndedError."""
+        ledger = self.ledger
+        tail = ledger.tail(self.place) if self.transaction is None else ledger.tail_in(self.transaction, self.place)
         self._seen = {} if tail is None else {commit.version: commit for commit in tail.commits}
         self._newest = MAX_VERSION if tail is None else tail.version
+        self._base = None if tail is None else tail.base
         self._was_asked = True
         return tail
-
-    def _pinned(self, tail: Tail, transaction: str) -> Tail:
-        begun = self.ledger.find(transaction)
-        base = self.ledger.version_at(self.place, begun.moment)
-        if base is None:
-            raise UnsupportedOperationError(
-                f"The coordinator {self.ledger.shown} does not know which version the table at {self.root} had when "
-                f"the transaction {transaction} began: the table came later, or that is long ago. Nothing was read or written. "
-                "Begin a new one.",
-                error_class="DELTA_MULTI_TABLE_TRANSACTION_ABORTED",
-                sql_state="40000",
-                path=self.root,
-            )
-        own = [proposed.commit for proposed in self.ledger.proposed(transaction, self.place)]
-        return Tail(base + len(own), (*(commit for commit in tail.commits if commit.version <= base), *own))
 
     @property
     def knows_table(self) -> bool:
         """Whether the ledger knew the table when it was last asked."""
         return self._was_asked and self._newest != MAX_VERSION
 
-    def register(self, version: int) -> None:
+    def register(self, version: int, table_id: str) -> None:
         """Begin to coordinate the table, whose newest version this is."""
-        self.ledger.register(self.place, version)
+        self.ledger.register(self.place, version, table_id)
 
     def _staged_path(self, path: str) -> str | None:
         """Where the commit of that name is, if the ledger has told of it."""
@@ -134,7 +120,7 @@ class CoordinatedStore:
         if tail is None:
             return self._own.list_from(directory, start)
         staged = [_as_published(commit) for commit in tail.commits if commit_file_name(commit.version) >= start]
-        return _merged(self._own.list_from(directory, start), staged, tail.version)
+        return _merged(self._own.list_from(directory, start), staged, tail.version, tail.base)
 
     def read(self, path: str) -> bytes:
         return self._from_either(path, self._own.read)
@@ -165,12 +151,13 @@ class CoordinatedStore:
             return self._read_commit(path, read)
 
     def _read_commit(self, path: str, read: Callable[[str], T]) -> T:
-        staged = self._staged_path(path)
+        staged, name = self._staged_path(path), _commit(path)
         if staged is not None:
             try:
                 return read(staged)
             except FileNotFoundError:
-                pass
+                if self._base is not None and name is not None and name.version > self._base:
+                    raise  # at that place is another's commit
         return read(path)
 
     # ------------------------------------------------------------ commits
@@ -191,13 +178,36 @@ class CoordinatedStore:
         if name.version <= tail.version:
             raise FileExistsError(17, "The version is ratified", path)
         assert self.transaction is None, "propose is for commits of a transaction"
+        self.prepare_place(name.version)
         staged = self.stage(name.version, data)
         try:
             self.ledger.ratify([staged])
         except VersionTakenError as error:
             self.drop_staged(staged)
+            if error.message_parameters["version"] is None:
+                raise OSError(f"{self.root} is not coordinated any more: the commit has to be tried again") from error
             raise FileExistsError(17, error.message, path) from error
         self.publish()
+
+    def prepare_place(self, version: int) -> None:
+        """See to it that all before the version is published, and that its own place is free. Raises CorruptTableError for a
+        place that a writer has taken who did not ask the ledger: before anything is ratified, so that no commit that stands is
+        taken for one that failed."""
+        tail = self.tail()
+        if tail is not None and tail.commits:
+            self.publish()
+        place = f"{LOG_DIRECTORY}/{commit_file_name(version)}"
+        try:
+            self._own.read_range(place, 0, 1)
+        except FileNotFoundError:
+            return
+        newest = self.tail()
+        if newest is None or newest.version < version:
+            raise CorruptTableError(
+                f"{place} of {self.root} is no commit that the coordinator {self.ledger.shown} has ratified: it was written by a "
+                "writer that did not ask it. Nothing was committed. Move the file away.",
+                version=version,
+            )
 
     def propose(self, version: int, data: bytes, described: bytes) -> None:
         """A commit of the transaction. described: as in Proposed. Raises FileExistsError where the transaction has one of that
@@ -234,6 +244,7 @@ class CoordinatedStore:
     def publish(self) -> None:
         """Put ratified commits to their places, in order. They stand whatever happens here: the next one makes up for it.
         Protocol: Publishing Commits."""
+        assert self.transaction is None, "what a transaction has proposed is not ratified"
         try:
             tail = self.tail()
             for commit in () if tail is None else tail.commits:
@@ -242,9 +253,7 @@ class CoordinatedStore:
                 self.ledger.acknowledge(self.place, tail.version)
                 for commit in tail.commits:
                     self.drop_staged(commit)
-        except CorruptTableError:
-            raise
-        except (OSError, StorageError) as error:
+        except (OSError, DeltaError) as error:
             _log.warning("%s: ratified commits are not yet published: %s", self.root, error)
 
     def _publish(self, commit: Ratified) -> None:
@@ -329,10 +338,13 @@ def _as_published(commit: Ratified) -> ObjectInfo:
     return ObjectInfo(f"{LOG_DIRECTORY}/{commit_file_name(commit.version)}", commit.size_bytes, commit.time_ms)
 
 
-def _merged(listed: Iterator[ObjectInfo], staged: list[ObjectInfo], newest: int) -> Iterator[ObjectInfo]:
-    """In the order of names; of a commit that is in both, the ledger's; nothing newer than the newest version."""
-    ratified = {info.path for info in staged}
-    kept = (info for info in listed if info.path not in ratified and _last_version(info) <= newest)
+def _merged(
+    listed: Iterator[ObjectInfo], staged: list[ObjectInfo], newest: int, base: int | None
+) -> Iterator[ObjectInfo]:
+    """In the order of names; of a commit that is in both, the ledger's; nothing newer than the newest version. base: in a
+    transaction nothing of others is taken that is newer than this: it speaks of versions that are not the transaction's."""
+    ratified, last = {info.path for info in staged}, newest if base is None else base
+    kept = (info for info in listed if info.path not in ratified and _last_version(info) <= last)
     return heapq.merge(kept, staged, key=lambda info: info.path.encode())
 
 

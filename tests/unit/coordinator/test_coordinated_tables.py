@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import shutil
 from pathlib import Path
 
 import pyarrow as pa
@@ -10,10 +11,16 @@ import pytest
 
 from delta_py import DeltaTable, write_delta
 from delta_py.commands.alter import set_properties
+from delta_py.commands.create import define_table
 from delta_py.commands.drop_feature import drop_feature
+from delta_py.commands.replace import build_table
+from delta_py.commands.restore import restore
 from delta_py.coordinator.opening import open_ledger
-from delta_py.errors import CorruptTableError, DeltaError, StorageError, TableNotFoundError
+from delta_py.errors import CorruptTableError, DeltaError, StorageError, TableNotFoundError, UnsupportedOperationError
+from delta_py.log.cleanup import clean_log
 from delta_py.log.history import history
+from delta_py.log.writer import LogWriter
+from delta_py.protocol.schema import STRING, StructField, StructType
 from delta_py.storage.coordinated import CoordinatedStore, place_of
 from delta_py.storage.local import LocalStore
 from delta_py.storage.opening import coordination_of
@@ -155,14 +162,16 @@ def test_commit_that_nobody_ratified_does_not_count(path: Path, url: str) -> Non
     (log / "00000000000000000002.json").write_bytes(rogue)
     (log / "_staged_commits" / "00000000000000000002.00000000-0000-0000-0000-000000000000.json").write_bytes(rogue)
     assert DeltaTable(str(path), store=coordinated(path, url)).version == 1
-    with pytest.raises(CorruptTableError, match="not the commit that the coordinator"):
-        append(path, url, 2)  # ratified, and its place is taken
-    assert rows_of(path, url) == [0, 1, 2], "the ratified one counts"
+    for _ in range(2):
+        with pytest.raises(CorruptTableError, match="is no commit that the coordinator"):
+            append(path, url, 2)
+    assert rows_of(path, url) == [0, 1], "nothing was ratified"
+    (log / "00000000000000000002.json").unlink()
+    assert append(path, url, 2) == 2
 
 
 def test_place_of_a_table_that_was_deleted_is_not_written_by_mistake(path: Path, url: str) -> None:
-    for file in sorted(path.rglob("*"), reverse=True):
-        file.unlink() if file.is_file() else file.rmdir()
+    shutil.rmtree(path)
     with pytest.raises(StorageError, match="forget"):
         write_delta(str(path), pa.table({"id": [1]}), store=coordinated(path, url), configuration=MANAGED)
     coordination = coordination_of(coordinated(path, url))
@@ -170,6 +179,61 @@ def test_place_of_a_table_that_was_deleted_is_not_written_by_mistake(path: Path,
     coordination.ledger.forget(coordination.place)
     create_coordinated(path, url, {"id": [5]})
     assert rows_of(path, url) == [5]
+
+
+def test_staged_commits_that_nobody_waits_for_go_with_the_old_log(
+    path: Path, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = coordinated(path, url)
+    with monkeypatch.context() as patched:
+        without_publication(store, patched)
+        append(path, url, 1)
+    orphan = path / "_delta_log/_staged_commits/00000000000000000002.dead.json"
+    orphan.write_bytes(b"{}")
+    snapshot = DeltaTable(str(path), store=store).snapshot
+    for days, left in ((6, 2), (8, 1)):
+        now_ms = int(orphan.stat().st_mtime * 1000) + days * 86_400_000
+        clean_log(store, LogWriter(store, snapshot.config), snapshot.config, now_ms=now_ms)
+        assert len(names(path, "_delta_log/_staged_commits")) == left
+    assert rows_of(path, url) == [0, 1]
+
+
+def test_link_to_a_table_is_that_table_and_a_copy_is_refused(path: Path, url: str, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(path)
+    assert append(tmp_path / "link", url, 1) == 1
+    assert append(path, url, 2) == 2
+    assert rows_of(tmp_path / "link", url) == rows_of(path, url) == [0, 1, 2]
+    shutil.copytree(path, tmp_path / "copy")
+    with pytest.raises(UnsupportedOperationError, match=f"knows it as {path}"):
+        append(tmp_path / "copy", url, 3)
+
+
+def test_table_that_has_left_is_not_taken_back_by_time_travel(path: Path, url: str) -> None:
+    drop_feature(coordinated(path, url), "catalogManaged")
+    assert rows_of(path, url) == [0]
+    assert DeltaTable(str(path), version=0, store=coordinated(path, url)).to_arrow().num_rows == 1
+    write_delta(str(path), pa.table({"id": [1]}), mode="append")
+    assert rows_of(path, url) == [0, 1]
+    restored = restore(coordinated(path, url), version=0)
+    assert restored.version and sorted(DeltaTable(str(path)).to_arrow()["id"].to_pylist()) == [0]
+
+
+def test_plain_table_in_the_place_of_one_that_was_deleted_is_refused(path: Path, url: str) -> None:
+    shutil.rmtree(path)
+    for number in range(3):
+        write_delta(str(path), pa.table({"id": [number]}), mode="append")
+    with pytest.raises(UnsupportedOperationError, match="knows another table at that place"):
+        DeltaTable(str(path), store=coordinated(path, url))
+
+
+def test_table_is_replaced_and_keeps_its_coordinator(path: Path, url: str) -> None:
+    build_table(coordinated(path, url), "createOrReplace", define_table(StructType((StructField("y", STRING),))))
+    assert DeltaTable(str(path), store=coordinated(path, url)).to_arrow().num_rows == 0
+    write_delta(str(path), pa.table({"x": ["a"]}), mode="overwrite", overwrite_schema=True, store=coordinated(path, url))
+    metadata = DeltaTable(str(path), store=coordinated(path, url)).metadata
+    assert metadata.configuration["pydelta.coordinator"] == open_ledger(url).identity
+    with pytest.raises(UnsupportedOperationError, match="DELTA_UNSUPPORTED_CATALOG_MANAGED_TABLE_OPERATION"):
+        set_properties(coordinated(path, url), {"delta.enableInCommitTimestamps": "false"})
 
 
 @pytest.mark.parametrize(

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
+from delta_py.coordinator import opening
 from delta_py.coordinator.ledger import (
     CoordinatorUnavailableError,
     Ledger,
@@ -21,12 +24,34 @@ from delta_py.coordinator.ledger import (
     VersionTakenError,
 )
 from delta_py.coordinator.opening import open_ledger
-from delta_py.errors import InvalidOptionError
+from delta_py.errors import CorruptTableError, InvalidOptionError, UnsupportedOperationError
+from tests.support import postgres as postgres_server
+
+
+@pytest.fixture(scope="module")
+def postgres() -> Iterator[str]:
+    if postgres_server.programs() is None:
+        pytest.skip("PostgreSQL is not installed (Debian's package postgresql)")
+    with postgres_server.running() as url:
+        yield url
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Of a ledger that is empty."""
+    if request.param == "sqlite":
+        return f"sqlite://{tmp_path / 'ledger.db'}"
+    import psycopg
+
+    schema, server = f"s{uuid.uuid4().hex}", request.getfixturevalue("postgres")
+    with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute(f"CREATE SCHEMA {schema}")
+    return f"{server}?options=-csearch_path%3D{schema}"
 
 
 @pytest.fixture
-def ledger(tmp_path: Path) -> Iterator[Ledger]:
-    yield open_ledger(f"sqlite://{tmp_path / 'ledger.db'}")
+def ledger(url: str) -> Ledger:
+    return open_ledger(url)
 
 
 def commit(table: str, version: int, name: str = "x") -> Ratified:
@@ -40,34 +65,34 @@ def test_table_that_is_not_known_has_no_tail(ledger: Ledger) -> None:
 
 
 def test_ratified_commits_are_told_until_they_are_published(ledger: Ledger) -> None:
-    ledger.register("/t", 3)
-    ledger.register("/t", 9)  # known already
-    assert ledger.tail("/t") == Tail(3)
+    ledger.register("/t", 3, "t")
+    ledger.register("/t", 9, "t")  # known already
+    assert ledger.tail("/t") == Tail(3, (), "t")
     ledger.ratify([commit("/t", 4)])
     ledger.ratify([commit("/t", 5), commit("/t", 6)])
-    assert ledger.tail("/t") == Tail(6, (commit("/t", 4), commit("/t", 5), commit("/t", 6)))
+    assert ledger.tail("/t") == Tail(6, (commit("/t", 4), commit("/t", 5), commit("/t", 6)), "t")
     ledger.acknowledge("/t", 5)
     ledger.acknowledge("/t", 4)  # a late one changes nothing
-    assert ledger.tail("/t") == Tail(6, (commit("/t", 6),))
+    assert ledger.tail("/t") == Tail(6, (commit("/t", 6),), "t")
 
 
 @pytest.mark.parametrize("versions", [[3], [5], [4, 6], [4, 4], [5, 4]])
 def test_only_the_versions_behind_the_newest_are_ratified(ledger: Ledger, versions: list[int]) -> None:
-    ledger.register("/t", 3)
+    ledger.register("/t", 3, "t")
     with pytest.raises(VersionTakenError) as caught:
         ledger.ratify([commit("/t", version) for version in versions])
     assert caught.value.message_parameters["version"] == 3
-    assert ledger.tail("/t") == Tail(3)
+    assert ledger.tail("/t") == Tail(3, (), "t")
 
 
 def test_all_tables_are_ratified_or_none(ledger: Ledger) -> None:
-    ledger.register("/a", 0)
-    ledger.register("/b", 5)
+    ledger.register("/a", 0, "a")
+    ledger.register("/b", 5, "b")
     with pytest.raises(VersionTakenError):
         ledger.ratify([commit("/a", 1), commit("/b", 5)])
     with pytest.raises(VersionTakenError):
         ledger.ratify([commit("/a", 1)], expected={"/b": 4})
-    assert ledger.tail("/a") == Tail(0)
+    assert ledger.tail("/a") == Tail(0, (), "a")
     moment = ledger.ratify([commit("/a", 1), commit("/b", 6)], expected={})
     assert [ledger.version_at(table, moment) for table in ("/a", "/b")] == [1, 6]
     assert [ledger.version_at(table, moment - 1) for table in ("/a", "/b")] == [0, 5]
@@ -75,28 +100,52 @@ def test_all_tables_are_ratified_or_none(ledger: Ledger) -> None:
 
 
 def test_moments_are_found_by_time(ledger: Ledger) -> None:
-    ledger.register("/a", 0)
+    ledger.register("/a", 0, "a")
     assert ledger.moment(2**62) is None
     moment = ledger.ratify([commit("/a", 1)])
     assert ledger.moment(2**62) == moment and ledger.moment(0) is None
 
 
 def test_state_before_a_table_was_known_is_not_told(ledger: Ledger) -> None:
-    ledger.register("/a", 0)
+    ledger.register("/a", 0, "a")
     before = ledger.ratify([commit("/a", 1)])
     ledger.ratify([commit("/a", 2)])
-    ledger.register("/b", 7)
+    ledger.register("/b", 7, "b")
     assert ledger.version_at("/b", before) is None
     assert ledger.version_at("/b", before + 1) == 7
 
 
 def test_table_that_is_forgotten_is_not_known(ledger: Ledger) -> None:
-    ledger.register("/a", 0)
+    ledger.register("/a", 0, "a")
     ledger.ratify([commit("/a", 1)])
     ledger.forget("/a")
     assert ledger.tail("/a") is None
-    ledger.register("/a", 1)
-    assert ledger.tail("/a") == Tail(1)
+    ledger.register("/a", 1, "a")
+    assert ledger.tail("/a") == Tail(1, (), "a")
+
+
+def test_table_is_known_at_one_place_and_a_place_has_one_table(ledger: Ledger) -> None:
+    ledger.register("/a", 3, "one")
+    for place, table_id in (("/b", "one"), ("/a", "two")):
+        with pytest.raises(UnsupportedOperationError, match="/a"):
+            ledger.register(place, 9, table_id)
+    assert ledger.tail("/a") == Tail(3, (), "one") and ledger.tail("/b") is None
+
+
+def test_table_is_forgotten_only_at_the_version_that_was_seen(ledger: Ledger) -> None:
+    ledger.register("/a", 0, "a")
+    ledger.ratify([commit("/a", 1)])
+    assert not ledger.forget("/a", 0) and not ledger.forget("/a", 1), "it is not published"
+    ledger.acknowledge("/a", 9)  # more than there is
+    assert ledger.tail("/a") == Tail(1, (commit("/a", 1),), "a")
+    ledger.acknowledge("/a", 1)
+    assert ledger.forget("/a", 1) and ledger.tail("/a") is None
+
+
+@pytest.mark.parametrize("name", ["../../x", "00000000000000000001.json", "00000000000000000001.a/b.json", ""])
+def test_name_that_is_none_of_a_staged_commit_is_refused(name: str) -> None:
+    with pytest.raises(CorruptTableError, match="name of no staged commit"):
+        Ratified("/a", 1, name, 1, 1)
 
 
 # ---------------------------------------------------------------- transactions over tables
@@ -107,7 +156,7 @@ def proposed(table: str, version: int) -> Proposed:
 
 
 def test_transaction_keeps_what_is_proposed_until_it_ends(ledger: Ledger) -> None:
-    ledger.register("/a", 0)
+    ledger.register("/a", 0, "a")
     begun = ledger.begin(60)
     assert ledger.find(begun.identity) == begun
     ledger.propose(begun.identity, proposed("/b", 1))
@@ -116,7 +165,7 @@ def test_transaction_keeps_what_is_proposed_until_it_ends(ledger: Ledger) -> Non
         ledger.propose(begun.identity, proposed("/a", 1))
     assert ledger.proposed(begun.identity) == [proposed("/a", 1), proposed("/b", 1)]
     assert ledger.proposed(begun.identity, "/b") == [proposed("/b", 1)]
-    assert ledger.tail("/a") == Tail(0)
+    assert ledger.tail("/a") == Tail(0, (), "a")
     ledger.ratify([commit("/a", 1, "other")], transaction=begun.identity)
     with pytest.raises(TransactionEndedError, match="committed"):
         ledger.find(begun.identity)
@@ -124,7 +173,7 @@ def test_transaction_keeps_what_is_proposed_until_it_ends(ledger: Ledger) -> Non
 
 
 def test_transaction_that_is_aborted_or_late_is_never_ratified(ledger: Ledger) -> None:
-    ledger.register("/a", 0)
+    ledger.register("/a", 0, "a")
     aborted, late = ledger.begin(60), ledger.begin(-1)
     ledger.propose(aborted.identity, proposed("/a", 1))
     assert ledger.abort(aborted.identity) == [proposed("/a", 1)]
@@ -133,20 +182,20 @@ def test_transaction_that_is_aborted_or_late_is_never_ratified(ledger: Ledger) -
             ledger.ratify([commit("/a", 1)], transaction=begun.identity)
         with pytest.raises(TransactionEndedError):
             ledger.propose(begun.identity, proposed("/a", 1))
-    assert ledger.tail("/a") == Tail(0)
+    assert ledger.tail("/a") == Tail(0, (), "a")
 
 
 def test_token_is_used_once(ledger: Ledger) -> None:
-    ledger.register("/a", 0)
+    ledger.register("/a", 0, "a")
     assert ledger.moment_of("t1") is None
     moment = ledger.ratify([commit("/a", 1)], token="t1")
     with pytest.raises(TokenUsedError) as caught:
         ledger.ratify([commit("/a", 2)], token="t1")
     assert caught.value.message_parameters["moment"] == moment == ledger.moment_of("t1")
-    assert ledger.tail("/a") == Tail(1, (commit("/a", 1),))
+    assert ledger.tail("/a") == Tail(1, (commit("/a", 1),), "a")
 
 
-# ---------------------------------------------------------------- SQLite
+# ---------------------------------------------------------------- databases
 
 
 def ratify_many(url: str, name: str, count: int, done: Any) -> None:
@@ -162,9 +211,8 @@ def ratify_many(url: str, name: str, count: int, done: Any) -> None:
     done.put(os.getpid())
 
 
-def test_processes_share_a_ledger_and_no_version_has_two_commits(tmp_path: Path) -> None:
-    url = f"sqlite://{tmp_path / 'ledger.db'}"
-    open_ledger(url).register("/t", 0)
+def test_processes_share_a_ledger_and_no_version_has_two_commits(url: str) -> None:
+    open_ledger(url).register("/t", 0, "t")
     context = multiprocessing.get_context("fork")  # which inherits an open ledger
     done = context.SimpleQueue()
     workers = [context.Process(target=ratify_many, args=(url, f"w{number}", 10, done)) for number in range(3)]
@@ -178,12 +226,31 @@ def test_processes_share_a_ledger_and_no_version_has_two_commits(tmp_path: Path)
     assert open_ledger(url).moment() == 30
 
 
-def test_ledger_is_the_same_when_it_is_opened_again(tmp_path: Path) -> None:
-    from delta_py.coordinator.sqlite_ledger import SqliteLedger
+def test_ledger_is_the_same_when_it_is_opened_again(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = open_ledger(url)
+    monkeypatch.setattr(opening, "_open", {})
+    second = open_ledger(url)
+    assert first is not second and first.identity == second.identity
 
-    path = str(tmp_path / "ledger.db")
-    first, second = SqliteLedger(path), SqliteLedger(path)
-    assert first.identity == second.identity != SqliteLedger(str(tmp_path / "other.db")).identity
+
+def test_password_of_a_database_is_not_shown(postgres: str) -> None:
+    password = urlsplit(postgres).password
+    assert password is not None
+    wrong = postgres.replace("/postgres", "/nothing")
+    with pytest.raises(CoordinatorUnavailableError, match="nothing") as caught:
+        open_ledger(wrong)
+    assert password not in open_ledger(postgres).shown + str(caught.value) + repr(caught.value)
+
+
+def test_connection_that_the_server_has_closed_is_made_anew(postgres: str) -> None:
+    import psycopg
+
+    ledger = open_ledger(postgres)
+    ledger.register("/t", 0, "t")
+    with psycopg.connect(postgres, autocommit=True) as other:
+        others = "pid <> pg_backend_pid() AND backend_type = 'client backend'"
+        other.execute(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE {others}")
+    assert ledger.tail("/t") == Tail(0, (), "t")
 
 
 def test_database_that_cannot_be_used_is_named(tmp_path: Path) -> None:

@@ -174,6 +174,40 @@ def test_same_rows_taken_by_another_are_a_conflict_and_nothing_is_committed(url:
     check_tables(url, a, b)
 
 
+def test_checkpoints_and_checksums_of_others_are_not_taken_for_own_versions(url: str, a: Path) -> None:
+    for number in range(9):
+        append(a, url, 10 + number)
+    with DeltaTransaction(url) as tx:  # at version 9
+        tx.append(str(a), rows(1000))
+        append(a, url, 500)  # version 10 has a checkpoint
+        assert (a / "_delta_log/00000000000000000010.checkpoint.parquet").exists()
+        assert 1000 in tx.read(str(a), filter="id < 2000")["id"].to_pylist()
+        assert 500 not in tx.read(str(a), filter="id > 499 AND id < 501")["id"].to_pylist()
+        assert tx.delete(str(a), "id = 1000")["numDeletedRows"] == 1
+        tx.abort()
+    assert versions(url, a) == [10]
+
+
+def test_ids_of_rows_are_given_once_over_all_own_commits(url: str, b: Path) -> None:
+    with DeltaTransaction(url) as tx:
+        tx.append(str(b), rows(11, 12, 13))
+        tx.delete(str(b), "id = 10")
+        tx.append(str(b), rows(14, 15))
+        append(b, url, 16)
+    check_tables(url, b)
+    snapshot = DeltaTable(str(b), store=coordinated(b, url)).snapshot
+    assert sorted(file["base_row_id"] for file in snapshot.files().to_pylist()) == [1, 2, 5]
+    assert json.loads(snapshot.domain_metadata()["delta.rowTracking"].configuration) == {"rowIdHighWaterMark": 6}
+
+
+def test_feature_is_not_dropped_within_a_transaction(url: str, a: Path) -> None:
+    with pytest.raises(UnsupportedOperationError, match="transaction"), DeltaTransaction(url) as tx:
+        tx.append(str(a), rows(4))
+        tx.table(str(a)).alter.drop_feature("catalogManaged")
+    assert versions(url, a) == [0] and append(a, url, 5) == 1
+    assert rows_of(a, url) == [1, 2, 3, 5]
+
+
 def test_table_without_coordinator_is_read_and_not_changed(url: str, a: Path, tmp_path: Path) -> None:
     write_delta(str(tmp_path / "plain"), rows(1))
     with pytest.raises(UnsupportedOperationError) as caught, DeltaTransaction(url) as tx:
@@ -182,6 +216,11 @@ def test_table_without_coordinator_is_read_and_not_changed(url: str, a: Path, tm
         tx.append(str(tmp_path / "plain"), rows(2))
     assert caught.value.error_class == "DELTA_MULTI_TABLE_PARTICIPANT_NOT_CATALOG_MANAGED"
     assert DeltaTable(str(tmp_path / "plain")).version == 0 and versions(url, a) == [0]
+    with DeltaTransaction(url) as tx:
+        tx.append(str(a), rows(4))
+        tx.read(str(tmp_path / "plain"))
+        write_delta(str(tmp_path / "plain"), rows(2), mode="append")
+    assert versions(url, a) == [1]
 
 
 def test_log_is_not_maintained_within_a_transaction(url: str, a: Path) -> None:

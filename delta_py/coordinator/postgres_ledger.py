@@ -1,0 +1,70 @@
+"""A ledger in a PostgreSQL database: many processes of many machines. Its tables are made in the schema that the connection finds
+first, such as `public`."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import urlsplit
+
+from delta_py.coordinator.connections import Connections
+from delta_py.coordinator.ledger import unavailable
+from delta_py.coordinator.sql_ledger import SqlLedger, Statements, rows_of
+from delta_py.errors import UnsupportedOperationError
+
+_WRITERS = 0x70796465  # the lock that writers take: they come one after the other, as moments do
+_CONNECT_SECONDS = 10
+
+
+class PostgresLedger(SqlLedger):
+    """url: `postgresql://user:password@host:port/database`. Raises UnsupportedOperationError where psycopg is not installed,
+    CoordinatorUnavailableError."""
+
+    def __init__(self, url: str) -> None:
+        self._url, self._psycopg = url, _psycopg()
+        parts = urlsplit(url)
+        self.shown = f"postgresql://{parts.hostname or ''}{f':{parts.port}' if parts.port else ''}{parts.path}"
+        self._connections = Connections(lambda: self._psycopg.connect(url, connect_timeout=_CONNECT_SECONDS))
+        self.prepare()
+
+    @contextlib.contextmanager
+    def _transaction(self, *, writes: bool) -> Iterator[Statements]:
+        try:
+            self._look_for_server()
+            with self._connections.one() as connection, connection.cursor() as cursor:
+                levels = self._psycopg.IsolationLevel
+                connection.isolation_level = levels.READ_COMMITTED if writes else levels.REPEATABLE_READ
+                if writes:
+                    cursor.execute("SELECT pg_advisory_xact_lock(%s)", (_WRITERS,))
+                yield _Statements(cursor)  # where it fails, closing the connection rolls back
+                connection.commit()
+        except self._psycopg.Error as error:
+            raise unavailable(self.shown, str(error).replace(self._url, self.shown)) from error
+
+    def _look_for_server(self) -> None:
+        """A connection that was used before may be one that the server has closed since: then all of them are made anew."""
+        try:
+            with self._connections.one() as connection:
+                connection.execute("SELECT 1")
+                connection.rollback()
+        except self._psycopg.OperationalError:
+            self._connections.forget()
+
+
+def _psycopg() -> Any:
+    try:
+        import psycopg
+    except ImportError as error:
+        raise UnsupportedOperationError(
+            "A coordinator in PostgreSQL needs psycopg. Install pydelta with the extra postgres: pip install 'pydelta[postgres]'."
+        ) from error
+    return psycopg
+
+
+class _Statements:
+    def __init__(self, cursor: Any) -> None:
+        self._cursor = cursor
+
+    def run(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
+        return list(rows_of(self._cursor.execute(sql.replace("?", "%s"), values)))
