@@ -31,6 +31,8 @@ from delta_py.errors import (
     TableAlreadyExistsError,
     TableNotFoundError,
 )
+from delta_py.index.definition import PREFIX as INDEX_PREFIX
+from delta_py.index.definition import definitions_of
 from delta_py.log.clone_notes import delete_notes, leave_note
 from delta_py.protocol.actions import AddFile, DomainMetadata, Metadata, Protocol
 from delta_py.protocol.deletion_vectors import DeletionVectorDescriptor
@@ -160,13 +162,24 @@ def _check_iceberg(source: Snapshot, properties: Properties) -> None:
 
 def _domains(source: Snapshot, present: Snapshot | None) -> Iterator[DomainMetadata]:
     """The source's domains in the place of all others. Ids of rows are the source's, and new ones lie above all given."""
-    theirs = source.domain_metadata()
     ours = {} if present is None else present.domain_metadata()
+    theirs = _without_segments(source.domain_metadata(), ours)
     for name in sorted((theirs.keys() | ours.keys()) - {ROW_TRACKING_DOMAIN}):
         yield theirs[name] if name in theirs else replace(ours[name], removed=True)
     mark = max(row_id_high_water_mark(domains.get(ROW_TRACKING_DOMAIN)) for domains in (theirs, ours))
     if mark >= 0:
         yield DomainMetadata(ROW_TRACKING_DOMAIN, orjson.dumps({"rowIdHighWaterMark": mark}).decode())
+
+
+def _without_segments(theirs: Mapping[str, DomainMetadata], ours: Mapping[str, DomainMetadata]) -> dict[str, DomainMetadata]:
+    """The source's domains as the clone has them: indexes without their segments, which are files of the source. Segments that
+    the clone has already stay: they say of which files they are. An index that is not understood is left out."""
+    present = {(index.name, index.column, index.kind): index for index in definitions_of(ours)[0]}
+    kept = {name: domain for name, domain in theirs.items() if not name.startswith(INDEX_PREFIX)}
+    for index in definitions_of(theirs)[0]:
+        same = present.get((index.name, index.column, index.kind))
+        kept[index.domain] = (index.with_segments(()) if same is None else same).as_domain()
+    return kept
 
 
 # ---------------------------------------------------------------- its files
