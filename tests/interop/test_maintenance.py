@@ -173,10 +173,10 @@ def test_vacuum_lite_of_each_goes_on_where_the_others_ended(spark: SparkSession,
 def test_delta_spark_leaves_notes_of_clones_and_its_changes_of_a_clone_are_followed(spark: SparkSession, tmp_path: Path) -> None:
     path, copy = str(tmp_path / "t"), str(tmp_path / "copy")
     make(spark, path, KINDS["vectors and feed"])
-    settings = {CHECK: spark.conf.get(CHECK, None)}
+    settings = {name: spark.conf.get(name, None) for name in (CHECK, LISTING_TASKS)}
     spark.conf.set(CHECK, "false")
+    spark.conf.set(LISTING_TASKS, "2")
     try:
-        spark.sql(f"VACUUM delta.`{path}` RETAIN 0 HOURS")
         DeltaTable.forPath(spark, path).clone(copy, isShallow=True)
         spark.sql(f"VACUUM delta.`{path}` RETAIN 0 HOURS")
         (note,) = (Path(path) / CLONE_DIRECTORY).iterdir()
