@@ -427,7 +427,9 @@ def _quarantine_of(request: VacuumRequest, snapshot: Snapshot) -> int:
 def _in_ms(hours: float, what: str, option: str) -> int:
     if not 0 <= hours < 2**40:
         raise InvalidOptionError(
-            f"A {what} of {hours} hours makes no sense: it must be 0 or more. Nothing was deleted.", option=option
+            f"A {what} of {hours} hours makes no sense: it must be 0 or more. Nothing was deleted.",
+            option=option,
+            **({"error_class": "DELTA_VACUUM_RETENTION_PERIOD_NEGATIVE", "sql_state": "22003"} if hours < 0 else {}),
         )
     return int(hours * _HOUR_MS)
 

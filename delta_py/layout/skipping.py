@@ -60,12 +60,19 @@ def table_layout(
     queries = FILTERED.of(snapshot)
     queries.update(filtered or {})
     rows = [_row(path, type_name(types[physical[path]]), stats, physical[path], queries) for path in paths]
+    for path in set(paths).difference(_bounded(config)):
+        rows[paths.index(path)]["advice"] = None  # nothing that one could do
     return pa.Table.from_pylist(rows, LAYOUT_SCHEMA)
 
 
 def _wanted(config: TableConfig, columns: Sequence[str] | None) -> list[Path]:
     if columns is not None:
         return [tuple(field.name for field in find_named(config.schema, name)) for name in columns]
+    return _bounded(config)
+
+
+def _bounded(config: TableConfig) -> list[Path]:
+    """The columns that can have a minimum and a maximum."""
     return [
         path
         for path, leaf in leaves(config.schema)
