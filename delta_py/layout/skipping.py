@@ -41,6 +41,7 @@ LAYOUT_SCHEMA = pa.schema(
 _RANGE = 0.1
 _POINTS = 8
 _POOR = 0.5
+_FARTHEST = 1e300
 _FEW_FILES = 4
 _NO_BOUNDS = ("boolean", "binary", "variant", "void")
 
@@ -130,7 +131,7 @@ def _places(bounds: pa.Array) -> np.ndarray[Any, np.dtype[np.float64]]:
     elif not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
         bounds = pc.rank(bounds, tiebreaker="dense")
     places = bounds.cast(pa.float64(), safe=False).to_numpy()
-    if not np.isfinite(places).all():  # infinite, or no number
+    if not np.isfinite(places).all() or np.abs(places).max() > _FARTHEST:  # infinite, no number, or no distance is a number
         places = pc.rank(bounds, tiebreaker="dense").to_numpy().astype(np.float64)
     return np.asarray(places)
 

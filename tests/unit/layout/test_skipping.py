@@ -115,3 +115,13 @@ def test_column_that_never_has_bounds_gets_no_advice_to_collect_them(tmp_path: P
         write_delta(path, pa.table(columns), mode="append", partition_by=["p"])
     found = DeltaTable(path).layout(["p", "b", "f", "l", "m"])
     assert found["advice"].to_pylist() == [None] * 5
+
+
+@pytest.mark.filterwarnings("error")
+def test_values_whose_distance_is_no_number(tmp_path: Path) -> None:
+    """Then they are as far apart as their ranks."""
+    path, largest = str(tmp_path / "t"), 1.7e308
+    for number, low in enumerate([-largest, -largest / 2, 0.0, largest / 2]):
+        write_delta(path, pa.table({"x": [low, low + largest / 2], "n": [number, number]}), mode="append")
+    (row,) = DeltaTable(path).layout(["x"]).to_pylist()
+    assert 0.25 <= row["point_share"] <= 0.5 and 0.25 <= row["range_share"] <= 0.75
