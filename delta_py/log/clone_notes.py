@@ -27,7 +27,7 @@ from delta_py.storage.addresses import in_reach
 from delta_py.storage.store import ObjectInfo, ObjectStore
 
 CLONE_DIRECTORY = f"{LOG_DIRECTORY}/_pydelta_clones"
-_MOST_BYTES = 65_536
+_MOST_BYTES = 16_384
 
 _log = logging.getLogger("delta_py")
 

@@ -328,7 +328,7 @@ def test_note_of_a_strange_table_keeps_only_what_that_reads(path: str, tmp_path:
     append(path, 2, mode="overwrite")
     other = str(tmp_path / "other")
     append(other, *range(5))
-    for number, source in enumerate(["/", "", path, "(", f"{path}/.."]):
+    for number, source in enumerate(["/", "", path, "(", f"{path}/..", "\0", "\n", "é" * 2_000, "s3://" + "a" * 15_000]):
         note(path, json.dumps({"clone": other, "source": source, "after": -1}), f"{number}.json")
     assert now(path, 25) == 1
     assert notes(path) == []
