@@ -7,7 +7,7 @@
 Notes beside the table's log say which clones there may be (log/clone_notes.py). Each is asked: its newest version, and what it
 has removed within its own retention time, name the table's files by absolute paths. So are the clones of a clone, by the notes
 beside its log. A clone that is not there, or that cannot be read, is unknown and may need whatever there was when its note was
-written: it may have been moved, or lie on a disk that is not here now. A note ends when its clone needs no file of the table.
+written: it may have been moved, or lie on a disk that is not here now. A note ends when its clone has files of its own alone.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from delta_py.commands.vacuum_paths import NeededFiles, Paths, paths_of
 from delta_py.errors import DeltaError, TableNotFoundError, shown
 from delta_py.log.clone_notes import CloneNote, UnreadableNote, list_notes, read_note
 from delta_py.protocol.intervals import DELETED_FILE_RETENTION, retention_ms
+from delta_py.protocol.paths import are_plain
 from delta_py.snapshot import Snapshot
 from delta_py.storage.addresses import below, in_reach
 from delta_py.storage.opening import open_store
@@ -159,10 +160,19 @@ class _Asked:
         return self._answers[root, source]
 
     def _ask(self, root: str, source: str, depth: int) -> _Answer:
+        is_clone = False
+
+        def of_others() -> Iterator[Paths]:
+            nonlocal is_clone
+            for paths in paths_of(self._tables(snapshot)):
+                others = paths.filter(pc.invert(are_plain(paths)))
+                is_clone = is_clone or len(others) > 0
+                yield others
+
         try:
             store = open_store(root, self._store.options)
             snapshot = Snapshot.load(store)
-            needed = NeededFiles(_below([self._store.root, source], paths_of(self._tables(snapshot))))
+            needed = NeededFiles(_below([self._store.root, source], of_others()))
             notes = list_notes(store)
         except TableNotFoundError:
             return _Answer(-1, failure="there is no table, as far as can be seen from here")
@@ -171,7 +181,7 @@ class _Asked:
         if needed:
             self.known.append(KnownClone(root, needed))
         has_clones = [self.is_of_use(store, info, source, depth + 1) for info in _newest_first(notes)]
-        return _Answer(snapshot.version, bool(needed) or any(has_clones))
+        return _Answer(snapshot.version, is_clone or any(has_clones))
 
     def _tables(self, clone: Snapshot) -> Iterator[pa.Table]:
         """What a VACUUM of the clone would keep."""
@@ -183,8 +193,8 @@ class _Asked:
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """version: the newest of the clone. is_in_use: whether it, or a clone of it, needs files of the table. failure: why nobody
-    knows."""
+    """version: the newest of the clone. is_in_use: whether it, or a clone of it, needs files of other tables. These may be files
+    of a table of which this one is a clone, whose VACUUM comes by here. failure: why nobody knows."""
 
     version: int
     is_in_use: bool = False

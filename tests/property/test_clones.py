@@ -61,7 +61,8 @@ def take(action: str, path: str, other: str, start: int, picked: int) -> None:
             time.sleep(0.003)
             kind = VacuumKind.LITE if action == "lite" else VacuumKind.FULL
             request = VacuumRequest(0, check_retention=False, kind=kind, quarantine=action == "quarantine")
-            vacuum(LocalStore(path), request, lambda: time.time_ns() // 1_000_000 + (picked % 3) * 86_400_000)
+            days = (0, 2, 20)[picked % 3]
+            vacuum(LocalStore(path), request, lambda: time.time_ns() // 1_000_000 + days * 86_400_000)
         case "checkpoint":
             DeltaTable(path).checkpoint()
 

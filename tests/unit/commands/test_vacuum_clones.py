@@ -150,6 +150,20 @@ def test_clone_of_a_clone_keeps_files_of_both(path: str, copy: str, tmp_path: Pa
     assert notes(path) == notes(copy) == []
 
 
+def test_clone_of_a_clone_without_files_of_its_own_is_not_forgotten_by_the_clone_between(
+    path: str, copy: str, tmp_path: Path
+) -> None:
+    third = str(tmp_path / "third")
+    append(path, 1)
+    shallow(path, copy)
+    shallow(copy, third)
+    append(copy, 9, mode="overwrite")
+    now(copy, 3 * WEEK)
+    append(path, 9, mode="overwrite")
+    assert now(path, 3 * WEEK) == 0
+    assert ids(third) == [1]
+
+
 def test_tables_that_are_clones_of_each_other_end(path: str, copy: str) -> None:
     append(path, 1)
     shallow(path, copy)
