@@ -70,14 +70,14 @@ def leave_note(store: ObjectStore, clone: str, version: int, after: int) -> str 
     except StorageError as error:
         _warn(store, clone, error.message)
         return None
-    except OSError as error:
-        _warn(store, clone, f"whether that was written is not known: {error}")
+    except OSError as error:  # it may be there all the same
+        _warn(store, clone, str(error))
     return path
 
 
 def _warn(store: ObjectStore, clone: str, reason: str) -> None:
-    what = "VACUUM of this table is not told of the shallow clone at"
-    _log.warning("%s: %s %s, and may delete files that it reads: %s", store.root, what, clone, reason)
+    what = "VACUUM of this table may not know of the shallow clone at"
+    _log.warning("%s: %s %s, and then deletes files that it reads: %s", store.root, what, clone, reason)
 
 
 def delete_notes(store: ObjectStore, paths: Iterable[str]) -> None:
