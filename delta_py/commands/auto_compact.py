@@ -6,8 +6,8 @@ It is on by the table's property delta.autoOptimize.autoCompact or by the sessio
 threads, as a commit of its own of a bounded size. Whatever fails in it is told, not raised: the commit before stands.
 
 Most commits do not look at the table's files: the version checksum says how many there are, and each process remembers how many
-small ones it saw, and adds its own. A process that has not looked yet does so at every tenth version. One that has looked asks at
-these how many files there are more than it knows of: others may have added them, and they may be small.
+small ones it saw, and adds its own. A process that has not looked yet does so at every tenth version, too. One that has looked
+asks at these how many files there are more than it knows of: others may have added them, and they may be small.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _log = logging.getLogger("delta_py")
 
 _MOST_BYTES = 2 << 30
 
-# The small files of the partition that had most when this process looked, and those that it has added since.
+# The small files of the partition that had most when this process looked, if it has, and those that it has added since.
 _small_files = CountPerTable()
 
 # What added to the number of a table's files gives the most small ones that there can be by now: those that were small when this
@@ -59,10 +59,13 @@ def _is_due(store: ObjectStore, config: TableConfig, version: int, written: Writ
     """Whether some partition may have as many small files as are wanted."""
     key, added = table_key(store, config), sum(add.size_bytes < asked.min_file_bytes for add in written.adds)
     known, others = _small_files.add(key, added), _by_others.add(key, added - len(written.adds))
-    if (added if known is None else known) < asked.min_files and version % LOOK_EVERY:
+    if known is None:
+        known = added
+        _small_files.put(key, added)
+    if known < asked.min_files and version % LOOK_EVERY:
         return False
     checksum = read_checksum_of(store, version)
-    if known is None or others is None or known >= asked.min_files:
+    if others is None or known >= asked.min_files:
         return checksum is None or checksum.file_count >= asked.min_files
     return checksum is not None and checksum.file_count + others >= asked.min_files
 

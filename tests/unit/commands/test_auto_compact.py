@@ -125,6 +125,14 @@ def test_processes_that_write_often_notice_the_small_files_of_each_other(path: s
     assert ids(path) == list(range(101)) and len(compactions(path)) >= 3
 
 
+def test_process_whose_versions_are_never_the_tenth_looks_when_it_has_added_enough(path: str) -> None:
+    """Every second version is of somebody who compacts nothing."""
+    for number in range(20):
+        append(path, number, AutoCompact(enabled=False) if number % 2 == 0 else FEW)
+    assert compactions(path) != [] and files(path) < 15
+    assert ids(path) == list(range(20))
+
+
 def counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     looks: list[str] = []
     compact = auto_compact._compact
