@@ -2,6 +2,8 @@
 
     make bench                          everything; wants a quiet machine, about 6 GB of disk and half an hour
     make bench BENCH="--only commit"    one part; the others in RESULTS.md stay as they are
+    make bench BENCH="--operation 'z-order by 4 columns' --rows 1000000"
+                                        one operation of dml or maintenance beside the tuned peer, printed and not written
     make bench BENCH="--quick"          the same on small tables, printed and not written: shows that it runs
 
 state: a fresh process for every run opens a table of very many files and prunes it to one file, the readers taking turns.
@@ -52,7 +54,7 @@ from benchmarks.common import (
     table_text,
 )
 from benchmarks.dml_part import dml_part
-from benchmarks.maintenance_part import maintenance_part
+from benchmarks.maintenance_part import OPERATION_TARGETS, maintenance_part, operation_part
 from benchmarks.make_log_table import ROWS_PER_FILE
 from benchmarks.query_part import open_part, query_part
 from benchmarks.sql_part import sql_part
@@ -73,6 +75,10 @@ def main() -> None:
     if load > 0.5 and not arguments.quick:
         print(f"warning: the machine is busy (load {load:.1f}): the numbers will be worse than they should", file=sys.stderr)
     with work_directory(arguments.directory) as directory:
+        if arguments.operation is not None:
+            part = operation_part(arguments.operation, arguments.rows, directory, sizes, Path(arguments.peer))
+            print("\n".join([measured_on(load), *part.text]))
+            return
         for name in arguments.only:
             part = PARTS[name](directory, sizes, Path(arguments.peer))
             text = "\n".join([f"{MARK}{name} -->", measured_on(load), *part.text, *WHERE_TIME_GOES.get(name, ())])
@@ -176,6 +182,8 @@ def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--only", default=list(PARTS), type=lambda text: text.split(","), help=", ".join(PARTS))
+    parser.add_argument("--operation", choices=list(OPERATION_TARGETS), help="one operation of dml and maintenance, alone")
+    parser.add_argument("--rows", type=int, help="with --operation: of the table")
     parser.add_argument("--peer", default=str(ROOT / ".venv-peer"), help="environment of pyspark 4.2 and delta-spark")
     parser.add_argument("--directory", help="keep the tables here instead of a temporary directory")
     return parser.parse_args()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -25,12 +25,19 @@ def dml_part(directory: Path, sizes: Sizes, peer: Path) -> Part:
     return operations_part(title, TARGETS, directory, sizes, peer)
 
 
-def operations_part(title: str, targets: Mapping[str, float], directory: Path, sizes: Sizes, peer: Path) -> Part:
-    """Operations of dml_run by both writers, with both settings. targets: of pydelta's time over delta-spark's."""
+def operations_part(
+    title: str,
+    targets: Mapping[str, float],
+    directory: Path,
+    sizes: Sizes,
+    peer: Path,
+    all_settings: Sequence[str] = SETTINGS,
+) -> Part:
+    """Operations of dml_run by both writers, with the settings. targets: of pydelta's time over delta-spark's."""
     python = peer_python(peer)
     tables = query_tables(directory, sizes)
     rows, ratios = [], {}
-    for (operation, target), settings in product(targets.items(), SETTINGS):
+    for (operation, target), settings in product(targets.items(), all_settings):
         found = {writer: _run(operation, writer, tables, sizes, python, peer, settings) for writer in ("delta", "pydelta")}
         left = {writer: result["left"] for writer, result in found.items()}
         assert left["delta"] == left["pydelta"], f"{operation} leaves other rows: {left}"

@@ -8,12 +8,14 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from benchmarks.common import HERE, Part, Sizes, run_json, table_text
+from benchmarks.common import HERE, TUNED, Part, Sizes, run_json, table_text
+from benchmarks.dml_part import TARGETS as DML_TARGETS
 from benchmarks.dml_part import operations_part
 
 # Of pydelta's time over delta-spark's. The names are dml_run's.
 TARGETS = {"optimize 200 small files": 0.8}
 Z_ORDER_TARGETS = {"z-order by 2 columns": 1.0, "z-order by 4 columns": 1.0}
+OPERATION_TARGETS = {**DML_TARGETS, **TARGETS, **Z_ORDER_TARGETS}
 _SMALLER_ROWS = 1_000_000
 _APPENDS = 1000
 
@@ -32,6 +34,13 @@ def maintenance_part(directory: Path, sizes: Sizes, peer: Path) -> Part:
     in_smaller = operations_part(_title("Z-order", smaller), Z_ORDER_TARGETS, directory / "smaller", smaller, peer)
     parts.append(Part(in_smaller.text))
     return Part.of_all([*parts, auto_compact_part(directory, sizes), vacuum_part(directory, sizes), index_part(sizes)])
+
+
+def operation_part(operation: str, rows: int | None, directory: Path, sizes: Sizes, peer: Path) -> Part:
+    """One operation of dml_run alone, beside the tuned peer. rows: of the table; None for what the parts have."""
+    sizes = sizes if rows is None else replace(sizes, scan_rows=rows)
+    targets = {operation: OPERATION_TARGETS[operation]}
+    return operations_part(_title(operation, sizes), targets, directory / f"rows-{sizes.scan_rows}", sizes, peer, (TUNED,))
 
 
 def _title(what: str, sizes: Sizes) -> str:

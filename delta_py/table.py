@@ -304,6 +304,7 @@ class DeltaTable:
         inventory: Any = None,
         quarantine: bool = False,
         quarantine_hours: float | None = None,
+        keep_clones: bool = True,
     ) -> pa.Table:
         """Delete the files that no version needs which is to stay readable, by the newest version of the table.
 
@@ -314,6 +315,7 @@ class DeltaTable:
         batches: path (with the table's root), length (bytes), isDir, modificationTime (ms).
         quarantine: move the files aside instead, so that restore_quarantined can bring them back. quarantine_hours: what has been
         aside for longer is deleted; None for the table's delta.deletedFileRetentionDuration.
+        keep_clones: leave the files that shallow clones of this table read, or may read where they cannot be asked.
         Returns the files: path, size (bytes), modification_time (ms), reason. Raises as commands/vacuum.py.
         """
         from delta_py.commands.vacuum import Vacuum, VacuumKind, VacuumRequest, vacuum  # as checkpoint
@@ -327,6 +329,7 @@ class DeltaTable:
             inventory=inventory,
             quarantine=quarantine,
             quarantine_hours=quarantine_hours,
+            keep_clones=keep_clones,
         )
         store = self._snapshot.store
         return Vacuum.begin(store, request).find() if dry_run else vacuum(store, request).found

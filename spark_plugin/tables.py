@@ -405,6 +405,7 @@ class DeltaTable:
         inventory: DataFrame | None = None,
         quarantine: bool = False,
         quarantineHours: float | None = None,
+        keepClones: bool | None = None,
     ) -> DataFrame:
         """Delete the files that no version needs which is to stay readable; returns a frame without columns and rows.
 
@@ -417,6 +418,8 @@ class DeltaTable:
         (ms). Its rows come to the driver.
         quarantine: move the files aside instead, so that restoreQuarantined can bring them back.
         quarantineHours: what has been aside for longer is deleted; None for the table's delta.deletedFileRetentionDuration.
+        keepClones: leave the files that shallow clones of this table read, or may read where they cannot be asked; None for what
+        spark.pydelta.vacuum.keepClones says, and that is true.
         Raises InvalidOptionError (DELTA_VACUUM_RETENTION_PERIOD_TOO_SHORT) for a shorter time than the table's, unless
         spark.databricks.delta.retentionDurationCheck.enabled is false; UnsupportedOperationError (DELTA_CANNOT_VACUUM_LITE) when
         commits are gone that lite would have to read.
@@ -426,10 +429,13 @@ class DeltaTable:
         check_flag(quarantine, "quarantine")
         for version in keepVersions:
             check_number(version, "Each of keepVersions", "an integer")
-        if lite is not None:
-            check_flag(lite, "lite")
+        for flag, name in ((lite, "lite"), (keepClones, "keepClones")):
+            if flag is not None:
+                check_flag(flag, name)
         asked = VacuumRequest(hours, keep_versions=tuple(keepVersions), quarantine=quarantine, quarantine_hours=aside_hours)
-        return run_vacuum(self._spark, self._table, asked, dry_run=dryRun, lite=lite, inventory=inventory)
+        return run_vacuum(
+            self._spark, self._table, asked, dry_run=dryRun, lite=lite, keep_clones=keepClones, inventory=inventory
+        )
 
     def restoreQuarantined(self, *, dryRun: bool = False) -> DataFrame:
         """Bring the files that vacuum has moved aside back to their places; returns path, size (bytes), quarantined (since when),

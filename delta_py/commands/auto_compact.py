@@ -6,7 +6,8 @@ It is on by the table's property delta.autoOptimize.autoCompact or by the sessio
 threads, as a commit of its own of a bounded size. Whatever fails in it is told, not raised: the commit before stands.
 
 Most commits do not look at the table's files: the version checksum says how many there are, and each process remembers how many
-small ones it saw, and adds its own. A process that has not looked yet does so at every tenth version.
+small ones it saw, and adds its own. A process that has not looked yet does so at every tenth version, too. One that has looked
+asks at these how many files there are more than it knows of: others may have added them, and they may be small.
 """
 
 from __future__ import annotations
@@ -35,8 +36,12 @@ _log = logging.getLogger("delta_py")
 
 _MOST_BYTES = 2 << 30
 
-# The small files of the partition that had most when this process looked, and those that it has added since.
+# The small files of the partition that had most when this process looked, if it has, and those that it has added since.
 _small_files = CountPerTable()
+
+# What added to the number of a table's files gives the most small ones that there can be by now: those that were small when this
+# process looked, less all that there were then, and less the large ones that it has added since.
+_by_others = CountPerTable()
 
 
 def compact_if_due(
@@ -52,14 +57,17 @@ def compact_if_due(
 
 def _is_due(store: ObjectStore, config: TableConfig, version: int, written: WrittenFiles, asked: AutoCompact) -> bool:
     """Whether some partition may have as many small files as are wanted."""
-    added = sum(add.size_bytes < asked.min_file_bytes for add in written.adds)
-    known = _small_files.add(table_key(store, config), added)
-    if known is not None and known < asked.min_files:
-        return False
-    if known is None and added < asked.min_files and version % LOOK_EVERY:
+    key, added = table_key(store, config), sum(add.size_bytes < asked.min_file_bytes for add in written.adds)
+    known, others = _small_files.add(key, added), _by_others.add(key, added - len(written.adds))
+    if known is None:
+        known = added
+        _small_files.put(key, added)
+    if known < asked.min_files and version % LOOK_EVERY:
         return False
     checksum = read_checksum_of(store, version)
-    return checksum is None or checksum.file_count >= asked.min_files
+    if others is None or known >= asked.min_files:
+        return checksum is None or checksum.file_count >= asked.min_files
+    return checksum is not None and checksum.file_count + others >= asked.min_files
 
 
 def _compact(store: ObjectStore, asked: AutoCompact) -> int | None:
@@ -67,7 +75,9 @@ def _compact(store: ObjectStore, asked: AutoCompact) -> int | None:
     request = OptimizeRequest(target_file_bytes=asked.max_file_bytes, min_file_bytes=asked.min_file_bytes)
     compaction = AutoCompaction.of(snapshot, request).wanting(asked.min_files)
     chosen = compaction.choose()
-    _small_files.put(table_key(store, snapshot.config), 0 if chosen.bins.num_rows else compaction.largest)
+    key, new = table_key(store, snapshot.config), len(pc.unique(chosen.bins["bin"]))
+    _small_files.put(key, 0 if new else compaction.largest)
+    _by_others.put(key, (0 if new else compaction.largest) - (chosen.considered - chosen.bins.num_rows + new))
     bins = next(batches_of(chosen.bins, _MOST_BYTES), None)
     if bins is None:
         return None

@@ -3,8 +3,8 @@
     clone_table(Snapshot.load(source), target_store) -> 0
 
 The clone names the source's files and deletion vectors by absolute paths and has a log of its own; whatever it writes lies
-in its own directory. Its rows last as long as the source's files: a VACUUM of the source may take files that only clones
-still need.
+in its own directory. Its rows last as long as the source's files, so a note beside the source's log tells VACUUM of it
+(log/clone_notes.py).
 Protocol: Add File and Remove File; Deletion Vector Descriptor Schema; Row Tracking.
 """
 
@@ -24,7 +24,16 @@ from delta_py.commands.protocols import features_in_use, with_features
 from delta_py.commands.timestamps import SINCE, stamped, transaction_at
 from delta_py.commit.prepared import ROW_TRACKING_DOMAIN, row_id_high_water_mark
 from delta_py.commit.transaction import Transaction
-from delta_py.errors import InvalidOptionError, TableAlreadyExistsError, TableNotFoundError
+from delta_py.errors import (
+    CommitOutcomeUnknownError,
+    DeltaError,
+    InvalidOptionError,
+    TableAlreadyExistsError,
+    TableNotFoundError,
+)
+from delta_py.index.definition import PREFIX as INDEX_PREFIX
+from delta_py.index.definition import definitions_of
+from delta_py.log.clone_notes import delete_notes, leave_note
 from delta_py.protocol.actions import AddFile, DomainMetadata, Metadata, Protocol
 from delta_py.protocol.deletion_vectors import DeletionVectorDescriptor
 from delta_py.protocol.features import Properties
@@ -68,7 +77,15 @@ def shallow_clone(
         "removedFilesSize": sum(file.size_bytes for file in gone),
         "copiedFilesSize": 0,
     }
-    return {"version": transaction.commit("CLONE", clone_parameters(source), metrics=metrics), "metrics": metrics}
+    note = leave_note(source.store, target.root, source.version, -1 if present is None else present.version)
+    try:
+        version = transaction.commit("CLONE", clone_parameters(source), metrics=metrics)
+    except CommitOutcomeUnknownError:
+        raise
+    except (DeltaError, OSError):
+        delete_notes(source.store, () if note is None else (note,))
+        raise
+    return {"version": version, "metrics": metrics}
 
 
 def clone_parameters(source: Snapshot) -> dict[str, Any]:
@@ -145,13 +162,24 @@ def _check_iceberg(source: Snapshot, properties: Properties) -> None:
 
 def _domains(source: Snapshot, present: Snapshot | None) -> Iterator[DomainMetadata]:
     """The source's domains in the place of all others. Ids of rows are the source's, and new ones lie above all given."""
-    theirs = source.domain_metadata()
     ours = {} if present is None else present.domain_metadata()
+    theirs = _without_segments(source.domain_metadata(), ours)
     for name in sorted((theirs.keys() | ours.keys()) - {ROW_TRACKING_DOMAIN}):
         yield theirs[name] if name in theirs else replace(ours[name], removed=True)
     mark = max(row_id_high_water_mark(domains.get(ROW_TRACKING_DOMAIN)) for domains in (theirs, ours))
     if mark >= 0:
         yield DomainMetadata(ROW_TRACKING_DOMAIN, orjson.dumps({"rowIdHighWaterMark": mark}).decode())
+
+
+def _without_segments(theirs: Mapping[str, DomainMetadata], ours: Mapping[str, DomainMetadata]) -> dict[str, DomainMetadata]:
+    """The source's domains as the clone has them: indexes without their segments, which are files of the source. Segments that
+    the clone has already stay: they say of which files they are. An index that is not understood is left out."""
+    present = {(index.name, index.column, index.kind): index for index in definitions_of(ours)[0]}
+    kept = {name: domain for name, domain in theirs.items() if not name.startswith(INDEX_PREFIX)}
+    for index in definitions_of(theirs)[0]:
+        same = present.get((index.name, index.column, index.kind))
+        kept[index.domain] = (index.with_segments(()) if same is None else same).as_domain()
+    return kept
 
 
 # ---------------------------------------------------------------- its files

@@ -27,6 +27,7 @@ import pyarrow.compute as pc
 
 from delta_py.commands.clone import clone_parameters, clone_transaction, table_in_place
 from delta_py.commands.create import check_empty
+from delta_py.commands.index_upkeep import index_clone
 from delta_py.commands.optimize import AtTable, here
 from delta_py.errors import StorageError
 from delta_py.protocol.actions import AddFile
@@ -201,7 +202,9 @@ class DeepClone:
             "copiedFilesSize": sum(add.size_bytes for add in copied),
         }
         parameters = {**clone_parameters(self.source), "sourceTableId": self.source.metadata.id, "isShallow": False}
-        return {"version": transaction.commit("CLONE", parameters, metrics=metrics), "metrics": metrics}
+        version = transaction.commit("CLONE", parameters, metrics=metrics)
+        index_clone(self.target, transaction.config, version)
+        return {"version": version, "metrics": metrics}
 
 
 def _vector_id(vector: DeletionVectorDescriptor | None) -> str | None:

@@ -57,6 +57,17 @@ def index_new_files(store: ObjectStore, config: TableConfig, version: int, writt
                 _uncovered.put(key, 0)
 
 
+def index_clone(store: ObjectStore, config: TableConfig, version: int) -> None:
+    """After the commit of `version`, which made the table a deep clone: its indexes cover its files, of which at most 1 GiB are
+    read. config: of that version. Raises as index_new_files."""
+    if not config.feature("domainMetadata"):
+        return
+    with harmless(store, version, "its files were not indexed"):
+        for definition in definitions_of(Snapshot.load(store).domain_metadata())[0]:
+            if is_usable(config, definition):
+                TableIndexes(store).cover(definition.name, _LIMITS)
+
+
 def _may_be_due(key: str, version: int, added: int) -> bool:
     if key not in _uncovered or version % LOOK_EVERY == 0:
         return True

@@ -29,7 +29,7 @@ from delta_py.commands.optimize_bins import (
 )
 from delta_py.errors import InvalidOptionError, SchemaMismatchError, UnsupportedOperationError
 from delta_py.layout.curves import MAX_PLACE_BITS
-from delta_py.layout.row_order import Curve, RowOrder
+from delta_py.layout.row_order import PIECES, Curve, RowOrder
 from delta_py.protocol.actions import AddFile, DomainMetadata
 from delta_py.protocol.clustering import clustering_columns, clustering_leaves
 from delta_py.protocol.column_mapping import physical_path
@@ -44,7 +44,8 @@ from delta_py.write.rewrite import removed, row_count_of, wrong_row_count
 _Z_ORDER_TAG = "ZORDER_BY"
 _CUBE_ID, _CUBE_COLUMNS, _CUBE_CURVE = "ZCUBE_ID", "ZCUBE_ZORDER_BY", "ZCUBE_ZORDER_CURVE"
 _PROVIDER = "liquid"
-_SAMPLED_ROWS = 100_000
+# Rows in the sample of a bin; in those of many bins together, which the driver holds at once; and at least for a file.
+_SAMPLED_ROWS, _SAMPLED_AT_ONCE, _SAMPLED_A_FILE = 100_000, 2_000_000, 16 * PIECES
 _BYTES_A_ROW = 64  # of files that do not say how many rows they have
 
 
@@ -93,7 +94,7 @@ class Ordering(Compaction):
 
     def write(self, writers: BinWriters, bins: Sequence[Bin]) -> list[WrittenFiles]:
         arrangement = self.arrangement
-        samples = writers.sample(arrangement, [SampledBin(files, _every(files)) for files in bins])
+        samples = writers.sample(arrangement, [SampledBin(files, self._every(files, len(bins))) for files in bins])
         orders = [
             RowOrder.of(sample, self.paths, self.curve, self._file_count(files)) if sample.num_rows else None
             for files, sample in zip(bins, samples, strict=True)
@@ -104,6 +105,12 @@ class Ordering(Compaction):
 
     def _file_count(self, files: Bin) -> int:
         return max(1, round(sum(file.size_bytes for file in files) / self.target_bytes))
+
+    def _every(self, files: Bin, bins: int) -> int:
+        """Which rows of a bin its sample has, where there are so many bins: each so many-th."""
+        wanted = min(_SAMPLED_ROWS, max(_SAMPLED_AT_ONCE // bins, _SAMPLED_A_FILE * self._file_count(files)))
+        rows = row_count_of(files)
+        return max(1, (sum(file.size_bytes for file in files) // _BYTES_A_ROW if rows is None else rows) // wanted)
 
     def _settled(self, before: Bin, written: WrittenFiles, live: Bin | None) -> WrittenFiles | None:
         mismatch = wrong_row_count(before, written.row_count)
@@ -286,8 +293,3 @@ def _clustering_counts(
         "inputNumZCubes": len(np.unique(cubes[cubes > 0])),
         "mergedFiles": counted(chosen),
     }
-
-
-def _every(files: Bin) -> int:
-    rows = row_count_of(files)
-    return max(1, (sum(file.size_bytes for file in files) // _BYTES_A_ROW if rows is None else rows) // _SAMPLED_ROWS)

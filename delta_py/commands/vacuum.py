@@ -16,7 +16,8 @@ It leaves names that the log does not spell plainly below the table's root. What
 With `quarantine` files are moved aside instead of deleted (commands/quarantine.py). What has been there long enough is deleted by
 any later run, unless a version needs it after all.
 
-Readers that hold leases (log/leases.py) keep what was removed since the version that they read.
+Readers that hold leases (log/leases.py) keep what was removed since the version that they read. Shallow clones of the table keep
+the files that they read (commands/vacuum_clones.py), unless the request says otherwise.
 
 The log is asked for what it needs at the beginning, and once more when the list of files is there: a RESTORE that was committed
 meanwhile has files again that were removed long ago. So are the leases.
@@ -49,9 +50,11 @@ from delta_py.commands.vacuum_candidates import (
     listed,
     newest_outside,
 )
-from delta_py.commands.vacuum_paths import HiddenNames, NeededFiles, PathSet, table_above, tables_around, vector_files
+from delta_py.commands.vacuum_clones import Clones
+from delta_py.commands.vacuum_paths import HiddenNames, NeededFiles, PathSet, paths_of, table_above, tables_around, vector_files
 from delta_py.commit.transaction import Transaction
 from delta_py.errors import DeltaError, InvalidOptionError, StorageError, UnsupportedOperationError
+from delta_py.log.clone_notes import delete_notes, list_notes
 from delta_py.log.history import CommitClock
 from delta_py.log.last_vacuum import read_last_vacuum
 from delta_py.log.leases import Leases, delete_expired
@@ -97,7 +100,7 @@ class VacuumRequest:
     keep_versions: that stay readable whatever their age. logs: commit what begins and ends, for the history. inventory: in place
     of a listing, a stream of Arrow batches with the columns path (whole), length (bytes), isDir, modificationTime (ms).
     quarantine: move files aside instead of deleting them. quarantine_hours: how long they stay there; None for the table's
-    delta.deletedFileRetentionDuration."""
+    delta.deletedFileRetentionDuration. keep_clones: leave the files that shallow clones read."""
 
     retention_hours: float | None = None
     check_retention: bool = True
@@ -107,6 +110,7 @@ class VacuumRequest:
     inventory: Any = None
     quarantine: bool = False
     quarantine_hours: float | None = None
+    keep_clones: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +172,7 @@ class Vacuum:
         self._cutoff_ms, self._retention_ms = cutoff_ms, retention
         self._now_ms, self._quarantine_ms = cutoff_ms + retention, _quarantine_of(request, snapshot)
         self._leases = Leases.read(self._store, self._now_ms)
+        self._clones = Clones.read(self._store, self._now_ms)
         self._hidden = HiddenNames.of(snapshot.config)
         self._through: int | None = None  # the last version of which all that was removed is found
 
@@ -200,7 +205,15 @@ class Vacuum:
             found = self._inventoried(needed, tombstones)
         else:
             found = self._listed(needed, tombstones)
-        return pa.concat_tables([found, self._overdue(needed)]).sort_by("path")
+        found = pa.concat_tables([found, self._overdue(needed)]).sort_by("path")
+        return self._without_clones(found) if self._request.keep_clones else self._clones.marked(found)
+
+    def _without_clones(self, found: pa.Table) -> pa.Table:
+        """Less the files that clones need."""
+        is_lite = self._request.kind is VacuumKind.LITE
+        if is_lite and self._clones.unknown:
+            self._through = None  # what stays is for the next one
+        return self._clones.spared(found, is_lite=is_lite)
 
     def _overdue(self, needed: NeededFiles) -> pa.Table:
         """What has been in quarantine long enough, and no version needs."""
@@ -284,10 +297,13 @@ class Vacuum:
         return found
 
     def still_unneeded(self, found: pa.Table, started: int | None = None) -> pa.Table:
-        """Without those that a newer version has again, or a reader that has come since holds. started: the version of our own
-        commit since, which changes no file."""
+        """Without those that a newer version has again, or that a reader or a clone holds that has come since. started: the
+        version of our own commit since, which changes no file."""
         newest, before = Snapshot.load(self._store), self._leases.version
         self._leases = Leases.read(self._store, self._now_ms)
+        if self._request.keep_clones and not self._clones.notes.issuperset(info.path for info in list_notes(self._store)):
+            self._clones = Clones.read(self._store, self._now_ms)
+            found = self._without_clones(found)
         is_newest = newest.version == self._snapshot.version + (started is not None)  # nobody else has committed
         leased = self._leases.version
         if is_newest and (leased is None or (before is not None and before <= leased)):
@@ -296,7 +312,7 @@ class Vacuum:
         return found.filter(pc.invert(needed.hold(places_of(found["path"]))))
 
     def _needed(self, snapshot: Snapshot, tombstones: pa.Table) -> NeededFiles:
-        return NeededFiles(self._needed_files(snapshot, tombstones))
+        return NeededFiles(paths_of(self._needed_files(snapshot, tombstones)))
 
     def _needed_files(self, snapshot: Snapshot, tombstones: pa.Table) -> Iterator[pa.Table]:
         """Live files, and those that were removed a short time ago; with their deletion vectors."""
@@ -357,6 +373,7 @@ class Vacuum:
         """All that `find` found are gone: note for the next VACUUM LITE how far that was. That this fails is logged, for then the
         next one looks at the same commits again."""
         delete_expired(self._store, self._leases)
+        delete_notes(self._store, self._clones.ended)
         through = self._through
         if through is not None and self._leases.version is not None:
             through = min(through, self._leases.version)
@@ -416,7 +433,9 @@ def _quarantine_of(request: VacuumRequest, snapshot: Snapshot) -> int:
 def _in_ms(hours: float, what: str, option: str) -> int:
     if not 0 <= hours < 2**40:
         raise InvalidOptionError(
-            f"A {what} of {hours} hours makes no sense: it must be 0 or more. Nothing was deleted.", option=option
+            f"A {what} of {hours} hours makes no sense: it must be 0 or more. Nothing was deleted.",
+            option=option,
+            **({"error_class": "DELTA_VACUUM_RETENTION_PERIOD_NEGATIVE", "sql_state": "22003"} if hours < 0 else {}),
         )
     return int(hours * _HOUR_MS)
 

@@ -1,6 +1,6 @@
 """Names of files as VACUUM compares them: which are needed, which are hidden, which lie in a table of their own.
 
-    needed = NeededFiles(tables)                      # path and deletion_vector: of a version's files, or of tombstones
+    needed = NeededFiles(paths_of(tables))            # path and deletion_vector: of a version's files, or of tombstones
     batch.filter(pc.invert(needed.hold(batch["path"])))
 
 A name takes eight bytes here, whatever its length: the hash of it. Two names with one hash are taken for the same, which keeps a
@@ -37,6 +37,9 @@ class PathSet:
         hashes = [_hashes(part) for part in parts]
         self._hashes = np.unique(np.concatenate(hashes)) if hashes else np.empty(0, np.int64)
 
+    def __bool__(self) -> bool:
+        return len(self._hashes) > 0
+
     def hold(self, paths: Paths) -> pa.Array:
         """Which of the names are among them."""
         if not len(self._hashes):
@@ -56,17 +59,20 @@ class NeededFiles:
     """Names that must stay: of data files and of their deletion vectors. Names that are not plain (absolute, or with parts such
     as `..`) are compared by their last part: another spelling of them may be what a listing says."""
 
-    def __init__(self, tables: Iterable[pa.Table]) -> None:
+    def __init__(self, parts: Iterable[Paths]) -> None:
         self._odd_names: set[str] = set()
-        self._plain = PathSet(self._plain_of(tables))
+        self._plain = PathSet(self._plain_of(parts))
 
-    def _plain_of(self, tables: Iterable[pa.Table]) -> Iterator[Paths]:
-        for table in tables:
-            for paths in (table["path"], vector_files(table)):
-                plain = are_plain(paths)
-                odd = paths.filter(pc.invert(plain)).to_pylist()
-                self._odd_names.update(path.rstrip("/").rpartition("/")[2] for path in odd)
-                yield paths.filter(plain) if odd else paths
+    def __bool__(self) -> bool:
+        """Whether there are any."""
+        return bool(self._plain) or bool(self._odd_names)
+
+    def _plain_of(self, parts: Iterable[Paths]) -> Iterator[Paths]:
+        for paths in parts:
+            plain = are_plain(paths)
+            odd = paths.filter(pc.invert(plain)).to_pylist()
+            self._odd_names.update(path.rstrip("/").rpartition("/")[2] for path in odd)
+            yield paths.filter(plain) if odd else paths
 
     def hold(self, paths: Paths) -> pa.Array:
         """Which of the names must stay."""
@@ -76,6 +82,13 @@ class NeededFiles:
         names = pc.replace_substring_regex(paths, "^.*/", "")
         alike = pc.is_in(names, pa.array(self._odd_names, pa.string()))
         return pc.or_(same, alike.combine_chunks() if isinstance(alike, pa.ChunkedArray) else alike)
+
+
+def paths_of(tables: Iterable[pa.Table]) -> Iterator[Paths]:
+    """The names of files, and of their deletion vectors'."""
+    for table in tables:
+        yield table["path"]
+        yield vector_files(table)
 
 
 def vector_files(table: pa.Table) -> pa.Array:

@@ -42,7 +42,7 @@ class RowOrder:
     @classmethod
     def of(cls, sample: pa.Table, paths: Sequence[Path], curve: Curve, files: int) -> RowOrder:
         """sample: a column for each of the paths, in their order; at least one row. len(paths) is at most MAX_PLACE_BITS."""
-        bits = min(_MAX_RANK_BITS, MAX_PLACE_BITS // len(paths))
+        bits = min(_MAX_RANK_BITS, MAX_PLACE_BITS // len(paths), sample.num_rows.bit_length())  # no more ranks than rows tell
         ranks = tuple(ColumnRanks.of(column, bits) for column in sample.columns)
         whole = cls(tuple(paths), curve, ranks, np.empty(0, np.int64))
         places = np.sort(whole._places(sample.columns))

@@ -41,6 +41,7 @@ LAYOUT_SCHEMA = pa.schema(
 _RANGE = 0.1
 _POINTS = 8
 _POOR = 0.5
+_FARTHEST = 1e300
 _FEW_FILES = 4
 _NO_BOUNDS = ("boolean", "binary", "variant", "void")
 
@@ -60,12 +61,19 @@ def table_layout(
     queries = FILTERED.of(snapshot)
     queries.update(filtered or {})
     rows = [_row(path, type_name(types[physical[path]]), stats, physical[path], queries) for path in paths]
+    for path in set(paths).difference(_bounded(config)):
+        rows[paths.index(path)]["advice"] = None  # nothing that one could do
     return pa.Table.from_pylist(rows, LAYOUT_SCHEMA)
 
 
 def _wanted(config: TableConfig, columns: Sequence[str] | None) -> list[Path]:
     if columns is not None:
         return [tuple(field.name for field in find_named(config.schema, name)) for name in columns]
+    return _bounded(config)
+
+
+def _bounded(config: TableConfig) -> list[Path]:
+    """The columns that can have a minimum and a maximum."""
     return [
         path
         for path, leaf in leaves(config.schema)
@@ -123,7 +131,7 @@ def _places(bounds: pa.Array) -> np.ndarray[Any, np.dtype[np.float64]]:
     elif not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
         bounds = pc.rank(bounds, tiebreaker="dense")
     places = bounds.cast(pa.float64(), safe=False).to_numpy()
-    if not np.isfinite(places).all():  # infinite, or no number
+    if not np.isfinite(places).all() or np.abs(places).max() > _FARTHEST:  # infinite, no number, or no distance is a number
         places = pc.rank(bounds, tiebreaker="dense").to_numpy().astype(np.float64)
     return np.asarray(places)
 

@@ -116,6 +116,18 @@ def below(root: str) -> str:
     return rf"^(?:{schemes})://{_literal(place)}/+"
 
 
+def in_reach(root: str, other: str) -> bool:
+    """Whether another table lies where this one does: in directories of this machine, or in the same account of the same kind of
+    store, so that credentials go to no other server."""
+    kind = kind_of(root)
+    if kind is None or kind_of(other) != kind:
+        return kind is None and other.startswith("/")
+    try:
+        return address_of(other).holder[:2] == address_of(root).holder[:2]
+    except InvalidOptionError:
+        return False
+
+
 def _literal(text: str) -> str:
     return "".join(f"\\x{{{ord(letter):x}}}" for letter in text)
 

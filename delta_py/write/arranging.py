@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from delta_py.ahead import ahead
 from delta_py.layout.row_order import RowOrder, column_at
@@ -29,6 +30,7 @@ from delta_py.write.rewrite import Rewrite, live_batches
 _HELD_BYTES = 64 << 20
 _HELD_ROWS = 1 << 21
 _PIECE_BYTES = 8 << 20
+_SAMPLED_LETTERS = 256
 _SHARE_BYTES = 256 << 20
 _LARGER_BY = 1.5  # a file than was aimed at, before the rest of its rows go to another
 
@@ -84,15 +86,25 @@ def _narrowed(struct: StructType, paths: Sequence[Path]) -> StructType:
 
 
 def sample_columns(files: Sequence[ScanFile], arrangement: Arrangement, every: int) -> pa.Table:
-    """Each so many-th live row of the files: a column for each of the paths, named by their numbers."""
+    """Each so many-th live row of the files: a column for each of the paths, named by their numbers. Of texts and bytes the
+    beginning: the driver holds the samples of all bins."""
     names = [str(number) for number in range(len(arrangement.paths))]
     parts, ahead_of_batch = list[pa.RecordBatch](), 0
     for batch in read_files(arrangement.ordering_columns, files):
         taken = np.arange(ahead_of_batch, batch.num_rows, every)
         ahead_of_batch = (ahead_of_batch - batch.num_rows) % every
-        columns = [column_at(batch, path).take(pa.array(taken)) for path in arrangement.paths]
+        columns = [_beginnings(column_at(batch, path).take(pa.array(taken))) for path in arrangement.paths]
         parts.append(pa.RecordBatch.from_arrays(columns, names=names))
     return pa.Table.from_batches(parts) if parts else pa.table({name: pa.nulls(0) for name in names})
+
+
+def _beginnings(values: pa.Array) -> pa.Array:
+    """Texts and bytes cut to what tells nearly all of them apart; whatever is cut comes before what it was cut from."""
+    if pa.types.is_string(values.type) or pa.types.is_large_string(values.type):
+        return pc.utf8_slice_codeunits(values, 0, _SAMPLED_LETTERS)
+    if pa.types.is_binary(values.type) or pa.types.is_large_binary(values.type):
+        return pc.binary_slice(values, 0, _SAMPLED_LETTERS)
+    return values
 
 
 def split_rows(files: Sequence[ScanFile], arrangement: Arrangement, order: RowOrder) -> Iterator[tuple[int, pa.RecordBatch]]:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 RETENTION_CHECK = "spark.databricks.delta.retentionDurationCheck.enabled"
 LITE = "spark.databricks.delta.vacuum.lite.enabled"
 LOGGING = "spark.databricks.delta.vacuum.logging.enabled"
+KEEP_CLONES = "spark.pydelta.vacuum.keepClones"
 
 FOUND = StructType(
     [
@@ -55,6 +56,7 @@ def run_vacuum(
     *,
     dry_run: bool,
     lite: bool | None,
+    keep_clones: bool | None,
     inventory: DataFrame | None,
 ) -> DataFrame:
     """As DeltaTable.vacuum. asked: what is not by the session's settings."""
@@ -66,6 +68,7 @@ def run_vacuum(
             logs=is_on(spark, LOGGING),
             kind=VacuumKind.LITE if is_lite else VacuumKind.FULL,
             inventory=None if inventory is None else _rows_of(inventory),
+            keep_clones=is_on(spark, KEEP_CLONES) if keep_clones is None else keep_clones,
         )
         store = table.open_store(spark)
         if not dry_run:

@@ -12,6 +12,7 @@ from delta.tables import DeltaTable as DeltaSparkTable
 from pyspark.sql import SparkSession
 
 from delta_py import DeltaTable as PlainTable
+from delta_py.log.clone_notes import CLONE_DIRECTORY
 from delta_py.log.last_vacuum import read_last_vacuum
 from delta_py.storage.local import LocalStore
 from spark_plugin import DeltaTable
@@ -167,6 +168,28 @@ def test_vacuum_lite_of_each_goes_on_where_the_others_ended(spark: SparkSession,
         lease.release()
         restore(spark, settings)
     assert difference(rows(spark, "delta", path), rows(spark, "pydelta", path)) is None
+
+
+def test_delta_spark_leaves_notes_of_clones_and_its_changes_of_a_clone_are_followed(spark: SparkSession, tmp_path: Path) -> None:
+    path, copy = str(tmp_path / "t"), str(tmp_path / "copy")
+    make(spark, path, KINDS["vectors and feed"])
+    settings = {name: spark.conf.get(name, None) for name in (CHECK, LISTING_TASKS)}
+    spark.conf.set(CHECK, "false")
+    spark.conf.set(LISTING_TASKS, "2")
+    try:
+        DeltaTable.forPath(spark, path).clone(copy, isShallow=True)
+        spark.sql(f"VACUUM delta.`{path}` RETAIN 0 HOURS")
+        (note,) = (Path(path) / CLONE_DIRECTORY).iterdir()
+        ids = [row["id"] for row in spark.read.format("delta").load(copy).orderBy("id").collect()]
+        DeltaSparkTable.forPath(spark, copy).delete(f"id = {ids[0]}")
+        replace(spark, path, 1)
+        time.sleep(0.01)
+        DeltaTable.forPath(spark, path).vacuum(0)
+        assert note.exists()
+        for format in ("delta", "pydelta"):
+            assert [row["id"] for row in spark.read.format(format).load(copy).orderBy("id").collect()] == ids[1:]
+    finally:
+        restore(spark, settings)
 
 
 def replace(spark: SparkSession, path: str, number: int) -> None:

@@ -9,7 +9,6 @@ from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -21,7 +20,7 @@ from delta_py.commands.restore import restore
 from delta_py.expressions.tree import Column, Comparison, Expression, In, Literal
 from delta_py.index import lookup, segments
 from delta_py.parquet.reader import read_files
-from delta_py.protocol.schema import from_arrow_type
+from delta_py.protocol.schema import StructField, StructType, to_arrow_type
 from delta_py.scan.planning import ScanOptions, plan_scan
 from delta_py.storage.local import LocalStore
 from tests.support.sampling import examples
@@ -40,27 +39,53 @@ VALUES: dict[str, tuple[pa.DataType, list[Any]]] = {
     "time": (pa.timestamp("us", "UTC"), [None, dt.datetime(1900, 1, 1, tzinfo=UTC), dt.datetime(2024, 1, 1, tzinfo=UTC)]),
     "flag": (pa.bool_(), [None, True, False]),
 }
-STEPS = st.sampled_from(["append", "append", "append", "delete", "optimize", "refresh", "cover", "restore", "checkpoint"])
+# What a type may become. Of the first ones hashes stay the same; a date becomes another kind of value.
+WIDER: dict[str, pa.DataType] = {
+    "int": pa.int64(),
+    "float": pa.float64(),
+    "decimal": pa.decimal128(14, 2),
+    "day": pa.timestamp("us"),
+}
+STEPS = st.one_of(
+    st.sampled_from(["append", "append", "append", "delete", "optimize", "refresh", "cover", "restore", "checkpoint"]),
+    st.sampled_from(["rename", "widen", "clone", "shallow clone"]),
+)
+CONFIGURATION = {"delta.enableDeletionVectors": "true", "delta.enableTypeWidening": "true"}
+MAPPED = {"delta.columnMapping.mode": "name"}
 
 
-def rows(kind: str, picked: list[int], start: int) -> pa.Table:
+def fields(table: DeltaTable) -> tuple[StructField, StructField, StructField]:
+    """The indexed column, the struct, and the indexed field in it, whatever their names are by now."""
+    _, value, struct = table.struct_type.fields
+    assert isinstance(struct.data_type, StructType)
+    return value, struct, struct.data_type.fields[0]
+
+
+def rows(kind: str, picked: list[int], start: int, table: DeltaTable | None = None) -> pa.Table:
+    """In the table's types and names."""
     arrow, values = VALUES[kind]
     column = pa.array([values[number % len(values)] for number in picked], arrow)
     ids = pa.array(range(start, start + len(picked)), pa.int64())
-    return pa.table({"id": ids, "v": column, "n": pa.StructArray.from_arrays([column], ["v"])})
+    if table is None:
+        return pa.table({"id": ids, "v": column, "n": pa.StructArray.from_arrays([column], ["v"])})
+    value, struct, inner = fields(table)
+    nested = pa.StructArray.from_arrays([column.cast(to_arrow_type(inner.data_type))], [inner.name])
+    return pa.table({"id": ids, value.name: column.cast(to_arrow_type(value.data_type)), struct.name: nested})
 
 
-def found(path: str, predicate: Expression, version: int | None) -> list[int]:
-    snapshot = DeltaTable(path, version=version).snapshot
-    scan = plan_scan(snapshot, ["id"], predicate, ScanOptions(drop_rows=True))
+def found(table: DeltaTable, predicate: Expression) -> list[int]:
+    scan = plan_scan(table.snapshot, ["id"], predicate, ScanOptions(drop_rows=True))
     return sorted(number for batch in read_files(scan.state, scan.scan_files()) for number in batch["id"].to_pylist())
 
 
-def predicates(kind: str) -> list[Expression]:
+def predicates(kind: str, table: DeltaTable) -> list[Expression]:
     arrow, values = VALUES[kind]
-    literals = [Literal(value, from_arrow_type(arrow)) for value in values]
+    value, struct, inner = fields(table)
     asked: list[Expression] = []
-    for column in (Column(("v",)), Column(("n", "v"))):
+    for path, data_type in (((value.name,), value.data_type), ((struct.name, inner.name), inner.data_type)):
+        column = Column(path)
+        now = pa.array(values, arrow).cast(to_arrow_type(data_type)).to_pylist()
+        literals = [Literal(one, data_type) for one in now]
         asked += [Comparison(op, column, literal) for op in ("=", "<=>") for literal in literals]
         asked += [In(column, tuple(literals[:2])), In(column, tuple(literals[1:3])), In(column, ())]
     return asked
@@ -70,44 +95,64 @@ def predicates(kind: str) -> list[Expression]:
 @settings(max_examples=examples(8, 48), deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     kind=st.sampled_from(sorted(VALUES)),
+    is_mapped=st.booleans(),
     steps=st.lists(st.tuples(STEPS, st.lists(st.integers(0, 20), min_size=1, max_size=6)), min_size=2, max_size=9),
 )
-def test_lookup_gives_the_rows_that_one_without_an_index_gives(kind: str, steps: list[tuple[str, list[int]]]) -> None:
+def test_lookup_gives_the_rows_that_one_without_an_index_gives(
+    kind: str, is_mapped: bool, steps: list[tuple[str, list[int]]]
+) -> None:
     with tempfile.TemporaryDirectory() as directory, pytest.MonkeyPatch.context() as patch:
-        path = f"{directory}/table"
+        path = f"{directory}/0"
         patch.setattr(index_upkeep, "_DUE_FILES", 2)
         patch.setattr(segments, "_GROUP_ROWS", 2)
         for known in (index_upkeep._uncovered, segments._open_segments):
             known.clear()
-        write_delta(path, rows(kind, [0, 1, 2, 3], 0), configuration={"delta.enableDeletionVectors": "true"})
+        write_delta(path, rows(kind, [0, 1, 2, 3], 0), configuration=CONFIGURATION | (MAPPED if is_mapped else {}))
         DeltaTable(path).index.create("v")
         DeltaTable(path).index.create("n.v")
         for number, (step, picked) in enumerate(steps, 1):
-            take(step, path, kind, picked, 100 * number)
-        versions = (None, DeltaTable(path).version // 2)
-        for number, predicate in enumerate(predicates(kind)):
-            with_index = found(path, predicate, versions[number % 2])
-            with patch.context() as without:
-                without.setattr(lookup.IndexLookup, "of", lambda snapshot, predicate: None)
-                assert found(path, predicate, versions[number % 2]) == with_index, predicate
+            path = take(step, path, kind, picked, 100 * number)
+        tables = (DeltaTable(path), DeltaTable(path, version=DeltaTable(path).version // 2))
+        for place, table in enumerate(tables):
+            for predicate in predicates(kind, table)[place::2]:
+                with_index = found(table, predicate)
+                with patch.context() as without:
+                    without.setattr(lookup.IndexLookup, "of", lambda snapshot, predicate: None)
+                    assert found(table, predicate) == with_index, predicate
         DeltaTable(path).snapshot.check_integrity()
 
 
-def take(step: str, path: str, kind: str, picked: list[int], start: int) -> None:
+def take(step: str, path: str, kind: str, picked: list[int], start: int) -> str:
+    """Returns where the table is now."""
+    table = DeltaTable(path)
     match step:
         case "append":
-            write_delta(path, rows(kind, picked, start), mode="append")
+            write_delta(path, rows(kind, picked, start, table), mode="append")
         case "delete":
             delete(path, lambda number: number % 7 == picked[0] % 7)
         case "optimize":
             compacted(path)
         case "refresh":
-            DeltaTable(path).index.refresh()
+            table.index.refresh()
         case "cover":
-            DeltaTable(path).index.cover("v", BuildLimits(most_bytes=1, merge_count=3))
+            table.index.cover("v", BuildLimits(most_bytes=1, merge_count=3))
         case "restore":
-            restore(LocalStore(path), version=picked[0] % (DeltaTable(path).version + 1))
-            if not pc.any(pc.equal(DeltaTable(path).index.list()["name"], "v")).as_py():
-                DeltaTable(path).index.create("v")
+            restore(LocalStore(path), version=picked[0] % (table.version + 1))
+            if "v" not in DeltaTable(path).index.list()["name"].to_pylist():
+                DeltaTable(path).index.create(fields(DeltaTable(path))[0].name, name="v")
         case "checkpoint":
-            DeltaTable(path).checkpoint()
+            table.checkpoint()
+        case "rename" if table.snapshot.config.column_mapping_mode != "none":
+            value, struct, inner = fields(table)
+            name = [value.name, struct.name, f"{struct.name}.{inner.name}"][picked[0] % 3]
+            table.alter.rename_column(name, f"r{start}")
+        case "widen" if kind in WIDER:
+            value, struct, inner = fields(table)
+            table.alter.change_column(value.name, data_type=WIDER[kind])
+            DeltaTable(path).alter.change_column(f"{struct.name}.{inner.name}", data_type=WIDER[kind])
+        case "clone" | "shallow clone":
+            directory, _, name = path.rpartition("/")
+            copy = f"{directory}/{1 - int(name)}"
+            table.clone(copy, shallow=step == "shallow clone", replace=True)
+            return copy
+    return path

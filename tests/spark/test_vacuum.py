@@ -16,7 +16,7 @@ from delta_py import DeltaTable as PlainTable
 from delta_py import write_delta
 from delta_py.log.leases import LEASE_DIRECTORY
 from spark_plugin import DeltaTable
-from spark_plugin.maintenance.vacuum import FOUND, LITE, LOGGING, RESTORED, RETENTION_CHECK
+from spark_plugin.maintenance.vacuum import FOUND, KEEP_CLONES, LITE, LOGGING, RESTORED, RETENTION_CHECK
 from spark_plugin.options.settings import READ_LEASE
 from tests.support.settings import restore
 
@@ -38,7 +38,7 @@ def path(tmp_path: Path) -> str:
 
 @pytest.fixture
 def unchecked(spark: SparkSession) -> Iterator[None]:
-    before = {name: spark.conf.get(name, None) for name in (RETENTION_CHECK, LOGGING, LITE, READ_LEASE)}
+    before = {name: spark.conf.get(name, None) for name in (RETENTION_CHECK, LOGGING, LITE, READ_LEASE, KEEP_CLONES)}
     spark.conf.set(RETENTION_CHECK, "false")
     yield
     restore(spark, before)
@@ -63,6 +63,22 @@ def test_vacuum_deletes_and_gives_an_empty_frame(spark: SparkSession, path: str)
     assert "stray file" not in files(path) and len(files(path)) == 2
     assert [row["operation"] for row in DeltaTable.forPath(spark, path).history(2).collect()] == ["VACUUM END", "VACUUM START"]
     assert spark.read.format("pydelta").option("versionAsOf", 0).load(path).count() == 1
+
+
+@pytest.mark.usefixtures("unchecked")
+def test_files_of_a_shallow_clone_stay_unless_the_call_or_the_session_says_otherwise(spark: SparkSession, path: str) -> None:
+    table = DeltaTable.forPath(spark, path)
+    copy = table.cloneAtVersion(0, f"{path}.copy", isShallow=True)
+    assert [row["size"] for row in table.vacuum(0, dryRun=True).collect()] == [3]
+    (row,) = table.vacuum(0, dryRun=True, keepClones=False).filter("size <> 3").collect()
+    assert f"the shallow clone at '{path}.copy' reads it" in row["reason"]
+    table.vacuum(0)
+    assert copy.toDF().count() == 1
+    spark.conf.set(KEEP_CLONES, "false")
+    assert table.vacuum(0, dryRun=True, keepClones=True).count() == 0
+    assert table.vacuum(0, dryRun=True).count() == 1
+    with pytest.raises(ValueError, match="keepClones"):
+        table.vacuum(keepClones="no")
 
 
 def test_quarantined_files_come_back(spark: SparkSession, path: str) -> None:

@@ -124,6 +124,30 @@ def test_every_target_names_a_query_that_is_measured() -> None:
     assert query_part.TARGETS.keys() <= {query.name for query in query_run.queries(1000)}
 
 
+def test_operation_is_measured_alone_beside_the_tuned_peer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    commands: list[list[str]] = []
+    settings: list[str] = []
+
+    def run(command: list[str], environment: dict[str, str]) -> dict[str, object]:
+        commands.append(command)
+        settings.append(environment["PYDELTA_BENCH_SETTINGS"])
+        return {"seconds": [2.0 if "delta" in command else 1.0], "left": [], "peak_mb": 1}
+
+    monkeypatch.setattr("benchmarks.dml_part.run_json", run)
+    monkeypatch.setattr("benchmarks.dml_part.query_tables", lambda directory, sizes: directory / str(sizes.scan_rows))
+    monkeypatch.setattr("benchmarks.dml_part.peer_python", lambda peer: Path("python"))
+    monkeypatch.setattr(bench, "keep", None)
+    monkeypatch.setattr(
+        sys, "argv", ["bench.py", "--operation", "z-order by 4 columns", "--rows", "1000000", "--directory", str(tmp_path)]
+    )
+    bench.main()
+    assert "| z-order by 4 columns | tuned | 2.00 s | 1.00 s | 0.50x | at most 1.0x |" in capsys.readouterr().out
+    assert settings == ["tuned", "tuned"]
+    assert [command[command.index("--rows") + 1] for command in commands] == ["1000000", "1000000"]
+
+
 def test_chart_has_a_bar_for_each_workload_and_cuts_long_ones() -> None:
     picture = ElementTree.fromstring(chart.ratio_chart({"one <column>": 0.5, "slow": 9.0}, "today"))
     _, *bars = picture.iter("{http://www.w3.org/2000/svg}rect")

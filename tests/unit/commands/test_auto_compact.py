@@ -11,6 +11,7 @@ import pytest
 from delta_py import DeltaTable, write_delta
 from delta_py.commands import auto_compact
 from delta_py.commands.optimize import LocalBinWriters
+from delta_py.commands.per_table import CountPerTable, table_key
 from delta_py.commands.request import AutoCompact, WriteRequest
 from delta_py.commands.write import commit_write, plan_write
 from delta_py.log.history import history
@@ -32,9 +33,11 @@ def path(tmp_path: Path) -> str:
 @pytest.fixture(autouse=True)
 def nothing_known() -> Iterator[None]:
     """As in a new process."""
-    auto_compact._small_files.clear()
+    for memory in (auto_compact._small_files, auto_compact._by_others):
+        memory.clear()
     yield
-    auto_compact._small_files.clear()
+    for memory in (auto_compact._small_files, auto_compact._by_others):
+        memory.clear()
 
 
 def append(path: str, number: int, asked: AutoCompact = FEW, **columns: object) -> None:
@@ -104,6 +107,30 @@ def test_files_that_are_not_small_are_no_reason(path: str, monkeypatch: pytest.M
     for number in range(40):
         append(path, number, AutoCompact(enabled=True, min_files=5, min_file_bytes=1, max_file_bytes=10**9))
     assert (files(path), len(looks)) == (40, 1)
+
+
+def test_processes_that_write_often_notice_the_small_files_of_each_other(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ten of them, which have looked at the first file, append by turns: each has added few files when there are many."""
+    append(path, 0, AutoCompact(enabled=False))
+    key = table_key(LocalStore(path), DeltaTable(path).snapshot.config)
+    memories = [{name: CountPerTable() for name in ("_small_files", "_by_others")} for _ in range(10)]
+    for memory in memories:
+        memory["_small_files"].put(key, 1)
+        memory["_by_others"].put(key, 0)
+    for number in range(1, 101):
+        for name, count in memories[number * 7 % 10].items():
+            monkeypatch.setattr(auto_compact, name, count)
+        append(path, number, AutoCompact(enabled=True, min_files=20))
+        assert files(path) <= 30
+    assert ids(path) == list(range(101)) and len(compactions(path)) >= 3
+
+
+def test_process_whose_versions_are_never_the_tenth_looks_when_it_has_added_enough(path: str) -> None:
+    """Every second version is of somebody who compacts nothing."""
+    for number in range(20):
+        append(path, number, AutoCompact(enabled=False) if number % 2 == 0 else FEW)
+    assert compactions(path) != [] and files(path) < 15
+    assert ids(path) == list(range(20))
 
 
 def counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:

@@ -40,8 +40,7 @@ VECTORS = {"delta.enableDeletionVectors": "true"}
 @pytest.fixture(autouse=True)
 def nothing_known() -> Iterator[None]:
     """As in a new process."""
-    for known in (index_upkeep._uncovered, segments._open_segments, lookup._warned):
-        known.clear()
+    nothing_remembered()
     yield
 
 
@@ -332,3 +331,94 @@ def test_two_refreshes_at_once_keep_both_what_they_cover(
     found = names(path)["id"]
     assert (found["uncovered"], opened(path, "id = 10"), opened(path, "id = 11")) == (0, 2, 0)
     assert len(list((Path(path) / "_pydelta_index" / "id").iterdir())) == files
+
+
+# ---------------------------------------------------------------- clones
+
+
+def cloned(path: str, **options: Any) -> str:
+    copy = f"{path}.copy"
+    DeltaTable(path).clone(copy, **options)
+    nothing_remembered()
+    return copy
+
+
+def nothing_remembered() -> None:
+    for known in (index_upkeep._uncovered, segments._open_segments, lookup._warned):
+        known.clear()
+
+
+def test_deep_clone_has_the_index_of_its_source(path: str, caplog: pytest.LogCaptureFixture) -> None:
+    DeltaTable(path).index.create("id")
+    copy = cloned(path)
+    (index,) = DeltaTable(copy).index.list().to_pylist()
+    assert (index["name"], index["files"], index["uncovered"], index["usable"]) == ("id", 4, 0, True)
+    assert opened(copy, "id = 12") == 1
+    append(path, 4)
+    DeltaTable(path).clone(copy, replace=True)
+    (index,) = DeltaTable(copy).index.list().to_pylist()
+    assert (index["files"], index["uncovered"], index["segments"]) == (5, 0, 2), "what was covered is not read again"
+    assert caplog.text == ""
+
+
+def test_shallow_clone_has_the_index_of_its_source_and_no_file_in_it(path: str, caplog: pytest.LogCaptureFixture) -> None:
+    DeltaTable(path).index.create("id")
+    copy = cloned(path, shallow=True)
+    assert opened(copy, "id = 12") == 4
+    (index,) = DeltaTable(copy).index.list().to_pylist()
+    assert (index["name"], index["files"], index["uncovered"], index["usable"]) == ("id", 0, 4, True)
+    assert caplog.text == "", "an index without files is none that cannot be used"
+    DeltaTable(copy).index.refresh()
+    assert opened(copy, "id = 12") == 1
+    append(path, 4)
+    DeltaTable(path).clone(copy, shallow=True, replace=True)
+    nothing_remembered()
+    assert opened(copy, "id = 12") == 2, "the new file is not covered"
+    assert not list(Path(path, "_pydelta_index").rglob("*.copy"))
+    assert opened(path, "id = 12") == 2
+
+
+def test_table_that_a_clone_replaces_loses_its_own_indexes(path: str, tmp_path: Path) -> None:
+    copy = f"{path}.copy"
+    for number in range(3):
+        append(copy, number)
+    DeltaTable(copy).index.create("s")
+    DeltaTable(copy).index.create("n.x", name="id")
+    DeltaTable(path).index.create("id")
+    cloned(path, shallow=True, replace=True)
+    assert DeltaTable(copy).index.list().to_pydict() | {"bytes": 0} == {
+        "name": ["id"],
+        "column": ["id"],
+        "files": [0],
+        "uncovered": [4],
+        "segments": [0],
+        "rows": [0],
+        "bytes": 0,
+        "usable": [True],
+    }
+
+
+def test_clone_has_no_index_that_this_version_does_not_understand(path: str, caplog: pytest.LogCaptureFixture) -> None:
+    DeltaTable(path).index.create("id")
+    domain = DomainMetadata("pydelta.index.other", '{"format": 99}')
+    Transaction(Snapshot.load(LocalStore(path))).set_domain(domain).commit("TEST", {})
+    for shallow in (True, False):
+        copy = cloned(path, shallow=shallow, replace=shallow is False)
+        assert DeltaTable(copy).index.list()["name"].to_pylist() == ["id"]
+        opened(copy, "id = 12")
+    assert "index other" not in caplog.text
+
+
+def test_deep_clone_stands_where_its_index_cannot_be_made(
+    path: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.delenv("PYDELTA_POST_COMMIT_ERRORS", raising=False)
+    DeltaTable(path).index.create("id")
+
+    def fails(*_: Any) -> None:
+        raise OSError("the disk is full")
+
+    monkeypatch.setattr(TableIndexes, "cover", fails)
+    copy = cloned(path)
+    assert "the disk is full" in caplog.text
+    assert opened(copy, "id = 12") == 4

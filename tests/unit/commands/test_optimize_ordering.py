@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 import orjson
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from delta_py import DeltaTable, write_delta
+from delta_py.commands import optimize_ordering
 from delta_py.commands.alter import set_properties
 from delta_py.commands.create import create_table, define_table
 from delta_py.commands.optimize import LocalBinWriters, optimize
@@ -186,6 +188,49 @@ def test_pieces_of_small_size(path: str, monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(arranging, "_HELD_BYTES", 10_000)
     ordered(path, "a", "b")
     assert ids(path) == list(range(4 * ROWS)) and widths(path, "a") < 0.7
+
+
+def test_samples_of_long_texts_are_short(path: str) -> None:
+    """The driver holds the samples of all bins. 60 letters are the same in all rows, so that these count."""
+    texts = [f"{'x' * 60}{number:04}{'y' * 1_000_000}" for number in (3, 1, 4, 2)]
+    for text in texts:
+        write_delta(path, pa.table({"id": [int(text[60:64])], "s": [text], "b": [text.encode()]}), mode="append")
+    writers = Sampling()
+    ordered(path, "s", "b", writers=writers, target_file_bytes=1, check_z_order_stats=False)
+    (sample,) = writers.samples
+    assert sample.num_rows == 4 and sample.nbytes < 4_000
+    files = [read(path, file) for file in DeltaTable(path).files()["path"].to_pylist()]
+    assert sorted(files) == [[1], [2], [3], [4]]
+
+
+def test_sample_of_many_partitions_is_bounded(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(optimize_ordering, "_SAMPLED_AT_ONCE", 4_000)
+    many = pa.table({"p": np.repeat(np.arange(20), 2_000), "a": np.random.default_rng(1).integers(0, 10**6, 40_000)})
+    write_delta(path, many, partition_by=["p"])
+    writers = Sampling()
+    ordered(path, "a", writers=writers, target_file_bytes=1 << 30)
+    assert len(writers.samples) == 20
+    assert all(256 <= sample.num_rows <= 300 for sample in writers.samples), "of a file as many as its pieces need, no more"
+    write_delta(path, many.slice(0, 2_000), mode="append")
+    ordered(path, "a", writers=writers, target_file_bytes=1 << 30)
+    assert writers.samples[-1].num_rows == 4_000, "of one partition all rows that there may be"
+
+
+class Sampling(LocalBinWriters):
+    """Keeps the samples."""
+
+    def __init__(self) -> None:
+        self.samples: list[pa.Table] = []
+
+    def sample(self, arrangement: Any, bins: Any) -> list[pa.Table]:
+        found = super().sample(arrangement, bins)
+        self.samples += found
+        return found
+
+
+def read(path: str, file: str) -> list[int]:
+    ids: list[int] = pq.read_table(f"{path}/{file}", columns=["id"])["id"].to_pylist()
+    return ids
 
 
 @pytest.mark.parametrize(

@@ -358,8 +358,9 @@ def test_retention_of_the_table(path: str) -> None:
 @pytest.mark.parametrize("hours", [-1, float("nan"), float("inf")])
 def test_retention_that_makes_no_sense(path: str, hours: float) -> None:
     append(path, 1)
-    with pytest.raises(InvalidOptionError, match="makes no sense"):
+    with pytest.raises(InvalidOptionError, match="makes no sense") as caught:
         cleaned(path, retention_hours=hours, check_retention=False)
+    assert caught.value.error_class == ("DELTA_VACUUM_RETENTION_PERIOD_NEGATIVE" if hours < 0 else "DELTA_ILLEGAL_OPTION")
 
 
 def test_longer_retention_than_checkpoints_remember(path: str) -> None:

@@ -106,3 +106,22 @@ def test_what_is_remembered_of_filters_is_bounded(path: str, monkeypatch: pytest
         write_delta(other, pa.table({"id": [1]}))
         memory.note(DeltaTable(other).snapshot, parse_predicate("id = 1", DeltaTable(other).struct_type))
     assert memory.of(snapshot) == {}, "the table that was read longest ago is forgotten"
+
+
+def test_column_that_never_has_bounds_gets_no_advice_to_collect_them(tmp_path: Path) -> None:
+    path = str(tmp_path / "t")
+    columns = {"p": [1], "b": [b"x"], "f": [True], "l": [[1]], "m": [{"x": 1}]}
+    for _ in range(4):
+        write_delta(path, pa.table(columns), mode="append", partition_by=["p"])
+    found = DeltaTable(path).layout(["p", "b", "f", "l", "m"])
+    assert found["advice"].to_pylist() == [None] * 5
+
+
+@pytest.mark.filterwarnings("error")
+def test_values_whose_distance_is_no_number(tmp_path: Path) -> None:
+    """Then they are as far apart as their ranks."""
+    path, largest = str(tmp_path / "t"), 1.7e308
+    for number, low in enumerate([-largest, -largest / 2, 0.0, largest / 2]):
+        write_delta(path, pa.table({"x": [low, low + largest / 2], "n": [number, number]}), mode="append")
+    (row,) = DeltaTable(path).layout(["x"]).to_pylist()
+    assert 0.25 <= row["point_share"] <= 0.5 and 0.25 <= row["range_share"] <= 0.75

@@ -7,7 +7,7 @@ import pickle
 import pytest
 
 from delta_py.errors import InvalidOptionError, UnsupportedOperationError
-from delta_py.storage.addresses import Address, address_of, canonical
+from delta_py.storage.addresses import Address, address_of, canonical, in_reach
 from delta_py.storage.local import LocalStore
 from delta_py.storage.opening import open_store
 from delta_py.storage.options import OPTION_NAMES, StorageOptions
@@ -104,3 +104,27 @@ def test_local_table_is_as_it_was(tmp_path_factory: pytest.TempPathFactory) -> N
     store = open_store(str(directory))
     store.put("a", b"1")
     assert LocalStore(str(directory)).read("a") == b"1" and not store.is_remote
+
+
+@pytest.mark.parametrize(
+    ("root", "other", "is_in_reach"),
+    [
+        ("/data/t", "/data/u", True),
+        ("/data/t", "u", False),
+        ("/data/t", "file:/data/u", False),
+        ("/data/t", "s3://bucket/u", False),
+        ("/data/t", "https://host/u", False),
+        ("s3://bucket/t", "s3a://other/u", True),
+        ("s3://bucket/t", "s3://user:password@other/u", False),
+        ("s3://bucket/t", "s3:///u", False),
+        ("s3://bucket/t", "gs://bucket/u", False),
+        ("s3://bucket/t", "/data/u", False),
+        ("abfss://c@acme.dfs.core.windows.net/t", "abfs://d@acme.blob.core.windows.net/u", True),
+        ("abfss://c@acme.dfs.core.windows.net/t", "abfss://c@other.dfs.core.windows.net/u", False),
+        ("abfss://c@acme.dfs.core.windows.net/t", "abfss://c@acme.dfs.evil.net/u", False),
+        ("abfss://c@acme.dfs.core.windows.net/t", "az://c/u", False),
+        ("az://c/t", "az://d/u", True),
+    ],
+)
+def test_other_table_is_in_reach_where_credentials_go_to_no_other_server(root: str, other: str, is_in_reach: bool) -> None:
+    assert in_reach(root, other) is is_in_reach

@@ -1,0 +1,49 @@
+"""VACUUM of tables in object stores beside their shallow clones."""
+
+from __future__ import annotations
+
+import logging
+import time
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from delta_py import DeltaTable, write_delta
+from delta_py.commands.vacuum import VacuumKind, VacuumRequest, vacuum
+from delta_py.log.clone_notes import list_notes
+from delta_py.storage.opening import open_store
+from delta_py.storage.options import StorageOptions
+from tests.storage.conftest import new_url
+from tests.support.emulators import Emulator
+
+
+@pytest.mark.parametrize("kind", VacuumKind)
+def test_vacuum_leaves_what_a_clone_in_the_store_reads(emulator: Emulator, kind: VacuumKind) -> None:
+    url, copy, settings = new_url(emulator), new_url(emulator), emulator.settings()
+    for number, mode in enumerate(["append", "append", "overwrite", "overwrite"]):
+        write_delta(url, pa.table({"id": [number]}), mode=mode, storage_options=settings)
+        if number == 1:
+            DeltaTable(url, storage_options=settings).clone(copy, shallow=True, storage_options=settings)
+    store = open_store(url, StorageOptions.of(settings))
+    request = VacuumRequest(retention_hours=0, check_retention=False, kind=kind)
+
+    def soon() -> int:
+        return time.time_ns() // 1_000_000 + 60_000
+
+    assert vacuum(store, request, soon).deleted == 1
+    clone = DeltaTable(copy, storage_options=settings)
+    assert sorted(clone.to_arrow()["id"].to_pylist()) == [0, 1]
+    write_delta(copy, pa.table({"id": [9]}), mode="overwrite", storage_options=settings)
+    assert vacuum(store, request, lambda: soon() + 8 * 86_400_000).deleted == (2 if kind is VacuumKind.FULL else 0)
+    assert list_notes(store) == []
+
+
+def test_clone_on_this_machine_leaves_no_note(emulator: Emulator, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """VACUUM would not look there: what lies in a store names nothing of the machine that cleans up."""
+    url, settings = new_url(emulator), emulator.settings()
+    write_delta(url, pa.table({"id": [1]}), storage_options=settings)
+    with caplog.at_level(logging.WARNING):
+        DeltaTable(url, storage_options=settings).clone(f"{tmp_path}/copy", shallow=True, storage_options=settings)
+    assert "VACUUM of this table may not know of the shallow clone" in caplog.text
+    assert list_notes(open_store(url, StorageOptions.of(settings))) == []
