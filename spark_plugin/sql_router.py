@@ -85,6 +85,7 @@ ROUTES: Mapping[str, Route] = {
     "TRUNCATE": Route(_PARSED),
     "SHOW": Route(_PARSED, ("PARTITIONS",)),
     "DROP": Route(_UTILITIES, ("INDEX",)),
+    "CALL": Route(("procedures.run_call",)),
     "EXPLAIN": Route(_PARSED, ("DELETE", "UPDATE", "MERGE")),
 }
 """By the first word of a statement, in capitals."""

@@ -1,6 +1,7 @@
 package pydelta.sql_catalog;
 
 import java.util.HashMap;
+import java.util.function.BiFunction;
 import org.apache.spark.sql.AnalysisException;
 import org.apache.spark.sql.classic.SparkSession;
 
@@ -23,6 +24,11 @@ public class Catalogs {
   /** Gives a session the table functions that read change feeds. */
   public static void enterFunctions(SparkSession session) {
     TableChanges.enterIn(session);
+  }
+
+  /** As DriverPython.offer. */
+  public static void offerPython(BiFunction function) {
+    DriverPython.offer(function);
   }
 
   /** As Entry.described. */
