@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from importlib import import_module
 from typing import Any, TypeAlias
+from weakref import WeakValueDictionary
 
 from pyspark import SparkContext
 from pyspark.errors import PySparkException
@@ -24,22 +25,25 @@ from pyspark.sql import SparkSession
 from delta_py.errors import DeltaError
 from spark_plugin.exceptions import as_spark_raises
 from spark_plugin.options.settings import active
-from spark_plugin.spark_internals import java_exception_of, message_without_stack
+from spark_plugin.spark_internals import SparkInternals, java_exception_of, message_without_stack
 
 Handler: TypeAlias = "Callable[[SparkSession, Mapping[str, Any]], Any]"
 
-_HANDLERS = {"procedure": "procedures.call_procedure"}
-"""By a key of the request: `module.function` in spark_plugin.sql, imported when a request is the first to need it. The answer is a
+_HANDLERS = {"procedure": "sql.procedures.call_procedure", "statement": "sql_router.run_from_jvm"}
+"""By a key of the request: `module.function` in spark_plugin, imported when a request is the first to need it. The answer is a
 frame, or None where nothing was done."""
 
 _log = logging.getLogger("pydelta")
 _start_callbacks: Callable[[Any], None] = ensure_callback_server_started
+_registered: WeakValueDictionary[str, SparkSession] = WeakValueDictionary()  # by their ids in the JVM
 _offered: list[Any] = []  # the gateways of JVMs that know of this process: in practice one
 
 
 def install(spark: SparkSession) -> bool:
-    """Whether the JVM can ask now. If not, a warning has said why; all else goes on. The session has our catalogs."""
+    """Whether the JVM can ask now, of this session too. If not, a warning has said why; all else goes on. The session has our
+    catalogs."""
     gateway: Any = spark.sparkContext._gateway
+    _registered.setdefault(SparkInternals(spark).session_id, spark)
     if any(known is gateway for known in _offered):
         return True
     try:
@@ -56,21 +60,29 @@ def install(spark: SparkSession) -> bool:
 
 
 class Answers:
-    """A java.util.function.BiFunction."""
+    """A java.util.function.Function."""
 
-    def apply(self, session: Any, text: str) -> Any:
+    def apply(self, asked: Any) -> Any:
         """The Java Dataset of the answer, or None; or what went wrong: the exception of the JVM's that Python got, or a Failure
         as Failure.java reads it. An exception that was raised here would reach Java as the text of a traceback only."""
         try:
-            spark = SparkSession(SparkContext.getOrCreate(), session)
+            spark = _session(asked["session"])
+            request = {**json.loads(asked["request"]), "parameters": asked["parameters"]}
             with as_spark_raises(), active(spark):
-                frame = _answer(spark, json.loads(text))
+                frame = _answer(spark, request)
                 return None if frame is None else frame._jdf
         except Exception as error:
             return told(error)
 
     class Java:
-        implements = ["java.util.function.BiFunction"]  # noqa: RUF012  Py4J wants a list
+        implements = ["java.util.function.Function"]  # noqa: RUF012  Py4J wants a list
+
+
+def _session(java: Any) -> SparkSession:
+    """The object that was registered, where it lives: a new one would become what RDD.toDF uses."""
+    known = _registered.get(str(java.sessionUUID()))
+    context: Any = SparkContext._active_spark_context
+    return SparkSession(context, java) if known is None else known
 
 
 def _answer(spark: SparkSession, request: Mapping[str, Any]) -> Any:
@@ -81,7 +93,7 @@ def _answer(spark: SparkSession, request: Mapping[str, Any]) -> Any:
 @cache
 def _imported(name: str) -> Handler:
     module, _, function = name.rpartition(".")
-    handler: Handler = getattr(import_module(f"spark_plugin.sql.{module}"), function)
+    handler: Handler = getattr(import_module(f"spark_plugin.{module}"), function)
     return handler
 
 

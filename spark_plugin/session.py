@@ -35,8 +35,8 @@ def register(spark: SparkSession) -> None:
         uploaded.install(spark)
     else:
         _check_workers(spark)
-        if pruning.install(spark) and install_catalogs(spark):
-            jvm_calls.install(spark)
+        if pruning.install(spark) and install_catalogs(spark) and jvm_calls.install(spark):
+            sql_router.install_in_parser(spark)
     sql_router.install(spark)
 
 

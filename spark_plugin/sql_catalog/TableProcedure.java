@@ -132,7 +132,7 @@ class TableProcedure implements SimpleProcedure {
     ObjectNode request = JsonNodeFactory.instance.objectNode();
     request.put("procedure", name);
     request.set("arguments", given);
-    ResultScan result = ResultScan.of(DriverPython.ask(Source.session(), request));
+    ResultScan result = ResultScan.of(DriverPython.ask(Source.session(), request, null));
     return result.readSchema().length() == 0 ? Collections.emptyIterator() : Collections.singletonList(result).iterator();
   }
 
