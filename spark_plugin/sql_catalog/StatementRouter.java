@@ -98,7 +98,7 @@ class StatementRouter extends SparkSqlParser {
   private LogicalPlan routed(String text, Object parameters) {
     String word = firstWord(text);
     boolean isScript = word.equals("BEGIN");
-    if (!isOn(isScript || isRoute(word, text))) return parsed(text, parameters);
+    if (!(isScript || isRoute(word, text)) || !isOn()) return parsed(text, parameters);
     if (isScript) return script(text, parameters);
     LogicalPlan sparks = null;
     if (word.equals("WITH") || word.equals("FROM")) {  // most of these are queries
@@ -122,8 +122,8 @@ class StatementRouter extends SparkSqlParser {
     return script;
   }
 
-  private boolean isOn(boolean isAsked) {
-    return isAsked && "true".equalsIgnoreCase(session.conf().get(ENABLED, "false").trim());
+  private boolean isOn() {
+    return "true".equalsIgnoreCase(session.conf().get(ENABLED, "false").trim());
   }
 
   /** Scripts hold their statements where no rule of the analyzer changes them. */
