@@ -85,9 +85,9 @@ def parameters_of(context: Any) -> NamedParameters | PositionalParameters | None
     match str(context.getClass().getSimpleName()):
         case "NamedParameterContext":
             given = NamedParameters((str(pair._1()), _constant(pair._2())) for pair in items(context.params().toSeq()))
-        case "HybridParameterContext":  # of EXECUTE IMMEDIATE: by name where there are names
+        case "HybridParameterContext":  # of EXECUTE IMMEDIATE; Spark 4.2 has an empty name for each value by position
             values, names = map(_constant, items(context.args())), [str(name) for name in items(context.paramNames())]
-            given = NamedParameters(zip(names, values, strict=True)) if names else PositionalParameters(values)
+            given = NamedParameters(zip(names, values, strict=True)) if any(names) else PositionalParameters(values)
         case _:
             given = PositionalParameters(map(_constant, items(context.params())))
     given.context = context

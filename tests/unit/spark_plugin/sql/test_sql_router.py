@@ -167,6 +167,7 @@ def test_parameters_of_the_jvm_are_values_and_keep_what_spark_takes() -> None:
     placed = Java("PositionalParameterContext", params=sequence(constant(3, "integer"), constant(None, "string")))
     assert parameters_of(placed) == [3, None]
     values = sequence(constant(3, "integer"), constant("x", "string"))
-    assert parameters_of(Java("HybridParameterContext", args=values, paramNames=sequence())) == [3, "x"]
+    for no_names in (sequence(), sequence("", "")):
+        assert parameters_of(Java("HybridParameterContext", args=values, paramNames=no_names)) == [3, "x"]
     assert parameters_of(Java("HybridParameterContext", args=values, paramNames=sequence("a", "b"))) == {"a": 3, "b": "x"}
     assert parameters_of(None) is None
