@@ -8,7 +8,7 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
-from spark_plugin import exceptions, pruning, sql_router
+from spark_plugin import exceptions, jvm_calls, pruning, sql_router
 from spark_plugin.dataframe_api import method_patches
 from spark_plugin.session_source import register_source
 from spark_plugin.spark_internals import is_connect
@@ -35,8 +35,8 @@ def register(spark: SparkSession) -> None:
         uploaded.install(spark)
     else:
         _check_workers(spark)
-        if pruning.install(spark):
-            install_catalogs(spark)
+        if pruning.install(spark) and install_catalogs(spark) and jvm_calls.install(spark):
+            sql_router.install_in_parser(spark)
     sql_router.install(spark)
 
 

@@ -24,20 +24,22 @@ from typing import TYPE_CHECKING, Any
 import orjson
 import pyspark
 from py4j.clientserver import ClientServer
-from pyspark.sql import Column
+from pyspark.sql import Column, DataFrame
 from pyspark.sql.types import DataType, _parse_datatype_json_string
 
 if TYPE_CHECKING:
     from types import ModuleType
 
     from pyspark.errors import PySparkException
-    from pyspark.sql import DataFrame
 
 KNOWN_VERSIONS = ("4.2.", "4.3.")
 """How the versions of Spark begin with which all of this is tested. The Java sources must compile with each of them."""
 
 _loaded: list[tuple[Any, str, Any]] = []
 """(Py4J gateway, name, class) of each JVM, in practice one. Loaded once: Py4J remembers methods by the class's name."""
+
+_routed: set[str] = set()
+"""Ids of sessions whose parser has our router."""
 
 _BESIDE = "org.apache.spark.sql.execution.datasources.v2.python.PythonScan"
 _GROWING_LOADERS = ("org.apache.spark.util.MutableURLClassLoader", "org.apache.spark.util.ChildFirstURLClassLoader")
@@ -171,6 +173,28 @@ class SparkInternals:
     def enter_functions(self) -> None:
         """Gives the session the table functions of the catalogs."""
         self._jvm.pydelta.sql_catalog.Catalogs.enterFunctions(self._spark._jsparkSession)
+
+    def route_statements(self, routes: str) -> None:
+        """Puts our router into the session's parser, once. routes: as StatementRouter.java reads them. The session has our
+        catalogs. Raises what a Spark says that keeps its parser elsewhere."""
+        if self.session_id not in _routed:
+            self._jvm.pydelta.sql_catalog.Catalogs.routeStatements(self._spark._jsparkSession, routes)
+            _routed.add(self.session_id)
+
+    def parser(self) -> Any:
+        """The session's parser, below our router."""
+        if self._is_routed():
+            return self._jvm.pydelta.sql_catalog.Catalogs.parserBelow(self._spark._jsparkSession)
+        return self._spark._jsparkSession.sessionState().sqlParser()
+
+    def sql_below_router(self, text: str) -> DataFrame | None:
+        """What a statement gives that is not to be routed; None, and nothing done, where the session's parser has no router."""
+        if not self._is_routed():
+            return None
+        return DataFrame(self._jvm.pydelta.sql_catalog.Catalogs.sqlBelow(self._spark._jsparkSession, text), self._spark)
+
+    def _is_routed(self) -> bool:
+        return bool(_routed) and self.session_id in _routed
 
     def entry(self, database: str | None, table: str) -> dict[str, Any] | None:
         """What the session catalog holds under a name, as Entry.java tells it; None for nothing. The session has our catalogs."""

@@ -64,6 +64,43 @@ class ParsedMerge:
     evolves: bool
 
 
+class NamedParameters(dict[str, Any]):
+    """Values of parameters as Spark's own `sql` has handed them to a parser. context: that very object."""
+
+    context: Any = None
+
+
+class PositionalParameters(list[Any]):
+    """The same by position."""
+
+    context: Any = None
+
+
+def parameters_of(context: Any) -> NamedParameters | PositionalParameters | None:
+    """As `sql` takes values of parameters. context: Spark's ParameterContext, or None. A value that is neither text, number,
+    boolean nor null is an object of the JVM's."""
+    if context is None:
+        return None
+    given: NamedParameters | PositionalParameters
+    match str(context.getClass().getSimpleName()):
+        case "NamedParameterContext":
+            given = NamedParameters((str(pair._1()), _constant(pair._2())) for pair in items(context.params().toSeq()))
+        case "HybridParameterContext":  # of EXECUTE IMMEDIATE; Spark 4.2 has an empty name for each value by position
+            values, names = map(_constant, items(context.args())), [str(name) for name in items(context.paramNames())]
+            given = NamedParameters(zip(names, values, strict=True)) if any(names) else PositionalParameters(values)
+        case _:
+            given = PositionalParameters(map(_constant, items(context.params())))
+    given.context = context
+    return given
+
+
+def _constant(expression: Any) -> Any:
+    if expression.getClass().getSimpleName() != "Literal":
+        return expression
+    value = expression.value()
+    return str(value.toString()) if value is not None and expression.dataType().typeName() == "string" else value
+
+
 class SqlInternals:
     """The parser of one classic session. Raises NotImplementedError for one of Spark Connect."""
 
@@ -77,7 +114,7 @@ class SqlInternals:
 
         args: values by name or by position, as `sql` takes them. A WITH in front is put into the places that name its queries.
         """
-        parser = self._spark._jsparkSession.sessionState().sqlParser()
+        parser = SparkInternals(self._spark).parser()
         try:
             plan = parser.parsePlanWithParameters(text, self._parameters(args)) if args else parser.parsePlan(text)
             if plan.nodeName() == "UnresolvedWith":
@@ -88,7 +125,7 @@ class SqlInternals:
 
     def name_parts(self, text: str) -> tuple[str, ...]:
         """The parts of a table's name. Raises Spark's ParseException."""
-        parser = self._spark._jsparkSession.sessionState().sqlParser()
+        parser = SparkInternals(self._spark).parser()
         return tuple(map(str, items(parser.parseMultipartIdentifier(text))))
 
     def frame(self, plan: Any) -> DataFrame:
@@ -104,7 +141,7 @@ class SqlInternals:
 
     def parsed_expression(self, text: str) -> Any:
         """Raises Spark's ParseException."""
-        return self._spark._jsparkSession.sessionState().sqlParser().parseExpression(text)
+        return SparkInternals(self._spark).parser().parseExpression(text)
 
     def named_by_analyzer(self, expression: Any) -> Any:
         """An expression as an entry of a SELECT's list, under the name that the analyzer finds for it."""
@@ -122,6 +159,8 @@ class SqlInternals:
 
     def _parameters(self, args: Any) -> Any:
         """The parser wants Catalyst's literals: an analysis makes them of Columns, and folds arrays and maps."""
+        if isinstance(args, NamedParameters | PositionalParameters):
+            return args.context
         named = isinstance(args, dict)
         values = [F.lit(value) for value in (args.values() if named else args)]
         columns = [value.alias(f"c{number}") for number, value in enumerate(values)]

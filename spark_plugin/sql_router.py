@@ -16,6 +16,8 @@ written. Only sessions in which pydelta is registered are routed, and those that
 
 from __future__ import annotations
 
+import json
+import logging
 import re
 from collections.abc import Callable, Mapping
 from contextlib import contextmanager
@@ -26,7 +28,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from spark_plugin.exceptions import as_spark_raises
 from spark_plugin.options.settings import active, conf, is_on
-from spark_plugin.spark_internals import formatted_sql, is_connect, session_class
+from spark_plugin.spark_internals import SparkInternals, formatted_sql, is_connect, java_exception_of, session_class
+from spark_plugin.sql_internals import parameters_of
 from spark_plugin.wrapping import Method, wrap
 
 if TYPE_CHECKING:
@@ -35,6 +38,10 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 ENABLED = "spark.pydelta.sql.enabled"
+JVM_ENABLED = "spark.pydelta.sql.jvm.enabled"
+"""Set to true before `register` to have the statements of the JVM routed too."""
+
+_log = logging.getLogger("pydelta")
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +93,11 @@ ROUTES: Mapping[str, Route] = {
     "SHOW": Route(_PARSED, ("PARTITIONS",)),
     "DROP": Route(_UTILITIES, ("INDEX",)),
     "EXPLAIN": Route(_PARSED, ("DELETE", "UPDATE", "MERGE")),
+    "CALL": Route(("procedures.run_call",)),
 }
 """By the first word of a statement, in capitals."""
+
+_OF_CLIENTS = ("CALL",)  # what Spark itself does in a classic session
 
 
 def install(spark: Any) -> None:
@@ -98,6 +108,33 @@ def install(spark: Any) -> None:
         _clients.add(spark.session_id)
     elif conf(spark, ENABLED) is None:
         spark.conf.set(ENABLED, "true")  # a clone of the session has it too
+
+
+def install_in_parser(spark: Any) -> None:
+    """Route the statements of a classic session that do not come through Python, if JVM_ENABLED says so. The JVM can ask this
+    process, and the session has our catalogs. A warning says why it could not be done."""
+    if not is_on(spark, JVM_ENABLED, default=False):
+        return
+    routes = {word: route.having for word, route in ROUTES.items() if word not in _OF_CLIENTS}
+    try:
+        SparkInternals(spark).route_statements(json.dumps(routes))
+    except Exception as error:  # whatever a foreign Spark answers, all else must go on
+        _log.warning(
+            "%s: statements from the JVM, EXECUTE IMMEDIATE and scripts are not routed in this session: %s.",
+            JVM_ENABLED,
+            java_exception_of(error) or f"{type(error).__name__}: {error}",
+        )
+
+
+def run_from_jvm(spark: Any, request: Mapping[str, Any]) -> DataFrame | None:
+    """A `statement` of the session's parser, with its `parameters` as Spark holds them. None, and nothing done, for one that is
+    Spark's."""
+    text = request["statement"]
+    route = route_of(text)
+    if route is None or not _is_routed(spark):
+        return None
+    frame: DataFrame | None = _asked(spark, route, Statement(text, parameters_of(request["parameters"]), first_word(text)))
+    return frame
 
 
 _clients: set[str] = set()  # ids of Spark Connect sessions that are registered: asking a server for a setting takes a while
@@ -135,9 +172,12 @@ def _is_routed(spark: Any) -> bool:
 
 def _handled(spark: Any, route: Route, text: str, args: Any, kwargs: Mapping[str, Any]) -> Any:
     with as_spark_raises(), active(spark), _formatted(spark, text, kwargs) as formatted:
-        statement = Statement(formatted, args, first_word(text))
-        frames = (_handler(name)(spark, statement) for name in route.handlers)
-        return next((frame for frame in frames if frame is not None), None)
+        return _asked(spark, route, Statement(formatted, args, first_word(text)))
+
+
+def _asked(spark: Any, route: Route, statement: Statement) -> Any:
+    frames = (_handler(name)(spark, statement) for name in route.handlers)
+    return next((frame for frame in frames if frame is not None), None)
 
 
 @contextmanager

@@ -10,6 +10,8 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
+from spark_plugin.spark_internals import SparkInternals, is_connect
+
 Method = Callable[..., Any]
 
 _originals: dict[tuple[type[Any], str], Method] = {}
@@ -31,4 +33,5 @@ def original(cls: type[Any], name: str) -> Method:
 
 def spark_sql(spark: Any, text: str) -> Any:
     """Spark's own `sql`, for statements that come from here and are not to be routed."""
-    return original(type(spark), "sql")(spark, text)
+    frame = None if is_connect(spark) else SparkInternals(spark).sql_below_router(text)
+    return original(type(spark), "sql")(spark, text) if frame is None else frame

@@ -213,6 +213,16 @@ class Words:
             return value if value is None else str(value)
         return None if self.take("NULL") else self.string() if self.at_text() else self.number()
 
+    def literal(self) -> Any:
+        """A text, a number, TRUE, FALSE or NULL; the value of a parameter, whatever it is."""
+        if self.at_text():
+            return self._value()
+        for word, value in _WORDS_OF_VALUES.items():
+            if self.take(word):
+                return value
+        text = self.number()
+        return int(text) if text.lstrip("-").isdigit() else float(text)
+
     def whole_number(self) -> int:
         place, text = self._next, self.number()
         if not text.isdigit():
@@ -292,6 +302,9 @@ class Words:
             self._next -= 2
             self.fault("there is no value for this parameter")
         return named[name]
+
+
+_WORDS_OF_VALUES = {"NULL": None, "TRUE": True, "FALSE": False}
 
 
 def _is_text(token: Any) -> bool:

@@ -39,19 +39,35 @@ def run_utility(spark: SparkSession, statement: Statement) -> DataFrame | None:
         if _is_read_by_others(spark, statement):
             return None
         raise fault.raised() from fault
-    match utility:
-        case None:
+    if utility is None or (isinstance(utility, grammar.Convert) and has_delta_spark(spark)):  # that makes tables of its own
+        return None
+    try:
+        return carry_out(spark, utility)
+    except NotOurs as missing:
+        if _is_read_by_others(spark, statement) and (has_delta_spark(spark) or _is_of_table(spark, utility)):
             return None
+        raise no_table(missing.named) from None
+
+
+class NotOurs(Exception):
+    """What is asked for is about no table of ours, and nothing was done. named: the table."""
+
+    def __init__(self, named: TableName) -> None:
+        super().__init__()
+        self.named = named
+
+
+def carry_out(spark: SparkSession, utility: Utility) -> DataFrame:
+    """Raises NotOurs, and what the methods of DeltaTable raise."""
+    match utility:
         case grammar.Clone():
-            return _clone(spark, utility, statement)
+            return _clone(spark, utility)
         case grammar.Convert():
             return _convert(spark, utility)
     target = _target(spark, utility.table)
-    if target is not None:
-        return _RUN[type(utility)](spark, target, utility)
-    if _is_read_by_others(spark, statement) and (has_delta_spark(spark) or _is_of_table(spark, utility)):
-        return None
-    raise _no_table(utility.table)
+    if target is None:
+        raise NotOurs(utility.table)
+    return _RUN[type(utility)](spark, target, utility)
 
 
 def _target(spark: SparkSession, named: TableName) -> Target | None:
@@ -84,7 +100,7 @@ def _shown(named: TableName) -> str:
     return named.path if named.path is not None else ".".join(map(quoted, named.parts))
 
 
-def _no_table(named: TableName) -> TableNotFoundError:
+def no_table(named: TableName) -> TableNotFoundError:
     return TableNotFoundError(f"{_shown(named)} is not a Delta table. Nothing was changed. Check the name.", table=_shown(named))
 
 
@@ -229,25 +245,21 @@ _RUN: dict[type[Any], Callable[[SparkSession, Target, Any], DataFrame]] = {
 # ---------------------------------------------------------------- what becomes a table
 
 
-def _convert(spark: SparkSession, asked: grammar.Convert) -> DataFrame | None:
-    if has_delta_spark(spark):
-        return None  # it makes tables of its own
+def _convert(spark: SparkSession, asked: grammar.Convert) -> DataFrame:
     if not asked.statistics:
         refuse("CONVERT TO DELTA ... NO STATISTICS", "leave statistics out", "Set spark.databricks.delta.stats.collect to false.")
     DeltaTable.convertToDelta(spark, _shown(asked.table), asked.partitions)
     return nothing(spark)
 
 
-def _clone(spark: SparkSession, asked: grammar.Clone, statement: Statement) -> DataFrame | None:
+def _clone(spark: SparkSession, asked: grammar.Clone) -> DataFrame:
     source = _target(spark, asked.source)
     if source is None:
-        if _is_read_by_others(spark, statement):
-            return None
-        raise _no_table(asked.source)
+        raise NotOurs(asked.source)
     name = _shown(asked.table)
     named = catalog.format_and_path(name)
     if named is not None and named[0] not in our_formats(spark):
-        return None
+        raise NotOurs(asked.table)
     is_there = catalog.find(spark, name) is not None if named is None else DeltaTable.isDeltaTable(spark, named[1])
     if is_there and asked.if_not_exists:
         return spark.createDataFrame([], _CLONE_RESULT)

@@ -1,7 +1,10 @@
 package pydelta.sql_catalog;
 
 import java.util.HashMap;
+import java.util.function.Function;
 import org.apache.spark.sql.AnalysisException;
+import org.apache.spark.sql.catalyst.parser.ParserInterface;
+import org.apache.spark.sql.classic.Dataset;
 import org.apache.spark.sql.classic.SparkSession;
 
 /** The door for Python. */
@@ -23,6 +26,26 @@ public class Catalogs {
   /** Gives a session the table functions that read change feeds. */
   public static void enterFunctions(SparkSession session) {
     TableChanges.enterIn(session);
+  }
+
+  /** As DriverPython.offer. */
+  public static void offerPython(Function function) {
+    DriverPython.offer(function);
+  }
+
+  /** As StatementRouter.putInto. */
+  public static void routeStatements(SparkSession session, String routes) throws Exception {
+    StatementRouter.putInto(session, routes);
+  }
+
+  /** As StatementRouter.below. */
+  public static ParserInterface parserBelow(SparkSession session) {
+    return StatementRouter.below(session);
+  }
+
+  /** What a statement gives that is not to be routed. */
+  public static Dataset sqlBelow(SparkSession session, String text) throws Exception {
+    return StatementRouter.sql(session, text);
   }
 
   /** As Entry.described. */

@@ -1,6 +1,5 @@
 package pydelta.sql_catalog;
 
-import java.lang.reflect.Field;
 import java.util.ArrayList;
 import java.util.List;
 import org.apache.spark.sql.catalyst.analysis.RelationTimeTravel;
@@ -10,7 +9,6 @@ import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.classic.SparkSession;
 import scala.collection.immutable.Seq;
-import scala.jdk.javaapi.CollectionConverters;
 
 /**
  * Spark's rule for parquet.`/path`, which waits while a path of ours is not yet resolved.
@@ -20,7 +18,6 @@ import scala.jdk.javaapi.CollectionConverters;
  */
 class DirectQueries extends Rule {
   private static final String SPARKS = "org.apache.spark.sql.execution.datasources.ResolveSQLOnFile";
-  private static final String FIELD = "extendedResolutionRules";
 
   private final Rule sparks;
 
@@ -30,28 +27,13 @@ class DirectQueries extends Rule {
 
   /** In the place of Spark's rule, in the analyzer of a session. Raises where this Spark keeps its rules elsewhere. */
   static void waitIn(SparkSession session) throws Exception {
-    Object analyzer = session.sessionState().analyzer();
-    Field field = fieldOf(analyzer.getClass());
-    Seq rules = (Seq) field.get(analyzer);
+    Seq rules = ResolutionRules.of(session);
     List changed = new ArrayList();
     for (int i = 0; i < rules.length(); i++) {
       Rule rule = (Rule) rules.apply(i);
       changed.add(rule.getClass().getName().equals(SPARKS) ? new DirectQueries(rule) : rule);
     }
-    field.set(analyzer, CollectionConverters.asScala(changed).toSeq());
-  }
-
-  private static Field fieldOf(Class kind) throws Exception {
-    for (Class one = kind; one != null; one = one.getSuperclass()) {
-      Field[] fields = one.getDeclaredFields();
-      for (int i = 0; i < fields.length; i++) {
-        if (fields[i].getName().equals(FIELD)) {
-          fields[i].setAccessible(true);
-          return fields[i];
-        }
-      }
-    }
-    throw new NoSuchFieldException(FIELD);
+    ResolutionRules.set(session, changed);
   }
 
   public String ruleName() {

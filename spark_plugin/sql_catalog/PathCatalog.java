@@ -6,15 +6,17 @@ import java.util.Set;
 import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
 import org.apache.spark.sql.connector.catalog.Column;
 import org.apache.spark.sql.connector.catalog.Identifier;
+import org.apache.spark.sql.connector.catalog.ProcedureCatalog;
 import org.apache.spark.sql.connector.catalog.StagedTable;
 import org.apache.spark.sql.connector.catalog.StagingTableCatalog;
 import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.connector.catalog.TableChange;
+import org.apache.spark.sql.connector.catalog.procedures.UnboundProcedure;
 import org.apache.spark.sql.connector.expressions.Transform;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
-/** A catalog in which a table's name is its path: pydelta.`/path`. */
-public class PathCatalog implements StagingTableCatalog {
+/** A catalog in which a table's name is its path: pydelta.`/path`. Its procedures are in the namespace `system`. */
+public class PathCatalog implements StagingTableCatalog, ProcedureCatalog {
   private String name = null;
 
   public PathCatalog() {}
@@ -123,6 +125,16 @@ public class PathCatalog implements StagingTableCatalog {
   public Table alterTable(Identifier ident, TableChange... changes) throws NoSuchTableException {
     new Alteration(called(ident), changes).carryOut(path(ident));
     return loadTable(ident);
+  }
+
+  // ---------------------------------------------------------------- procedures
+
+  public UnboundProcedure loadProcedure(Identifier ident) {
+    return TableProcedure.load(ident);
+  }
+
+  public Identifier[] listProcedures(String[] namespace) {
+    return TableProcedure.list(namespace);
   }
 
   // ---------------------------------------------------------------- what a path cannot do

@@ -18,6 +18,7 @@ from spark_plugin.options.told_settings import SETTINGS
 from spark_plugin.pruning.rule import installed_rule
 from spark_plugin.session_source import nonce_of
 from spark_plugin.spark_internals import SparkInternals, java_exception_of
+from spark_plugin.sql_catalog.procedures import procedures_json
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -42,6 +43,7 @@ def install(spark: SparkSession) -> bool:
             raise NotImplementedError("Spark does not load classes of pydelta by their names here")
         rule.tell("nonce", nonce_of(spark))
         rule.tell("settings", "\n".join(SETTINGS))
+        rule.tell("procedures", procedures_json())
         if set_catalog(spark, "pydelta", PATH_CATALOG):
             problem = internals.prepare_catalogs()
             if problem is not None:

@@ -25,6 +25,7 @@ from spark_plugin.options.told_settings import SETTINGS
 from spark_plugin.pruning.rule import DRIVER_FOLDERS, metadata_schema, warn_once
 from spark_plugin.session_source import nonce_of
 from spark_plugin.sql_catalog.install import DELTA_NAMES_CONF, PATH_CATALOG, TABLES_CATALOG, catalog_conf, set_catalog
+from spark_plugin.sql_catalog.procedures import procedures_json
 from spark_plugin.wrapping import spark_sql
 
 ENABLED = "spark.pydelta.connectClasses.enabled"
@@ -81,6 +82,7 @@ def _send(spark: Any, classes: bytes) -> None:
         "told": {
             "nonce": nonce,
             "settings": "\n".join(SETTINGS),
+            "procedures": procedures_json(),
             "deltaNames": "true" if _has_delta_names(spark) else "false",
         },
     }

@@ -102,6 +102,13 @@ else:
         caught(f"SELECT * FROM {table} WITH ('pydelta.view' = 'history')"),
         caught(f"DROP TABLE {table}"),
     ]
+    found["called"] = [
+        rows("CALL pydelta.system.history(limit => 1, table => :t)", args={"t": path})[0][4],
+        rows("CALL pydelta.system.optimize('saved')")[0][1]["numFilesRemoved"] > 1,
+        caught("CALL pydelta.system.history()"),
+        caught("CALL pydelta.system.nothing('saved')"),
+        caught("BEGIN CALL pydelta.system.optimize('saved'); END"),
+    ]
     other = spark if spark.version.startswith("4.2.") else spark.newSession()  # which came with 4.3
     register(other)
     found["other"] = [list(row) for row in other.sql(f"SELECT count(*) FROM {table}").collect()]
@@ -160,6 +167,13 @@ def test_session_has_the_catalogs_and_the_rule(
         ["TableNotFoundError", "DELTA_PATH_DOES_NOT_EXIST"],
         ["VersionNotFoundError", "DELTA_VERSION_NOT_FOUND"],
         ["InvalidOptionError", "DELTA_ILLEGAL_OPTION"],
+        ["UnsupportedOperationError", "DELTA_OPERATION_NOT_SUPPORTED"],
+    ]
+    assert found["called"] == [
+        "DELETE",
+        True,
+        ["AnalysisException", "REQUIRED_PARAMETER_NOT_FOUND"],
+        ["AnalysisException", "ROUTINE_NOT_FOUND"],
         ["UnsupportedOperationError", "DELTA_OPERATION_NOT_SUPPORTED"],
     ]
     assert found["other"] == [[4]]

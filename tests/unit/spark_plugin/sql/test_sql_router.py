@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import nullcontext
 from importlib import import_module
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spark_plugin import sql_router
+from spark_plugin.sql_internals import parameters_of
 from spark_plugin.sql_router import ROUTES, Statement, first_word, route_of
 from spark_plugin.wrapping import wrap
 
@@ -130,3 +132,42 @@ def test_each_handler_of_the_table_exists(name: str) -> None:
 def test_with_is_looked_at_only_where_rows_may_change() -> None:
     assert route_of("WITH a AS (SELECT 1) SELECT * FROM a") is None
     assert route_of("WITH a AS (SELECT 1) DELETE FROM t") is not None
+
+
+# ---------------------------------------------------------------- parameters that come from the JVM
+
+
+class Java:
+    """An object of the JVM's: its class, and methods that give values."""
+
+    def __init__(self, java_class: str, **values: Any) -> None:
+        self._class = java_class
+        for name, value in values.items():
+            setattr(self, name, lambda value=value: value)
+
+    def getClass(self) -> Any:
+        return SimpleNamespace(getSimpleName=lambda: self._class)
+
+
+def sequence(*values: Any) -> Any:
+    return SimpleNamespace(length=lambda: len(values), apply=lambda number: values[number])
+
+
+def constant(value: Any, kind: str) -> Java:
+    text = value if value is None or kind != "string" else SimpleNamespace(toString=lambda: value)
+    return Java("Literal", value=text, dataType=SimpleNamespace(typeName=lambda: kind))
+
+
+def test_parameters_of_the_jvm_are_values_and_keep_what_spark_takes() -> None:
+    odd = Java("CreateArray")
+    pairs = sequence(*(Java("Tuple2", _1=name, _2=value) for name, value in (("t", constant("it's", "string")), ("a", odd))))
+    named = Java("NamedParameterContext", params=SimpleNamespace(toSeq=lambda: pairs))
+    by_name = parameters_of(named)
+    assert by_name == {"t": "it's", "a": odd} and by_name is not None and by_name.context is named
+    placed = Java("PositionalParameterContext", params=sequence(constant(3, "integer"), constant(None, "string")))
+    assert parameters_of(placed) == [3, None]
+    values = sequence(constant(3, "integer"), constant("x", "string"))
+    for no_names in (sequence(), sequence("", "")):
+        assert parameters_of(Java("HybridParameterContext", args=values, paramNames=no_names)) == [3, "x"]
+    assert parameters_of(Java("HybridParameterContext", args=values, paramNames=sequence("a", "b"))) == {"a": 3, "b": "x"}
+    assert parameters_of(None) is None

@@ -1,0 +1,117 @@
+"""What the JVM asks of the Python process that drives it: statements and procedures that only Python carries out.
+
+    install(spark)                             # once a process; register(spark) calls it
+
+Spark's catalogs and parser are Java. They hand a request, a text of JSON, to DriverPython.java, which calls Answers.apply here by
+Py4J, as Spark's own foreachBatch is called: in the thread that waits for Spark, or in one of its own where nobody does.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import traceback
+from collections.abc import Callable, Mapping
+from functools import cache
+from importlib import import_module
+from typing import Any, TypeAlias
+from weakref import WeakValueDictionary
+
+from pyspark import SparkContext
+from pyspark.errors import PySparkException
+from pyspark.java_gateway import ensure_callback_server_started
+from pyspark.sql import SparkSession
+
+from delta_py.errors import DeltaError
+from spark_plugin.exceptions import as_spark_raises
+from spark_plugin.options.settings import active
+from spark_plugin.spark_internals import SparkInternals, java_exception_of, message_without_stack
+
+Handler: TypeAlias = "Callable[[SparkSession, Mapping[str, Any]], Any]"
+
+_HANDLERS = {"procedure": "sql.procedures.call_procedure", "statement": "sql_router.run_from_jvm"}
+"""By a key of the request: `module.function` in spark_plugin, imported when a request is the first to need it. The answer is a
+frame, or None where nothing was done."""
+
+_log = logging.getLogger("pydelta")
+_start_callbacks: Callable[[Any], None] = ensure_callback_server_started
+_registered: WeakValueDictionary[str, SparkSession] = WeakValueDictionary()  # by their ids in the JVM
+_offered: list[Any] = []  # the gateways of JVMs that know of this process: in practice one
+
+
+def install(spark: SparkSession) -> bool:
+    """Whether the JVM can ask now, of this session too. If not, a warning has said why; all else goes on. The session has our
+    catalogs."""
+    gateway: Any = spark.sparkContext._gateway
+    _registered.setdefault(SparkInternals(spark).session_id, spark)
+    if any(known is gateway for known in _offered):
+        return True
+    try:
+        _start_callbacks(gateway)
+        gateway.jvm.pydelta.sql_catalog.Catalogs.offerPython(Answers())
+    except Exception as error:  # whatever a locked-down or foreign Spark answers, all else must go on
+        _log.warning(
+            "CALL pydelta.system... does not work in this process: %s. Use the statements of spark.sql, or DeltaTable's methods.",
+            java_exception_of(error) or f"{type(error).__name__}: {error}",
+        )
+        return False
+    _offered.append(gateway)
+    return True
+
+
+class Answers:
+    """A java.util.function.Function."""
+
+    def apply(self, asked: Any) -> Any:
+        """The Java Dataset of the answer, or None; or what went wrong: the exception of the JVM's that Python got, or a Failure
+        as Failure.java reads it. An exception that was raised here would reach Java as the text of a traceback only."""
+        try:
+            spark = _session(asked["session"])
+            request = {**json.loads(asked["request"]), "parameters": asked["parameters"]}
+            with as_spark_raises(), active(spark):
+                frame = _answer(spark, request)
+                return None if frame is None else frame._jdf
+        except Exception as error:
+            return told(error)
+
+    class Java:
+        implements = ["java.util.function.Function"]  # noqa: RUF012  Py4J wants a list
+
+
+def _session(java: Any) -> SparkSession:
+    """The object that was registered, where it lives: a new one would become what RDD.toDF uses."""
+    known = _registered.get(str(java.sessionUUID()))
+    context: Any = SparkContext._active_spark_context
+    return SparkSession(context, java) if known is None else known
+
+
+def _answer(spark: SparkSession, request: Mapping[str, Any]) -> Any:
+    handler = next(handler for key, handler in _HANDLERS.items() if key in request)
+    return _imported(handler)(spark, request)
+
+
+@cache
+def _imported(name: str) -> Handler:
+    module, _, function = name.rpartition(".")
+    handler: Handler = getattr(import_module(f"spark_plugin.{module}"), function)
+    return handler
+
+
+def told(error: Exception) -> Any:
+    """An exception as the JVM gets it."""
+    if isinstance(error, DeltaError):
+        return _failure(
+            f"delta_py.errors.{type(error).__name__}: {error}", error.error_class, error.sql_state, error.message_parameters
+        )
+    origin = getattr(error, "_origin", None)
+    if origin is not None:
+        return origin
+    if isinstance(error, PySparkException) and error.getCondition() is not None:
+        state = error.getSqlState() or "XX000"
+        return _failure(message_without_stack(error), error.getCondition(), state, error.getMessageParameters() or {})
+    return _failure("".join(traceback.format_exception(error)), "INTERNAL_ERROR", "XX000", {})
+
+
+def _failure(message: str, condition: str | None, state: str, parameters: Mapping[str, Any]) -> str:
+    texts = {name: str(value) for name, value in parameters.items()}
+    return json.dumps({"message": message, "condition": condition, "state": state, "parameters": texts})
