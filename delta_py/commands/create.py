@@ -41,6 +41,7 @@ from delta_py.protocol.table_config import Operation, TableConfig
 from delta_py.scan.file_groups import CHANGE_FIELDS
 from delta_py.storage.store import ObjectStore
 from delta_py.write.conform import check_new_schema
+from delta_py.write.new_rules import check_new_rules
 
 CHANGE_COLUMNS = tuple(f.name for f in CHANGE_FIELDS)
 
@@ -75,7 +76,7 @@ def define_table(
     any others. defaults: properties that the table gets where configuration does not name them.
     Raises SchemaMismatchError for names, a partitioning or a clustering that no table can have, InvalidOptionError for a property
     that is unknown, internal or has a senseless value, UnsupportedTableFeatureError for a table that could not be written,
-    UnsupportedOperationError for properties that exclude each other.
+    UnsupportedOperationError for properties that exclude each other, and what check_new_rules raises for defaults and generation.
     """
     if partition_by and cluster_by:
         raise SchemaMismatchError(
@@ -180,6 +181,7 @@ def check_schema(schema: StructType, partition_by: Sequence[str], mode: str, pro
     if not schema.fields:
         raise SchemaMismatchError("A table needs at least one column.", error_class="DELTA_EMPTY_DATA", sql_state="428GU")
     check_new_schema(schema, mode)
+    check_new_rules(schema)
     check_new_identities(schema, [find_path(schema, (name,))[0].name for name in partition_by])
     if properties.boolean("delta.enableChangeDataFeed"):
         reserved = [f.name for f in schema.fields if f.name.lower() in CHANGE_COLUMNS]

@@ -23,8 +23,11 @@ from delta_py.protocol.schema import (
     TIMESTAMP,
     TIMESTAMP_NTZ,
     VOID,
+    ArrayType,
     DataType,
     DecimalType,
+    MapType,
+    StructType,
 )
 
 MAX_PRECISION = 38
@@ -142,6 +145,32 @@ def wider_decimal(left: DecimalType, right: DecimalType) -> DecimalType:
     if integral + scale <= MAX_PRECISION:
         return DecimalType(integral + scale, scale)
     return DecimalType(MAX_PRECISION, max(0, MAX_PRECISION - integral))
+
+
+# ---------------------------------------------------------------- casts that lose nothing
+
+
+def up_casts(source: DataType, target: DataType) -> bool:
+    """Whether Spark takes each value of one type for one of another without being asked (its "up-cast"). Fields of structs go by
+    their places."""
+    match source, target:
+        case StructType(), StructType():
+            pairs = zip(source.fields, target.fields, strict=False)
+            return len(source.fields) == len(target.fields) and all(up_casts(s.data_type, t.data_type) for s, t in pairs)
+        case ArrayType(), ArrayType():
+            return up_casts(source.element_type, target.element_type)
+        case MapType(), MapType():
+            return up_casts(source.key_type, target.key_type) and up_casts(source.value_type, target.value_type)
+    if source in (target, VOID) or (target == STRING and is_atomic(source)):
+        return True
+    if is_decimal(target) and (held := decimal_of(source)) is not None:
+        return wider_decimal(held, target) == target  # type: ignore[arg-type]
+    if is_decimal(source):
+        return False
+    if is_numeric(source) and is_numeric(target):
+        order = (*INTEGRAL, *FRACTIONAL)
+        return order.index(source) <= order.index(target)
+    return source in DATETIME and target in DATETIME and target != DATE
 
 
 # ---------------------------------------------------------------- decimal results
