@@ -90,6 +90,7 @@ def define_table(
     defaulted = properties.keys() - split_configuration(configuration or {})[0].keys()
     mode = column_mapping.mode(Properties(properties))
     partitions = check_schema(schema, partition_by, mode, Properties(properties))
+    check_new_rules(schema)
     if mode != "none":
         schema, last_id = column_mapping.assign(schema, lambda _: f"col-{uuid.uuid4()}", Properties(properties))
         properties[column_mapping.MAX_ID_PROPERTY] = str(last_id)
@@ -181,7 +182,6 @@ def check_schema(schema: StructType, partition_by: Sequence[str], mode: str, pro
     if not schema.fields:
         raise SchemaMismatchError("A table needs at least one column.", error_class="DELTA_EMPTY_DATA", sql_state="428GU")
     check_new_schema(schema, mode)
-    check_new_rules(schema)
     check_new_identities(schema, [find_path(schema, (name,))[0].name for name in partition_by])
     if properties.boolean("delta.enableChangeDataFeed"):
         reserved = [f.name for f in schema.fields if f.name.lower() in CHANGE_COLUMNS]

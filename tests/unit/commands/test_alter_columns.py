@@ -45,8 +45,10 @@ from delta_py.protocol.schema import (
     PrimitiveType,
     StructField,
     StructType,
+    schema_to_json,
     to_arrow_type,
 )
+from delta_py.protocol.schema_edits import edit_field
 from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore
 from delta_py.storage.store import ObjectStore
@@ -493,3 +495,15 @@ def test_sync_identity_meets_rows_that_came_meanwhile(tmp_path: Path, monkeypatc
     monkeypatch.setattr(sync_identity_module, "_furthest", late)
     with pytest.raises(ConcurrentAppendException):
         sync_identity(store, "id")
+
+
+def test_rules_that_columns_have_already_are_not_asked_of_who_changes_others(tmp_path: Path) -> None:
+    store = made(tmp_path, delta__feature__allowColumnDefaults="supported")
+    snapshot = Snapshot.load(store)
+    odd = edit_field(snapshot.schema, ("id",), lambda f: replace(f, metadata={"CURRENT_DEFAULT": "nobody_knows(1)"}))
+    Transaction(snapshot).set_metadata(replace(snapshot.metadata, schema_string=schema_to_json(odd))).commit("SET", {})
+    add_columns(store, [NewColumn("late", LONG)])
+    change_columns(store, [ColumnChange("id", comment="odd")])
+    wider = pa.table({"id": pa.array([7], pa.int32()), "p": pa.array([9], pa.int32()), "more": [1]})
+    write_delta(store.root, wider, mode="append", merge_schema=True)
+    assert Snapshot.load(store).schema.names[-2:] == ("late", "more")
