@@ -112,7 +112,11 @@ def common_type(first: DataType, second: DataType) -> DataType | None:
 
 def common_type_of_all(types: Iterable[DataType]) -> DataType | None:
     common: DataType = VOID
-    for item in dict.fromkeys(types):  # there may be very many of few types
+    distinct: list[DataType] = []  # there may be very many of few types, and those of structs have no hashes
+    for item in types:
+        if item not in distinct:
+            distinct.append(item)
+    for item in distinct:
         wider = common_type(common, item)
         if wider is None:
             return None

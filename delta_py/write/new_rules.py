@@ -62,7 +62,7 @@ def check_default(column: StructField) -> None:
     except SchemaMismatchError as error:
         raise _no_default(column, "NOT_CONSTANT", f"{error.message} A default names no columns.") from error
     except DeltaError as error:
-        if _is_of_spark(sql):
+        if error.error_class == ExpressionError.error_class and _is_of_spark(sql):
             return
         raise _no_default(column, _fault(error), error.message) from error
     if not up_casts(node.data_type, column.data_type) and not _holds(column.data_type, node.expression, node.data_type):

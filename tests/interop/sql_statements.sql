@@ -319,6 +319,16 @@ CREATE TABLE {new:w} (id INT, x STRING GENERATED ALWAYS AS (id + 1)) USING {f}
 CREATE TABLE {new:w} (id INT, x BIGINT GENERATED ALWAYS AS (id + 1)) USING {f}
 CREATE TABLE {new:w} (id INT, x INT DEFAULT '7', y INT DEFAULT 1.5, z STRING DEFAULT 5) USING {f} TBLPROPERTIES ('delta.feature.allowColumnDefaults' = 'supported')
 INSERT INTO {new:w} (id) VALUES (1)
+CREATE TABLE {new:ww} (id INT, s STRUCT<a: INT, b: ARRAY<STRING>> DEFAULT named_struct('a', 1, 'b', array('x')), l ARRAY<BIGINT> DEFAULT array(1, 2), m MAP<STRING, INT> DEFAULT map('k', 1)) USING {f} TBLPROPERTIES ('delta.feature.allowColumnDefaults' = 'supported')
+INSERT INTO {new:ww} (id) VALUES (1)
+INSERT INTO {new:ww} VALUES (2, DEFAULT, DEFAULT, DEFAULT)
+ALTER TABLE {new:ww} ALTER COLUMN s SET DEFAULT named_struct('x', 2, 'y', array())
+ALTER TABLE {new:ww} ALTER COLUMN l SET DEFAULT CAST(array('7') AS ARRAY<BIGINT>)
+ALTER TABLE {new:ww} ALTER COLUMN s SET DEFAULT named_struct('a', 'x', 'b', array())
+ALTER TABLE {new:ww} ALTER COLUMN m SET DEFAULT map(1, 'x')
+INSERT INTO {new:ww} (id) VALUES (3)
+UPDATE {new:ww} SET s = DEFAULT, m = DEFAULT WHERE id = 1
+MERGE INTO {new:ww} t USING (SELECT 9 AS id) s ON t.id = s.id WHEN NOT MATCHED THEN INSERT (id, l) VALUES (s.id, DEFAULT)
 CREATE OR REPLACE TABLE {new:w} (id INT, x INT DEFAULT 'y') USING {f} TBLPROPERTIES ('delta.feature.allowColumnDefaults' = 'supported')
 REPLACE TABLE {new:w} (id INT, x INT DEFAULT nope) USING {f} TBLPROPERTIES ('delta.feature.allowColumnDefaults' = 'supported')
 CREATE TABLE {new:i} (c CHAR(3), w VARCHAR(4), d DECIMAL(38, 18), b BINARY, x DOUBLE, f FLOAT, s SMALLINT, t TINYINT, o BOOLEAN, n TIMESTAMP_NTZ) USING {f}
