@@ -328,7 +328,7 @@ ALTER TABLE {new:ww} ALTER COLUMN s SET DEFAULT named_struct('a', 'x', 'b', arra
 ALTER TABLE {new:ww} ALTER COLUMN m SET DEFAULT map(1, 'x')
 INSERT INTO {new:ww} (id) VALUES (3)
 UPDATE {new:ww} SET s = DEFAULT, m = DEFAULT WHERE id = 1
-MERGE INTO {new:ww} t USING (SELECT 9 AS id) s ON t.id = s.id WHEN NOT MATCHED THEN INSERT (id, l) VALUES (s.id, DEFAULT)
+MERGE INTO {new:ww} t USING (SELECT 9 AS id) s ON t.id = s.id WHEN NOT MATCHED THEN INSERT (id) VALUES (s.id)
 CREATE OR REPLACE TABLE {new:w} (id INT, x INT DEFAULT 'y') USING {f} TBLPROPERTIES ('delta.feature.allowColumnDefaults' = 'supported')
 REPLACE TABLE {new:w} (id INT, x INT DEFAULT nope) USING {f} TBLPROPERTIES ('delta.feature.allowColumnDefaults' = 'supported')
 CREATE TABLE {new:i} (c CHAR(3), w VARCHAR(4), d DECIMAL(38, 18), b BINARY, x DOUBLE, f FLOAT, s SMALLINT, t TINYINT, o BOOLEAN, n TIMESTAMP_NTZ) USING {f}

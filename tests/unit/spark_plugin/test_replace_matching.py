@@ -12,6 +12,7 @@ def test_options_say_which_rows_the_source_matches() -> None:
     assert matching_of({}) is None
     assert matching_of({"targetalias": "t"}) is None
     assert matching_of({"replaceusing": " id , day ", "targetalias": "t"}) == Matching.using(("id", "day"))
+    assert matching_of({"replaceusing": "`a,b`, `c``,d`"}) == Matching.using(("`a,b`", "`c``,d`"))
     assert matching_of({"replaceon": "t.id = s.id", "targetalias": "t"}) == Matching.on("t.id = s.id", "t")
     assert matching_of({"replaceon": "true", "overwriteschema": "false", "datachange": "true"}) == Matching.on("true", None)
 
