@@ -175,7 +175,7 @@ class ParsedPlan:
             *self._clauses("not matched by source", plan.notMatchedBySourceActions()),
         ]
         source = self.internals.frame(plan.sourceTable())
-        condition = self._column(plan.mergeCondition())
+        condition = self.column(plan.mergeCondition())
         return ParsedMerge(source, condition, tuple(clauses), bool(plan.withSchemaEvolution()))
 
     def named(self, plan: Any) -> ParsedTarget | None:
@@ -216,18 +216,18 @@ class ParsedPlan:
                     raise NotImplementedError(f"MERGE has an action of Spark's that is not known here: {name}")
 
     def _assignments(self, assignments: Any) -> Assignments:
-        return tuple((self._renamed(_parts(one.key())), self._column(one.value())) for one in items(assignments))
+        return tuple((self._renamed(_parts(one.key())), self.column(one.value())) for one in items(assignments))
 
     def _optional(self, condition: Any) -> Column | None:
         return self._condition(condition.get()) if condition.isDefined() else None
 
     def _condition(self, condition: Any) -> Column | None:
         is_true = condition.getClass().getSimpleName() == "Literal" and condition.sql() == "true"
-        return None if is_true else self._column(condition)
+        return None if is_true else self.column(condition)
 
     # ------------------------------------------------------------ names of the target
 
-    def _column(self, expression: Any) -> Column:
+    def column(self, expression: Any) -> Column:
         return self.internals.column(expression if self._alias is None else self._with_alias(expression))
 
     def _with_alias(self, expression: Any) -> Any:

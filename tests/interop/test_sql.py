@@ -79,11 +79,6 @@ DIFFERS: Mapping[str, tuple[str | None, str | None]] = {
         "DELTA_UPDATE_SCHEMA_MISMATCH_EXPRESSION",
         "DELTA_INSERT_COLUMN_ARITY_MISMATCH",
     ),
-    # delta-spark has it for saves alone.
-    "INSERT INTO {t} REPLACE ON {c}.id = 1 SELECT * FROM sql_source": (
-        "DELTA_OPERATION_NOT_SUPPORTED",
-        "UNSUPPORTED_FEATURE.TABLE_OPERATION",
-    ),
     # It finds a row that breaks the constraint before it says that the constraint cannot be.
     "ALTER TABLE {t} ADD CONSTRAINT sub CHECK (id IN (SELECT 1))": (
         "DELTA_UNSUPPORTED_EXPRESSION_CHECK_CONSTRAINT",
@@ -131,7 +126,6 @@ NAMES = frozenset(
         ("DELTA_FAILED_RECOGNIZE_PREDICATE", "DELTA_UNSUPPORTED_SUBQUERY_IN_PARTITION_PREDICATES"),
         ("DELTA_ILLEGAL_OPTION", None),  # a plain error of Java's
         ("DELTA_NOT_NULL_CONSTRAINT_VIOLATED", "DELTA_VIOLATE_CONSTRAINT_WITH_VALUES"),
-        ("DELTA_MISSING_NOT_NULL_COLUMN_VALUE", "DELTA_INSERT_COLUMN_MISMATCH"),
         # Where something is, or nothing, delta-spark has several names for it.
         ("DELTA_PATH_EXISTS", "TABLE_OR_VIEW_ALREADY_EXISTS"),
         ("DELTA_TABLE_ALREADY_EXISTS", "DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION"),
