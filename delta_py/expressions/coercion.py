@@ -112,11 +112,9 @@ def common_type(first: DataType, second: DataType) -> DataType | None:
 
 def common_type_of_all(types: Iterable[DataType]) -> DataType | None:
     common: DataType = VOID
-    distinct: list[DataType] = []  # there may be very many of few types, and those of structs have no hashes
-    for item in types:
-        if item not in distinct:
-            distinct.append(item)
-    for item in distinct:
+    given = list(types)
+    hashed = not any(isinstance(item, StructType | ArrayType | MapType) for item in given)
+    for item in dict.fromkeys(given) if hashed else given:  # there may be very many of few types
         wider = common_type(common, item)
         if wider is None:
             return None
