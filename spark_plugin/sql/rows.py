@@ -14,6 +14,7 @@ from spark_plugin.dml import delete_update
 from spark_plugin.dml.merge_clauses import Clause
 from spark_plugin.sql.changes import by_name, call_target, counted
 from spark_plugin.sql.targets import Target, find_target
+from spark_plugin.sql.views import viewed_target
 from spark_plugin.sql_internals import ParsedPlan
 from spark_plugin.table_api.merge_builder import DeltaMergeBuilder
 
@@ -27,10 +28,15 @@ def change_rows(spark: SparkSession, plan: ParsedPlan, text: str) -> DataFrame |
     Raises what the methods of DeltaTable raise.
     """
     named = plan.target()
-    target = None if named is None else find_target(spark, named.parts)
-    if named is None or target is None:
+    if named is None:
         return None
-    alias = call_target(plan, named, target, text)
+    target = find_target(spark, named.parts)
+    if target is not None:
+        alias = call_target(plan, named, target, text)
+    else:
+        target, alias = viewed_target(spark, named.parts, _STATEMENTS[plan.kind]), named.alias or named.parts[-1]
+    if target is None:
+        return None
     match plan.kind:
         case "DeleteFromTable":
             return _delete(spark, plan, target, alias)

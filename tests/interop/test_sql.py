@@ -348,7 +348,7 @@ def test_tables_like_others_are_delta_spark_s(spark: SparkSession, tables: dict[
 
 @pytest.mark.parametrize("vectors", ["true"], indirect=True)
 @pytest.mark.parametrize(
-    "section", ["reads", "inserts", "inserts refused", "tables", "alterations", "shown", "more rows", "more upkeep"]
+    "section", ["reads", "inserts", "inserts refused", "tables", "alterations", "shown", "more rows", "more upkeep", "views"]
 )
 def test_other_statements_are_delta_spark_s(spark: SparkSession, tables: dict[str, str], section: str) -> None:
     before = spark.conf.get(LISTING_TASKS)
