@@ -51,9 +51,9 @@ _TARGET, _SOURCE = "__pydelta_target", "__pydelta_source"
 
 @dataclass(frozen=True, slots=True)
 class Matching:
-    """Which rows of the table the source matches. columns: equal in both; else condition: SQL, in which alias calls the table, or
-    the same as a Column. values: for each column of the new rows, the source's column that has its value; None where all of the
-    source's are the rows', by their names."""
+    """Which rows of the table the source matches. columns: equal in both, and condition has them as they were written; else
+    condition: SQL, in which alias calls the table, and parsed: the same as a Column. values: for each column of the new rows, the
+    source's column that has its value; None where all of the source's are the rows', by their names."""
 
     columns: tuple[str, ...] = ()
     condition: str = ""
@@ -62,8 +62,8 @@ class Matching:
     values: Mapping[str, str] | None = None
 
     @classmethod
-    def using(cls, columns: Sequence[str]) -> Matching:
-        return cls(tuple(columns), alias=_TARGET)
+    def using(cls, columns: Sequence[str], written: str | None = None) -> Matching:
+        return cls(tuple(columns), ", ".join(columns) if written is None else written, _TARGET)
 
     @classmethod
     def on(cls, condition: str, alias: str | None) -> Matching:
@@ -71,7 +71,7 @@ class Matching:
 
     def recorded(self) -> dict[str, Any]:
         """As the history names it."""
-        return {"replaceUsingCols": f"({', '.join(self.columns)})"} if self.columns else {"replaceOnCond": self.condition}
+        return {"replaceUsingCols": f"({self.condition})"} if self.columns else {"replaceOnCond": self.condition}
 
     def between(self, columns: Sequence[str], source: DataFrame, *, case_sensitive: bool) -> tuple[DataFrame, Column]:
         """The source and the condition. columns: of the table.
@@ -280,7 +280,7 @@ def matching_of(options: Mapping[str, str]) -> Matching | None:
             option="replaceUsing",
             value=using,
         )
-    return Matching.using(columns)
+    return Matching.using(columns, using)
 
 
 def _incompatible(
