@@ -77,10 +77,23 @@ def _is_default(expression: Any) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
+class ParsedReplaceOn:
+    """alias: by which the condition calls the table; None for none."""
+
+    plan: ParsedPlan
+    node: Any
+    alias: str | None
+
+    def condition(self) -> Column:
+        """Names of the table as `ParsedPlan.call_target` has said."""
+        return self.plan.column(self.node)
+
+
+@dataclass(frozen=True, slots=True)
 class ParsedInsert:
     """options: of WITH (...) behind the table's name. columns: that the statement lists; none for all. values: of PARTITION, by
     column, as text. open_columns: of PARTITION, without a value. overwrites: OVERWRITE. replaces_using: columns of REPLACE USING.
-    replaces_on: whether it is REPLACE ON. replaces_where: the condition of REPLACE WHERE. evolves: WITH SCHEMA EVOLUTION."""
+    replaces_on: what REPLACE ON says. replaces_where: the condition of REPLACE WHERE. evolves: WITH SCHEMA EVOLUTION."""
 
     target: ParsedTarget
     query: ParsedQuery
@@ -92,7 +105,7 @@ class ParsedInsert:
     overwrites: bool = False
     if_not_exists: bool = False
     replaces_using: tuple[str, ...] = ()
-    replaces_on: bool = False
+    replaces_on: ParsedReplaceOn | None = None
     replaces_where: Column | None = None
     evolves: bool = False
 
@@ -137,7 +150,8 @@ def _replace_criteria(plan: ParsedPlan) -> dict[str, Any]:
             return {"replaces_where": plan.internals.column(found.cond())}
         case "InsertReplaceUsing":
             return {"replaces_using": tuple(map(str, items(found.cols())))}
-    return {"replaces_on": True}
+    alias = found.tableAliasOpt()
+    return {"replaces_on": ParsedReplaceOn(plan, found.cond(), str(alias.get()) if alias.isDefined() else None)}
 
 
 def _options_of(relation: Any) -> dict[str, str]:

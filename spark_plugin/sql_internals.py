@@ -10,7 +10,7 @@ parser.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, TypeAlias
@@ -20,10 +20,12 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from delta_py.protocol.names import quoted
 from spark_plugin.spark_internals import SparkInternals, is_connect
 
 ActionName: TypeAlias = Literal["update", "delete", "insert"]
 ClauseKind: TypeAlias = Literal["matched", "not matched", "not matched by source"]
+ViewFault: TypeAlias = Literal["filter", "version", "rows"]
 Assignments: TypeAlias = "tuple[tuple[tuple[str, ...], Column], ...]"
 """The parts of a column's name, and its new value."""
 
@@ -34,6 +36,18 @@ class ParsedTarget:
 
     parts: tuple[str, ...]
     alias: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ViewedTable:
+    """The table that a temporary view shows. parts: of its name, with the catalog's first where it is not the session's; None for
+    one without a name, which options say. source: what Spark calls the table. fault: why the view is not all of the table as it
+    is now: it has a filter, an older version, or other rows or columns."""
+
+    parts: tuple[str, ...] | None
+    source: str
+    options: Mapping[str, str]
+    fault: ViewFault | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +142,14 @@ class SqlInternals:
         parser = SparkInternals(self._spark).parser()
         return tuple(map(str, items(parser.parseMultipartIdentifier(text))))
 
+    def viewed(self, parts: Sequence[str]) -> ViewedTable | None:
+        """What a temporary view shows, by its name; None for another name, and for a view in which there is no table."""
+        catalog = self._spark._jsparkSession.sessionState().catalog()
+        if not catalog.isTempView(self.sequence(list(parts))):
+            return None
+        frame = self._spark.table(".".join(map(quoted, parts)))
+        return _viewed(frame._jdf.queryExecution().analyzed())
+
     def frame(self, plan: Any) -> DataFrame:
         """Raises AnalysisException for a plan with names that are not there."""
         return DataFrame(self.jvm.org.apache.spark.sql.classic.Dataset.ofRows(self._spark._jsparkSession, plan), self._spark)
@@ -214,7 +236,7 @@ class ParsedPlan:
             *self._clauses("not matched by source", plan.notMatchedBySourceActions()),
         ]
         source = self.internals.frame(plan.sourceTable())
-        condition = self._column(plan.mergeCondition())
+        condition = self.column(plan.mergeCondition())
         return ParsedMerge(source, condition, tuple(clauses), bool(plan.withSchemaEvolution()))
 
     def named(self, plan: Any) -> ParsedTarget | None:
@@ -255,18 +277,18 @@ class ParsedPlan:
                     raise NotImplementedError(f"MERGE has an action of Spark's that is not known here: {name}")
 
     def _assignments(self, assignments: Any) -> Assignments:
-        return tuple((self._renamed(_parts(one.key())), self._column(one.value())) for one in items(assignments))
+        return tuple((self._renamed(_parts(one.key())), self.column(one.value())) for one in items(assignments))
 
     def _optional(self, condition: Any) -> Column | None:
         return self._condition(condition.get()) if condition.isDefined() else None
 
     def _condition(self, condition: Any) -> Column | None:
         is_true = condition.getClass().getSimpleName() == "Literal" and condition.sql() == "true"
-        return None if is_true else self._column(condition)
+        return None if is_true else self.column(condition)
 
     # ------------------------------------------------------------ names of the target
 
-    def _column(self, expression: Any) -> Column:
+    def column(self, expression: Any) -> Column:
         return self.internals.column(expression if self._alias is None else self._with_alias(expression))
 
     def _with_alias(self, expression: Any) -> Any:
@@ -289,6 +311,57 @@ class ParsedPlan:
                 assert self._alias is not None
                 return (self._alias, *parts[count:])
         return parts
+
+
+# ---------------------------------------------------------------- views
+
+
+def _viewed(node: Any) -> ViewedTable | None:
+    fault: ViewFault | None = None
+    while (kind := str(node.getClass().getSimpleName())) != _RELATION:
+        if kind == "Filter":
+            fault = fault or "filter"
+        elif kind not in ("SubqueryAlias", "View") and not (kind == "Project" and _keeps_columns(node)):
+            fault = "rows"
+        inner = items(node.children())
+        if not inner:
+            return None
+        node = inner[0]
+    if node.timeTravelSpec().isDefined():
+        fault = fault or "version"
+    given = node.options().asCaseSensitiveMap()
+    options = {str(name): str(given.get(name)) for name in given.keySet()}
+    return ViewedTable(_name_of_relation(node), str(node.table().name()), options, fault)
+
+
+_RELATION = "DataSourceV2Relation"
+
+
+def _keeps_columns(project: Any) -> bool:
+    """Whether it has the columns of what is below it, all in their order, under their names."""
+    listed, below = items(project.projectList()), items(project.child().output())
+    return len(listed) == len(below) and all(_is_column(one, column) for one, column in zip(listed, below, strict=True))
+
+
+def _is_column(expression: Any, column: Any) -> bool:
+    """Views cast columns to the types that they had when the view was made: to their own, then."""
+    if str(expression.name()) != str(column.name()):
+        return False
+    while str(expression.nodeName()).lower() in ("alias", "cast"):
+        if expression.dataType() != column.dataType():
+            return False
+        expression = expression.child()
+    return str(expression.nodeName()) == "AttributeReference" and bool(expression.exprId().equals(column.exprId()))
+
+
+def _name_of_relation(relation: Any) -> tuple[str, ...] | None:
+    catalog, identifier = relation.catalog(), relation.identifier()
+    if not catalog.isDefined() or not identifier.isDefined():
+        return None
+    named = identifier.get()
+    parts = (*map(str, named.namespace()), str(named.name()))
+    name = str(catalog.get().name())
+    return parts if name == "spark_catalog" else (name, *parts)
 
 
 def _parts(attribute: Any) -> tuple[str, ...]:

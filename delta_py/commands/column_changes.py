@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NoReturn
 
-from delta_py.errors import DeltaError, InvalidOptionError, UnsupportedOperationError
+from delta_py.errors import UnsupportedOperationError
 from delta_py.protocol.char_types import char_type_of, with_lengths, with_texts
 from delta_py.protocol.column_rules import DEFAULT, GENERATION
 from delta_py.protocol.features import all_fields
@@ -30,7 +30,7 @@ from delta_py.protocol.schema import (
 )
 from delta_py.protocol.schema_edits import edit_field, edit_fields, field_at, is_field, placed, resolve_path
 from delta_py.protocol.table_config import TableConfig
-from delta_py.write.constraints import Clock, default_value
+from delta_py.write.new_rules import check_default
 from delta_py.write.type_changes import is_owners_widening
 
 COMMENT = "comment"
@@ -136,7 +136,9 @@ def _check_new(column: NewColumn) -> None:
             sql_state="0AKDC",
             column=name,
         )
-    if column.default is not None or DEFAULT in column.metadata:
+    default = column.metadata.get(DEFAULT) if column.default is None else column.default
+    if default is not None:
+        check_default(StructField(column.path[-1], column.data_type, metadata={**column.metadata, DEFAULT: default}))
         raise UnsupportedOperationError(
             f"Column {name} cannot be added with a default: the rows that are there would lack it, and readers give them null. "
             "Nothing was changed. Add the column first, and set its default then: it holds for new rows.",
@@ -197,8 +199,8 @@ def _changed(config: TableConfig, path: Path, before: StructField, change: Colum
         after = replace(after, metadata={key: value for key, value in after.metadata.items() if key != DEFAULT})
     if change.default is not None:
         _check_identity(path, before)
-        _check_default(config, path, after, change.default)
         after = replace(after, metadata={**after.metadata, DEFAULT: change.default})
+        _check_default(config, path, after)
     return after
 
 
@@ -275,7 +277,7 @@ def _refuse(path: Path, before: StructField, after: StructField, why: str) -> No
     )
 
 
-def _check_default(config: TableConfig, path: Path, column: StructField, sql: str) -> None:
+def _check_default(config: TableConfig, path: Path, column: StructField) -> None:
     name = joined_name(path)
     if not config.feature("allowColumnDefaults"):
         raise UnsupportedOperationError(
@@ -289,18 +291,7 @@ def _check_default(config: TableConfig, path: Path, column: StructField, sql: st
         raise UnsupportedOperationError(
             f"{name} is inside a column, and only columns themselves have defaults. Nothing was changed.", column=name
         )
-    plain = with_texts(StructType((column,))).fields[0]
-    try:
-        default_value(replace(plain, metadata={DEFAULT: sql}), Clock(0))
-    except DeltaError as error:
-        raise InvalidOptionError(
-            f"{sql} cannot be the default of column {name} of type {type_name(column.data_type)}. {error.message} Nothing was "
-            "changed.",
-            error_class="INVALID_DEFAULT_VALUE.UNRESOLVED_EXPRESSION",
-            sql_state="42623",
-            column=name,
-            default=sql,
-        ) from error
+    check_default(column)
 
 
 # ---------------------------------------------------------------- all columns at once

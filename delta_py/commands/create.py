@@ -41,6 +41,7 @@ from delta_py.protocol.table_config import Operation, TableConfig
 from delta_py.scan.file_groups import CHANGE_FIELDS
 from delta_py.storage.store import ObjectStore
 from delta_py.write.conform import check_new_schema
+from delta_py.write.new_rules import check_new_rules
 
 CHANGE_COLUMNS = tuple(f.name for f in CHANGE_FIELDS)
 
@@ -75,7 +76,7 @@ def define_table(
     any others. defaults: properties that the table gets where configuration does not name them.
     Raises SchemaMismatchError for names, a partitioning or a clustering that no table can have, InvalidOptionError for a property
     that is unknown, internal or has a senseless value, UnsupportedTableFeatureError for a table that could not be written,
-    UnsupportedOperationError for properties that exclude each other.
+    UnsupportedOperationError for properties that exclude each other, and what check_new_rules raises for defaults and generation.
     """
     if partition_by and cluster_by:
         raise SchemaMismatchError(
@@ -89,6 +90,7 @@ def define_table(
     defaulted = properties.keys() - split_configuration(configuration or {})[0].keys()
     mode = column_mapping.mode(Properties(properties))
     partitions = check_schema(schema, partition_by, mode, Properties(properties))
+    check_new_rules(schema)
     if mode != "none":
         schema, last_id = column_mapping.assign(schema, lambda _: f"col-{uuid.uuid4()}", Properties(properties))
         properties[column_mapping.MAX_ID_PROPERTY] = str(last_id)

@@ -20,9 +20,20 @@ from delta_py.expressions import text_casts
 from delta_py.expressions.coercion import INTEGRAL, INTEGRAL_RANGE, decimal_of, is_fractional, is_integral
 from delta_py.expressions.failures import BadRows, does_not_fit, mismatch, not_supported, overflow
 from delta_py.expressions.zones import INSTANT, WALL_CLOCK
-from delta_py.protocol.schema import DOUBLE, DataType, DecimalType, to_arrow_type, type_name
+from delta_py.protocol.schema import (
+    DOUBLE,
+    TIMESTAMP,
+    ArrayType,
+    DataType,
+    DecimalType,
+    MapType,
+    StructType,
+    to_arrow_type,
+    type_name,
+)
 
 _Cast = Callable[[Any, DataType, DataType], Any]
+_Pairs = tuple[tuple[DataType, DataType], ...]
 
 _EXACT_DOUBLE_DIGITS = 15
 _MICROS = 1_000_000
@@ -32,7 +43,7 @@ _TINIEST = 1e-40  # rounds to zero at every scale that a decimal can have
 
 
 def kind(data_type: DataType) -> str:
-    """The family that decides how a cast works; '' for types that have no casts here (structs, arrays, maps, variant)."""
+    """The family that decides how a cast works; '' for nested types, which are cast part by part, and for those without casts."""
     if is_integral(data_type):
         return "integral"
     if is_fractional(data_type):
@@ -45,7 +56,12 @@ def kind(data_type: DataType) -> str:
 
 def check_cast(source: DataType, target: DataType) -> None:
     """Raises ExpressionError when the cast is not SQL's (DATATYPE_MISMATCH) or cannot be done exactly as Spark does."""
-    if source == target or (kind(source) == "void" and kind(target)):
+    if source == target or (kind(source) == "void" and (kind(target) or isinstance(target, StructType | ArrayType | MapType))):
+        return
+    parts = nested_pairs(source, target)
+    if parts is not None:
+        for part in parts:
+            check_cast(*part)
         return
     pair = (kind(source), kind(target))
     if pair in _CASTS:
@@ -55,8 +71,31 @@ def check_cast(source: DataType, target: DataType) -> None:
     raise mismatch("CAST", source, target)
 
 
+def nested_pairs(source: DataType, target: DataType) -> _Pairs | None:
+    """What is inside of both types, part by part: fields by their places. None for types that are not nested alike."""
+    match source, target:
+        case StructType(), StructType() if len(source.fields) == len(target.fields):
+            return tuple((s.data_type, t.data_type) for s, t in zip(source.fields, target.fields, strict=True))
+        case ArrayType(), ArrayType():
+            return ((source.element_type, target.element_type),)
+        case MapType(), MapType():
+            return ((source.key_type, target.key_type), (source.value_type, target.value_type))
+    return None
+
+
+def needs_zone(source: DataType, target: DataType) -> bool:
+    """Whether the cast turns times of the session's time zone and instants into each other."""
+    parts = nested_pairs(source, target)
+    if parts is None:
+        return source != target and TIMESTAMP in (source, target) and "void" not in (kind(source), kind(target))
+    return any(needs_zone(*part) for part in parts)
+
+
 def cast_can_fail(source: DataType, target: DataType) -> bool:
     """Whether some value of the source type raises; a cast that cannot fail may be evaluated for rows that do not need it."""
+    parts = nested_pairs(source, target)
+    if parts is not None:
+        return any(cast_can_fail(*part) for part in parts)
     match kind(source), kind(target):
         case ("integral", "integral"):
             return INTEGRAL.index(source) > INTEGRAL.index(target)
@@ -93,6 +132,13 @@ def cast_values(values: Any, source: DataType, target: DataType) -> Any:
     check_cast(source, target)
     if kind(source) == "void":
         return pa.nulls(len(values), to_arrow_type(target))
+    match source, target:
+        case StructType(), StructType():
+            return _struct(values, source, target)
+        case ArrayType(), ArrayType():
+            return _array(values, source, target)
+        case MapType(), MapType():
+            return _map(values, source, target)
     return _CASTS[kind(source), kind(target)](values, source, target)
 
 
@@ -110,6 +156,39 @@ def without_failures(run: Callable[[Any], Any], values: Any) -> Any:
             if not isinstance(error.__cause__, BadRows):
                 raise
             values = pc.if_else(error.__cause__.rows, pa.scalar(None, values.type), values)
+
+
+# ---------------------------------------------------------------- nested
+
+
+def _struct(values: Any, source: StructType, target: StructType) -> Any:
+    """Fields by their places. What lies below a null struct is null, so that it cannot fail."""
+    pairs = zip(values.flatten(), source.fields, target.fields, strict=True)
+    children = [cast_values(child, s.data_type, t.data_type) for child, s, t in pairs]
+    return pa.StructArray.from_arrays(children, fields=list(to_arrow_type(target)), mask=values.is_null())
+
+
+def _array(values: Any, source: ArrayType, target: ArrayType) -> Any:
+    offsets, places = _held(values)
+    elements = cast_values(values.values.take(places), source.element_type, target.element_type)
+    return pa.ListArray.from_arrays(offsets, elements, type=to_arrow_type(target), mask=values.is_null())
+
+
+def _map(values: Any, source: MapType, target: MapType) -> Any:
+    offsets, places = _held(values)
+    keys = cast_values(values.keys.take(places), source.key_type, target.key_type)
+    items = cast_values(values.items.take(places), source.value_type, target.value_type)
+    return pa.MapArray.from_arrays(offsets, keys, items, type=to_arrow_type(target), mask=values.is_null())
+
+
+def _held(values: Any) -> tuple[Any, Any]:
+    """Of lists or maps: offsets from 0 on, and where the elements are that belong to a row which is not null."""
+    before = values.offsets.to_numpy(zero_copy_only=False).astype(np.int64)
+    valid = values.is_valid().to_numpy(zero_copy_only=False)
+    lengths = np.where(valid, np.diff(before), 0)
+    offsets = np.concatenate([[0], np.cumsum(lengths)])
+    places = np.arange(offsets[-1]) + np.repeat(before[:-1] - offsets[:-1], lengths)
+    return pa.array(offsets, pa.int32()), pa.array(places, pa.int64())
 
 
 # ---------------------------------------------------------------- numbers

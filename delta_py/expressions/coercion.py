@@ -23,8 +23,11 @@ from delta_py.protocol.schema import (
     TIMESTAMP,
     TIMESTAMP_NTZ,
     VOID,
+    ArrayType,
     DataType,
     DecimalType,
+    MapType,
+    StructType,
 )
 
 MAX_PRECISION = 38
@@ -109,7 +112,9 @@ def common_type(first: DataType, second: DataType) -> DataType | None:
 
 def common_type_of_all(types: Iterable[DataType]) -> DataType | None:
     common: DataType = VOID
-    for item in dict.fromkeys(types):  # there may be very many of few types
+    given = list(types)
+    hashed = not any(isinstance(item, StructType | ArrayType | MapType) for item in given)
+    for item in dict.fromkeys(given) if hashed else given:  # there may be very many of few types
         wider = common_type(common, item)
         if wider is None:
             return None
@@ -142,6 +147,32 @@ def wider_decimal(left: DecimalType, right: DecimalType) -> DecimalType:
     if integral + scale <= MAX_PRECISION:
         return DecimalType(integral + scale, scale)
     return DecimalType(MAX_PRECISION, max(0, MAX_PRECISION - integral))
+
+
+# ---------------------------------------------------------------- casts that lose nothing
+
+
+def up_casts(source: DataType, target: DataType) -> bool:
+    """Whether Spark takes each value of one type for one of another without being asked (its "up-cast"). Fields of structs go by
+    their places."""
+    match source, target:
+        case StructType(), StructType():
+            pairs = zip(source.fields, target.fields, strict=False)
+            return len(source.fields) == len(target.fields) and all(up_casts(s.data_type, t.data_type) for s, t in pairs)
+        case ArrayType(), ArrayType():
+            return up_casts(source.element_type, target.element_type)
+        case MapType(), MapType():
+            return up_casts(source.key_type, target.key_type) and up_casts(source.value_type, target.value_type)
+    if source in (target, VOID) or (target == STRING and is_atomic(source)):
+        return True
+    if is_decimal(target) and (held := decimal_of(source)) is not None:
+        return wider_decimal(held, target) == target  # type: ignore[arg-type]
+    if is_decimal(source):
+        return False
+    if is_numeric(source) and is_numeric(target):
+        order = (*INTEGRAL, *FRACTIONAL)
+        return order.index(source) <= order.index(target)
+    return source in DATETIME and target in DATETIME and target != DATE
 
 
 # ---------------------------------------------------------------- decimal results

@@ -21,7 +21,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from delta_py.errors import ExpressionError
 from delta_py.expressions import literals
-from delta_py.expressions.failures import not_an_expression, not_supported
+from delta_py.expressions.failures import SUBQUERY, not_an_expression, not_supported
 
 _Binary = Mapping[TokenType, type[exp.Expression]]
 
@@ -180,7 +180,7 @@ def _check_gap(sql: str, gap: str) -> None:
 def _check(sql: str, token: Token, before: Token | None) -> None:
     kind, kind_before = token.token_type, None if before is None else before.token_type
     if kind_before == TokenType.L_PAREN and token.text.upper() in ("SELECT", "WITH"):
-        raise not_supported("A subquery")
+        raise not_supported(SUBQUERY)
     is_empty_item = kind in _CLOSING and kind_before in _BEFORE_ITEMS
     is_empty_item = is_empty_item and not (kind == TokenType.R_PAREN and kind_before == TokenType.L_PAREN)
     if is_empty_item or kind in (TokenType.SEMICOLON, TokenType.NATIONAL_STRING):

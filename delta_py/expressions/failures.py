@@ -13,6 +13,8 @@ from delta_py.protocol.schema import DataType, type_name
 MAX_NODES = 100_000
 """Parts of one expression. Operands may be needed in several places, and so a short text may mean very many."""
 
+SUBQUERY = "A subquery"
+
 _SHOWN_CHARACTERS = 100
 
 

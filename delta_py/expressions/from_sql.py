@@ -12,7 +12,7 @@ from sqlglot import exp
 from delta_py.expressions import literals
 from delta_py.expressions.clock import CLOCK_FUNCTIONS
 from delta_py.expressions.dialect import syntax_tree
-from delta_py.expressions.failures import not_an_expression, not_supported
+from delta_py.expressions.failures import SUBQUERY, not_an_expression, not_supported
 from delta_py.expressions.functions.like import with_backslashes
 from delta_py.expressions.sql_types import data_type_of
 from delta_py.expressions.tree import And, Call, Cast, Column, Comparison, Expression, In, IsNull, Literal, Not, Or, StringMatch
@@ -118,7 +118,7 @@ class _Converter:
             case exp.Interval():
                 return not_supported("INTERVAL")
             case exp.Query():
-                return not_supported("A subquery")
+                return not_supported(SUBQUERY)
             case exp.Alias():
                 return not_an_expression(self._sql, f"{str(node.alias)[:40]!r} is not expected")
         return not_supported(f"{node.key.upper()} in {node.sql('spark')[:60]}")

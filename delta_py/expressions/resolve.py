@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from delta_py.errors import ExpressionError
 from delta_py.expressions import coercion
-from delta_py.expressions.casts import cast_can_fail, cast_values, check_cast
+from delta_py.expressions.casts import cast_can_fail, cast_values, check_cast, needs_zone, nested_pairs
 from delta_py.expressions.coercion import is_atomic, is_integral
 from delta_py.expressions.failures import mismatch, not_supported, wrong_argument_count
 from delta_py.expressions.functions.function_types import same_type
@@ -180,6 +180,9 @@ class _Resolver:
 
     def _in_zone(self, node: Node, target: DataType) -> Node:
         source = node.data_type
+        if not self._in_utc and nested_pairs(source, target) is not None and needs_zone(source, target):
+            what = f"A cast of times inside of {type_name(source)} in the time zone {self._zone}"
+            raise not_supported(what, "Use a session in UTC.")
         if self._in_utc or TIMESTAMP not in (source, target) or VOID in (source, target):
             return cast_node(node, target)
         zone = literal_node(Literal(self._zone, STRING))
@@ -386,6 +389,8 @@ class _Resolver:
         check_cast(node.data_type, target)
         if node.data_type == target or not cast_can_fail(node.data_type, target):
             return self.cast(node, target, explicit=True)
+        if nested_pairs(node.data_type, target) is not None:
+            raise not_supported(f"try_cast of {type_name(node.data_type)}")
         if TIMESTAMP in (node.data_type, target) and not self._in_utc:
             raise not_supported(f"try_cast to or from timestamp in the time zone {self._zone}", "Use a session in UTC.")
         return call_node("try_cast", target, (node, literal_node(Literal(None, target))))

@@ -144,6 +144,18 @@ def spark_type_name(data_type: DataType) -> str:
     return "TIMESTAMP_LTZ" if data_type == TIMESTAMP else type_name(data_type).upper()
 
 
+def type_text(data_type: DataType) -> str:
+    """As spark_type_name, for nested types too."""
+    match data_type:
+        case StructType(fields):
+            return f"STRUCT<{', '.join(f'{_quoted(f.name)}: {type_text(f.data_type)}' for f in fields)}>"
+        case ArrayType(element, _):
+            return f"ARRAY<{type_text(element)}>"
+        case MapType(key, value, _):
+            return f"MAP<{type_text(key)}, {type_text(value)}>"
+    return spark_type_name(data_type)
+
+
 def null_if_empty(column: str) -> str:
     """The value of a column of texts or bytes, null for an empty one. Raises ExpressionError as checked_sql."""
     name = _quoted(column)
@@ -308,7 +320,7 @@ class _Printer:
                 return self._case(node)
             case exp.Cast() if not any(node.args.get(extra) for extra in ("format", "action", "default")):
                 name = "try_cast" if isinstance(node, exp.TryCast) else "cast"
-                return f"{name}({self.print(node.this)} AS {spark_type_name(data_type_of(self._sql, node.args['to']))})"
+                return f"{name}({self.print(node.this)} AS {type_text(data_type_of(self._sql, node.args['to']))})"
         return self._function_with_grammar(node)
 
     def _function_with_grammar(self, node: exp.Expression) -> str | None:

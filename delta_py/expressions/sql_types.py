@@ -19,9 +19,15 @@ from delta_py.protocol.schema import (
     STRING,
     TIMESTAMP,
     TIMESTAMP_NTZ,
+    ArrayType,
     DataType,
     DecimalType,
+    MapType,
+    StructField,
+    StructType,
 )
+
+_MAX_DEPTH = 50
 
 _KINDS = exp.DataType.Type
 _TYPES: dict[object, DataType] = {
@@ -42,8 +48,11 @@ _TYPES: dict[object, DataType] = {
 }
 
 
-def data_type_of(sql: str, written: exp.Expression) -> DataType:
+def data_type_of(sql: str, written: exp.Expression, depth: int = 0) -> DataType:
     """The type that a cast in `sql` names. Raises ExpressionError for one that nothing is cast to here."""
+    kind = written.this if isinstance(written, exp.DataType) else None
+    if kind in (_KINDS.ARRAY, _KINDS.MAP, _KINDS.STRUCT) and written.expressions:
+        return _nested(sql, kind, written.expressions, depth + 1)
     data_type = _TYPES.get(written.this) if isinstance(written, exp.DataType) else None
     if data_type is None:
         raise not_supported(f"A cast to {written.sql('spark')[:40]}")
@@ -55,6 +64,23 @@ def data_type_of(sql: str, written: exp.Expression) -> DataType:
     if parameters:
         raise not_an_expression(sql, f"the type {written.sql('spark')[:40]} takes no parameters")
     return data_type
+
+
+def _nested(sql: str, kind: object, parts: list[exp.Expression], depth: int) -> DataType:
+    if depth > _MAX_DEPTH:
+        raise not_supported(f"A type nested more than {_MAX_DEPTH} levels deep")
+    if kind == _KINDS.STRUCT:
+        return StructType(tuple(_field(sql, part, depth) for part in parts))
+    types = [data_type_of(sql, part, depth) for part in parts]
+    if len(types) != (1 if kind == _KINDS.ARRAY else 2):
+        raise not_an_expression(sql, "ARRAY has one type inside, MAP two")
+    return ArrayType(types[0]) if kind == _KINDS.ARRAY else MapType(types[0], types[1])
+
+
+def _field(sql: str, part: exp.Expression, depth: int) -> StructField:
+    if not isinstance(part, exp.ColumnDef) or part.args.get("constraints") or not isinstance(part.args.get("kind"), exp.DataType):
+        raise not_supported(f"The field {part.sql('spark')[:40]} of a type")
+    return StructField(part.name, data_type_of(sql, part.args["kind"], depth))
 
 
 def _whole_number(sql: str, parameter: exp.Expression) -> int:

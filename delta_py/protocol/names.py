@@ -27,7 +27,12 @@ def joined_name(path: Sequence[str]) -> str:
 
 def split_list(text: str) -> list[str]:
     """`a, b.c, `x,y`` -> the names, with their backticks; empty ones are left out."""
-    return [name for name in (part.strip() for part in _split(text, ",")) if name]
+    return [name for name in list_parts(text) if name]
+
+
+def list_parts(text: str) -> list[str]:
+    """As split_list, with empty names."""
+    return [part.strip() for part in _split(text, ",")]
 
 
 def _split(text: str, separator: str) -> list[str]:

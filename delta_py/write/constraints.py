@@ -276,9 +276,14 @@ def default_value(column: StructField, clock: Clock) -> pa.Scalar:
     try:
         parsed = clock.set(parse_expression(sql, StructType(), session_timezone=clock.time_zone))
         expression = resolve(Cast(parsed, column.data_type), StructType(), clock.time_zone).expression
-        return evaluate(expression, pa.RecordBatch.from_arrays([pa.nulls(1)], [""]))[0]
+        return evaluate(expression, one_row())[0]
     except DeltaError as error:
         raise unenforceable(what, sql, "allowColumnDefaults", error) from error
+
+
+def one_row() -> pa.RecordBatch:
+    """For expressions without columns."""
+    return pa.RecordBatch.from_arrays([pa.nulls(1)], [""])
 
 
 # ---------------------------------------------------------------- expressions

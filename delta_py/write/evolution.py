@@ -63,6 +63,33 @@ def merged_schema(table: TableConfig, data: StructType, *, widen: bool, casts: b
     return merged
 
 
+def check_same_types(table: StructType, data: StructType, path: Path = ()) -> None:
+    """Columns of the data that the table has, and fields of structs, have its types; integers that files store alike may be
+    narrower, and nulls of no type are of any.
+
+    Raises SchemaMismatchError (DELTA_FAILED_TO_MERGE_FIELDS).
+    """
+    for f in data.fields:
+        known = table.find(f.name)
+        if known is not None:
+            _check_same_type(known.data_type, f.data_type, (*path, known.name))
+
+
+def _check_same_type(table: DataType, data: DataType, path: Path) -> None:
+    match table, data:
+        case StructType(), StructType():
+            check_same_types(table, data, path)
+        case ArrayType(element, _), ArrayType(data_element, _):
+            _check_same_type(element, data_element, (*path, "element"))
+        case MapType(key, value, _), MapType(data_key, data_value, _):
+            _check_same_type(key, data_key, (*path, "key"))
+            _check_same_type(value, data_value, (*path, "value"))
+        case _ if data in (table, VOID) or (data in STORED_AS_INT32 and table in STORED_AS_INT32 and is_widening(data, table)):
+            pass
+        case _:
+            raise _cannot_merge(path, table, data)
+
+
 def replaced_schema(table: TableConfig, data: StructType) -> StructType:
     """The schema of the data, every part of it nullable, without what the table's columns were bound to.
 

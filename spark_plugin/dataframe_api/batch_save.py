@@ -121,7 +121,7 @@ class Save:
         table = self._table(path or self.option("path") or "")
         told = {name: text for name, text in self._texts().items() if name not in MATCHING_OPTIONS}
         request = write_options({**told, "path": table.url, **self._own_options(table.url)}, overwrite=True).request
-        replace_matching(self.spark, table, self.frame, matching, request)
+        replace_matching(self.spark, table, self.frame, matching, request, same_types=self.matching is None)
 
     def _with_rule_columns(self, path: str | None, refused: UnsupportedTableFeatureError) -> Save | None:
         target = path or self.option("path")

@@ -132,7 +132,7 @@ def insert_into(save: Save, name: str) -> None:
     matching = save.replaced() if mode == "overwrite" else None
     check_aligned(() if matching is None else matching.columns, columns, given)
     frame = save.frame if given == columns else save.frame.toDF(*columns)  # which would lose the alias of replaceOn
-    write_to_entry(replace(save, frame=frame, mode=mode), entry)
+    write_to_entry(replace(save, frame=frame, mode=mode, matching=matching), entry)
 
 
 def check_aligned(asked: Sequence[str], columns: Sequence[str], given: Sequence[str]) -> None:

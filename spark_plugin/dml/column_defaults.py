@@ -10,9 +10,9 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from delta_py.errors import DeltaError
-from delta_py.expressions.spark_rules import checked_default
+from delta_py.expressions.spark_rules import checked_default, type_text
 from delta_py.protocol.column_rules import DEFAULT
-from delta_py.protocol.schema import StructField
+from delta_py.protocol.schema import ArrayType, MapType, StructField, StructType
 from delta_py.write.casts import unenforceable
 from spark_plugin.dml.analyzer import analyzer_of
 
@@ -31,12 +31,15 @@ def default_of(field: StructField) -> Column:
 
 
 def default_text(field: StructField) -> str:
-    """The column's default expression, checked, as SQL; NULL where it has none.
+    """The column's default expression, checked, as SQL; NULL where it has none. A nested one in the column's type, with fields of
+    structs by their places.
 
     Raises UnsupportedTableFeatureError for an expression that is not of built-ins which depend on their arguments and the clock.
     """
     text = str(field.metadata.get(DEFAULT, "NULL"))
     try:
-        return checked_default(text)
+        checked = checked_default(text)
+        nested = isinstance(field.data_type, StructType | ArrayType | MapType)
+        return f"cast({checked} AS {type_text(field.data_type)})" if nested else checked
     except DeltaError as error:
         raise unenforceable(f"the default of column {field.name}", text, "allowColumnDefaults", error) from error

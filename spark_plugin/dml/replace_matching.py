@@ -20,16 +20,18 @@ from pyspark import StorageLevel
 from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.types import StructField, StructType
 
 from delta_py.commands.dml import MetricNames
 from delta_py.commands.request import WriteRequest
 from delta_py.commands.write import plan_change
 from delta_py.errors import DeltaError, InvalidOptionError, InvariantViolationError, SchemaMismatchError
 from delta_py.protocol.actions import Metadata, Protocol
-from delta_py.protocol.names import quoted, split_name
+from delta_py.protocol.names import list_parts, quoted, split_name
 from delta_py.protocol.schema import StructType as DeltaSchema
 from delta_py.scan.planning import ROW_ADDRESS
 from delta_py.snapshot import Snapshot
+from delta_py.write.evolution import check_same_types
 from delta_py.write.row_changes import CLAUSE, NEW
 from spark_plugin.convert import from_spark_schema
 from spark_plugin.dml.at_table import at_table
@@ -49,15 +51,19 @@ _TARGET, _SOURCE = "__pydelta_target", "__pydelta_source"
 
 @dataclass(frozen=True, slots=True)
 class Matching:
-    """Which rows of the table the source matches. columns: equal in both; else condition: SQL, in which alias calls the table."""
+    """Which rows of the table the source matches. columns: equal in both, and condition has them as they were written; else
+    condition: SQL, in which alias calls the table, and parsed: the same as a Column. values: for each column of the new rows, the
+    source's column that has its value; None where all of the source's are the rows', by their names."""
 
     columns: tuple[str, ...] = ()
     condition: str = ""
     alias: str | None = None
+    parsed: Column | None = None
+    values: Mapping[str, str] | None = None
 
     @classmethod
-    def using(cls, columns: Sequence[str]) -> Matching:
-        return cls(tuple(columns), alias=_TARGET)
+    def using(cls, columns: Sequence[str], written: str | None = None) -> Matching:
+        return cls(tuple(columns), ", ".join(columns) if written is None else written, _TARGET)
 
     @classmethod
     def on(cls, condition: str, alias: str | None) -> Matching:
@@ -65,7 +71,7 @@ class Matching:
 
     def recorded(self) -> dict[str, Any]:
         """As the history names it."""
-        return {"replaceUsingCols": f"({', '.join(self.columns)})"} if self.columns else {"replaceOnCond": self.condition}
+        return {"replaceUsingCols": f"({self.condition})"} if self.columns else {"replaceOnCond": self.condition}
 
     def between(self, columns: Sequence[str], source: DataFrame, *, case_sensitive: bool) -> tuple[DataFrame, Column]:
         """The source and the condition. columns: of the table.
@@ -73,7 +79,7 @@ class Matching:
         Raises SchemaMismatchError (UNRESOLVED_INSERT_REPLACE_USING_COLUMN) for a column that one side lacks.
         """
         if not self.columns:
-            return source, F.expr(self.condition)
+            return source, F.expr(self.condition) if self.parsed is None else self.parsed
         for name in self.columns:
             for relation, known in (("table", columns), ("query", source.columns)):
                 _check_known(name, relation, known, case_sensitive=case_sensitive)
@@ -101,18 +107,25 @@ def _check_known(text: str, relation: str, known: Sequence[str], *, case_sensiti
 
 
 def replace_matching(
-    spark: SparkSession, table: TablePath, source: DataFrame, matching: Matching, request: WriteRequest
+    spark: SparkSession,
+    table: TablePath,
+    source: DataFrame,
+    matching: Matching,
+    request: WriteRequest,
+    *,
+    same_types: bool = False,
 ) -> DmlResult:
-    """Returns as `merge`. request: of an overwrite of the whole table, whose checks hold here too.
+    """Returns as `merge`. request: of an overwrite of the whole table, whose checks hold here too. same_types: the source's
+    columns must have the table's types, since rows match by values that are not cast yet: 1.5 is no 1, and would be written as 1.
 
     Raises what such an overwrite raises, UnsupportedOperationError (DELTA_CANNOT_MODIFY_APPEND_ONLY); SchemaMismatchError for
-    columns of the condition that neither side has, or both (DELTA_INSERT_REPLACE_ON_UNRESOLVED_COLUMNS_IN_CONDITION,
-    DELTA_INSERT_REPLACE_ON_AMBIGUOUS_COLUMNS_IN_CONDITION); InvariantViolationError
-    (DELTA_REPLACE_ON_OR_USING_TABLE_CONSTRAINT_VIOLATION) for a row that breaks a rule of the table. Nothing is committed then,
-    and no file is left.
+    another type than the table's (DELTA_FAILED_TO_MERGE_FIELDS), and for columns of the condition that neither side has, or both
+    (DELTA_INSERT_REPLACE_ON_UNRESOLVED_COLUMNS_IN_CONDITION, DELTA_INSERT_REPLACE_ON_AMBIGUOUS_COLUMNS_IN_CONDITION);
+    InvariantViolationError (DELTA_REPLACE_ON_OR_USING_TABLE_CONSTRAINT_VIOLATION) for a row that breaks a rule of the table.
+    Nothing is committed then, and no file is left.
     """
     try:
-        return until_kept(_Request(spark, table, source, matching, request).run)
+        return until_kept(_Request(spark, table, source, matching, request, same_types).run)
     except InvariantViolationError as error:
         with as_spark_raises():
             raise InvariantViolationError(
@@ -129,6 +142,7 @@ class _Request:
     source: DataFrame
     matching: Matching
     request: WriteRequest
+    same_types: bool
 
     def run(self, level: StorageLevel) -> DmlResult:
         alias, request, evolves = self.matching.alias, self.request, self.request.merge_schema
@@ -141,14 +155,19 @@ class _Request:
 
     def _evolved(self, snapshot: Snapshot) -> Mapping[str, Any]:
         """Metadata and protocol as an overwrite with the same options would leave them, after its checks."""
-        schema = from_spark_schema(self.source.schema.toNullable())
-        metadata, protocol = at_table(self.spark, partial(_checked, snapshot, schema, self.request))
+        given = self.source.schema.toNullable()
+        fields = [StructField(name, given[column].dataType) for name, column in self._values().items()]
+        schema = from_spark_schema(StructType(fields))
+        metadata, protocol = at_table(self.spark, partial(_checked, snapshot, schema, self.request, self.same_types))
         return {"metadata": metadata, "protocol": protocol}
+
+    def _values(self) -> Mapping[str, str]:
+        return {name: name for name in self.source.columns} if self.matching.values is None else self.matching.values
 
     def _resolved(self, frame: DataFrame, columns: Sequence[str]) -> ResolvedMerge:
         case_sensitive = is_on(self.spark, "spark.sql.caseSensitive", default=False)
         source, condition = self.matching.between(columns, self.source, case_sensitive=case_sensitive)
-        values = {quoted(name): F.col(quoted(name)) for name in source.columns}
+        values = {quoted(name): F.col(quoted(column)) for name, column in self._values().items()}
         clauses = (Clause("matched", "delete"), Clause("not matched", "insert", assignments=values))
         try:
             return ResolvedMerge.of(
@@ -161,7 +180,11 @@ class _Request:
             raise explained from error
 
 
-def _checked(snapshot: Snapshot, schema: DeltaSchema, request: WriteRequest) -> tuple[Metadata | None, Protocol | None]:
+def _checked(
+    snapshot: Snapshot, schema: DeltaSchema, request: WriteRequest, same_types: bool
+) -> tuple[Metadata | None, Protocol | None]:
+    if same_types and not request.merge_schema:
+        check_same_types(snapshot.schema, schema)
     plan = plan_change(snapshot, schema, request, "Overwrite")
     return plan.metadata, plan.protocol
 
@@ -249,7 +272,7 @@ def matching_of(options: Mapping[str, str]) -> Matching | None:
     if on is not None:
         return Matching.on(on, options.get("targetalias"))
     assert using is not None
-    columns = [part.strip() for part in using.split(",")]
+    columns = list_parts(using)
     if not all(columns):
         raise InvalidOptionError(
             f"Invalid value {using!r} for option 'replaceUsing': it must not contain empty column names. Nothing was written. "
@@ -257,7 +280,7 @@ def matching_of(options: Mapping[str, str]) -> Matching | None:
             option="replaceUsing",
             value=using,
         )
-    return Matching.using(columns)
+    return Matching.using(columns, using)
 
 
 def _incompatible(

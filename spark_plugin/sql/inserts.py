@@ -5,6 +5,7 @@
     INSERT OVERWRITE shop.sales PARTITION (day = '2024-05-01') SELECT ...
     INSERT INTO shop.sales REPLACE WHERE day >= '2024-05-01' SELECT ...
     INSERT INTO shop.sales REPLACE USING (id) SELECT ...
+    INSERT INTO shop.sales AS t REPLACE ON t.id = s.id AND t.day > s.day (SELECT ...) AS s
 
 What a column gets that no value is given for, the write decides: its default, its expression, its next number, or null.
 """
@@ -19,44 +20,53 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
 
 from delta_py.commands.write import has_own_value
-from delta_py.errors import InvalidOptionError, SchemaMismatchError, UnsupportedOperationError
+from delta_py.errors import InvalidOptionError, InvariantViolationError, SchemaMismatchError, UnsupportedOperationError
 from delta_py.protocol.names import joined_name, quoted
 from delta_py.protocol.schema import StructField as DeltaField
 from spark_plugin.convert import find_field, to_spark_schema
 from spark_plugin.dataframe_api import named_tables
 from spark_plugin.dataframe_api.batch_save import Save
+from spark_plugin.dml.analyzer import analyzer_of
 from spark_plugin.dml.column_defaults import default_text
 from spark_plugin.dml.jobs import newest
 from spark_plugin.dml.replace_matching import Matching
 from spark_plugin.dml.store_assignment import Assigning, Typed, overflows_as_the_gates
 from spark_plugin.options.settings import conf
+from spark_plugin.sql.changes import call_target
 from spark_plugin.sql.results import nothing
 from spark_plugin.sql.targets import Target, find_target
-from spark_plugin.sql_definitions import ParsedInsert, parsed_insert
-from spark_plugin.sql_internals import ParsedPlan
+from spark_plugin.sql_definitions import ParsedInsert, ParsedReplaceOn, parsed_insert
+from spark_plugin.sql_internals import ParsedPlan, ParsedTarget
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
 _PARTITION_MODE = "partitionOverwriteMode"
+_VALUE = "__pydelta_value_of_"
 
 
-def insert_rows(spark: SparkSession, plan: ParsedPlan, _text: str) -> DataFrame | None:
-    """Returns a frame without columns, as Spark does. Raises what saving a DataFrame raises, and SchemaMismatchError
-    (DELTA_INSERT_COLUMN_ARITY_MISMATCH) for another number of values than of columns."""
+def insert_rows(spark: SparkSession, plan: ParsedPlan, text: str) -> DataFrame | None:
+    """Returns a frame without columns, as Spark does. Raises what saving a DataFrame raises; SchemaMismatchError
+    (DELTA_INSERT_COLUMN_ARITY_MISMATCH) for another number of values than of columns, and InvariantViolationError
+    (DELTA_INSERT_COLUMN_MISMATCH) for a NOT NULL column that is left out."""
     insert = parsed_insert(plan)
     target = None if insert is None else find_target(spark, insert.target.parts)
     if insert is None or target is None:
         return None
     table = _Table.of(spark, target)
     _check(table, insert)
-    save = Save(
-        _arranged(spark, table, insert), "append", {name.lower(): (name, value) for name, value in insert.options.items()}
-    )
+    frame, columns = _arranged(spark, table, insert)
+    if insert.replaces_on is None:
+        frame = frame.select(*(column.alias(name) for name, column in columns))
+    save = Save(frame, "append", {name.lower(): (name, value) for name, value in insert.options.items()})
     if insert.evolves:
         save = save.with_options(mergeSchema="true")
+    if insert.replaces_on is None:
+        save = _replacing(spark, table, insert, save)
+    else:
+        save = _replacing_on(spark, insert, insert.replaces_on, save, columns, _alias(plan, insert, target, text))
     with overflows_as_the_gates():
-        target.write(_replacing(spark, table, insert, save))
+        target.write(save)
     return nothing(spark)
 
 
@@ -76,12 +86,6 @@ class _Table:
 
 
 def _check(table: _Table, insert: ParsedInsert) -> None:
-    if insert.replaces_on:
-        raise UnsupportedOperationError(
-            "INSERT INTO ... REPLACE ON is not supported; nothing was written. Use REPLACE USING for equal columns, the option "
-            "replaceOn of df.write, REPLACE WHERE, or MERGE.",
-            operation="INSERT REPLACE ON",
-        )
     if insert.if_not_exists:
         raise UnsupportedOperationError(
             "INSERT OVERWRITE ... IF NOT EXISTS: Delta tables have no partitions that a catalog knows of; nothing was written. "
@@ -154,6 +158,30 @@ def _replacing(spark: SparkSession, table: _Table, insert: ParsedInsert, save: S
     return named_tables.overwriting_where(save, path, condition)
 
 
+def _alias(plan: ParsedPlan, insert: ParsedInsert, target: Target, text: str) -> str | None:
+    """By what the condition of REPLACE ON may call the table: its alias, or its name."""
+    assert insert.replaces_on is not None
+    named = ParsedTarget(insert.target.parts, insert.replaces_on.alias)
+    return call_target(plan, named, target, text)
+
+
+def _replacing_on(
+    spark: SparkSession,
+    insert: ParsedInsert,
+    on: ParsedReplaceOn,
+    save: Save,
+    columns: Sequence[tuple[str, Column]],
+    alias: str | None,
+) -> Save:
+    """The condition speaks of the query's columns under their own names, and of values that are not cast: so they stay, and those
+    of the table's columns come beside them."""
+    values = {name: f"{_VALUE}{number}" for number, (name, _) in enumerate(columns)}
+    made = [column.alias(values[name]) for name, column in columns]
+    condition = on.condition()
+    matching = Matching((), analyzer_of(spark).written_text(condition), alias, condition, values)
+    return replace(save, frame=save.frame.select("*", *made), mode="overwrite", matching=matching)
+
+
 def _static_columns(table: _Table, insert: ParsedInsert) -> Iterator[tuple[StructField, Column]]:
     """The columns that PARTITION has values for, and these in the columns' types."""
     for name, text in insert.values.items():
@@ -165,8 +193,8 @@ def _static_columns(table: _Table, insert: ParsedInsert) -> Iterator[tuple[Struc
 # ---------------------------------------------------------------- columns
 
 
-def _arranged(spark: SparkSession, table: _Table, insert: ParsedInsert) -> DataFrame:
-    """The query's columns under the names of the table's and in their types, and those that PARTITION has values for."""
+def _arranged(spark: SparkSession, table: _Table, insert: ParsedInsert) -> tuple[DataFrame, list[tuple[str, Column]]]:
+    """The query, and the columns of the table that it fills, with values in their types; those of PARTITION's values too."""
     wanted, query, evolves = _wanted(table, insert), insert.query, _evolves(spark, insert)
     width = query.width()
     if width is not None and width <= len(wanted) and not insert.by_name:
@@ -179,21 +207,36 @@ def _arranged(spark: SparkSession, table: _Table, insert: ParsedInsert) -> DataF
             named_tables.check_aligned(insert.replaces_using, wanted, given)
     names = given if insert.by_name else [*wanted, *given[len(wanted) :]]
     rule = Assigning.of(spark, evolves=evolves)
-    numbered = frame.toDF(*(f"c{number}" for number in range(len(names))))
-    pairs = zip(names, numbered.schema.fields, strict=True)
+    if insert.replaces_on is None:  # which names columns that a query may have twice
+        frame = frame.toDF(*(f"c{number}" for number in range(len(names))))
+    pairs = zip(names, frame.schema.fields, strict=True)
     columns = [_assigned(rule, table.schema, name, field, by_name=insert.by_name) for name, field in pairs]
-    columns += [value.alias(field.name) for field, value in _static_columns(table, insert)]
-    return numbered.select(*columns, *_null_partitions(table, {name.lower() for name in (*names, *insert.values)}))
+    columns += [(field.name, value) for field, value in _static_columns(table, insert)]
+    filled = {name.lower() for name in (*names, *insert.values)}
+    _check_filled(table, filled)
+    return frame, [*columns, *_null_partitions(table, filled)]
 
 
-def _null_partitions(table: _Table, given: Set[str]) -> Iterator[Column]:
+def _check_filled(table: _Table, given: Set[str]) -> None:
+    """given: names in lower case."""
+    missing = [f.name for f in table.fields if not f.nullable and f.name.lower() not in given and not has_own_value(f)]
+    if missing:
+        raise InvariantViolationError(
+            f"INSERT leaves out {', '.join(missing)}, which is NOT NULL and has no default. Nothing was written. Give it values.",
+            error_class="DELTA_INSERT_COLUMN_MISMATCH",
+            sql_state="42802",
+            columns=missing,
+        )
+
+
+def _null_partitions(table: _Table, given: Set[str]) -> Iterator[tuple[str, Column]]:
     """The partition columns that the statement leaves out, and for which the table has no rule: an INSERT, other than a saved
     DataFrame, may. given: names in lower case."""
     for field in table.fields:
         if field.name in table.partition_columns and field.name.lower() not in given and not has_own_value(field):
             wanted = find_field(table.schema, field.name)
             assert wanted is not None
-            yield F.lit(None).cast(wanted.dataType).alias(field.name)
+            yield field.name, F.lit(None).cast(wanted.dataType)
 
 
 def _wanted(table: _Table, insert: ParsedInsert) -> list[str]:
@@ -224,18 +267,18 @@ def _check_count(table: _Table, insert: ParsedInsert, wanted: Sequence[str], giv
     )
 
 
-def _assigned(rule: Assigning, schema: StructType, name: str, given: StructField, *, by_name: bool) -> Column:
+def _assigned(rule: Assigning, schema: StructType, name: str, given: StructField, *, by_name: bool) -> tuple[str, Column]:
     """A column of the query as one of the table's; as it is where the table has none of this name."""
     field = find_field(schema, name)
-    column = F.col(given.name)
+    column = F.col(quoted(given.name))
     if field is None:
-        return column.alias(name)
+        return name, column
     found = given.dataType
     if not by_name:
         found = _renamed(found, field.dataType)
         if found != given.dataType:
             column = column.cast(found)
-    return rule.cast(Typed(column, found), field.dataType, field.name).alias(field.name)
+    return field.name, rule.cast(Typed(column, found), field.dataType, field.name)
 
 
 def _renamed(found: DataType, wanted: DataType) -> DataType:

@@ -7,15 +7,15 @@ Names in conditions and values are resolved as in those of DeltaTable's methods,
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from delta_py.errors import UnsupportedOperationError
 from spark_plugin.dml import delete_update
 from spark_plugin.dml.merge_clauses import Clause
-from spark_plugin.sql.changes import by_name, counted
+from spark_plugin.sql.changes import by_name, call_target, counted
 from spark_plugin.sql.targets import Target, find_target
-from spark_plugin.sql_internals import ParsedPlan, ParsedTarget
+from spark_plugin.sql.views import viewed_target
+from spark_plugin.sql_internals import ParsedPlan
 from spark_plugin.table_api.merge_builder import DeltaMergeBuilder
 
 if TYPE_CHECKING:
@@ -28,13 +28,15 @@ def change_rows(spark: SparkSession, plan: ParsedPlan, text: str) -> DataFrame |
     Raises what the methods of DeltaTable raise.
     """
     named = plan.target()
-    target = None if named is None else find_target(spark, named.parts)
-    if named is None or target is None:
+    if named is None:
         return None
-    alias = _alias(named, target)
-    if named.alias is None and _has_qualifiers(text, named.parts):
-        alias = named.parts[-1]
-        plan.call_target(named.parts if len(named.parts) != 2 or target.name is None else (_CATALOG, *named.parts), alias)
+    target = find_target(spark, named.parts)
+    if target is not None:
+        alias = call_target(plan, named, target, text)
+    else:
+        target, alias = viewed_target(spark, named.parts, _STATEMENTS[plan.kind]), named.alias or named.parts[-1]
+    if target is None:
+        return None
     match plan.kind:
         case "DeleteFromTable":
             return _delete(spark, plan, target, alias)
@@ -61,18 +63,6 @@ def explain_change(spark: SparkSession, plan: ParsedPlan, _text: str) -> None:
 
 
 _STATEMENTS = {"DeleteFromTable": "DELETE", "UpdateTable": "UPDATE", "MergeIntoTable": "MERGE"}
-_CATALOG = "spark_catalog"
-
-
-def _alias(named: ParsedTarget, target: Target) -> str | None:
-    """By what conditions may call the table: a table of the catalog by its name too."""
-    return named.alias if named.alias is not None or target.name is None else named.parts[-1]
-
-
-def _has_qualifiers(text: str, parts: tuple[str, ...]) -> bool:
-    """Whether a column may be qualified by a name of several parts, db.t.id: quick, and rarely so."""
-    written = r"`?\s*\.\s*`?".join(re.escape(part.replace("`", "``")) for part in parts[-2:])
-    return len(parts) > 1 and re.search(rf"{written}`?\s*\.", text, re.IGNORECASE) is not None
 
 
 def _delete(spark: SparkSession, plan: ParsedPlan, target: Target, alias: str | None) -> DataFrame:

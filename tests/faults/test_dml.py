@@ -1,5 +1,5 @@
-"""DELETE, UPDATE and MERGE with each call of the store failed in turn: each is done once or not at all, says which, and leaves no
-files when it is refused."""
+"""DELETE, UPDATE, MERGE and saves that replace matching rows, each call of the store failed in turn: each is done once or not
+at all, says which, and leaves no files when it is refused."""
 
 from __future__ import annotations
 
@@ -45,7 +45,15 @@ def make(path: Path, configuration: dict[str, str]) -> None:
         write_delta(str(path), table, mode="append", configuration=None if start else configuration)
 
 
-KINDS = {"DELETE": [DELETED], "UPDATE": [UPDATED], "MERGE": [DELETED, UPDATED, INSERTED]}
+KINDS = {
+    "DELETE": [DELETED],
+    "UPDATE": [UPDATED],
+    "MERGE": [DELETED, UPDATED, INSERTED],
+    "WRITE": [DELETED, INSERTED],  # of replaceUsing and replaceOn
+}
+
+
+COMMANDS = ("DELETE", "UPDATE", "MERGE")  # those that a table has without Spark
 
 
 def rows_to_change(dml: Dml) -> pa.RecordBatch:
@@ -173,7 +181,7 @@ def command(store: ObjectStore, operation: str) -> int:
     return DeltaTable(store.root, store=LocalStore(store.root)).version
 
 
-@pytest.mark.parametrize(("operation", "configuration", "kind"), sampled(itertools.product(KINDS, CONFIGURATIONS, FAULTS), 29))
+@pytest.mark.parametrize(("operation", "configuration", "kind"), sampled(itertools.product(COMMANDS, CONFIGURATIONS, FAULTS), 29))
 def test_command_of_a_table_with_one_call_failed_is_done_once_or_not_at_all(
     tmp_path: Path, operation: str, configuration: str, kind: str
 ) -> None:

@@ -27,9 +27,7 @@ USUAL, ALL = 60, 2_000
 
 CHANGE = "DELTA_UNSUPPORTED_ALTER_TABLE_CHANGE_COL_OP"
 SPEAKS_FIRST = "Spark's analyzer speaks before delta-spark does, with a name of its own."
-NO_STRUCT = "A default is an expression that pydelta itself computes, and it makes no structs."
 KNOWN = (
-    Known("SET DEFAULT", "INVALID_DEFAULT_VALUE.UNRESOLVED_EXPRESSION", None, NO_STRUCT),
     Known("SET NOT NULL", CHANGE, "_LEGACY_ERROR_TEMP_2330", SPEAKS_FIRST),
     Known("ALTER COLUMN .* TYPE", CHANGE, "NOT_SUPPORTED_CHANGE_COLUMN", SPEAKS_FIRST),
     Known("ADD COLUMNS", "DELTA_DUPLICATE_COLUMNS_FOUND", "FIELD_ALREADY_EXISTS", SPEAKS_FIRST),

@@ -163,7 +163,12 @@ size(arr); cardinality(mp); size(strs); array_size(arr); get(arr, 0); get(arr, 1
 try_element_at(arr, 1); try_element_at(arr, -1); try_element_at(mp, 'a'); mp['a']; mp['zz']; element_at(mp, 'b'); mp[a];
 array_contains(arr, 1); array_contains(strs, 'a'); array_contains(arr, k); array_contains(strs, a); array_position(arr, 1);
 array_position(strs, 'a'); map_keys(mp); map_values(mp); map_contains_key(mp, 'a'); st.x; st.s; st.x + 1; st['x'];
-array(k, j, 3); array(1, 2)[1]; array(k, j)[0]; named_struct('p', k, 'q', a); struct(k, a); named_struct('p', k).p;
+array(k, j, 3); map('p', k, 'q', j); map(coalesce(u, 0D), a); map(coalesce(k, 3), a)[3];
+array(st); array(1, 2)[1];
+cast(arr as array<string>); cast(arr as array<double>); cast(mp as map<string, bigint>);
+cast(st as struct<y: bigint, z: string>);
+cast(named_struct('p', array(k)) as struct<q: array<string>>);
+array(k, j)[0]; named_struct('p', k, 'q', a); struct(k, a); named_struct('p', k).p;
 size(split(a, ',')); split(a, ',')[0]; size(map_keys(mp)); get(strs, 0); upper(get(strs, 0));
 array_contains(map_keys(mp), 'a')
 """

@@ -214,6 +214,32 @@ def test_insert_in_the_place_of_rows_that_match(spark: SparkSession, table: Path
     assert rows(spark, table) == [(2, "new", "z"), (2, "newer", "z"), (5, "a", "x"), (9, "i", "x")]
 
 
+def test_insert_in_the_place_of_rows_that_a_condition_names(spark: SparkSession, table: Path) -> None:
+    """The query's columns have their own names in the condition, and go by position or by name."""
+    name = by_path(table)
+    spark.sql(f"INSERT INTO {name} AS t REPLACE ON t.n = q.k + 1 (SELECT 1L AS k, 'new' AS v, 'z' AS w) AS q")
+    assert rows(spark, table) == [(1, "a", "x"), (1, "new", "z")]
+    told = {"mode": "Overwrite", "partitionBy": "[]", "replaceOnCond": "(t.n = (q.k + 1))"}
+    assert last_commit(spark, table) == ("WRITE", told)
+    spark.sql(
+        f"INSERT INTO {name} t BY NAME REPLACE ON t.n <=> q.n AND t.p > q.p "
+        "SELECT * FROM (SELECT 'y' AS p, 1 AS n, 'by name' AS s) AS q"
+    )
+    assert rows(spark, table) == [(1, "a", "x"), (1, "by name", "y")]
+    spark.sql(f"INSERT INTO {name} REPLACE ON s = 'a' VALUES (7, 'only', 'z')")
+    assert rows(spark, table) == [(1, "by name", "y"), (7, "only", "z")]
+    spark.sql(f"INSERT INTO {name} AS t REPLACE ON t.n = :n SELECT 8, :text, 'z'", {"n": 7, "text": "it's"})
+    assert rows(spark, table) == [(1, "by name", "y"), (8, "it's", "z")]
+    spark.sql("CREATE TABLE replaced_on (n INT, s STRING) USING pydelta")
+    try:
+        spark.sql("INSERT INTO replaced_on VALUES (1, 'a'), (2, 'b')")
+        spark.sql("INSERT INTO replaced_on REPLACE ON replaced_on.n = 2 SELECT 3, 'c'")
+        spark.sql("INSERT INTO default.replaced_on REPLACE ON default.replaced_on.n = 1 SELECT 4, 'd'")
+        assert sorted(map(tuple, spark.table("replaced_on").collect())) == [(3, "c"), (4, "d")]
+    finally:
+        spark.sql("DROP TABLE replaced_on")
+
+
 def test_insert_that_evolves(spark: SparkSession, table: Path) -> None:
     name = by_path(table)
     spark.sql(f"INSERT WITH SCHEMA EVOLUTION INTO {name} SELECT 3, 'c', 'x', 1.5D AS extra")
@@ -232,7 +258,9 @@ def test_inserts_that_cannot_be(spark: SparkSession, table: Path) -> None:
         (f"INSERT INTO {name} PARTITION (p = 'x') (n, p) VALUES (1, 'x')", SchemaMismatchError, "two values"),
         (f"INSERT INTO {name} PARTITION (n = 1) SELECT 'a', 'x'", InvalidOptionError, "no partition column"),
         (f"INSERT OVERWRITE {name} PARTITION (p = 'x') IF NOT EXISTS SELECT 1, 'a'", UnsupportedOperationError, "IF NOT EXISTS"),
-        (f"INSERT INTO {name} REPLACE ON true SELECT 1, 'a', 'x'", UnsupportedOperationError, "REPLACE ON"),
+        (f"INSERT INTO {name} AS t REPLACE ON t.nobody = 1 SELECT 1, 'a', 'x'", SchemaMismatchError, "nobody"),
+        (f"INSERT INTO {name} AS t REPLACE ON n = 1 SELECT 1 AS n, 'a' AS s, 'x' AS p", SchemaMismatchError, "both the table"),
+        (f"INSERT INTO {name} AS t REPLACE ON t.n = 1 SELECT 1, 'a'", SchemaMismatchError, "3 columns are to be filled"),
         (f"INSERT INTO {name} REPLACE USING (nobody) SELECT 1, 'a', 'x'", SchemaMismatchError, "nobody"),
         (f"INSERT INTO {name} REPLACE USING (p) SELECT 1, 'a' AS p, 'x' AS s", SchemaMismatchError, "elsewhere"),
         (f"INSERT INTO {name} BY NAME SELECT 1 AS nobody", SchemaMismatchError, "nobody"),

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from delta_py.errors import ExpressionError
 from delta_py.expressions.coercion import common_type, common_type_of_all, is_atomic, is_integral
-from delta_py.expressions.failures import BadRows, mismatch, not_supported, wrong_argument_count
+from delta_py.expressions.failures import BadRows, mismatch, not_supported, shown, wrong_argument_count
 from delta_py.expressions.functions.function_types import Function, Operand, Signature, check_count
 from delta_py.expressions.functions.text_growth import spend
 from delta_py.protocol.schema import (
@@ -29,6 +29,7 @@ from delta_py.protocol.schema import (
     StructField,
     StructType,
     to_arrow_type,
+    type_name,
 )
 
 _Int64 = np.ndarray[Any, np.dtype[np.int64]]
@@ -256,14 +257,86 @@ def _array_signature(name: str, operands: Sequence[Operand]) -> Signature:
 
 
 def _array(arguments: list[Any], result: DataType) -> Any:
-    count = next(len(argument) for argument in arguments if isinstance(argument, pa.Array))
-    columns = [_row_values(argument, count) for argument in arguments]
+    if not arguments:
+        return pa.array([[]], to_arrow_type(result))
+    columns, count = _columns(arguments)
     sizes = [column.nbytes for column in columns]
     spend("array", sum(sizes) - max(sizes, default=0))
+    return pa.ListArray.from_arrays(_offsets(count, len(columns)), _interleaved(columns), type=to_arrow_type(result))
+
+
+def _columns(arguments: list[Any]) -> tuple[list[Any], int]:
+    """All arguments as arrays, and how many rows they have."""
+    count = next(len(argument) for argument in arguments if isinstance(argument, pa.Array))
+    return [_row_values(argument, count) for argument in arguments], count
+
+
+def _offsets(count: int, length: int) -> pa.Array:
+    """Of so many lists of one length."""
+    return pa.array(np.arange(0, count * length + 1, length, dtype=np.int32))
+
+
+def _interleaved(columns: list[Any]) -> Any:
+    """Row by row, the values of all columns."""
+    count = len(columns[0])
     places = np.arange(count * len(columns)).reshape(len(columns), count).T.ravel()
-    offsets = np.arange(0, (count + 1) * len(columns), len(columns), dtype=np.int32)
-    return pa.ListArray.from_arrays(
-        pa.array(offsets), pa.concat_arrays(columns).take(pa.array(places)), type=to_arrow_type(result)
+    return pa.concat_arrays(columns).take(pa.array(places))
+
+
+def _map_signature(name: str, operands: Sequence[Operand]) -> Signature:
+    if not operands:
+        raise not_supported("An empty map", "Its keys have no type. Cast null, or name a key.")
+    if len(operands) % 2:
+        raise wrong_argument_count(name, len(operands), "2, 4, 6, ...")
+    keys, values = ([operand.data_type for operand in operands[first::2]] for first in (0, 1))
+    key, value = _one_type(name, keys), _one_type(name, values)
+    if key == VOID:
+        raise _null_key()
+    if not is_atomic(key):
+        raise not_supported(f"{name} with keys of {type_name(key)}")
+    return Signature((key, value) * (len(operands) // 2), MapType(key, value))
+
+
+def _one_type(name: str, types: Sequence[DataType]) -> DataType:
+    common = common_type_of_all(types)
+    if common is None:
+        raise mismatch(name, *types)
+    return common
+
+
+def _map(arguments: list[Any], result: DataType) -> Any:
+    columns, count = _columns(arguments)
+    sizes = [column.nbytes for column in columns]
+    spend("map", sum(sizes) - max(sizes, default=0))
+    keys, items = _interleaved(columns[::2]), _interleaved(columns[1::2])
+    if pa.types.is_floating(keys.type):
+        keys = pc.add(keys, pa.scalar(0.0, keys.type))  # -0.0 becomes 0.0, as in Spark
+    _check_keys(keys, len(columns) // 2, count)
+    return pa.MapArray.from_arrays(_offsets(count, len(columns) // 2), keys, items, type=to_arrow_type(result))
+
+
+def _check_keys(keys: Any, length: int, count: int) -> None:
+    """Raises ExpressionError for a key that is null, or that a map has twice."""
+    if keys.null_count:
+        raise _null_key()
+    codes = keys.dictionary_encode().indices.to_numpy(zero_copy_only=False).astype(np.int64).reshape(count, length)
+    ordered = np.sort(codes, axis=1)
+    twice = ordered[:, 1:] == ordered[:, :-1]
+    if twice.any():
+        row = int(np.argmax(twice.any(axis=1)))
+        code = int(ordered[row, 1:][twice[row]][0])
+        key = keys[row * length + int(np.argmax(codes[row] == code))].as_py()
+        raise ExpressionError(
+            f"A map would have the key {shown(str(key))} twice. Give it one value.",
+            error_class="DUPLICATED_MAP_KEY",
+            sql_state="23505",
+            key=shown(str(key)),
+        )
+
+
+def _null_key() -> ExpressionError:
+    return ExpressionError(
+        "A map cannot have null as a key. Leave such keys out.", error_class="NULL_MAP_KEY", sql_state="2200E"
     )
 
 
@@ -301,5 +374,6 @@ NESTED: dict[str, Function] = {
     "map_contains_key": Function(_contains_signature, _contains),
     "array_position": Function(_contains_signature, _position),
     "array": Function(_array_signature, _array),
+    "map": Function(_map_signature, _map, can_fail=True),
     "named_struct": Function(_named_struct_signature, _named_struct),
 }

@@ -89,7 +89,7 @@ def test_numbers_go_down_with_a_negative_step_and_stay_behind_an_odd_mark(tmp_pa
 
 def test_numbers_are_used_by_generated_columns_and_constraints(tmp_path: Path) -> None:
     store = open_store(str(tmp_path))
-    twice = StructField("twice", LONG, True, {"delta.generationExpression": "length(name) * 2"})
+    twice = StructField("twice", LONG, True, {"delta.generationExpression": "length(name) * 2L"})
     schema = StructType((identity(), StructField("name", STRING), twice))
     create_table(store, define_table(schema, configuration={"delta.constraints.few": "id < 5"}))
     write_delta(store.root, ROWS, mode="append")

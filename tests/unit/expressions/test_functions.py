@@ -57,6 +57,12 @@ def values(sql: str, batch: pa.RecordBatch = BATCH) -> list[Any]:
         ("st['x'] + 1", [2, None, None, 5, 6]),
         ("named_struct('k', i).k = i", [True, True, True, None, True]),
         ("array(i, 1)[1]", [1] * 5),
+        ("map('k', i, 'j', 1)['k'] = i", [True, True, True, None, True]),
+        ("map(1.0D, s)[1.0D]", ["12", "x", None, "2147483648", " 7 "]),
+        ("cast(arr as array<string>)", [["1", None], [], None, ["7", "8", "9"], [None]]),
+        ("cast(m as map<string, double>)['a']", [1.0, None, None, None, 3.0]),
+        ("cast(st as struct<y: int>).y", [1, None, None, 4, 5]),
+        ("cast(array(st) as array<struct<x: string>>)[0].x", ["1", None, None, "4", "5"]),
     ],
 )
 def test_elements_of_nested_values_are_those_of_their_row(sql: str, expected: list[Any]) -> None:

@@ -62,6 +62,7 @@ SCHEMA = StructType(
         ("CASE id WHEN 1 THEN 2 ELSE 3 END", "CASE `id` WHEN 1 THEN 2 ELSE 3 END"),
         ("cast(ts AS timestamp) <=> ts", "(cast(`ts` AS TIMESTAMP_LTZ) <=> `ts`)"),
         ("name::decimal(10, 2)", "cast(`Name` AS DECIMAL(10,2))"),
+        ("cast(a AS array<struct<`x``y`: int>>) IS NULL", "(cast(`a` AS ARRAY<STRUCT<`x``y`: INT>>) IS NULL)"),
         ("extract(YEAR FROM d)", "system.builtin.`date_part`('YEAR', `d`)"),
         ("trim(LEADING 'x' FROM name)", "system.builtin.`ltrim`('x', `Name`)"),
         ("position('a' IN name)", "system.builtin.`locate`('a', `Name`)"),
@@ -157,7 +158,8 @@ def test_text_that_is_not_plain_is_printed_as_its_bytes(value: str) -> None:
         ),
         *("interval '${env:HOME}' day", "extract(`x'y` FROM d)", "name LIKE 'a' ESCAPE '\\''", "name LIKE 'a' ESCAPE 'ab'"),
         # names
-        *("nope = 1", "s.nope", "a.x", "`v${env:HOME}` > 0", "struct(id).`${env:HOME}`", "kana = 'a'", "cast(a AS array<int>)"),
+        *("nope = 1", "s.nope", "a.x", "`v${env:HOME}` > 0", "struct(id).`${env:HOME}`", "kana = 'a'"),
+        *("cast(a AS array<variant>)", "cast(s AS struct<`${env:HOME}`: int>)"),
         # too large
         *("hash(" * 120 + "id" + ")" * 120, "(" * 3000 + "id" + ")" * 3000, " + ".join(["hash(id)"] * 20_000)),
     ],
@@ -202,8 +204,8 @@ def test_what_the_gate_evaluates_may_stand_beside_a_function_of_sparks() -> None
 
 
 def test_table_of_our_own_functions_does_not_grow() -> None:
-    """A rule that needs another function is computed by Spark: its name goes into the list of spark_rules.py."""
-    assert len(FUNCTIONS) <= 152
+    """Rules that need another function are computed by Spark: its name goes into the list of spark_rules.py. No default is."""
+    assert len(FUNCTIONS) <= 153
     assert len(ALIASES) <= 22
 
 

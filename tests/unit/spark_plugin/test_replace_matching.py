@@ -11,13 +11,15 @@ from spark_plugin.dml.replace_matching import Matching, matching_of
 def test_options_say_which_rows_the_source_matches() -> None:
     assert matching_of({}) is None
     assert matching_of({"targetalias": "t"}) is None
-    assert matching_of({"replaceusing": " id , day ", "targetalias": "t"}) == Matching.using(("id", "day"))
+    assert matching_of({"replaceusing": " id , day ", "targetalias": "t"}) == Matching.using(("id", "day"), " id , day ")
+    assert matching_of({"replaceusing": "`a,b`, `c``,d`"}) == Matching.using(("`a,b`", "`c``,d`"), "`a,b`, `c``,d`")
     assert matching_of({"replaceon": "t.id = s.id", "targetalias": "t"}) == Matching.on("t.id = s.id", "t")
     assert matching_of({"replaceon": "true", "overwriteschema": "false", "datachange": "true"}) == Matching.on("true", None)
 
 
 def test_history_has_columns_or_the_condition() -> None:
     assert Matching.using(("id", "day")).recorded() == {"replaceUsingCols": "(id, day)"}
+    assert Matching.using(("id", "day"), " id,day ").recorded() == {"replaceUsingCols": "( id,day )"}
     assert Matching.on("t.id = s.id", "t").recorded() == {"replaceOnCond": "t.id = s.id"}
 
 

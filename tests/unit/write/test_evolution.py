@@ -32,7 +32,7 @@ from delta_py.protocol.schema import (
     schema_to_json,
 )
 from delta_py.protocol.table_config import TableConfig
-from delta_py.write.evolution import merged_schema, replaced_schema
+from delta_py.write.evolution import check_same_types, merged_schema, replaced_schema
 from delta_py.write.type_changes import TYPE_CHANGES, is_widening
 
 
@@ -281,3 +281,26 @@ def test_replaced_schema_with_names_that_need_column_mapping_is_refused_without_
     data = StructType((StructField("a b", LONG),))
     with pytest.raises(SchemaMismatchError, match="column mapping"):
         replaced_schema(table(struct(a=LONG)), data)
+
+
+# ---------------------------------------------------------------- data of the table's own types
+
+
+def test_data_of_the_tables_types_has_them_at_every_depth() -> None:
+    table = struct(id=LONG, n=INTEGER, s=struct(x=STRING), l=ArrayType(INTEGER), m=MapType(STRING, LONG))
+    check_same_types(table, table)
+    check_same_types(table, struct(N=BYTE, id=VOID, other=DATE, l=ArrayType(SHORT, False)))
+    for data in (
+        struct(id=INTEGER),
+        struct(n=LONG),
+        struct(n=STRING),
+        struct(s=struct(X=LONG)),
+        struct(s=STRING),
+        struct(l=ArrayType(LONG)),
+        struct(m=MapType(STRING, INTEGER)),
+    ):
+        with pytest.raises(SchemaMismatchError) as refused:
+            check_same_types(table, data)
+        assert refused.value.error_class == "DELTA_FAILED_TO_MERGE_FIELDS"
+    with pytest.raises(SchemaMismatchError, match="DELTA_FAILED_TO_MERGE_FIELDS"):
+        check_same_types(struct(n=SHORT), struct(n=INTEGER))

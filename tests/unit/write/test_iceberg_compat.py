@@ -315,7 +315,7 @@ def test_table_that_iceberg_may_write_names_all_columns_by_their_ids(tmp_path: P
         (SCHEMA, {"delta.enableRowTracking": "true"}),
         (SCHEMA, {"delta.feature.deletionVectors": "supported"}),
         (SCHEMA, {"delta.enableChangeDataFeed": "true"}),
-        (StructType((StructField("n", LONG, True, {"delta.generationExpression": "1"}), StructField("id", LONG))), {}),
+        (StructType((StructField("n", LONG, True, {"delta.generationExpression": "1L"}), StructField("id", LONG))), {}),
     ],
 )
 def test_table_that_iceberg_may_write_keeps_its_rules(schema: StructType, configuration: dict[str, str]) -> None:

@@ -1,0 +1,70 @@
+"""Temporary views that DELETE, UPDATE and MERGE INTO change: the table is changed that the view shows.
+
+    CREATE TEMPORARY VIEW recent AS SELECT * FROM shop.sales
+    DELETE FROM recent WHERE id = 3                 -- of shop.sales
+
+A view shows a table where it has all of its rows, as they are now, and all of its columns under their names; a view of such a
+view does as well. Any other is refused: rows that it does not show would be changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from delta_py.errors import UnsupportedOperationError
+from delta_py.protocol.names import quoted
+from spark_plugin.options.private import is_private
+from spark_plugin.options.settings import TablePath
+from spark_plugin.sql.targets import Target, find_target, our_formats
+from spark_plugin.sql_internals import SqlInternals, ViewedTable
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_CONDITIONS = {
+    "filter": ("DELTA_UNEXPECTED_PARTIAL_SCAN", "it leaves out rows by a condition"),
+    "version": ("DELTA_FAILED_SCAN_WITH_HISTORICAL_VERSION", "it shows an older version"),
+    "rows": ("DELTA_UNSUPPORTED_SOURCE", "its rows or columns are others than the table's"),
+    "options": ("DELTA_UNSUPPORTED_SOURCE", "it reads the table with options"),
+}
+_OF_TIME_TRAVEL = ("versionasof", "timestampasof")
+
+
+def viewed_target(spark: SparkSession, parts: Sequence[str], statement: str) -> Target | None:
+    """The table of ours that a temporary view shows. parts: of the view's name. None for another name, and for a view of no table
+    of ours.
+
+    Raises UnsupportedOperationError (DELTA_UNEXPECTED_PARTIAL_SCAN, DELTA_FAILED_SCAN_WITH_HISTORICAL_VERSION,
+    DELTA_UNSUPPORTED_SOURCE) for a view of one that shows other rows or columns.
+    """
+    viewed = SqlInternals(spark).viewed(parts)
+    target = None if viewed is None else _target(spark, viewed)
+    if viewed is None or target is None:
+        return None
+    fault = viewed.fault or _fault_of_options(viewed)
+    if fault is not None:
+        condition, why = _CONDITIONS[fault]
+        raise UnsupportedOperationError(
+            f"{statement} of the view {'.'.join(map(quoted, parts))}, which is of {target.label}: {why}. Nothing was changed. "
+            "Name the table itself.",
+            error_class=condition,
+            sql_state="0AKDC",
+            view=".".join(parts),
+        )
+    return target
+
+
+def _target(spark: SparkSession, viewed: ViewedTable) -> Target | None:
+    if viewed.parts is not None:
+        return find_target(spark, viewed.parts)
+    path = next((value for name, value in viewed.options.items() if name.lower() == "path"), None)
+    return None if path is None or viewed.source not in our_formats(spark) else Target(TablePath(path))
+
+
+def _fault_of_options(viewed: ViewedTable) -> str | None:
+    """Options of a read, beside the path, may ask for some rows only, or be for them alone."""
+    others = [name.lower() for name in viewed.options if name.lower() != "path" and not is_private(name)]
+    if not others:
+        return None
+    return "version" if any(name in _OF_TIME_TRAVEL for name in others) else "options"
