@@ -8,8 +8,9 @@ Protocol: Catalog-managed Table Enablement; Reader Requirements for Catalog-mana
 from __future__ import annotations
 
 from delta_py.coordinator.ledger import Tail, known_otherwise
-from delta_py.errors import UnsupportedOperationError, UnsupportedTableFeatureError
+from delta_py.errors import CorruptTableError, UnsupportedOperationError, UnsupportedTableFeatureError
 from delta_py.log.segment import list_commits
+from delta_py.protocol.features import FEATURES
 from delta_py.protocol.table_config import TableConfig
 from delta_py.storage.coordinated import CoordinatedStore
 from delta_py.storage.opening import coordination_of
@@ -26,10 +27,20 @@ def require_coordinator(store: ObjectStore, config: TableConfig) -> CoordinatedS
     because it has none.
 
     Raises UnsupportedOperationError (DELTA_PATH_BASED_ACCESS_TO_CATALOG_MANAGED_TABLE_BLOCKED) where no coordinator was named or
-    another one, UnsupportedTableFeatureError for a table of a catalog that is no coordinator of pydelta's.
+    another one, UnsupportedTableFeatureError for a table of a catalog that is no coordinator of pydelta's, CorruptTableError for
+    a protocol that lacks what the feature needs.
     """
     if not config.feature(FEATURE):
         return None
+    lacking = [name for name in FEATURES[FEATURE].needs if not config.feature(name)]
+    if lacking:
+        raise CorruptTableError(
+            f"The protocol of the table at {store.root} has the feature {FEATURE} and not {', '.join(lacking)}, which that "
+            "needs. Add them with the engine that manages the table.",
+            error_class="DELTA_FEATURES_PROTOCOL_METADATA_MISMATCH",
+            sql_state="KD004",
+            features=lacking,
+        )
     identity, store_of_ledger = config.properties.get(IDENTITY_PROPERTY), coordination_of(store)
     if identity is None:
         raise UnsupportedTableFeatureError(

@@ -21,6 +21,7 @@ def entry(text: str) -> catalog.Entry:
     class Session:
         catalog = SimpleNamespace(currentCatalog=lambda: "spark_catalog")
         conf = SimpleNamespace(get=lambda _name, default: default)
+        _jsparkSession = SimpleNamespace(sessionUUID=lambda: "one of which nothing is known")
 
         def sql(self, _text: str) -> Any:
             return SimpleNamespace(collect=lambda: [row])
