@@ -8,6 +8,7 @@
 
 state: a fresh process for every run opens a table of very many files and prunes it to one file, the readers taking turns.
 checkpoint: a fresh process writes the checkpoint of such a table. commit: commits of one small file, alone and in a race.
+coordinator: the same for coordinated tables, and transactions over several.
 scan, query, write: one Spark session for each version of Spark, the readers or writers taking turns. open: tables of few and
 very many files, in a running session. sql: what SQL costs before a query runs. dml, maintenance, stream: each writer in a
 session of its own. stores: tables in an emulator of S3, a fresh process for every run. Medians are given, and the targets
@@ -53,6 +54,7 @@ from benchmarks.common import (
     spark_environment,
     table_text,
 )
+from benchmarks.coordinator_part import coordinator_part
 from benchmarks.dml_part import dml_part
 from benchmarks.maintenance_part import OPERATION_TARGETS, maintenance_part, operation_part
 from benchmarks.make_log_table import ROWS_PER_FILE
@@ -378,6 +380,7 @@ PARTS: dict[str, Callable[[Path, Sizes, Path], Part]] = {
     "state": state_part,
     "checkpoint": checkpoint_part,
     "commit": commit_part,
+    "coordinator": coordinator_part,
     "scan": scan_part,
     "query": query_part,
     "open": open_part,

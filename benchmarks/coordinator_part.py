@@ -1,0 +1,56 @@
+"""The part `coordinator`: commits of coordinated tables beside those of ordinary ones, and transactions over tables."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import nullcontext
+from pathlib import Path
+
+from benchmarks.common import HERE, Part, Sizes, run_json, table_text
+from tests.support import postgres
+
+_TARGETS = (
+    "Targets: SQLite 200 commits a second with 8 writers of one table and p50 at most 5 ms; PostgreSQL 500 a second over 10 "
+    "tables; the commit of a transaction over 3 tables at most 1.5x that over one."
+)
+
+
+def coordinator_part(directory: Path, sizes: Sizes, peer: Path) -> Part:
+    command = [sys.executable, str(HERE / "coordinator_run.py")]
+    there = postgres.programs() is not None
+    latency, races, transactions = [], [], []
+    with postgres.running() if there else nullcontext() as server:
+        ledgers = {"none": None, "SQLite": "sqlite"} | ({"PostgreSQL": server} if there else {})
+        for name, url in ledgers.items():
+            ledger = [] if url is None else ["--ledger", url]
+            found = run_json([*command, "latency", str(directory), *ledger, "--commits", str(sizes.commits)])
+            latency.append([name, *(f"{found[key]:.1f} ms" for key in ("p50_ms", "p95_ms", "max_ms"))])
+            for tables in (1, 10):
+                seconds = ["--seconds", str(sizes.race_seconds), "--tables", str(tables)]
+                found = run_json([*command, "race", str(directory), *ledger, *seconds])
+                races.append([name, str(tables), *(f"{found[key]:.0f}" for key in ("commits_per_second", "least", "most"))])
+            if url is not None:
+                found = run_json([*command, "transactions", str(directory), *ledger, "--commits", str(sizes.commits // 4)])
+                keys = ("one_ms", "three_ms", "one_commit_ms", "three_commit_ms")
+                ratio = found["three_commit_ms"] / found["one_commit_ms"]
+                transactions.append([name, *(f"{found[key]:.1f} ms" for key in keys), f"{ratio:.2f}x"])
+    text = [
+        "## Commits of coordinated tables, one row each, without Spark",
+        "",
+        table_text(["ledger", "p50", "p95", "longest"], latency),
+        "",
+        "## 8 processes append to coordinated tables",
+        "",
+        table_text(["ledger", "tables", "commits a second, all", "fewest of one process", "most of one"], races),
+        "",
+        "## Transactions that append a row to each of their tables",
+        "",
+        table_text(
+            ["ledger", "one table", "three tables", "its commit alone, one", "its commit alone, three", "three to one"],
+            transactions,
+        ),
+        "",
+        _TARGETS,
+        "",
+    ]
+    return Part(text)
