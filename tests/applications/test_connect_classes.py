@@ -84,7 +84,7 @@ else:
     found["later"] = [spark.table("later").columns, rows("SHOW PARTITIONS later"), rows("SHOW TBLPROPERTIES later ('own')")]
     shown = [caught("SHOW PARTITIONS made")]
     found["wrong"] = [*shown, caught("SHOW PARTITIONS parted PARTITION (id = 1)"), caught("SHOW PARTITIONS")]
-    spark.range(1, 3).selectExpr("id AS one", "'r' AS `t.o`").write.format("pydelta").mode("overwrite").option(
+    spark.range(1, 3).selectExpr("cast(id AS int) AS one", "'r' AS `t.o`").write.format("pydelta").mode("overwrite").option(
         "replaceUsing", "one"
     ).saveAsTable("made")
     found["replaced"] = rows("SELECT * FROM made ORDER BY one")
