@@ -80,7 +80,7 @@ def admit(store: ObjectStore, config: TableConfig, version: int) -> bool:
     managed, coordinated = require_coordinator(store, config), coordination_of(store)
     if coordinated is None:
         return False
-    tail = coordinated.tail() if managed is not None else (coordinated.tail() if coordinated.knows_table else None)
+    tail = coordinated.last_tail
     if tail is not None and tail.table_id != config.metadata.id:
         raise known_otherwise(coordinated.ledger.shown, coordinated.place, coordinated.place)
     if managed is not None:

@@ -27,7 +27,6 @@ from delta_py.coordinator.opening import open_ledger
 from delta_py.errors import CorruptTableError, DeltaError, StorageError, UnsupportedOperationError
 from delta_py.protocol.paths import (
     LOG_DIRECTORY,
-    MAX_VERSION,
     STAGED_DIRECTORY,
     LogKind,
     LogName,
@@ -57,13 +56,12 @@ class CoordinatedStore:
     """own: the store without the ledger. url: of the ledger. transaction: of several tables, which the table is read and written
     in; then it is as it was when that began, with what the transaction itself has done since."""
 
-    __slots__ = ("_base", "_newest", "_own", "_seen", "_url", "_was_asked", "place", "transaction")
+    __slots__ = ("_own", "_tail", "_url", "_was_asked", "place", "transaction")
 
     def __init__(self, own: ObjectStore, url: str, transaction: str | None = None) -> None:
         self._own, self._url, self.place, self.transaction = own, url, place_of(own.root), transaction
-        # What the ledger last told: the newest version, and commits that may not be published.
-        self._was_asked, self._newest, self._seen = False, -1, dict[int, Ratified]()
-        self._base: int | None = None
+        self._was_asked = False
+        self._tail: Tail | None = None  # what the ledger last told
 
     def __reduce__(self) -> tuple[Any, ...]:
         return CoordinatedStore, (self._own, self._url, self.transaction)
@@ -90,16 +88,13 @@ class CoordinatedStore:
         """Raises CoordinatorUnavailableError, and in a transaction TransactionEndedError."""
         ledger = self.ledger
         tail = ledger.tail(self.place) if self.transaction is None else ledger.tail_in(self.transaction, self.place)
-        self._seen = {} if tail is None else {commit.version: commit for commit in tail.commits}
-        self._newest = MAX_VERSION if tail is None else tail.version
-        self._base = None if tail is None else tail.base
-        self._was_asked = True
+        self._tail, self._was_asked = tail, True
         return tail
 
     @property
-    def knows_table(self) -> bool:
-        """Whether the ledger knew the table when it was last asked."""
-        return self._was_asked and self._newest != MAX_VERSION
+    def last_tail(self) -> Tail | None:
+        """What the ledger told when it was last asked, as at each listing of the log; asked now where it was not yet."""
+        return self._tail if self._was_asked else self.tail()
 
     def register(self, version: int, table_id: str) -> None:
         """Begin to coordinate the table, whose newest version this is."""
@@ -108,7 +103,8 @@ class CoordinatedStore:
     def _staged_path(self, path: str) -> str | None:
         """Where the commit of that name is, if the ledger has told of it."""
         name = _commit(path)
-        known = None if name is None else self._seen.get(name.version)
+        commits = () if self._tail is None else self._tail.commits
+        known = next((commit for commit in commits if name is not None and commit.version == name.version), None)
         return None if known is None else f"{STAGED_DIRECTORY}/{known.name}"
 
     # ------------------------------------------------------------ the log, read
@@ -140,9 +136,10 @@ class CoordinatedStore:
         name = _commit(path)
         if name is None:
             return read(path)
-        if not self._was_asked or name.version > self._newest:
-            self.tail()
-        if name.version > self._newest:
+        tail = self.last_tail
+        if tail is not None and name.version > tail.version:
+            tail = self.tail()
+        if tail is not None and name.version > tail.version:
             raise FileNotFoundError(2, "The version is not ratified", path)
         try:
             return self._read_commit(path, read)
@@ -151,12 +148,12 @@ class CoordinatedStore:
             return self._read_commit(path, read)
 
     def _read_commit(self, path: str, read: Callable[[str], T]) -> T:
-        staged, name = self._staged_path(path), _commit(path)
+        staged, name, base = self._staged_path(path), _commit(path), None if self._tail is None else self._tail.base
         if staged is not None:
             try:
                 return read(staged)
             except FileNotFoundError:
-                if self._base is not None and name is not None and name.version > self._base:
+                if base is not None and name is not None and name.version > base:
                     raise  # at that place is another's commit
         return read(path)
 
