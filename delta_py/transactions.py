@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from delta_py.commands.write import write_delta
 from delta_py.commit.group import GroupTable, commit_group
-from delta_py.commit.prepared import ReadSet
+from delta_py.commit.prepared import ReadSet, any_match
 from delta_py.commit.transaction import Transaction
 from delta_py.coordinator.ledger import Begun, TokenUsedError
 from delta_py.coordinator.opening import open_ledger
@@ -211,10 +211,9 @@ class DeltaTransaction:
 def _joined(reads: list[ReadSet]) -> ReadSet | None:
     if not reads:
         return None
-    matches = [read.may_match for read in reads if read.may_match is not None]
     return ReadSet(
         tuple(predicate for read in reads for predicate in read.predicates),
-        None if not matches else lambda adds: [any(answers) for answers in zip(*(match(adds) for match in matches), strict=True)],
+        any_match([read.may_match for read in reads if read.may_match is not None]),
         frozenset().union(*(read.paths for read in reads)),
         all_rows=any(read.all_rows for read in reads),
     )

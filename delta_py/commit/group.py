@@ -23,11 +23,11 @@ from delta_py.commit.post_commit import run_post_commit
 from delta_py.commit.prepared import ROW_TRACKING_DOMAIN, PreparedCommit, ReadSet, WinningCommit, row_id_high_water_mark
 from delta_py.commit.proposed_form import from_json
 from delta_py.commit.shared_rows import settle_shared
+from delta_py.commit.transaction import winning_commit
 from delta_py.coordinator.ledger import Ledger, Proposed, Ratified, VersionTakenError
 from delta_py.errors import CommitOutcomeUnknownError, ConcurrentWriteException, UnsupportedOperationError
 from delta_py.log.writer import LogWriter, commit_bytes
 from delta_py.protocol.actions import Action, CommitInfo, DomainMetadata
-from delta_py.protocol.paths import LOG_DIRECTORY, commit_file_name
 from delta_py.protocol.table_config import TableConfig
 from delta_py.snapshot import Snapshot
 from delta_py.storage.coordinated import CoordinatedStore
@@ -124,10 +124,7 @@ def _winners(store: ObjectStore, base: int) -> list[WinningCommit]:
     assert coordinated is not None and coordinated.transaction is None
     tail = coordinated.tail()
     newest = base if tail is None else tail.version
-    return [
-        WinningCommit.parse(version, store.read(f"{LOG_DIRECTORY}/{commit_file_name(version)}"))
-        for version in range(base + 1, newest + 1)
-    ]
+    return [winning_commit(store, version) for version in range(base + 1, newest + 1)]
 
 
 def _check_reads(table: GroupTable) -> int:

@@ -69,6 +69,13 @@ class IsolationLevel(Enum):
 MayMatch: TypeAlias = Callable[[Sequence[AddFile]], Sequence[bool]]
 
 
+def any_match(matches: Sequence[MayMatch]) -> MayMatch | None:
+    """Whether files may hold a row of any of several reads; None where there are none."""
+    if not matches:
+        return None
+    return lambda adds: [any(answers) for answers in zip(*(match(adds) for match in matches), strict=True)]
+
+
 @dataclass(frozen=True, slots=True)
 class ReadSet:
     """What a commit depends on.

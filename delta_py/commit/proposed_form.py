@@ -9,12 +9,12 @@ is a conflict then.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 import orjson
 
-from delta_py.commit.prepared import IsolationLevel, MayMatch, PreparedCommit, ReadSet
+from delta_py.commit.prepared import IsolationLevel, PreparedCommit, ReadSet, any_match
 from delta_py.errors import CorruptTableError, DeltaError
 from delta_py.expressions.parse import parse_predicate
 from delta_py.protocol.actions import (
@@ -33,15 +33,6 @@ from delta_py.protocol.table_config import TableConfig
 from delta_py.scan.planning import FilePruner, ScanOptions
 
 _ONE = (Protocol, Metadata)
-
-
-def may_match_any(pruners: Sequence[FilePruner]) -> MayMatch:
-    """Whether files may hold rows of any of the predicates."""
-
-    def may_match(adds: Sequence[AddFile]) -> Sequence[bool]:
-        return [any(answers) for answers in zip(*(pruner.may_match(adds) for pruner in pruners), strict=True)]
-
-    return may_match
 
 
 def to_json(prepared: PreparedCommit) -> bytes:
@@ -117,7 +108,7 @@ def _reads(value: dict[str, Any], config: TableConfig) -> ReadSet:
     pruners = [_pruner(text, timezone, config) for text, timezone in zip(predicates, value["timezones"], strict=True)]
     return ReadSet(
         predicates,
-        may_match_any(pruners) if pruners else None,
+        any_match([pruner.may_match for pruner in pruners]),
         frozenset(value["paths"]),
         frozenset(value["appIds"]),
         value["onlyTakenRows"],

@@ -32,10 +32,11 @@ from delta_py.commit.prepared import (
     PreparedCommit,
     ReadSet,
     WinningCommit,
+    any_match,
     num_records,
     row_id_high_water_mark,
 )
-from delta_py.commit.proposed_form import may_match_any, to_json
+from delta_py.commit.proposed_form import to_json
 from delta_py.commit.shared_rows import settle_shared
 from delta_py.errors import (
     CommitOutcomeUnknownError,
@@ -413,20 +414,26 @@ class Transaction:
         while True:
             number = prepared.version + len(winners)
             try:
-                data = self._store.read(f"{LOG_DIRECTORY}/{commit_file_name(number)}")
+                winners.append(winning_commit(self._store, number))
             except FileNotFoundError:
                 return winners
             except (OSError, StorageError) as error:
                 _log.warning("commit %s cannot be read while ours is retried: %s", number, error)
                 return winners
-            try:
-                winners.append(WinningCommit.parse(number, data))
-            except CorruptTableError as error:
-                raise CorruptTableError(
-                    f"Version {number} of the table at {self._store.root}, which was committed meanwhile, cannot be read: "
-                    f"{error.message} What it says is unknown, so our commit cannot follow it. The data files are kept.",
-                    version=number,
-                ) from error
+
+
+def winning_commit(store: ObjectStore, version: int) -> WinningCommit:
+    """A commit that others made meanwhile. Raises FileNotFoundError, OSError, StorageError, and CorruptTableError for one that
+    breaks the protocol."""
+    data = store.read(f"{LOG_DIRECTORY}/{commit_file_name(version)}")
+    try:
+        return WinningCommit.parse(version, data)
+    except CorruptTableError as error:
+        raise CorruptTableError(
+            f"Version {version} of the table at {store.root}, which was committed meanwhile, cannot be read: "
+            f"{error.message} What it says is unknown, so our commit cannot follow it. The data files are kept.",
+            version=version,
+        ) from error
 
 
 def _outdated_vectors(written: WrittenFiles, new_paths: Sequence[str], actions: Iterable[Action]) -> set[str]:
@@ -497,7 +504,7 @@ class _Reads:
     def as_read_set(self) -> ReadSet:
         return ReadSet(
             tuple(self._predicates),
-            may_match_any(self._pruners) if self._pruners else None,
+            any_match([pruner.may_match for pruner in self._pruners]),
             frozenset(self.paths),
             frozenset(self.app_ids),
             self.only_taken_rows,
