@@ -24,6 +24,7 @@ from delta_py.errors import InvalidOptionError, UnsupportedOperationError
 from delta_py.scan.time_travel import to_timestamp_ms
 from delta_py.storage.coordinated import place_of
 from delta_py.storage.opening import open_store
+from spark_plugin.data_source import FORMAT
 from spark_plugin.exceptions import as_spark_raises
 from spark_plugin.options.settings import TablePath, conf
 from spark_plugin.options.told_settings import COORDINATOR, TIME_ZONE
@@ -33,8 +34,6 @@ from spark_plugin.tables import DeltaTable
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-_FORMAT = "pydelta"
 
 
 class DeltaTransaction:
@@ -120,7 +119,7 @@ class DeltaTransaction:
 
     def _save(self, target: str, frame: DataFrame, mode: str, options: Mapping[str, Any]) -> None:
         path = _path(self._spark, target)
-        frame.write.format(_FORMAT).mode(mode).options(**options, **self._inner.storage_options(path)).save(path)
+        frame.write.format(FORMAT).mode(mode).options(**options, **self._inner.storage_options(path)).save(path)
 
 
 def snapshot(
@@ -150,7 +149,7 @@ def snapshot(
                     "time, or that is long ago.",
                     table=target,
                 )
-    reader = spark.read.format(_FORMAT)
+    reader = spark.read.format(FORMAT)
     return {
         target: reader.option("coordinator", url).option("versionAsOf", str(version)).load(_path(spark, target))
         for target, version in versions.items()

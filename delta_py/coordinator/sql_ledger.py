@@ -145,9 +145,8 @@ class SqlLedger:
 
     def acknowledge(self, table: str, version: int) -> None:
         with self._transaction(writes=True) as sql:
-            sql.run(
-                "UPDATE tables SET published = ? WHERE place = ? AND published < ? AND version >= ?", version, table, version,
-                version )
+            where = "WHERE place = ? AND published < ? AND version >= ?"
+            sql.run(f"UPDATE tables SET published = ? {where}", version, table, version, version)
             sql.run("DELETE FROM commits WHERE place = ? AND version < ?", table, version - _KEPT_VERSIONS)
 
     # ------------------------------------------------------------ moments
