@@ -165,7 +165,7 @@ def conf(spark: SparkSession) -> Iterator[Callable[[Mapping[str, str]], None]]:
 @pytest.fixture
 def no_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Commits that lose a race try the next version at once."""
-    from delta_py.commit.transaction import RetryPolicy
+    from delta_py.commit.attempts import RetryPolicy
 
     monkeypatch.setattr(RetryPolicy, "wait_seconds", lambda self, attempt, **_: 0.0)
 

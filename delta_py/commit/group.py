@@ -18,12 +18,12 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
+from delta_py.commit.attempts import winning_commit
 from delta_py.commit.conflicts import rebase
 from delta_py.commit.post_commit import run_post_commit
 from delta_py.commit.prepared import ROW_TRACKING_DOMAIN, PreparedCommit, ReadSet, WinningCommit, row_id_high_water_mark
 from delta_py.commit.proposed_form import from_json
 from delta_py.commit.shared_rows import settle_shared
-from delta_py.commit.transaction import winning_commit
 from delta_py.coordinator.ledger import Ledger, Proposed, Ratified, VersionTakenError
 from delta_py.errors import CommitOutcomeUnknownError, ConcurrentWriteException, UnsupportedOperationError
 from delta_py.log.writer import LogWriter, commit_bytes

@@ -10,7 +10,8 @@ import orjson
 import pytest
 
 from delta_py.commands.create import TableDefinition, create_table, define_table
-from delta_py.commit.transaction import RetryPolicy, Transaction
+from delta_py.commit.attempts import RetryPolicy
+from delta_py.commit.transaction import Transaction
 from delta_py.errors import (
     CommitOutcomeUnknownError,
     ConcurrentWriteException,
