@@ -171,6 +171,14 @@ def no_waits(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
+def publication_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ratified commits are published by their writers, before they go on."""
+    from delta_py.storage import publication
+
+    monkeypatch.setattr(publication, "later", lambda store: store.publish())
+
+
+@pytest.fixture
 def harmless_post_commit(monkeypatch: pytest.MonkeyPatch) -> None:
     """Storage and data may fail what follows a commit, as they do for users; mistakes of pydelta's still fail the test."""
     monkeypatch.setenv("PYDELTA_POST_COMMIT_ERRORS", "mistakes")

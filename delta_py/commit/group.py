@@ -163,7 +163,6 @@ def _place(table: GroupTable, proposed: Sequence[Proposed], all_placed: list[_Pl
             prepared = _behind(prepared, placed.actions)
         placed.prepared.append(prepared)
         placed.actions.append(prepared.actions(time.time_ns() // 1_000_000))
-    coordinated.prepare_place(newest + 1)
 
 
 def _check_alone(ours: Sequence[PreparedCommit], prepared: PreparedCommit) -> None:
@@ -245,7 +244,7 @@ def _finish(placed: Sequence[_Placed], proposed: Sequence[Proposed]) -> None:
 
 def _follow(placed: _Placed, stale: Sequence[Ratified]) -> None:
     """stale: the commits as they were proposed, which are not needed any more."""
-    placed.coordinated.publish()
+    placed.coordinated.took(placed.staged)
     for earlier in stale:
         placed.coordinated.drop_staged(earlier)
     config, before = placed.base.config, None if placed.follows_others else placed.base
