@@ -80,22 +80,24 @@ class Attempts:
                 outcome = writer.put_commit(prepared.version, actions, partial(to_json, prepared))
             except DeltaError as error:
                 if unsettled:  # an earlier attempt at this version may still appear
-                    raise _unknown_outcome(self.store, prepared) from error
+                    raise unknown_outcome(self.store, prepared) from error
                 raise
             winners = [] if outcome is Outcome.WON else self._winners(prepared)
             if outcome is Outcome.WON or (winners and winners[0].txn_id == prepared.txn_id):
                 return prepared, actions
             if winners:
-                prepared = self._follow(prepared, winners, new_paths)
+                prepared = self.follow(prepared, winners, new_paths)
                 actions, unsettled = prepared.actions(self.clock_ms()), 0
                 continue
             unsettled += 1
             if unsettled >= self.policy.unsettled_attempts:
-                raise _unknown_outcome(self.store, prepared)
-        raise _too_many_attempts(self.policy.conflict_attempts, prepared)
+                raise unknown_outcome(self.store, prepared)
+        raise too_many_attempts(self.policy.conflict_attempts, prepared)
 
-    def _follow(self, prepared: PreparedCommit, winners: list[WinningCommit], new_paths: list[str]) -> PreparedCommit:
-        """The commit behind the winners; ours is in none of their versions, nor can it be any more."""
+    def follow(self, prepared: PreparedCommit, winners: list[WinningCommit], new_paths: list[str]) -> PreparedCommit:
+        """The commit behind the winners; ours is in none of their versions, nor can it be any more. Raises as rebase.
+
+        new_paths: files that this makes are added to it."""
         later = rebase(prepared, winners)
         if not later.shared:
             return later
@@ -134,7 +136,7 @@ def winning_commit(store: ObjectStore, version: int) -> WinningCommit:
         ) from error
 
 
-def _unknown_outcome(store: ObjectStore, prepared: PreparedCommit) -> CommitOutcomeUnknownError:
+def unknown_outcome(store: ObjectStore, prepared: PreparedCommit) -> CommitOutcomeUnknownError:
     return CommitOutcomeUnknownError(
         f"The store neither confirmed nor refused version {prepared.version} of the table at {store.root}, and does not "
         f"show it. The commit may still appear. The data files are kept. Look into the history for the txnId {prepared.txn_id} "
@@ -144,7 +146,7 @@ def _unknown_outcome(store: ObjectStore, prepared: PreparedCommit) -> CommitOutc
     )
 
 
-def _too_many_attempts(attempts: int, prepared: PreparedCommit) -> ConcurrentWriteException:
+def too_many_attempts(attempts: int, prepared: PreparedCommit) -> ConcurrentWriteException:
     return ConcurrentWriteException(
         f"{attempts} versions were tried up to {prepared.version - 1}; others took each of them. "
         "Nothing of this operation was committed. Run it again when fewer writers are at work.",

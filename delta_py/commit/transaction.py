@@ -20,6 +20,7 @@ from typing import Any, Self
 import orjson
 
 from delta_py.commit.attempts import Attempts, RetryPolicy
+from delta_py.commit.committer import settle
 from delta_py.commit.post_commit import run_post_commit
 from delta_py.commit.prepared import (
     IDENTITY_TAG,
@@ -222,7 +223,7 @@ class Transaction:
             delete_files(self._store, written.new_paths)
             raise
         try:
-            done, actions = self._attempts.settle(writer, prepared, new_paths)
+            done, actions = settle(self._attempts, writer, prepared, new_paths)
         except (CommitOutcomeUnknownError, CorruptTableError):
             raise
         except DeltaError:
