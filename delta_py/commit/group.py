@@ -152,6 +152,7 @@ def _place(table: GroupTable, proposed: Sequence[Proposed], all_placed: list[_Pl
     placed = _Placed(table.store, coordinated, base, bool(winners))
     all_placed.append(placed)  # also where it fails: its new files are to go then
     for number, prepared in enumerate(ours):
+        prepared = replace(prepared, checksum=base.checksum)
         if winners:
             _check_alone(ours, prepared)
             prepared = rebase(replace(prepared, version=table.base + 1), winners)
@@ -248,9 +249,10 @@ def _follow(placed: _Placed, stale: Sequence[Ratified]) -> None:
     for earlier in stale:
         placed.coordinated.drop_staged(earlier)
     config, before = placed.base.config, None if placed.follows_others else placed.base
+    checksum = placed.prepared[0].checksum
     for prepared, actions in zip(placed.prepared, placed.actions, strict=True):
         metadata = prepared.metadata or prepared.followed_metadata or config.metadata
         config = TableConfig(prepared.protocol or config.protocol, metadata)
         writer = LogWriter(placed.store, config)
-        run_post_commit(placed.store, writer, config, prepared.version, actions, before=before)
-        before = None
+        run_post_commit(placed.store, writer, config, prepared.version, actions, before=before, checksum=checksum)
+        before, checksum = None, None if checksum is None else checksum.after(config, actions)

@@ -234,7 +234,7 @@ class Transaction:
             config = TableConfig(config.protocol, done.followed_metadata)
         before = self._snapshot if self._snapshot is not None and self._snapshot.version == done.version - 1 else None
         if not is_in_transaction(self._store):  # whose versions may come to be others
-            run_post_commit(self._store, writer, config, done.version, actions, before=before)
+            run_post_commit(self._store, writer, config, done.version, actions, before=before, checksum=done.checksum)
         return done.version
 
     # ------------------------------------------------------------ prepare, once
@@ -315,6 +315,7 @@ class Transaction:
             isolation=self._isolation_level(config, written),
             in_commit_timestamps=config.enabled("inCommitTimestamp"),
             previous_timestamp_ms=None if snapshot is None else snapshot.timestamp_ms,
+            checksum=None if snapshot is None or snapshot.segment.last_commit.size_bytes == 0 else snapshot.checksum,
             row_id_high_water_mark=self._row_id_mark(config),
             next_version_only=self._next_only,
         )
