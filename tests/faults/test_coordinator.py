@@ -24,7 +24,7 @@ from tests.support.coordination import FaultyLedger, coordinated, create_coordin
 from tests.support.faulty_store import KINDS, Fault, FaultyStore, outcome_of
 from tests.support.sampling import sampled
 
-pytestmark = pytest.mark.usefixtures("no_waits")
+pytestmark = pytest.mark.usefixtures("no_waits", "publication_at_once")
 
 
 class Calls:

@@ -27,6 +27,8 @@ from delta_py.storage.opening import coordination_of
 from delta_py.storage.store import ObjectStore
 from tests.support.coordination import MANAGED, coordinated, create_coordinated, ledger_url, rows_of
 
+pytestmark = pytest.mark.usefixtures("publication_at_once")
+
 PATH_BLOCKED = "DELTA_PATH_BASED_ACCESS_TO_CATALOG_MANAGED_TABLE_BLOCKED"
 
 

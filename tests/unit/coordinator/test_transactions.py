@@ -22,6 +22,8 @@ from delta_py.transactions import CheckFailedError, DeltaTransaction, check, del
 from delta_py.transactions import append as append_rows
 from tests.support.coordination import coordinated, create_coordinated, ledger_url, rows_of
 
+pytestmark = pytest.mark.usefixtures("publication_at_once")
+
 VECTORS = {"delta__enableDeletionVectors": "true"}
 
 
