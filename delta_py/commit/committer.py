@@ -235,11 +235,8 @@ class _Committer:
 def _staged(placed: Sequence[_Placed]) -> Sequence[_Placed]:
     """Those that are staged and may be ratified: all, up to the first that was not."""
     steps = [one.stage for one in placed]
-    if placed and placed[0].waiting.coordinated.is_remote:
-        in_threads(steps, _THREADS, _NAME)
-    else:
-        for step in steps:
-            step()
+    if placed:
+        in_threads(steps, _THREADS if placed[0].waiting.coordinated.is_remote else 1, _NAME)
     good = list(takewhile(lambda one: one.staged is not None, placed))
     for one in placed[len(good) :]:
         one.drop()

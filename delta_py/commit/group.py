@@ -13,7 +13,7 @@ import logging
 import random
 import time
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -92,10 +92,10 @@ def commit_group(
         try:
             expected = {place: _check_reads(table) for place, table in tables.items() if place not in by_place}
             placing = [partial(_place, tables[place], commits, placed) for place, commits in by_place.items()]
-            in_threads(placing, _THREADS, _NAME)
+            _each(placing, tables.values())
             placed.sort(key=lambda one_table: one_table.coordinated.place)
             _name_group(placed, transaction)
-            in_threads([partial(_stage, one_table) for one_table in placed], _THREADS, _NAME)
+            _each([partial(_stage, one_table) for one_table in placed], placed)
             staged = [commit for one_table in placed for commit in one_table.staged]
             ledger.ratify(staged, expected=expected, transaction=transaction, token=token)
         except VersionTakenError:
@@ -114,6 +114,11 @@ def commit_group(
         sql_state="40000",
         attempts=_ATTEMPTS,
     )
+
+
+def _each(steps: Sequence[Callable[[], None]], tables: Iterable[GroupTable | _Placed]) -> None:
+    """Steps of several tables: at the same time where a store has to be waited for."""
+    in_threads(steps, _THREADS if any(table.store.is_remote for table in tables) else 1, _NAME)
 
 
 # ---------------------------------------------------------------- behind the winners
@@ -240,7 +245,7 @@ def _finish(placed: Sequence[_Placed], proposed: Sequence[Proposed]) -> None:
     stale: dict[str, list[Ratified]] = {}
     for earlier in proposed:
         stale.setdefault(earlier.commit.table, []).append(earlier.commit)
-    in_threads([partial(_follow, one, stale[one.coordinated.place]) for one in placed], _THREADS, _NAME)
+    _each([partial(_follow, one, stale[one.coordinated.place]) for one in placed], placed)
 
 
 def _follow(placed: _Placed, stale: Sequence[Ratified]) -> None:
