@@ -37,7 +37,7 @@ from delta_py.protocol.paths import (
     staged_commit_name,
 )
 from delta_py.storage import publication
-from delta_py.storage.addresses import address_of, kind_of
+from delta_py.storage.addresses import address_of, azure_host, kind_of
 from delta_py.storage.options import StorageOptions
 from delta_py.storage.store import ObjectInfo, ObjectStore
 
@@ -53,6 +53,15 @@ def place_of(root: str) -> str:
         return os.path.realpath(root)  # a link to a table is that table
     address = address_of(root)
     return f"{kind}://{address.container}{'@' if address.account else ''}{address.account}/{address.key}"
+
+
+def root_of(place: str) -> str:
+    """The root of the table at a place, as `open_store` takes it."""
+    if kind_of(place) != "az":
+        return place
+    holder, _, key = place.removeprefix("az://").partition("/")
+    container, _, account = holder.partition("@")
+    return f"abfss://{container}@{azure_host(account, 'dfs')}/{key}" if account else place
 
 
 class CoordinatedStore:
