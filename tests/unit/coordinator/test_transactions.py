@@ -315,3 +315,15 @@ def test_transaction_that_is_gone_on_with_is_aborted_with_what_it_staged(tmp_pat
     assert list((path / "_delta_log/_staged_commits").iterdir())
     DeltaTransaction(url, isolation="snapshot").resume(begun.identity).abort()
     assert not list((path / "_delta_log/_staged_commits").iterdir()) and rows_of(path, url) == [0]
+
+
+def test_checkpoint_of_later_versions_is_no_reason_for_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    url, path = ledger_url(tmp_path), tmp_path / "a"
+    create_coordinated(path, url, {"id": [0]})
+    with DeltaTransaction(url) as tx:
+        write_delta(str(path), pa.table({"id": [1]}), mode="append", store=coordinated(path, url))
+        DeltaTable(str(path), store=coordinated(path, url)).checkpoint()
+        assert tx.read(str(path))["id"].to_pylist() == [0]
+        tx.abort()
+    assert caplog.records == []
+    assert (path / "_delta_log/_last_checkpoint").exists()
