@@ -26,6 +26,7 @@ from delta_py.commit.shared_rows import settle_shared
 from delta_py.commit.transaction import winning_commit
 from delta_py.coordinator.ledger import Ledger, Proposed, Ratified, VersionTakenError
 from delta_py.errors import CommitOutcomeUnknownError, ConcurrentWriteException, UnsupportedOperationError
+from delta_py.log.coordination import named_group
 from delta_py.log.writer import LogWriter, commit_bytes
 from delta_py.protocol.actions import Action, CommitInfo, DomainMetadata
 from delta_py.protocol.table_config import TableConfig
@@ -198,13 +199,9 @@ def _name_group(placed: Sequence[_Placed], transaction: str) -> None:
         for one in placed
         for prepared in one.prepared
     ]
-    group = {"transactionId": transaction, "participants": participants}
+    group: dict[str, Any] = {"transactionId": transaction, "participants": participants}
     for one in placed:
-        one.actions = [[_with_group(action, group) for action in actions] for actions in one.actions]
-
-
-def _with_group(action: Action, group: dict[str, Any]) -> Action:
-    return CommitInfo({**action.values, "transactionGroup": group}) if isinstance(action, CommitInfo) else action
+        one.actions = [list(named_group(actions, group)) for actions in one.actions]
 
 
 def _stage(placed: _Placed) -> None:

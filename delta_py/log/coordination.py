@@ -7,9 +7,13 @@ Protocol: Catalog-managed Table Enablement; Reader Requirements for Catalog-mana
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+from typing import Any
+
 from delta_py.coordinator.ledger import Tail, known_otherwise
 from delta_py.errors import CorruptTableError, UnsupportedOperationError, UnsupportedTableFeatureError
 from delta_py.log.segment import list_commits
+from delta_py.protocol.actions import Action, CommitInfo
 from delta_py.protocol.features import FEATURES
 from delta_py.protocol.table_config import TableConfig
 from delta_py.storage.coordinated import CoordinatedStore
@@ -18,6 +22,7 @@ from delta_py.storage.store import ObjectStore
 
 FEATURE = "catalogManaged"
 IDENTITY_PROPERTY = "pydelta.coordinator"
+GROUP = "transactionGroup"
 OPTION = "coordinator"
 TIMESTAMPS_PROPERTY = "delta.enableInCommitTimestamps"
 
@@ -67,6 +72,14 @@ def coordinated_by(store: ObjectStore, config: TableConfig) -> dict[str, str]:
     identity = config.properties.get(IDENTITY_PROPERTY) or coordinated.ledger.identity
     properties = {name: value for name, value in properties.items() if name.lower() != TIMESTAMPS_PROPERTY.lower()}
     return {**properties, IDENTITY_PROPERTY: identity, TIMESTAMPS_PROPERTY: "true"}
+
+
+def named_group(actions: Iterable[Action], group: Mapping[str, Any]) -> tuple[Action, ...]:
+    """A commit of a transaction over tables, which its commitInfo names: by `transactionId`, and by all `participants` where it
+    is as it is to be ratified. One that names none is a draft, which never becomes a version."""
+    return tuple(
+        CommitInfo({**action.values, GROUP: group}) if isinstance(action, CommitInfo) else action for action in actions
+    )
 
 
 def admit(store: ObjectStore, config: TableConfig, version: int) -> bool:

@@ -90,6 +90,15 @@ def test_each_commit_names_the_transaction_and_all_its_commits(url: str, a: Path
         assert info["transactionGroup"] == wanted
 
 
+def test_draft_of_a_commit_names_the_transaction_and_no_commits(url: str, a: Path) -> None:
+    with DeltaTransaction(url) as tx:
+        identity = tx.identity
+        tx.append(str(a), rows(4))
+        (name,) = staged(a)
+        info = json.loads((a / "_delta_log/_staged_commits" / name).read_text().splitlines()[0])["commitInfo"]
+    assert info["transactionGroup"] == {"transactionId": identity}
+
+
 def test_exception_leaves_no_trace(url: str, a: Path, b: Path) -> None:
     with pytest.raises(ZeroDivisionError), DeltaTransaction(url) as tx:
         tx.append(str(a), rows(4))
