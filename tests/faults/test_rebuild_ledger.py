@@ -12,6 +12,7 @@ import pytest
 
 from delta_py import DeltaTable, write_delta
 from delta_py.commands.rebuild_ledger import RebuildReport, rebuild_ledger
+from delta_py.coordinator.opening import open_ledger
 from delta_py.storage.coordinated import CoordinatedStore, place_of
 from delta_py.transactions import append, transact
 from tests.support.coordination import Calls, call_count, coordinated, create_coordinated, ledger_url, rows_of
@@ -70,3 +71,41 @@ def test_rebuilding_under_every_fault_and_again_ends_well(tmp_path: Path, lost: 
             DeltaTable(str(path), store=coordinated(path, url)).snapshot.check_integrity()
         assert (rows_of(a, url), rows_of(b, url)) == ([0, 1, 2, 4], [0, 1, 2, 3, 4])
     assert ends["killed" if "killed" in kind else "refused"], ends
+
+
+def test_verdicts_on_what_killed_writers_leave_are_those_of_their_ledger(tmp_path: Path) -> None:
+    """A writer dies at each of its calls, another goes on, and the ledger that they have is looked at as if it were lost."""
+    url, seen = ledger_url(tmp_path), Counter[str]()
+
+    def both(a: Path, b: Path) -> bool:
+        return transact(url, [append(str(path), pa.table({"id": [1]})) for path in (a, b)])
+
+    def one(a: Path, b: Path) -> int:
+        return write_delta(str(b), pa.table({"id": [1]}), mode="append", store=coordinated(b, url))
+
+    def tables(name: str) -> list[Path]:
+        for path in (paths := [tmp_path / name / "a", tmp_path / name / "b"]):
+            create_coordinated(path, url, {"id": [0]})
+        return paths
+
+    for work in (both, one):
+        counted = tables(f"{work.__name__} count")
+        for number in range(call_count(url, lambda work=work, counted=counted: work(*counted))):
+            paths = tables(f"{work.__name__} {number}")
+            for others in (0, 1):
+                with pytest.MonkeyPatch.context() as patch:
+                    Calls(patch, url, Fault(number, after=bool(number % 2), killed=True))
+                    outcome_of(lambda work=work, paths=paths: work(*paths))
+                if others:
+                    write_delta(str(paths[0]), pa.table({"id": [2]}), mode="append", store=coordinated(paths[0], url))
+                report = rebuild_ledger(f"sqlite://{tmp_path / 'new.db'}", [str(path) for path in paths])
+                for table in report.tables:
+                    tail = open_ledger(url).tail(place_of(table.path))
+                    assert tail is not None
+                    ratified = {commit.name for commit in tail.commits if commit.version > table.published}
+                    assert table.version <= tail.version
+                    for staged in table.staged:
+                        seen[staged.standing] += 1
+                        is_ratified = not ratified.isdisjoint(staged.names)
+                        assert staged.standing == "unknown" or (staged.standing == "ratified") == is_ratified, (number, staged)
+    assert min(seen[standing] for standing in ("ratified", "rejected", "unknown")) > 2, seen
