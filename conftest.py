@@ -165,9 +165,17 @@ def conf(spark: SparkSession) -> Iterator[Callable[[Mapping[str, str]], None]]:
 @pytest.fixture
 def no_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Commits that lose a race try the next version at once."""
-    from delta_py.commit.transaction import RetryPolicy
+    from delta_py.commit.attempts import RetryPolicy
 
     monkeypatch.setattr(RetryPolicy, "wait_seconds", lambda self, attempt, **_: 0.0)
+
+
+@pytest.fixture
+def publication_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ratified commits are published by their writers, before they go on."""
+    from delta_py.storage import publication
+
+    monkeypatch.setattr(publication, "later", lambda store: store.publish())
 
 
 @pytest.fixture

@@ -6,9 +6,11 @@ import sys
 from contextlib import nullcontext
 from pathlib import Path
 
+from benchmarks.chart import line_charts
 from benchmarks.common import HERE, Part, Sizes, run_json, table_text
 from tests.support import postgres
 
+CONTENTION = HERE / "contention.svg"
 _TARGETS = (
     "Targets: SQLite 200 commits a second with 8 writers of one table and p50 at most 5 ms; PostgreSQL 500 a second over 10 "
     "tables; the commit of a transaction over 3 tables at most 1.5x that over one."
@@ -52,5 +54,33 @@ def coordinator_part(directory: Path, sizes: Sizes, peer: Path) -> Part:
         "",
         _TARGETS,
         "",
+        *_contention(directory, sizes),
     ]
     return Part(text)
+
+
+def _contention(directory: Path, sizes: Sizes) -> list[str]:
+    command = [sys.executable, str(HERE / "contention_run.py"), str(directory), "--seconds", str(sizes.race_seconds)]
+    cases: list[dict[str, float]] = run_json(command)
+    shares = sorted({case["hot"] for case in cases})
+
+    def lines(what: str) -> dict[str, dict[float, float]]:
+        return {f"{share:.0%} hot": {case["size"]: case[what] for case in cases if case["hot"] == share} for share in shares}
+
+    charts = {"transactions a second": lines("commits_per_second"), "share that is aborted": lines("abort_rate")}
+    CONTENTION.write_text(line_charts(charts, "accounts that a transaction changes", "4 processes, SQLite; contention_run.py"))
+    rows = [
+        [f"{case['hot']:.0%}", f"{case['size']:.0f}", f"{case['commits_per_second']:.1f}", f"{case['abort_rate']:.0%}"]
+        for case in cases
+    ]
+    return [
+        "## Transactions in each other's way",
+        "",
+        "4 processes, SQLite. A transaction changes so many of 2,000 accounts, of which a share is drawn from 10 hot ones, and "
+        "appends to a second table.",
+        "",
+        f"![throughput and aborts over the size of a transaction]({CONTENTION.name})",
+        "",
+        table_text(["hot", "accounts", "committed a second", "aborted"], rows),
+        "",
+    ]

@@ -1,13 +1,13 @@
 """Commits of coordinated tables on this machine's disk, without Spark; prints what was measured as JSON.
 
     python benchmarks/coordinator_run.py latency DIRECTORY [--ledger URL] --commits 200
-    python benchmarks/coordinator_run.py race DIRECTORY [--ledger URL] --processes 8 --tables 1 --seconds 10
+    python benchmarks/coordinator_run.py race DIRECTORY [--ledger URL] --processes 8 --threads 1 --tables 1 --seconds 10
     python benchmarks/coordinator_run.py transactions DIRECTORY --ledger URL --commits 50
 
-latency: milliseconds of each append of one row in one process, data file, commit and what follows it included. race: processes
-that append as fast as they can, each to the next of some tables; commits a second in all. transactions: milliseconds of a
-transaction that appends a row to one table, and of one over three tables, by turns; whole, and of its commit alone. Without a
-ledger the tables are not coordinated.
+latency: milliseconds of each append of one row in one process, data file, commit and what follows it included. race: processes,
+each with threads, that append as fast as they can, each to the next of some tables; commits a second in all. transactions:
+milliseconds of a transaction that appends a row to one table, and of one over three tables, by turns; whole, and of its commit
+alone. Without a ledger the tables are not coordinated.
 """
 
 from __future__ import annotations
@@ -20,11 +20,13 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pyarrow as pa
 
 from delta_py import DeltaTable, write_delta
+from delta_py.storage import publication
 from delta_py.storage.opening import open_store
 from delta_py.storage.options import StorageOptions
 from delta_py.transactions import DeltaTransaction
@@ -59,12 +61,15 @@ def latency(directory: str, ledger: str | None, commits: int) -> dict[str, float
     return {"p50_ms": statistics.median(taken), "p95_ms": taken[len(taken) * 95 // 100], "max_ms": taken[-1]}
 
 
-def race(directory: str, ledger: str | None, processes: int, tables: int, seconds: float) -> dict[str, float]:
+def race(
+    directory: str, ledger: str | None, processes: int, threads: int, tables: int, seconds: float
+) -> dict[str, float]:
     paths = [create(f"{directory}/t{number}", ledger) for number in range(tables)]
     context = multiprocessing.get_context("spawn")
     ready, counts = context.Barrier(processes), context.Queue()
     started = [
-        context.Process(target=_append_on, args=(paths, ledger, number, seconds, ready, counts)) for number in range(processes)
+        context.Process(target=_append_on, args=(paths, ledger, number, threads, seconds, ready, counts))
+        for number in range(processes)
     ]
     for process in started:
         process.start()
@@ -77,14 +82,22 @@ def race(directory: str, ledger: str | None, processes: int, tables: int, second
     return {"commits_per_second": sum(done) / seconds, "least": min(done), "most": max(done)}
 
 
-def _append_on(paths: list[str], ledger: str | None, number: int, seconds: float, ready: Any, counts: Any) -> None:
-    appends, done = [made(path, ledger) for path in paths], 0
+def _append_on(
+    paths: list[str], ledger: str | None, number: int, threads: int, seconds: float, ready: Any, counts: Any
+) -> None:
+    appends = [made(path, ledger) for path in paths]
     ready.wait()
     end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        appends[(number + done) % len(appends)]()
-        done += 1
-    counts.put(done)
+
+    def work(thread: int) -> int:
+        done = 0
+        while time.monotonic() < end:
+            appends[(number + thread + done) % len(appends)]()
+            done += 1
+        return done
+
+    with ThreadPoolExecutor(threads) as pool:
+        counts.put(sum(pool.map(work, range(threads))))
 
 
 def transactions(directory: str, ledger: str, commits: int) -> dict[str, float]:
@@ -111,6 +124,7 @@ def main() -> None:
     parser.add_argument("--ledger")
     parser.add_argument("--commits", type=int, default=200)
     parser.add_argument("--processes", type=int, default=8)
+    parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--tables", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=10)
     given = parser.parse_args()
@@ -122,11 +136,12 @@ def main() -> None:
         if given.what == "latency":
             result = latency(directory, ledger, given.commits)
         elif given.what == "race":
-            result = race(directory, ledger, given.processes, given.tables, given.seconds)
+            result = race(directory, ledger, given.processes, given.threads, given.tables, given.seconds)
         else:
             assert ledger is not None
             result = transactions(directory, ledger, given.commits)
     finally:
+        publication.finish()
         shutil.rmtree(directory)
     print(json.dumps(result))
 

@@ -10,10 +10,10 @@ T = TypeVar("T")
 
 
 def in_threads(steps: Sequence[Callable[[], T]], most: int, name: str) -> list[T]:
-    """What the steps give, at most so many of them at a time. When one fails, those that have not begun are left out; none runs
-    any more when it is raised. name: of the threads."""
-    if len(steps) == 1:
-        return [steps[0]()]
+    """What the steps give, at most so many of them at a time, without threads where that is one. When one fails, those that have
+    not begun are left out; none runs any more when it is raised. name: of the threads."""
+    if len(steps) == 1 or most == 1:
+        return [step() for step in steps]
     with ThreadPoolExecutor(most, name) as pool:
         futures = [pool.submit(step) for step in steps]
         try:

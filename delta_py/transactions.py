@@ -35,7 +35,7 @@ from delta_py.errors import (
 )
 from delta_py.expressions.parse import parse_predicate
 from delta_py.scan.planning import ScanOptions
-from delta_py.storage.coordinated import CoordinatedStore
+from delta_py.storage.coordinated import CoordinatedStore, root_of
 from delta_py.storage.opening import coordination_of, open_store
 from delta_py.storage.options import StorageOptions
 from delta_py.storage.store import ObjectStore
@@ -49,8 +49,8 @@ SECONDS = 24 * 3600.0
 
 class DeltaTransaction:
     """coordinator: the ledger's URL. isolation: `serializable`, so that what was read must still hold when it commits, or
-    `snapshot`, where that counts only for what is written. storage_options: of the tables' stores. seconds: after which the
-    transaction is given up if it has not ended.
+    `snapshot`, where that counts only for what is written. storage_options: of the tables' stores, or what gives them for a
+    table's path. seconds: after which the transaction is given up if it has not ended.
 
     Not for sharing between threads.
     """
@@ -60,7 +60,7 @@ class DeltaTransaction:
         coordinator: str,
         *,
         isolation: str = "serializable",
-        storage_options: Mapping[str, str] | None = None,
+        storage_options: Mapping[str, str] | Callable[[str], Mapping[str, str]] | None = None,
         seconds: float = SECONDS,
     ) -> None:
         if isolation.lower() not in ("serializable", "snapshot"):
@@ -69,7 +69,7 @@ class DeltaTransaction:
             )
         self._is_serializable = isolation.lower() == "serializable"
         self._coordinator, self._seconds = coordinator, seconds
-        self._options = dict(storage_options or {})
+        self._options_of = storage_options if callable(storage_options) else lambda path: storage_options or {}
         self._begun: Begun | None = None
         self._reads: dict[str, list[Transaction]] = {}
         self._roots: dict[str, str] = {}
@@ -80,6 +80,20 @@ class DeltaTransaction:
 
     def __enter__(self) -> Self:
         self._begun = open_ledger(self._coordinator).begin(self._seconds)
+        return self
+
+    def resume(self, identity: str) -> Self:
+        """Go on with a transaction that has begun elsewhere, as in another process. Raises TransactionEndedError, and
+        UnsupportedOperationError for a serializable one: what was read in it is not known here."""
+        if self._is_serializable:
+            raise UnsupportedOperationError(
+                f"The transaction {identity} cannot be gone on with as a serializable one: what it has read is not known to the "
+                "ledger. Use isolation snapshot."
+            )
+        ledger = open_ledger(self._coordinator)
+        self._begun = ledger.find(identity)
+        for place in {proposed.commit.table for proposed in ledger.proposed(identity)}:
+            self.storage_options(root_of(place))  # counts it as one of the transaction's
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
@@ -135,7 +149,8 @@ class DeltaTransaction:
     def storage_options(self, path: str) -> dict[str, str]:
         """Options by which a table is read and written as a part of this transaction, by Spark too. The table counts as one of
         the transaction's."""
-        options = {**self._options, "coordinator": self._coordinator, "coordinator.transaction": self._open().identity}
+        named = {"coordinator": self._coordinator, "coordinator.transaction": self._open().identity}
+        options = {**self._options_of(path), **named}
         root = open_store(path, StorageOptions.of(options)).root
         self._roots.setdefault(root, path)
         return options
@@ -193,7 +208,7 @@ class DeltaTransaction:
         return open_store(path, StorageOptions.of(self.storage_options(path)))
 
     def _plain_store(self, path: str) -> ObjectStore:
-        return open_store(path, StorageOptions.of({**self._options, "coordinator": self._coordinator}))
+        return open_store(path, StorageOptions.of({**self._options_of(path), "coordinator": self._coordinator}))
 
     def _coordinations(self) -> dict[str, CoordinatedStore]:
         found = {root: coordination_of(self._plain_store(path)) for root, path in self._roots.items()}

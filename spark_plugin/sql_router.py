@@ -69,6 +69,7 @@ class Route:
 
 _UTILITIES = ("utilities.run_utility",)
 _PARSED = ("parsed.run_parsed",)
+_TRANSACTIONS = ("transactions.run_transaction",)
 ROUTES: Mapping[str, Route] = {
     "DELETE": Route(_PARSED),
     "UPDATE": Route(_PARSED),
@@ -94,6 +95,10 @@ ROUTES: Mapping[str, Route] = {
     "DROP": Route(_UTILITIES, ("INDEX",)),
     "EXPLAIN": Route(_PARSED, ("DELETE", "UPDATE", "MERGE")),
     "CALL": Route(("procedures.run_call",)),
+    "START": Route(_TRANSACTIONS, ("TRANSACTION",)),
+    "BEGIN": Route(_TRANSACTIONS, ("TRANSACTION",)),
+    "COMMIT": Route(_TRANSACTIONS),
+    "ROLLBACK": Route(_TRANSACTIONS),
 }
 """By the first word of a statement, in capitals."""
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -26,7 +27,7 @@ from delta_py.storage.coordinated import place_of
 from delta_py.storage.opening import open_store
 from spark_plugin.data_source import FORMAT
 from spark_plugin.exceptions import as_spark_raises
-from spark_plugin.options.settings import TablePath, conf
+from spark_plugin.options.settings import TablePath, conf, storage_settings
 from spark_plugin.options.told_settings import COORDINATOR, TIME_ZONE
 from spark_plugin.session import register
 from spark_plugin.table_api.table_names import find_table
@@ -53,8 +54,10 @@ class DeltaTransaction:
     ) -> None:
         register(sparkSession)
         self._spark = sparkSession
-        url = _coordinator(sparkSession, coordinator)
-        self._inner = transactions.DeltaTransaction(url, isolation=isolation, seconds=seconds)
+        url = coordinator_of(sparkSession, coordinator)
+        self._inner = transactions.DeltaTransaction(
+            url, isolation=isolation, seconds=seconds, storage_options=partial(plain_options, sparkSession)
+        )
 
     def __enter__(self) -> Self:
         with as_spark_raises():
@@ -136,7 +139,7 @@ def snapshot(
     """
     register(spark)
     with as_spark_raises():
-        url = _coordinator(spark, coordinator)
+        url = coordinator_of(spark, coordinator)
         ledger = open_ledger(url)
         zone = conf(spark, TIME_ZONE) or "UTC"
         moment = ledger.moment(None if timestamp is None else to_timestamp_ms(timestamp, zone))
@@ -156,7 +159,13 @@ def snapshot(
     }
 
 
-def _coordinator(spark: SparkSession, given: str | None) -> str:
+def plain_options(spark: SparkSession, path: str) -> dict[str, str]:
+    """What the session says of the store of a table, but for a transaction that it is in."""
+    return {name: value for name, value in storage_settings(spark, path).items() if name != "coordinator.transaction"}
+
+
+def coordinator_of(spark: SparkSession, given: str | None = None) -> str:
+    """The URL of the ledger. Raises InvalidOptionError where none was named."""
     url = given or conf(spark, COORDINATOR)
     if url is None:
         raise InvalidOptionError(

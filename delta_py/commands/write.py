@@ -46,7 +46,7 @@ from delta_py.protocol.schema import StructField, StructType, from_arrow_schema,
 from delta_py.protocol.stats_columns import with_paths
 from delta_py.protocol.table_config import TableConfig
 from delta_py.snapshot import Snapshot
-from delta_py.storage.opening import open_store
+from delta_py.storage.opening import coordination_of, open_store
 from delta_py.storage.options import StorageOptions
 from delta_py.storage.store import ObjectStore
 from delta_py.write.conform import Conformer, WriteState, write_state
@@ -151,7 +151,8 @@ def write_delta(
         return plan
     Conformer(plan.state, reader.schema)  # a schema that does not fit is an error even when there are no rows
     written = write_files(plan.state, reader)
-    is_fresh = store.is_remote and time.monotonic() - begin < _FRESH_SECONDS
+    found_out = store.is_remote or coordination_of(store) is not None
+    is_fresh = found_out and time.monotonic() - begin < _FRESH_SECONDS
     return commit_write(store, plan, [written], snapshot=snapshot if is_fresh else None)
 
 

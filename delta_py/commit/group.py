@@ -13,17 +13,17 @@ import logging
 import random
 import time
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
+from delta_py.commit.attempts import winning_commit
 from delta_py.commit.conflicts import rebase
 from delta_py.commit.post_commit import run_post_commit
 from delta_py.commit.prepared import ROW_TRACKING_DOMAIN, PreparedCommit, ReadSet, WinningCommit, row_id_high_water_mark
 from delta_py.commit.proposed_form import from_json
 from delta_py.commit.shared_rows import settle_shared
-from delta_py.commit.transaction import winning_commit
 from delta_py.coordinator.ledger import Ledger, Proposed, Ratified, VersionTakenError
 from delta_py.errors import CommitOutcomeUnknownError, ConcurrentWriteException, UnsupportedOperationError
 from delta_py.log.coordination import named_group
@@ -93,10 +93,10 @@ def commit_group(
         try:
             expected = {place: _check_reads(table) for place, table in tables.items() if place not in by_place}
             placing = [partial(_place, tables[place], commits, placed) for place, commits in by_place.items()]
-            in_threads(placing, _THREADS, _NAME)
+            _each(placing, tables.values())
             placed.sort(key=lambda one_table: one_table.coordinated.place)
             _name_group(placed, transaction)
-            in_threads([partial(_stage, one_table) for one_table in placed], _THREADS, _NAME)
+            _each([partial(_stage, one_table) for one_table in placed], placed)
             staged = [commit for one_table in placed for commit in one_table.staged]
             ledger.ratify(staged, expected=expected, transaction=transaction, token=token)
         except VersionTakenError:
@@ -115,6 +115,11 @@ def commit_group(
         sql_state="40000",
         attempts=_ATTEMPTS,
     )
+
+
+def _each(steps: Sequence[Callable[[], None]], tables: Iterable[GroupTable | _Placed]) -> None:
+    """Steps of several tables: at the same time where a store has to be waited for."""
+    in_threads(steps, _THREADS if any(table.store.is_remote for table in tables) else 1, _NAME)
 
 
 # ---------------------------------------------------------------- behind the winners
@@ -153,6 +158,7 @@ def _place(table: GroupTable, proposed: Sequence[Proposed], all_placed: list[_Pl
     placed = _Placed(table.store, coordinated, base, bool(winners))
     all_placed.append(placed)  # also where it fails: its new files are to go then
     for number, prepared in enumerate(ours):
+        prepared = replace(prepared, checksum=base.checksum)
         if winners:
             _check_alone(ours, prepared)
             prepared = rebase(replace(prepared, version=table.base + 1), winners)
@@ -164,7 +170,6 @@ def _place(table: GroupTable, proposed: Sequence[Proposed], all_placed: list[_Pl
             prepared = _behind(prepared, placed.actions)
         placed.prepared.append(prepared)
         placed.actions.append(prepared.actions(time.time_ns() // 1_000_000))
-    coordinated.prepare_place(newest + 1)
 
 
 def _check_alone(ours: Sequence[PreparedCommit], prepared: PreparedCommit) -> None:
@@ -237,18 +242,19 @@ def _finish(placed: Sequence[_Placed], proposed: Sequence[Proposed]) -> None:
     stale: dict[str, list[Ratified]] = {}
     for earlier in proposed:
         stale.setdefault(earlier.commit.table, []).append(earlier.commit)
-    in_threads([partial(_follow, one, stale[one.coordinated.place]) for one in placed], _THREADS, _NAME)
+    _each([partial(_follow, one, stale[one.coordinated.place]) for one in placed], placed)
 
 
 def _follow(placed: _Placed, stale: Sequence[Ratified]) -> None:
     """stale: the commits as they were proposed, which are not needed any more."""
-    placed.coordinated.publish()
+    placed.coordinated.took(placed.staged)
     for earlier in stale:
         placed.coordinated.drop_staged(earlier)
     config, before = placed.base.config, None if placed.follows_others else placed.base
+    checksum = placed.prepared[0].checksum
     for prepared, actions in zip(placed.prepared, placed.actions, strict=True):
         metadata = prepared.metadata or prepared.followed_metadata or config.metadata
         config = TableConfig(prepared.protocol or config.protocol, metadata)
         writer = LogWriter(placed.store, config)
-        run_post_commit(placed.store, writer, config, prepared.version, actions, before=before)
-        before = None
+        run_post_commit(placed.store, writer, config, prepared.version, actions, before=before, checksum=checksum)
+        before, checksum = None, None if checksum is None else checksum.after(config, actions)

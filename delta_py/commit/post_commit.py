@@ -57,18 +57,20 @@ def run_post_commit(
     *,
     clock_ms: Callable[[], int] = _now_ms,
     before: Snapshot | None = None,
+    checksum: VersionChecksum | None = None,
 ) -> None:
     """Do what follows a commit. config: of the version; actions: as they were committed. before: the version before, where it
-    is at hand.
+    is at hand. checksum: of the version before, where it is known, but for protocol and metadata.
 
     Raises nothing, unless PYDELTA_POST_COMMIT_ERRORS asks for it.
     """
     from delta_py.log.compaction import compaction_range
 
     with harmless(store, version, "has no version checksum"):
-        checksum = _derived(store, config, version, actions, before) or _replayed(store, version, before)
-        if checksum is not None:
-            writer.put_checksum(version, checksum.to_bytes(_txn_id(actions)))
+        derived = None if checksum is None else checksum.after(config, actions)
+        derived = derived or _derived(store, config, version, actions, before) or _replayed(store, version, before)
+        if derived is not None:
+            writer.put_checksum(version, derived.to_bytes(_txn_id(actions)))
     interval = _CHECKPOINT_INTERVAL
     with harmless(store, version, "has no checkpoint"):
         interval = _checkpoint_interval(config)

@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 import orjson
 
 from delta_py.errors import CorruptTableError, InvalidOptionError, shown
+from delta_py.log.checksum import VersionChecksum
 from delta_py.protocol.actions import (
     Action,
     AddCDCFile,
@@ -110,8 +111,9 @@ class PreparedCommit:
     version: the one to try next. read_version: NEW_TABLE when the commit creates the table.
     commit_info: without its times. reads: what it depends on.
     in_commit_timestamps: the table has them; previous_timestamp_ms is that of version - 1, None for a new table.
-    row_id_high_water_mark: the highest row id given out up to version - 1 (-1 for none); None when the table has no row
-    tracking. followed_metadata: of the newest commit that it follows and that raised identity columns' marks, None for none.
+    checksum: of version - 1, where it is known, but for protocol and metadata. row_id_high_water_mark: the highest row id given
+    out up to version - 1 (-1 for none); None when the table has no row tracking. followed_metadata: of the newest commit that
+    it follows and that raised identity columns' marks, None for none.
     shared: files whose rows are to be compared (conflicts.merged_rows) before it may be tried. next_version_only: it says
     something about its version, and must not get another.
     """
@@ -131,6 +133,7 @@ class PreparedCommit:
     isolation: IsolationLevel = IsolationLevel.SERIALIZABLE
     in_commit_timestamps: bool = False
     previous_timestamp_ms: int | None = None
+    checksum: VersionChecksum | None = None
     row_id_high_water_mark: int | None = None
     followed_metadata: Metadata | None = None
     shared: tuple[SharedFile, ...] = ()
@@ -248,7 +251,7 @@ class WinningCommit:
     metadata: Metadata | None = None
     adds: tuple[AddFile, ...] = ()
     removes: tuple[RemoveFile, ...] = ()
-    app_ids: frozenset[str] = frozenset()
+    transactions: tuple[SetTransaction, ...] = ()
     domains: Mapping[str, DomainMetadata] = field(default_factory=dict)
     timestamp_ms: int | None = None
     only_identity: bool = False
@@ -268,11 +271,23 @@ class WinningCommit:
             metadata=next((action for action in actions if isinstance(action, Metadata)), None),
             adds=tuple(action for action in actions if isinstance(action, AddFile)),
             removes=removes,
-            app_ids=frozenset(action.app_id for action in actions if isinstance(action, SetTransaction)),
+            transactions=tuple(action for action in actions if isinstance(action, SetTransaction)),
             domains={action.domain: action for action in actions if isinstance(action, DomainMetadata)},
             timestamp_ms=info.in_commit_timestamp_ms,
             only_identity=_has_identity_tag(info),
         )
+
+    @property
+    def app_ids(self) -> set[str]:
+        """The applications whose transactions it records."""
+        return {transaction.app_id for transaction in self.transactions}
+
+    def after(self, checksum: VersionChecksum | None) -> VersionChecksum | None:
+        """The checksum of this version, but for protocol and metadata, from that of the version before."""
+        if checksum is None:
+            return None
+        info = CommitInfo({"inCommitTimestamp": self.timestamp_ms})
+        return checksum.after(None, [info, *self.domains.values(), *self.transactions, *self.removes, *self.adds])
 
 
 def _has_identity_tag(info: CommitInfo) -> bool:

@@ -3,26 +3,24 @@
     Transaction(snapshot).add(written).commit("WRITE", {"mode": "Append"}) -> version
     transaction.scan(predicate)        # the files that may hold the rows, remembered for the conflict check
 
-The commit is prepared once and tried by put-if-absent; on a lost race the commits since are read, checked
-(conflicts.rebase) and followed. A confirmation that got lost is recognised by the txnId in our own commitInfo.
-Protocol: Requirements for Writers; Commit Provenance Information; Creation of New Log Entries.
+The commit is prepared once; attempts.py brings it to a version.
+Protocol: Requirements for Writers; Commit Provenance Information.
 """
 
 from __future__ import annotations
 
-import logging
-import random
 import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cache, partial
+from dataclasses import replace
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Self
 
 import orjson
 
-from delta_py.commit.conflicts import rebase
+from delta_py.commit.attempts import Attempts, RetryPolicy
+from delta_py.commit.committer import settle
 from delta_py.commit.post_commit import run_post_commit
 from delta_py.commit.prepared import (
     IDENTITY_TAG,
@@ -31,31 +29,25 @@ from delta_py.commit.prepared import (
     IsolationLevel,
     PreparedCommit,
     ReadSet,
-    WinningCommit,
     any_match,
     num_records,
     row_id_high_water_mark,
 )
-from delta_py.commit.proposed_form import to_json
-from delta_py.commit.shared_rows import settle_shared
 from delta_py.errors import (
     CommitOutcomeUnknownError,
-    ConcurrentWriteException,
     CorruptTableError,
     DeltaError,
-    StorageError,
     UnsupportedOperationError,
 )
 from delta_py.expressions.to_sql import to_sql
 from delta_py.expressions.tree import Expression
 from delta_py.log.coordination import FEATURE as COORDINATED
 from delta_py.log.coordination import coordinated_by
-from delta_py.log.writer import LogWriter, Outcome
+from delta_py.log.writer import LogWriter
 from delta_py.protocol.actions import Action, AddFile, DomainMetadata, Metadata, Protocol, SetTransaction
 from delta_py.protocol.column_usage import tracked
 from delta_py.protocol.iceberg_compat import check_files, check_map_keys, is_written_by_iceberg, violation
 from delta_py.protocol.identity import with_marks
-from delta_py.protocol.paths import LOG_DIRECTORY, commit_file_name
 from delta_py.protocol.schema import StructType, schema_to_json
 from delta_py.protocol.table_config import TableConfig
 from delta_py.scan.planning import FilePruner, Scan, ScanOptions, plan_scan
@@ -63,30 +55,6 @@ from delta_py.snapshot import Snapshot
 from delta_py.storage.opening import is_in_transaction
 from delta_py.storage.store import ObjectStore
 from delta_py.write.files import WrittenFiles, delete_files
-
-_log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class RetryPolicy:
-    """conflict_attempts: versions tried before giving up against other writers. unsettled_attempts: how often in a row the
-    store may leave us in doubt. Waits double from first_wait_seconds to longest_wait_seconds, while in doubt to
-    longest_doubt_seconds, each cut at random."""
-
-    conflict_attempts: int = 1000
-    unsettled_attempts: int = 10
-    first_wait_seconds: float = 0.004
-    longest_wait_seconds: float = 0.03
-    longest_doubt_seconds: float = 0.03
-
-    @classmethod
-    def of(cls, store: ObjectStore) -> Self:
-        """A remote store that throttles, or a network that fails, takes longer to come back than a disk."""
-        return cls(unsettled_attempts=14, longest_doubt_seconds=8.0) if store.is_remote else cls()
-
-    def wait_seconds(self, attempt: int, *, in_doubt: bool = False) -> float:
-        longest = self.longest_doubt_seconds if in_doubt else self.longest_wait_seconds
-        return random.uniform(0, min(longest, self.first_wait_seconds * 2 ** min(attempt, 16)))
 
 
 class Transaction:
@@ -111,7 +79,7 @@ class Transaction:
             store = snapshot.store
         assert store is not None, "a new table needs a store"
         self._snapshot, self._store, self._isolation = snapshot, store, isolation
-        self._policy, self._clock_ms, self._sleep = policy or RetryPolicy.of(store), clock_ms, sleep
+        self._attempts, self._clock_ms = Attempts(store, policy or RetryPolicy.of(store), clock_ms, sleep), clock_ms
         self._reads = _Reads()
         self._parts: list[WrittenFiles] = []
         self._protocol: Protocol | None = None
@@ -255,7 +223,7 @@ class Transaction:
             delete_files(self._store, written.new_paths)
             raise
         try:
-            done, actions = self._put(writer, prepared, new_paths)
+            done, actions = settle(self._attempts, writer, prepared, new_paths)
         except (CommitOutcomeUnknownError, CorruptTableError):
             raise
         except DeltaError:
@@ -266,7 +234,7 @@ class Transaction:
             config = TableConfig(config.protocol, done.followed_metadata)
         before = self._snapshot if self._snapshot is not None and self._snapshot.version == done.version - 1 else None
         if not is_in_transaction(self._store):  # whose versions may come to be others
-            run_post_commit(self._store, writer, config, done.version, actions, before=before)
+            run_post_commit(self._store, writer, config, done.version, actions, before=before, checksum=done.checksum)
         return done.version
 
     # ------------------------------------------------------------ prepare, once
@@ -347,6 +315,7 @@ class Transaction:
             isolation=self._isolation_level(config, written),
             in_commit_timestamps=config.enabled("inCommitTimestamp"),
             previous_timestamp_ms=None if snapshot is None else snapshot.timestamp_ms,
+            checksum=None if snapshot is None or snapshot.segment.last_commit.size_bytes == 0 else snapshot.checksum,
             row_id_high_water_mark=self._row_id_mark(config),
             next_version_only=self._next_only,
         )
@@ -366,74 +335,6 @@ class Transaction:
             return None
         domains = {} if self._snapshot is None else self._snapshot.domain_metadata()
         return row_id_high_water_mark(domains.get(ROW_TRACKING_DOMAIN))
-
-    # ------------------------------------------------------------ try, until it is settled
-
-    def _put(self, writer: LogWriter, prepared: PreparedCommit, new_paths: list[str]) -> tuple[PreparedCommit, list[Action]]:
-        """The commit at the version that it got, and its actions. They change with the version only: an attempt that is repeated
-        repeats them, so that it does not matter which of the attempts the store carried out.
-
-        new_paths: files that an attempt makes are added to it."""
-        actions, unsettled = prepared.actions(self._clock_ms()), 0
-        for attempt in range(self._policy.conflict_attempts):
-            if attempt:
-                self._sleep(self._policy.wait_seconds(unsettled or attempt, in_doubt=unsettled > 0))
-            try:
-                outcome = writer.put_commit(prepared.version, actions, partial(to_json, prepared))
-            except DeltaError as error:
-                if unsettled:  # an earlier attempt at this version may still appear
-                    raise _unknown_outcome(self._store, prepared) from error
-                raise
-            winners = [] if outcome is Outcome.WON else self._winners(prepared)
-            if outcome is Outcome.WON or (winners and winners[0].txn_id == prepared.txn_id):
-                return prepared, actions
-            if winners:
-                prepared = self._follow(prepared, winners, new_paths)
-                actions, unsettled = prepared.actions(self._clock_ms()), 0
-                continue
-            unsettled += 1
-            if unsettled >= self._policy.unsettled_attempts:
-                raise _unknown_outcome(self._store, prepared)
-        raise _too_many_attempts(self._policy.conflict_attempts, prepared)
-
-    def _follow(self, prepared: PreparedCommit, winners: list[WinningCommit], new_paths: list[str]) -> PreparedCommit:
-        """The commit behind the winners; ours is in none of their versions, nor can it be any more."""
-        later = rebase(prepared, winners)
-        if not later.shared:
-            return later
-        settled, path = settle_shared(self._store, later)
-        new_paths.extend([] if path is None else [path])
-        return settled
-
-    def _winners(self, prepared: PreparedCommit) -> list[WinningCommit]:
-        """The commits from the version that we tried on; [] when none is there or the store does not answer.
-
-        The first may be ours: only our own commit carries our txnId, and no version has two commits.
-        """
-        winners: list[WinningCommit] = []
-        while True:
-            number = prepared.version + len(winners)
-            try:
-                winners.append(winning_commit(self._store, number))
-            except FileNotFoundError:
-                return winners
-            except (OSError, StorageError) as error:
-                _log.warning("commit %s cannot be read while ours is retried: %s", number, error)
-                return winners
-
-
-def winning_commit(store: ObjectStore, version: int) -> WinningCommit:
-    """A commit that others made meanwhile. Raises FileNotFoundError, OSError, StorageError, and CorruptTableError for one that
-    breaks the protocol."""
-    data = store.read(f"{LOG_DIRECTORY}/{commit_file_name(version)}")
-    try:
-        return WinningCommit.parse(version, data)
-    except CorruptTableError as error:
-        raise CorruptTableError(
-            f"Version {version} of the table at {store.root}, which was committed meanwhile, cannot be read: "
-            f"{error.message} What it says is unknown, so our commit cannot follow it. The data files are kept.",
-            version=version,
-        ) from error
 
 
 def _outdated_vectors(written: WrittenFiles, new_paths: Sequence[str], actions: Iterable[Action]) -> set[str]:
@@ -459,26 +360,6 @@ def _own_version() -> str:
         return version("pydelta")
     except PackageNotFoundError:
         return "unknown"
-
-
-def _unknown_outcome(store: ObjectStore, prepared: PreparedCommit) -> CommitOutcomeUnknownError:
-    return CommitOutcomeUnknownError(
-        f"The store neither confirmed nor refused version {prepared.version} of the table at {store.root}, and does not "
-        f"show it. The commit may still appear. The data files are kept. Look into the history for the txnId {prepared.txn_id} "
-        "before you run the operation again: if it is there, all is done.",
-        version=prepared.version,
-        txn_id=prepared.txn_id,
-    )
-
-
-def _too_many_attempts(attempts: int, prepared: PreparedCommit) -> ConcurrentWriteException:
-    return ConcurrentWriteException(
-        f"{attempts} versions were tried up to {prepared.version - 1}; others took each of them. "
-        "Nothing of this operation was committed. Run it again when fewer writers are at work.",
-        error_class="DELTA_MAX_COMMIT_RETRIES_EXCEEDED",
-        sql_state="40000",
-        attempts=attempts,
-    )
 
 
 # ---------------------------------------------------------------- what was read

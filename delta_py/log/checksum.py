@@ -87,8 +87,9 @@ class VersionChecksum:
         except (AttributeError, TypeError) as error:
             raise CorruptTableError(f"a field has another type than it should: {error}") from error
 
-    def after(self, config: TableConfig, actions: Sequence[Action]) -> Self | None:
-        """The checksum after a commit with these actions; config: of its version. None where they do not tell.
+    def after(self, config: TableConfig | None, actions: Sequence[Action]) -> Self | None:
+        """The checksum after a commit with these actions; config: of its version, None where that is said of a later one. None
+        where they do not tell.
 
         They do not where a file is removed without its size, and where files are added again without changing data (to give
         them statistics or row ids), which a count would take for new ones.
@@ -108,8 +109,8 @@ class VersionChecksum:
         return replace(
             self,
             path="",
-            protocol=config.protocol,
-            metadata=config.metadata,
+            protocol=self.protocol if config is None else config.protocol,
+            metadata=self.metadata if config is None else config.metadata,
             file_count=file_count,
             size_bytes=size_bytes,
             in_commit_timestamp_ms=info.in_commit_timestamp_ms,

@@ -25,6 +25,7 @@ from delta_py.errors import (
 )
 from delta_py.log.limits import HINT_BYTES
 from delta_py.protocol.paths import LAST_CHECKPOINT, LOG_DIRECTORY, LogKind, LogName, parse_log_name, version_prefix
+from delta_py.storage.opening import is_in_transaction
 from delta_py.storage.store import ObjectInfo, ObjectStore
 
 LAST_CHECKPOINT_PATH = f"{LOG_DIRECTORY}/{LAST_CHECKPOINT}"
@@ -146,7 +147,7 @@ def load_segment(store: ObjectStore, version: int | None = None, *, unusable: fr
         listing = list_log(store, hint.version)
         if _choose_checkpoint(listing, version, unusable, hint) is not None:
             return _make_segment(store, listing, version, unusable, hint)
-        if not unusable:
+        if not unusable and not is_in_transaction(store):  # which sees no checkpoints of later versions
             _log.warning(
                 "%s: _last_checkpoint names version %d, but no complete checkpoint is there; listing the whole log",
                 store.root,

@@ -3,6 +3,7 @@
     put_if_absent("_delta_log/00..7.json")
       bytes -> _delta_log/_staged_commits/00..7.<uuid>.json     nobody looks there
       ledger: ratify 7                                          from here on the commit stands
+    later, of all that wait (publication.py):
       bytes -> _delta_log/00..7.json;  ledger: acknowledge 7    published; whoever comes next does it if the writer died
 
 To its callers the log looks like any other: a ratified commit is listed and read at its place before it is published, and what is
@@ -17,7 +18,8 @@ import logging
 import os
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import pyarrow as pa
@@ -34,7 +36,8 @@ from delta_py.protocol.paths import (
     parse_log_name,
     staged_commit_name,
 )
-from delta_py.storage.addresses import address_of, kind_of
+from delta_py.storage import publication
+from delta_py.storage.addresses import address_of, azure_host, kind_of
 from delta_py.storage.options import StorageOptions
 from delta_py.storage.store import ObjectInfo, ObjectStore
 
@@ -50,6 +53,15 @@ def place_of(root: str) -> str:
         return os.path.realpath(root)  # a link to a table is that table
     address = address_of(root)
     return f"{kind}://{address.container}{'@' if address.account else ''}{address.account}/{address.key}"
+
+
+def root_of(place: str) -> str:
+    """The root of the table at a place, as `open_store` takes it."""
+    if kind_of(place) != "az":
+        return place
+    holder, _, key = place.removeprefix("az://").partition("/")
+    container, _, account = holder.partition("@")
+    return f"abfss://{container}@{azure_host(account, 'dfs')}/{key}" if account else place
 
 
 class CoordinatedStore:
@@ -161,7 +173,7 @@ class CoordinatedStore:
 
     def put_if_absent(self, path: str, data: bytes) -> None:
         name = _commit(path)
-        tail = None if name is None else self.tail()
+        tail = None if name is None else (self.last_tail or self.tail())
         if name is None or tail is None:
             self._check_published(path)
             self._own.put_if_absent(path, data)
@@ -174,25 +186,38 @@ class CoordinatedStore:
             )
         if name.version <= tail.version:
             raise FileExistsError(17, "The version is ratified", path)
-        assert self.transaction is None, "propose is for commits of a transaction"
-        self.prepare_place(name.version)
         staged = self.stage(name.version, data)
         try:
-            self.ledger.ratify([staged])
+            self.ratify([staged])
         except VersionTakenError as error:
             self.drop_staged(staged)
             if error.message_parameters["version"] is None:
                 raise OSError(f"{self.root} is not coordinated any more: the commit has to be tried again") from error
             raise FileExistsError(17, error.message, path) from error
-        self.publish()
 
-    def prepare_place(self, version: int) -> None:
-        """See to it that all before the version is published, and that its own place is free. Raises CorruptTableError for a
-        place that a writer has taken who did not ask the ledger: before anything is ratified, so that no commit that stands is
-        taken for one that failed."""
-        tail = self.tail()
-        if tail is not None and tail.commits:
-            self.publish()
+    def ratify(self, staged: Sequence[Ratified]) -> None:
+        """Make staged commits versions of the table, or none of them. Raises VersionTakenError, and CoordinatorUnavailableError
+        where it is not known whether they are."""
+        assert self.transaction is None, "propose is for commits of a transaction"
+        try:
+            self.ledger.ratify(staged)
+        except VersionTakenError:
+            self._was_asked = False  # what the ledger told is outdated
+            raise
+        self.took(staged)
+
+    def took(self, staged: Sequence[Ratified]) -> None:
+        """Note that staged commits are ratified, without asking the ledger, and have them published."""
+        tail = self._tail
+        if tail is not None and tail.version + 1 == staged[0].version:
+            self._tail = replace(tail, version=staged[-1].version, commits=(*tail.commits, *staged))
+        else:
+            self._was_asked = False
+        publication.later(self)
+
+    def _check_place(self, version: int) -> None:
+        """Raises CorruptTableError for a place that a writer has taken who did not ask the ledger: before anything is ratified,
+        so that no commit that stands is taken for one that failed."""
         place = f"{LOG_DIRECTORY}/{commit_file_name(version)}"
         try:
             self._own.read_range(place, 0, 1)
@@ -226,7 +251,9 @@ class CoordinatedStore:
             raise FileExistsError(17, error.message, f"{LOG_DIRECTORY}/{commit_file_name(version)}") from error
 
     def stage(self, version: int, data: bytes) -> Ratified:
-        """Write a commit to where it waits for being ratified. Raises OSError."""
+        """Write a commit to where it waits for being ratified. Raises OSError, CorruptTableError."""
+        if self.transaction is None:
+            self._check_place(version)
         name = staged_commit_name(version, str(uuid.uuid4()))
         self._own.put(f"{STAGED_DIRECTORY}/{name}", data)
         return Ratified(self.place, version, name, len(data), time.time_ns() // 1_000_000)
@@ -254,21 +281,25 @@ class CoordinatedStore:
             _log.warning("%s: ratified commits are not yet published: %s", self.root, error)
 
     def _publish(self, commit: Ratified) -> None:
-        place = f"{LOG_DIRECTORY}/{commit_file_name(commit.version)}"
+        staged, place = f"{STAGED_DIRECTORY}/{commit.name}", f"{LOG_DIRECTORY}/{commit_file_name(commit.version)}"
         try:
-            data = self._own.read(f"{STAGED_DIRECTORY}/{commit.name}")
+            if not self._own.link(staged, place):
+                self._own.put_if_absent(place, self._own.read(staged))
         except FileNotFoundError:
             self._own.read_range(place, 0, 1)  # another has published it
-            return
-        try:
-            self._own.put_if_absent(place, data)
         except FileExistsError:
-            if self._own.read(place) != data:
+            if not self._is_same(staged, place):
                 raise CorruptTableError(
                     f"{place} of {self.root} is not the commit that the coordinator {self.ledger.shown} has ratified: it was "
                     "written by a writer that did not ask it. The ratified one counts. Move the file away.",
                     version=commit.version,
                 ) from None
+
+    def _is_same(self, staged: str, place: str) -> bool:
+        try:
+            return self._own.read(staged) == self._own.read(place)
+        except FileNotFoundError:
+            return True  # another has published it, and needs what was staged no more
 
     # ------------------------------------------------------------ everything else
 
@@ -281,13 +312,19 @@ class CoordinatedStore:
         if name is None or not (name.is_checkpoint or name.kind is LogKind.COMPACTION):
             return
         newest = name.version if name.end_version is None else name.end_version
-        tail = self.tail()
-        if tail is not None and tail.commits and newest >= tail.commits[0].version:
+        if self._waits(newest):
+            self.publish()
+        if self._waits(newest):
             raise StorageError(
                 f"Version {newest} of the table at {self.root} is ratified and not yet published, so {path} is not written.",
                 root=self.root,
                 path=path,
             )
+
+    def _waits(self, version: int) -> bool:
+        """Whether the version is not published."""
+        tail = self.tail()
+        return tail is not None and bool(tail.commits) and version >= tail.commits[0].version
 
     def _refuse_in_transaction(self, path: str) -> None:
         if self.transaction is not None and path.startswith(f"{LOG_DIRECTORY}/"):

@@ -194,6 +194,7 @@ class LocalStore:
 
     def link(self, path: str, new_path: str) -> bool:
         name, new_name = self._locate_own(path), self._locate_own(new_path)
+        os.lstat(name)  # before a directory is made for nothing
         _make_directory(os.path.dirname(new_name))
         try:
             os.link(name, new_name, follow_symlinks=False)

@@ -23,6 +23,7 @@ from spark_plugin.options.told_settings import (
     PARTITION_BYTES,
     READ_LEASE,
     TIME_ZONE,
+    TRANSACTION,
     WRITE_SETTINGS,
     as_option,
     read_part,
@@ -48,7 +49,7 @@ class TablePath:
 def storage_settings(spark: Any, path: str | None) -> dict[str, str]:
     """What the session says of the store of a path."""
     if path is None or kind_of(path) is None:
-        return storage_part(_said(spark, (COORDINATOR,)), {}, path or "")
+        return storage_part(_said(spark, (COORDINATOR, TRANSACTION)), {}, path or "")
     hadoop = {} if is_connect(spark) else SparkInternals(spark).hadoop_settings("fs.")
     return storage_part(_all_confs(spark), hadoop, path)
 

@@ -28,6 +28,7 @@ from spark_plugin.options.storage import session_storage
 TOLD = "pydelta.told"
 READ_LEASE = "spark.pydelta.readLease"
 COORDINATOR = "spark.pydelta.coordinator"
+TRANSACTION = "spark.pydelta.coordinator.transaction"
 TIME_ZONE = "spark.sql.session.timeZone"
 PARTITION_BYTES = "spark.sql.files.maxPartitionBytes"
 OPEN_COST = "spark.sql.files.openCostInBytes"
@@ -36,7 +37,7 @@ PARALLELISM = "spark.sql.leafNodeDefaultParallelism"
 
 WRITE_SETTINGS = (*WRITE_CONFS.values(), *OTHER_WRITE_CONFS)
 _OF_READS = (TIME_ZONE, PARTITION_BYTES, OPEN_COST, LEAST_PARTITIONS, PARALLELISM, READ_LEASE)
-SETTINGS = (*_OF_READS, *WRITE_SETTINGS, PROPERTY_DEFAULTS, COORDINATOR)
+SETTINGS = (*_OF_READS, *WRITE_SETTINGS, PROPERTY_DEFAULTS, COORDINATOR, TRANSACTION)
 """What the catalogs tell of a session; a name that ends in a dot stands for all that begin with it. For a path of an object store
 they tell all settings that may be of stores, too."""
 
@@ -59,11 +60,11 @@ def write_part(confs: Mapping[str, str]) -> dict[str, Any]:
 
 def storage_part(confs: Mapping[str, str], hadoop: Mapping[str, str], path: str) -> dict[str, str]:
     """What a session says of the store of a path, by the names of StorageOptions: of this machine's disks, who coordinates
-    tables."""
+    tables, and the transaction that the session is in."""
     if kind_of(path) is not None:
         return session_storage(confs, hadoop, path)
-    coordinator = confs.get(COORDINATOR)
-    return {} if coordinator is None else {"coordinator": coordinator}
+    named = {"coordinator": confs.get(COORDINATOR), "coordinator.transaction": confs.get(TRANSACTION)}
+    return {name: value for name, value in named.items() if value is not None}
 
 
 def as_option(settings: Mapping[str, Any]) -> str:

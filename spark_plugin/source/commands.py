@@ -14,6 +14,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
 from delta_py.errors import InvalidOptionError
+from delta_py.storage import publication
 from delta_py.storage.opening import open_store
 from delta_py.storage.store import ObjectStore
 from spark_plugin.options.common import COMMAND, property_defaults, single_path, storage_of_session
@@ -50,6 +51,7 @@ class CommandWriter(DataSourceArrowWriter):
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         carry_out(self._store, self._command["name"], self._command["arguments"])
+        publication.finish()  # Spark may end this process at any time
 
 
 # ---------------------------------------------------------------- the commands

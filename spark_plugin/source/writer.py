@@ -18,6 +18,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
 from delta_py.errors import ProtocolChangedException
 from delta_py.protocol.schema import StructType
+from delta_py.storage import publication
 from delta_py.write.files import WrittenFiles, write_files
 from spark_plugin.source.pickled_value import PickledValue
 
@@ -66,6 +67,7 @@ class DeltaWriter(DataSourceArrowWriter):
             # Another writer created the table meanwhile, and our files are deleted: that is what `ignore` asks for.
             if options.mode != "ignore":
                 raise
+        publication.finish()  # Spark may end this process at any time
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Spark aborts a job of which tasks failed, and also when `commit` raised or its process died.

@@ -22,6 +22,7 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
 
 from delta_py.protocol.schema import StructType
+from delta_py.storage import publication
 from delta_py.write.files import WrittenFiles, write_files
 from spark_plugin.source.pickled_value import PickledValue
 
@@ -80,6 +81,7 @@ class DeltaStreamWriter(DataSourceStreamArrowWriter):
         mode = "Complete" if options.mode == "overwrite" else "Append"
         batch = StreamBatch(files[0].query_id, batchId, mode)
         commit_write(options.open_store(), files[0].plan.open(), [part.written for part in files], batch=batch)
+        publication.finish()  # Spark may end this process at any time
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
         """Spark aborts a batch of which tasks failed, and also when `commit` raised or its process died: see DeltaWriter.

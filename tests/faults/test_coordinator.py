@@ -20,7 +20,7 @@ from tests.support.coordination import Calls, call_count, coordinated, create_co
 from tests.support.faulty_store import KINDS, Fault, outcome_of
 from tests.support.sampling import sampled
 
-pytestmark = pytest.mark.usefixtures("no_waits")
+pytestmark = pytest.mark.usefixtures("no_waits", "publication_at_once")
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pytest
 
 from delta_py import DeltaTable, write_delta
-from delta_py.commit.transaction import RetryPolicy
+from delta_py.commit.attempts import RetryPolicy
 from delta_py.errors import DeltaError, TableNotFoundError
 from delta_py.storage import local
 

@@ -24,8 +24,8 @@ from hypothesis import strategies as st
 from delta_py import DeltaTable
 from delta_py.commands.dml import Candidates, Dml
 from delta_py.commands.write import write_delta
+from delta_py.commit.attempts import RetryPolicy
 from delta_py.commit.prepared import IsolationLevel
-from delta_py.commit.transaction import RetryPolicy
 from delta_py.errors import ConcurrentDeleteDeleteException, DeltaConcurrentModificationException
 from delta_py.expressions.parse import parse_predicate
 from delta_py.parquet.reader import read_files

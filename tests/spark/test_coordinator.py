@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from pyspark.errors import ParseException
 from pyspark.sql import DataFrame, SparkSession
 
-from spark_plugin import DeltaTable, DeltaTransaction, snapshot
+from spark_plugin import DeltaTable, DeltaTransaction, register, snapshot
 from spark_plugin.exceptions import DeltaError
 from tests.support.coordination import MANAGED, ledger_url
 
@@ -87,3 +88,55 @@ def test_snapshot_is_one_state_of_several_tables(session: SparkSession, tmp_path
     rows(session, 1).write.format("pydelta").save(str(tmp_path / "plain"))
     with pytest.raises(DeltaError, match="does not coordinate the table"):
         snapshot(session, [a, str(tmp_path / "plain")])
+
+
+# ---------------------------------------------------------------- SQL
+
+
+def another(session: SparkSession) -> SparkSession:
+    other = session.newSession()
+    register(other)
+    other.conf.set("spark.pydelta.coordinator", str(session.conf.get("spark.pydelta.coordinator")))
+    return other
+
+
+def test_statements_of_a_transaction_are_in_all_tables_or_in_none(session: SparkSession, tmp_path: Path) -> None:
+    a, b = create(session, str(tmp_path / "a"), 1, 2), create(session, str(tmp_path / "b"), 10)
+    other = another(session)
+    assert len(session.sql("START TRANSACTION").first()["transaction"]) == 36
+    session.sql(f"UPDATE pydelta.`{a}` SET id = 3 WHERE id = 1")
+    session.sql(f"INSERT INTO pydelta.`{b}` SELECT id FROM pydelta.`{a}` WHERE id > 2")
+    session.sql(f"DELETE FROM pydelta.`{a}` WHERE id = 2")
+    rows(session, 12).write.format("pydelta").mode("append").save(b)
+    DeltaTable.forPath(session, b).delete("id = 10")
+    assert [row["id"] for row in session.sql(f"SELECT id FROM pydelta.`{a}`").collect()] == [3]
+    assert ids(session, b) == [3, 12] and (ids(other, a), ids(other, b)) == ([1, 2], [10])
+    with pytest.raises(DeltaError, match=r"is in the transaction .* already"):
+        session.sql("BEGIN TRANSACTION")
+    committed = session.sql("COMMIT").collect()
+    assert [(row["table"], row["version"]) for row in committed] == [(a, 2), (b, 3)]
+    assert (ids(other, a), ids(other, b)) == ([3], [3, 12]) == (ids(session, a), ids(session, b))
+    with pytest.raises(DeltaError, match="no transaction to commit"):
+        session.sql("COMMIT WORK")
+
+
+def test_transaction_of_sql_that_is_rolled_back_or_has_a_conflict_leaves_no_trace(session: SparkSession, tmp_path: Path) -> None:
+    a, b = create(session, str(tmp_path / "a"), 1, 2), create(session, str(tmp_path / "b"), 10)
+    session.sql("begin transaction isolation level snapshot")
+    session.sql(f"DELETE FROM pydelta.`{a}`")
+    session.sql("ROLLBACK")
+    assert ids(session, a) == [1, 2]
+    other = another(session)
+    session.sql("START TRANSACTION")
+    session.sql(f"DELETE FROM pydelta.`{a}` WHERE id = 1")
+    session.sql(f"INSERT INTO pydelta.`{b}` VALUES (11)")
+    other.sql(f"DELETE FROM pydelta.`{a}` WHERE id = 1")
+    with pytest.raises(DeltaError, match="DELTA_CONCURRENT"):
+        session.sql("COMMIT")
+    assert (ids(session, a), ids(session, b)) == ([2], [10])
+    assert session.conf.get("spark.pydelta.coordinator.transaction", None) is None
+    with pytest.raises(DeltaError, match="SNAPSHOT"):
+        session.sql("START TRANSACTION ISOLATION LEVEL SERIALIZABLE")
+    with pytest.raises(ParseException, match="expected SNAPSHOT"):
+        session.sql("START TRANSACTION ISOLATION LEVEL CHAOS")
+    session.sql("BEGIN SELECT 'transaction'; END")  # a script, of Spark's

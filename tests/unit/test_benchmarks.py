@@ -157,6 +157,17 @@ def test_chart_has_a_bar_for_each_workload_and_cuts_long_ones() -> None:
     assert {"one <column>", "slow", "0.50", "9.00"} <= set(texts)
 
 
+def test_line_charts_have_a_line_for_each_name_and_larger_values_higher() -> None:
+    charts = {"a < b": {"x": {1: 1.0, 10: 2.0, 100: 4.0}, "y": {1: 4.0, 100: 0.0}}, "empty": {"z": {1: 0.0}}}
+    picture = ElementTree.fromstring(chart.line_charts(charts, "size", "today"))
+    lines = [line.attrib["points"].split() for line in picture.iter("{http://www.w3.org/2000/svg}polyline")]
+    assert [len(line) for line in lines] == [3, 2, 1]
+    places = [tuple(map(float, point.split(","))) for point in lines[0]]
+    assert places[1][0] - places[0][0] == places[2][0] - places[1][0], "x by its logarithm"
+    assert places[0][1] - places[1][1] == (places[1][1] - places[2][1]) / 2, "y from 0 on"
+    assert {"a < b", "empty", "x", "y", "z", "size", "today"} <= {text.text for text in picture.iter() if text.text}
+
+
 def test_logs_of_the_stores_part_have_the_same_columns_and_prune_to_one(tmp_path: Path) -> None:
     make_log_table.make_table(str(tmp_path / "others"), files=1_000, commits=make_store_tables.COMMITS)
     make_store_tables.make_log_of_pydelta(str(tmp_path / "own"), files=510)

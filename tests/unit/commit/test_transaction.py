@@ -10,7 +10,8 @@ import orjson
 import pytest
 
 from delta_py.commands.create import TableDefinition, create_table, define_table
-from delta_py.commit.transaction import RetryPolicy, Transaction
+from delta_py.commit.attempts import RetryPolicy
+from delta_py.commit.transaction import Transaction
 from delta_py.errors import (
     CommitOutcomeUnknownError,
     ConcurrentWriteException,
@@ -130,6 +131,31 @@ def test_commit_of_an_append_holds_commit_info_first_and_then_the_files(store: S
         "isolationLevel": "Serializable",
         "isBlindAppend": True,
     }
+
+
+def test_checksum_behind_winners_comes_from_what_was_read_of_them(store: ScriptedStore) -> None:
+    """Not from their checksums, which may not be there yet."""
+    others = LocalStore(store.root)
+
+    def win() -> None:
+        for number in range(6):
+            part = transaction(others).add(written(others, f"w{number}.parquet"))
+            version = part.set_transaction("app", number).commit("WRITE", {"mode": "Append"})
+            others.delete(f"_delta_log/{version:020d}.crc")
+            others.delete("_delta_log/00000000000000000000.crc")
+
+    append(store, "a.parquet")
+    store.before_put = [win]
+    reads: list[str] = []
+    read = store.read
+    store.read = lambda path: (reads.append(path), read(path))[1]  # type: ignore[method-assign]
+    assert append(store, "b.parquet") == 8
+    assert [path for path in reads if path.endswith(".crc")] == ["_delta_log/00000000000000000001.crc"], "of what was read"
+    snapshot = Snapshot.load(others)
+    assert snapshot.checksum is not None
+    assert (snapshot.checksum.file_count, snapshot.checksum.size_bytes) == (8, 32)
+    snapshot.check_integrity()
+    assert {item.app_id: item.version for item in snapshot.checksum.set_transactions or ()} == {"app": 5}
 
 
 def test_commit_without_files_is_a_version(store: ScriptedStore) -> None:

@@ -21,11 +21,13 @@ from delta_py.log.cleanup import clean_log
 from delta_py.log.history import history
 from delta_py.log.writer import LogWriter
 from delta_py.protocol.schema import STRING, StructField, StructType
-from delta_py.storage.coordinated import CoordinatedStore, place_of
+from delta_py.storage.coordinated import CoordinatedStore, place_of, root_of
 from delta_py.storage.local import LocalStore
 from delta_py.storage.opening import coordination_of
 from delta_py.storage.store import ObjectStore
 from tests.support.coordination import MANAGED, coordinated, create_coordinated, ledger_url, rows_of
+
+pytestmark = pytest.mark.usefixtures("publication_at_once")
 
 PATH_BLOCKED = "DELTA_PATH_BASED_ACCESS_TO_CATALOG_MANAGED_TABLE_BLOCKED"
 
@@ -244,7 +246,10 @@ def test_table_is_replaced_and_keeps_its_coordinator(path: Path, url: str) -> No
         ("s3://bucket/a/t", "s3://bucket/a/t"),
         ("abfss://c@acc.dfs.core.windows.net/t", "az://c@acc/t"),
         ("gs://bucket/t", "gs://bucket/t"),
+        ("az://c/t", "az://c/t"),
+        ("abfss://c@acc.dfs.core.chinacloudapi.cn/a/t", "az://c@acc.core.chinacloudapi.cn/a/t"),
     ],
 )
 def test_spellings_of_a_url_are_one_place(root: str, place: str) -> None:
     assert place_of(root) == place
+    assert place_of(root_of(place)) == place

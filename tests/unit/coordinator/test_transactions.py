@@ -22,6 +22,8 @@ from delta_py.transactions import CheckFailedError, DeltaTransaction, check, del
 from delta_py.transactions import append as append_rows
 from tests.support.coordination import coordinated, create_coordinated, ledger_url, rows_of
 
+pytestmark = pytest.mark.usefixtures("publication_at_once")
+
 VECTORS = {"delta__enableDeletionVectors": "true"}
 
 
@@ -289,3 +291,48 @@ def test_wrong_isolation_is_named(url: str) -> None:
 def test_ledger_that_is_gone_is_named(url: str, a: Path, tmp_path: Path) -> None:
     with pytest.raises(DeltaError, match="DELTA_PATH_BASED_ACCESS"), DeltaTransaction(ledger_url(tmp_path / "a")) as tx:
         tx.append(str(a), rows(4))
+
+
+def test_transaction_is_gone_on_with_by_its_identity(tmp_path: Path) -> None:
+    url = ledger_url(tmp_path)
+    a, b = tmp_path / "a", tmp_path / "b"
+    for path in (a, b):
+        create_coordinated(path, url, {"id": [0]})
+    asked: list[str] = []
+
+    def options(path: str) -> dict[str, str]:
+        asked.append(path)
+        return {}
+
+    begun = DeltaTransaction(url, isolation="snapshot").__enter__()
+    begun.append(str(a), pa.table({"id": [1]}))
+    begun.append(str(b), pa.table({"id": [2]}))
+    with pytest.raises(UnsupportedOperationError, match="isolation snapshot"):
+        DeltaTransaction(url).resume(begun.identity)
+    resumed = DeltaTransaction(url, isolation="snapshot", storage_options=options).resume(begun.identity)
+    assert resumed.commit() == {str(a): 1, str(b): 1} and {str(a), str(b)} <= set(asked)
+    assert (rows_of(a, url), rows_of(b, url)) == ([0, 1], [0, 2])
+    with pytest.raises(TransactionEndedError):
+        DeltaTransaction(url, isolation="snapshot").resume(begun.identity)
+
+
+def test_transaction_that_is_gone_on_with_is_aborted_with_what_it_staged(tmp_path: Path) -> None:
+    url, path = ledger_url(tmp_path), tmp_path / "a"
+    create_coordinated(path, url, {"id": [0]})
+    begun = DeltaTransaction(url, isolation="snapshot").__enter__()
+    begun.append(str(path), pa.table({"id": [1]}))
+    assert list((path / "_delta_log/_staged_commits").iterdir())
+    DeltaTransaction(url, isolation="snapshot").resume(begun.identity).abort()
+    assert not list((path / "_delta_log/_staged_commits").iterdir()) and rows_of(path, url) == [0]
+
+
+def test_checkpoint_of_later_versions_is_no_reason_for_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    url, path = ledger_url(tmp_path), tmp_path / "a"
+    create_coordinated(path, url, {"id": [0]})
+    with DeltaTransaction(url) as tx:
+        write_delta(str(path), pa.table({"id": [1]}), mode="append", store=coordinated(path, url))
+        DeltaTable(str(path), store=coordinated(path, url)).checkpoint()
+        assert tx.read(str(path))["id"].to_pylist() == [0]
+        tx.abort()
+    assert caplog.records == []
+    assert (path / "_delta_log/_last_checkpoint").exists()

@@ -97,7 +97,7 @@ def test_a_statement_that_is_no_candidate_reaches_spark_as_it_is(text: str) -> N
 
 @pytest.mark.parametrize("word", ROUTES)
 def test_a_candidate_that_no_handler_takes_reaches_spark_as_it_is(word: str, asked: list[Statement]) -> None:
-    text = f"/* é\x00 */ {word.lower()} x -- DELETE HISTORY CLONE INDEX FEATURE INSERT TABLE PARTITIONS"
+    text = f"/* é\x00 */ {word.lower()} x -- DELETE HISTORY CLONE INDEX FEATURE INSERT TABLE PARTITIONS TRANSACTION"
     route = route_of(text)
     assert route is not None
     args = [1, "'; DROP TABLE t"]

@@ -1,0 +1,156 @@
+"""How a prepared commit becomes a version of its table: it is tried until it is settled.
+
+    done, actions = Attempts(store, RetryPolicy.of(store)).settle(writer, prepared, new_paths)
+
+An attempt is a put-if-absent; on a lost race the commits since are read, checked (conflicts.rebase) and followed. A confirmation
+that got lost is recognised by the txnId in our own commitInfo.
+Protocol: Creation of New Log Entries; Commit Provenance Information.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Self
+
+from delta_py.commit.conflicts import rebase
+from delta_py.commit.prepared import PreparedCommit, WinningCommit
+from delta_py.commit.proposed_form import to_json
+from delta_py.commit.shared_rows import settle_shared
+from delta_py.errors import (
+    CommitOutcomeUnknownError,
+    ConcurrentWriteException,
+    CorruptTableError,
+    DeltaError,
+    StorageError,
+)
+from delta_py.log.writer import LogWriter, Outcome
+from delta_py.protocol.actions import Action
+from delta_py.protocol.paths import LOG_DIRECTORY, commit_file_name
+from delta_py.storage.store import ObjectStore
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class RetryPolicy:
+    """conflict_attempts: versions tried before giving up against other writers. unsettled_attempts: how often in a row the
+    store may leave us in doubt. Waits double from first_wait_seconds to longest_wait_seconds, while in doubt to
+    longest_doubt_seconds, each cut at random."""
+
+    conflict_attempts: int = 1000
+    unsettled_attempts: int = 10
+    first_wait_seconds: float = 0.004
+    longest_wait_seconds: float = 0.03
+    longest_doubt_seconds: float = 0.03
+
+    @classmethod
+    def of(cls, store: ObjectStore) -> Self:
+        """A remote store that throttles, or a network that fails, takes longer to come back than a disk."""
+        return cls(unsettled_attempts=14, longest_doubt_seconds=8.0) if store.is_remote else cls()
+
+    def wait_seconds(self, attempt: int, *, in_doubt: bool = False) -> float:
+        longest = self.longest_doubt_seconds if in_doubt else self.longest_wait_seconds
+        return random.uniform(0, min(longest, self.first_wait_seconds * 2 ** min(attempt, 16)))
+
+
+@dataclass(frozen=True, slots=True)
+class Attempts:
+    """store: the table's. clock_ms: ms since 1970; sleep: seconds. Both are for tests and simulations."""
+
+    store: ObjectStore
+    policy: RetryPolicy
+    clock_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000
+    sleep: Callable[[float], None] = time.sleep
+
+    def settle(self, writer: LogWriter, prepared: PreparedCommit, new_paths: list[str]) -> tuple[PreparedCommit, list[Action]]:
+        """The commit at the version that it got, and its actions. They change with the version only: an attempt that is repeated
+        repeats them, so that it does not matter which of the attempts the store carried out.
+
+        new_paths: files that an attempt makes are added to it."""
+        actions, unsettled = prepared.actions(self.clock_ms()), 0
+        for attempt in range(self.policy.conflict_attempts):
+            if attempt:
+                self.sleep(self.policy.wait_seconds(unsettled or attempt, in_doubt=unsettled > 0))
+            try:
+                outcome = writer.put_commit(prepared.version, actions, partial(to_json, prepared))
+            except DeltaError as error:
+                if unsettled:  # an earlier attempt at this version may still appear
+                    raise unknown_outcome(self.store, prepared) from error
+                raise
+            winners = [] if outcome is Outcome.WON else self._winners(prepared)
+            if outcome is Outcome.WON or (winners and winners[0].txn_id == prepared.txn_id):
+                return prepared, actions
+            if winners:
+                prepared = self.follow(prepared, winners, new_paths)
+                actions, unsettled = prepared.actions(self.clock_ms()), 0
+                continue
+            unsettled += 1
+            if unsettled >= self.policy.unsettled_attempts:
+                raise unknown_outcome(self.store, prepared)
+        raise too_many_attempts(self.policy.conflict_attempts, prepared)
+
+    def follow(self, prepared: PreparedCommit, winners: list[WinningCommit], new_paths: list[str]) -> PreparedCommit:
+        """The commit behind the winners; ours is in none of their versions, nor can it be any more. Raises as rebase.
+
+        new_paths: files that this makes are added to it."""
+        later = rebase(prepared, winners)
+        if not later.shared:
+            return later
+        settled, path = settle_shared(self.store, later)
+        new_paths.extend([] if path is None else [path])
+        return settled
+
+    def _winners(self, prepared: PreparedCommit) -> list[WinningCommit]:
+        """The commits from the version that we tried on; [] when none is there or the store does not answer.
+
+        The first may be ours: only our own commit carries our txnId, and no version has two commits.
+        """
+        winners: list[WinningCommit] = []
+        while True:
+            number = prepared.version + len(winners)
+            try:
+                winners.append(winning_commit(self.store, number))
+            except FileNotFoundError:
+                return winners
+            except (OSError, StorageError) as error:
+                _log.warning("commit %s cannot be read while ours is retried: %s", number, error)
+                return winners
+
+
+def winning_commit(store: ObjectStore, version: int) -> WinningCommit:
+    """A commit that others made meanwhile. Raises FileNotFoundError, OSError, StorageError, and CorruptTableError for one that
+    breaks the protocol."""
+    data = store.read(f"{LOG_DIRECTORY}/{commit_file_name(version)}")
+    try:
+        return WinningCommit.parse(version, data)
+    except CorruptTableError as error:
+        raise CorruptTableError(
+            f"Version {version} of the table at {store.root}, which was committed meanwhile, cannot be read: "
+            f"{error.message} What it says is unknown, so our commit cannot follow it. The data files are kept.",
+            version=version,
+        ) from error
+
+
+def unknown_outcome(store: ObjectStore, prepared: PreparedCommit) -> CommitOutcomeUnknownError:
+    return CommitOutcomeUnknownError(
+        f"The store neither confirmed nor refused version {prepared.version} of the table at {store.root}, and does not "
+        f"show it. The commit may still appear. The data files are kept. Look into the history for the txnId {prepared.txn_id} "
+        "before you run the operation again: if it is there, all is done.",
+        version=prepared.version,
+        txn_id=prepared.txn_id,
+    )
+
+
+def too_many_attempts(attempts: int, prepared: PreparedCommit) -> ConcurrentWriteException:
+    return ConcurrentWriteException(
+        f"{attempts} versions were tried up to {prepared.version - 1}; others took each of them. "
+        "Nothing of this operation was committed. Run it again when fewer writers are at work.",
+        error_class="DELTA_MAX_COMMIT_RETRIES_EXCEEDED",
+        sql_state="40000",
+        attempts=attempts,
+    )
