@@ -103,7 +103,7 @@ def commit_group(
             _drop(placed)
             continue
         except Exception as error:
-            if not _is_done(ledger, transaction, error):
+            if not _is_done(ledger, transaction, tables, error):
                 _drop(placed)
                 raise
         _finish(placed, proposed)
@@ -221,13 +221,15 @@ def _drop(placed: Sequence[_Placed]) -> None:
         delete_files(one.store, one.new_paths)
 
 
-def _is_done(ledger: Ledger, transaction: str, error: Exception) -> bool:
-    """Whether it was ratified although the ledger's answer was lost: all of it is then, or nothing. Raises
+def _is_done(ledger: Ledger, transaction: str, tables: Mapping[str, GroupTable], error: Exception) -> bool:
+    """Whether it was ratified although the ledger's answer was lost: all of it is then, or nothing. So that the ledger does not
+    take what it was asked later, behind this answer, the transaction is ended first if it has not. Raises
     CommitOutcomeUnknownError where the ledger does not say; what is staged is kept then, for it may stand."""
     if not isinstance(error, OSError):
         return False
     try:
-        return ledger.state_of(transaction) == "committed"
+        drafts = ledger.abort(transaction)
+        is_done = ledger.state_of(transaction) == "committed"
     except OSError as second:
         raise CommitOutcomeUnknownError(
             f"The coordinator {ledger.shown} neither confirmed nor refused the transaction {transaction}. It may stand, in all "
@@ -235,6 +237,11 @@ def _is_done(ledger: Ledger, transaction: str, error: Exception) -> bool:
             "with this id before you run the transaction again: if it is there, all is done.",
             transaction=transaction,
         ) from second
+    for draft in drafts:
+        coordinated = coordination_of(tables[draft.commit.table].store)
+        assert coordinated is not None
+        coordinated.drop_staged(draft.commit)
+    return is_done
 
 
 def _finish(placed: Sequence[_Placed], proposed: Sequence[Proposed]) -> None:

@@ -18,7 +18,7 @@ from delta_py.transactions import append, transact
 from tests.support.coordination import Calls, call_count, coordinated, create_coordinated, ledger_url, rows_of
 from tests.support.faulty_store import KINDS, Fault, outcome_of
 
-pytestmark = pytest.mark.usefixtures("no_waits")
+pytestmark = pytest.mark.usefixtures("no_waits", "publication_at_once")
 
 
 @pytest.fixture

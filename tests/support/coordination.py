@@ -75,6 +75,36 @@ class FaultyLedger:
         return failing
 
 
+class LateLedger:
+    """A ledger that a database server keeps, to which a connection was lost: the first call of one of its methods fails, and the
+    server carries it out nevertheless, when it has answered what others only read, and before anything else is written."""
+
+    _READS = frozenset(
+        {"tail", "tail_in", "inventory", "moment", "version_at", "find", "proposed", "state_of", "moment_of", "identity", "shown"}
+    )
+
+    def __init__(self, inner: Ledger, late: str) -> None:
+        self._inner, self._late, self._waiting = inner, late, list[Callable[[], Any]]()
+
+    def __getattr__(self, name: str) -> Any:
+        if name in self._READS:
+            return getattr(self._inner, name)
+
+        def call(*args: Any, **options: Any) -> Any:
+            if name == self._late:
+                self._late = ""
+                self._waiting.append(lambda: getattr(self._inner, name)(*args, **options))
+                raise CoordinatorUnavailableError("the connection was lost")
+            self.settle()
+            return getattr(self._inner, name)(*args, **options)
+
+        return call
+
+    def settle(self) -> None:
+        while self._waiting:
+            self._waiting.pop()()
+
+
 class Calls:
     """The calls of all stores and of the ledger, numbered together, of which one fails."""
 

@@ -21,6 +21,8 @@ from delta_py.transactions import DeltaTransaction, transact
 from delta_py.transactions import append as append_rows
 from tests.support.coordination import coordinated, create_coordinated, ledger_url, rows_of
 
+pytestmark = pytest.mark.usefixtures("publication_at_once")
+
 
 @pytest.fixture
 def lost(tmp_path: Path) -> str:
