@@ -145,6 +145,8 @@ def _state(source: Snapshot, present: Snapshot | None, properties: Mapping[str, 
     metadata = replace(
         source.metadata,
         id=str(uuid.uuid4()) if present is None else present.metadata.id,
+        name=None if present is None else present.metadata.name,
+        description=None if present is None else present.metadata.description,
         configuration={name: value for name, value in {**inherited, **new_properties}.items() if name.lower() not in since},
     )
     needed = {*features, *features_in_use(source.schema, Properties(metadata.configuration))}

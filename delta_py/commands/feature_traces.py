@@ -161,7 +161,19 @@ def _no_mapping(snapshot: Snapshot) -> bool:
 
 
 def _remove_v2_checkpoints(store: ObjectStore) -> bool:
-    return _unset(store, _POLICY)
+    snapshot = Snapshot.load(store)
+    if snapshot.config.properties.get(_POLICY, "classic").lower() != "v2":
+        return False
+    _set(snapshot, {_POLICY: "classic"})
+    return True
+
+
+def _set(snapshot: Snapshot, properties: Mapping[str, str]) -> None:
+    """A commit that gives properties these values, in the place of those under their names in any case of letters."""
+    folded = {name.lower() for name in properties}
+    kept = {name: value for name, value in snapshot.metadata.configuration.items() if name.lower() not in folded}
+    metadata = replace(snapshot.metadata, configuration={**kept, **properties})
+    Transaction(snapshot).set_metadata(metadata).commit("SET TBLPROPERTIES", {"properties": dict(properties)})
 
 
 def _no_v2_checkpoints(snapshot: Snapshot) -> bool:
@@ -179,11 +191,7 @@ def _remove_tracking(store: ObjectStore) -> bool:
     snapshot = Snapshot.load(store)
     changed = False
     if snapshot.config.properties.boolean(_TRACKING) or not snapshot.config.properties.boolean(_SUSPENDED):
-        folded = {_TRACKING.lower(), _SUSPENDED.lower()}
-        kept = {name: value for name, value in snapshot.metadata.configuration.items() if name.lower() not in folded}
-        metadata = replace(snapshot.metadata, configuration={**kept, _TRACKING: "false", _SUSPENDED: "true"})
-        parameters = {"properties": {_TRACKING: "false", _SUSPENDED: "true"}}
-        Transaction(snapshot).set_metadata(metadata).commit("SET TBLPROPERTIES", parameters)
+        _set(snapshot, {_TRACKING: "false", _SUSPENDED: "true"})
         changed = True
     return take_row_ids(store) or changed
 

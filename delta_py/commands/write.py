@@ -469,11 +469,11 @@ def _parameters(plan: WritePlan) -> dict[str, Any]:
         parameters["predicate"] = [request.replace_where]
     if plan.overwrites is Overwrites.PARTITIONS:
         parameters["isDynamicPartitionOverwrite"] = True
-    if request.overwrite_schema and plan.mode == "Overwrite":
+    if request.overwrite_schema:
         parameters["canOverwriteSchema"] = True
     if request.merge_schema:
         parameters["canMergeSchema"] = True
-    return parameters
+    return {**parameters, **request.recorded}
 
 
 def _transaction(store: ObjectStore, plan: WritePlan, snapshot: Snapshot | None) -> Transaction:

@@ -26,6 +26,7 @@ from delta_py.commit.proposed_form import from_json
 from delta_py.commit.shared_rows import settle_shared
 from delta_py.coordinator.ledger import Ledger, Proposed, Ratified, VersionTakenError
 from delta_py.errors import CommitOutcomeUnknownError, ConcurrentWriteException, UnsupportedOperationError
+from delta_py.log.coordination import named_group
 from delta_py.log.writer import LogWriter, commit_bytes
 from delta_py.protocol.actions import Action, CommitInfo, DomainMetadata
 from delta_py.protocol.table_config import TableConfig
@@ -102,7 +103,7 @@ def commit_group(
             _drop(placed)
             continue
         except Exception as error:
-            if not _is_done(ledger, transaction, error):
+            if not _is_done(ledger, transaction, tables, error):
                 _drop(placed)
                 raise
         _finish(placed, proposed)
@@ -203,13 +204,9 @@ def _name_group(placed: Sequence[_Placed], transaction: str) -> None:
         for one in placed
         for prepared in one.prepared
     ]
-    group = {"transactionId": transaction, "participants": participants}
+    group: dict[str, Any] = {"transactionId": transaction, "participants": participants}
     for one in placed:
-        one.actions = [[_with_group(action, group) for action in actions] for actions in one.actions]
-
-
-def _with_group(action: Action, group: dict[str, Any]) -> Action:
-    return CommitInfo({**action.values, "transactionGroup": group}) if isinstance(action, CommitInfo) else action
+        one.actions = [list(named_group(actions, group)) for actions in one.actions]
 
 
 def _stage(placed: _Placed) -> None:
@@ -224,13 +221,15 @@ def _drop(placed: Sequence[_Placed]) -> None:
         delete_files(one.store, one.new_paths)
 
 
-def _is_done(ledger: Ledger, transaction: str, error: Exception) -> bool:
-    """Whether it was ratified although the ledger's answer was lost: all of it is then, or nothing. Raises
+def _is_done(ledger: Ledger, transaction: str, tables: Mapping[str, GroupTable], error: Exception) -> bool:
+    """Whether it was ratified although the ledger's answer was lost: all of it is then, or nothing. So that the ledger does not
+    take what it was asked later, behind this answer, the transaction is ended first if it has not. Raises
     CommitOutcomeUnknownError where the ledger does not say; what is staged is kept then, for it may stand."""
     if not isinstance(error, OSError):
         return False
     try:
-        return ledger.state_of(transaction) == "committed"
+        drafts = ledger.abort(transaction)
+        is_done = ledger.state_of(transaction) == "committed"
     except OSError as second:
         raise CommitOutcomeUnknownError(
             f"The coordinator {ledger.shown} neither confirmed nor refused the transaction {transaction}. It may stand, in all "
@@ -238,6 +237,11 @@ def _is_done(ledger: Ledger, transaction: str, error: Exception) -> bool:
             "with this id before you run the transaction again: if it is there, all is done.",
             transaction=transaction,
         ) from second
+    for draft in drafts:
+        coordinated = coordination_of(tables[draft.commit.table].store)
+        assert coordinated is not None
+        coordinated.drop_staged(draft.commit)
+    return is_done
 
 
 def _finish(placed: Sequence[_Placed], proposed: Sequence[Proposed]) -> None:

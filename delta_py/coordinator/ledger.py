@@ -27,6 +27,11 @@ from delta_py.errors import (
 _STAGED_NAME = re.compile(r"[0-9]{20}\.[0-9A-Za-z-]{1,100}\.json")
 
 
+def staged_version(name: str) -> int | None:
+    """The version that a file in `_delta_log/_staged_commits` is to be; None for a name that is none of a staged commit."""
+    return int(name.partition(".")[0]) if _STAGED_NAME.fullmatch(name) is not None else None
+
+
 @dataclass(frozen=True, slots=True)
 class Ratified:
     """A staged commit that is, or is to be, a version of a table. name: of the file in `_delta_log/_staged_commits`.
@@ -72,6 +77,25 @@ class Proposed:
     described: bytes
 
 
+@dataclass(frozen=True, slots=True)
+class Inventory:
+    """Which ledger it is, by the database itself, and the places of all tables that it knows."""
+
+    identity: str
+    tables: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """A table of a ledger that was lost. published: its newest version that is at its place in the log. commits: the ratified
+    ones behind that: ascending, without gaps."""
+
+    table: str
+    table_id: str
+    published: int
+    commits: tuple[Ratified, ...] = ()
+
+
 class TransactionEndedError(DeltaConcurrentModificationException):
     """The transaction was committed, aborted, or given up because its time was over."""
 
@@ -95,6 +119,14 @@ class CoordinatorUnavailableError(DeltaError, OSError):
     sql_state = "08001"
 
 
+class RatificationUnknownError(DeltaError):
+    """A ledger does not know a table that has staged commits, of which the ledger alone could say whether they were ratified.
+    Nothing was decided. message_parameters: commits (names of the files, by the table's path)."""
+
+    error_class = "DELTA_COORDINATOR_RATIFICATION_UNKNOWN"
+    sql_state = "55000"
+
+
 class Ledger(Protocol):
     """May be called from many threads and processes. Every method raises CoordinatorUnavailableError."""
 
@@ -112,6 +144,14 @@ class Ledger(Protocol):
 
     def forget(self, table: str, version: int | None = None) -> bool:
         """End it, and say whether the table is not known now. version: only if that is its newest, and all is published."""
+
+    def inventory(self) -> Inventory:
+        """Asks the database, also which ledger it is; `identity` says the same from then on."""
+
+    def restore(self, identity: str, tables: Sequence[Restored]) -> None:
+        """Be the ledger of that identity, which was lost, and know these tables, all of them or none. Moments begin anew, and no
+        token is known. Raises UnsupportedOperationError where it knows tables under another identity, or one of these otherwise;
+        VersionTakenError for one that it knows already."""
 
     def tail(self, table: str) -> Tail | None:
         """None where the table is not known."""
@@ -200,6 +240,14 @@ def not_remembered(ledger: str, table: str, transaction: str) -> TransactionEnde
         "began: the table came later, or that is long ago. Nothing was read or written. Begin a new one.",
         transaction=transaction,
         table=table,
+    )
+
+
+def another_ledger(ledger: str, present: str, wanted: str) -> UnsupportedOperationError:
+    return UnsupportedOperationError(
+        f"The database {ledger} is the ledger {present}, and not {wanted}. Nothing was read or written. Start the process anew "
+        "if the database was made anew meanwhile; for a ledger that is to be rebuilt name an empty database.",
+        identity=present,
     )
 
 

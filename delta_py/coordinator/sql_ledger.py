@@ -20,11 +20,14 @@ from typing import Any, Protocol
 
 from delta_py.coordinator.ledger import (
     Begun,
+    Inventory,
     Proposed,
     Ratified,
+    Restored,
     Tail,
     TokenUsedError,
     TransactionEndedError,
+    another_ledger,
     ended,
     known_otherwise,
     not_remembered,
@@ -74,19 +77,45 @@ class SqlLedger:
             for statement in _SCHEMA:
                 sql.run(statement)
             sql.run("INSERT INTO ledger VALUES (1, ?, 0) ON CONFLICT DO NOTHING", str(uuid.uuid4()))
-            ((self.identity,),) = sql.run("SELECT identity FROM ledger")
+            self.identity = _identity(sql)
 
     # ------------------------------------------------------------ tables
 
     def register(self, table: str, version: int, table_id: str) -> None:
         with self._transaction(writes=True) as sql:
-            rows = sql.run("SELECT place, table_id FROM tables WHERE place = ? OR table_id = ?", table, table_id)
-            for place, known_id in rows:
-                if (place, known_id) != (table, table_id):
-                    raise known_otherwise(self.shown, table, place)
-            if not rows:
-                ((moment,),) = sql.run("SELECT moment FROM ledger")
-                sql.run("INSERT INTO tables VALUES (?, ?, ?, ?, ?, ?)", table, table_id, version, version, version, moment)
+            if (present := _identity(sql)) != self.identity:  # the database was made anew since it was opened
+                raise another_ledger(self.shown, present, self.identity)
+            self._add(sql, table, version, table_id)
+
+    def _add(self, sql: Statements, table: str, version: int, table_id: str) -> bool:
+        """Whether the table was not known."""
+        rows = sql.run("SELECT place, table_id FROM tables WHERE place = ? OR table_id = ?", table, table_id)
+        for place, known_id in rows:
+            if (place, known_id) != (table, table_id):
+                raise known_otherwise(self.shown, table, place)
+        if not rows:
+            ((moment,),) = sql.run("SELECT moment FROM ledger")
+            sql.run("INSERT INTO tables VALUES (?, ?, ?, ?, ?, ?)", table, table_id, version, version, version, moment)
+        return not rows
+
+    def inventory(self) -> Inventory:
+        with self._transaction(writes=False) as sql:
+            self.identity = _identity(sql)
+            return Inventory(self.identity, tuple(place for (place,) in sql.run("SELECT place FROM tables ORDER BY place")))
+
+    def restore(self, identity: str, tables: Sequence[Restored]) -> None:
+        with self._transaction(writes=True) as sql:
+            if (present := _identity(sql)) != identity:
+                if sql.run("SELECT 1 FROM tables LIMIT 1"):
+                    raise another_ledger(self.shown, present, identity)
+                sql.run("UPDATE ledger SET identity = ?", identity)
+            for table in tables:
+                if not self._add(sql, table.table, table.published, table.table_id):
+                    raise taken(table.table, table.published, _version(sql, table.table))
+            commits = [commit for table in tables for commit in table.commits]
+            if commits:
+                _ratify(sql, commits, _now_ms())
+        self.identity = identity
 
     def forget(self, table: str, version: int | None = None) -> bool:
         with self._transaction(writes=True) as sql:
@@ -133,15 +162,11 @@ class SqlLedger:
                 newest = _version(sql, table)
                 if newest != version:
                     raise taken(table, version, newest)
-            ((moment,),) = sql.run("UPDATE ledger SET moment = moment + 1 RETURNING moment")
-            for table, group in groupby(commits, key=lambda commit: commit.table):
-                _append(sql, table, list(group), moment)
             now = _now_ms()
-            sql.run("INSERT INTO moments VALUES (?, ?)", moment, now)
-            sql.run("DELETE FROM moments WHERE moment < ?", moment - _KEPT_MOMENTS)
+            moment = _ratify(sql, commits, now)
             if token is not None:
                 _use_token(sql, token, moment, now)
-        return int(moment)
+        return moment
 
     def acknowledge(self, table: str, version: int) -> None:
         with self._transaction(writes=True) as sql:
@@ -210,6 +235,10 @@ class SqlLedger:
         return rows[0][0] if rows else None
 
 
+def _identity(sql: Statements) -> str:
+    return str(sql.run("SELECT identity FROM ledger")[0][0])
+
+
 def _tail(sql: Statements, table: str) -> Tail | None:
     rows = sql.run(
         "SELECT t.version, c.version, c.name, c.size_bytes, c.time_ms, t.table_id FROM tables t LEFT JOIN commits c "
@@ -269,6 +298,16 @@ def _use_token(sql: Statements, token: str, moment: int, now: int) -> None:
 def _version(sql: Statements, table: str) -> int | None:
     rows = sql.run("SELECT version FROM tables WHERE place = ?", table)
     return rows[0][0] if rows else None
+
+
+def _ratify(sql: Statements, commits: Sequence[Ratified], now: int) -> int:
+    """The moment."""
+    ((moment,),) = sql.run("UPDATE ledger SET moment = moment + 1 RETURNING moment")
+    for table, group in groupby(commits, key=lambda commit: commit.table):
+        _append(sql, table, list(group), moment)
+    sql.run("INSERT INTO moments VALUES (?, ?)", moment, now)
+    sql.run("DELETE FROM moments WHERE moment < ?", moment - _KEPT_MOMENTS)
+    return int(moment)
 
 
 def _append(sql: Statements, table: str, commits: list[Ratified], moment: int) -> None:

@@ -7,10 +7,15 @@ Protocol: Catalog-managed Table Enablement; Reader Requirements for Catalog-mana
 
 from __future__ import annotations
 
-from delta_py.coordinator.ledger import Tail, known_otherwise
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from delta_py.coordinator.ledger import RatificationUnknownError, Tail, known_otherwise, staged_version
 from delta_py.errors import CorruptTableError, UnsupportedOperationError, UnsupportedTableFeatureError
 from delta_py.log.segment import list_commits
+from delta_py.protocol.actions import Action, CommitInfo
 from delta_py.protocol.features import FEATURES
+from delta_py.protocol.paths import STAGED_DIRECTORY
 from delta_py.protocol.table_config import TableConfig
 from delta_py.storage.coordinated import CoordinatedStore
 from delta_py.storage.opening import coordination_of
@@ -18,6 +23,7 @@ from delta_py.storage.store import ObjectStore
 
 FEATURE = "catalogManaged"
 IDENTITY_PROPERTY = "pydelta.coordinator"
+GROUP = "transactionGroup"
 OPTION = "coordinator"
 TIMESTAMPS_PROPERTY = "delta.enableInCommitTimestamps"
 
@@ -69,13 +75,21 @@ def coordinated_by(store: ObjectStore, config: TableConfig) -> dict[str, str]:
     return {**properties, IDENTITY_PROPERTY: identity, TIMESTAMPS_PROPERTY: "true"}
 
 
+def named_group(actions: Iterable[Action], group: Mapping[str, Any]) -> tuple[Action, ...]:
+    """A commit of a transaction over tables, which its commitInfo names: by `transactionId`, and by all `participants` where it
+    is as it is to be ratified. One that names none is a draft, which never becomes a version."""
+    return tuple(
+        CommitInfo({**action.values, GROUP: group}) if isinstance(action, CommitInfo) else action for action in actions
+    )
+
+
 def admit(store: ObjectStore, config: TableConfig, version: int) -> bool:
     """As require_coordinator, of a version that is being opened; whether the version is to be looked for once more, because what
     the ledger said does not count.
 
     A table that its ledger does not know yet is made known to it, by its newest version. One whose newest version needs no
     coordinator any more is forgotten. Raises UnsupportedOperationError where the ledger knows another table at the place, or the
-    table at another place.
+    table at another place; RatificationUnknownError where the ledger should know it, and does not.
     """
     managed, coordinated = require_coordinator(store, config), coordination_of(store)
     if coordinated is None:
@@ -85,9 +99,24 @@ def admit(store: ObjectStore, config: TableConfig, version: int) -> bool:
         raise known_otherwise(coordinated.ledger.shown, coordinated.place, coordinated.place)
     if managed is not None:
         if tail is None and version == max(commit.version for commit in list_commits(store)):
+            _check_never_known(managed, version)
             managed.register(version, config.metadata.id)
         return False
     return tail is not None and coordinated.transaction is None and _let_go(coordinated, tail, version)
+
+
+def _check_never_known(coordinated: CoordinatedStore, version: int) -> None:
+    """Commits are staged only for tables that the ledger knows: this one has lost what it knew, and may have ratified them."""
+    names = [info.path.rpartition("/")[2] for info in coordinated.list_from(STAGED_DIRECTORY)]
+    beyond = [name for name in names if (staged_version(name) or 0) > version]
+    if beyond and coordinated.tail() is None:  # or another process has made it known meanwhile
+        raise RatificationUnknownError(
+            f"The coordinator {coordinated.ledger.shown} does not know the table at {coordinated.root}, which has staged commits "
+            f"beyond its version {version}, such as {beyond[0]}: the ledger was lost, or was told to forget the table. Nothing "
+            "was read or written. rebuild_ledger, of delta_py.commands.rebuild_ledger, says which of them count, and has the "
+            "ledger know the table.",
+            commits={coordinated.root: beyond},
+        )
 
 
 def _let_go(coordinated: CoordinatedStore, tail: Tail, version: int) -> bool:

@@ -17,7 +17,7 @@ from typing import Any
 import orjson
 
 from delta_py.errors import CorruptTableError, StorageError, UnsupportedOperationError
-from delta_py.log.coordination import require_coordinator
+from delta_py.log.coordination import named_group, require_coordinator
 from delta_py.log.last_vacuum import LAST_VACUUM_PATH, last_vacuum_text
 from delta_py.log.limits import beyond_limit, limit_bytes
 from delta_py.log.segment import LAST_CHECKPOINT_PATH, json_checksum, read_last_checkpoint
@@ -76,8 +76,10 @@ class LogWriter:
         """
         listed = tuple(actions)
         path = f"{LOG_DIRECTORY}/{commit_file_name(version)}"
-        data = commit_bytes(listed)
         coordinated = coordination_of(self._store)
+        if coordinated is not None and coordinated.transaction is not None:
+            listed = named_group(listed, {"transactionId": coordinated.transaction})
+        data = commit_bytes(listed)
         try:
             if coordinated is not None and coordinated.transaction is not None:
                 assert described is not None

@@ -26,6 +26,7 @@ from delta_py.commands.dml import MetricNames
 from delta_py.commands.request import WriteRequest
 from delta_py.commands.write import plan_change
 from delta_py.errors import DeltaError, InvalidOptionError, InvariantViolationError, SchemaMismatchError
+from delta_py.expressions.tree import FALSE
 from delta_py.protocol.actions import Metadata, Protocol
 from delta_py.protocol.names import list_parts, quoted, split_name
 from delta_py.protocol.schema import StructType as DeltaSchema
@@ -223,6 +224,7 @@ class _ReplaceRun(MergeRun):
         (delete, _), (insert, clause) = enumerate(self.merge.clauses)
         added = self.source.frame.select(F.lit(insert).alias(CLAUSE), self.rows.new_row(clause).alias(NEW))
         if near is None:
+            self.target.dml.transaction.read_rows(FALSE)  # it is no blind append all the same
             return added
         sent = F.broadcast(self.source.frame) if facts.key_bytes <= broadcast_limit(near) else self.source.frame
         matched = near.join(sent, self.merge.condition.column, "left_semi")
@@ -232,9 +234,11 @@ class _ReplaceRun(MergeRun):
         return gone.unionAll(added.select(nowhere.alias(ROW_ADDRESS), CLAUSE, NEW))
 
     def _parameters(self) -> dict[str, Any]:
-        merges = {"canMergeSchema": True} if self.request.merge_schema else {}
+        said = {"canMergeSchema": True} if self.request.merge_schema else {}
+        if self.request.partition_overwrite_mode == "dynamic":  # of the session, and without effect here
+            said["isDynamicPartitionOverwrite"] = True
         partitions = list(self.request.partition_by or ())
-        return {"mode": "Overwrite", "partitionBy": partitions, **merges, **self.matching.recorded()}
+        return {"mode": "Overwrite", "partitionBy": partitions, **said, **self.matching.recorded()}
 
     def _metrics(self, facts: SourceFacts) -> MetricNames:
         return _write_metrics

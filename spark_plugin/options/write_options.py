@@ -131,6 +131,7 @@ def write_options(options: Mapping[str, str], *, overwrite: bool) -> WriteOption
         rule_nonce=given.get(RULE_NONCE),
         as_select=statement.get("kind"),
         auto_compact=_auto_compact(given),
+        recorded=_recorded(given),
     )
     request.check()
     return WriteOptions(path, request, storage_options(options, storage_of_session(given)))
@@ -150,6 +151,12 @@ def _refuse_matching(given: Mapping[str, str]) -> None:
             option=name,
             value=given[name],
         )
+
+
+def _recorded(given: Mapping[str, str]) -> dict[str, str]:
+    """Of options that modes other than overwrite take no notice of, what the history says all the same, as the reference's."""
+    said = {"replaceUsingCols": f"({given['replaceUsing']})"} if "replaceUsing" in given else {}
+    return said | ({"replaceOnCond": given["replaceOn"]} if "replaceOn" in given else {})
 
 
 def save_mode(text: str) -> str:

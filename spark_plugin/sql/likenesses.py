@@ -3,7 +3,7 @@
     CREATE TABLE shop.later LIKE shop.sales TBLPROPERTIES ('delta.appendOnly' = 'true')
     CREATE TABLE pydelta.`/data/later` LIKE shop.sales
 
-Rules go with the columns: defaults, generated and identity columns (whose numbers begin anew), NOT NULL, CHECK. Clustering does
+Rules go with the columns: defaults, generated and identity columns (whose numbers go on), NOT NULL, CHECK. Clustering does
 not, as in delta-spark. Of a table or view that is not ours, the columns and the partitioning are taken.
 """
 
@@ -17,7 +17,7 @@ from pyspark.sql import types as spark_types
 
 from delta_py.commands.timestamps import SINCE
 from delta_py.errors import UnsupportedOperationError
-from delta_py.protocol import column_mapping, identity
+from delta_py.protocol import column_mapping
 from delta_py.protocol.char_types import DECLARED_TYPE
 from delta_py.protocol.column_rules import TYPE_CHANGES
 from delta_py.protocol.names import quoted
@@ -83,8 +83,8 @@ def _of_table(source: Snapshot, request: TableRequest) -> TableRequest:
 
 
 def _as_new(field: StructField) -> StructField:
-    """Without what rows have left: the last number of an identity column, and the types that a column had."""
-    metadata = {key: value for key, value in field.metadata.items() if key not in (identity.HIGH_WATER_MARK, TYPE_CHANGES)}
+    """Without what rows have left: the types that a column had."""
+    metadata = {key: value for key, value in field.metadata.items() if key != TYPE_CHANGES}
     return replace(field, metadata=metadata)
 
 

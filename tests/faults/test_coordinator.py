@@ -14,33 +14,13 @@ import pyarrow as pa
 import pytest
 
 from delta_py import DeltaTable, write_delta
-from delta_py.coordinator import opening as ledgers
-from delta_py.coordinator.opening import open_ledger
 from delta_py.errors import DeltaConcurrentModificationException
-from delta_py.storage import opening as stores
-from delta_py.storage.local import LocalStore
 from delta_py.transactions import DeltaTransaction
-from tests.support.coordination import FaultyLedger, coordinated, create_coordinated, ledger_url, rows_of
-from tests.support.faulty_store import KINDS, Fault, FaultyStore, outcome_of
+from tests.support.coordination import Calls, call_count, coordinated, create_coordinated, ledger_url, rows_of
+from tests.support.faulty_store import KINDS, Fault, outcome_of
 from tests.support.sampling import sampled
 
 pytestmark = pytest.mark.usefixtures("no_waits", "publication_at_once")
-
-
-class Calls:
-    """The calls of all stores and of the ledger, numbered together, of which one fails."""
-
-    def __init__(self, patch: pytest.MonkeyPatch, url: str, fault: Fault | None) -> None:
-        counter = FaultyStore(LocalStore("/"), fault)  # counts for all
-        self.names = counter.calls
-
-        def local(path: str) -> Any:
-            store = FaultyStore(LocalStore(path), fault)
-            store.run = counter.run  # type: ignore[method-assign]
-            return store
-
-        patch.setattr(stores, "_local", local)
-        patch.setitem(ledgers._open, url, FaultyLedger(open_ledger(url), counter.run))
 
 
 @pytest.fixture
@@ -65,13 +45,6 @@ def transfer(a: Path, b: Path, url: str) -> bool:
         tx.delete(str(a), "id = 1")
         tx.append(str(b), pa.table({"id": [1]}))
     return True
-
-
-def call_count(url: str, work: Any) -> int:
-    with pytest.MonkeyPatch.context() as patch:
-        calls = Calls(patch, url, None)
-        work()
-        return len(calls.names)
 
 
 @pytest.mark.parametrize("kind", sampled(KINDS, 2))

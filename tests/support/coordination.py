@@ -7,13 +7,19 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pytest
 
 from delta_py import DeltaTable, write_delta
+from delta_py.coordinator import opening as ledgers
 from delta_py.coordinator.ledger import CoordinatorUnavailableError, Ledger
+from delta_py.coordinator.opening import open_ledger
 from delta_py.errors import DeltaError
+from delta_py.storage import opening as stores
+from delta_py.storage.local import LocalStore
 from delta_py.storage.opening import open_store
 from delta_py.storage.options import StorageOptions
 from delta_py.storage.store import ObjectStore
+from tests.support.faulty_store import Fault, FaultyStore
 
 MANAGED = {"delta.feature.catalogManaged": "supported"}
 
@@ -67,3 +73,56 @@ class FaultyLedger:
                 raise CoordinatorUnavailableError(str(error)) from error
 
         return failing
+
+
+class LateLedger:
+    """A ledger that a database server keeps, to which a connection was lost: the first call of one of its methods fails, and the
+    server carries it out nevertheless, when it has answered what others only read, and before anything else is written."""
+
+    _READS = frozenset(
+        {"tail", "tail_in", "inventory", "moment", "version_at", "find", "proposed", "state_of", "moment_of", "identity", "shown"}
+    )
+
+    def __init__(self, inner: Ledger, late: str) -> None:
+        self._inner, self._late, self._waiting = inner, late, list[Callable[[], Any]]()
+
+    def __getattr__(self, name: str) -> Any:
+        if name in self._READS:
+            return getattr(self._inner, name)
+
+        def call(*args: Any, **options: Any) -> Any:
+            if name == self._late:
+                self._late = ""
+                self._waiting.append(lambda: getattr(self._inner, name)(*args, **options))
+                raise CoordinatorUnavailableError("the connection was lost")
+            self.settle()
+            return getattr(self._inner, name)(*args, **options)
+
+        return call
+
+    def settle(self) -> None:
+        while self._waiting:
+            self._waiting.pop()()
+
+
+class Calls:
+    """The calls of all stores and of the ledger, numbered together, of which one fails."""
+
+    def __init__(self, patch: pytest.MonkeyPatch, url: str, fault: Fault | None) -> None:
+        counter = FaultyStore(LocalStore("/"), fault)  # counts for all
+        self.names = counter.calls
+
+        def local(path: str) -> Any:
+            store = FaultyStore(LocalStore(path), fault)
+            store.run = counter.run  # type: ignore[method-assign]
+            return store
+
+        patch.setattr(stores, "_local", local)
+        patch.setitem(ledgers._open, url, FaultyLedger(open_ledger(url), counter.run))
+
+
+def call_count(url: str, work: Any) -> int:
+    with pytest.MonkeyPatch.context() as patch:
+        calls = Calls(patch, url, None)
+        work()
+        return len(calls.names)

@@ -15,9 +15,11 @@ import pytest
 from delta_py.coordinator import opening
 from delta_py.coordinator.ledger import (
     CoordinatorUnavailableError,
+    Inventory,
     Ledger,
     Proposed,
     Ratified,
+    Restored,
     Tail,
     TokenUsedError,
     TransactionEndedError,
@@ -193,6 +195,48 @@ def test_token_is_used_once(ledger: Ledger) -> None:
         ledger.ratify([commit("/a", 2)], token="t1")
     assert caught.value.message_parameters["moment"] == moment == ledger.moment_of("t1")
     assert ledger.tail("/a") == Tail(1, (commit("/a", 1),), "a")
+
+
+# ---------------------------------------------------------------- made anew
+
+
+def test_empty_ledger_becomes_one_that_was_lost(ledger: Ledger, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    ledger.restore("lost", [Restored("/a", "a", 3, (commit("/a", 4), commit("/a", 5))), Restored("/b", "b", 7)])
+    assert ledger.identity == "lost" and ledger.inventory() == Inventory("lost", ("/a", "/b"))
+    assert ledger.tail("/a") == Tail(5, (commit("/a", 4), commit("/a", 5)), "a") and ledger.tail("/b") == Tail(7, (), "b")
+    assert ledger.moment() == 1
+    assert [ledger.version_at(table, moment) for table in ("/a", "/b") for moment in (0, 1)] == [3, 5, 7, 7]
+    ledger.restore("lost", [Restored("/c", "c", 0)])
+    assert ledger.ratify([commit("/a", 6), commit("/c", 1)]) == 2
+    monkeypatch.setattr(opening, "_open", {})
+    assert open_ledger(url).identity == "lost"
+
+
+def test_ledger_that_knows_tables_becomes_no_other(ledger: Ledger) -> None:
+    identity = ledger.identity
+    ledger.register("/a", 3, "a")
+    with pytest.raises(UnsupportedOperationError, match=identity):
+        ledger.restore("lost", [Restored("/b", "b", 7)])
+    with pytest.raises(VersionTakenError) as caught:
+        ledger.restore(identity, [Restored("/b", "b", 7), Restored("/a", "a", 2, (commit("/a", 3),))])
+    assert caught.value.message_parameters == {"table": "/a", "version": 3}
+    with pytest.raises(UnsupportedOperationError, match="knows it as /a"):
+        ledger.restore(identity, [Restored("/b", "b", 7), Restored("/c", "a", 3)])
+    assert ledger.inventory() == Inventory(identity, ("/a",)), "all of them or none"
+    ledger.forget("/a")
+    ledger.restore("lost", [])
+    assert ledger.inventory() == Inventory("lost", ())
+
+
+def test_ledger_that_became_another_since_it_was_opened_takes_no_tables(
+    ledger: Ledger, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(opening, "_open", {})
+    open_ledger(url).restore("lost", [])
+    with pytest.raises(UnsupportedOperationError, match="is the ledger lost"):
+        ledger.register("/a", 0, "a")
+    assert ledger.inventory() == Inventory("lost", ())
+    ledger.register("/a", 0, "a")
 
 
 # ---------------------------------------------------------------- databases

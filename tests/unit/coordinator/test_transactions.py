@@ -10,7 +10,9 @@ import pyarrow as pa
 import pytest
 
 from delta_py import DeltaTable, write_delta
+from delta_py.coordinator import opening
 from delta_py.coordinator.ledger import TokenUsedError, TransactionEndedError
+from delta_py.coordinator.opening import open_ledger
 from delta_py.errors import (
     ConcurrentAppendException,
     DeltaConcurrentModificationException,
@@ -20,7 +22,7 @@ from delta_py.errors import (
 )
 from delta_py.transactions import CheckFailedError, DeltaTransaction, check, delete, transact, update
 from delta_py.transactions import append as append_rows
-from tests.support.coordination import coordinated, create_coordinated, ledger_url, rows_of
+from tests.support.coordination import LateLedger, coordinated, create_coordinated, ledger_url, rows_of
 
 pytestmark = pytest.mark.usefixtures("publication_at_once")
 
@@ -90,6 +92,15 @@ def test_each_commit_names_the_transaction_and_all_its_commits(url: str, a: Path
     for path in (a, b):
         info = json.loads((path / "_delta_log/00000000000000000001.json").read_text().splitlines()[0])["commitInfo"]
         assert info["transactionGroup"] == wanted
+
+
+def test_draft_of_a_commit_names_the_transaction_and_no_commits(url: str, a: Path) -> None:
+    with DeltaTransaction(url) as tx:
+        identity = tx.identity
+        tx.append(str(a), rows(4))
+        (name,) = staged(a)
+        info = json.loads((a / "_delta_log/_staged_commits" / name).read_text().splitlines()[0])["commitInfo"]
+    assert info["transactionGroup"] == {"transactionId": identity}
 
 
 def test_exception_leaves_no_trace(url: str, a: Path, b: Path) -> None:
@@ -272,6 +283,32 @@ def test_transaction_without_changes_commits_nothing(url: str, a: Path) -> None:
     with DeltaTransaction(url) as tx:
         tx.read(str(a))
     assert tx.versions == {} and versions(url, a) == [0]
+
+
+def test_transaction_that_the_ledger_ratifies_when_its_answer_was_given_up_stands(
+    url: str, a: Path, b: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with DeltaTransaction(url) as tx:
+        for path in (a, b):
+            tx.append(str(path), rows(4))
+        with monkeypatch.context() as patch:
+            patch.setitem(opening._open, url, late := LateLedger(open_ledger(url), "ratify"))
+            tx.commit()
+            late.settle()
+    assert tx.versions == {str(a): 1, str(b): 1}
+    assert (rows_of(a, url), rows_of(b, url)) == ([1, 2, 3, 4], [4, 10])
+    check_tables(url, a, b)
+
+
+def test_commit_that_the_ledger_ratifies_when_its_answer_was_given_up_is_made_once(
+    url: str, a: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setitem(opening._open, url, late := LateLedger(open_ledger(url), "ratify"))
+        append(a, url, 4)
+        late.settle()
+    assert rows_of(a, url) == [1, 2, 3, 4]
+    check_tables(url, a)
 
 
 def test_wrong_isolation_is_named(url: str) -> None:

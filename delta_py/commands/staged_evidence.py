@@ -1,0 +1,387 @@
+"""What staged commits, published ones and version checksums prove of which staged commits were ratified, without the ledger.
+
+    settlement = Settlement([TableEvidence(...), ...])
+    settlement.verdict(commit)          # RATIFIED, REJECTED or UNKNOWN, and why
+    settlement.take(commit); settlement.give_up([table_id])      # what somebody says who knows more
+
+Nothing here reads a table. It is known how commits come to be: one is staged whole before it is ratified, and stays staged until
+it is published; versions are ratified without gaps and published in order; a transaction over tables is ratified in all of them
+or in none, as its commits say; a writer tries a later version only once the one before went to another; a version checksum is
+written when the version is ratified. What does not follow from that stays unknown.
+Protocol: Commit Protocol; Publishing Commits.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+from delta_py.errors import CorruptTableError, InvalidOptionError, shown
+from delta_py.log.coordination import GROUP
+
+
+class Standing(Enum):
+    RATIFIED = "ratified"
+    REJECTED = "rejected"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    standing: Standing
+    why: str
+
+
+_UNKNOWN = Verdict(Standing.UNKNOWN, "only the ledger knew whether it was ratified")
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The transaction over tables that a commit belongs to. participants: table id and version of each of its commits, sorted;
+    none in a draft, which is staged anew when the transaction ends."""
+
+    transaction: str
+    participants: tuple[tuple[str, int], ...]
+
+    @classmethod
+    def of(cls, info: Mapping[str, Any]) -> Group | None:
+        """None for a commit that stands alone. Raises CorruptTableError for what names no group."""
+        value = info.get(GROUP)
+        if value is None:
+            return None
+        try:
+            named = [(each["tableId"], each["version"]) for each in value.get("participants") or ()]
+            if isinstance(value["transactionId"], str) and all(isinstance(t, str) and type(v) is int for t, v in named):
+                return cls(value["transactionId"], tuple(sorted(named)))
+        except (AttributeError, KeyError, TypeError):
+            pass
+        raise CorruptTableError(f"its {GROUP} is {shown(value)}")
+
+    def versions_of(self, table_id: str) -> list[int]:
+        """Of one table, ascending."""
+        return [version for table, version in self.participants if table == table_id]
+
+    def is_later_than(self, other: Group) -> bool:
+        """Whether it is another attempt of the same transaction, begun when the other one had failed."""
+        if self.transaction != other.transaction or len(self.participants) != len(other.participants):
+            return False
+        pairs = list(zip(self.participants, other.participants, strict=True))
+        return self != other and all(ours[0] == theirs[0] and ours[1] >= theirs[1] for ours, theirs in pairs)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StagedCommit:
+    """A staged commit beyond what is published. names: of its files, which have the same bytes: a writer whose reply was lost
+    stages it once more. time_ms: of the file, since 1970. info: its commitInfo. fault: why it cannot be read, or None."""
+
+    table_id: str
+    version: int
+    names: tuple[str, ...]
+    size_bytes: int = 0
+    time_ms: int = 0
+    info: Mapping[str, Any] = field(default_factory=dict)
+    group: Group | None = None
+    fault: str | None = None
+
+    @property
+    def txn_id(self) -> str | None:
+        value = self.info.get("txnId")
+        return value if isinstance(value, str) else None
+
+    @property
+    def timestamp_ms(self) -> int | None:
+        return _int(self.info.get("inCommitTimestamp"))
+
+    @property
+    def known_version(self) -> int | None:
+        """A version that its writer has seen. The commits of a transaction to one table build on each other, so only what the
+        first has read was a version by then."""
+        read = _int(self.info.get("readVersion"))
+        if read is None or read >= self.version:
+            return None
+        if self.group is None:
+            return read
+        own = self.group.versions_of(self.table_id)
+        return read - own.index(self.version) if self.version in own else None
+
+    @property
+    def is_draft(self) -> bool:
+        return self.group is not None and not self.group.participants
+
+
+@dataclass(frozen=True, slots=True)
+class ChecksumEvidence:
+    """What the version checksum of a version says of its commit; None where it does not."""
+
+    txn_id: str | None = None
+    timestamp_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TableEvidence:
+    """path: for messages. published: its newest version that is certain, with its in-commit timestamp. checksums: of versions
+    beyond that. groups: of those versions up to it that others' commits name; a version whose commit is not there is left out."""
+
+    table_id: str
+    path: str
+    published: int
+    published_ms: int | None = None
+    staged: tuple[StagedCommit, ...] = ()
+    checksums: Mapping[int, ChecksumEvidence] = field(default_factory=dict)
+    groups: Mapping[int, Group | None] = field(default_factory=dict)
+
+
+class Settlement:
+    """tables: each once. Raises CorruptTableError where the files contradict each other, or lack a commit that was ratified."""
+
+    def __init__(self, tables: Sequence[TableEvidence]) -> None:
+        self._tables = {table.table_id: table for table in tables}
+        self._at: dict[tuple[str, int], list[StagedCommit]] = defaultdict(list)
+        for table in tables:
+            for commit in table.staged:
+                self._at[table.table_id, commit.version].append(commit)
+        self._verdicts = {commit: _UNKNOWN for table in tables for commit in table.staged}
+        self._groups = {commit.group for commit in self._verdicts if commit.group is not None and not commit.is_draft}
+        self._ratified_up_to = {table.table_id: (table.published, "it is published") for table in tables}
+        self._has_changed = False
+        self._reject_drafts()
+        self._reject_earlier_attempts()
+        for table in tables:
+            self._note_checksums(table)
+            self._note_what_writers_saw(table)
+        self._settle()
+
+    # ------------------------------------------------------------ what is asked of it
+
+    def verdict(self, commit: StagedCommit) -> Verdict:
+        verdict = self._verdicts[commit]
+        if verdict.standing is not Standing.UNKNOWN:
+            return verdict
+        why = commit.fault or verdict.why
+        newest, reason = self._ratified_up_to[commit.table_id]
+        if commit.version <= newest:
+            why = f"version {commit.version} was ratified ({reason}), as this commit or as another one that is staged"
+        strangers = sorted({table for table, _ in commit.group.participants} - self._tables.keys()) if commit.group else []
+        if strangers:
+            why += f"; its transaction has also changed the tables with the ids {', '.join(strangers)}, which were not named"
+        return Verdict(Standing.UNKNOWN, why)
+
+    def unknown(self) -> list[StagedCommit]:
+        return [commit for commit, verdict in self._verdicts.items() if verdict.standing is Standing.UNKNOWN]
+
+    def published(self, table_id: str) -> int:
+        return self._tables[table_id].published
+
+    def ratified(self, table_id: str) -> list[StagedCommit]:
+        """A table's commits that follow what is published, ascending, up to the first version that is not decided."""
+        found, version = [], self._tables[table_id].published + 1
+        while (commit := self._ratified_at(table_id, version)) is not None:
+            found.append(commit)
+            version += 1
+        return found
+
+    def take(self, commit: StagedCommit) -> None:
+        """Count it as ratified, and all that follows from that. Raises InvalidOptionError for one that was rejected."""
+        verdict = self._verdicts[commit]
+        if verdict.standing is Standing.REJECTED or commit.fault is not None:
+            raise _cannot_take(commit, self._path(commit), commit.fault or verdict.why)
+        try:
+            self._decide(commit, Standing.RATIFIED, "the caller takes it")
+            self._settle()
+        except CorruptTableError as error:
+            raise _cannot_take(commit, self._path(commit), error.message) from error
+
+    def give_up(self, table_ids: Collection[str]) -> None:
+        """Count the commits of these tables that may or may not have been ratified as rejected, and all that follows from that.
+        Versions that were ratified as one of several commits stay undecided. Raises InvalidOptionError where one of them would
+        be left with no commit at all."""
+        try:
+            for commit in self.unknown():
+                if commit.table_id in table_ids and commit.version > self._ratified_up_to[commit.table_id][0]:
+                    self._decide(commit, Standing.REJECTED, "the caller gives it up")
+            self._settle()
+        except CorruptTableError as error:
+            what = f"The commits that were not taken cannot be given up: {error.message} Nothing was done."
+            raise InvalidOptionError(what, option="take") from error
+
+    # ------------------------------------------------------------ what holds from the start
+
+    def _reject_drafts(self) -> None:
+        in_groups = {commit.txn_id for commit in self._verdicts if commit.group is not None and not commit.is_draft}
+        for commit in self._verdicts:
+            if commit.is_draft or (commit.group is None and commit.txn_id is not None and commit.txn_id in in_groups):
+                self._decide(commit, Standing.REJECTED, "it is the draft of a transaction over tables")
+
+    def _reject_earlier_attempts(self) -> None:
+        last: dict[tuple[str, str], int] = {}
+        attempts = [commit for commit in self.unknown() if commit.txn_id is not None]
+        for commit in attempts:
+            assert commit.txn_id is not None
+            key = commit.table_id, commit.txn_id
+            last[key] = max(commit.version, last.get(key, 0))
+        for commit in attempts:
+            assert commit.txn_id is not None
+            newest = last[commit.table_id, commit.txn_id]
+            if commit.version < newest:
+                self._decide(commit, Standing.REJECTED, f"its writer has tried version {newest} later")
+        for commit in self.unknown():
+            if commit.group is not None and any(group.is_later_than(commit.group) for group in self._groups):
+                self._decide(commit, Standing.REJECTED, "its transaction was tried again later, at other versions")
+
+    def _note_checksums(self, table: TableEvidence) -> None:
+        for version, checksum in table.checksums.items():
+            self._raise_to(table.table_id, version, "its version checksum is there")
+            for commit in self._possible(table.table_id, version):
+                if not _agree(checksum.txn_id, commit.txn_id) or not _agree(checksum.timestamp_ms, commit.timestamp_ms):
+                    self._decide(commit, Standing.REJECTED, "the version checksum is that of another commit")
+
+    def _note_what_writers_saw(self, table: TableEvidence) -> None:
+        for commit in table.staged:
+            if commit.known_version is not None:
+                self._raise_to(table.table_id, commit.known_version, f"the writer of {commit.names[0]} has read it")
+
+    # ------------------------------------------------------------ what follows, until nothing does
+
+    def _settle(self) -> None:
+        self._has_changed = True
+        while self._has_changed:
+            self._has_changed = False
+            for table in self._tables.values():
+                self._settle_versions(table)
+                self._settle_times(table)
+            for group in self._groups:
+                self._settle_group(group)
+
+    def _settle_versions(self, table: TableEvidence) -> None:
+        """Each version has one commit, and comes behind the one before."""
+        newest, reason = self._ratified_up_to[table.table_id]
+        expected = table.published + 1
+        for version in sorted({commit.version for commit in table.staged}):
+            possible = self._possible(table.table_id, version)
+            if version > expected:
+                for commit in possible:
+                    self._decide(commit, Standing.REJECTED, f"no staged commit could be version {expected}, which comes before")
+                continue
+            ratified = self._ratified_at(table.table_id, version)
+            if ratified is None and len(possible) == 1 and version <= newest:
+                ratified = possible[0]
+                self._decide(ratified, Standing.RATIFIED, f"version {version} was ratified ({reason}), and no other could be it")
+            for commit in possible:
+                if ratified is not None and commit is not ratified:
+                    self._decide(commit, Standing.REJECTED, f"version {version} is {ratified.names[0]}")
+            expected += bool(possible)
+        if expected <= newest:
+            raise CorruptTableError(
+                f"Version {expected} of the table at {table.path} was ratified (of version {newest}: {reason}), and no staged "
+                "commit that is left could be it. Restore the file from a backup; or, to give it up, move the staged commits and "
+                "version checksums away that come behind it.",
+                version=expected,
+            )
+
+    def _settle_times(self, table: TableEvidence) -> None:
+        """In-commit timestamps grow from version to version. Protocol: In-Commit Timestamps."""
+        for commit in table.staged:
+            if self._verdicts[commit].standing is not Standing.UNKNOWN or commit.timestamp_ms is None:
+                continue
+            before, behind = (self._time_of(table, version) for version in (commit.version - 1, commit.version + 1))
+            if (before is not None and commit.timestamp_ms <= before) or (behind is not None and commit.timestamp_ms >= behind):
+                self._decide(commit, Standing.REJECTED, "its in-commit timestamp does not fit between those beside it")
+
+    def _settle_group(self, group: Group) -> None:
+        """Ratified are all commits of a transaction, or none."""
+        told = [self._told_by(group, table_id, version) for table_id, version in group.participants]
+        ratified = next((verdict.why for verdict in told if verdict.standing is Standing.RATIFIED), None)
+        rejected = next((verdict.why for verdict in told if verdict.standing is Standing.REJECTED), None)
+        if ratified is not None and rejected is not None:
+            raise CorruptTableError(f"The transaction {group.transaction} was ratified and was not: {ratified}; {rejected}.")
+        for table_id, version in group.participants:
+            if table_id not in self._tables:
+                continue
+            mates = [commit for commit in self._possible(table_id, version) if commit.group == group]
+            if rejected is not None:
+                for commit in mates:
+                    self._decide(commit, Standing.REJECTED, f"its transaction was not ratified: {rejected}")
+            elif ratified is not None:
+                self._raise_to(table_id, version, f"its transaction was: {ratified}")
+                if len(mates) == 1:
+                    self._decide(mates[0], Standing.RATIFIED, f"its transaction was ratified: {ratified}")
+
+    def _told_by(self, group: Group, table_id: str, version: int) -> Verdict:
+        """What one participant says of the transaction."""
+        table = self._tables.get(table_id)
+        if table is None or (version <= table.published and version not in table.groups):
+            return _UNKNOWN
+        where = f"version {version} of the table at {table.path}"
+        if version <= table.published:
+            if table.groups[version] == group:
+                return Verdict(Standing.RATIFIED, f"{where} is a part of it")
+            return Verdict(Standing.REJECTED, f"{where} is another commit")
+        mates = [commit for commit in self._at[table_id, version] if commit.group == group]
+        standings = {self._verdicts[commit].standing for commit in mates}
+        if Standing.RATIFIED in standings:
+            return Verdict(Standing.RATIFIED, f"{where} is a part of it")
+        if Standing.UNKNOWN in standings:
+            return _UNKNOWN
+        return Verdict(Standing.REJECTED, f"{where} is another commit" if mates else f"none of it is staged for {where}")
+
+    # ------------------------------------------------------------ inside
+
+    def _decide(self, commit: StagedCommit, standing: Standing, why: str) -> None:
+        present = self._verdicts[commit]
+        if present.standing is standing:
+            return
+        if present.standing is not Standing.UNKNOWN:
+            raise CorruptTableError(
+                f"The staged commit {commit.names[0]} of the table at {self._path(commit)} was ratified and was not: "
+                f"{present.why}; {why}. Restore the files of its _delta_log from a backup.",
+                version=commit.version,
+            )
+        if standing is Standing.RATIFIED and commit.fault is not None:
+            raise CorruptTableError(
+                f"The staged commit {commit.names[0]} of the table at {self._path(commit)} was ratified ({why}), and cannot be "
+                f"read: {commit.fault}. Restore the file from a backup.",
+                version=commit.version,
+            )
+        self._verdicts[commit] = Verdict(standing, why)
+        self._has_changed = True
+        if standing is Standing.RATIFIED:
+            self._raise_to(commit.table_id, commit.version, f"{commit.names[0]} was")
+
+    def _raise_to(self, table_id: str, version: int, why: str) -> None:
+        """The version was ratified, and so were all before it."""
+        if version > self._ratified_up_to[table_id][0]:
+            self._ratified_up_to[table_id] = version, why
+            self._has_changed = True
+
+    def _possible(self, table_id: str, version: int) -> list[StagedCommit]:
+        return [commit for commit in self._at[table_id, version] if self._verdicts[commit].standing is not Standing.REJECTED]
+
+    def _ratified_at(self, table_id: str, version: int) -> StagedCommit | None:
+        staged = self._at.get((table_id, version), ())
+        return next((commit for commit in staged if self._verdicts[commit].standing is Standing.RATIFIED), None)
+
+    def _time_of(self, table: TableEvidence, version: int) -> int | None:
+        if version == table.published:
+            return table.published_ms
+        ratified = self._ratified_at(table.table_id, version)
+        return None if ratified is None else ratified.timestamp_ms
+
+    def _path(self, commit: StagedCommit) -> str:
+        return self._tables[commit.table_id].path
+
+
+def _int(value: Any) -> int | None:
+    return value if type(value) is int else None
+
+
+def _agree(one: Any, other: Any) -> bool:
+    return one is None or other is None or one == other
+
+
+def _cannot_take(commit: StagedCommit, path: str, why: str) -> InvalidOptionError:
+    return InvalidOptionError(
+        f"The staged commit {commit.names[0]} of the table at {path} cannot be taken: {why}. Nothing was done.", option="take"
+    )

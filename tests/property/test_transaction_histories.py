@@ -1,0 +1,89 @@
+"""Transactions over tables that take turns step by step: each isolation holds, by what each has read and written."""
+
+from __future__ import annotations
+
+import random
+from contextlib import ExitStack
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from delta_py.errors import DeltaConcurrentModificationException
+from delta_py.transactions import DeltaTransaction
+from tests.support.coordination import ledger_url
+from tests.support.random_transactions import Work, counted, create, history_of, transactions
+from tests.support.sampling import examples
+from tests.support.seeds import seed_of
+from tests.support.serialisability import History
+
+WRITERS, EACH = 3, 8
+
+
+def interleaved(directory: Path, seed: int, isolation: str) -> History:
+    """Each step is taken by one of the writers, as the seed says: a run is repeated by it."""
+    url, paths, draw = ledger_url(directory), [directory / "a", directory / "b"], random.Random(seed)
+    create(url, paths)
+    files = [directory / f"writer {number}" for number in range(WRITERS)]
+    with ExitStack() as stack:
+        writers = [
+            transactions(Work(url, paths, seed * WRITERS + number, isolation, EACH), stack.enter_context(file.open("w")))
+            for number, file in enumerate(files)
+        ]
+        while writers:
+            writer = draw.choice(writers)
+            if next(writer, "ended") == "ended":
+                writers.remove(writer)
+    return history_of(url, paths, files)
+
+
+@pytest.mark.usefixtures("no_waits")
+@pytest.mark.parametrize("isolation", ["serializable", "snapshot"])
+def test_transactions_that_take_turns_are_isolated(tmp_path: Path, isolation: str) -> None:
+    for number in range(examples(1, 40)):
+        (directory := tmp_path / str(number)).mkdir()
+        seed = seed_of("transactions that take turns") + number
+        history = interleaved(directory, seed, isolation)
+        print(seed, isolation, counted(history))
+        assert history.anomalies(isolation) == [], seed
+        assert {"committed", "aborted"} <= {one.outcome for one in history.transactions}
+
+
+@pytest.mark.usefixtures("no_waits")
+def test_transactions_that_need_not_be_serializable_are_found_not_to_be(tmp_path: Path) -> None:
+    """So the random transactions are such that a promise which is not kept is seen."""
+    seed = seed_of("transactions that skew")
+    for number in range(20):
+        (directory := tmp_path / str(number)).mkdir()
+        anomalies = interleaved(directory, seed + number, "snapshot").anomalies("serializable")
+        if anomalies:
+            assert [anomaly.kind for anomaly in anomalies] == ["cycle"] and anomalies[0].what.count("rw") > 1
+            return
+    raise AssertionError("no write skew in 20 runs")
+
+
+def test_write_skew_is_what_snapshot_isolation_allows_and_serializable_does_not(tmp_path: Path) -> None:
+    url, path = ledger_url(tmp_path), tmp_path / "a"
+    create(url, [path])
+
+    def skew(isolation: str) -> None:
+        with DeltaTransaction(url, isolation=isolation) as one, DeltaTransaction(url, isolation=isolation) as other:
+            for number, tx in enumerate((one, other)):
+                assert tx.read(str(path), filter="id <= 2").num_rows == 2
+                tx.update(str(path), {"value": "-1"}, predicate=f"id = {2 * number}")
+
+    skew("snapshot")
+    with pytest.raises(DeltaConcurrentModificationException):
+        skew("serializable")
+
+
+def test_update_of_rows_that_are_not_there_is_no_read(tmp_path: Path) -> None:
+    """What a transaction is held to is what `read` gave: an update that finds no row leaves nothing to hold."""
+    url, paths = ledger_url(tmp_path), [tmp_path / "a", tmp_path / "b"]
+    create(url, paths)
+    with DeltaTransaction(url) as tx:
+        assert tx.update(str(paths[0]), {"value": "-1"}, predicate="id = 99")["numUpdatedRows"] == 0
+        tx.append(str(paths[1]), pa.table({"id": [50], "grp": [0], "value": [50]}))
+        with DeltaTransaction(url) as other:
+            other.append(str(paths[0]), pa.table({"id": [99], "grp": [0], "value": [99]}))
+    assert tx.versions == {str(paths[1]): 1}
