@@ -44,7 +44,9 @@ def coordinator_part(directory: Path, sizes: Sizes, peer: Path) -> Part:
         "",
         "## Processes, each with threads, append to coordinated tables",
         "",
-        table_text(["ledger", "processes x threads", "tables", "commits a second, all", "fewest of one process", "most of one"], races),
+        table_text(
+            ["ledger", "processes x threads", "tables", "commits a second, all", "fewest of one process", "most of one"], races
+        ),
         "",
         "## Transactions that append a row to each of their tables",
         "",

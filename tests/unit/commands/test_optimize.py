@@ -58,7 +58,7 @@ def make(path: str, files: int = 4, rows: int = 10, properties: dict[str, str] |
 def delete(path: str, gone: Callable[[int], bool]) -> None:
     dml = Dml.begin(LocalStore(path), "DELETE", time_zone="UTC")
     rows = target_rows(dml, dml.candidates(None))
-    rows = rows.filter(pa.array([gone(number) for number in rows["id"].to_pylist()]))
+    rows = rows.filter(pa.array([gone(number) for number in rows["id"].to_pylist()], pa.bool_()))
     run(dml, [[changed(rows, DELETED)]])
 
 
