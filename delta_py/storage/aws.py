@@ -1,10 +1,17 @@
-"""What S3 and DynamoDB have in common: clients of boto3 by the options of stores, and what their errors mean."""
+"""What S3 and DynamoDB have in common: clients of boto3 that try each request once, and what their errors mean.
+
+Credentials are those of the options, or what boto3 finds: the environment, shared files (profiles with roles too), the machine's
+role. boto3 renews those that expire.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+import boto3
+from botocore import UNSIGNED
+from botocore.config import Config
 from botocore.exceptions import (
     BotoCoreError,
     ClientError,
@@ -17,16 +24,52 @@ from botocore.exceptions import (
     PartialCredentialsError,
 )
 
-from delta_py.aws_clients import BUSY, CURES, TIMEOUT_SECONDS, AwsAccess, make_client
 from delta_py.errors import StorageError
 from delta_py.storage.client import REFUSALS, BeyondTheEnd, NotAnswered
 from delta_py.storage.options import StorageOptions
 
 T = TypeVar("T")
 
+_TIMEOUT_SECONDS = 30.0
+_CONNECT_SECONDS = 10.0
+_DEFAULT_REGION = "us-east-1"
 # A name of an error, or the status where the answer had no body.
 _NOT_THERE = {"NoSuchKey", "NoSuchUpload", "NotFound", "404"}
 _TAKEN = {"PreconditionFailed", "412", "ConditionalCheckFailedException"}
+# Status 400 or 403, and yet the same request may be answered later.
+_BUSY = {
+    "ExpiredToken",  # boto3 fetches a new one where it can
+    "ExpiredTokenException",
+    "RequestTimeout",
+    "SlowDown",
+    "Throttling",
+    "ThrottlingException",
+    "ProvisionedThroughputExceededException",
+    "RequestLimitExceeded",
+    "TooManyRequestsException",
+    "TransactionConflictException",
+}
+_REGION = "The bucket lies in another region: name it by the option s3.region."
+_ACCESS = "The credentials may not do that: look at the policies of user and bucket."
+_EXPIRED = "The token has expired: give a new one, or let boto3 find credentials that it renews."
+_CURES = {
+    "ExpiredToken": _EXPIRED,
+    "ExpiredTokenException": _EXPIRED,
+    "AccessDenied": _ACCESS,
+    "AccessDeniedException": _ACCESS,
+    "403": _ACCESS,
+    "401": "The store does not accept the credentials.",
+    "InvalidToken": "The store does not accept the session token.",
+    "InvalidAccessKeyId": "The store does not know the access key: is it one for this endpoint?",
+    "UnrecognizedClientException": "The store does not know the access key: is it one for this endpoint?",
+    "SignatureDoesNotMatch": "The secret key is not the access key's.",
+    "RequestTimeTooSkewed": "This machine's clock is wrong.",
+    "NoSuchBucket": "Make the bucket, or correct its name.",
+    "ResourceNotFoundException": "Make the table, or correct its name.",
+    "PermanentRedirect": _REGION,
+    "AuthorizationHeaderMalformed": _REGION,
+    "301": _REGION,
+}
 _NO_CREDENTIALS = (
     "Give the options s3.access_key_id and s3.secret_access_key, or set up boto3's usual credentials where pydelta runs (on "
     "executors too), or read a public bucket with s3.anonymous=true."
@@ -44,16 +87,25 @@ class TransactionCancelled(Exception):
 def aws_client(service: str, options: StorageOptions, *, endpoint: str | None, region: str | None, **settings: Any) -> Any:
     """A client of boto3. settings: of botocore's Config. Raises StorageError where the options or files of credentials are
     wrong."""
-    access = AwsAccess(
-        options.get("s3.access_key_id"),
-        options.get("s3.secret_access_key"),
-        options.get("s3.session_token"),
-        options.get("s3.profile"),
-        options.flag("s3.anonymous"),
-        options.number("storage.request_timeout", TIMEOUT_SECONDS),
+    config = Config(
+        retries={"total_max_attempts": 1, "mode": "standard"},
+        connect_timeout=min(_CONNECT_SECONDS, options.number("storage.request_timeout", _TIMEOUT_SECONDS)),
+        read_timeout=options.number("storage.request_timeout", _TIMEOUT_SECONDS),
+        max_pool_connections=64,
+        **({"signature_version": UNSIGNED} if options.flag("s3.anonymous") else {}),
+        **settings,
     )
     try:
-        return make_client(service, access, endpoint=endpoint, region=region, **settings)
+        session = boto3.session.Session(profile_name=options.get("s3.profile"))
+        return session.client(
+            service,
+            region_name=region or session.region_name or _DEFAULT_REGION,
+            endpoint_url=endpoint,
+            aws_access_key_id=options.get("s3.access_key_id"),
+            aws_secret_access_key=options.get("s3.secret_access_key"),
+            aws_session_token=options.get("s3.session_token"),
+            config=config,
+        )
     except (BotoCoreError, ValueError) as error:  # ValueError: an endpoint that is no URL
         said = options.hide(str(error))
         raise StorageError(f"No client for {service} can be made: {said}. Look at the options s3.*.") from error
@@ -89,7 +141,7 @@ def _meaning(where: str, options: StorageOptions, error: ClientError) -> Excepti
         return TransactionCancelled(said, reasons)
     if status == 416:
         return BeyondTheEnd()
-    if code in BUSY or status not in REFUSALS:
-        return NotAnswered(said, cure=CURES.get(code))
-    cure = CURES.get(code, "")
+    if code in _BUSY or status not in REFUSALS:
+        return NotAnswered(said, cure=_CURES.get(code))
+    cure = _CURES.get(code, "")
     return StorageError(f"The store refuses a request to {where}: {said}. {cure}".rstrip(), where=where, code=code, status=status)
