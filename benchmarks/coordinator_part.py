@@ -27,10 +27,11 @@ def coordinator_part(directory: Path, sizes: Sizes, peer: Path) -> Part:
             ledger = [] if url is None else ["--ledger", url]
             found = run_json([*command, "latency", str(directory), *ledger, "--commits", str(sizes.commits)])
             latency.append([name, *(f"{found[key]:.1f} ms" for key in ("p50_ms", "p95_ms", "max_ms"))])
-            for tables in (1, 10):
-                seconds = ["--seconds", str(sizes.race_seconds), "--tables", str(tables)]
-                found = run_json([*command, "race", str(directory), *ledger, *seconds])
-                races.append([name, str(tables), *(f"{found[key]:.0f}" for key in ("commits_per_second", "least", "most"))])
+            for processes, threads, tables in ((8, 1, 1), (1, 8, 1), (2, 4, 1), (8, 1, 10)):
+                writers = ["--processes", str(processes), "--threads", str(threads), "--tables", str(tables)]
+                found = run_json([*command, "race", str(directory), *ledger, *writers, "--seconds", str(sizes.race_seconds)])
+                of_each = [f"{found[key]:.0f}" for key in ("commits_per_second", "least", "most")]
+                races.append([name, f"{processes} x {threads}", str(tables), *of_each])
             if url is not None:
                 found = run_json([*command, "transactions", str(directory), *ledger, "--commits", str(sizes.commits // 4)])
                 keys = ("one_ms", "three_ms", "one_commit_ms", "three_commit_ms")
@@ -41,9 +42,11 @@ def coordinator_part(directory: Path, sizes: Sizes, peer: Path) -> Part:
         "",
         table_text(["ledger", "p50", "p95", "longest"], latency),
         "",
-        "## 8 processes append to coordinated tables",
+        "## Processes, each with threads, append to coordinated tables",
         "",
-        table_text(["ledger", "tables", "commits a second, all", "fewest of one process", "most of one"], races),
+        table_text(
+            ["ledger", "processes x threads", "tables", "commits a second, all", "fewest of one process", "most of one"], races
+        ),
         "",
         "## Transactions that append a row to each of their tables",
         "",

@@ -167,10 +167,13 @@ class Compaction:
 
     def _may_be_better(self, files: pa.Table, limit: int) -> pa.ChunkedArray:
         """Files below the limit, and those with many deleted rows."""
+        return pc.or_(pc.less(files["size"], limit), pa.chunked_array([self._has_many_deleted(files)]))
+
+    def _has_many_deleted(self, files: pa.Table) -> np.ndarray[Any, np.dtype[np.bool_]]:
         deleted = pc.fill_null(pc.struct_field(files["deletion_vector"], "cardinality"), 0)
         records = pa.chunked_array([parse_stats(part, {}).num_records for part in files["stats"].chunks], pa.int64())
         most = pc.fill_null(pc.multiply(records.cast(pa.float64()), self.request.max_deleted_ratio), 0)
-        return pc.or_(pc.less(files["size"], limit), pc.greater(deleted.cast(pa.float64()), most))
+        return np.asarray(pc.greater(deleted.cast(pa.float64()), most))
 
     def _partition_numbers(self, files: pa.Table) -> np.ndarray[Any, np.dtype[np.int64]]:
         """Equal for files of one partition."""
@@ -185,12 +188,13 @@ class Compaction:
         return numbers
 
     def _is_worth_while(self, files: pa.Table, bins: np.ndarray[Any, np.dtype[np.int64]]) -> pa.Array:
-        """Of several files that are not all as OPTIMIZE left them; or of a single one from which rows were deleted."""
+        """Of several files that are not all as OPTIMIZE left them; or of a single one from which many rows were deleted."""
         has_vector = files["deletion_vector"].is_valid().to_numpy()
         target = pc.equal(pc.map_lookup(files["tags"], pa.scalar(TARGET_TAG), "first"), str(self.target_bytes))
         is_new = has_vector | ~pc.fill_null(target, False).to_numpy()
         count = np.bincount(bins)
-        worth_while = ((count > 1) & (np.bincount(bins, is_new) > 0)) | (np.bincount(bins, has_vector) > 0)
+        many = self._has_many_deleted(files)
+        worth_while = ((count > 1) & (np.bincount(bins, is_new) > 0)) | (np.bincount(bins, many) > 0)
         return pa.array(worth_while[bins])
 
     def write(self, writers: BinWriters, bins: Sequence[Bin]) -> Sequence[WrittenFiles]:

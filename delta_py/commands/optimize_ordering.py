@@ -128,9 +128,6 @@ class Ordering(Compaction):
     def _columns_text(self) -> str:
         return orjson.dumps(self.columns).decode()
 
-    def _has_many_deleted(self, files: pa.Table) -> np.ndarray[Any, np.dtype[np.bool_]]:
-        return np.asarray(self._may_be_better(files, limit=0))
-
 
 class ZOrdering(Ordering):
     curve = Curve.Z_ORDER

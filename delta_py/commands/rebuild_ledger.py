@@ -40,7 +40,7 @@ from delta_py.coordinator.ledger import (
 from delta_py.coordinator.opening import open_ledger
 from delta_py.errors import CorruptTableError, InvalidOptionError, UnsupportedOperationError
 from delta_py.log.coordination import FEATURE, IDENTITY_PROPERTY, OPTION
-from delta_py.log.segment import list_log, load_segment
+from delta_py.log.segment import list_commits, list_log, load_segment
 from delta_py.protocol.actions import CommitInfo, parse_action
 from delta_py.protocol.paths import LOG_DIRECTORY, STAGED_DIRECTORY, checksum_file_name, commit_file_name
 from delta_py.snapshot import Snapshot
@@ -283,7 +283,14 @@ def _evidence(
             groups = _groups(table.store, wanted, table.published)
             evidence.append(
                 TableEvidence(
-                    table.table_id, table.path, table.published, table.published_ms, table.staged, table.checksums, groups
+                    table.table_id,
+                    table.path,
+                    table.published,
+                    table.published_ms,
+                    table.staged,
+                    table.checksums,
+                    groups,
+                    _published_txn_ids(table),
                 )
             )
     return evidence
@@ -312,6 +319,16 @@ def _groups(store: ObjectStore, versions: set[int], newest: int) -> dict[int, Gr
             continue
         groups[version] = Group.of(_commit_info(data))
     return groups
+
+
+def _published_txn_ids(table: _Table) -> frozenset[str]:
+    """Of the versions behind the oldest that a staged commit is based on: one of them may be the same commit, tried once more."""
+    bases = [commit.known_version for commit in table.staged if commit.known_version is not None]
+    found = set[str]()
+    for file in list_commits(table.store, max(min(bases), 0) + 1, table.published) if bases else ():
+        txn_id = _commit_info(table.store.read(file.path)).get("txnId")
+        found |= {txn_id} if isinstance(txn_id, str) else set()
+    return frozenset(found)
 
 
 # ---------------------------------------------------------------- decided

@@ -6,8 +6,9 @@
 
 Nothing here reads a table. It is known how commits come to be: one is staged whole before it is ratified, and stays staged until
 it is published; versions are ratified without gaps and published in order; a transaction over tables is ratified in all of them
-or in none, as its commits say; a writer tries a later version only once the one before went to another; a version checksum is
-written when the version is ratified. What does not follow from that stays unknown.
+or in none, as its commits say, and is tried again only at later versions; a commit has one txnId at whatever versions it is
+tried, and is ratified once; a version checksum is written when the version is ratified. What does not follow from that stays
+unknown.
 Protocol: Commit Protocol; Publishing Commits.
 """
 
@@ -123,7 +124,8 @@ class ChecksumEvidence:
 @dataclass(frozen=True, slots=True)
 class TableEvidence:
     """path: for messages. published: its newest version that is certain, with its in-commit timestamp. checksums: of versions
-    beyond that. groups: of those versions up to it that others' commits name; a version whose commit is not there is left out."""
+    beyond that. groups: of those versions up to it that others' commits name; a version whose commit is not there is left out.
+    published_txn_ids: of the versions up to it that staged commits have not been based on."""
 
     table_id: str
     path: str
@@ -132,6 +134,7 @@ class TableEvidence:
     staged: tuple[StagedCommit, ...] = ()
     checksums: Mapping[int, ChecksumEvidence] = field(default_factory=dict)
     groups: Mapping[int, Group | None] = field(default_factory=dict)
+    published_txn_ids: frozenset[str] = frozenset()
 
 
 class Settlement:
@@ -150,6 +153,7 @@ class Settlement:
         self._reject_drafts()
         self._reject_earlier_attempts()
         for table in tables:
+            self._reject_published(table)
             self._note_checksums(table)
             self._note_what_writers_saw(table)
         self._settle()
@@ -216,20 +220,16 @@ class Settlement:
                 self._decide(commit, Standing.REJECTED, "it is the draft of a transaction over tables")
 
     def _reject_earlier_attempts(self) -> None:
-        last: dict[tuple[str, str], int] = {}
-        attempts = [commit for commit in self.unknown() if commit.txn_id is not None]
-        for commit in attempts:
-            assert commit.txn_id is not None
-            key = commit.table_id, commit.txn_id
-            last[key] = max(commit.version, last.get(key, 0))
-        for commit in attempts:
-            assert commit.txn_id is not None
-            newest = last[commit.table_id, commit.txn_id]
-            if commit.version < newest:
-                self._decide(commit, Standing.REJECTED, f"its writer has tried version {newest} later")
+        """Of transactions over tables. A single commit may be tried at an earlier version than before, where another that was
+        to come before it in one call of the ledger has failed."""
         for commit in self.unknown():
             if commit.group is not None and any(group.is_later_than(commit.group) for group in self._groups):
                 self._decide(commit, Standing.REJECTED, "its transaction was tried again later, at other versions")
+
+    def _reject_published(self, table: TableEvidence) -> None:
+        for commit in table.staged:
+            if commit.txn_id in table.published_txn_ids:
+                self._decide(commit, Standing.REJECTED, "the same commit is published as an earlier version")
 
     def _note_checksums(self, table: TableEvidence) -> None:
         for version, checksum in table.checksums.items():
@@ -251,6 +251,7 @@ class Settlement:
             self._has_changed = False
             for table in self._tables.values():
                 self._settle_versions(table)
+                self._settle_attempts(table)
                 self._settle_times(table)
             for group in self._groups:
                 self._settle_group(group)
@@ -280,6 +281,14 @@ class Settlement:
                 "version checksums away that come behind it.",
                 version=expected,
             )
+
+    def _settle_attempts(self, table: TableEvidence) -> None:
+        """What was tried at several versions is one of them. Protocol: Commit Provenance Information."""
+        ratified = {commit.txn_id: commit for commit in table.staged if self._verdicts[commit].standing is Standing.RATIFIED}
+        for commit in table.staged:
+            other = None if commit.txn_id is None else ratified.get(commit.txn_id)
+            if other is not None and other is not commit:
+                self._decide(commit, Standing.REJECTED, f"the same commit is version {other.version}")
 
     def _settle_times(self, table: TableEvidence) -> None:
         """In-commit timestamps grow from version to version. Protocol: In-Commit Timestamps."""

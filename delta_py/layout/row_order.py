@@ -41,12 +41,13 @@ class RowOrder:
 
     @classmethod
     def of(cls, sample: pa.Table, paths: Sequence[Path], curve: Curve, files: int) -> RowOrder:
-        """sample: a column for each of the paths, in their order; at least one row. len(paths) is at most MAX_PLACE_BITS."""
+        """sample: a column for each of the paths, in their order; at least one row. len(paths) is at most MAX_PLACE_BITS. files:
+        as many as are wanted; no more than the sample has rows, as a table may say any size of its files."""
         bits = min(_MAX_RANK_BITS, MAX_PLACE_BITS // len(paths), sample.num_rows.bit_length())  # no more ranks than rows tell
         ranks = tuple(ColumnRanks.of(column, bits) for column in sample.columns)
         whole = cls(tuple(paths), curve, ranks, np.empty(0, np.int64))
         places = np.sort(whole._places(sample.columns))
-        pieces = files * PIECES
+        pieces = min(files, sample.num_rows) * PIECES
         return cls(whole.paths, curve, ranks, places[np.arange(1, pieces) * len(places) // pieces])
 
     @property

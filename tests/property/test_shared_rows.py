@@ -26,9 +26,15 @@ from delta_py.commands.dml import Candidates, Dml
 from delta_py.commands.write import write_delta
 from delta_py.commit.attempts import RetryPolicy
 from delta_py.commit.prepared import IsolationLevel
-from delta_py.errors import ConcurrentDeleteDeleteException, DeltaConcurrentModificationException
+from delta_py.errors import (
+    ConcurrentDeleteDeleteException,
+    ConcurrentDeleteReadException,
+    DeltaConcurrentModificationException,
+)
 from delta_py.expressions.parse import parse_predicate
+from delta_py.log.reader import read_actions
 from delta_py.parquet.reader import read_files
+from delta_py.protocol.actions import AddFile, RemoveFile
 from delta_py.protocol.schema import StructType, to_arrow_schema
 from delta_py.scan.planning import ROW_ADDRESS, ScanOptions, plan_given, row_address_column
 from delta_py.snapshot import Snapshot
@@ -133,7 +139,12 @@ class Table:
             twice = any(self.model.taken[version] & taken for version in since)
             added = [[id for id, _ in self.model.put[version].values()] for version in since]
             may_match = any(min(ids) <= id <= max(ids) for ids in added if ids for id in change.takes)
-            assert twice if isinstance(error, ConcurrentDeleteDeleteException) else may_match and self.isolation == "Serializable"
+            if isinstance(error, ConcurrentDeleteDeleteException):
+                assert twice
+            elif isinstance(error, ConcurrentDeleteReadException):
+                assert any(self.lost_files(version) for version in since), "of whose rows ours takes none, perhaps"
+            else:
+                assert may_match and self.isolation == "Serializable"
             self.outcomes["conflict"] += 1
             return
         since = range(start + 1, version)
@@ -143,6 +154,12 @@ class Table:
         if version > start:  # else there was nothing to do
             self.model.apply(version, change.kind, taken, put)
         self.outcomes["followed" if version > start + 1 else "alone"] += 1
+
+    def lost_files(self, version: int) -> set[str]:
+        """Those that a version removed as a whole."""
+        actions = list(read_actions(LocalStore(str(self.root)), version))
+        added = {action.path for action in actions if isinstance(action, AddFile)}
+        return {action.path for action in actions if isinstance(action, RemoveFile)} - added
 
     def puts(self, change: Change, taken: set[int]) -> dict[int, tuple[int, int]]:
         if change.kind == "REPLACE":

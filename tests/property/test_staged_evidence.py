@@ -63,7 +63,7 @@ class World:
 
     def writer(self) -> Iterator[None]:
         while True:
-            work = self.draw.choices((self.single, self.transaction, self.publication), (5, 4, 1))[0]
+            work = self.draw.choices((self.single, self.batch, self.transaction, self.publication), (5, 3, 4, 1))[0]
             yield from work()
             yield
 
@@ -111,6 +111,34 @@ class World:
             yield
         yield
         yield from self.after(table, commit)
+
+    def batch(self) -> Iterator[None]:
+        """Commits of one process, each behind the one before, which one call of the ledger ratifies. Where one fails, those that
+        were to come behind it are tried again at versions before."""
+        table = self.draw.choice(self.tables)
+        waiting, read = [self.name("txn") for _ in range(3)], table.newest
+        while waiting:
+            last, placed = table.versions[-1], list[tuple[Commit, str]]()
+            for txn_id in waiting:
+                last = self.commit(last.version + 1, last, txnId=txn_id, readVersion=read)
+                placed.append((last, self.stage(table, last)))
+                yield
+            good = self.draw.randrange(len(placed) + 1)  # up to the first that could not be staged
+            for _, name in placed[good:]:
+                self.drop(table, name)
+                yield
+            if good and table.newest + 1 == placed[0][0].version:
+                table.versions += [commit for commit, _ in placed[:good]]
+                yield
+                for commit, _ in placed[:good]:
+                    yield from self.after(table, commit)
+                waiting = waiting[good:]
+            else:
+                for _, name in placed[:good]:
+                    self.drop(table, name)
+                    yield
+            if waiting and self.draw.random() < 0.5:
+                waiting.pop(0)  # it may not follow what others have committed
 
     def transaction(self) -> Iterator[None]:
         transaction, drafts = self.name("transaction"), list[tuple[Table, str]]()
@@ -208,6 +236,7 @@ class World:
                     tuple(staged.values()),
                     checksums,
                     {commit.version: Group.of(commit.info) for commit in table.versions[: table.published]},
+                    frozenset(commit.info["txnId"] for commit in table.versions[1 : table.published]),
                 )
             )
         return found, truth

@@ -58,7 +58,7 @@ def make(path: str, files: int = 4, rows: int = 10, properties: dict[str, str] |
 def delete(path: str, gone: Callable[[int], bool]) -> None:
     dml = Dml.begin(LocalStore(path), "DELETE", time_zone="UTC")
     rows = target_rows(dml, dml.candidates(None))
-    rows = rows.filter(pa.array([gone(number) for number in rows["id"].to_pylist()]))
+    rows = rows.filter(pa.array([gone(number) for number in rows["id"].to_pylist()], pa.bool_()))
     run(dml, [[changed(rows, DELETED)]])
 
 
@@ -423,3 +423,12 @@ def test_numbers_that_make_no_sense(path: str, options: dict[str, Any]) -> None:
     make(path, 1)
     with pytest.raises(InvalidOptionError, match=next(iter(options))):
         compacted(path, **options)
+
+
+@pytest.mark.parametrize(("gone", "removed"), [(1, 0), (2, 1)])
+def test_small_file_by_itself_is_written_anew_for_many_deleted_rows_alone(path: str, gone: int, removed: int) -> None:
+    """More than 5 %, as with delta-spark."""
+    make(path, files=1, rows=20, properties={"delta.enableDeletionVectors": "true"})
+    delete(path, lambda number: number < gone)
+    assert len(compacted(path).removed) == removed
+    assert ids(path) == list(range(gone, 20))

@@ -210,16 +210,24 @@ def test_drafts_of_transactions_that_were_under_way_are_rejected(lost: str, url:
     check_works(url, a)
 
 
-def test_attempt_whose_writer_went_on_is_rejected(lost: str, url: str, a: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_attempt_at_another_version_than_the_one_that_was_ratified_is_rejected(
+    lost: str, url: str, a: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    append(a, lost, 1)
     with monkeypatch.context() as patch:
         publishing_only(patch)
-        append(a, lost, 1)
         append(a, lost, 2)
-    info = json.loads((a / f"_delta_log/_staged_commits/{staged(a)[1]}").read_text().splitlines()[0])["commitInfo"]
-    earlier = stage(a, 1, staged(a)[1], "earlier", txnId=info["txnId"])
+        append(a, lost, 3)
+    published = json.loads((a / f"_delta_log/{1:020}.json").read_text().splitlines()[0])["commitInfo"]
+    second, third = staged(a)
+    waiting = json.loads((a / "_delta_log/_staged_commits" / second).read_text().splitlines()[0])["commitInfo"]
+    of_published = stage(a, 2, second, "published", txnId=published["txnId"], readVersion=0)
+    of_waiting = stage(a, 3, third, "waiting", txnId=waiting["txnId"])
     without_checksums(a)
     report = rebuild_ledger(url, [str(a)])
-    assert standings(report, a)[earlier] == "rejected" and finding(report, earlier).why == "its writer has tried version 2 later"
+    assert standings(report, a) == {second: "ratified", third: "unknown", of_published: "rejected", of_waiting: "rejected"}
+    assert finding(report, of_published).why == "the same commit is published as an earlier version"
+    assert finding(report, of_waiting).why == "the same commit is version 2"
 
 
 def test_commit_that_was_staged_twice_is_one(lost: str, url: str, a: Path, monkeypatch: pytest.MonkeyPatch) -> None:

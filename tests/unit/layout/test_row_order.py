@@ -57,6 +57,13 @@ def test_rows_of_one_value_are_one_piece() -> None:
     assert len(set(files_of(table, Curve.HILBERT, 4, 1))) == 1
 
 
+def test_no_more_files_than_rows_of_the_sample() -> None:
+    """A log may say that its files have 2 ** 53 bytes."""
+    order = RowOrder.of(pa.table({"a": [3, 1, 2]}), COLUMNS[:1], Curve.Z_ORDER, 2**26)
+    assert order.file_count == 3
+    assert sorted(order.pieces(pa.record_batch({"a": [3, 1, 2]})) // PIECES) == [0, 1, 2]
+
+
 def test_nested_column_whose_struct_is_null() -> None:
     rows = pa.table({"s": pa.array([{"x": 3}, None, {"x": None}, {"x": 1}], pa.struct([("x", pa.int64())]))})
     order = RowOrder.of(pa.table({"0": pa.array([1, 2, 3, 4])}), [("s", "x")], Curve.Z_ORDER, 1)
