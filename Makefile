@@ -17,6 +17,7 @@ SAMPLE ?=
 N ?=
 FUZZ ?=
 KILLS ?=
+SCHEDULES ?=
 CROSSES ?=
 CROSS ?=
 ROUNDS ?=
@@ -90,8 +91,9 @@ emulators: ## servers that speak the protocols of object stores, built once a ve
 storage: $(VENV)/.ready emulators java ## object stores, on emulators; SEED= and ROUNDS= choose lost replies, and how many
 	PYDELTA_STORAGE_ROUNDS="$(ROUNDS)" $(RUN) $(PYTEST) tests/storage
 
+# SCHEDULES is how many orders of a coordinated table's commits are simulated.
 faults: $(VENV)/.ready java ## failures injected into storage; SEED= and N= choose the schedules, KILLS= how often a Spark driver dies
-	PYDELTA_FAULTS_N="$(N)" PYDELTA_FAULTS_KILLS="$(KILLS)" $(RUN) $(PYTEST) tests/faults
+	PYDELTA_FAULTS_N="$(N)" PYDELTA_FAULTS_KILLS="$(KILLS)" PYDELTA_SCHEDULES="$(SCHEDULES)" $(RUN) $(PYTEST) tests/faults
 
 fuzz: $(VENV)/.ready ## damaged or hostile tables, streams, caches, options; SEED= and FUZZ= choose the cases, and how many of each kind
 	PYDELTA_FUZZ_N="$(FUZZ)" $(RUN) $(PYTEST) -s tests/fuzz
@@ -103,7 +105,8 @@ all: check test applications interop storage faults fuzz ## everything but the b
 
 nightly: ## hours: every sampled case, new random seeds, all of interop and applications, killed drivers, Spark 4.2
 	$(MAKE) --keep-going all spark42 ALL=1 SEED=$(or $(SEED),$(shell od -An -N3 -tu4 /dev/urandom | tr -d ' ')) \
-		N=$(or $(N),100) KILLS=$(or $(KILLS),20) FUZZ=$(or $(FUZZ),5000) CROSSES=$(or $(CROSSES),2000) ROUNDS=$(or $(ROUNDS),1000)
+		N=$(or $(N),100) SCHEDULES=$(or $(SCHEDULES),1000000) KILLS=$(or $(KILLS),20) \
+		FUZZ=$(or $(FUZZ),5000) CROSSES=$(or $(CROSSES),2000) ROUNDS=$(or $(ROUNDS),1000)
 
 # The wheel is installed with the exact versions of constraints.txt into an environment that has nothing else, not even pip: what is
 # found there is what it depends on.

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Self
 import pyarrow as pa
 
 from delta_py.commands.write import write_delta
+from delta_py.commit import held_reads
 from delta_py.commit.group import GroupTable, commit_group
 from delta_py.commit.prepared import ReadSet, any_match
 from delta_py.commit.transaction import Transaction
@@ -116,9 +117,10 @@ class DeltaTransaction:
         DeltaConcurrentModificationException, behind which the whole transaction may be run again.
         """
         begun, ledger = self._open(), open_ledger(self._coordinator)
+        held = held_reads.take(begun.identity)
         try:
             places = {coordination.place: path for path, coordination in self._coordinations().items()}
-            tables = {place: self._group_table(path, place, begun) for place, path in places.items()}
+            tables = {place: self._group_table(path, place, begun, held.get(place, [])) for place, path in places.items()}
             coordinated = {place: table for place, table in tables.items() if table is not None}
             versions = commit_group(ledger, begun.identity, coordinated, token=token)
         except CommitOutcomeUnknownError:
@@ -134,6 +136,7 @@ class DeltaTransaction:
     def abort(self) -> None:
         """Leave no trace. Data files that were written are left to VACUUM."""
         begun, self._begun = self._open(), None
+        held_reads.take(begun.identity)
         stores = {coordination.place: coordination for coordination in self._coordinations().values()}
         for proposed in open_ledger(self._coordinator).abort(begun.identity):
             if proposed.commit.table in stores:
@@ -214,13 +217,14 @@ class DeltaTransaction:
         found = {root: coordination_of(self._plain_store(path)) for root, path in self._roots.items()}
         return {root: coordination for root, coordination in found.items() if coordination is not None}
 
-    def _group_table(self, root: str, place: str, begun: Begun) -> GroupTable | None:
-        """None for a table that the ledger does not coordinate: nothing is held against its writers."""
+    def _group_table(self, root: str, place: str, begun: Begun, held: Sequence[ReadSet]) -> GroupTable | None:
+        """None for a table that the ledger does not coordinate: nothing is held against its writers. held: what statements that
+        changed nothing have read."""
         base = open_ledger(self._coordinator).version_at(place, begun.moment)
         if base is None:
             return None
-        reads = self._reads.get(root, []) if self._is_serializable else []
-        return GroupTable(self._plain_store(self._roots[root]), base, _joined([transaction.reads for transaction in reads]))
+        reads = [*(transaction.reads for transaction in self._reads.get(root, [])), *held] if self._is_serializable else []
+        return GroupTable(self._plain_store(self._roots[root]), base, _joined(reads))
 
 
 def _joined(reads: list[ReadSet]) -> ReadSet | None:
@@ -232,7 +236,6 @@ def _joined(reads: list[ReadSet]) -> ReadSet | None:
         frozenset().union(*(read.paths for read in reads)),
         all_rows=any(read.all_rows for read in reads),
     )
-
 
 
 # ---------------------------------------------------------------- one call

@@ -321,6 +321,7 @@ class Dml:
         everything = WrittenFiles.of_all([written, taken.written, whole])
         if not (everything.adds or everything.removes or self._changes_table() or self.transaction.is_named):
             delete_files(self._store, everything.new_paths)
+            self.transaction.commit_nothing()
             return self.snapshot.version, done
         self.transaction.add(everything)
         version = self.transaction.commit(self.recorded, parameters, metrics=done, user_metadata=self._user_metadata)

@@ -19,6 +19,7 @@ from typing import Any, Self
 
 import orjson
 
+from delta_py.commit import held_reads
 from delta_py.commit.attempts import Attempts, RetryPolicy
 from delta_py.commit.committer import settle
 from delta_py.commit.post_commit import run_post_commit
@@ -52,7 +53,7 @@ from delta_py.protocol.schema import StructType, schema_to_json
 from delta_py.protocol.table_config import TableConfig
 from delta_py.scan.planning import FilePruner, Scan, ScanOptions, plan_scan
 from delta_py.snapshot import Snapshot
-from delta_py.storage.opening import is_in_transaction
+from delta_py.storage.opening import coordination_of, is_in_transaction
 from delta_py.storage.store import ObjectStore
 from delta_py.write.files import WrittenFiles, delete_files
 
@@ -236,6 +237,12 @@ class Transaction:
         if not is_in_transaction(self._store):  # whose versions may come to be others
             run_post_commit(self._store, writer, config, done.version, actions, before=before, checksum=done.checksum)
         return done.version
+
+    def commit_nothing(self) -> None:
+        """Say that there is nothing to commit. A transaction over tables is held to what was read all the same."""
+        coordinated = coordination_of(self._store)
+        if coordinated is not None and coordinated.transaction is not None:
+            held_reads.note(coordinated.transaction, coordinated.place, self.reads)
 
     # ------------------------------------------------------------ prepare, once
 

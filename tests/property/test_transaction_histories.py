@@ -77,13 +77,31 @@ def test_write_skew_is_what_snapshot_isolation_allows_and_serializable_does_not(
         skew("serializable")
 
 
-def test_update_of_rows_that_are_not_there_is_no_read(tmp_path: Path) -> None:
-    """What a transaction is held to is what `read` gave: an update that finds no row leaves nothing to hold."""
+@pytest.mark.parametrize("statement", ["update", "delete", "merge"])
+@pytest.mark.parametrize("isolation", ["serializable", "snapshot"])
+def test_statement_that_finds_no_row_is_a_read(tmp_path: Path, isolation: str, statement: str) -> None:
     url, paths = ledger_url(tmp_path), [tmp_path / "a", tmp_path / "b"]
     create(url, paths)
-    with DeltaTransaction(url) as tx:
-        assert tx.update(str(paths[0]), {"value": "-1"}, predicate="id = 99")["numUpdatedRows"] == 0
-        tx.append(str(paths[1]), pa.table({"id": [50], "grp": [0], "value": [50]}))
-        with DeltaTransaction(url) as other:
-            other.append(str(paths[0]), pa.table({"id": [99], "grp": [0], "value": [99]}))
-    assert tx.versions == {str(paths[1]): 1}
+
+    def run(key: int) -> dict[str, int]:
+        with DeltaTransaction(url, isolation=isolation) as tx:
+            match statement:
+                case "update":
+                    assert tx.update(str(paths[0]), {"value": "-1"}, predicate="id = 99")["numUpdatedRows"] == 0
+                case "delete":
+                    assert tx.delete(str(paths[0]), "id = 99")["numDeletedRows"] == 0
+                case "merge":
+                    source = pa.table({"id": [99]})
+                    tx.merge(str(paths[0]), source, "source.id = target.id").when_matched_delete().execute()
+            tx.append(str(paths[1]), pa.table({"id": [50], "grp": [0], "value": [50]}))
+            with DeltaTransaction(url) as other:
+                other.append(str(paths[0]), pa.table({"id": [key], "grp": [0], "value": [key]}))
+                other.delete(str(paths[0]), "id = 2")
+        return dict(tx.versions)
+
+    assert run(77) == {str(paths[1]): 1}, "a row that it would not have found"
+    if isolation == "snapshot":
+        assert run(99) == {str(paths[1]): 2}
+    else:
+        with pytest.raises(DeltaConcurrentModificationException):
+            run(99)
