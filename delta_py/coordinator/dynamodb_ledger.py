@@ -28,6 +28,7 @@ from itertools import groupby
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
+from delta_py.aws_clients import TIMEOUT_SECONDS, AwsAccess, TransactionCancelled, ask, aws_client
 from delta_py.coordinator.ledger import (
     Begun,
     Inventory,
@@ -44,21 +45,12 @@ from delta_py.coordinator.ledger import (
     unavailable,
 )
 from delta_py.errors import InvalidOptionError, StorageError, UnsupportedOperationError
-from delta_py.storage.aws import TransactionCancelled, ask, aws_client
-from delta_py.storage.connection import Connection
-from delta_py.storage.options import StorageOptions
+from delta_py.remote_requests import RETRY_SECONDS, until_answered
 
 _HASH, _RANGE = "tablePath", "fileName"
-_OPTIONS = {
-    "region": "s3.dynamodb_region",
-    "endpoint": "s3.dynamodb_endpoint",
-    "access_key_id": "s3.access_key_id",
-    "secret_access_key": "s3.secret_access_key",
-    "session_token": "s3.session_token",
-    "profile": "s3.profile",
-    "retry_timeout": "storage.retry_timeout",
-    "request_timeout": "storage.request_timeout",
-}
+_TEXTS = ("region", "endpoint", "access_key_id", "secret_access_key", "session_token", "profile")
+_SECONDS = {"request_timeout": TIMEOUT_SECONDS, "retry_timeout": RETRY_SECONDS}
+_NO_CREDENTIALS = "Set up boto3's usual credentials, or have access_key_id and secret_access_key in the coordinator's URL."
 _SHOWN = ("region", "endpoint")
 _MOST_ITEMS = 100  # of one transaction in DynamoDB
 _PART_BYTES = 300_000  # an item has at most 400 KB
@@ -84,19 +76,22 @@ class DynamoDbLedger:
     def __init__(self, url: str) -> None:
         parts = urlsplit(url)
         given = dict(parse_qsl(parts.query, keep_blank_values=True))
-        unknown = sorted(set(given) - set(_OPTIONS))
+        unknown = sorted(set(given) - {*_TEXTS, *_SECONDS})
         if not parts.netloc or "@" in parts.netloc or parts.path.strip("/") or unknown:
             what = f"it has {', '.join(unknown)}" if unknown else "it names no table, or more than a table"
             raise InvalidOptionError(
                 f"The URL of a coordinator in DynamoDB cannot be used: {what}. Write dynamodb://TABLE, with any of "
-                f"{', '.join(_OPTIONS)} behind a question mark.",
+                f"{', '.join((*_TEXTS, *_SECONDS))} behind a question mark.",
                 option="coordinator",
             )
         self._name = parts.netloc
-        self._options = StorageOptions.of({_OPTIONS[name]: value for name, value in given.items()})
+        seconds = {name: _number(name, given.get(name), default) for name, default in _SECONDS.items()}
+        access = AwsAccess(_NO_CREDENTIALS, timeout_seconds=seconds["request_timeout"])
+        self._access = replace(access, **{name: given[name] for name in _TEXTS if name in given})  # type: ignore[arg-type]
+        self._retry_seconds = seconds["retry_timeout"]
         shown = "&".join(f"{name}={_without_user(given[name])}" for name in _SHOWN if name in given)
         self.shown = f"dynamodb://{self._name}{'?' if shown else ''}{shown}"
-        self._made: tuple[int, Any, Connection] | None = None
+        self._made: tuple[int, Any] | None = None
         self.identity = self._prepared()
 
     def _prepared(self) -> str:
@@ -370,7 +365,7 @@ class DynamoDbLedger:
         pieces = [described[begin : begin + _PART_BYTES] for begin in range(0, len(described), _PART_BYTES)]
         for number, piece in enumerate(pieces):
             part = {_HASH: key[0], _RANGE: f"part {call} {_padded(number)}", "bytes": piece}
-            self._run(lambda client, part=part: client.put_item(TableName=self._name, Item=_typed(part)))
+            self._put_alone(part)
         values = _values(commit) | {"place": commit.table, "call": call, "parts": len(pieces)}
         for _ in self._tries():
             present, begun = self._get(key, _transaction_key(transaction))
@@ -439,22 +434,16 @@ class DynamoDbLedger:
 
     def _run(self, call: Callable[[Any], Any]) -> Any:
         """One request that may be repeated. Raises CoordinatorUnavailableError, TransactionCancelled."""
-        if self._made is None or self._made[0] != os.getpid():  # a process that was forked shares sockets with its parent
-            client = self._client()
-            self._made = (os.getpid(), client, Connection(client, self._options))
-        _, client, connection = self._made
         where = f"the DynamoDB table {self._name}"
         try:
-            return connection.run(f"ask {where}", lambda: ask(where, self._options, lambda: call(client)))
+            if self._made is None or self._made[0] != os.getpid():  # a process that was forked shares sockets with its parent
+                self._made = (os.getpid(), aws_client("dynamodb", self._access))
+            client = self._made[1]
+            return until_answered(
+                f"ask {where}", lambda: ask(where, self._access, lambda: call(client)), seconds=self._retry_seconds
+            )
         except (StorageError, OSError) as error:
-            raise unavailable(self.shown, self._options.hide(str(error))) from error
-
-    def _client(self) -> Any:
-        endpoint, region = self._options.get("s3.dynamodb_endpoint"), self._options.get("s3.dynamodb_region")
-        try:
-            return aws_client("dynamodb", self._options, endpoint=endpoint, region=region)
-        except StorageError as error:
-            raise unavailable(self.shown, self._options.hide(str(error))) from error
+            raise unavailable(self.shown, self._access.hide(str(error))) from error
 
     def _get(self, *keys: Key) -> list[Item | None]:
         """One state of all of them."""
@@ -509,8 +498,13 @@ class DynamoDbLedger:
 
     def _remove(self, items: Iterable[Item]) -> None:
         for item in list(items):
-            key = _typed_key((item[_HASH], item[_RANGE]))
-            self._run(lambda client, key=key: client.delete_item(TableName=self._name, Key=key))
+            self._delete_alone((item[_HASH], item[_RANGE]))
+
+    def _delete_alone(self, key: Key) -> None:
+        self._run(lambda client: client.delete_item(TableName=self._name, Key=_typed_key(key)))
+
+    def _put_alone(self, item: Item) -> None:
+        self._run(lambda client: client.put_item(TableName=self._name, Item=_typed(item)))
 
     def _write(self, actions: list[Item]) -> bool:
         """All of them, or False where a condition did not hold, or others were at the same items. Repeated until it is answered,
@@ -531,8 +525,9 @@ class DynamoDbLedger:
     def _check_count(self, count: int) -> None:
         if count > _MOST_ITEMS:
             raise UnsupportedOperationError(
-                f"The coordinator {self.shown} cannot decide {count} items at once: DynamoDB takes {_MOST_ITEMS}, and a table needs "
-                "one and one more a commit. Nothing was committed. Commit fewer tables at once, or use a coordinator in PostgreSQL.",
+                f"The coordinator {self.shown} cannot decide {count} items at once: DynamoDB takes {_MOST_ITEMS} at once, "
+                "and each table and each commit is one or two. Nothing was done. Give fewer tables and commits at once, or use a "
+                "coordinator in PostgreSQL.",
                 items=count,
             )
 
@@ -643,3 +638,14 @@ def _now_ms() -> int:
 def _without_user(endpoint: str) -> str:
     parts = urlsplit(endpoint)
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}" if parts.netloc else endpoint
+
+
+def _number(name: str, text: str | None, default: float) -> float:
+    try:
+        number = default if text is None else float(text)
+    except ValueError:
+        number = 0.0
+    if not 0 < number < float("inf"):
+        what = f"The URL of a coordinator in DynamoDB has {name}={text!r}"
+        raise InvalidOptionError(f"{what}, which is no number of seconds above 0. Correct it.", option="coordinator")
+    return number
