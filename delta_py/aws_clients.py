@@ -48,6 +48,7 @@ _BUSY = {
     "RequestLimitExceeded",
     "TooManyRequestsException",
     "TransactionConflictException",
+    "TransactionInProgressException",  # the same request, sent before, is still being carried out
 }
 _REGION = "The bucket lies in another region: name it by the option s3.region."
 _ACCESS = "The credentials may not do that: look at the policies of user and bucket."
@@ -129,14 +130,15 @@ def aws_client(service: str, access: AwsAccess, **settings: Any) -> Any:
 
 
 def ask(where: str, access: AwsAccess, request: Callable[[], T]) -> T:
-    """One request, whose errors are those of ObjectClient (storage/client.py). where: for messages. Raises BeyondTheEnd for a range of an object that
-    begins behind its end."""
+    """One request, whose errors are those of ObjectClient (storage/client.py). where: for messages. Raises BeyondTheEnd for a
+    range of an object that begins behind its end, TransactionCancelled."""
     try:
         return request()
     except ClientError as error:
         raise _meaning(where, access, error) from error
     except (NoCredentialsError, PartialCredentialsError, CredentialRetrievalError) as error:
-        raise StorageError(f"There are no credentials for {where}: {access.hide(str(error))}. {access.credentials_cure}") from error
+        said = access.hide(str(error))
+        raise StorageError(f"There are no credentials for {where}: {said}. {access.credentials_cure}") from error
     except (EndpointConnectionError, ConnectTimeoutError) as error:
         raise NotAnswered(access.hide(str(error)), is_unreachable=True) from error
     except (HTTPClientError, IncompleteReadError) as error:

@@ -5,32 +5,39 @@
 The table is one that exists, with the keys `tablePath` (hash) and `fileName` (range), both text: those that delta-spark's
 S3DynamoDBLogStore uses. An item's hash key says what it is:
 
-    ledger                  one: the ledger's identity, the newest moment and when it was, how many tables there are
+    ledger                  one: the ledger's identity, the newest moment and when it was, how many tables there are, who last
+                            changed which they are
     tables, ids             one a table, by place, and by its id
     commits <epoch>         one a ratified commit, by version. epoch: of the table since it was registered
     moments                 one a moment, by time
     open, transaction <id>  transactions by the time that they end at; each with its proposals and the parts of these
     token <token>           one a token of a call that may be repeated
 
-What changes several items is one TransactWriteItems, on the condition that the ledger's moment is the one that was read.
+What changes several items is one TransactWriteItems, on the condition that the ledger's item is as it was read. Each call is
+known by a text of its own, which stays in what it wrote: so one whose reply was lost finds out that it was carried out. What goes
+behind that is clean-up: where it fails the call has succeeded, and what is left is taken away later, or stays and is never read.
+Items with `expireTime` (seconds since 1970) are not wanted behind it: DynamoDB deletes them where that attribute is the table's
+time to live.
 """
 
 from __future__ import annotations
 
+import contextlib
 import itertools
+import logging
 import os
 import random
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import groupby
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 from delta_py.aws_clients import TIMEOUT_SECONDS, AwsAccess, TransactionCancelled, ask, aws_client
 from delta_py.coordinator.ledger import (
     Begun,
+    CoordinatorUnavailableError,
     Inventory,
     Proposed,
     Ratified,
@@ -44,8 +51,10 @@ from delta_py.coordinator.ledger import (
     taken,
     unavailable,
 )
-from delta_py.errors import InvalidOptionError, StorageError, UnsupportedOperationError
+from delta_py.errors import InvalidOptionError, StorageError, UnsupportedOperationError, shown
 from delta_py.remote_requests import RETRY_SECONDS, until_answered
+
+_log = logging.getLogger("delta_py")
 
 _HASH, _RANGE = "tablePath", "fileName"
 _TEXTS = ("region", "endpoint", "access_key_id", "secret_access_key", "session_token", "profile")
@@ -53,12 +62,14 @@ _SECONDS = {"request_timeout": TIMEOUT_SECONDS, "retry_timeout": RETRY_SECONDS}
 _NO_CREDENTIALS = "Set up boto3's usual credentials, or have access_key_id and secret_access_key in the coordinator's URL."
 _SHOWN = ("region", "endpoint")
 _MOST_ITEMS = 100  # of one transaction in DynamoDB
+_LONGEST_HASH_BYTES, _LONGEST_RANGE_BYTES = 2000, 900  # of the caller's texts in keys, which have 2048 and 1024 bytes
 _PART_BYTES = 300_000  # an item has at most 400 KB
 _CONTENTION_SECONDS = 60.0
 _LONGEST_WAIT_SECONDS = 1.0
 _KEPT_VERSIONS = 10_000  # of a table, behind the newest that is published
 _KEPT_MOMENTS = 100_000
 _TRIMMED_AT_ONCE = 100
+_FIRST_LOOKED_AT = 16  # newest commits, when a version of some moment is looked for
 _KEPT_TOKENS_MS = 24 * 3600 * 1000
 _OPEN, _COMMITTED, _ABORTED = "open", "committed", "aborted"
 _WORTH_ANOTHER_TRY = {"None", "ConditionalCheckFailed", "TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded"}
@@ -89,13 +100,13 @@ class DynamoDbLedger:
         access = AwsAccess(_NO_CREDENTIALS, timeout_seconds=seconds["request_timeout"])
         self._access = replace(access, **{name: given[name] for name in _TEXTS if name in given})  # type: ignore[arg-type]
         self._retry_seconds = seconds["retry_timeout"]
-        shown = "&".join(f"{name}={_without_user(given[name])}" for name in _SHOWN if name in given)
-        self.shown = f"dynamodb://{self._name}{'?' if shown else ''}{shown}"
+        asked = "&".join(f"{name}={_without_user(given[name])}" for name in _SHOWN if name in given)
+        self.shown = f"dynamodb://{self._name}{'?' if asked else ''}{asked}"
         self._made: tuple[int, Any] | None = None
         self.identity = self._prepared()
 
     def _prepared(self) -> str:
-        new = {"identity": str(uuid.uuid4()), "moment": 0, "time_ms": 0, "tables": 0}
+        new = {"identity": str(uuid.uuid4()), "moment": 0, "time_ms": 0, "tables": 0, "changed": ""}
         if self._get(_LEDGER)[0] is None:
             self._write([self._put(_LEDGER, new)])  # else another process was quicker
         return str(self._ledger()["identity"])
@@ -103,6 +114,8 @@ class DynamoDbLedger:
     # ------------------------------------------------------------ tables
 
     def register(self, table: str, version: int, table_id: str) -> None:
+        self._check_length("place of a table", table, _LONGEST_RANGE_BYTES)
+        self._check_length("id of a table", table_id, _LONGEST_RANGE_BYTES)
         for _ in self._tries():
             ledger, known, owner = self._get(_LEDGER, ("tables", table), ("ids", table_id))
             ledger = self._present(ledger)
@@ -110,8 +123,8 @@ class DynamoDbLedger:
                 raise another_ledger(self.shown, ledger["identity"], self.identity)
             if self._is_known(table, table_id, known, owner):
                 return
-            actions = self._added(table, version, version, table_id, ledger["moment"])
-            if self._write([self._step(ledger, {"tables": ledger["tables"] + 1}), *actions]):
+            actions = self._added(table, version, version, table_id, ledger["moment"], str(uuid.uuid4()))
+            if self._write([self._step(ledger, _changed(ledger["tables"] + 1)), *actions]):
                 return
 
     def _is_known(self, table: str, table_id: str, known: Item | None, owner: Item | None) -> bool:
@@ -121,8 +134,8 @@ class DynamoDbLedger:
             raise known_otherwise(self.shown, table, owner["place"])
         return known is not None
 
-    def _added(self, table: str, published: int, version: int, table_id: str, moment: int, epoch: str = "") -> list[Item]:
-        values = {"table_id": table_id, "version": version, "published": published, "epoch": epoch or str(uuid.uuid4())}
+    def _added(self, table: str, published: int, version: int, table_id: str, moment: int, epoch: str) -> list[Item]:
+        values = {"table_id": table_id, "version": version, "published": published, "epoch": epoch}
         first = {"first_version": published, "first_moment": moment}
         return [self._put(("tables", table), values | first), self._put(("ids", table_id), {"place": table})]
 
@@ -131,37 +144,40 @@ class DynamoDbLedger:
             ledger = self._ledger()
             places = tuple(sorted(item[_RANGE] for item in self._query("tables")))
             again = self._ledger()
-            if (again["identity"], again["tables"]) == (ledger["identity"], len(places)):
+            if (again["identity"], again["changed"]) == (ledger["identity"], ledger["changed"]):
                 self.identity = ledger["identity"]
                 return Inventory(self.identity, places)
         raise AssertionError("unreachable")
 
     def restore(self, identity: str, tables: Sequence[Restored]) -> None:
         call = str(uuid.uuid4())
+        epochs = [f"{call} {number}" for number in range(len(tables))]
+        for one in tables:
+            self._check_length("place of a table", one.table, _LONGEST_RANGE_BYTES)
+            if [commit.version for commit in one.commits] != list(range(one.published + 1, one.published + 1 + len(one.commits))):
+                raise taken(one.table, one.commits[0].version, one.published)
+        _check_different(self.shown, tables)
+        commits = [commit for one in tables for commit in one.commits]
         for _ in self._tries():
             keys = [key for one in tables for key in (("tables", one.table), ("ids", one.table_id))]
             first, *found = self._get(_LEDGER, *keys)
             ledger = self._present(first)
-            if ledger["identity"] == identity and ledger.get("call") == call:
-                break  # its reply was lost
+            if found and found[0] is not None and found[0]["epoch"] == epochs[0]:
+                break  # it was carried out, and its reply was lost
             if ledger["identity"] != identity and ledger["tables"]:
                 raise another_ledger(self.shown, ledger["identity"], identity)
             for one, known, owner in zip(tables, found[::2], found[1::2], strict=True):
                 if self._is_known(one.table, one.table_id, known, owner):
                     assert known is not None
                     raise taken(one.table, one.published, known["version"])
-            commits = [commit for one in tables for commit in one.commits]
-            moment = ledger["moment"] + bool(commits)
-            now = max(_now_ms(), ledger["time_ms"])
-            changes = {"identity": identity, "tables": ledger["tables"] + len(tables), "moment": moment, "call": call}
-            actions = [self._step(ledger, changes | ({"time_ms": now} if commits else {}))]
+            moment, now = ledger["moment"] + bool(commits), max(_now_ms(), ledger["time_ms"])
+            changes = _changed(ledger["tables"] + len(tables)) | {"identity": identity}
             if commits:
-                actions.append(self._moment_item(moment, now))
-            for one in tables:
-                epoch, newest = str(uuid.uuid4()), one.published + len(one.commits)
+                changes |= {"moment": moment, "time_ms": now}
+            actions = [self._step(ledger, changes), *([self._moment_item(moment, now)] if commits else [])]
+            for one, epoch in zip(tables, epochs, strict=True):
+                newest = one.published + len(one.commits)
                 actions += self._added(one.table, one.published, newest, one.table_id, ledger["moment"], epoch)
-                if [commit.version for commit in one.commits] != list(range(one.published + 1, newest + 1)):
-                    raise taken(one.table, one.commits[0].version, one.published)
                 actions += [self._commit_item(epoch, commit, moment, call) for commit in one.commits]
             if self._write(actions):
                 break
@@ -172,21 +188,22 @@ class DynamoDbLedger:
         for _ in self._tries():
             ledger, known = self._get(_LEDGER, ("tables", table))
             ledger = self._present(ledger)
-            if known is None:
-                break
+            if known is None or (epochs and known["epoch"] not in epochs):
+                break  # the second: it was carried out, and its reply was lost; somebody has registered the table since
             if version is not None and (known["version"], known["published"]) != (version, version):
                 return False
             epochs.add(known["epoch"])
             same = {name: known[name] for name in ("epoch", "version", "published")}
             actions = [
-                self._step(ledger, {"tables": ledger["tables"] - 1}),
+                self._step(ledger, _changed(ledger["tables"] - 1)),
                 self._delete(("tables", table), same),
                 self._delete(("ids", known["table_id"]), {}),
             ]
             if self._write(actions):
                 break
-        for epoch in epochs:
-            self._remove(self._query(f"commits {epoch}"))
+        with self._clean_up():
+            for epoch in epochs:
+                self._remove(self._query(f"commits {epoch}"))
         return True
 
     def tail(self, table: str) -> Tail | None:
@@ -223,7 +240,10 @@ class DynamoDbLedger:
         token: str | None = None,
     ) -> int:
         call = str(uuid.uuid4())
-        groups = {table: list(group) for table, group in groupby(commits, key=lambda commit: commit.table)}
+        self._check_length("token", token or "", _LONGEST_HASH_BYTES)
+        groups: dict[str, list[Ratified]] = {}
+        for commit in commits:
+            groups.setdefault(commit.table, []).append(commit)
         others = dict(expected or {})
         moment = -1  # until the first try
         for _ in self._tries():
@@ -255,9 +275,10 @@ class DynamoDbLedger:
                 actions.append(self._used_token(token, used, moment, call))
             if self._write(actions):
                 break
-        if transaction is not None:
-            self._drop_proposals(transaction)
-        self._trim_moments(moment)
+        with self._clean_up():
+            if transaction is not None:
+                self._drop_proposals(transaction)
+            self._trim_moments(moment)
         return moment
 
     def _own_moment(
@@ -308,8 +329,10 @@ class DynamoDbLedger:
             if self._write([self._update(("tables", table), {"published": version}, same)]):
                 break
         if known is not None and version > _KEPT_VERSIONS:
-            old = self._query(f"commits {known['epoch']}", between=("", _padded(version - _KEPT_VERSIONS - 1)))
-            self._remove(itertools.islice(old, _TRIMMED_AT_ONCE))
+            below = ("", _padded(version - _KEPT_VERSIONS - 1))
+            with self._clean_up():
+                old = self._query(f"commits {known['epoch']}", between=below, limit=_TRIMMED_AT_ONCE)
+                self._remove(itertools.islice(old, _TRIMMED_AT_ONCE))
 
     # ------------------------------------------------------------ moments
 
@@ -320,16 +343,20 @@ class DynamoDbLedger:
         return None if found is None else int(found["moment"])
 
     def version_at(self, table: str, moment: int) -> int | None:
-        (known,) = self._get(("tables", table))
-        if known is None:
-            return None
-        commits, oldest = f"commits {known['epoch']}", None
-        for item in self._query(commits, newest_first=True):
-            if item["moment"] <= moment:
-                return int(item[_RANGE])
-            oldest = int(item[_RANGE])
-        is_told = known["first_moment"] <= moment and oldest in (None, known["first_version"] + 1)
-        return int(known["first_version"]) if is_told else None
+        for _ in self._tries():
+            (known,) = self._get(("tables", table))
+            if known is None:
+                return None
+            oldest = None
+            for item in self._query(f"commits {known['epoch']}", newest_first=True, limit=_FIRST_LOOKED_AT):
+                oldest = int(item[_RANGE])
+                if item["moment"] <= moment:
+                    return oldest
+            (again,) = self._get(("tables", table))
+            if again is not None and again["epoch"] == known["epoch"]:  # else its commits may have been taken away meanwhile
+                is_told = known["first_moment"] <= moment and oldest in (None, known["first_version"] + 1)
+                return int(known["first_version"]) if is_told else None
+        raise AssertionError("unreachable")
 
     def _trim_moments(self, moment: int) -> None:
         if moment > _KEPT_MOMENTS and moment % _TRIMMED_AT_ONCE == 0:
@@ -341,8 +368,9 @@ class DynamoDbLedger:
     def begin(self, seconds: float) -> Begun:
         now = _now_ms()
         for item in self._query("open", between=("", f"{_padded(now - 1)}~")):
+            self._delete_alone(_transaction_key(item["transaction"]))  # first, so that none has only a part of its proposals
             self._drop_proposals(item["transaction"])
-            self._remove([_keyed(_transaction_key(item["transaction"])), item])
+            self._delete_alone((item[_HASH], item[_RANGE]))  # last, so that the next one finishes it where this one dies
         identity, ends_ms = str(uuid.uuid4()), now + round(seconds * 1000)
         moment = int(self._ledger()["moment"])
         values = {"moment": moment, "state": _OPEN, "ends_ms": ends_ms}
@@ -361,10 +389,14 @@ class DynamoDbLedger:
     def propose(self, transaction: str, proposed: Proposed) -> None:
         commit, described, call = proposed.commit, proposed.described, str(uuid.uuid4())
         key = (_transaction_key(transaction)[0], f"proposal {commit.table} {_padded(commit.version)}")
-        self.find(transaction)
+        self._check_length("place of a table", commit.table, _LONGEST_RANGE_BYTES)
+        (begun,) = self._get(_transaction_key(transaction))
+        _check_open(transaction, begun)
+        assert begun is not None
+        expires = (begun["ends_ms"] + _KEPT_TOKENS_MS) // 1000  # for those that are put behind the transaction's end
         pieces = [described[begin : begin + _PART_BYTES] for begin in range(0, len(described), _PART_BYTES)]
         for number, piece in enumerate(pieces):
-            part = {_HASH: key[0], _RANGE: f"part {call} {_padded(number)}", "bytes": piece}
+            part = {_HASH: key[0], _RANGE: f"part {call} {_padded(number)}", "bytes": piece, "expireTime": expires}
             self._put_alone(part)
         values = _values(commit) | {"place": commit.table, "call": call, "parts": len(pieces)}
         for _ in self._tries():
@@ -380,16 +412,22 @@ class DynamoDbLedger:
     def proposed(self, transaction: str, table: str | None = None) -> list[Proposed]:
         if self.state_of(transaction) != _OPEN:
             return []
-        found = self._proposals(transaction, table)
-        return found if self.state_of(transaction) == _OPEN else []
+        found, count = self._proposals(transaction, table)
+        if self.state_of(transaction) != _OPEN:
+            return []
+        if len(found) != count:
+            raise unavailable(self.shown, f"parts of what the transaction {transaction} has proposed were deleted")
+        return found
 
-    def _proposals(self, transaction: str, table: str | None) -> list[Proposed]:
-        found = []
-        for item in self._headers(transaction, table):
+    def _proposals(self, transaction: str, table: str | None) -> tuple[list[Proposed], int]:
+        """Those that are there whole, by table and version, and how many there are in all. Of a transaction that has ended
+        another process may have taken away some."""
+        found, headers = [], self._headers(transaction, table)
+        for item in headers:
             parts = list(self._query(_transaction_key(transaction)[0], begins=f"part {item['call']} "))
-            if len(parts) == item["parts"]:  # else the transaction has ended meanwhile
+            if len(parts) == item["parts"]:
                 found.append(Proposed(_ratified(item["place"], item), b"".join(part["bytes"] for part in parts)))
-        return sorted(found, key=lambda one: (one.commit.table, one.commit.version))
+        return sorted(found, key=lambda one: (one.commit.table, one.commit.version)), len(headers)
 
     def _headers(self, transaction: str, table: str | None) -> list[Item]:
         items = self._query(_transaction_key(transaction)[0], begins="proposal " if table is None else f"proposal {table} ")
@@ -409,8 +447,9 @@ class DynamoDbLedger:
                 return []
             if self._write([self._update(_transaction_key(transaction), {"state": _ABORTED, "call": call}, {"state": _OPEN})]):
                 break
-        found = self._proposals(transaction, None)
-        self._drop_proposals(transaction)
+        found, _ = self._proposals(transaction, None)
+        with self._clean_up():
+            self._drop_proposals(transaction)
         return found
 
     def _drop_proposals(self, transaction: str) -> None:
@@ -431,6 +470,14 @@ class DynamoDbLedger:
             if time.monotonic() - begin > _CONTENTION_SECONDS:
                 raise unavailable(self.shown, f"others changed the same items for {_CONTENTION_SECONDS:.0f} s")
             time.sleep(random.uniform(0, min(_LONGEST_WAIT_SECONDS, 0.005 * 2 ** min(number, 10))))
+
+    @contextlib.contextmanager
+    def _clean_up(self) -> Iterator[None]:
+        """What goes behind a step that is done: a failure is logged, and no more."""
+        try:
+            yield
+        except CoordinatorUnavailableError as error:
+            _log.warning("%s: what is not needed any more is still there: %s", self.shown, error)
 
     def _run(self, call: Callable[[Any], Any]) -> Any:
         """One request that may be repeated. Raises CoordinatorUnavailableError, TransactionCancelled."""
@@ -474,7 +521,7 @@ class DynamoDbLedger:
         newest_first: bool = False,
         limit: int | None = None,
     ) -> Iterator[Item]:
-        """Items in the order of their range keys. limit: how many a request takes."""
+        """Items in the order of their range keys. limit: how many the first request takes; later ones take more."""
         condition, values = f"{_HASH} = :part", {":part": {"S": part}}
         if between is not None:
             condition += f" AND {_RANGE} BETWEEN :low AND :high"
@@ -495,6 +542,8 @@ class DynamoDbLedger:
             if "LastEvaluatedKey" not in answer:
                 return
             asked["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
+            if limit is not None:
+                asked["Limit"] *= 4
 
     def _remove(self, items: Iterable[Item]) -> None:
         for item in list(items):
@@ -531,6 +580,14 @@ class DynamoDbLedger:
                 items=count,
             )
 
+    def _check_length(self, what: str, text: str, most: int) -> None:
+        if (length := len(text.encode())) > most:
+            raise UnsupportedOperationError(
+                f"The coordinator {self.shown} cannot have the {what} {shown(text[:100])}..., which has {length} bytes: in "
+                f"DynamoDB it may have {most}. Nothing was done. Use a shorter one, or a coordinator in PostgreSQL.",
+                bytes=length,
+            )
+
     # ------------------------------------------------------------ items
 
     def _ledger(self) -> Item:
@@ -542,7 +599,7 @@ class DynamoDbLedger:
         return ledger
 
     def _step(self, ledger: Item, changes: Item) -> Item:
-        same = {name: ledger[name] for name in ("identity", "moment", "tables")}
+        same = {name: ledger[name] for name in ("identity", "moment", "changed")}
         return self._update(_LEDGER, changes, same)
 
     def _moment_item(self, moment: int, now: int) -> Item:
@@ -572,6 +629,23 @@ class DynamoDbLedger:
 
     def _delete(self, key: Key, same: Item) -> Item:
         return {"Delete": {"TableName": self._name, "Key": _typed_key(key), **(_conditions(same) if same else {})}}
+
+
+def _check_different(ledger: str, tables: Sequence[Restored]) -> None:
+    """As a database that takes one after the other does. Raises what `restore` does."""
+    ids, places = dict[str, str](), dict[str, Restored]()
+    for one in tables:
+        before = places.get(one.table)
+        if before is not None and before.table_id == one.table_id:
+            raise taken(one.table, one.published, before.published)
+        if before is not None or ids.get(one.table_id, one.table) != one.table:
+            raise known_otherwise(ledger, one.table, ids.get(one.table_id, one.table))
+        ids[one.table_id], places[one.table] = one.table, one
+
+
+def _changed(tables: int) -> Item:
+    """Of the ledger's item where other tables are known than before."""
+    return {"tables": tables, "changed": str(uuid.uuid4())}
 
 
 def _conditions(same: Item) -> Item:
