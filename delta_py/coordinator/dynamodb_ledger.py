@@ -207,6 +207,10 @@ class DynamoDbLedger:
         return True
 
     def tail(self, table: str) -> Tail | None:
+        known = self._known_with_tail(table)
+        return None if known is None else known[1]
+
+    def _known_with_tail(self, table: str) -> tuple[Item, Tail] | None:
         for _ in self._tries():
             (known,) = self._get(("tables", table))
             if known is None:
@@ -214,14 +218,18 @@ class DynamoDbLedger:
             behind = (_padded(known["published"] + 1), _padded(known["version"]))
             items = list(self._query(f"commits {known['epoch']}", between=behind)) if behind[0] <= behind[1] else []
             if len(items) == known["version"] - known["published"]:  # else it was forgotten meanwhile
-                return Tail(known["version"], tuple(_ratified(table, item) for item in items), known["table_id"])
+                return known, Tail(known["version"], tuple(_ratified(table, item) for item in items), known["table_id"])
         raise AssertionError("unreachable")
 
     def tail_in(self, transaction: str, table: str) -> Tail | None:
-        begun, tail = self.find(transaction), self.tail(table)
-        if tail is None:
-            return None
-        base = self.version_at(table, begun.moment)
+        begun = self.find(transaction)
+        for _ in self._tries():
+            if (found := self._known_with_tail(table)) is None:
+                return None
+            known, tail = found
+            base, is_known_still = self._version_of(known, table, begun.moment)
+            if is_known_still:
+                break
         if base is None:
             raise not_remembered(self.shown, table, transaction)
         own = tuple(_ratified(table, item) for item in self._headers(transaction, table))
@@ -347,16 +355,21 @@ class DynamoDbLedger:
             (known,) = self._get(("tables", table))
             if known is None:
                 return None
-            oldest = None
-            for item in self._query(f"commits {known['epoch']}", newest_first=True, limit=_FIRST_LOOKED_AT):
-                oldest = int(item[_RANGE])
-                if item["moment"] <= moment:
-                    return oldest
-            (again,) = self._get(("tables", table))
-            if again is not None and again["epoch"] == known["epoch"]:  # else its commits may have been taken away meanwhile
-                is_told = known["first_moment"] <= moment and oldest in (None, known["first_version"] + 1)
-                return int(known["first_version"]) if is_told else None
+            version, is_known_still = self._version_of(known, table, moment)
+            if is_known_still:
+                return version
         raise AssertionError("unreachable")
+
+    def _version_of(self, known: Item, table: str, moment: int) -> tuple[int | None, bool]:
+        """As version_at has it, and whether that is so: not where the table was forgotten while it was looked for."""
+        oldest = None
+        for item in self._query(f"commits {known['epoch']}", newest_first=True, limit=_FIRST_LOOKED_AT):
+            oldest = int(item[_RANGE])
+            if item["moment"] <= moment:
+                return oldest, True
+        (again,) = self._get(("tables", table))
+        is_told = known["first_moment"] <= moment and oldest in (None, known["first_version"] + 1)
+        return (int(known["first_version"]) if is_told else None), again is not None and again["epoch"] == known["epoch"]
 
     def _trim_moments(self, moment: int) -> None:
         if moment > _KEPT_MOMENTS and moment % _TRIMMED_AT_ONCE == 0:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import uuid
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
-from urllib.parse import quote
 
 import pytest
 from botocore.exceptions import ClientError, ReadTimeoutError
@@ -16,7 +14,7 @@ from delta_py.coordinator import dynamodb_ledger
 from delta_py.coordinator.dynamodb_ledger import DynamoDbLedger
 from delta_py.coordinator.ledger import CoordinatorUnavailableError, Inventory, Restored, Tail
 from delta_py.errors import InvalidOptionError, UnsupportedOperationError
-from tests.support.emulators import _ACCESS_KEY, _SECRET_KEY, Emulator
+from tests.support.emulators import _ACCESS_KEY, _SECRET_KEY, Emulator, dynamodb_ledger_url
 from tests.support.ledger_contract import *  # noqa: F403
 from tests.support.ledger_contract import commit, proposed
 
@@ -24,10 +22,7 @@ from tests.support.ledger_contract import commit, proposed
 @pytest.fixture
 def url(emulators: Callable[[str], Emulator]) -> str:
     """Of a ledger that is empty."""
-    server, table = emulators("dynamodb"), f"t{uuid.uuid4().hex}"
-    server.make_container(table)
-    keys = f"access_key_id={_ACCESS_KEY}&secret_access_key={_SECRET_KEY}"
-    return f"dynamodb://{table}?region=us-east-1&endpoint={quote(server.endpoint, safe='')}&{keys}"
+    return dynamodb_ledger_url(emulators("dynamodb"))
 
 
 def lose_replies(database: DynamoDbLedger, monkeypatch: pytest.MonkeyPatch) -> list[str]:
@@ -208,6 +203,25 @@ def test_table_that_is_forgotten_while_its_version_is_looked_for_is_not_known(
 
     monkeypatch.setattr(database, "_query", late)
     assert database.version_at("/a", moment) is None, "not 0, which it was before"
+
+
+def test_table_that_is_made_known_anew_while_it_is_read_has_no_gap(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    database, other = DynamoDbLedger(url), DynamoDbLedger(url)
+    database.register("/a", 0, "a")
+    database.ratify([commit("/a", 1)])
+    begun = database.begin(60)
+    query, parts = database._query, list[str]()
+
+    def late(part: str, **options: Any) -> Any:
+        items = list(query(part, **options))
+        parts.append(part)
+        if len(parts) == 1:
+            other.forget("/a")
+            other.register("/a", 9, "a")
+        return iter(items)
+
+    monkeypatch.setattr(database, "_query", late)
+    assert database.tail_in(begun.identity, "/a") == Tail(9, (), "a", base=9)
 
 
 def test_inventory_is_of_one_state(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
