@@ -48,11 +48,12 @@ def until_answered(
     call: Callable[[], T],
     *,
     seconds: float,
+    setting: str = "the option storage.retry_timeout",
     sleep: Callable[[float], None] = time.sleep,
     clock: Callable[[], float] = time.monotonic,
 ) -> T:
-    """One request, made again until it is answered. what: for messages. Raises StoreUnavailableError when time is over, and else
-    what the call raises."""
+    """One request, made again until it is answered. what: for messages; setting: what says the seconds, for them too. Raises
+    StoreUnavailableError when time is over, and else what the call raises."""
     begin, attempt = clock(), 0
     while True:
         try:
@@ -61,14 +62,14 @@ def until_answered(
             budget = min(seconds, _UNREACHABLE_SECONDS) if error.is_unreachable else seconds
             wait = random.uniform(0, min(_LONGEST_WAIT_SECONDS, _FIRST_WAIT_SECONDS * 2**attempt))
             if clock() + wait - begin > budget:
-                raise _gave_up(what, error, clock() - begin) from error
+                raise _gave_up(what, setting, error, clock() - begin) from error
             _log.debug("%s: asked again in %.1f s: %s", what, wait, error)
         sleep(wait)
         attempt += 1
 
 
-def _gave_up(what: str, error: NotAnswered, seconds: float) -> StoreUnavailableError:
-    waiting = "If the store throttles, ask less of it at once, or wait longer: the option storage.retry_timeout has seconds."
+def _gave_up(what: str, setting: str, error: NotAnswered, seconds: float) -> StoreUnavailableError:
+    waiting = f"If the store throttles, ask less of it at once, or wait longer: {setting} has seconds."
     hint = error.cure or ("Check the endpoint and the network." if error.is_unreachable else waiting)
     return StoreUnavailableError(f"The store did not {what} in {seconds:.0f} s, asked again and again: {error}. {hint}")
 

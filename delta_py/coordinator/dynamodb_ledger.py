@@ -499,8 +499,12 @@ class DynamoDbLedger:
             if self._made is None or self._made[0] != os.getpid():  # a process that was forked shares sockets with its parent
                 self._made = (os.getpid(), aws_client("dynamodb", self._access))
             client = self._made[1]
+            setting = "retry_timeout in the coordinator's URL"
             return until_answered(
-                f"ask {where}", lambda: ask(where, self._access, lambda: call(client)), seconds=self._retry_seconds
+                f"ask {where}",
+                lambda: ask(where, self._access, lambda: call(client)),
+                seconds=self._retry_seconds,
+                setting=setting,
             )
         except (StorageError, OSError) as error:
             raise unavailable(self.shown, self._access.hide(str(error))) from error

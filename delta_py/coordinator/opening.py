@@ -49,8 +49,9 @@ def _opened(url: str) -> Ledger:
 def _dynamodb(url: str) -> Ledger:
     try:
         from delta_py.coordinator.dynamodb_ledger import DynamoDbLedger  # imports boto3
-    except ImportError as error:
+    except ModuleNotFoundError as error:
         raise UnsupportedOperationError(
-            "A coordinator in DynamoDB needs boto3. Install pydelta with the extra s3: pip install 'pydelta[s3]'."
+            f"A coordinator in DynamoDB needs boto3, which is not installed ({error}). Install pydelta with the extra s3: "
+            "pip install 'pydelta[s3]'."
         ) from error
     return DynamoDbLedger(url)

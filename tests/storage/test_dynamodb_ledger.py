@@ -291,6 +291,19 @@ def test_table_that_is_not_there_is_named_with_its_cure(url: str) -> None:
         DynamoDbLedger(url.replace("dynamodb://t", "dynamodb://not_there_"))
 
 
+def test_database_that_never_answers_is_given_up_in_time(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    database = DynamoDbLedger(f"{url}&retry_timeout=0.2")
+    assert database._made is not None
+
+    def silent(**asked: Any) -> Any:
+        raise ReadTimeoutError(endpoint_url="the emulator")
+
+    monkeypatch.setattr(database._made[1], "get_item", silent)
+    with pytest.raises(CoordinatorUnavailableError, match=r"retry_timeout in the coordinator's URL") as caught:
+        database.tail("/a")
+    assert _SECRET_KEY not in str(caught.value)
+
+
 def test_items_that_are_not_wanted_any_more_say_when(url: str) -> None:
     """Seconds since 1970, by which DynamoDB deletes them where the table's time to live is the attribute expireTime."""
     database = DynamoDbLedger(url)
