@@ -374,13 +374,13 @@ def _filter_columns(
         return ()
     output = StructType(tuple(column.logical for column in columns))
     paths = columns_of(predicate)
-    lacking = {path[0] for path in paths if not _has_path(output, path)}
+    lacking = {path[0] for path in paths if not has_path(output, path)}
     lacking_columns = {name: known[name].logical if name in known else find_path(config.schema, (name,))[0] for name in lacking}
     needed = [_only_paths(lacking_columns[name], paths) for name in sorted(lacking)]
     return tuple(_scan_column(config, known, f) for f in needed)
 
 
-def _has_path(schema: StructType, path: Path) -> bool:
+def has_path(schema: StructType, path: Path) -> bool:
     try:
         find_path(schema, path)
     except SchemaMismatchError:
@@ -508,4 +508,4 @@ def typed_partition_values(texts: pa.Array, column: StructField, timezone: str) 
 
 def _prunable(schema: StructType, part: Expression, same_in_file: Container[str]) -> bool:
     """Whether a file can say something of every column of the conjunct; it says nothing of `_metadata`."""
-    return all(path[0] in same_in_file or _has_path(schema, path) for path in columns_of(part))
+    return all(path[0] in same_in_file or has_path(schema, path) for path in columns_of(part))
