@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from pydelta_cli import spark as on_spark
 from pydelta_cli.parameters import At, Path, Properties, Spark, Version, pairs_of
 from pydelta_cli.run import Run
+
+if TYPE_CHECKING:
+    from delta_py.protocol.schema import StructType
 
 PartitionedBy = Annotated[
     str | None,
@@ -48,8 +51,20 @@ def convert(
     run.answer({"version": table.version, "files": table.snapshot.num_files})
 
 
-def _partition_schema(ddl: str):  # type: ignore[no-untyped-def]
-    raise NotImplementedError
+def _partition_schema(ddl: str) -> StructType:
+    """`day date, n int` -> fields. Raises typer.BadParameter, and ExpressionError for a type that is none."""
+    from delta_py.expressions.parse import parse_expression, type_of
+    from delta_py.protocol.names import split_list, unquoted
+    from delta_py.protocol.schema import StructField, StructType
+
+    fields = []
+    for column in split_list(ddl):
+        name, _, kind = column.strip().rpartition(" ")
+        if not name.strip():
+            raise typer.BadParameter(f"{column!r} is no NAME TYPE", param_hint="--partitioned-by")
+        cast = parse_expression(f"CAST(NULL AS {kind})", StructType(()))
+        fields.append(StructField(unquoted(name.strip()), type_of(cast, StructType(()))))
+    return StructType(tuple(fields))
 
 
 def clone(

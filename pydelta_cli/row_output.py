@@ -11,7 +11,7 @@ import pyarrow as pa
 import typer
 
 from pydelta_cli.text import printable_json, printable_lines
-from pydelta_cli.values import json_rows, text_columns
+from pydelta_cli.values import json_rows, text_cells
 
 
 def write_csv(schema: pa.Schema, batches: Iterable[pa.RecordBatch], zone: str) -> None:
@@ -21,11 +21,9 @@ def write_csv(schema: pa.Schema, batches: Iterable[pa.RecordBatch], zone: str) -
     texts = pa.schema([(field.name, _csv_type(field.type)) for field in schema])
     with _lines_sink() as sink, CSVWriter(sink, texts) as writer:
         for batch in batches:
-            cells = text_columns(batch.select([n for n, f in enumerate(texts) if pa.types.is_string(f.type)]), zone)
-            columns = [iter(cells), None][0]
             arrays = [
-                pa.array(next(columns), pa.string()) if pa.types.is_string(field.type) else batch.column(number)
-                for number, field in enumerate(texts)
+                pa.array(text_cells(column, zone), pa.string()) if pa.types.is_string(field.type) else column
+                for column, field in zip(batch.columns, texts, strict=True)
             ]
             writer.write_batch(pa.RecordBatch.from_arrays(arrays, schema=texts))
 

@@ -26,6 +26,7 @@ def _session(run: Run) -> Iterator[SparkSession]:
         ) from error
     from spark_plugin import register
 
+    running = SparkSession.getActiveSession()
     builder = SparkSession.builder.appName("pydelta").config("spark.sql.session.timeZone", run.zone)
     builder = builder.config("spark.ui.enabled", "false").config("spark.ui.showConsoleProgress", "false")
     for name, value in run.storage.items():
@@ -36,7 +37,8 @@ def _session(run: Run) -> Iterator[SparkSession]:
         register(spark)
         yield spark
     finally:
-        spark.stop()
+        if running is None:
+            spark.stop()
 
 
 def _metrics(frame: DataFrame) -> dict[str, Any]:

@@ -54,7 +54,12 @@ def json_values(array: pa.Array, zone: str) -> list[Any]:
 
 def text_columns(batch: pa.RecordBatch | pa.Table, zone: str) -> list[list[str | None]]:
     """Cells: text as it is, what is nested as JSON, null as None."""
-    return [[_cell(value) for value in column] for column in json_columns(batch, zone)]
+    return [text_cells(column, zone) for column in batch.columns]
+
+
+def text_cells(column: pa.Array | pa.ChunkedArray, zone: str) -> list[str | None]:
+    """As of text_columns."""
+    return [_cell(value) for value in json_values(_whole(column), zone)]
 
 
 def _cell(value: Any) -> str | None:
