@@ -51,7 +51,7 @@ def diff(run: Run, a: A, b: B, key: Key = None) -> int:
 
 
 def _changes(a: Mapping[str, Any], b: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """What of one is not in the other, or is otherwise there: in the order of a, then what only b has. None for what is not there."""
+    """What is not the same in both, in the order of a, then what only b has. None for what is not there."""
     names = [*a, *(name for name in b if name not in a)]
     return [{"name": name, "a": a.get(name), "b": b.get(name)} for name in names if a.get(name) != b.get(name)]
 

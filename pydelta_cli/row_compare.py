@@ -27,14 +27,15 @@ def count_rows(table: DeltaTable) -> int:
 
 def rows_by_key(a: DeltaTable, b: DeltaTable, keys: Sequence[str], zone: str) -> dict[str, Any]:
     """How many rows are in b alone, in a alone, and in both with other values of the columns that both have. Null is a value of a
-    key like others. Raises InvalidOptionError for a key that two rows of a table share; SchemaMismatchError for one that is none."""
+    key like others. Raises InvalidOptionError for a key that two rows share, SchemaMismatchError for one that is no column."""
     shared = [name for name in a.schema().names if name in b.schema().names and name not in keys]
     one, other = (_readable(table, keys, shared, zone) for table in (a, b))
     for table, rows in ((a, one), (b, other)):
-        if len(set(map(tuple, zip(*(column.to_pylist() for column in rows.select(keys).columns), strict=True)))) < rows.num_rows:
+        if rows.group_by(list(keys)).aggregate([]).num_rows < rows.num_rows:
+            root = table.snapshot.table_root
             raise InvalidOptionError(
-                f"Two rows of {table.snapshot.table_root} have the same values of {', '.join(keys)}, so that they tell no row from "
-                "another. Name further columns.",
+                f"Two rows of {root} have the same values of {', '.join(keys)}, so that these tell no row from another. Name "
+                "further columns.",
                 option="key",
             )
     joined = _numbered(one, keys, _A).join(_numbered(other, keys, _B), list(keys), join_type="full outer")
@@ -62,7 +63,8 @@ def _readable(table: DeltaTable, keys: Sequence[str], columns: Sequence[str], zo
     names = rows.schema.names
     for number, name in enumerate(names):
         if name in keys:
-            cells[number] = pc.if_else(cells[number].is_null(), "n", pc.binary_join_element_wise("v", pc.fill_null(cells[number], ""), ""))
+            with_mark = pc.binary_join_element_wise("v", pc.fill_null(cells[number], ""), "")
+            cells[number] = pc.if_else(cells[number].is_null(), "n", with_mark)
     return pa.table(cells, names=names)
 
 

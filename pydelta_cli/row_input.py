@@ -61,8 +61,8 @@ def _json(source: Any, schema: pa.Schema | None) -> pa.RecordBatchReader:
 
     if not hasattr(json, "open_json"):
         raise UnsupportedOperationError(
-            f"Loading JSON lines needs a newer pyarrow than {pa.__version__}, which reads such files as a whole only. Nothing was "
-            "written. Update pyarrow, or load CSV or Parquet."
+            f"Loading JSON lines needs a newer pyarrow than {pa.__version__}, which reads such files as a whole only. Nothing "
+            "was written. Update pyarrow, or load CSV or Parquet."
         )
     known = None if schema is None else pa.schema([f for f in schema if not pa.types.is_binary(f.type)])
     return json.open_json(

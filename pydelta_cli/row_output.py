@@ -77,13 +77,13 @@ def _lines_sink() -> pa.PythonFile:
 class _Forward(io.RawIOBase):
     """Writes on, and knows how far it is, which a pipe does not. What it writes to stays open."""
 
-    def __init__(self, out: BinaryIO) -> None:
+    def __init__(self, out: BinaryIO | io.RawIOBase) -> None:
         self._out, self._written = out, 0
 
     def writable(self) -> bool:
         return True
 
-    def write(self, data) -> int:  # type: ignore[no-untyped-def, override]
+    def write(self, data) -> int:  # type: ignore[no-untyped-def]
         self._out.write(data)
         self._written += len(data)
         return len(data)
@@ -102,7 +102,7 @@ class _Printable(io.RawIOBase):
     def __init__(self, out: BinaryIO) -> None:
         self._out = out
 
-    def write(self, data) -> int:  # type: ignore[no-untyped-def, override]
+    def write(self, data) -> int:  # type: ignore[no-untyped-def]
         self._out.write(printable_lines(bytes(data).decode(errors="replace")).encode())
         return len(data)
 

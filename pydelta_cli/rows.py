@@ -39,7 +39,9 @@ class Mode(StrEnum):
 HeadLimit = Annotated[int, typer.Option("--limit", min=0, metavar="N", help="So many rows at most.")]
 CatLimit = Annotated[int | None, typer.Option("--limit", min=0, metavar="N", help="So many rows at most (default: all).")]
 OutFormat = Annotated[CatFormat, typer.Option("--format", help="csv, json (a line a row), parquet or arrow (an IPC stream).")]
-InFormat = Annotated[LoadFormat | None, typer.Option("--format", help="csv, json (a line a row) or parquet; default: by the name.")]
+InFormat = Annotated[
+    LoadFormat | None, typer.Option("--format", help="csv, json (a line a row) or parquet; default: by the name.")
+]
 Source = Annotated[str, typer.Argument(metavar="FILE", help="A file of this machine; - for standard input.")]
 SaveMode = Annotated[Mode, typer.Option("--mode", help="What becomes of a table that is there.")]
 PartitionBy = Annotated[str | None, typer.Option("--partition-by", metavar="NAMES", help="Of a new table, with commas.")]

@@ -2,9 +2,9 @@
 
     explain_files(snapshot, predicate) -> pa.Table: EXPLANATION_SCHEMA, a row a file of the version
 
-The files that are kept are those of plan_scan: each condition of the predicate (its conjuncts) is asked of all files at once, as a
-plan asks it. Of a file that is passed over, the first condition by which it is counts; and of what is known of the file, the least
-that is enough for it.
+The files that are kept are those of plan_scan: each condition of the predicate (its conjuncts) is asked of all files at once, as
+a plan asks it. Of a file that is passed over, the first condition by which it is counts; and of what is known of the file, the
+least that is enough for it.
 Protocol: Per-file Statistics.
 """
 
@@ -172,7 +172,10 @@ def _only(stats: FileStats | None, parts: tuple[str, ...]) -> FileStats | None:
     """The statistics without what is not among the parts."""
     if stats is None:
         return None
-    return replace(stats, **{name: {} for name in ("minimum", "maximum", "null_count") if name not in parts})
+    minimum, maximum, null_count = (
+        getattr(stats, name) if name in parts else {} for name in ("minimum", "maximum", "null_count")
+    )
+    return replace(stats, minimum=minimum, maximum=maximum, null_count=null_count)
 
 
 def _speaking_of(number: pa.Int32Array, conditions: Sequence[_Condition], batch: FileBatch) -> dict[str, pa.Array]:
