@@ -252,9 +252,12 @@ def history(store: ObjectStore, limit: int | None = None) -> pa.Table:
     given as JSON text. Raises TableNotFoundError, CorruptTableError.
     """
     _, newest = available_versions(store)
-    commits = list_commits(store, 0, newest)
+    return history_of(CommitReader(store), list_commits(store, 0, newest), limit)
+
+
+def history_of(reader: CommitReader, commits: Sequence[LogFile], limit: int | None = None) -> pa.Table:
+    """As history. commits: ascending, all that the log has up to some version, as their times rest on those before them."""
     file_times = _increasing(commits)
-    reader = CommitReader(store)
     first = 0 if limit is None else max(0, len(commits) - limit)
     rows = []
     for commit, time in reversed(list(zip(commits, file_times, strict=True))[first:]):
