@@ -145,7 +145,7 @@ def _shares(low: pa.Array, high: pa.Array, records: np.ndarray[Any, np.dtype[np.
 
 
 def places(bounds: pa.Array) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """Numbers that rise with the values, as far apart as these are where they have distances. bounds: without nulls, not empty."""
+    """Numbers that rise with the values, as far apart as these are where they have distances. bounds: no nulls, not empty."""
     kind = bounds.type
     if pa.types.is_date32(kind):
         bounds = bounds.view(pa.int32())
