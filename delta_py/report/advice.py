@@ -4,7 +4,7 @@ command (control characters, marks that turn the direction of text) are in no co
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from delta_py.errors import readable
 from delta_py.protocol.names import quoted
@@ -43,10 +43,10 @@ class _Commands:
     def python(self, call: str, *names: str) -> str | None:
         return self._checked(lambda root: f"DeltaTable({root!r}).{call}", *names)
 
-    def _checked(self, command: object, *names: str) -> str | None:
+    def _checked(self, command: Callable[[str], str], *names: str) -> str | None:
         if self._root is None or not all(map(_is_plain, names)):
             return None
-        text: str = command(self._root)  # type: ignore[operator]
+        text = command(self._root)
         return text if len(text) <= _LONGEST_COMMAND else None
 
 

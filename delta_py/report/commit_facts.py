@@ -183,8 +183,9 @@ def _streams(snapshot: Snapshot, commits: Sequence[Commit], contents: dict[int, 
             newest.timestamp_ms - commit.timestamp_ms,
         )
 
-    streams = sorted(map(stream, transactions.values()), key=_lag, reverse=True)
-    return StreamFacts(len(streams), tuple(streams[:_MOST_STREAMS]), f"txn actions of version {snapshot.version}, and of its commits")
+    found = sorted(map(stream, transactions.values()), key=_lag, reverse=True)
+    source = f"txn actions of version {snapshot.version}, and of the commits up to it"
+    return StreamFacts(len(found), tuple(found[:_MOST_STREAMS]), source)
 
 
 def _lag(stream: Stream) -> float:

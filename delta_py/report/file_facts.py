@@ -76,11 +76,9 @@ def _debt(snapshot: Snapshot) -> OptimizeDebt:
 # ---------------------------------------------------------------- partitions
 
 
-def partition_facts(snapshot: Snapshot, files: pa.Table) -> PartitionFacts | None:
-    """None for a table without partition columns. files: FILE_SCHEMA."""
+def partition_facts(snapshot: Snapshot, files: pa.Table) -> PartitionFacts:
+    """Of a partitioned table. files: FILE_SCHEMA."""
     config, columns = snapshot.config, snapshot.config.partition_columns
-    if not columns:
-        return None
     texts = [pc.map_lookup(files["partition_values"], pa.scalar(name), "first") for name in config.physical_partition_columns]
     keys = [f"k{position}" for position in range(len(columns))]
     # The empty text is null too.

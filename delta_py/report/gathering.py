@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 import pyarrow as pa
 
@@ -23,6 +24,7 @@ from delta_py.report.log_facts import log_facts, retention_facts
 from delta_py.report.skipping_facts import columns_to_look_at, skipping_facts
 from delta_py.snapshot import Snapshot
 
+T = TypeVar("T")
 _STATE = ("path", "partition_values", "size", "deletion_vector")
 
 
@@ -52,23 +54,18 @@ def gather(snapshot: Snapshot, request: ReportRequest | None = None) -> TableFac
     paths = columns_to_look_at(snapshot, z_order, request.filtered)
     state = known(lambda: _state(snapshot, paths))
     live = None if isinstance(state, Unknown) else state[0]["path"]
-    if isinstance(state, Unknown):
-        files = partitions = vectors = skipping = state
-        partitions = state if snapshot.config.partition_columns else None
-    else:
-        table, stats = state
-        files = known(lambda: file_facts(snapshot, table, stats.num_records))
-        partitions = known(lambda: partition_facts(snapshot, table))
-        vectors = known(lambda: vector_facts(snapshot, table, stats.num_records))
-        skipping = known(lambda: skipping_facts(snapshot, paths, stats, z_order, request.filtered))
+
+    def of_files(show: Callable[[pa.Table, FileStats], T]) -> T | Unknown:
+        return state if isinstance(state, Unknown) else known(lambda: show(*state))
+
     facts = TableFacts(
         generated_ms=now_ms,
         identity=_identity(snapshot),
         commits=commits,
-        files=files,
-        partitions=partitions,
-        vectors=vectors,
-        skipping=skipping,
+        files=of_files(lambda files, stats: file_facts(snapshot, files, stats.num_records)),
+        partitions=of_files(lambda files, _: partition_facts(snapshot, files)) if snapshot.config.partition_columns else None,
+        vectors=of_files(lambda files, stats: vector_facts(snapshot, files, stats.num_records)),
+        skipping=of_files(lambda _, stats: skipping_facts(snapshot, paths, stats, z_order, request.filtered)),
         log=known(lambda: log_facts(snapshot, check=request.check_log)),
         retention=known(lambda: retention_facts(snapshot, live, commits, now_ms, vacuum=request.vacuum)),
         streams=streams,
@@ -86,8 +83,8 @@ def _state(snapshot: Snapshot, paths: list[Path]) -> tuple[pa.Table, FileStats]:
 
 def _identity(snapshot: Snapshot) -> Identity:
     protocol, metadata = snapshot.protocol, snapshot.metadata
-    checkpoint, first = snapshot.segment.checkpoint, 0
-    where = f"the commits {first} to {snapshot.version}"
+    checkpoint = snapshot.segment.checkpoint
+    where = f"the commits 0 to {snapshot.version}"
     if checkpoint is not None:
         where = f"the checkpoint of version {checkpoint.version}"
         if snapshot.segment.commits:

@@ -1,0 +1,229 @@
+"""Charts as SVG, drawn here. Each is drawn twice: for a wide and for a narrow page, so that its letters have one size everywhere.
+
+A chart is a picture for who sees it: what it says stands in a table beside it, too. Colours come from the page's style.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from delta_py.report.markup import Markup, shortened, tag
+from delta_py.report.words import day_text, moment_text
+
+WIDE, NARROW = 800, 320
+_LETTER = 6.6  # about as wide as a letter of 12 px is
+_ROW = 28
+_DAY_MS = 86_400_000
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """length: in the unit of the axis. text: at its end. mark: a second length, drawn as a line over the bar."""
+
+    label: str
+    length: float
+    text: str
+    mark: float | None = None
+    is_quiet: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Dot:
+    """lane: the number of its row. size: from 0 to 1."""
+
+    time_ms: int
+    lane: int
+    size: float
+    title: str
+
+
+def figure(label: str, draw: Callable[[int], tuple[Markup, int]]) -> Markup:
+    """draw: width -> what is in the picture, and its height. label: what it shows, in a sentence."""
+    drawn = []
+    for width, kind in ((WIDE, "wide"), (NARROW, "narrow")):
+        inside, height = draw(width)
+        drawn.append(
+            tag("svg", inside, class_=kind, viewBox=f"0 0 {width} {height}", width=width, height=height, role="img", aria_label=label)
+        )
+    return tag("figure", drawn)
+
+
+def _text(x: float, y: float, text: str, *, anchor: str = "start", kind: str = "tick") -> Markup:
+    return tag("text", text, x=_number(x), y=_number(y), text_anchor=anchor, class_=kind)
+
+
+def _number(value: float) -> str:
+    return f"{value:.2f}".rstrip("0").rstrip(".")
+
+
+def _fitted(text: str, width: float) -> str:
+    """Cut to about this width in px."""
+    return shortened(text, max(2, int(width / _LETTER)))
+
+
+# ---------------------------------------------------------------- bars that lie
+
+
+def lying_bars(label: str, bars: Sequence[Bar], axis: str, ticks: Sequence[tuple[float, str]], most: float) -> Markup:
+    """A bar a row, from above to below. axis: what the lengths are, with the unit. ticks: places and texts; most: the axis's end."""
+
+    def draw(width: int) -> tuple[Markup, int]:
+        left = min(200 if width == WIDE else 104, 16 + _LETTER * max(len(bar.label) for bar in bars))
+        right = width - 12 - _LETTER * max(len(bar.text) for bar in bars)
+        parts, bottom = [], len(bars) * _ROW + 4
+
+        def at(value: float) -> float:
+            return left + (right - left) * min(1.0, value / most if most else 0.0)
+
+        places = list(ticks)
+        if width == NARROW and len(places) > 3:
+            places = [places[0], places[len(places) // 2], places[-1]]
+        for place, text in places:
+            parts.append(tag("line", x1=_number(at(place)), x2=_number(at(place)), y1=0, y2=bottom, class_="grid"))
+            parts.append(_text(at(place), bottom + 16, text, anchor="middle"))
+        for row, bar in enumerate(bars):
+            top = row * _ROW + 6
+            parts.append(_text(left - 8, top + 13, _fitted(bar.label, left - 12), anchor="end", kind="label"))
+            size = max(at(bar.length) - left, 1.5 if bar.length else 0)
+            kind = "quiet" if bar.is_quiet else "bar"
+            if size:
+                parts.append(tag("rect", x=_number(left), y=top, width=_number(size), height=17, rx=2, class_=kind))
+            if bar.mark is not None:
+                parts.append(tag("rect", x=_number(at(bar.mark) - 1), y=top - 2, width=2.5, height=21, class_="mark"))
+            end = max(at(bar.length), at(bar.mark or 0))
+            parts.append(_text(end + 7, top + 13, bar.text, kind="value"))
+        parts.append(_text(left, bottom + 34, axis, kind="axis"))
+        return Markup("".join(parts)), bottom + 40
+
+    return figure(label, draw)
+
+
+# ---------------------------------------------------------------- columns
+
+
+def columns(label: str, heights: Sequence[float], names: Sequence[str], texts: Sequence[str], x_axis: str, y_axis: str) -> Markup:
+    """Columns side by side. names: under them, all that there is room for. texts: above them, where there is room."""
+
+    def draw(width: int) -> tuple[Markup, int]:
+        top, bottom, left, right = 40, 200, 4, width - 4
+        most = max(heights, default=0) or 1
+        step = (right - left) / max(len(heights), 1)
+        gap = min(6.0, step * 0.16)
+        wide = min(step, 90.0) - gap
+        parts = [tag("line", x1=left, x2=right, y1=bottom, y2=bottom, class_="base"), _text(left, 14, y_axis, kind="axis")]
+        longest = max((len(text) for text in texts), default=0)
+        with_texts = longest * _LETTER < step + 8
+        named = max(1, math.ceil(max((len(name) for name in names), default=0) * _LETTER * 1.15 / step))
+        for place, height in enumerate(heights):
+            x = left + place * min(step, 90.0) + gap / 2
+            tall = max((bottom - top) * height / most, 2.0 if height else 0)
+            if tall:
+                y = bottom - tall
+                parts.append(tag("rect", x=_number(x), y=_number(y), width=_number(wide), height=_number(tall), rx=1.5, class_="bar"))
+            middle = x + wide / 2
+            if with_texts and texts and texts[place]:
+                parts.append(_text(middle, bottom - tall - 6, texts[place], anchor="middle", kind="value"))
+            if names and place % named == 0:
+                parts.append(_text(middle, bottom + 17, names[place], anchor="middle"))
+        parts.append(_text(left, bottom + 38, x_axis, kind="axis"))
+        return Markup("".join(parts)), bottom + 46
+
+    return figure(label, draw)
+
+
+# ---------------------------------------------------------------- a timeline
+
+
+def timeline(label: str, lanes: Sequence[str], dots: Sequence[Dot], axis: str) -> Markup:
+    """A lane for each operation, a dot for each commit, from old to new."""
+    first, last = min(dot.time_ms for dot in dots), max(dot.time_ms for dot in dots)
+
+    def draw(width: int) -> tuple[Markup, int]:
+        left = min(180 if width == WIDE else 100, 16 + _LETTER * max(map(len, lanes)))
+        right, bottom, row = width - 16, len(lanes) * 34 + 6, 34
+
+        def at(time_ms: int) -> float:
+            return (left + 14 + right) / 2 if first == last else left + 14 + (right - left - 14) * (time_ms - first) / (last - first)
+
+        parts = []
+        for lane, name in enumerate(lanes):
+            y = lane * row + 20
+            parts.append(tag("line", x1=_number(left), x2=width - 2, y1=y, y2=y, class_="grid"))
+            parts.append(_text(left - 8, y + 4, _fitted(name, left - 12), anchor="end", kind="label"))
+        for dot in sorted(dots, key=lambda dot: -dot.size):
+            y = dot.lane * row + 20
+            title = tag("title", dot.title)
+            parts.append(tag("g", title, tag("circle", cx=_number(at(dot.time_ms)), cy=y, r=_number(3 + 9 * math.sqrt(dot.size)), class_="dot")))
+        texts = _times(first, last)
+        if first == last:
+            parts.append(_text(at(first), bottom + 16, moment_text(first), anchor="middle"))
+        else:
+            parts.append(_text(left, bottom + 16, texts[0]))
+            parts.append(_text(width - 2, bottom + 16, texts[1], anchor="end"))
+        parts.append(_text(left, bottom + 34, axis, kind="axis"))
+        return Markup("".join(parts)), bottom + 40
+
+    return figure(label, draw)
+
+
+def _times(first: int, last: int) -> tuple[str, str]:
+    """As short as tells them apart; both fit beside each other on a narrow page."""
+    if last - first > 2 * _DAY_MS:
+        return day_text(first), day_text(last)
+    start, end = moment_text(first), moment_text(last)
+    if start[:10] == end[:10] and end.endswith(" UTC"):
+        return start[11:-4], end[11:-4]
+    return start[5:16], end[5:16]
+
+
+# ---------------------------------------------------------------- files over two columns
+
+
+def rectangles(
+    label: str,
+    shapes: Sequence[tuple[float, float, float, float]],
+    density: Sequence[Sequence[int]],
+    names: tuple[str, str],
+    ends: tuple[tuple[str, str], tuple[str, str]],
+) -> Markup:
+    """Each file as a rectangle, or, if there are none, how many lie over each cell. names, ends: of x and y."""
+
+    def draw(width: int) -> tuple[Markup, int]:
+        top, left, side = 26, 2, 360 if width == WIDE else 300
+        tall = side if width == WIDE else 260
+        wide = width - 4 if width == NARROW else 560
+        parts = [tag("rect", x=left, y=top, width=wide, height=tall, class_="frame")]
+        if density:
+            most = max(max(row) for row in density) or 1
+            cell_x, cell_y = wide / len(density[0]), tall / len(density)
+            for level in range(1, 6):
+                # One path for all cells of a shade: few bytes.
+                cells = [
+                    f"M{_number(left + x * cell_x)} {_number(top + tall - (y + 1) * cell_y)}h{_number(cell_x)}v{_number(cell_y)}h-{_number(cell_x)}z"
+                    for y, row in enumerate(density)
+                    for x, count in enumerate(row)
+                    if count and min(5, 1 + int(5 * count / (most + 1))) == level
+                ]
+                if cells:
+                    parts.append(tag("path", d="".join(cells), class_=f"shade{level}"))
+        for x0, y0, x1, y1 in shapes:
+            parts.append(
+                tag(
+                    "rect",
+                    x=_number(left + x0 * wide),
+                    y=_number(top + (1 - y1) * tall),
+                    width=_number(max((x1 - x0) * wide, 2)),
+                    height=_number(max((y1 - y0) * tall, 2)),
+                    class_="file",
+                )
+            )
+        half = wide / 2 - 6
+        parts.append(_text(left, 14, _fitted(f"↑ {names[1]}, up to {ends[1][1]}", wide), kind="axis"))
+        parts.append(_text(left, top + tall + 17, _fitted(ends[0][0], half)))
+        parts.append(_text(left + wide, top + tall + 17, _fitted(ends[0][1], half), anchor="end"))
+        parts.append(_text(left, top + tall + 36, _fitted(f"→ {names[0]}; {names[1]} from {ends[1][0]}", wide), kind="axis"))
+        return Markup("".join(parts)), top + tall + 44
+
+    return figure(label, draw)
