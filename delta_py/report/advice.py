@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from delta_py.errors import readable
 from delta_py.protocol.names import quoted
-from delta_py.report.facts import Advice, ColumnSkipping, LogFacts, TableFacts, Unknown
+from delta_py.report.facts import Advice, ColumnSkipping, TableFacts, Unknown
 from delta_py.report.words import bytes_text, count_text, percent_text
 
 # From how many files on a table has enough of them that fewer would matter; of how many a Z-order would matter.
@@ -67,7 +67,8 @@ def _damage(facts: TableFacts, commands: _Commands) -> Iterator[Advice]:
         title = f"The log has {count_text(len(found), 'fault')}"
         reason = f"{found[0].path}: {found[0].reason}. A repair can mend {mendable} of {len(found)}."
     else:
-        title, reason = f"The version checksum is {'damaged' if log.checksum == 'damaged' else 'not that of the log'}", _detail(log)
+        title = "The version checksum is damaged" if log.checksum == "damaged" else "The version checksum contradicts the log"
+        reason = log.checksum_detail or ""
     yield Advice(
         title,
         f"{reason} Look first: the command changes nothing yet.",
@@ -77,10 +78,6 @@ def _damage(facts: TableFacts, commands: _Commands) -> Iterator[Advice]:
         commands.python("fsck()"),
         urgent=True,
     )
-
-
-def _detail(log: LogFacts) -> str:
-    return log.checksum_detail or ""
 
 
 def _small_files(facts: TableFacts, commands: _Commands) -> Iterator[Advice]:

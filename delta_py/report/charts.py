@@ -44,9 +44,8 @@ def figure(label: str, draw: Callable[[int], tuple[Markup, int]]) -> Markup:
     drawn = []
     for width, kind in ((WIDE, "wide"), (NARROW, "narrow")):
         inside, height = draw(width)
-        drawn.append(
-            tag("svg", inside, class_=kind, viewBox=f"0 0 {width} {height}", width=width, height=height, role="img", aria_label=label)
-        )
+        box = f"0 0 {width} {height}"
+        drawn.append(tag("svg", inside, class_=kind, viewBox=box, width=width, height=height, role="img", aria_label=label))
     return tag("figure", drawn)
 
 
@@ -67,7 +66,8 @@ def _fitted(text: str, width: float) -> str:
 
 
 def lying_bars(label: str, bars: Sequence[Bar], axis: str, ticks: Sequence[tuple[float, str]], most: float) -> Markup:
-    """A bar a row, from above to below. axis: what the lengths are, with the unit. ticks: places and texts; most: the axis's end."""
+    """A bar a row, from above to below. axis: what the lengths are, with the unit. ticks: places and texts; most: the axis's
+    end."""
 
     def draw(width: int) -> tuple[Markup, int]:
         left = min(200 if width == WIDE else 104, 16 + _LETTER * max(len(bar.label) for bar in bars))
@@ -120,8 +120,8 @@ def columns(label: str, heights: Sequence[float], names: Sequence[str], texts: S
             x = left + place * min(step, 90.0) + gap / 2
             tall = max((bottom - top) * height / most, 2.0 if height else 0)
             if tall:
-                y = bottom - tall
-                parts.append(tag("rect", x=_number(x), y=_number(y), width=_number(wide), height=_number(tall), rx=1.5, class_="bar"))
+                place_of = {"x": _number(x), "y": _number(bottom - tall), "width": _number(wide), "height": _number(tall)}
+                parts.append(tag("rect", **place_of, rx=1.5, class_="bar"))
             middle = x + wide / 2
             if with_texts and texts and texts[place]:
                 parts.append(_text(middle, bottom - tall - 6, texts[place], anchor="middle", kind="value"))
@@ -145,7 +145,8 @@ def timeline(label: str, lanes: Sequence[str], dots: Sequence[Dot], axis: str) -
         right, bottom, row = width - 16, len(lanes) * 34 + 6, 34
 
         def at(time_ms: int) -> float:
-            return (left + 14 + right) / 2 if first == last else left + 14 + (right - left - 14) * (time_ms - first) / (last - first)
+            start = left + 14
+            return (start + right) / 2 if first == last else start + (right - start) * (time_ms - first) / (last - first)
 
         parts = []
         for lane, name in enumerate(lanes):
@@ -153,9 +154,9 @@ def timeline(label: str, lanes: Sequence[str], dots: Sequence[Dot], axis: str) -
             parts.append(tag("line", x1=_number(left), x2=width - 2, y1=y, y2=y, class_="grid"))
             parts.append(_text(left - 8, y + 4, _fitted(name, left - 12), anchor="end", kind="label"))
         for dot in sorted(dots, key=lambda dot: -dot.size):
-            y = dot.lane * row + 20
-            title = tag("title", dot.title)
-            parts.append(tag("g", title, tag("circle", cx=_number(at(dot.time_ms)), cy=y, r=_number(3 + 9 * math.sqrt(dot.size)), class_="dot")))
+            radius = _number(3 + 9 * math.sqrt(dot.size))
+            circle = tag("circle", cx=_number(at(dot.time_ms)), cy=dot.lane * row + 20, r=radius, class_="dot")
+            parts.append(tag("g", tag("title", dot.title), circle) if width == WIDE else circle)
         texts = _times(first, last)
         if first == last:
             parts.append(_text(at(first), bottom + 16, moment_text(first), anchor="middle"))
@@ -200,8 +201,9 @@ def rectangles(
             cell_x, cell_y = wide / len(density[0]), tall / len(density)
             for level in range(1, 6):
                 # One path for all cells of a shade: few bytes.
+                around = f"h{_number(cell_x)}v{_number(cell_y)}h-{_number(cell_x)}z"
                 cells = [
-                    f"M{_number(left + x * cell_x)} {_number(top + tall - (y + 1) * cell_y)}h{_number(cell_x)}v{_number(cell_y)}h-{_number(cell_x)}z"
+                    f"M{_number(left + x * cell_x)} {_number(top + tall - (y + 1) * cell_y)}{around}"
                     for y, row in enumerate(density)
                     for x, count in enumerate(row)
                     if count and min(5, 1 + int(5 * count / (most + 1))) == level

@@ -88,9 +88,9 @@ def _commit(row: dict[str, Any], content: _Content) -> Commit:
     return Commit(
         version=row["version"],
         timestamp_ms=int(row["timestamp"].timestamp() * 1_000),
-        operation=row["operation"],
-        user=row["userName"] or row["userId"],
-        engine=row["engineInfo"],
+        operation=row["operation"] or None,
+        user=row["userName"] or row["userId"] or None,
+        engine=row["engineInfo"] or None,
         files_added=content.files_added,
         files_removed=content.files_removed,
         bytes_added=content.bytes_added,
@@ -142,7 +142,8 @@ def _by_writer(commits: Sequence[Commit]) -> tuple[WriterTotals, ...]:
     for commit in commits:
         groups.setdefault((commit.engine, commit.user), []).append(commit)
     totals = [
-        WriterTotals(engine, user, len(group), group[0].version, group[0].timestamp_ms) for (engine, user), group in groups.items()
+        WriterTotals(engine, user, len(group), group[0].version, group[0].timestamp_ms)
+        for (engine, user), group in groups.items()
     ]
     return tuple(sorted(totals, key=lambda total: -total.commits)[:_MOST_GROUPS])
 

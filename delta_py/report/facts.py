@@ -60,8 +60,8 @@ class Identity:
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """operation, user, engine: None where the commit does not say. files and bytes: of its add and remove actions; None where they
-    were not read. log_bytes: of the commit's own file."""
+    """operation, user, engine: None where the commit does not say. files and bytes: of its add and remove actions; None where
+    they were not read. log_bytes: of the commit's own file."""
 
     version: int
     timestamp_ms: int
@@ -100,8 +100,8 @@ class WriterTotals:
 
 @dataclass(frozen=True, slots=True)
 class CommitFacts:
-    """in_log: commits that the log has, up to the version. commits: the newest of them, newest first. z_order: the columns of the
-    newest Z-order among these. last_vacuum: the newest end of a VACUUM among them."""
+    """in_log: commits that the log has, up to the version. commits: the newest of them, newest first. z_order: the columns of
+    the newest Z-order among these. last_vacuum: the newest end of a VACUUM among them."""
 
     in_log: int
     oldest_version: int
@@ -115,9 +115,9 @@ class CommitFacts:
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """batch: the number of its newest transaction. last_updated_ms: as the writer noted it, or None. table_version: the commit that
-    brought it, None where it is older than the commits that were looked at. versions_behind, ms_behind: from that commit to the
-    report's version; Unknown where the commit is not there."""
+    """batch: the number of its newest transaction. last_updated_ms: as the writer noted it, or None. table_version: the
+    commit that brought it, None where it is older than the commits that were looked at. versions_behind, ms_behind: from that
+    commit to the report's version; Unknown where the commit is not there."""
 
     app_id: str
     batch: int
@@ -188,9 +188,9 @@ class Partition:
 
 @dataclass(frozen=True, slots=True)
 class PartitionFacts:
-    """largest: by bytes. profile: sizes from the largest to the smallest partition, at most 60: each the mean of a group of equal
-    numbers of partitions. skew: the largest partition in sizes of the median one; None without partitions, or where that has
-    0 bytes. small_count: partitions of several files that all together are below the target file size."""
+    """largest: by bytes. profile: sizes from the largest to the smallest partition, at most 60: each the mean of a group of
+    equal numbers of partitions. skew: the largest partition in sizes of the median one; None without partitions, or where
+    that has 0 bytes. small_count: partitions of several files that all together are below the target file size."""
 
     columns: tuple[str, ...]
     count: int
@@ -205,9 +205,9 @@ class PartitionFacts:
 
 @dataclass(frozen=True, slots=True)
 class VectorFacts:
-    """files: with a deletion vector. deleted_rows: in them. rows: of these files, deleted ones included. bytes: of the vectors, as
-    their descriptors say. shares: how many files have up to so large a share of deleted rows. beyond: files above max_share, which
-    OPTIMIZE writes anew. files_without_share: whose number of rows is not known."""
+    """files: with a deletion vector. deleted_rows: in them. rows: of these files, deleted ones included. bytes: of the
+    vectors, as their descriptors say. shares: how many files have up to so large a share of deleted rows. beyond: files above
+    max_share, which OPTIMIZE writes anew. files_without_share: whose number of rows is not known."""
 
     files: int
     deleted_rows: int
@@ -242,9 +242,10 @@ class ColumnSkipping:
 
 @dataclass(frozen=True, slots=True)
 class FileMap:
-    """The files as rectangles over two columns. why: these two. low, high: the ends of each, as text. files: in the map, with bounds
-    of both; without: the others. rectangles: x0, y0, x1, y1 as shares of the axes, for few files; else none, and density: how many
-    files lie over each cell, rows from low to high y. mean_depth: over a cell, on average; mean_area: of a rectangle."""
+    """The files as rectangles over two columns. why: these two. low, high: the ends of each, as text. files: in the map, with
+    bounds of both; without: the others. rectangles: x0, y0, x1, y1 as shares of the axes, for few files; else none, and
+    density: how many files lie over each cell, rows from low to high y. mean_depth: over a cell, on average; mean_area: of a
+    rectangle."""
 
     x: str
     y: str
@@ -287,10 +288,11 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class LogFacts:
-    """newest_version: of the log, which may be newer than the report's. earliest_version: that can be read. newest_checkpoint: up to
-    the report's version, as are commits_since_checkpoint and what stands for loading it: files_to_load, bytes_to_load. checksum: of
-    the report's version: `agrees`, `contradicts`, `damaged`, `older form`, `none`; checksum_detail: what is wrong with it. gaps:
-    ranges of commits that are missing. last_checkpoint: the version that `_last_checkpoint` names. faults: of the whole log."""
+    """newest_version: of the log, which may be newer than the report's. earliest_version: that can be read.
+    newest_checkpoint: up to the report's version, as are commits_since_checkpoint and what stands for loading it:
+    files_to_load, bytes_to_load. checksum: of the report's version: `agrees`, `contradicts`, `damaged`, `older form`, `none`;
+    checksum_detail: what is wrong with it. gaps: ranges of commits that are missing. last_checkpoint: the version that
+    `_last_checkpoint` names. faults: of the whole log."""
 
     newest_version: int
     earliest_version: int | Unknown
@@ -304,7 +306,7 @@ class LogFacts:
     newest_checkpoint_bytes: int | None
     checkpoint_interval: int | Unknown
     commits_since_checkpoint: int
-    last_checkpoint: int | None | Unknown
+    last_checkpoint: int | Unknown | None
     compactions: int
     compactions_in_use: int
     checksums: int
@@ -334,9 +336,9 @@ class VacuumDebt:
 
 @dataclass(frozen=True, slots=True)
 class RetentionFacts:
-    """tombstones: removed files that the log still knows of and that are not live again. expired: those removed longer ago than
-    deleted_file_ms, which VACUUM deletes where they are still there. without_size, without_time: of which the log does not say it.
-    last_vacuum_version: what `_last_vacuum_info` says."""
+    """tombstones: removed files that the log still knows of and that are not live again. expired: those removed longer ago
+    than deleted_file_ms, which VACUUM deletes where they are still there. without_size, without_time: of which the log does
+    not say it. last_vacuum_version: what `_last_vacuum_info` says."""
 
     deleted_file_ms: int | Unknown
     log_ms: int | Unknown
@@ -346,8 +348,8 @@ class RetentionFacts:
     without_time: int | Unknown
     expired: int | Unknown
     expired_bytes: int | Unknown
-    last_vacuum_version: int | None | Unknown
-    last_vacuum_ms: int | None | Unknown
+    last_vacuum_version: int | Unknown | None
+    last_vacuum_ms: int | Unknown | None
     vacuum: VacuumDebt | Unknown
     source: str
 

@@ -35,7 +35,7 @@ def file_facts(snapshot: Snapshot, files: pa.Table, records: pa.Int64Array) -> F
         bytes=int(sizes.sum()),
         rows=(pc.sum(records).as_py() or 0) - deleted if not unknown else Unknown(_without_rows(unknown, len(sizes))),
         files_without_row_count=unknown,
-        sizes=_histogram(sizes),
+        sizes=_histogram(sizes, target),
         median_bytes=int(np.median(sizes)) if len(sizes) else None,
         largest_bytes=int(sizes.max()) if len(sizes) else None,
         target_bytes=target,
@@ -54,17 +54,19 @@ def _target(snapshot: Snapshot) -> int | Unknown:
     return known(lambda: snapshot.config.properties.size("delta.targetFileSize", DEFAULT_TARGET_BYTES))
 
 
-def _histogram(sizes: np.ndarray[Any, np.dtype[np.int64]]) -> tuple[SizeBin, ...]:
-    """Of the bins from the first to the last that has files, and all between them."""
+def _histogram(sizes: np.ndarray[Any, np.dtype[np.int64]], target: int | Unknown) -> tuple[SizeBin, ...]:
+    """The bins from the first that has files to the last, and on to that of the target size."""
     places = np.searchsorted(np.array(_EDGES), sizes, "right") - 1
     counts = np.bincount(places, minlength=len(_EDGES))
     totals = np.bincount(places, sizes, minlength=len(_EDGES))
     met = np.flatnonzero(counts)
     if not len(met):
         return ()
+    aimed_at = 0 if isinstance(target, Unknown) else np.searchsorted(np.array(_EDGES), target, "right") - 1
     highs = (*_EDGES[1:], None)
     return tuple(
-        SizeBin(_EDGES[place], highs[place], int(counts[place]), int(totals[place])) for place in range(met[0], met[-1] + 1)
+        SizeBin(_EDGES[place], highs[place], int(counts[place]), int(totals[place]))
+        for place in range(met[0], max(met[-1], aimed_at) + 1)
     )
 
 
@@ -82,7 +84,8 @@ def partition_facts(snapshot: Snapshot, files: pa.Table) -> PartitionFacts:
     texts = [pc.map_lookup(files["partition_values"], pa.scalar(name), "first") for name in config.physical_partition_columns]
     keys = [f"k{position}" for position in range(len(columns))]
     # The empty text is null too.
-    given = {key: pc.if_else(pc.equal(text, ""), pa.scalar(None, pa.string()), text) for key, text in zip(keys, texts, strict=True)}
+    null = pa.scalar(None, pa.string())
+    given = {key: pc.if_else(pc.equal(text, ""), null, text) for key, text in zip(keys, texts, strict=True)}
     groups = pa.table({**given, "size": files["size"]}).group_by(keys).aggregate([("size", "sum"), ("size", "count")])
     groups = groups.sort_by([("size_sum", "descending"), *((key, "ascending") for key in keys)])
     sizes, counts = groups["size_sum"].to_numpy(), groups["size_count"].to_numpy()

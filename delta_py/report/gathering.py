@@ -30,9 +30,9 @@ _STATE = ("path", "partition_values", "size", "deletion_vector")
 
 @dataclass(frozen=True, slots=True)
 class ReportRequest:
-    """vacuum: ask VACUUM what it would delete, by which the table's directories are listed. check_log: look for faults in the log,
-    by which every checkpoint is read. commits: the newest so many are looked at. filtered: how many queries compared each column,
-    beside those of this process. now_ms: None for the clock's time."""
+    """vacuum: ask VACUUM what it would delete, by which the table's directories are listed. check_log: look for faults in the
+    log, by which every checkpoint is read. commits: the newest so many are looked at. filtered: how many queries compared
+    each column, beside those of this process. now_ms: None for the clock's time."""
 
     vacuum: bool = False
     check_log: bool = True
@@ -42,8 +42,8 @@ class ReportRequest:
 
 
 def gather(snapshot: Snapshot, request: ReportRequest | None = None) -> TableFacts:
-    """What cannot be read of the table is Unknown with the reason. Memory: the live files' names, sizes, partition values and the
-    bounds of some columns, at most skipping_facts.MOST_COLUMNS."""
+    """What cannot be read of the table is Unknown with the reason. Memory: the live files' names, sizes, partition values and
+    the bounds of some columns, at most skipping_facts.MOST_COLUMNS."""
     request = request or ReportRequest()
     now_ms = time.time_ns() // 1_000_000 if request.now_ms is None else request.now_ms
     both = known(lambda: commit_facts(snapshot, request.commits))

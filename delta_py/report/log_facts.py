@@ -5,6 +5,8 @@ Protocol: Checkpoints; Log Compaction Files; Version Checksum File; Metadata Cle
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -44,7 +46,7 @@ def log_facts(snapshot: Snapshot, *, check: bool) -> LogFacts:
         commits=len(versions),
         commit_bytes=sum(file.size_bytes for file in listing.commits.values()),
         gaps=tuple(
-            (before + 1, after - 1) for before, after in zip(versions, versions[1:], strict=False) if after != before + 1
+            (before + 1, after - 1) for before, after in pairwise(versions) if after != before + 1
         ),
         checkpoints=len(listing.checkpoints),
         incomplete_checkpoints=len(listing.incomplete),
@@ -66,7 +68,7 @@ def log_facts(snapshot: Snapshot, *, check: bool) -> LogFacts:
     )
 
 
-def _last_checkpoint(snapshot: Snapshot) -> int | None | Unknown:
+def _last_checkpoint(snapshot: Snapshot) -> int | Unknown | None:
     hint = read_last_checkpoint(snapshot.store)
     if hint is not None:
         return hint.version
@@ -114,7 +116,7 @@ def retention_facts(
     count, size, without_size, without_time, expired, expired_size = (
         [numbers] * 6 if isinstance(numbers, Unknown) else numbers
     )
-    last_vacuum: int | None | Unknown
+    last_vacuum: int | Unknown | None
     if isinstance(commits, Unknown):
         last_vacuum = commits
     elif commits.last_vacuum is not None:

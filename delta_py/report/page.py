@@ -10,7 +10,7 @@ import hashlib
 
 from delta_py.report.facts import Advice, TableFacts, Unknown
 from delta_py.report.markup import Markup, data, shortened, tag
-from delta_py.report.parts import known_text, source_line, soft
+from delta_py.report.parts import known_text, soft, source_line
 from delta_py.report.sections import Section, sections
 from delta_py.report.style import STYLE
 from delta_py.report.words import bytes_text, length_text, moment_text
@@ -49,7 +49,7 @@ def _header(facts: TableFacts, parts: tuple[Section, ...]) -> Markup:
     identity, files, commits = facts.identity, facts.files, facts.commits
     when = identity.timestamp_ms
     committed: Markup | str = known_text(when, moment_text)
-    keys = [("Version", Markup(f"{identity.version:,}"))]
+    keys = [("Version", tag("span", f"{identity.version:,}"))]
     for name, value in (
         ("Files", files if isinstance(files, Unknown) else files.count),
         ("Size", files if isinstance(files, Unknown) else files.bytes),
@@ -58,8 +58,8 @@ def _header(facts: TableFacts, parts: tuple[Section, ...]) -> Markup:
     ):
         shown = "unknown" if isinstance(value, Unknown) else bytes_text(value) if name == "Size" else f"{value:,}"
         keys.append((name, tag("span", shown)))
-    age = when if isinstance(when, Unknown) else length_text(max(0, facts.generated_ms - when))
-    keys.append(("Since the last commit", tag("span", "unknown" if isinstance(age, Unknown) else age)))
+    age = when if isinstance(when, Unknown) else length_text(max(0, facts.generated_ms - when), parts=1)
+    keys.append(("Last commit", tag("span", "unknown" if isinstance(age, Unknown) else f"{age} ago")))
     links = [("advice", "Advice"), *((part.anchor, part.title) for part in parts)]
     return tag(
         "header",
@@ -73,7 +73,8 @@ def _header(facts: TableFacts, parts: tuple[Section, ...]) -> Markup:
 
 
 def _section(part: Section) -> Markup:
-    return tag("section", tag("h2", part.title, id=f"{part.anchor}-title"), part.body, id=part.anchor, aria_labelledby=f"{part.anchor}-title")
+    title = f"{part.anchor}-title"
+    return tag("section", tag("h2", part.title, id=title), part.body, id=part.anchor, aria_labelledby=title)
 
 
 # ---------------------------------------------------------------- advice

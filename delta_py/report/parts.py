@@ -44,12 +44,16 @@ def source_line(source: str) -> Markup:
 def fact_table(label: str, facts: Sequence[tuple[str, Child, str]]) -> Markup:
     """Name, value and source of each fact."""
     head = tag("thead", tag("tr", *(tag("th", name, scope="col") for name in ("Fact", "Value", "From"))))
-    rows = [tag("tr", tag("th", name, scope="row"), tag("td", value), tag("td", source, class_="source")) for name, value, source in facts]
+    rows = [
+        tag("tr", tag("th", name, scope="row"), tag("td", value), tag("td", source, class_="source"))
+        for name, value, source in facts
+    ]
     return tag("table", tag("caption", label), head, tag("tbody", rows), class_="facts")
 
 
 def list_table(label: str, names: Sequence[str], rows: Sequence[Sequence[Child]], numbers: Sequence[int] = ()) -> Markup:
-    """names: of the columns; numbers: which of these hold numbers. Wider than the page, it can be scrolled, by the keyboard too."""
+    """names: of the columns; numbers: which of these hold numbers. Wider than the page, it can be scrolled, by the keyboard
+    too."""
 
     def cell(place: int, value: Child) -> Markup:
         if place == 0:

@@ -36,7 +36,8 @@ class Report:
 
     def _repr_html_(self) -> str:
         """For notebooks: the page in a frame of its own, so that its style and theirs leave each other alone."""
-        return tag("iframe", srcdoc=self.html(), sandbox="", title="Report of a Delta table", width="100%", height=800, frameborder=0)
+        title = "Report of a Delta table"
+        return tag("iframe", srcdoc=self.html(), sandbox="", title=title, width="100%", height=800, frameborder=0)
 
 
 def report_of(snapshot: Snapshot, request: ReportRequest | None = None) -> Report:

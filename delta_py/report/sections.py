@@ -74,15 +74,17 @@ def _commits(facts: CommitFacts) -> Markup:
         looked_at = f"the newest {looked_at} of {facts.in_log:,}"
     missing = None
     if facts.oldest_version > 0:
-        missing = soft(f"Commits before version {facts.oldest_version:,} are not in the log any more: what they did is unknown here.")
+        gone = f"Commits before version {facts.oldest_version:,} are not in the log any more"
+        missing = soft(f"{gone}: what they did is unknown here.")
     operations = [total.operation for total in facts.by_operation][:_LANES]
     lanes = [_operation(operation) for operation in operations]
     if len(facts.by_operation) > _LANES:
         lanes.append("other operations")
+    others = len(lanes) - 1
     place = {operation: lane for lane, operation in enumerate(operations)}
     most = max((commit.bytes_added or 0 for commit in commits), default=0) or 1
     dots = [
-        Dot(commit.timestamp_ms, place.get(commit.operation, len(lanes) - 1), (commit.bytes_added or 0) / most, _commit_text(commit))
+        Dot(commit.timestamp_ms, place.get(commit.operation, others), (commit.bytes_added or 0) / most, _commit_text(commit))
         for commit in commits
     ]
     picture = timeline(
@@ -112,7 +114,13 @@ def _commits(facts: CommitFacts) -> Markup:
         f"By writer, of {looked_at}",
         ("Engine", "User", "Commits", "Last version", "Last time"),
         [
-            (optional(total.engine), optional(total.user), number(total.commits), number(total.last_version), _time(total.last_timestamp_ms))
+            (
+                optional(total.engine),
+                optional(total.user),
+                number(total.commits),
+                number(total.last_version),
+                _time(total.last_timestamp_ms),
+            )
             for total in facts.by_writer[:_GROUPS]
         ],
         (2, 3),
@@ -188,13 +196,15 @@ def _files(facts: FileFacts) -> Markup:
         ("Rows", known_text(facts.rows, lambda rows: f"{rows:,}"), of_rows),
     ]
     if not facts.count:
-        return joined([tag("p", "The version has no files."), fact_table("Files of the version", rows), source_line(facts.source)])
+        none = tag("p", "The version has no files.")
+        return joined([none, fact_table("Files of the version", rows), source_line(facts.source)])
+    aimed_at = "" if isinstance(facts.target_bytes, Unknown) else f"; target size {bytes_text(facts.target_bytes)}"
     picture = columns(
         f"Histogram of {count_text(facts.count, 'file')} by size. The table below says the same.",
         [size.files for size in facts.sizes],
         [_short(size.low_bytes) for size in facts.sizes],
         [f"{size.files:,}" for size in facts.sizes],
-        "size of a file, from this on",
+        f"size of a file, from this on{aimed_at}",
         "number of files",
     )
     small = known_text(
@@ -210,9 +220,13 @@ def _files(facts: FileFacts) -> Markup:
         ("OPTIMIZE would write", debt, "the plan that OPTIMIZE makes: sizes, tags, deletion vectors"),
     ]
     table = list_table(
-        "Files by size", ("Size", "Files", "Bytes"), [(_range(size), number(size.files), bytes_text(size.bytes)) for size in facts.sizes], (1, 2)
+        "Files by size",
+        ("Size", "Files", "Bytes"),
+        [(_range(size), number(size.files), bytes_text(size.bytes)) for size in facts.sizes],
+        (1, 2),
     )
-    return joined([picture, folded("The histogram as a table", table), fact_table("Files of the version", rows), source_line(facts.source)])
+    shown = folded("The histogram as a table", table)
+    return joined([picture, shown, fact_table("Files of the version", rows), source_line(facts.source)])
 
 
 def _short(size: int) -> str:
@@ -245,8 +259,9 @@ def _skipping(facts: SkippingFacts) -> Markup:
                 f"Share of files read for one value and for a tenth of the values, of {count_text(len(ordered), 'column')}. "
                 "The table below says the same.",
                 [
-                    Bar(shortened(column.column, 60), column.point_share or 0.0, percent_text(column.point_share or 0.0), column.range_share)
+                    Bar(shortened(column.column, 60), share, percent_text(share), column.range_share)
                     for column in ordered
+                    if (share := column.point_share) is not None
                 ],
                 "files read, in percent: bar for one value, line for a tenth of the values",
                 _SHARE_TICKS,
@@ -283,7 +298,9 @@ def _column_row(column: ColumnSkipping) -> tuple[Child, ...]:
 def _map(file_map: FileMap | Unknown) -> Markup:
     if isinstance(file_map, Unknown):
         return tag("p", unknown(file_map))
-    kind = "each file is a rectangle from its minima to its maxima" if file_map.rectangles else "darker: more files lie over the place"
+    kind = "the darker a place, the more files lie over it"
+    if file_map.rectangles:
+        kind = "each file is a rectangle from its minima to its maxima"
     mean = f"On average {file_map.mean_depth:,.1f} of {count_text(file_map.files, 'file')} lie over a place of the map"
     picture = rectangles(
         f"Map of {count_text(file_map.files, 'file')} over two columns: {kind}. {mean}.",
@@ -362,7 +379,10 @@ def _vectors(facts: VectorFacts) -> Markup:
     most = max(count for _, count in facts.shares) or 1
     picture = lying_bars(
         "Files with deletion vectors by the share of their rows that is deleted. The numbers stand at the bars.",
-        [Bar(name, count, f"{count:,}", is_quiet=high <= facts.max_share) for name, (high, count) in zip(names, facts.shares, strict=True)],
+        [
+            Bar(name, count, f"{count:,}", is_quiet=high <= facts.max_share)
+            for name, (high, count) in zip(names, facts.shares, strict=True)
+        ],
         "number of files, by the share of their rows that is deleted",
         [(0.0, "0"), (float(most), f"{most:,}")],
         float(most),
@@ -397,21 +417,25 @@ def _log(facts: LogFacts) -> Markup:
     checksum = known_text(facts.checksum, str)
     if facts.checksum_detail is not None:
         checksum = joined([checksum, ": ", shortened(facts.checksum_detail, 600)])
+    incomplete = f", and {facts.incomplete_checkpoints:,} incomplete" if facts.incomplete_checkpoints else ""
+    noted = unknown(hint) if isinstance(hint, Unknown) else "none" if hint is None else f"version {hint:,}"
+    to_load = f"{count_text(facts.files_to_load, 'file')}, {bytes_text(facts.bytes_to_load)}"
+    interval = known_text(facts.checkpoint_interval, lambda count: count_text(count, "commit"))
     gaps = ", ".join(f"{first}" if first == last else f"{first} to {last}" for first, last in facts.gaps[:10])
     rows: list[tuple[str, Child, str]] = [
         ("Newest version", number(facts.newest_version), listed),
         ("Oldest version that can be read", known_text(facts.earliest_version, lambda version: f"{version:,}"), listed),
         ("Commits", f"{facts.commits:,} ({bytes_text(facts.commit_bytes)})", listed),
         ("Missing commits", shortened(gaps, 300) or "none between the oldest and the newest", listed),
-        ("Checkpoints", joined([f"{facts.checkpoints:,}", f", {facts.incomplete_checkpoints:,} incomplete" if facts.incomplete_checkpoints else None]), listed),
+        ("Checkpoints", f"{facts.checkpoints:,}{incomplete}", listed),
         ("Newest checkpoint up to this version", checkpoint, listed),
         ("Commits behind it", number(facts.commits_since_checkpoint), "the files that the version is read from"),
-        ("A checkpoint every", known_text(facts.checkpoint_interval, lambda count: count_text(count, "commit")), "delta.checkpointInterval, else 10"),
-        ("_last_checkpoint", unknown(hint) if isinstance(hint, Unknown) else "none" if hint is None else f"version {hint:,}", "_delta_log/_last_checkpoint"),
+        ("A checkpoint every", interval, "delta.checkpointInterval, else 10"),
+        ("_last_checkpoint", noted, "_delta_log/_last_checkpoint"),
         ("Log compactions", f"{facts.compactions:,}, {facts.compactions_in_use:,} in use", listed),
         ("Version checksums", number(facts.checksums), listed),
         ("Checksum of this version", checksum, "the .crc file beside the commit, compared with the log"),
-        ("Read to load this version", f"{count_text(facts.files_to_load, 'file')}, {bytes_text(facts.bytes_to_load)}", "the files that the version is read from"),
+        ("Read to load this version", to_load, "the files that the version is read from"),
     ]
     return joined([_faults(facts), fact_table("The log's health", rows), source_line(facts.source)])
 
@@ -450,8 +474,16 @@ def _retention(facts: RetentionFacts) -> Markup:
         known_size = joined([known_size, f", and {count_text(facts.without_size, 'file')} of unknown size"])
     without: Child = known_text(facts.without_time, lambda count: f"{count:,}")
     rows: list[tuple[str, Child, str]] = [
-        ("Removed files stay", known_text(facts.deleted_file_ms, length_text), f"{properties}: delta.deletedFileRetentionDuration, else a week"),
-        ("Commits stay", known_text(facts.log_ms, length_text), f"{properties}: delta.logRetentionDuration, else 30 days"),
+        (
+            "Removed files stay",
+            known_text(facts.deleted_file_ms, length_text),
+            f"{properties}: delta.deletedFileRetentionDuration, else a week",
+        ),
+        (
+            "Commits stay",
+            known_text(facts.log_ms, length_text),
+            f"{properties}: delta.logRetentionDuration, else 30 days",
+        ),
         ("Removed files that the log knows", known_text(facts.tombstones, lambda count: f"{count:,}"), of_removes),
         ("Bytes of these", known_size, f"{of_removes}: size"),
         ("Removed longer ago than they stay", expired, f"{of_removes}: deletionTimestamp; some may be gone already"),
@@ -488,8 +520,8 @@ def _retention(facts: RetentionFacts) -> Markup:
 
 def _streams(facts: StreamFacts) -> Markup:
     note = soft(
-        "Streams that write to this table, by the transactions that they leave. How far a stream that reads this table has come is "
-        "in its own checkpoint, and unknown here."
+        "Streams that write to this table, by the transactions that they leave. How far a stream that reads this table has "
+        "come is in its own checkpoint, and unknown here."
     )
     if not facts.count:
         return joined([tag("p", "No stream has written to this table."), note, source_line(facts.source)])

@@ -59,7 +59,9 @@ def skipping_facts(
     """paths: of columns_to_look_at. stats: of all files, with their bounds by logical paths."""
     roles = roles_of(snapshot, z_order)
     rows = layout_of(snapshot, paths, stats, filtered).to_pylist()
-    columns = tuple(ColumnSkipping(**row, sql_name=_sql_name(path), role=roles.get(path)) for row, path in zip(rows, paths, strict=True))
+    columns = tuple(
+        ColumnSkipping(**row, sql_name=_sql_name(path), role=roles.get(path)) for row, path in zip(rows, paths, strict=True)
+    )
     return SkippingFacts(
         columns=columns,
         left_out=len(bounded_columns(snapshot.config)) - len(paths),
@@ -72,7 +74,9 @@ def _sql_name(path: Path) -> str:
     return ".".join(part if _PLAIN.fullmatch(part) else quoted(part) for part in path)
 
 
-def _map(paths: Sequence[Path], columns: Sequence[ColumnSkipping], roles: Mapping[Path, str], stats: FileStats) -> FileMap | Unknown:
+def _map(
+    paths: Sequence[Path], columns: Sequence[ColumnSkipping], roles: Mapping[Path, str], stats: FileStats
+) -> FileMap | Unknown:
     usable = {path: column for path, column in zip(paths, columns, strict=True) if column.with_bounds}
     if len(usable) < 2:
         return Unknown("it takes two columns with minima and maxima")

@@ -2,13 +2,13 @@
 
 STYLE = """
 :root{color-scheme:light dark;--page:#fbfbfa;--card:#fff;--ink:#1d2329;--soft:#59636e;--line:#dfe3e7;--faint:#eef1f3;
---accent:#17629c;--tint:#cfe2f0;--warn:#9a3412;--warnpage:#fdf3ec}
-@media (prefers-color-scheme:dark){:root{--page:#14181c;--card:#1b2025;--ink:#e4e8ec;--soft:#a0abb6;--line:#343c44;--faint:#252c33;
---accent:#6db1e4;--tint:#27465d;--warn:#f0a47c;--warnpage:#2c221d}}
+--accent:#17629c;--tint:#cfe2f0;--warn:#9a3412;
+--font:system-ui,-apple-system,"Segoe UI",Roboto,"Helvetica Neue",Arial,"Liberation Sans",sans-serif}
+@media (prefers-color-scheme:dark){:root{--page:#14181c;--card:#1b2025;--ink:#e4e8ec;--soft:#a0abb6;--line:#343c44;
+--faint:#252c33;--accent:#6db1e4;--tint:#27465d;--warn:#f0a47c}}
 *{box-sizing:border-box}
 html{-webkit-text-size-adjust:100%}
-body{margin:0;background:var(--page);color:var(--ink);font:15px/1.5 system-ui,-apple-system,"Segoe UI",Roboto,"Helvetica Neue",Arial,
-"Liberation Sans",sans-serif;font-variant-numeric:tabular-nums;overflow-wrap:anywhere}
+body{margin:0;background:var(--page);color:var(--ink);font:15px/1.5 var(--font);font-variant-numeric:tabular-nums;overflow-wrap:anywhere}
 main,header,footer{max-width:882px;margin:0 auto;padding:0 16px}
 header{padding-top:32px}
 h1{font-size:26px;line-height:1.25;margin:0 0 4px;font-weight:650}
@@ -39,7 +39,8 @@ ol.advice p{margin:0 0 4px}
 dl.commands{display:grid;grid-template-columns:auto minmax(0,1fr);gap:2px 12px;margin:6px 0 4px}
 dl.commands dt{color:var(--soft);font-size:13px;line-height:24px}
 dl.commands dd{margin:0;line-height:24px}
-dl.commands code{background:var(--faint);border-radius:4px;padding:2px 6px;box-decoration-break:clone;-webkit-box-decoration-break:clone}
+dl.commands code{background:var(--faint);border-radius:4px;padding:2px 6px;
+-webkit-box-decoration-break:clone;box-decoration-break:clone}
 table{border-collapse:collapse;width:100%;font-size:14px}
 caption{text-align:left;color:var(--soft);font-size:13px;padding:0 0 4px}
 th,td{text-align:left;vertical-align:top;padding:5px 14px 5px 0;border-bottom:1px solid var(--line)}
@@ -57,8 +58,7 @@ td.number,th.number{text-align:right;white-space:nowrap}
 details{margin:8px 0 0}
 summary{cursor:pointer;color:var(--accent);font-size:14px}
 figure{margin:14px 0 6px}
-svg{display:block;max-width:100%;height:auto;font:12px system-ui,-apple-system,"Segoe UI",Roboto,"Helvetica Neue",Arial,"Liberation Sans",
-sans-serif}
+svg{display:block;max-width:100%;height:auto;font:12px var(--font)}
 svg.narrow{display:none}
 text{fill:var(--soft)}
 text.label,text.value{fill:var(--ink)}

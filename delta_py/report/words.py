@@ -33,18 +33,18 @@ def percent_text(share: float) -> str:
     return f"{share:.1%}".replace("%", " %").replace(".0 ", " ") if share < 0.1 else f"{share:.0%}".replace("%", " %")
 
 
-def length_text(length_ms: int) -> str:
-    """`2 days 3 hours`: the two largest units."""
+def length_text(length_ms: int, parts: int = 2) -> str:
+    """`2 days 3 hours`: so many of the largest units."""
     if length_ms < 0:
-        return f"-{length_text(-length_ms)}"
-    parts = []
+        return f"-{length_text(-length_ms, parts)}"
+    said: list[str] = []
     for unit_ms, noun in _LENGTHS:
         count, length_ms = divmod(length_ms, unit_ms)
         if count:
-            parts.append(count_text(count, noun))
-        if len(parts) == 2 or (parts and not count):
+            said.append(count_text(count, noun))
+        if len(said) == parts or (said and not count):
             break
-    return " ".join(parts) or f"{length_ms} ms"
+    return " ".join(said) or f"{length_ms} ms"
 
 
 def moment_text(timestamp_ms: int) -> str:
