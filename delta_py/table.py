@@ -401,12 +401,12 @@ class DeltaTable:
         return fsck(self._snapshot.store, dry_run=dry_run, allow_data_loss=allow_data_loss)
 
     def report(self, *, vacuum: bool = False, check_log: bool = True) -> Report:
-        """The picture of this version: commits, files, skipping, partitions, deleted rows, log, and what to do. `.write(path)` makes
-        one HTML page of it, `.html()` its text, `.facts` are the numbers; in a notebook it shows itself. What could not be told is
-        Unknown there.
+        """The picture of this version: commits, files, skipping, partitions, deleted rows, log, and what to do.
+        `.write(path)` makes one HTML page of it, `.html()` its text, `.facts` are the numbers; in a notebook it shows itself. What
+        could not be told is Unknown there.
 
-        vacuum: ask VACUUM what it would delete, by which the table's directories are listed. check_log: look for faults in the log
-        as FSCK does, by which every checkpoint is read.
+        vacuum: ask VACUUM what it would delete, by which the table's directories are listed. check_log: look for faults in the
+        log as FSCK does, by which every checkpoint is read.
         """
         from delta_py.report.gathering import ReportRequest  # as checkpoint
         from delta_py.report.report import report_of

@@ -9,11 +9,12 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from delta_py.report.markup import Markup, shortened, tag
+from delta_py.report.markup import Markup, shortened, tag, visible
 from delta_py.report.words import day_text, moment_text
 
 WIDE, NARROW = 800, 320
-_LETTER = 6.6  # about as wide as a letter of 12 px is
+# About how wide letters of 12 px are, in px: usual ones, capitals and digits, and those of other scripts.
+_LETTER, _CAPITAL, _FOREIGN = 6.8, 8.6, 13.0
 _ROW = 28
 _DAY_MS = 86_400_000
 
@@ -39,14 +40,15 @@ class Dot:
     title: str
 
 
-def figure(label: str, draw: Callable[[int], tuple[Markup, int]]) -> Markup:
-    """draw: width -> what is in the picture, and its height. label: what it shows, in a sentence."""
+def figure(label: str, draw: Callable[[int], tuple[Markup, int]], below: str, above: str | None = None) -> Markup:
+    """draw: width -> what is in the picture, and its height. label: what it shows, in a sentence. below, above: its axes."""
     drawn = []
     for width, kind in ((WIDE, "wide"), (NARROW, "narrow")):
         inside, height = draw(width)
         box = f"0 0 {width} {height}"
         drawn.append(tag("svg", inside, class_=kind, viewBox=box, width=width, height=height, role="img", aria_label=label))
-    return tag("figure", drawn)
+    upper = None if above is None else tag("div", above, class_="axis")
+    return tag("figure", upper, drawn, tag("figcaption", below, class_="axis"))
 
 
 def _text(x: float, y: float, text: str, *, anchor: str = "start", kind: str = "tick") -> Markup:
@@ -57,9 +59,21 @@ def _number(value: float) -> str:
     return f"{value:.2f}".rstrip("0").rstrip(".")
 
 
+def _width(text: str) -> float:
+    """About, in px, and rather too wide."""
+    return sum(
+        _FOREIGN if ord(letter) > 0x24F and letter != "…" else _CAPITAL if letter.isupper() or letter in "mw@%—_<>&" else _LETTER
+        for letter in visible(text)
+    )
+
+
 def _fitted(text: str, width: float) -> str:
-    """Cut to about this width in px."""
-    return shortened(text, max(2, int(width / _LETTER)))
+    """Cut to this width in px, in the middle."""
+    text = shortened(visible(text))
+    keep = len(text)
+    while keep > 2 and _width(shortened(text, keep)) > width:
+        keep -= 1
+    return shortened(text, keep)
 
 
 # ---------------------------------------------------------------- bars that lie
@@ -70,8 +84,8 @@ def lying_bars(label: str, bars: Sequence[Bar], axis: str, ticks: Sequence[tuple
     end."""
 
     def draw(width: int) -> tuple[Markup, int]:
-        left = min(200 if width == WIDE else 104, 16 + _LETTER * max(len(bar.label) for bar in bars))
-        right = width - 12 - _LETTER * max(len(bar.text) for bar in bars)
+        left = min(220 if width == WIDE else 110, 16 + max(_width(bar.label) for bar in bars))
+        right = width - 12 - max(_width(bar.text) for bar in bars)
         parts, bottom = [], len(bars) * _ROW + 4
 
         def at(value: float) -> float:
@@ -94,10 +108,9 @@ def lying_bars(label: str, bars: Sequence[Bar], axis: str, ticks: Sequence[tuple
                 parts.append(tag("rect", x=_number(at(bar.mark) - 1), y=top - 2, width=2.5, height=21, class_="mark"))
             end = max(at(bar.length), at(bar.mark or 0))
             parts.append(_text(end + 7, top + 13, bar.text, kind="value"))
-        parts.append(_text(left, bottom + 34, axis, kind="axis"))
-        return Markup("".join(parts)), bottom + 40
+        return Markup("".join(parts)), bottom + 22
 
-    return figure(label, draw)
+    return figure(label, draw, axis)
 
 
 # ---------------------------------------------------------------- columns
@@ -107,15 +120,15 @@ def columns(label: str, heights: Sequence[float], names: Sequence[str], texts: S
     """Columns side by side. names: under them, all that there is room for. texts: above them, where there is room."""
 
     def draw(width: int) -> tuple[Markup, int]:
-        top, bottom, left, right = 40, 200, 4, width - 4
+        top, bottom, left, right = 22, 180, 4, width - 4
         most = max(heights, default=0) or 1
         step = (right - left) / max(len(heights), 1)
         gap = min(6.0, step * 0.16)
         wide = min(step, 90.0) - gap
-        parts = [tag("line", x1=left, x2=right, y1=bottom, y2=bottom, class_="base"), _text(left, 14, y_axis, kind="axis")]
-        longest = max((len(text) for text in texts), default=0)
-        with_texts = longest * _LETTER < step + 8
-        named = max(1, math.ceil(max((len(name) for name in names), default=0) * _LETTER * 1.15 / step))
+        parts = [tag("line", x1=left, x2=right, y1=bottom, y2=bottom, class_="base")]
+        longest = max(map(_width, texts), default=0.0)
+        with_texts = longest < step + 8
+        named = max(1, math.ceil((max(map(_width, names), default=0.0) + 8) / min(step, 90.0)))
         for place, height in enumerate(heights):
             x = left + place * min(step, 90.0) + gap / 2
             tall = max((bottom - top) * height / most, 2.0 if height else 0)
@@ -127,10 +140,9 @@ def columns(label: str, heights: Sequence[float], names: Sequence[str], texts: S
                 parts.append(_text(middle, bottom - tall - 6, texts[place], anchor="middle", kind="value"))
             if names and place % named == 0:
                 parts.append(_text(middle, bottom + 17, names[place], anchor="middle"))
-        parts.append(_text(left, bottom + 38, x_axis, kind="axis"))
-        return Markup("".join(parts)), bottom + 46
+        return Markup("".join(parts)), bottom + (24 if names else 4)
 
-    return figure(label, draw)
+    return figure(label, draw, x_axis, y_axis)
 
 
 # ---------------------------------------------------------------- a timeline
@@ -141,7 +153,7 @@ def timeline(label: str, lanes: Sequence[str], dots: Sequence[Dot], axis: str) -
     first, last = min(dot.time_ms for dot in dots), max(dot.time_ms for dot in dots)
 
     def draw(width: int) -> tuple[Markup, int]:
-        left = min(180 if width == WIDE else 100, 16 + _LETTER * max(map(len, lanes)))
+        left = min(200 if width == WIDE else 110, 16 + max(map(_width, lanes)))
         right, bottom, row = width - 16, len(lanes) * 34 + 6, 34
 
         def at(time_ms: int) -> float:
@@ -163,10 +175,9 @@ def timeline(label: str, lanes: Sequence[str], dots: Sequence[Dot], axis: str) -
         else:
             parts.append(_text(left, bottom + 16, texts[0]))
             parts.append(_text(width - 2, bottom + 16, texts[1], anchor="end"))
-        parts.append(_text(left, bottom + 34, axis, kind="axis"))
-        return Markup("".join(parts)), bottom + 40
+        return Markup("".join(parts)), bottom + 22
 
-    return figure(label, draw)
+    return figure(label, draw, axis)
 
 
 def _times(first: int, last: int) -> tuple[str, str]:
@@ -192,9 +203,7 @@ def rectangles(
     """Each file as a rectangle, or, if there are none, how many lie over each cell. names, ends: of x and y."""
 
     def draw(width: int) -> tuple[Markup, int]:
-        top, left, side = 26, 2, 360 if width == WIDE else 300
-        tall = side if width == WIDE else 260
-        wide = width - 4 if width == NARROW else 560
+        top, left, wide, tall = 2, 2, (560 if width == WIDE else width - 4), (340 if width == WIDE else 260)
         parts = [tag("rect", x=left, y=top, width=wide, height=tall, class_="frame")]
         if density:
             most = max(max(row) for row in density) or 1
@@ -222,10 +231,10 @@ def rectangles(
                 )
             )
         half = wide / 2 - 6
-        parts.append(_text(left, 14, _fitted(f"↑ {names[1]}, up to {ends[1][1]}", wide), kind="axis"))
         parts.append(_text(left, top + tall + 17, _fitted(ends[0][0], half)))
         parts.append(_text(left + wide, top + tall + 17, _fitted(ends[0][1], half), anchor="end"))
-        parts.append(_text(left, top + tall + 36, _fitted(f"→ {names[0]}; {names[1]} from {ends[1][0]}", wide), kind="axis"))
-        return Markup("".join(parts)), top + tall + 44
+        return Markup("".join(parts)), top + tall + 22
 
-    return figure(label, draw)
+    (x, y), y_ends = (shortened(name, 60) for name in names), (shortened(end, 40) for end in ends[1])
+    low, high = y_ends
+    return figure(label, draw, f"to the right: {x}", f"upwards: {y}, from {low} to {high}")

@@ -30,10 +30,14 @@ class Markup(str):
 Child: TypeAlias = "Markup | str | int | Iterable[Child] | None"
 
 
+def visible(text: str) -> str:
+    """Characters that nobody sees, or that change how others are shown, written as their escapes (`\\u202e`)."""
+    return _HIDDEN.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), text)
+
+
 def escaped(text: str) -> Markup:
-    """Text as it can stand in an element or an attribute. Characters that nobody sees, or that change how others are shown, are
-    written as their escapes (`\\u202e`)."""
-    return Markup(escape(_HIDDEN.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), text)))
+    """Text as it can stand in an element or an attribute."""
+    return Markup(escape(visible(text)))
 
 
 def tag(name: str, /, *children: Child, **attributes: str | int | float | None) -> Markup:
@@ -71,7 +75,7 @@ def data(text: str) -> Markup:
 
 
 def shortened(text: str, longest: int = _LONGEST_NAME) -> str:
-    """The beginning and the end of a long text."""
+    """The beginning and the end of a long text. longest: 2 or more."""
     if len(text) <= longest:
         return text
     half = longest // 2

@@ -256,7 +256,7 @@ def _retention(facts: TableFacts) -> list[Metric]:
         _one("tombstones_expired", "of these, removed longer ago than they stay", _of(retention, "expired")),
         _one("vacuum_files", "files that VACUUM would delete, by a dry run", _of(vacuum, "files")),
         _one("vacuum_bytes", "bytes that VACUUM would delete, by a dry run", _of(vacuum, "bytes")),
-        _one("last_vacuum_timestamp_seconds", "time of the newest VACUUM END in the log", _seconds_of(retention, "last_vacuum_ms")),
+        _one("last_vacuum_timestamp_seconds", "time of the newest VACUUM END", _seconds_of(retention, "last_vacuum_ms")),
     ]
 
 

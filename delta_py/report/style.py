@@ -8,7 +8,8 @@ STYLE = """
 --faint:#252c33;--accent:#6db1e4;--tint:#27465d;--warn:#f0a47c}}
 *{box-sizing:border-box}
 html{-webkit-text-size-adjust:100%}
-body{margin:0;background:var(--page);color:var(--ink);font:15px/1.5 var(--font);font-variant-numeric:tabular-nums;overflow-wrap:anywhere}
+body{margin:0;background:var(--page);color:var(--ink);font:15px/1.5 var(--font);
+font-variant-numeric:tabular-nums;overflow-wrap:anywhere}
 main,header,footer{max-width:882px;margin:0 auto;padding:0 16px}
 header{padding-top:32px}
 h1{font-size:26px;line-height:1.25;margin:0 0 4px;font-weight:650}
@@ -57,7 +58,8 @@ td.number,th.number{text-align:right;white-space:nowrap}
 .scroll{overflow-x:auto}
 details{margin:8px 0 0}
 summary{cursor:pointer;color:var(--accent);font-size:14px}
-figure{margin:14px 0 6px}
+figure{margin:14px 0 10px}
+.axis{font-size:13px;color:var(--soft)}
 svg{display:block;max-width:100%;height:auto;font:12px var(--font)}
 svg.narrow{display:none}
 text{fill:var(--soft)}
