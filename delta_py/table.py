@@ -402,8 +402,8 @@ class DeltaTable:
 
     def report(self, *, vacuum: bool = False, check_log: bool = True) -> Report:
         """The picture of this version: commits, files, skipping, partitions, deleted rows, log, and what to do.
-        `.write(path)` makes one HTML page of it, `.html()` its text, `.facts` are the numbers; in a notebook it shows itself. What
-        could not be told is Unknown there.
+        `.write(path)` makes one HTML page of it, `.html()` its text, `.facts` are the numbers; in a notebook it shows itself.
+        What could not be told is Unknown there.
 
         vacuum: ask VACUUM what it would delete, by which the table's directories are listed. check_log: look for faults in the
         log as FSCK does, by which every checkpoint is read.

@@ -191,13 +191,14 @@ def _removed_files(facts: TableFacts, commands: _Commands) -> Iterator[Advice]:
         return
     debt = retention.vacuum
     if isinstance(debt, Unknown):
-        if isinstance(retention.expired, Unknown) or not retention.expired or isinstance(retention.expired_bytes, Unknown):
+        if isinstance(retention.expired, Unknown):
             return
         many, size = retention.expired, retention.expired_bytes
-        reason = f"The log has {bytes_text(size)} of them that no version needs which is to stay; some may be gone already."
+        known_size = "of a size that the log does not say" if isinstance(size, Unknown) else f"of {bytes_text(size)}"
+        reason = f"They are {known_size}, and no version needs them which is to stay. Some may be gone already."
     else:
-        many, size = debt.files, debt.bytes
-        reason = f"A dry run found {bytes_text(size)}. Versions older than the retention time cannot be read afterwards."
+        many = debt.files
+        reason = f"A dry run found {bytes_text(debt.bytes)}. Versions older than the retention time cannot be read afterwards."
     if many:
         yield Advice(
             f"VACUUM may delete {count_text(many, 'file')}",

@@ -143,16 +143,23 @@ def retention_facts(
 def _tombstones(
     snapshot: Snapshot, live: pa.ChunkedArray, kept_ms: int | Unknown, now_ms: int
 ) -> tuple[int | Unknown, ...]:
-    """Number, bytes, without size, without time, expired, their bytes. Bytes are of those of which the size is known."""
+    """Number, bytes, without size, without time, expired, their bytes."""
     removed = snapshot.tombstones()
     removed = removed.filter(pc.invert(pc.is_in(removed["path"], live.combine_chunks())))
     once = removed.group_by("path").aggregate([("size", "max"), ("deletion_timestamp", "max")])
     sizes, times = once["size_max"], once["deletion_timestamp_max"]
-    first = (once.num_rows, pc.sum(sizes).as_py() or 0, sizes.null_count, times.null_count)
+    first = (once.num_rows, _total(sizes), sizes.null_count, times.null_count)
     if isinstance(kept_ms, Unknown):
         return (*first, kept_ms, kept_ms)
     expired = pc.fill_null(pc.less(times, now_ms - kept_ms), False)
-    return (*first, pc.sum(expired).as_py() or 0, pc.sum(sizes.filter(expired)).as_py() or 0)
+    return (*first, pc.sum(expired).as_py() or 0, _total(sizes.filter(expired)))
+
+
+def _total(sizes: pa.ChunkedArray) -> int | Unknown:
+    """A sum of some of them would be taken for that of all."""
+    if sizes.null_count:
+        return Unknown(f"{sizes.null_count:,} of {len(sizes):,} remove actions have no size")
+    return pc.sum(sizes).as_py() or 0
 
 
 def _debt(snapshot: Snapshot, now_ms: int) -> VacuumDebt:

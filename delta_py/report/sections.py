@@ -177,7 +177,9 @@ def _bytes(size: int | None) -> Markup:
 
 
 def _time(timestamp_ms: int) -> Markup:
-    return tag("span", moment_text(timestamp_ms).removesuffix(" UTC"))
+    """To the minute: there are many."""
+    text = moment_text(timestamp_ms)
+    return tag("span", text[:-7] if text.endswith(" UTC") else text, class_="time")
 
 
 # ---------------------------------------------------------------- files
@@ -375,7 +377,7 @@ def _vectors(facts: VectorFacts) -> Markup:
     if not facts.files:
         return joined([tag("p", "No file has a deletion vector: readers drop no rows."), source_line(facts.source)])
     lows = [0.0, *(share for share, _ in facts.shares[:-1])]
-    names = [f"{low:.0%} to {high:.0%}" for low, (high, _) in zip(lows, facts.shares, strict=True)]
+    names = [f"{percent_text(low)} to {percent_text(high)}" for low, (high, _) in zip(lows, facts.shares, strict=True)]
     most = max(count for _, count in facts.shares) or 1
     picture = lying_bars(
         "Files with deletion vectors by the share of their rows that is deleted. The numbers stand at the bars.",
@@ -395,7 +397,7 @@ def _vectors(facts: VectorFacts) -> Markup:
         ("Rows in these files", share, "stats.numRecords"),
         ("Bytes of the vectors", bytes_text(facts.bytes), f"{of_vectors}: sizeInBytes"),
         (
-            f"Files of which over {facts.max_share:.0%} is deleted",
+            f"Files of which over {percent_text(facts.max_share)} is deleted",
             joined([f"{facts.beyond:,}", f", and {facts.files_without_share:,} unknown" if facts.files_without_share else None]),
             "cardinality and stats.numRecords; OPTIMIZE writes these anew",
         ),
@@ -469,9 +471,8 @@ def _retention(facts: RetentionFacts) -> Markup:
     expired: Child = known_text(facts.expired, lambda count: f"{count:,}")
     if not isinstance(facts.expired_bytes, Unknown):
         expired = joined([expired, f" ({bytes_text(facts.expired_bytes)})"])
-    known_size: Child = known_text(facts.tombstone_bytes, bytes_text)
-    if isinstance(facts.without_size, int) and facts.without_size:
-        known_size = joined([known_size, f", and {count_text(facts.without_size, 'file')} of unknown size"])
+    elif not isinstance(facts.expired, Unknown):
+        expired = joined([expired, " (", unknown(facts.expired_bytes), ")"])
     without: Child = known_text(facts.without_time, lambda count: f"{count:,}")
     rows: list[tuple[str, Child, str]] = [
         (
@@ -485,7 +486,7 @@ def _retention(facts: RetentionFacts) -> Markup:
             f"{properties}: delta.logRetentionDuration, else 30 days",
         ),
         ("Removed files that the log knows", known_text(facts.tombstones, lambda count: f"{count:,}"), of_removes),
-        ("Bytes of these", known_size, f"{of_removes}: size"),
+        ("Bytes of these", known_text(facts.tombstone_bytes, bytes_text), f"{of_removes}: size"),
         ("Removed longer ago than they stay", expired, f"{of_removes}: deletionTimestamp; some may be gone already"),
         ("Removed at an unknown time", without, f"{of_removes}: deletionTimestamp"),
         (

@@ -19,6 +19,7 @@ p{margin:0 0 10px}
 .soft,.source{color:var(--soft)}
 .source{font-size:13px}
 code,pre{font:13px/1.5 ui-monospace,"SF Mono",Menlo,Consolas,"Liberation Mono",monospace}
+section>:last-child{margin-bottom:0}
 section{background:var(--card);border:1px solid var(--line);border-radius:8px;padding:20px 24px;margin:0 0 20px}
 a{color:var(--accent)}
 a:focus-visible,.scroll:focus-visible,summary:focus-visible{outline:2px solid var(--accent);outline-offset:2px;border-radius:2px}
@@ -50,6 +51,7 @@ thead th{font-weight:600;font-size:13px;color:var(--soft);white-space:nowrap}
 tbody th{font-weight:500}
 td.number,th.number{text-align:right;white-space:nowrap}
 .list th,.list td{overflow-wrap:normal;word-break:normal}
+.time{white-space:nowrap}
 .list bdi{display:inline-block;max-width:300px;overflow-wrap:anywhere}
 .facts{table-layout:fixed}
 .facts th{width:27%}.facts td.source{width:38%}

@@ -30,7 +30,7 @@ def percent_text(share: float) -> str:
         return "under 0.1 %"
     if 0.995 <= share < 1:
         return "over 99 %"
-    return f"{share:.1%}".replace("%", " %").replace(".0 ", " ") if share < 0.1 else f"{share:.0%}".replace("%", " %")
+    return f"{share:.1%}".replace("%", " %").replace(".0 ", " ") if share < 0.0995 else f"{share:.0%}".replace("%", " %")
 
 
 def length_text(length_ms: int, parts: int = 2) -> str:

@@ -1,5 +1,7 @@
-"""The report's page in a real browser: nothing overflows, nothing lies over something else, all can be read; wide and narrow, light
-and dark. With PYDELTA_PICTURES=directory pictures of all states are left there."""
+"""The report's page in a real browser: nothing overflows, nothing lies over something else, all can be read.
+
+Wide and narrow, light and dark. With PYDELTA_PICTURES=directory pictures of all states are left there.
+"""
 
 from __future__ import annotations
 

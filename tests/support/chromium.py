@@ -1,7 +1,7 @@
 """Debian's Chromium without a screen: pictures of pages, and what a script of a test finds in them.
 
-The script is added to a copy of the page, and its hash to the page's Content-Security-Policy, which stays as it is else. The page is
-shown in a frame, which may be narrower than the narrowest window that Chromium opens.
+The script is added to a copy of the page, and its hash to the page's Content-Security-Policy, which stays as it is else. The
+page is shown in a frame, which may be narrower than the narrowest window that Chromium opens.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ def measure(page: str, width: int, *, dark: bool = False) -> dict[str, Any]:
     """What page_measures.js finds: {"width": ..., "problems": [...]}."""
     script = MEASURES.read_text()
     allowed = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    page, count = re.subn(r"(Content-Security-Policy\" content=\"[^\"]*)\"", rf'\1; script-src &#x27;sha256-{allowed}&#x27;"', page)
+    policy = rf'\1; script-src &#x27;sha256-{allowed}&#x27;"'
+    page, count = re.subn(r'(Content-Security-Policy" content="[^"]*)"', policy, page)
     assert count == 1, "the page has one policy"
     dom = _run(page.replace("</body>", f"<script>{script}</script></body>"), width, 900, dark, ["--dump-dom"])
     found = re.search(r'data-measured="([^"]*)"', dom)

@@ -60,45 +60,28 @@ def usual_table() -> MemoryStore:
     features = {"delta.enableDeletionVectors": "true", "delta.targetFileSize": "128mb"}
     metadata = table.metadata(*columns, partition_by=["day"], configuration=features)
     metadata["metaData"]["name"] = "orders"
-    table.commit(info(START_MS, "CREATE TABLE", user="ada"), table.protocol(features=["deletionVectors"]), metadata, time_ms=START_MS)
-    number, small = 0, {}
+    created = info(START_MS, "CREATE TABLE", user="ada")
+    table.commit(created, table.protocol(features=["deletionVectors"]), metadata, time_ms=START_MS)
+    files = _Files(draw)
+    waiting: dict[int, list[Any]] = {}
     for day in range(39):
         now = START_MS + day * DAY_MS + 3_600_000
-        text = f"2024-05-{day + 1:02}" if day < 31 else f"2024-06-{day - 30:02}"
-
-        def file(size: int, rows: int, low: int, high: int, **fields: Any) -> dict[str, Any]:
-            nonlocal number
-            number += 1
-            customers = (f"c{draw.randrange(100):03}", f"c{draw.randrange(900, 999):03}")
-            placed = (f"{text}T00:{draw.randrange(60):02}:00.000Z", f"{text}T23:{draw.randrange(60):02}:00.000Z")
-            found = bounds(rows, order_id=(low, high), customer=customers, amount=(1.5, 900.0), placed_at=placed)
-            name = f"day={text}/part-{number:05}.parquet"
-            fields = {"size": size, "partitionValues": {"day": text}, "stats": found, "modificationTime": now, **fields}
-            return add(name, **fields)
-
-        loaded = [file(draw.randrange(2, 14) * MB, 20_000, day * 50_000 + part * 9_000, day * 50_000 + part * 9_000 + 9_500) for part in range(5)]
+        loaded = [files.make(day, draw.randrange(2, 14) * MB, 20_000, part * 9_000, 9_500, now) for part in range(5)]
         txn = {"txn": {"appId": "9d1c-orders-stream", "version": day, "lastUpdated": now}}
         table.commit(info(now, "STREAMING UPDATE", "Apache-Spark/4.1 Delta-Lake/4.1"), txn, *loaded, time_ms=now)
+        waiting[day] = loaded
         if day % 5 == 4:
-            changed = [
-                action
-                for item in loaded[:2]
-                for action in (
-                    remove(item["add"]["path"], deletionTimestamp=now, size=item["add"]["size"]),
-                    add(**{**item["add"], "deletionVector": {**vector(offset=number), "cardinality": draw.choice((700, 4_000, 9_000))}}),
-                )
-            ]
             later = now + 7_200_000
+            changed = [action for item in loaded[:2] for action in files.with_vector(item["add"], later)]
             table.commit(info(later, "DELETE", user="ben"), *changed, time_ms=later)
-        small[day] = loaded
         if day in (9, 19, 29):
             later = now + 14_400_000
-            old = [item["add"] for past in list(small) if past <= day - 5 for item in small.pop(past)]
+            old = [item["add"] for past in list(waiting) if past <= day - 5 for item in waiting.pop(past)]
             gone = [remove(item["path"], deletionTimestamp=later, size=item["size"]) for item in old]
-            for past in range(day - 9, day - 4):
-                text = f"2024-05-{past + 1:02}"
-                gone.append(file(draw.randrange(90, 125) * MB, 100_000, past * 50_000, past * 50_000 + 49_000))
-            table.commit(info(later, "OPTIMIZE", zOrderBy="[]"), *gone, time_ms=later)
+            large = [
+                files.make(past, draw.randrange(90, 125) * MB, 100_000, 0, 49_000, later) for past in range(day - 9, day - 4)
+            ]
+            table.commit(info(later, "OPTIMIZE", zOrderBy="[]"), *gone, *large, time_ms=later)
         if len(table.commits) % 10 == 1 and day < 36:
             table.checkpoint(stats_json=True)
     end = START_MS + 30 * DAY_MS
@@ -107,6 +90,34 @@ def usual_table() -> MemoryStore:
     table.commit(info(NOW_MS - DAY_MS, "WRITE", "delta-rs:1.2", "carla"), late, time_ms=NOW_MS - DAY_MS)
     table.checksum()
     return store
+
+
+class _Files:
+    """Files of the usual table."""
+
+    def __init__(self, draw: random.Random) -> None:
+        self._draw, self._number = draw, 0
+
+    def make(self, day: int, size: int, rows: int, first: int, count: int, time_ms: int) -> dict[str, Any]:
+        """first, count: of the order ids of a day."""
+        draw, text = self._draw, f"2024-05-{day + 1:02}" if day < 31 else f"2024-06-{day - 30:02}"
+        self._number += 1
+        found = bounds(
+            rows,
+            order_id=(day * 50_000 + first, day * 50_000 + first + count),
+            customer=(f"c{draw.randrange(100):03}", f"c{draw.randrange(900, 999):03}"),
+            amount=(1.5, 900.0),
+            placed_at=(f"{text}T00:{draw.randrange(60):02}:00.000Z", f"{text}T23:{draw.randrange(60):02}:00.000Z"),
+        )
+        name, values = f"day={text}/part-{self._number:05}.parquet", {"day": text}
+        return add(name, size=size, partitionValues=values, stats=found, modificationTime=time_ms)
+
+    def with_vector(self, file: dict[str, Any], time_ms: int) -> list[dict[str, Any]]:
+        """The actions that give a file a deletion vector."""
+        self._number += 1
+        descriptor = {**vector(offset=self._number), "cardinality": self._draw.choice((700, 4_000, 9_000))}
+        gone = remove(file["path"], deletionTimestamp=time_ms, size=file["size"])
+        return [gone, add(**{**file, "deletionVector": descriptor})]
 
 
 def usual() -> Report:
@@ -141,10 +152,8 @@ def clustered() -> Report:
         for x in range(10)
         for y in range(6)
     ]
-    protocol = table.protocol(features=["clustering", "domainMetadata"])
-    protocol["protocol"]["readerFeatures"] = []
-    protocol["protocol"] |= {"minReaderVersion": 1}
-    del protocol["protocol"]["readerFeatures"]
+    features = ["clustering", "domainMetadata"]
+    protocol = {"protocol": {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": features}}
     table.commit(protocol, table.metadata(("x", "long"), ("y", "string")), domains, *files)
     table.checksum()
     return report(store)
@@ -202,7 +211,8 @@ def lost_files() -> Report:
     (name,) = table.checkpoint()
     table.delete(f"{0:020d}.json")
     table.write(name, b"no Parquet")
-    table.commit(table.protocol(), table.metadata(("id", "long"), partition_by=["id"]), add("b.parquet", partitionValues={"id": "1"}))
+    metadata = table.metadata(("id", "long"), partition_by=["id"])
+    table.commit(table.protocol(), metadata, add("b.parquet", partitionValues={"id": "1"}))
     return report(store)
 
 
