@@ -65,7 +65,9 @@ def _damage(facts: TableFacts, commands: _Commands) -> Iterator[Advice]:
     if found:
         mendable = sum(fault.can_repair for fault in found)
         title = f"The log has {count_text(len(found), 'fault')}"
-        reason = f"{found[0].path}: {found[0].reason}. A repair can mend {mendable} of {len(found)}."
+        first = found[0]
+        named = first.reason if first.path in first.reason else f"{first.path}: {first.reason}"
+        reason = f"{named.removesuffix('.')}. A repair can mend {mendable} of {len(found)}."
     else:
         title = "The version checksum is damaged" if log.checksum == "damaged" else "The version checksum contradicts the log"
         reason = log.checksum_detail or ""
@@ -111,7 +113,7 @@ def _deleted_rows(facts: TableFacts, commands: _Commands) -> Iterator[Advice]:
         f"{percent_text(share)} of the rows in {count_text(vectors.files, 'file')} are deleted",
         f"{vectors.deleted_rows:,} deleted rows are read and then dropped, until the files are written anew.",
         vectors.source,
-        commands.cli("reorg"),
+        None,
         commands.sql("REORG TABLE {} APPLY (PURGE)"),
         commands.python("reorg.purge()"),
     )
@@ -152,7 +154,7 @@ def _order(
     if is_clustered:
         names_text = ", ".join(names)
         python = commands.python(f"cluster_by({names!r})", *names)
-        cli, sql = commands.cli("cluster", *names), commands.sql(f"ALTER TABLE {{}} CLUSTER BY ({names_text})", *names)
+        cli, sql = None, commands.sql(f"ALTER TABLE {{}} CLUSTER BY ({names_text})", *names)
     else:
         python = commands.python(f"optimize.z_order({names!r})", *names)
         cli, sql = commands.cli("zorder", *names), commands.sql(f"OPTIMIZE {{}} ZORDER BY ({', '.join(names)})", *names)
@@ -204,7 +206,7 @@ def _removed_files(facts: TableFacts, commands: _Commands) -> Iterator[Advice]:
             f"VACUUM may delete {count_text(many, 'file')}",
             reason,
             retention.source,
-            commands.cli("vacuum", "--dry-run"),
+            commands.cli("vacuum"),
             commands.sql("VACUUM {} DRY RUN"),
             commands.python("vacuum()"),
         )

@@ -252,7 +252,7 @@ def _retention(facts: TableFacts) -> list[Metric]:
         _one("deleted_file_retention_seconds", "how long removed files stay", _seconds_of(retention, "deleted_file_ms")),
         _one("log_retention_seconds", "how long commits stay", _seconds_of(retention, "log_ms")),
         _one("tombstones", "removed files that the log knows of (remove actions)", _of(retention, "tombstones")),
-        _one("tombstones_bytes", "bytes of these, as far as known", _of(retention, "tombstone_bytes")),
+        _one("tombstones_bytes", "bytes of these (size)", _of(retention, "tombstone_bytes")),
         _one("tombstones_expired", "of these, removed longer ago than they stay", _of(retention, "expired")),
         _one("vacuum_files", "files that VACUUM would delete, by a dry run", _of(vacuum, "files")),
         _one("vacuum_bytes", "bytes that VACUUM would delete, by a dry run", _of(vacuum, "bytes")),

@@ -42,13 +42,21 @@ def source_line(source: str) -> Markup:
 
 
 def fact_table(label: str, facts: Sequence[tuple[str, Child, str]]) -> Markup:
-    """Name, value and source of each fact."""
-    head = tag("thead", tag("tr", *(tag("th", name, scope="col") for name in ("Fact", "Value", "From"))))
+    """Name, value and source of each fact. Roles are named, as a narrow page shows a row's cells below each other, by which
+    browsers take a table for none."""
+    heads = (tag("th", name, scope="col", role="columnheader") for name in ("Fact", "Value", "From"))
     rows = [
-        tag("tr", tag("th", name, scope="row"), tag("td", value), tag("td", source, class_="source"))
+        tag(
+            "tr",
+            tag("th", name, scope="row", role="rowheader"),
+            tag("td", value, role="cell"),
+            tag("td", source, class_="source", role="cell"),
+            role="row",
+        )
         for name, value, source in facts
     ]
-    return tag("table", tag("caption", label), head, tag("tbody", rows), class_="facts")
+    head = tag("thead", tag("tr", *heads, role="row"), role="rowgroup")
+    return tag("table", tag("caption", label), head, tag("tbody", rows, role="rowgroup"), class_="facts", role="table")
 
 
 def list_table(label: str, names: Sequence[str], rows: Sequence[Sequence[Child]], numbers: Sequence[int] = ()) -> Markup:

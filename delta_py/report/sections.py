@@ -261,11 +261,11 @@ def _skipping(facts: SkippingFacts) -> Markup:
                 f"Share of files read for one value and for a tenth of the values, of {count_text(len(ordered), 'column')}. "
                 "The table below says the same.",
                 [
-                    Bar(shortened(column.column, 60), share, percent_text(share), column.range_share)
+                    _skipping_bar(column, share)
                     for column in ordered
                     if (share := column.point_share) is not None
                 ],
-                "files read, in percent: bar for one value, line for a tenth of the values",
+                "files read, in percent: the bar and the first number for one value, the line and the second for a tenth of the values",
                 _SHARE_TICKS,
                 1.0,
             )
@@ -283,6 +283,11 @@ def _skipping(facts: SkippingFacts) -> Markup:
         parts.append(soft(f"{count_text(facts.left_out, 'column')} more were not looked at."))
     parts += [tag("h3", "Files over two columns"), _map(facts.map), source_line(facts.source)]
     return joined(parts)
+
+
+def _skipping_bar(column: ColumnSkipping, share: float) -> Bar:
+    tenth = "unknown" if column.range_share is None else percent_text(column.range_share)
+    return Bar(shortened(column.column, 60), share, f"{percent_text(share)}, {tenth}", column.range_share)
 
 
 def _column_row(column: ColumnSkipping) -> tuple[Child, ...]:

@@ -19,7 +19,6 @@ p{margin:0 0 10px}
 .soft,.source{color:var(--soft)}
 .source{font-size:13px}
 code,pre{font:13px/1.5 ui-monospace,"SF Mono",Menlo,Consolas,"Liberation Mono",monospace}
-section>:last-child{margin-bottom:0}
 section{background:var(--card);border:1px solid var(--line);border-radius:8px;padding:20px 24px;margin:0 0 20px}
 a{color:var(--accent)}
 a:focus-visible,.scroll:focus-visible,summary:focus-visible{outline:2px solid var(--accent);outline-offset:2px;border-radius:2px}
@@ -54,10 +53,12 @@ td.number,th.number{text-align:right;white-space:nowrap}
 .time{white-space:nowrap}
 .list bdi{display:inline-block;max-width:300px;overflow-wrap:anywhere}
 .facts{table-layout:fixed}
-.facts th{width:27%}.facts td.source{width:38%}
+.facts th:first-child{width:29%}.facts th:last-child{width:38%}
 .facts td:not(.source){font-weight:600}
 .facts td .unknown,.facts td.unknown{font-weight:400}
 .scroll{overflow-x:auto}
+section>:last-child,ol.advice>li:last-child{margin-bottom:0}
+p.source{margin:10px 0 0}
 details{margin:8px 0 0}
 summary{cursor:pointer;color:var(--accent);font-size:14px}
 figure{margin:14px 0 10px}
@@ -82,6 +83,7 @@ section{padding:16px 15px;border-radius:0;margin:0 -16px 14px;border-width:1px 0
 svg.wide{display:none}svg.narrow{display:block}
 .facts,.facts tbody,.facts tr,.facts th,.facts td{display:block;width:auto!important;border:0;padding:0}
 .facts tr{border-bottom:1px solid var(--line);padding:6px 0}
+.facts caption{display:block}.facts thead{position:absolute;left:-9999px}
 }
 @media print{body{background:#fff}section{break-inside:avoid}}
 """

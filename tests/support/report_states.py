@@ -177,8 +177,8 @@ def no_statistics() -> Report:
     store = MemoryStore("/lake/silent")
     table = TableBuilder(store)
     table.create(*(add(f"{number}.parquet", size=number * MB) for number in range(1, 30)))
-    table.commit({"remove": {"path": "1.parquet", "dataChange": True}})
     table.commit({"txn": {"appId": "long ago", "version": 3}})
+    table.commit({"remove": {"path": "1.parquet", "dataChange": True}})
     table.checkpoint()
     for version in range(2):
         table.delete(f"{version:020d}.json")
