@@ -52,6 +52,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import DataType, StructField, StructType
 
+    from delta_py.report.report import Report
+
 __all__ = [
     "Clause",
     "DeltaColumnBuilder",

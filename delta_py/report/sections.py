@@ -260,12 +260,8 @@ def _skipping(facts: SkippingFacts) -> Markup:
             lying_bars(
                 f"Share of files read for one value and for a tenth of the values, of {count_text(len(ordered), 'column')}. "
                 "The table below says the same.",
-                [
-                    _skipping_bar(column, share)
-                    for column in ordered
-                    if (share := column.point_share) is not None
-                ],
-                "files read, in percent: the bar and the first number for one value, the line and the second for a tenth of the values",
+                [_skipping_bar(column, share) for column in ordered if (share := column.point_share) is not None],
+                "files read, in percent: bar and first number for one value, line and second number for a tenth of the values",
                 _SHARE_TICKS,
                 1.0,
             )
