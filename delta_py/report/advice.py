@@ -13,7 +13,6 @@ from delta_py.report.words import bytes_text, count_text, percent_text
 
 # From how many files on a table has enough of them that fewer would matter; of how many a Z-order would matter.
 _MANY_FILES, _SKIPPABLE_FILES = 4, 4
-_POOR = 0.5
 _MANY_PARTITIONS, _SMALL_PARTITION = 50, 16 << 20
 _MUCH_DELETED = 0.2
 _MOST_COLUMNS = 3
@@ -196,8 +195,8 @@ def _removed_files(facts: TableFacts, commands: _Commands) -> Iterator[Advice]:
         if isinstance(retention.expired, Unknown):
             return
         many, size = retention.expired, retention.expired_bytes
-        known_size = "of a size that the log does not say" if isinstance(size, Unknown) else f"of {bytes_text(size)}"
-        reason = f"They are {known_size}, and no version needs them which is to stay. Some may be gone already."
+        known_size = "a size that the log does not say" if isinstance(size, Unknown) else bytes_text(size)
+        reason = f"They have {known_size}, and no version needs them which is to stay. Some may be gone already."
     else:
         many = debt.files
         reason = f"A dry run found {bytes_text(debt.bytes)}. Versions older than the retention time cannot be read afterwards."
