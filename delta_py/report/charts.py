@@ -125,7 +125,8 @@ def columns(label: str, heights: Sequence[float], names: Sequence[str], texts: S
         step = (right - left) / max(len(heights), 1)
         gap = min(6.0, step * 0.16)
         wide = min(step, 90.0) - gap
-        parts = [tag("line", x1=left, x2=right, y1=bottom, y2=bottom, class_="base")]
+        end = _number(left + len(heights) * min(step, 90.0))
+        parts = [tag("line", x1=left, x2=end, y1=bottom, y2=bottom, class_="base")]
         longest = max(map(_width, texts), default=0.0)
         with_texts = longest < step + 8
         named = max(1, math.ceil((max(map(_width, names), default=0.0) + 8) / min(step, 90.0)))

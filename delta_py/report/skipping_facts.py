@@ -16,6 +16,7 @@ from delta_py.protocol.names import quoted, split_name
 from delta_py.protocol.schema import Path
 from delta_py.protocol.stats import FileStats
 from delta_py.report.facts import ColumnSkipping, FileMap, SkippingFacts, Unknown, known
+from delta_py.report.words import day_text, moment_text
 from delta_py.scan.filtered_columns import FILTERED
 from delta_py.snapshot import Snapshot
 
@@ -23,6 +24,7 @@ MOST_COLUMNS = 40
 _MOST_RECTANGLES = 400
 _CELLS = 40
 _DIGITS = 4
+_DAY_MS = 86_400_000
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -126,7 +128,19 @@ def _axis(low: pa.Array, high: pa.Array) -> tuple[Any, Any, str, str]:
     shares = (at - least) / (most - least) if most > least else np.full(len(at), 0.5)
     first, last = int(at.argmin()), int(at.argmax())
     begins, ends = shares[: len(low)], shares[len(low) :]
-    return np.minimum(begins, ends), np.maximum(begins, ends), str(both[first].as_py()), str(both[last].as_py())
+    return np.minimum(begins, ends), np.maximum(begins, ends), _end_text(both, first), _end_text(both, last)
+
+
+def _end_text(values: pa.Array, place: int) -> str:
+    """One of them, for whoever reads it: times to the second, floats to six digits."""
+    kind = values.type
+    if pa.types.is_timestamp(kind):
+        return moment_text(values.cast(pa.timestamp("ms"), safe=False).cast(pa.int64())[place].as_py())
+    if pa.types.is_date32(kind):
+        return day_text(values.cast(pa.int32())[place].as_py() * _DAY_MS)
+    if pa.types.is_floating(kind):
+        return f"{values[place].as_py():.6g}"
+    return str(values[place].as_py())
 
 
 def _density(x0: Any, y0: Any, x1: Any, y1: Any) -> np.ndarray[Any, np.dtype[np.int64]]:

@@ -51,7 +51,7 @@ tbody th{font-weight:500}
 td.number,th.number{text-align:right;white-space:nowrap}
 .list th,.list td{overflow-wrap:normal;word-break:normal}
 .time{white-space:nowrap}
-.list bdi{display:inline-block;max-width:300px;overflow-wrap:anywhere}
+.list bdi{display:inline-block;max-width:300px;overflow-wrap:break-word}
 .facts{table-layout:fixed}
 .facts th:first-child{width:29%}.facts th:last-child{width:38%}
 .facts td:not(.source){font-weight:600}
@@ -59,7 +59,7 @@ td.number,th.number{text-align:right;white-space:nowrap}
 .scroll{overflow-x:auto}
 section>:last-child,ol.advice>li:last-child{margin-bottom:0}
 p.source{margin:10px 0 0}
-details{margin:8px 0 0}
+details{margin:8px 0 12px}
 summary{cursor:pointer;color:var(--accent);font-size:14px}
 figure{margin:14px 0 10px}
 .axis{font-size:13px;color:var(--soft)}

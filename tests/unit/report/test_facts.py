@@ -76,7 +76,8 @@ def test_commits_are_counted_by_operation_and_writer(small: MemoryStore) -> None
     assert commits.commits[2] == Commit(0, START_MS, "CREATE TABLE", "ada", "maker/1", 0, 0, 0, log_bytes[0])
     totals = {total.operation: total for total in commits.by_operation}
     assert (totals["DELETE"].files_added, totals["DELETE"].files_removed, totals["DELETE"].bytes_added) == (2, 4, 5_000)
-    assert [(total.engine, total.user, total.commits) for total in commits.by_writer] == [("writer/2", None, 2), ("maker/1", "ada", 1)]
+    writers = [(total.engine, total.user, total.commits) for total in commits.by_writer]
+    assert writers == [("writer/2", None, 2), ("maker/1", "ada", 1)]
 
 
 def test_only_the_newest_commits_are_looked_at_if_so_many_are_wanted(small: MemoryStore) -> None:
@@ -157,6 +158,35 @@ def test_map_is_over_the_columns_of_the_newest_z_order() -> None:
     assert not isinstance(skipping, Unknown) and not isinstance(skipping.map, Unknown)
     assert (skipping.map.x, skipping.map.y) == ("c", "b")
     assert [column.role for column in skipping.columns] == [None, "Z-order", "Z-order"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "low", "high", "ends"),
+    [
+        ("date", "0001-01-01", "2024-05-01", ("0001-01-01", "2024-05-01")),
+        ("date", "2024-05-01", "+12024-05-01", None),
+        ("timestamp", "2024-05-01T00:46:59.999Z", "2024-06-08T23:32:00.000Z", ("2024-05-01 00:46:59", "2024-06-08 23:32:00")),
+        # Bounds of times are widened by a millisecond, here to one for which no calendar has a day.
+        ("timestamp_ntz", "0001-01-01T00:00:00.001", "9999-12-31T23:59:59.999", ("0001-01-01 00:00:00", "253402300800000 ms")),
+        ("double", 1 / 3, 1e300, ("0.333333", "1e+300")),
+        ("decimal(10,2)", 1.25, 7, ("1.25", "7.00")),
+        ("string", "a", "ö", ("a", "ö")),
+    ],
+)
+def test_ends_of_the_map_are_read_by_people(kind: str, low: object, high: object, ends: tuple[str, str] | None) -> None:
+    store = MemoryStore()
+    table = TableBuilder(store)
+    features = ["timestampNtz"] if kind == "timestamp_ntz" else None
+    file = add("a", stats=bounds(10, a=(low, high), b=(0, 9)))
+    table.commit(table.protocol(features=features), table.metadata(("a", kind), ("b", "long")), file)
+    skipping = facts_of(store).skipping
+    assert not isinstance(skipping, Unknown)
+    if ends is None:  # a bound that is no value of the type is none
+        assert isinstance(skipping.map, Unknown)
+        return
+    assert not isinstance(skipping.map, Unknown)
+    found = {skipping.map.x: (skipping.map.x_low, skipping.map.x_high), skipping.map.y: (skipping.map.y_low, skipping.map.y_high)}
+    assert tuple(end.removesuffix(" UTC") for end in found["a"]) == ends and found["b"] == ("0", "9")
 
 
 def test_queries_of_the_process_choose_the_columns_of_the_map_and_the_advice() -> None:
@@ -312,7 +342,8 @@ def test_facts_of_a_state_are_json(name: str) -> None:
 def test_empty_table_has_no_files_and_nothing_to_do() -> None:
     facts = report_states.empty().facts
     assert not isinstance(facts.files, Unknown) and not isinstance(facts.skipping, Unknown)
-    assert (facts.files.count, facts.files.bytes, facts.files.rows, facts.files.median_bytes, facts.files.sizes) == (0, 0, 0, None, ())
+    files = facts.files
+    assert (files.count, files.bytes, files.rows, files.median_bytes, files.sizes) == (0, 0, 0, None, ())
     assert isinstance(facts.skipping.map, Unknown) and facts.advice == ()
 
 

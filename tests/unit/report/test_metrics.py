@@ -13,6 +13,7 @@ from tests.support.report_states import HOSTILE, STATES
 
 _SAMPLE = re.compile(r'(\w+)\{((?:\w+="(?:[^"\\\n]|\\\\|\\"|\\n)*",?)*)\} (\S+)')
 _LABEL = re.compile(r'(\w+)="((?:[^"\\\n]|\\\\|\\"|\\n)*)"')
+_ESCAPE = re.compile(r"\\[\\\"n]")
 _ESCAPES = {"\\\\": "\\", '\\"': '"', "\\n": "\n"}
 
 
@@ -29,9 +30,8 @@ def scraped(text: str) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
         else:
             sample = _SAMPLE.fullmatch(line)
             assert sample is not None and sample[1] == family, line
-            labels = tuple(
-                (name, re.sub(r"\\[\\\"n]", lambda escape: _ESCAPES[escape[0]], value)) for name, value in _LABEL.findall(sample[2])
-            )
+            named = _LABEL.findall(sample[2])
+            labels = tuple((name, _ESCAPE.sub(lambda escape: _ESCAPES[escape[0]], value)) for name, value in named)
             key = (family, labels)
             assert key not in found, f"twice: {key}"
             found[key] = float(sample[3])

@@ -9,6 +9,7 @@ import re
 import shlex
 from functools import cache
 from html.parser import HTMLParser
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -22,7 +23,8 @@ from tests.support.report_states import HOSTILE, STATES
 EMPTY = {"meta", "br", "col"}
 ATTRIBUTES = {
     *("id", "class", "href", "lang", "charset", "http-equiv", "content", "name", "scope", "role", "tabindex", "aria-label"),
-    *("aria-labelledby", "viewbox", "width", "height", "x", "y", "x1", "x2", "y1", "y2", "cx", "cy", "r", "rx", "d", "text-anchor"),
+    *("aria-labelledby", "viewbox", "width", "height", "x", "y", "x1", "x2", "y1", "y2", "cx", "cy", "r", "rx", "d"),
+    "text-anchor",
 }
 TAGS = {
     *("html", "head", "meta", "title", "style", "body", "a", "header", "main", "footer", "nav", "section", "h1", "h2", "h3", "p"),
@@ -90,7 +92,7 @@ def test_page_can_be_used_without_seeing_it(name: str) -> None:
     assert [attrs.get("lang") for tag, attrs in document.tags if tag == "html"] == ["en"]
     headings = [int(tag[1]) for tag, _ in document.tags if tag in ("h1", "h2", "h3")]
     assert headings.count(1) == 1 and headings[0] == 1
-    assert all(after - before <= 1 for before, after in zip(headings, headings[1:], strict=False))
+    assert all(after - before <= 1 for before, after in pairwise(headings))
     pictures = [attrs for tag, attrs in document.tags if tag == "svg"]
     assert all(attrs.get("role") == "img" and attrs.get("aria-label") for attrs in pictures)
     tables = [tag for tag, _ in document.tags if tag == "table"]
