@@ -13,7 +13,8 @@ while (walker.nextNode()) {
   const node = walker.currentNode;
   const parent = node.parentElement;
   if (!node.data.trim() || ["SCRIPT", "STYLE", "title"].includes(parent.tagName)) continue;
-  if (parent.closest(".skip")) continue;
+  const aside = parent.closest(".skip,thead"); // for screen readers alone where it is put out of sight
+  if (aside && aside.getBoundingClientRect().right < -1000) continue;
   const range = document.createRange();
   range.selectNodeContents(node);
   for (const box of range.getClientRects()) {
