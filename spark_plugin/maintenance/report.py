@@ -5,8 +5,9 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from delta_py.report.gathering import ReportRequest
-from delta_py.report.report import Report, report_of
+from delta_py.report.facts import TableFacts
+from delta_py.report.gathering import ReportRequest, gather
+from delta_py.report.report import Report
 from delta_py.snapshot import Snapshot
 from delta_py.storage.store import ObjectStore
 from spark_plugin.dml.at_table import at_table
@@ -23,8 +24,8 @@ def run_report(spark: SparkSession, table: TablePath, *, vacuum: bool, check_log
     with as_spark_raises(), active(spark):
         store = table.open_store(spark)
         request = ReportRequest(vacuum=vacuum, check_log=check_log, filtered=filtered_columns(spark, store))
-        return at_table(spark, partial(_report, store, request))
+        return Report(at_table(spark, partial(_facts, store, request)))
 
 
-def _report(store: ObjectStore, request: ReportRequest) -> Report:
-    return report_of(Snapshot.load(store), request)
+def _facts(store: ObjectStore, request: ReportRequest) -> TableFacts:
+    return gather(Snapshot.load(store), request)
