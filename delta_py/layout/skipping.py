@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from delta_py.protocol.column_mapping import physical_path
 from delta_py.protocol.schema import ArrayType, MapType, Path, find_named, find_path, leaves, type_name
-from delta_py.protocol.stats import FileStats, concat_stats
+from delta_py.protocol.stats import FileStats, concat_stats, unknown_stats
 from delta_py.protocol.table_config import TableConfig
 from delta_py.scan.filtered_columns import FILTERED
 from delta_py.snapshot import FileBatch, Snapshot
@@ -60,7 +60,8 @@ def table_layout(
 
 
 def bounded_batches(snapshot: Snapshot, paths: Sequence[Path]) -> Iterator[FileBatch]:
-    """The live files with the numbers of their records and the bounds of columns, by logical paths here and in the batches."""
+    """The live files with the numbers of their records and the bounds of columns, by logical paths here and in the batches.
+    Each batch has statistics, if only unknown ones."""
     config = snapshot.config
     physical = {path: physical_path(config.schema, path, config.column_mapping_mode) for path in paths}
     types = {physical[path]: find_path(config.schema, path)[-1].data_type for path in paths}
@@ -69,11 +70,9 @@ def bounded_batches(snapshot: Snapshot, paths: Sequence[Path]) -> Iterator[FileB
         return {path: arrays[physical[path]] for path in paths if physical[path] in arrays}
 
     for batch in snapshot.file_batches(stats_leaves=types, want_records=True):
-        stats = batch.stats
-        if stats is not None:
-            low, high, nulls = logical(stats.minimum), logical(stats.maximum), logical(stats.null_count)
-            stats = replace(stats, minimum=low, maximum=high, null_count=nulls)
-        yield replace(batch, stats=stats)
+        stats = batch.stats or unknown_stats(batch.files.num_rows)
+        low, high, nulls = logical(stats.minimum), logical(stats.maximum), logical(stats.null_count)
+        yield replace(batch, stats=replace(stats, minimum=low, maximum=high, null_count=nulls))
 
 
 def layout_of(
