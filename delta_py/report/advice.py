@@ -156,7 +156,7 @@ def _order(
         cli, sql = None, commands.sql(f"ALTER TABLE {{}} CLUSTER BY ({names_text})", *names)
     else:
         python = commands.python(f"optimize.z_order({names!r})", *names)
-        cli, sql = commands.cli("zorder", *names), commands.sql(f"OPTIMIZE {{}} ZORDER BY ({', '.join(names)})", *names)
+        cli, sql = commands.cli("zorder", "--by", ",".join(names)), commands.sql(f"OPTIMIZE {{}} ZORDER BY ({', '.join(names)})", *names)
     return Advice(
         f"Put rows in the order of {', '.join(column.column for column in columns)}, {which}",
         f"A query for one value of {'; of '.join(shares)} of the files.",

@@ -105,5 +105,6 @@ def _footer(facts: TableFacts) -> Markup:
     return tag(
         "footer",
         tag("p", f"Made by pydelta on {moment_text(facts.generated_ms)}. The identity of the table: {facts.identity.source}."),
+        tag("p", "The numbers at the top are those of the parts below, which say where they come from."),
         tag("p", "Sizes are by 1024; times are UTC. The page is whole in itself: it has no script, and fetches nothing."),
     )

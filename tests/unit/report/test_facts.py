@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,7 +16,9 @@ from delta_py.report.facts import Commit, OptimizeDebt, Partition, SizeBin, Tabl
 from delta_py.report.gathering import ReportRequest, gather
 from delta_py.report.page import page
 from delta_py.snapshot import Snapshot
+from delta_py.storage.store import ObjectStore
 from tests.support import report_states
+from tests.support.coordination import coordinated, create_coordinated, ledger_url
 from tests.support.memory_store import MemoryStore
 from tests.support.report_states import DAY_MS, MB, NOW_MS, START_MS, STATES, bounds, info
 from tests.support.table_builder import TableBuilder, add, remove, stats, vector
@@ -23,7 +26,7 @@ from tests.support.table_builder import TableBuilder, add, remove, stats, vector
 DAYS = ("2024-05-01", "2024-05-02", None)
 
 
-def facts_of(store: MemoryStore, **request: Any) -> TableFacts:
+def facts_of(store: ObjectStore, **request: Any) -> TableFacts:
     return gather(Snapshot.load(store), ReportRequest(now_ms=NOW_MS, **request))
 
 
@@ -203,7 +206,7 @@ def test_queries_of_the_process_choose_the_columns_of_the_map_and_the_advice() -
     assert not isinstance(facts.skipping, Unknown) and not isinstance(facts.skipping.map, Unknown)
     assert (facts.skipping.map.x, facts.skipping.map.y) == ("c", "b")
     (item,) = [item for item in facts.advice if "order" in item.title]
-    assert item.cli == "pydelta zorder /lake/asked c b"
+    assert item.cli == "pydelta zorder /lake/asked --by c,b"
     assert item.sql == "OPTIMIZE pydelta.`/lake/asked` ZORDER BY (c, b)"
     assert item.python == "DeltaTable('/lake/asked').optimize.z_order(['c', 'b'])"
 
@@ -382,3 +385,14 @@ def test_report_of_an_older_version_speaks_of_it(small: MemoryStore) -> None:
 def test_table_that_cannot_be_opened_is_an_error() -> None:
     with pytest.raises(DeltaError):
         DeltaTable("/lake/none", store=MemoryStore()).report()
+
+
+def test_report_of_a_coordinated_table_has_commits_that_are_not_published_yet(tmp_path: Path) -> None:
+    url = ledger_url(tmp_path)
+    create_coordinated(tmp_path / "t", url, {"id": [0, 1, 2]}, delta__enableDeletionVectors="true")
+    DeltaTable(str(tmp_path / "t"), store=coordinated(tmp_path / "t", url)).delete("id = 1")
+    facts = facts_of(coordinated(tmp_path / "t", url))
+    assert not isinstance(facts.commits, Unknown) and not isinstance(facts.files, Unknown)
+    assert not isinstance(facts.log, Unknown) and not isinstance(facts.vectors, Unknown)
+    assert [(commit.version, commit.operation) for commit in facts.commits.commits] == [(1, "DELETE"), (0, "WRITE")]
+    assert (facts.files.rows, facts.vectors.deleted_rows, facts.log.newest_version, facts.log.faults) == (2, 1, 1, ())
