@@ -150,13 +150,13 @@ def _order(
     columns = sorted(columns, key=lambda column: -column.queries)[:_MOST_COLUMNS]
     names = [column.sql_name for column in columns]
     shares = [f"{column.column} reads {percent_text(column.point_share or 0)}" for column in columns]
+    listed = ", ".join(names)
     if is_clustered:
-        names_text = ", ".join(names)
+        cli, sql = None, commands.sql(f"ALTER TABLE {{}} CLUSTER BY ({listed})", *names)
         python = commands.python(f"cluster_by({names!r})", *names)
-        cli, sql = None, commands.sql(f"ALTER TABLE {{}} CLUSTER BY ({names_text})", *names)
     else:
+        cli, sql = commands.cli("zorder", "--by", ",".join(names)), commands.sql(f"OPTIMIZE {{}} ZORDER BY ({listed})", *names)
         python = commands.python(f"optimize.z_order({names!r})", *names)
-        cli, sql = commands.cli("zorder", "--by", ",".join(names)), commands.sql(f"OPTIMIZE {{}} ZORDER BY ({', '.join(names)})", *names)
     return Advice(
         f"Put rows in the order of {', '.join(column.column for column in columns)}, {which}",
         f"A query for one value of {'; of '.join(shares)} of the files.",

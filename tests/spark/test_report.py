@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 from delta_py import DeltaTable as PlainTable
 from delta_py import write_delta
 from spark_plugin import DeltaTable
+from tests.support.advised_tables import advised_table, clustered_table
 
 pytestmark = pytest.mark.usefixtures("plain_plans")
 
@@ -49,3 +50,26 @@ def test_report_makes_a_dry_run_of_vacuum_if_asked(spark: SparkSession, path: st
     assert (tmp_path / "report.html").read_text().endswith("</html>")
     with pytest.raises(ValueError, match="vacuum"):
         table.report(vacuum="yes")  # type: ignore[arg-type]
+
+
+def test_sql_of_advice_does_what_was_advised(spark: SparkSession, tmp_path: Path) -> None:
+    path = advised_table(tmp_path)
+    rows = PlainTable(path).to_arrow().num_rows
+    advice = DeltaTable.forPath(spark, path).report().facts.advice
+    statements = [item.sql for item in advice if item.sql is not None]
+    assert [statement.split(" ")[0] for statement in statements] == ["OPTIMIZE", "REORG", "OPTIMIZE"]
+    for statement in statements:
+        spark.sql(statement)
+    left = PlainTable(path).report().facts.advice
+    assert [item.title for item in left] == [advice[-1].title.replace("7 commits", f"{PlainTable(path).version + 1} commits")]
+    assert PlainTable(path).to_arrow().num_rows == rows
+
+
+def test_sql_of_advice_clusters_by_what_queries_ask_for(spark: SparkSession, tmp_path: Path) -> None:
+    path = clustered_table(tmp_path)
+    assert spark.read.format("pydelta").load(path).filter("y = 3").count() == 6
+    table = DeltaTable.forPath(spark, path)
+    (item,) = [item for item in table.report().facts.advice if "order" in item.title]
+    assert item.sql is not None
+    spark.sql(item.sql)
+    assert table.detail().first()["clusteringColumns"] == ["y"]  # type: ignore[index]
