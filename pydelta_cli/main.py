@@ -5,7 +5,7 @@ A new command is one line in COMMANDS: a function `name(run: Run, path: Path, ..
 
 from __future__ import annotations
 
-from pydelta_cli import compare, copies, describe, files, rows, upkeep
+from pydelta_cli import compare, copies, describe, files, picture, rows, upkeep
 from pydelta_cli.app import Command, make_app
 
 COMMANDS: tuple[Command, ...] = (
@@ -29,6 +29,8 @@ COMMANDS: tuple[Command, ...] = (
     copies.clone,
     upkeep.set_,
     upkeep.unset,
+    picture.report,
+    picture.metrics,
 )
 
 app = make_app(COMMANDS)
