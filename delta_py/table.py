@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from delta_py.commands.reorg import TableReorg
     from delta_py.commands.table_alterer import TableAlterer
     from delta_py.log.leases import HeldLease
+    from delta_py.report.report import Report
 
 _READ_THREADS = 4
 
@@ -398,6 +399,25 @@ class DeltaTable:
         from delta_py.commands.fsck import fsck  # as checkpoint
 
         return fsck(self._snapshot.store, dry_run=dry_run, allow_data_loss=allow_data_loss)
+
+    def report(self, *, vacuum: bool = False, check_log: bool = True) -> Report:
+        """The picture of this version: commits, files, skipping, partitions, deleted rows, log, and what to do.
+        `.write(path)` makes one HTML page of it, `.html()` its text, `.facts` are the numbers; in a notebook it shows itself.
+        What could not be told is Unknown there.
+
+        vacuum: ask VACUUM what it would delete, by which the table's directories are listed. check_log: look for faults in the
+        log as FSCK does, by which every checkpoint is read.
+        """
+        from delta_py.report.gathering import ReportRequest  # as checkpoint
+        from delta_py.report.report import report_of
+
+        return report_of(self._snapshot, ReportRequest(vacuum=vacuum, check_log=check_log))
+
+    def metrics_text(self, *, vacuum: bool = False, check_log: bool = True) -> str:
+        """The same facts in the text format of Prometheus: gauges, with this table's path as a label. Arguments as in report."""
+        from delta_py.report.metrics import metrics_text  # as checkpoint
+
+        return metrics_text(self, vacuum=vacuum, check_log=check_log)
 
     def checkpoint(self) -> int:
         """Write a checkpoint of this version, so that it and later ones load without the commits before it; returns the number

@@ -83,6 +83,7 @@ def views(table: Path) -> dict[str, Any]:
         "at a time": lambda: _texts(DeltaTable(path, timestamp=2**45).to_arrow()),
         "changes": lambda: changes(table),
         "history": lambda: DeltaTable(path).history().select(["version", "operation"]).to_pylist(),
+        "report": lambda: DeltaTable(path).report(vacuum=True).html()[:15],
         "detail": lambda: detail_rows(DeltaTable(path).snapshot).select(["id", "numFiles"]).to_pylist(),
     }
     for name, look in looks.items():
