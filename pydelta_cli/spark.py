@@ -47,19 +47,19 @@ def _metrics(frame: DataFrame) -> dict[str, Any]:
 
 
 def optimize(run: Run, path: str, where: str | None, *, full: bool) -> dict[str, Any]:
-    from spark_plugin import DeltaTable
-
     if full:
         raise InvalidOptionError("--full goes without --spark.", option="full")
     with _session(run) as spark:
+        from spark_plugin import DeltaTable
+
         builder = DeltaTable.forPath(spark, path).optimize()
         return _metrics((builder if where is None else builder.where(where)).executeCompaction())
 
 
 def z_order(run: Run, path: str, columns: Sequence[str], where: str | None) -> dict[str, Any]:
-    from spark_plugin import DeltaTable
-
     with _session(run) as spark:
+        from spark_plugin import DeltaTable
+
         builder = DeltaTable.forPath(spark, path).optimize()
         return _metrics((builder if where is None else builder.where(where)).executeZOrderBy(*columns))
 
@@ -67,22 +67,27 @@ def z_order(run: Run, path: str, columns: Sequence[str], where: str | None) -> d
 def vacuum(
     run: Run, path: str, retention_hours: float | None, keep_versions: Sequence[int], *, lite: bool, delete: bool
 ) -> pa.Table:
-    """The files that go, or would go."""
-    from spark_plugin import DeltaTable
+    """The files that go, or would go, with times in ms since 1970."""
+    import pyarrow as pa
 
     with _session(run) as spark:
+        from spark_plugin import DeltaTable
+
         table = DeltaTable.forPath(spark, path)
         found = table.vacuum(retention_hours, dryRun=True, keepVersions=keep_versions, lite=lite).toArrow()
         if delete:
             table.vacuum(retention_hours, keepVersions=keep_versions, lite=lite)
-        return found
+    number = found.schema.get_field_index("modification_time")
+    times = found.column(number).cast(pa.timestamp("ms", "UTC")).cast(pa.int64())
+    return found.set_column(number, "modification_time", times)
 
 
 def convert(run: Run, path: str, partitioned_by: str | None) -> None:
     from delta_py.protocol.names import quoted
-    from spark_plugin import DeltaTable
 
     with _session(run) as spark:
+        from spark_plugin import DeltaTable
+
         DeltaTable.convertToDelta(spark, f"parquet.{quoted(path)}", partitioned_by)
 
 
@@ -97,9 +102,9 @@ def clone(
     replace: bool,
     properties: Mapping[str, str],
 ) -> None:
-    from spark_plugin import DeltaTable
-
     with _session(run) as spark:
+        from spark_plugin import DeltaTable
+
         table = DeltaTable.forPath(spark, path)
         if version is not None:
             table.cloneAtVersion(version, target, is_shallow, replace, properties)
