@@ -145,6 +145,20 @@ class DeltaTable:
         """The commits that the log still has, newest first, with the columns of DESCRIBE HISTORY."""
         return history(self._snapshot.store, limit)
 
+    def detail(self) -> pa.Table:
+        """One row about this version, with the columns of DESCRIBE DETAIL."""
+        from delta_py.commands.detail import detail_rows  # as checkpoint
+
+        return detail_rows(self._snapshot)
+
+    def explain_files(self, filter: str | Expression | None = None) -> pa.Table:
+        """Which files a read with the filter would read, and why each of them is read or passed over: EXPLANATION_SCHEMA of
+        scan/explanation.py, one row a file of this version."""
+        from delta_py.scan.explanation import explain_files  # as checkpoint
+
+        options = ScanOptions(drop_rows=True, timezone=self._session_timezone)
+        return explain_files(self._snapshot, self._predicate(filter), options)
+
     # ------------------------------------------------------------ rows
 
     def scan(self, columns: Sequence[str] | None = None, filter: str | Expression | None = None) -> Scan:

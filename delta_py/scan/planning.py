@@ -448,12 +448,16 @@ class FilePruner:
         Raises CorruptTableError (CAST_INVALID_INPUT) for a file whose partition value in a column of the predicate is no value of
         the column's type: whether its rows match is unknown, also to those who take whole files by the partition alone.
         """
+        return batch if self.predicate is None else batch.filter(self.keeps(batch))
+
+    def keeps(self, batch: FileBatch) -> pa.BooleanArray:
+        """True for each file that may hold such a row, never null. Raises as pruned."""
         if self.predicate is None:
-            return batch
+            return pa.repeat(pa.scalar(True), batch.files.num_rows)
         values, unknown = self._partition_values(batch.files)
         if pc.any(unknown).as_py():
             raise self._malformed(batch.files.filter(unknown).slice(0, 1))
-        return batch.filter(self._mask(self.predicate, batch.files, batch.stats, values))
+        return self._mask(self.predicate, batch.files, batch.stats, values)
 
     def may_match(self, adds: Sequence[AddFile]) -> list[bool]:
         """For each file of a commit whether it may hold such a row; one with a partition value that is none may hold any."""
