@@ -25,10 +25,11 @@ from delta_py.commit.prepared import ROW_TRACKING_DOMAIN, PreparedCommit, ReadSe
 from delta_py.commit.proposed_form import from_json
 from delta_py.commit.shared_rows import settle_shared
 from delta_py.coordinator.ledger import Ledger, Proposed, Ratified, VersionTakenError
-from delta_py.errors import CommitOutcomeUnknownError, ConcurrentWriteException, UnsupportedOperationError
+from delta_py.errors import CommitOutcomeUnknownError, ConcurrentWriteException, DeltaError, UnsupportedOperationError
 from delta_py.log.coordination import named_group
 from delta_py.log.writer import LogWriter, commit_bytes
 from delta_py.protocol.actions import Action, CommitInfo, DomainMetadata
+from delta_py.protocol.paths import LOG_DIRECTORY, commit_file_name
 from delta_py.protocol.table_config import TableConfig
 from delta_py.snapshot import Snapshot
 from delta_py.storage.coordinated import CoordinatedStore
@@ -74,8 +75,9 @@ def commit_group(
     changed, by place.
 
     tables: by place, all that it has read or written. token: as in Ledger.ratify. Raises a DeltaConcurrentModificationException
-    when another writer's commit forbids one of them, TransactionEndedError, TokenUsedError; nothing is committed then. Raises
-    CoordinatorUnavailableError when the ledger does not say what became of it.
+    when another writer's commit forbids one of them, TransactionEndedError, TokenUsedError,
+    CoordinatorUnavailableError; nothing is committed then. Raises CommitOutcomeUnknownError when the ledger does not say what
+    became of it.
     """
     proposed = ledger.proposed(transaction)
     by_place: dict[str, list[Proposed]] = {}
@@ -97,15 +99,15 @@ def commit_group(
             placed.sort(key=lambda one_table: one_table.coordinated.place)
             _name_group(placed, transaction)
             _each([partial(_stage, one_table) for one_table in placed], placed)
-            staged = [commit for one_table in placed for commit in one_table.staged]
-            ledger.ratify(staged, expected=expected, transaction=transaction, token=token)
+            _ratify(ledger, transaction, tables, placed, expected, token)
         except VersionTakenError:
             _drop(placed)
             continue
-        except Exception as error:
-            if not _is_done(ledger, transaction, tables, error):
-                _drop(placed)
-                raise
+        except CommitOutcomeUnknownError:
+            raise
+        except Exception:
+            _drop(placed)
+            raise
         _finish(placed, proposed)
         return {one_table.coordinated.place: one_table.prepared[-1].version for one_table in placed}
     raise ConcurrentWriteException(
@@ -221,27 +223,68 @@ def _drop(placed: Sequence[_Placed]) -> None:
         delete_files(one.store, one.new_paths)
 
 
-def _is_done(ledger: Ledger, transaction: str, tables: Mapping[str, GroupTable], error: Exception) -> bool:
+def _ratify(
+    ledger: Ledger,
+    transaction: str,
+    tables: Mapping[str, GroupTable],
+    placed: Sequence[_Placed],
+    expected: Mapping[str, int],
+    token: str | None,
+) -> None:
+    """Have all that is staged ratified. Where this raises nothing is, but for CommitOutcomeUnknownError: what is staged may stand
+    then."""
+    staged = [commit for one_table in placed for commit in one_table.staged]
+    try:
+        ledger.ratify(staged, expected=expected, transaction=transaction, token=token)
+    except Exception as error:
+        is_refusal = isinstance(error, DeltaError) and not isinstance(error, OSError)
+        if is_refusal or not _is_done(ledger, transaction, tables, placed):
+            raise
+
+
+def _is_done(ledger: Ledger, transaction: str, tables: Mapping[str, GroupTable], placed: Sequence[_Placed]) -> bool:
     """Whether it was ratified although the ledger's answer was lost: all of it is then, or nothing. So that the ledger does not
-    take what it was asked later, behind this answer, the transaction is ended first if it has not. Raises
-    CommitOutcomeUnknownError where the ledger does not say; what is staged is kept then, for it may stand."""
-    if not isinstance(error, OSError):
-        return False
+    take what it was asked later, behind this answer, the transaction is ended first if it has not. Of one that it does not know
+    any more it takes nothing either; but it may have. Raises CommitOutcomeUnknownError."""
     try:
         drafts = ledger.abort(transaction)
-        is_done = ledger.state_of(transaction) == "committed"
-    except OSError as second:
-        raise CommitOutcomeUnknownError(
-            f"The coordinator {ledger.shown} neither confirmed nor refused the transaction {transaction}. It may stand, in all "
-            "of its tables or in none. What was written is kept. Look into the history of one of them for the transactionGroup "
-            "with this id before you run the transaction again: if it is there, all is done.",
-            transaction=transaction,
-        ) from second
+        state = ledger.state_of(transaction)
+        is_done = _is_version(placed) if state is None else state == "committed"
+    except (DeltaError, OSError) as error:
+        raise _unknown(ledger, transaction) from error
+    if is_done is None:
+        raise _unknown(ledger, transaction)
     for draft in drafts:
         coordinated = coordination_of(tables[draft.commit.table].store)
         assert coordinated is not None
         coordinated.drop_staged(draft.commit)
     return is_done
+
+
+def _is_version(placed: Sequence[_Placed]) -> bool | None:
+    """Whether what is staged was ratified, by the versions of the first of the tables; None where its ledger does not know that
+    table any more. Raises OSError, DeltaError."""
+    if not placed:
+        return False
+    first, data = placed[0], commit_bytes(placed[0].actions[0])
+    staged, tail = first.staged[0], first.coordinated.tail()
+    if tail is None:
+        return None
+    if tail.version < staged.version:
+        return False
+    for commit in tail.commits:
+        if commit.version == staged.version:
+            return commit.name == staged.name
+    return first.store.read(f"{LOG_DIRECTORY}/{commit_file_name(staged.version)}") == data  # it is published
+
+
+def _unknown(ledger: Ledger, transaction: str) -> CommitOutcomeUnknownError:
+    return CommitOutcomeUnknownError(
+        f"The coordinator {ledger.shown} neither confirmed nor refused the transaction {transaction}. It may stand, in all "
+        "of its tables or in none. What was written is kept. Look into the history of one of them for the transactionGroup "
+        "with this id before you run the transaction again: if it is there, all is done.",
+        transaction=transaction,
+    )
 
 
 def _finish(placed: Sequence[_Placed], proposed: Sequence[Proposed]) -> None:

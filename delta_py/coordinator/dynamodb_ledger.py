@@ -10,7 +10,7 @@ S3DynamoDBLogStore uses. An item's hash key says what it is:
     tables, ids             one a table, by place, and by its id
     commits <epoch>         one a ratified commit, by version. epoch: of the table since it was registered
     moments                 one a moment, by time
-    open, transaction <id>  transactions by the time that they end at; each with its proposals and the parts of these
+    open, transaction <id>  transactions by the time that they are looked after; each with its proposals and the parts of these
     token <token>           one a token of a call that may be repeated
 
 What changes several items is one TransactWriteItems, on the condition that the ledger's item is as it was read. Each call is
@@ -36,6 +36,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from delta_py.aws_clients import TIMEOUT_SECONDS, AwsAccess, TransactionCancelled, ask, aws_client
 from delta_py.coordinator.ledger import (
+    KEPT_COMMITTED_MS,
     Begun,
     CoordinatorUnavailableError,
     Inventory,
@@ -387,19 +388,31 @@ class DynamoDbLedger:
     def begin(self, seconds: float) -> Begun:
         now = _now_ms()
         for item in self._query("open", between=("", f"{_padded(now - 1)}~")):
-            self._delete_alone(_transaction_key(item["transaction"]))  # first, so that none has only a part of its proposals
-            self._drop_proposals(item["transaction"])
-            self._delete_alone((item[_HASH], item[_RANGE]))  # last, so that the next one finishes it where this one dies
+            self._give_up(item, now)
         identity, ends_ms = str(uuid.uuid4()), now + round(seconds * 1000)
         moment = int(self._ledger()["moment"])
         values = {"moment": moment, "state": _OPEN, "ends_ms": ends_ms}
-        listed = self._put(("open", f"{_padded(ends_ms)} {identity}"), {"transaction": identity})
+        listed = self._put(_listed_key(ends_ms, identity), {"transaction": identity})
         for _ in self._tries():
             if self._write([self._put(_transaction_key(identity), values), listed]):
                 break
             if self._get(_transaction_key(identity))[0] is not None:
                 break
         return Begun(identity, moment)
+
+    def _give_up(self, listed: Item, now: int) -> None:
+        """Take away what is left of a transaction whose time is over. Of one that was committed that it was stays for as long as
+        it is to be known, and it is listed for then."""
+        transaction = listed["transaction"]
+        key = _transaction_key(transaction)
+        (item,) = self._get(key)
+        if item is not None and item["state"] == _COMMITTED and item["ends_ms"] >= now - KEPT_COMMITTED_MS:
+            later = _listed_key(item["ends_ms"] + KEPT_COMMITTED_MS, transaction)
+            self._put_alone(_keyed(later) | {"transaction": transaction})
+        elif item is not None and not self._write([self._delete(key, {"state": item["state"]})]):
+            return  # it has ended meanwhile: the next one sees to it
+        self._drop_proposals(transaction)  # behind the transaction, so that none has only a part of its proposals
+        self._delete_alone((listed[_HASH], listed[_RANGE]))  # last, so that the next one finishes it where this one dies
 
     def find(self, transaction: str) -> Begun:
         (item,) = self._get(_transaction_key(transaction))
@@ -462,7 +475,7 @@ class DynamoDbLedger:
             (item,) = self._get(_transaction_key(transaction))
             if item is not None and item.get("call") == call:
                 break
-            if item is None or item["state"] != _OPEN or item["ends_ms"] < _now_ms():
+            if item is None or item["state"] != _OPEN:
                 return []
             if self._write([self._update(_transaction_key(transaction), {"state": _ABORTED, "call": call}, {"state": _OPEN})]):
                 break
@@ -724,6 +737,10 @@ def _check_open(transaction: str, item: Item | None) -> int:
 
 def _transaction_key(transaction: str) -> Key:
     return f"transaction {transaction}", "transaction"
+
+
+def _listed_key(ends_ms: int, transaction: str) -> Key:
+    return "open", f"{_padded(ends_ms)} {transaction}"
 
 
 def _token_key(token: str) -> Key:

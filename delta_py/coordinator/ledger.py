@@ -24,6 +24,9 @@ from delta_py.errors import (
     shown,
 )
 
+KEPT_COMMITTED_MS = 24 * 3600 * 1000
+"""How long a ledger knows a transaction that was committed, at least, behind the end of its time."""
+
 _STAGED_NAME = re.compile(r"[0-9]{20}\.[0-9A-Za-z-]{1,100}\.json")
 
 
@@ -183,7 +186,8 @@ class Ledger(Protocol):
     # ------------------------------------------------------------ transactions over tables
 
     def begin(self, seconds: float) -> Begun:
-        """Begin a transaction that is given up when it has not ended so long after now. What others have left is given up too."""
+        """Begin a transaction that is given up when it has not ended so long after now. What others have left is given up too;
+        those that were committed are known for KEPT_COMMITTED_MS behind their time."""
 
     def find(self, transaction: str) -> Begun:
         """A transaction that is under way. Raises TransactionEndedError."""
@@ -200,10 +204,11 @@ class Ledger(Protocol):
         """Its commits, of one table or of all, by table and version."""
 
     def state_of(self, transaction: str) -> str | None:
-        """`open`, `committed` or `aborted`; None where it is not known any more."""
+        """`open`, `committed` or `aborted`; None where it is not known any more, which says nothing of how it ended."""
 
     def abort(self, transaction: str) -> list[Proposed]:
-        """End it without a trace; returns what it had proposed. One that has ended stays as it is, and has proposed nothing."""
+        """End it without a trace, also where its time is over; returns what it had proposed. Nothing of it is ratified from then
+        on. One that has ended stays as it is, and has proposed nothing."""
 
     def moment_of(self, token: str) -> int | None:
         """The moment of the call of `ratify` that has used a token; None where none has, or it was long ago."""

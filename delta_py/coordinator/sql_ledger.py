@@ -19,6 +19,7 @@ from itertools import groupby
 from typing import Any, Protocol
 
 from delta_py.coordinator.ledger import (
+    KEPT_COMMITTED_MS,
     Begun,
     Inventory,
     Proposed,
@@ -26,7 +27,6 @@ from delta_py.coordinator.ledger import (
     Restored,
     Tail,
     TokenUsedError,
-    TransactionEndedError,
     another_ledger,
     ended,
     known_otherwise,
@@ -157,6 +157,7 @@ class SqlLedger:
     ) -> int:
         with self._transaction(writes=True) as sql:
             if transaction is not None:
+                _begun(sql, transaction)
                 _end(sql, transaction, _COMMITTED)
             for table, version in (expected or {}).items():
                 newest = _version(sql, table)
@@ -192,7 +193,8 @@ class SqlLedger:
         identity, now = str(uuid.uuid4()), _now_ms()
         with self._transaction(writes=True) as sql:
             sql.run("DELETE FROM proposals WHERE transaction_id IN (SELECT identity FROM transactions WHERE ends_ms < ?)", now)
-            sql.run("DELETE FROM transactions WHERE ends_ms < ?", now)
+            old = "ends_ms < CASE WHEN state = ? THEN ? ELSE ? END"
+            sql.run(f"DELETE FROM transactions WHERE {old}", _COMMITTED, now - KEPT_COMMITTED_MS, now)
             ((moment,),) = sql.run("SELECT moment FROM ledger")
             sql.run("INSERT INTO transactions VALUES (?, ?, ?, ?)", identity, moment, _OPEN, now + round(seconds * 1000))
         return Begun(identity, moment)
@@ -223,11 +225,7 @@ class SqlLedger:
     def abort(self, transaction: str) -> list[Proposed]:
         with self._transaction(writes=True) as sql:
             found = _proposed(sql, transaction, None)
-            try:
-                _end(sql, transaction, _ABORTED)
-            except TransactionEndedError:
-                return []
-        return found
+            return found if _end(sql, transaction, _ABORTED) else []
 
     def moment_of(self, token: str) -> int | None:
         with self._transaction(writes=False) as sql:
@@ -274,10 +272,12 @@ def _begun(sql: Statements, transaction: str) -> Begun:
     return Begun(transaction, rows[0][0])
 
 
-def _end(sql: Statements, transaction: str, state: str) -> None:
-    _begun(sql, transaction)
-    sql.run("UPDATE transactions SET state = ? WHERE identity = ?", state, transaction)
+def _end(sql: Statements, transaction: str, state: str) -> bool:
+    """Whether it had not ended yet."""
+    where = "WHERE identity = ? AND state = ? RETURNING identity"
+    is_open = bool(sql.run(f"UPDATE transactions SET state = ? {where}", state, transaction, _OPEN))
     sql.run("DELETE FROM proposals WHERE transaction_id = ?", transaction)
+    return is_open
 
 
 def _proposed(sql: Statements, transaction: str, table: str | None) -> list[Proposed]:

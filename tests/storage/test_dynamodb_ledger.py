@@ -14,9 +14,10 @@ from delta_py.coordinator import dynamodb_ledger
 from delta_py.coordinator.dynamodb_ledger import DynamoDbLedger
 from delta_py.coordinator.ledger import CoordinatorUnavailableError, Inventory, Restored, Tail
 from delta_py.errors import InvalidOptionError, UnsupportedOperationError
+from tests.support.coordination import clock_ahead
 from tests.support.emulators import _ACCESS_KEY, _SECRET_KEY, Emulator, dynamodb_ledger_url
 from tests.support.ledger_contract import *  # noqa: F403
-from tests.support.ledger_contract import commit, proposed
+from tests.support.ledger_contract import DAY, HOUR, commit, proposed
 
 
 @pytest.fixture
@@ -187,6 +188,32 @@ def test_transaction_that_is_given_up_by_a_clock_that_is_ahead_has_all_it_propos
         if failing.count <= number:
             break
     assert seen == {0, 2}
+
+
+def test_transaction_that_is_committed_while_it_is_given_up_stays_committed(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By a machine whose clock is ahead, which has read it before."""
+    owner, other = DynamoDbLedger(url), DynamoDbLedger(url)
+    owner.register("/a", 0, "a")
+    begun = owner.begin(60)
+    write = other._write
+
+    def late(actions: Any) -> bool:
+        if "Delete" in actions[0]:
+            with clock_ahead(-HOUR):
+                owner.ratify([commit("/a", 1)], transaction=begun.identity)
+        return write(actions)
+
+    monkeypatch.setattr(other, "_write", late)
+    with clock_ahead(HOUR):
+        other.begin(60)
+    monkeypatch.setattr(other, "_write", write)
+    with clock_ahead(HOUR):
+        other.begin(60)
+    assert owner.state_of(begun.identity) == "committed"
+    with clock_ahead(2 * DAY):
+        other.begin(60)
+    assert list(owner._query(f"transaction {begun.identity}")) == []
+    assert begun.identity not in {item["transaction"] for item in owner._query("open")}
 
 
 def test_table_that_is_forgotten_while_its_version_is_looked_for_is_not_known(

@@ -26,6 +26,9 @@ from delta_py.coordinator.ledger import (
 )
 from delta_py.coordinator.opening import open_ledger
 from delta_py.errors import UnsupportedOperationError
+from tests.support.coordination import clock_ahead
+
+HOUR, DAY = 3600.0, 24 * 3600.0
 
 
 @pytest.fixture
@@ -188,6 +191,35 @@ def test_transaction_that_is_aborted_or_late_is_never_ratified(ledger: Ledger) -
             ledger.ratify([commit("/a", 1)], transaction=begun.identity)
         with pytest.raises(TransactionEndedError):
             ledger.propose(begun.identity, proposed("/a", 1))
+    assert ledger.tail("/a") == Tail(0, (), "a")
+
+
+def test_transaction_that_was_committed_is_known_a_day_behind_its_time(ledger: Ledger) -> None:
+    """So that whoever has lost the answer learns it, whoever has begun another one since."""
+    ledger.register("/a", 0, "a")
+    committed, aborted = ledger.begin(60), ledger.begin(60)
+    ledger.ratify([commit("/a", 1)], transaction=committed.identity)
+    ledger.abort(aborted.identity)
+    for hours in (1, 23, 23):
+        with clock_ahead(hours * HOUR):
+            ledger.begin(60)
+        assert [ledger.state_of(one.identity) for one in (committed, aborted)] == ["committed", None]
+    with clock_ahead(2 * DAY):
+        ledger.begin(60)
+    assert ledger.state_of(committed.identity) is None
+    assert ledger.tail("/a") == Tail(1, (commit("/a", 1),), "a")
+
+
+def test_transaction_whose_time_is_over_is_aborted_with_what_it_proposed(ledger: Ledger) -> None:
+    """Another machine's clock may have it that there is time, or its call be under way still: it comes too late then."""
+    ledger.register("/a", 0, "a")
+    begun = ledger.begin(60)
+    ledger.propose(begun.identity, proposed("/a", 1))
+    with clock_ahead(HOUR):
+        assert ledger.abort(begun.identity) == [proposed("/a", 1)]
+    assert ledger.state_of(begun.identity) == "aborted"
+    with pytest.raises(TransactionEndedError, match="aborted"):
+        ledger.ratify([commit("/a", 1)], transaction=begun.identity)
     assert ledger.tail("/a") == Tail(0, (), "a")
 
 

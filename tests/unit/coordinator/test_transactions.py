@@ -4,25 +4,37 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from delta_py import DeltaTable, write_delta
 from delta_py.coordinator import opening
-from delta_py.coordinator.ledger import TokenUsedError, TransactionEndedError
+from delta_py.coordinator.ledger import CoordinatorUnavailableError, TokenUsedError, TransactionEndedError
 from delta_py.coordinator.opening import open_ledger
 from delta_py.errors import (
+    CommitOutcomeUnknownError,
     ConcurrentAppendException,
     DeltaConcurrentModificationException,
     DeltaError,
     InvalidOptionError,
     UnsupportedOperationError,
 )
+from delta_py.storage.opening import coordination_of
 from delta_py.transactions import CheckFailedError, DeltaTransaction, check, delete, transact, update
 from delta_py.transactions import append as append_rows
-from tests.support.coordination import LateLedger, coordinated, create_coordinated, ledger_url, rows_of
+from tests.support.coordination import (
+    FaultyLedger,
+    LateLedger,
+    clock_ahead,
+    coordinated,
+    create_coordinated,
+    ledger_url,
+    rows_of,
+)
 
 pytestmark = pytest.mark.usefixtures("publication_at_once")
 
@@ -298,6 +310,93 @@ def test_transaction_that_the_ledger_ratifies_when_its_answer_was_given_up_stand
     assert tx.versions == {str(a): 1, str(b): 1}
     assert (rows_of(a, url), rows_of(b, url)) == ([1, 2, 3, 4], [4, 10])
     check_tables(url, a, b)
+
+
+def lost_and_given_up(url: str, *, is_ratified: bool, meanwhile: Callable[[], None] = lambda: None) -> FaultyLedger:
+    """A ledger that loses the answer to `ratify`; before it is asked again another machine, whose clock is days ahead, has given
+    up the transaction."""
+    inner, asked = open_ledger(url), list[str]()
+
+    def run(name: str, call: Callable[[], Any]) -> Any:
+        asked.append(name)
+        if name != "ledger ratify" or asked.count(name) > 1:
+            return call()
+        if is_ratified:
+            call()
+        with clock_ahead(3 * 24 * 3600.0):
+            inner.begin(60)
+        meanwhile()
+        raise OSError("the answer was lost")
+
+    return FaultyLedger(inner, run)
+
+
+@pytest.mark.parametrize("meanwhile", ["nothing", "published", "followed"])
+def test_transaction_that_the_ledger_has_ratified_and_forgotten_stands(
+    url: str, a: Path, b: Path, monkeypatch: pytest.MonkeyPatch, meanwhile: str
+) -> None:
+    def go_on() -> None:
+        for path in (a, b):
+            if meanwhile == "published":
+                store = coordination_of(coordinated(path, url))
+                assert store is not None
+                store.publish()
+            elif meanwhile == "followed":
+                append(path, url, 5)
+
+    with DeltaTransaction(url) as tx:
+        for path in (a, b):
+            tx.append(str(path), rows(4))
+        with monkeypatch.context() as patch:
+            patch.setitem(opening._open, url, lost_and_given_up(url, is_ratified=True, meanwhile=go_on))
+            tx.commit()
+    own = [5] if meanwhile == "followed" else []
+    assert tx.versions == {str(a): 1, str(b): 1}
+    assert (rows_of(a, url), rows_of(b, url)) == ([1, 2, 3, 4, *own], [4, *own, 10])
+    check_tables(url, a, b)
+
+
+@pytest.mark.parametrize("meanwhile", ["nothing", "others commit"])
+def test_transaction_that_the_ledger_has_forgotten_and_not_ratified_leaves_no_trace(
+    url: str, a: Path, b: Path, monkeypatch: pytest.MonkeyPatch, meanwhile: str
+) -> None:
+    def go_on() -> None:
+        if meanwhile == "others commit":
+            for path in (a, b):
+                append(path, url, 5)
+
+    with pytest.raises(CoordinatorUnavailableError, match="the answer was lost"), DeltaTransaction(url) as tx:
+        for path in (a, b):
+            tx.append(str(path), rows(4))
+        drafts = {path: staged(path) for path in (a, b)}
+        with monkeypatch.context() as patch:
+            patch.setitem(opening._open, url, lost_and_given_up(url, is_ratified=False, meanwhile=go_on))
+            tx.commit()
+    own = [5] if meanwhile == "others commit" else []
+    assert (rows_of(a, url), rows_of(b, url)) == ([1, 2, 3, *own], [*own, 10])
+    assert {path: staged(path) for path in (a, b)} == drafts, "what the ledger was to tell of is left, and nothing else"
+
+
+@pytest.mark.parametrize("lost", ["commit", "table"])
+def test_transaction_of_which_nobody_knows_whether_it_was_ratified_keeps_what_it_staged(
+    url: str, a: Path, b: Path, monkeypatch: pytest.MonkeyPatch, lost: str
+) -> None:
+    kept: dict[Path, list[str]] = {}
+
+    def lose() -> None:
+        kept.update({path: staged(path) for path in (a, b)})
+        ledger = open_ledger(url)
+        for path in (a, b):
+            place = str(path.resolve())
+            ledger.acknowledge(place, 1) if lost == "commit" else ledger.forget(place)
+
+    with pytest.raises(CommitOutcomeUnknownError, match="transactionGroup"), DeltaTransaction(url) as tx:
+        for path in (a, b):
+            tx.append(str(path), rows(4))
+        with monkeypatch.context() as patch:
+            patch.setitem(opening._open, url, lost_and_given_up(url, is_ratified=True, meanwhile=lose))
+            tx.commit()
+    assert {path: staged(path) for path in (a, b)} == kept and [len(names) for names in kept.values()] == [2, 2]
 
 
 def test_commit_that_the_ledger_ratifies_when_its_answer_was_given_up_is_made_once(
