@@ -84,10 +84,7 @@ def commit_group(
     for one in proposed:
         by_place.setdefault(one.commit.table, []).append(one)
     if strange := by_place.keys() - tables.keys():
-        raise UnsupportedOperationError(
-            f"The transaction {transaction} has changed {', '.join(sorted(strange))}, and does not know by which path. Nothing "
-            "was committed. Name tables by the methods of the transaction."
-        )
+        raise strange_tables(transaction, "changed", strange)
     for attempt in range(_ATTEMPTS):
         if attempt:
             time.sleep(random.uniform(0, min(_LONGEST_WAIT_SECONDS, 0.002 * 2 ** min(attempt, 8))))
@@ -116,6 +113,14 @@ def commit_group(
         error_class="DELTA_MAX_COMMIT_RETRIES_EXCEEDED",
         sql_state="40000",
         attempts=_ATTEMPTS,
+    )
+
+
+def strange_tables(transaction: str, what: str, places: Iterable[str]) -> UnsupportedOperationError:
+    """what: was done to them."""
+    return UnsupportedOperationError(
+        f"The transaction {transaction} has {what} {', '.join(sorted(places))}, and does not know by which path. Nothing was "
+        "committed. Name tables by the methods of the transaction."
     )
 
 

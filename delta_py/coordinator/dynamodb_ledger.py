@@ -10,7 +10,8 @@ S3DynamoDBLogStore uses. An item's hash key says what it is:
     tables, ids             one a table, by place, and by its id
     commits <epoch>         one a ratified commit, by version. epoch: of the table since it was registered
     moments                 one a moment, by time
-    open, transaction <id>  transactions by the time that they are looked after; each with its proposals and the parts of these
+    open, transaction <id>  transactions by the time that they are looked after; each with its proposals, the reads that it holds,
+                            and the parts of both
     token <token>           one a token of a call that may be repeated
 
 What changes several items is one TransactWriteItems, on the condition that the ledger's item is as it was read. Each call is
@@ -422,44 +423,73 @@ class DynamoDbLedger:
         commit, described, call = proposed.commit, proposed.described, str(uuid.uuid4())
         key = (_transaction_key(transaction)[0], f"proposal {commit.table} {_padded(commit.version)}")
         self._check_length("place of a table", commit.table, _LONGEST_RANGE_BYTES)
-        (begun,) = self._get(_transaction_key(transaction))
+        parts = self._put_parts(transaction, call, described)
+        values = _values(commit) | {"place": commit.table, "call": call, "parts": parts}
+        if not self._put_in(transaction, key, values):
+            raise taken(commit.table, commit.version, commit.version)
+
+    def _put_parts(self, transaction: str, call: str, data: bytes) -> int:
+        """How many there are. They are found once an item is there that has this call."""
+        key = _transaction_key(transaction)
+        (begun,) = self._get(key)
         _check_open(transaction, begun)
         assert begun is not None
         expires = (begun["ends_ms"] + _KEPT_TOKENS_MS) // 1000  # for those that are put behind the transaction's end
-        pieces = [described[begin : begin + _PART_BYTES] for begin in range(0, len(described), _PART_BYTES)]
+        pieces = [data[begin : begin + _PART_BYTES] for begin in range(0, len(data), _PART_BYTES)]
         for number, piece in enumerate(pieces):
-            part = {_HASH: key[0], _RANGE: f"part {call} {_padded(number)}", "bytes": piece, "expireTime": expires}
-            self._put_alone(part)
-        values = _values(commit) | {"place": commit.table, "call": call, "parts": len(pieces)}
+            self._put_alone({_HASH: key[0], _RANGE: f"part {call} {_padded(number)}", "bytes": piece, "expireTime": expires})
+        return len(pieces)
+
+    def _put_in(self, transaction: str, key: Key, values: Item) -> bool:
+        """An item of a transaction that is under way; False where another one of that key is there."""
         for _ in self._tries():
             present, begun = self._get(key, _transaction_key(transaction))
-            if present is not None and present["call"] == call:
-                return
+            if present is not None and present["call"] == values["call"]:
+                return True
             _check_open(transaction, begun)
             if present is not None:
-                raise taken(commit.table, commit.version, commit.version)
+                return False
             if self._write([self._check(_transaction_key(transaction), {"state": _OPEN}), self._put(key, values)]):
-                return
+                return True
+        raise AssertionError("unreachable")
 
     def proposed(self, transaction: str, table: str | None = None) -> list[Proposed]:
-        if self.state_of(transaction) != _OPEN:
-            return []
-        found, count = self._proposals(transaction, table)
-        if self.state_of(transaction) != _OPEN:
-            return []
-        if len(found) != count:
-            raise unavailable(self.shown, f"parts of what the transaction {transaction} has proposed were deleted")
-        return found
+        whole = self._of_open(transaction, lambda: self._headers(transaction, table))
+        return _as_proposed(whole)
 
-    def _proposals(self, transaction: str, table: str | None) -> tuple[list[Proposed], int]:
-        """Those that are there whole, by table and version, and how many there are in all. Of a transaction that has ended
-        another process may have taken away some."""
-        found, headers = [], self._headers(transaction, table)
+    def hold_reads(self, transaction: str, table: str, reads: bytes) -> None:
+        call = str(uuid.uuid4())
+        parts = self._put_parts(transaction, call, reads)
+        key = (_transaction_key(transaction)[0], f"reads {call}")
+        self._put_in(transaction, key, {"place": table, "call": call, "parts": parts})
+
+    def held_reads(self, transaction: str) -> dict[str, list[bytes]]:
+        held: dict[str, list[bytes]] = {}
+        part = _transaction_key(transaction)[0]
+        for item, reads in self._of_open(transaction, lambda: list(self._query(part, begins="reads "))):
+            held.setdefault(item["place"], []).append(reads)
+        return held
+
+    def _of_open(self, transaction: str, find: Callable[[], list[Item]]) -> list[tuple[Item, bytes]]:
+        """Items of a transaction that is under way, with what their parts say; none of one that has ended."""
+        if self.state_of(transaction) != _OPEN:
+            return []
+        headers = find()
+        whole = self._whole(transaction, headers)
+        if self.state_of(transaction) != _OPEN:
+            return []
+        if len(whole) != len(headers):
+            raise unavailable(self.shown, f"parts of what the transaction {transaction} has proposed or read were deleted")
+        return whole
+
+    def _whole(self, transaction: str, headers: list[Item]) -> list[tuple[Item, bytes]]:
+        """Those of which all parts are there. Of a transaction that has ended another process may have taken away some."""
+        whole = []
         for item in headers:
             parts = list(self._query(_transaction_key(transaction)[0], begins=f"part {item['call']} "))
             if len(parts) == item["parts"]:
-                found.append(Proposed(_ratified(item["place"], item), b"".join(part["bytes"] for part in parts)))
-        return sorted(found, key=lambda one: (one.commit.table, one.commit.version)), len(headers)
+                whole.append((item, b"".join(part["bytes"] for part in parts)))
+        return whole
 
     def _headers(self, transaction: str, table: str | None) -> list[Item]:
         items = self._query(_transaction_key(transaction)[0], begins="proposal " if table is None else f"proposal {table} ")
@@ -479,13 +509,13 @@ class DynamoDbLedger:
                 return []
             if self._write([self._update(_transaction_key(transaction), {"state": _ABORTED, "call": call}, {"state": _OPEN})]):
                 break
-        found, _ = self._proposals(transaction, None)
+        found = self._whole(transaction, self._headers(transaction, None))
         with self._clean_up():
             self._drop_proposals(transaction)
-        return found
+        return _as_proposed(found)
 
     def _drop_proposals(self, transaction: str) -> None:
-        for begins in ("proposal ", "part "):
+        for begins in ("proposal ", "reads ", "part "):
             self._remove(self._query(_transaction_key(transaction)[0], begins=begins))
 
     def moment_of(self, token: str) -> int | None:
@@ -726,6 +756,12 @@ def _values(commit: Ratified) -> Item:
 
 def _ratified(table: str, item: Item) -> Ratified:
     return Ratified(table, item["version"], item["name"], item["size_bytes"], item["commit_ms"])
+
+
+def _as_proposed(items: list[tuple[Item, bytes]]) -> list[Proposed]:
+    """By table and version."""
+    found = [Proposed(_ratified(item["place"], item), described) for item, described in items]
+    return sorted(found, key=lambda one: (one.commit.table, one.commit.version))
 
 
 def _check_open(transaction: str, item: Item | None) -> int:

@@ -203,6 +203,12 @@ class Ledger(Protocol):
     def proposed(self, transaction: str, table: str | None = None) -> list[Proposed]:
         """Its commits, of one table or of all, by table and version."""
 
+    def hold_reads(self, transaction: str, table: str, reads: bytes) -> None:
+        """Keep what it has read of a table and no commit of its says. reads: JSON. Raises TransactionEndedError."""
+
+    def held_reads(self, transaction: str) -> dict[str, list[bytes]]:
+        """All that it was to keep, by table, in any order; nothing of one that has ended."""
+
     def state_of(self, transaction: str) -> str | None:
         """`open`, `committed` or `aborted`; None where it is not known any more, which says nothing of how it ended."""
 

@@ -91,7 +91,8 @@ class LateLedger:
     server carries it out nevertheless, when it has answered what others only read, and before anything else is written."""
 
     _READS = frozenset(
-        {"tail", "tail_in", "inventory", "moment", "version_at", "find", "proposed", "state_of", "moment_of", "identity", "shown"}
+        {"tail", "tail_in", "inventory", "moment", "version_at", "find", "proposed", "held_reads", "state_of", "moment_of"}
+        | {"identity", "shown"}
     )
 
     def __init__(self, inner: Ledger, late: str) -> None:

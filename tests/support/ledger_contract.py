@@ -223,6 +223,30 @@ def test_transaction_whose_time_is_over_is_aborted_with_what_it_proposed(ledger:
     assert ledger.tail("/a") == Tail(0, (), "a")
 
 
+def test_transaction_keeps_what_was_read_until_it_ends(ledger: Ledger) -> None:
+    begun, other = ledger.begin(60), ledger.begin(60)
+    large = b'{"predicates": ["' + b"x" * 700_000 + b'"]}'
+    for table, reads in (("/a", b'["1"]'), ("/b", large), ("/a", b'["2"]')):
+        ledger.hold_reads(begun.identity, table, reads)
+    held = ledger.held_reads(begun.identity)
+    assert {table: sorted(reads) for table, reads in held.items()} == {"/a": [b'["1"]', b'["2"]'], "/b": [large]}
+    assert ledger.held_reads(other.identity) == {} and ledger.proposed(begun.identity) == []
+    assert ledger.abort(begun.identity) == []
+    ledger.ratify([], transaction=other.identity)
+    for ended in (begun, other):
+        assert ledger.held_reads(ended.identity) == {}
+        with pytest.raises(TransactionEndedError):
+            ledger.hold_reads(ended.identity, "/a", b"[]")
+
+
+def test_reads_of_a_transaction_that_is_given_up_are_not_kept(ledger: Ledger) -> None:
+    begun = ledger.begin(60)
+    ledger.hold_reads(begun.identity, "/a", b"[]")
+    with clock_ahead(HOUR):
+        ledger.begin(60)
+    assert ledger.held_reads(begun.identity) == {}
+
+
 def test_token_is_used_once(ledger: Ledger) -> None:
     ledger.register("/a", 0, "a")
     assert ledger.moment_of("t1") is None
