@@ -47,6 +47,7 @@ from delta_py.coordinator.ledger import (
     Tail,
     TokenUsedError,
     another_ledger,
+    contended,
     ended,
     known_otherwise,
     not_remembered,
@@ -79,6 +80,8 @@ _WORTH_ANOTHER_TRY = {"None", "ConditionalCheckFailed", "TransactionConflict", "
 Key = tuple[str, str]
 Item = dict[str, Any]
 _LEDGER: Key = ("ledger", "ledger")
+_STEPS = ("identity", "moment", "changed")  # of the ledger's item, which never is as it was
+_LOOK = -1
 
 
 class DynamoDbLedger:
@@ -259,8 +262,8 @@ class DynamoDbLedger:
         for commit in commits:
             groups.setdefault(commit.table, []).append(commit)
         others = dict(expected or {})
-        moment = -1  # until the first try
-        for _ in self._tries():
+        moment, tried = -1, Item()  # until the first try
+        for number in self._tries(looks_again=True):
             names = [*groups, *(table for table in others if table not in groups)]
             keys = [_LEDGER, _transaction_key(transaction or ""), _token_key(token or ""), *(("tables", name) for name in names)]
             first, begun, used, *known_tables = self._get(*keys)
@@ -287,6 +290,11 @@ class DynamoDbLedger:
                 actions.append(self._update(_transaction_key(transaction), changes, {"state": _OPEN}))
             if token is not None:
                 actions.append(self._used_token(token, used, moment, call))
+            if number == _LOOK:
+                if self._has_moved(tried, ledger):
+                    raise contended(self.shown, _CONTENTION_SECONDS)
+                continue
+            tried = ledger
             if self._write(actions):
                 break
         with self._clean_up():
@@ -525,12 +533,15 @@ class DynamoDbLedger:
 
     # ------------------------------------------------------------ requests
 
-    def _tries(self) -> Iterator[int]:
-        """Numbers of tries, with waits between them. Raises CoordinatorUnavailableError when time is over."""
+    def _tries(self, *, looks_again: bool = False) -> Iterator[int]:
+        """Numbers of tries, with waits between them. Raises CoordinatorUnavailableError when time is over. looks_again: before
+        that there is _LOOK, in which nothing is to be written."""
         begin = time.monotonic()
         for number in itertools.count():
             yield number
             if time.monotonic() - begin > _CONTENTION_SECONDS:
+                if looks_again:
+                    yield _LOOK
                 raise unavailable(self.shown, f"others changed the same items for {_CONTENTION_SECONDS:.0f} s")
             time.sleep(random.uniform(0, min(_LONGEST_WAIT_SECONDS, 0.005 * 2 ** min(number, 10))))
 
@@ -666,8 +677,11 @@ class DynamoDbLedger:
         return ledger
 
     def _step(self, ledger: Item, changes: Item) -> Item:
-        same = {name: ledger[name] for name in ("identity", "moment", "changed")}
-        return self._update(_LEDGER, changes, same)
+        return self._update(_LEDGER, changes, {name: ledger[name] for name in _STEPS})
+
+    def _has_moved(self, before: Item, ledger: Item) -> bool:
+        """Whether a step that was to follow the ledger's item before can not be carried out any more, even if it arrives late."""
+        return any(before[name] != ledger[name] for name in _STEPS)
 
     def _moment_item(self, moment: int, now: int) -> Item:
         return self._put(("moments", f"{_padded(now)} {_padded(moment)}"), {"moment": moment})

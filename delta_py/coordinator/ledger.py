@@ -122,6 +122,14 @@ class CoordinatorUnavailableError(DeltaError, OSError):
     sql_state = "08001"
 
 
+class CoordinatorContendedError(DeltaConcurrentModificationException):
+    """Others changed what the ledger has for all tables whenever it was to ratify something, until it gave up. Nothing was
+    ratified, nor will be by that call."""
+
+    error_class = "DELTA_COORDINATOR_CONTENDED"
+    sql_state = "40001"
+
+
 class RatificationUnknownError(DeltaError):
     """A ledger does not know a table that has staged commits, of which the ledger alone could say whether they were ratified.
     Nothing was decided. message_parameters: commits (names of the files, by the table's path)."""
@@ -171,7 +179,7 @@ class Ledger(Protocol):
 
         commits: of each table the versions after its newest, in order. expected: newest versions of other tables, which must
         still hold. transaction: that ends with it. token: with which the moment is found again. Raises VersionTakenError,
-        TransactionEndedError, and TokenUsedError for a token that another call has used.
+        TransactionEndedError, CoordinatorContendedError, and TokenUsedError for a token that another call has used.
         """
 
     def acknowledge(self, table: str, version: int) -> None:
@@ -227,6 +235,14 @@ def taken(table: str, version: int, newest: int | None) -> VersionTakenError:
         "Run it again.",
         table=table,
         version=newest,
+    )
+
+
+def contended(ledger: str, seconds: float) -> CoordinatorContendedError:
+    return CoordinatorContendedError(
+        f"The coordinator {ledger} was asked to ratify commits for {seconds:.0f} s, and others changed its items each time. "
+        "Nothing was ratified. Run the operation again when fewer writers are at work, or use a coordinator in PostgreSQL.",
+        coordinator=ledger,
     )
 
 

@@ -13,7 +13,12 @@ import pytest
 
 from delta_py import DeltaTable, write_delta
 from delta_py.coordinator import opening
-from delta_py.coordinator.ledger import CoordinatorUnavailableError, TokenUsedError, TransactionEndedError
+from delta_py.coordinator.ledger import (
+    CoordinatorContendedError,
+    CoordinatorUnavailableError,
+    TokenUsedError,
+    TransactionEndedError,
+)
 from delta_py.coordinator.opening import open_ledger
 from delta_py.errors import (
     CommitOutcomeUnknownError,
@@ -375,6 +380,26 @@ def test_transaction_that_the_ledger_has_forgotten_and_not_ratified_leaves_no_tr
     own = [5] if meanwhile == "others commit" else []
     assert (rows_of(a, url), rows_of(b, url)) == ([1, 2, 3, *own], [*own, 10])
     assert {path: staged(path) for path in (a, b)} == drafts, "what the ledger was to tell of is left, and nothing else"
+
+
+def test_transaction_that_others_are_always_before_leaves_no_trace(
+    url: str, a: Path, b: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inner = open_ledger(url)
+
+    def run(name: str, call: Callable[[], Any]) -> Any:
+        if name == "ledger ratify":
+            raise CoordinatorContendedError("others were always before")
+        return call()
+
+    with pytest.raises(DeltaConcurrentModificationException, match="always before"), DeltaTransaction(url) as tx:
+        for path in (a, b):
+            tx.append(str(path), rows(4))
+        with monkeypatch.context() as patch:
+            patch.setitem(opening._open, url, FaultyLedger(inner, run))
+            tx.commit()
+    assert versions(url, a, b) == [0, 0]
+    check_tables(url, a, b)
 
 
 @pytest.mark.parametrize("lost", ["commit", "table"])
