@@ -164,10 +164,10 @@ def _place(table: GroupTable, proposed: Sequence[Proposed], all_placed: list[_Pl
     ours = [from_json(one.described, table.store, base.config) for one in proposed]
     placed = _Placed(table.store, coordinated, base, bool(winners))
     all_placed.append(placed)  # also where it fails: its new files are to go then
-    for number, prepared in enumerate(ours):
-        prepared = replace(prepared, checksum=base.checksum)
+    for number, own in enumerate(ours):
+        prepared = replace(own, checksum=base.checksum)
         if winners:
-            _check_alone(ours, prepared)
+            _check_alone(ours, own)
             prepared = rebase(replace(prepared, version=table.base + 1), winners)
             if prepared.shared:
                 prepared, path = settle_shared(table.store, prepared)

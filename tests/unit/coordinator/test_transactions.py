@@ -186,6 +186,16 @@ def test_several_commits_to_one_table_follow_others(url: str, a: Path, b: Path) 
     assert sorted(ids) == [0, 1, 2, 3]
 
 
+def test_rows_deleted_by_one_commit_to_a_table_with_row_ids_follow_others(url: str, tmp_path: Path) -> None:
+    path = tmp_path / "both"
+    create_coordinated(path, url, {"id": [1, 2, 3]}, delta__enableRowTracking="true", **VECTORS)
+    with DeltaTransaction(url) as tx:
+        tx.delete(str(path), "id = 1")
+        append(path, url, 13)
+    assert rows_of(path, url) == [2, 3, 13]
+    check_tables(url, path)
+
+
 def test_own_rows_changed_again_beside_another_writer_of_a_table_with_row_ids_are_refused(url: str, a: Path, b: Path) -> None:
     with pytest.raises(DeltaConcurrentModificationException, match="row tracking"), DeltaTransaction(url) as tx:
         tx.append(str(b), rows(11))
