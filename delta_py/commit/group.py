@@ -55,6 +55,39 @@ class GroupTable:
 
 
 @dataclass(slots=True)
+class _Tried:
+    """A table in all attempts. winners: commits of others behind its base, as far as they were read. base, ours: of the commits
+    to it, which are parsed once, as what they have read keeps what files of others hold of it; None, () where it is only read."""
+
+    table: GroupTable
+    base: Snapshot | None = None
+    ours: Sequence[PreparedCommit] = ()
+    winners: list[WinningCommit] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, table: GroupTable, proposed: Sequence[Proposed]) -> _Tried:
+        if not proposed:
+            return cls(table)
+        base = Snapshot.load(table.store, version=table.base)
+        parsed = [from_json(one.described, table.store, base.config) for one in proposed]
+        return cls(table, base, [replace(prepared, checksum=base.checksum) for prepared in parsed])
+
+    def follow(self) -> int:
+        """The newest version, up to which what was read still holds. Raises a conflict."""
+        coordinated, store = coordination_of(self.table.store), self.table.store
+        assert coordinated is not None and coordinated.transaction is None
+        tail = coordinated.tail()
+        newest = self.table.base if tail is None else tail.version
+        for version in range(self.table.base + 1 + len(self.winners), newest + 1):
+            self.winners.append(winning_commit(store, version))
+        if self.winners and self.table.reads is not None:
+            info = {"operation": "a transaction that read the table"}
+            base, reads = self.table.base, self.table.reads
+            rebase(PreparedCommit(base + 1, base, str(uuid.uuid4()), info, reads=reads), self.winners)
+        return self.table.base + len(self.winners)
+
+
+@dataclass(slots=True)
 class _Placed:
     """The commits of one table at the versions that they are to have."""
 
@@ -85,13 +118,15 @@ def commit_group(
         by_place.setdefault(one.commit.table, []).append(one)
     if strange := by_place.keys() - tables.keys():
         raise strange_tables(transaction, "changed", strange)
+    tried: dict[str, _Tried] = {}
+    _each([partial(_parse, tried, place, table, by_place.get(place, ())) for place, table in tables.items()], tables.values())
     for attempt in range(_ATTEMPTS):
         if attempt:
             time.sleep(random.uniform(0, min(_LONGEST_WAIT_SECONDS, 0.002 * 2 ** min(attempt, 8))))
         placed: list[_Placed] = []
         try:
-            expected = {place: _check_reads(table) for place, table in tables.items() if place not in by_place}
-            placing = [partial(_place, tables[place], commits, placed) for place, commits in by_place.items()]
+            expected = {place: one.follow() for place, one in tried.items() if place not in by_place}
+            placing = [partial(_place, tried[place], placed) for place in by_place]
             _each(placing, tables.values())
             placed.sort(key=lambda one_table: one_table.coordinated.place)
             _name_group(placed, transaction)
@@ -132,45 +167,24 @@ def _each(steps: Sequence[Callable[[], None]], tables: Iterable[GroupTable | _Pl
 # ---------------------------------------------------------------- behind the winners
 
 
-def _winners(store: ObjectStore, base: int) -> list[WinningCommit]:
-    coordinated = coordination_of(store)
-    assert coordinated is not None and coordinated.transaction is None
-    tail = coordinated.tail()
-    newest = base if tail is None else tail.version
-    return [winning_commit(store, version) for version in range(base + 1, newest + 1)]
+def _parse(tried: dict[str, _Tried], place: str, table: GroupTable, proposed: Sequence[Proposed]) -> None:
+    tried[place] = _Tried.of(table, proposed)
 
 
-def _check_reads(table: GroupTable) -> int:
-    """The version up to which what was read still holds. Raises a conflict."""
-    winners = _winners(table.store, table.base)
-    _check_against(table, winners)
-    return table.base + len(winners)
-
-
-def _check_against(table: GroupTable, winners: Sequence[WinningCommit]) -> None:
-    if winners and table.reads is not None:
-        info = {"operation": "a transaction that read the table"}
-        rebase(PreparedCommit(table.base + 1, table.base, str(uuid.uuid4()), info, reads=table.reads), winners)
-
-
-def _place(table: GroupTable, proposed: Sequence[Proposed], all_placed: list[_Placed]) -> None:
+def _place(one: _Tried, all_placed: list[_Placed]) -> None:
     """Add a table's commits for the versions after its newest. Raises a conflict."""
-    coordinated = coordination_of(table.store)
-    assert coordinated is not None
-    winners = _winners(table.store, table.base)
-    _check_against(table, winners)
-    newest = table.base + len(winners)
-    base = Snapshot.load(table.store, version=table.base)
-    ours = [from_json(one.described, table.store, base.config) for one in proposed]
-    placed = _Placed(table.store, coordinated, base, bool(winners))
+    store, base, coordinated = one.table.store, one.base, coordination_of(one.table.store)
+    assert coordinated is not None and base is not None
+    newest = one.follow()
+    placed = _Placed(store, coordinated, base, bool(one.winners))
     all_placed.append(placed)  # also where it fails: its new files are to go then
-    for number, own in enumerate(ours):
-        prepared = replace(own, checksum=base.checksum)
-        if winners:
-            _check_alone(ours, own)
-            prepared = rebase(replace(prepared, version=table.base + 1), winners)
+    for number, own in enumerate(one.ours):
+        prepared = own
+        if one.winners:
+            _check_alone(one.ours, own)
+            prepared = rebase(replace(own, version=one.table.base + 1), one.winners)
             if prepared.shared:
-                prepared, path = settle_shared(table.store, prepared)
+                prepared, path = settle_shared(store, prepared)
                 placed.new_paths.extend([] if path is None else [path])
             prepared = replace(prepared, version=newest + 1 + number)
         if number:

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 from delta_py import DeltaTable, write_delta
+from delta_py.commit import added_rows, group
 from delta_py.coordinator import opening
 from delta_py.coordinator.ledger import (
     CoordinatorContendedError,
@@ -203,6 +204,38 @@ def test_own_rows_changed_again_beside_another_writer_of_a_table_with_row_ids_ar
         append(b, url, 13)
     assert rows_of(b, url) == [10, 13]
     check_tables(url, b)
+
+
+def test_files_and_commits_of_others_are_read_once_however_often_it_is_tried(
+    url: str, a: Path, b: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inner, moves = open_ledger(url), iter(range(50, 54))
+
+    def run(name: str, call: Callable[[], Any]) -> Any:
+        if name == "ledger ratify" and (number := next(moves, None)) is not None:
+            with monkeypatch.context() as others:
+                others.setitem(opening._open, url, inner)
+                append(b, url, number)
+        return call()
+
+    files, commits = list[str](), list[int]()
+    read_files, winning_commit = added_rows.read_files, group.winning_commit
+    with DeltaTransaction(url) as tx:
+        tx.delete(str(a), "id = 2")
+        tx.append(str(b), rows(11))
+        append(a, url, 1, 3)  # whose bounds would hold the row
+        with monkeypatch.context() as patch:
+            patch.setattr(
+                added_rows, "read_files", lambda state, each: files.extend(file.path for file in each) or read_files(state, each)
+            )
+            patch.setattr(
+                group, "winning_commit", lambda store, version: commits.append(version) or winning_commit(store, version)
+            )
+            patch.setitem(opening._open, url, FaultyLedger(inner, run))
+            tx.commit()
+    assert tx.versions == {str(a): 2, str(b): 5} and len(files) == 1
+    assert sorted(commits) == [1, 1, 2, 3, 4], "one of a, four of b"
+    check_tables(url, a, b)
 
 
 def test_same_rows_taken_by_another_are_a_conflict_and_nothing_is_committed(url: str, a: Path, b: Path) -> None:
