@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING, Any, Self
 import pyarrow as pa
 
 from delta_py.commands.write import write_delta
-from delta_py.commit import held_reads
-from delta_py.commit.group import GroupTable, commit_group
+from delta_py.commit.group import GroupTable, commit_group, strange_tables
 from delta_py.commit.prepared import ReadSet, any_match
+from delta_py.commit.proposed_form import reads_from_json
 from delta_py.commit.transaction import Transaction
 from delta_py.coordinator.ledger import Begun, TokenUsedError
 from delta_py.coordinator.opening import open_ledger
@@ -36,6 +36,7 @@ from delta_py.errors import (
 )
 from delta_py.expressions.parse import parse_predicate
 from delta_py.scan.planning import ScanOptions
+from delta_py.snapshot import Snapshot
 from delta_py.storage.coordinated import CoordinatedStore, root_of
 from delta_py.storage.opening import coordination_of, open_store
 from delta_py.storage.options import StorageOptions
@@ -117,9 +118,11 @@ class DeltaTransaction:
         DeltaConcurrentModificationException, behind which the whole transaction may be run again.
         """
         begun, ledger = self._open(), open_ledger(self._coordinator)
-        held = held_reads.take(begun.identity)
         try:
+            held = ledger.held_reads(begun.identity) if self._is_serializable else {}
             places = {coordination.place: path for path, coordination in self._coordinations().items()}
+            if strange := held.keys() - places.keys():
+                raise strange_tables(begun.identity, "read", strange)
             tables = {place: self._group_table(path, place, begun, held.get(place, [])) for place, path in places.items()}
             coordinated = {place: table for place, table in tables.items() if table is not None}
             versions = commit_group(ledger, begun.identity, coordinated, token=token)
@@ -136,7 +139,6 @@ class DeltaTransaction:
     def abort(self) -> None:
         """Leave no trace. Data files that were written are left to VACUUM."""
         begun, self._begun = self._open(), None
-        held_reads.take(begun.identity)
         stores = {coordination.place: coordination for coordination in self._coordinations().values()}
         for proposed in open_ledger(self._coordinator).abort(begun.identity):
             if proposed.commit.table in stores:
@@ -217,14 +219,18 @@ class DeltaTransaction:
         found = {root: coordination_of(self._plain_store(path)) for root, path in self._roots.items()}
         return {root: coordination for root, coordination in found.items() if coordination is not None}
 
-    def _group_table(self, root: str, place: str, begun: Begun, held: Sequence[ReadSet]) -> GroupTable | None:
+    def _group_table(self, root: str, place: str, begun: Begun, held: Sequence[bytes]) -> GroupTable | None:
         """None for a table that the ledger does not coordinate: nothing is held against its writers. held: what statements that
-        changed nothing have read."""
+        changed nothing have read, as the ledger keeps it."""
         base = open_ledger(self._coordinator).version_at(place, begun.moment)
         if base is None:
             return None
-        reads = [*(transaction.reads for transaction in self._reads.get(root, [])), *held] if self._is_serializable else []
-        return GroupTable(self._plain_store(self._roots[root]), base, _joined(reads))
+        store = self._plain_store(self._roots[root])
+        reads = [transaction.reads for transaction in self._reads.get(root, [])] if self._is_serializable else []
+        if held:
+            config = Snapshot.load(store, version=base).config
+            reads += [reads_from_json(each, store, config) for each in held]
+        return GroupTable(store, base, _joined(reads))
 
 
 def _joined(reads: list[ReadSet]) -> ReadSet | None:

@@ -13,6 +13,7 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from delta_py.commit.prepared import num_records
 from delta_py.errors import DeltaError
 from delta_py.expressions.clock import is_deterministic
 from delta_py.expressions.tree import Expression, columns_of, conjunction, conjuncts
@@ -27,6 +28,7 @@ from delta_py.storage.store import ObjectStore
 
 _log = logging.getLogger(__name__)
 _MOST_FILES, _MOST_BYTES = 64, 64 << 20
+_MOST_ROWS = 4_000_000  # values that repeat take next to no bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +62,7 @@ class ReadRows:
         """For each file whether it may hold such a row."""
         answers = self.pruner.may_match(adds)
         doubtful = [add for add, may_match in zip(adds, answers, strict=True) if may_match]
-        too_many = len(doubtful) > _MOST_FILES or sum(add.size_bytes for add in doubtful) > _MOST_BYTES
-        if self.state is None or too_many:
+        if self.state is None or _is_much(doubtful):
             return answers
         return [may_match and self._holds(add) for add, may_match in zip(adds, answers, strict=True)]
 
@@ -82,3 +83,15 @@ class ReadRows:
             root = self.state.store.root
             _log.warning("%s: whether the new file %s has rows that were read is unknown: %s", root, add.path, error)
             return True
+
+
+def _is_much(adds: Sequence[AddFile]) -> bool:
+    """Whether more would have to be read than a conflict is worth. A file that does not say how many rows it has may have any."""
+    row_counts = [num_records(add) for add in adds]
+    known = [count for count in row_counts if count is not None]
+    return (
+        len(adds) > _MOST_FILES
+        or sum(add.size_bytes for add in adds) > _MOST_BYTES
+        or len(known) < len(row_counts)
+        or sum(known) > _MOST_ROWS
+    )

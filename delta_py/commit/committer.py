@@ -20,7 +20,7 @@ from itertools import takewhile
 
 from delta_py.commit.attempts import Attempts, too_many_attempts, unknown_outcome, winning_commit
 from delta_py.commit.prepared import PreparedCommit, WinningCommit
-from delta_py.coordinator.ledger import CoordinatorUnavailableError, Ratified, VersionTakenError
+from delta_py.coordinator.ledger import CoordinatorContendedError, CoordinatorUnavailableError, Ratified, VersionTakenError
 from delta_py.errors import DeltaConcurrentModificationException, DeltaError, StorageError
 from delta_py.log.writer import LogWriter, commit_bytes
 from delta_py.protocol.actions import Action
@@ -31,6 +31,7 @@ from delta_py.threads import in_threads
 _log = logging.getLogger(__name__)
 
 _MOST_AT_ONCE = 64
+_CONTENDED_ROUNDS = 2  # each of which takes as long as the ledger's patience
 _THREADS, _NAME = 8, "delta_py-committer"
 _KEPT_WINNERS, _KEPT_ADDS = 256, 64
 
@@ -55,7 +56,8 @@ def settle(
 @dataclass(slots=True)
 class _Waiting:
     """A commit of one writer. prepared: for the version behind all that is known to be there, or as it was committed. failures:
-    of the store, in a row. error: why it was not committed. has_left: the table is coordinated no more."""
+    of the store, in a row. contended: rounds in which writers of the ledger's other tables were always before. error: why it was
+    not committed. has_left: the table is coordinated no more."""
 
     attempts: Attempts
     coordinated: CoordinatedStore
@@ -64,6 +66,7 @@ class _Waiting:
     actions: list[Action] = field(default_factory=list)
     rounds: int = 0
     failures: int = 0
+    contended: int = 0
     error: DeltaError | None = None
     has_left: bool = False
     is_settled: bool = False
@@ -205,11 +208,10 @@ class _Committer:
             try:
                 coordinated.ratify(staged)
                 return self._win(placed, staged)
-            except VersionTakenError as error:
+            except (VersionTakenError, CoordinatorContendedError) as error:
                 is_ours = _is_ours(placed[0])  # by a call whose answer was lost
                 if is_ours is not None:
-                    newest = error.message_parameters["version"]
-                    return self._win(placed, staged) if is_ours else self._lose(placed, newest)
+                    return self._win(placed, staged) if is_ours else self._lose(placed, error)
             except CoordinatorUnavailableError as error:
                 _log.warning("%s: the ledger did not confirm: %s", attempts.store.root, error)
         _leave_in_doubt(placed)
@@ -221,15 +223,18 @@ class _Committer:
         self._remember([WinningCommit.parse(one.prepared.version, one.data) for one in placed])
         self._newest = placed[-1].prepared.version
 
-    def _lose(self, placed: Sequence[_Placed], newest: int | None) -> None:
-        """newest: version of the table; None where the ledger does not know it any more."""
+    def _lose(self, placed: Sequence[_Placed], error: VersionTakenError | CoordinatorContendedError) -> None:
         for one in placed:
             one.drop()
-            if newest is None:
+        if isinstance(error, CoordinatorContendedError):
+            return _lose_to_other_tables(placed, error)
+        newest = error.message_parameters["version"]
+        if newest is None:  # the ledger does not know the table any more
+            for one in placed:
                 one.waiting.has_left = one.waiting.is_settled = True
-        if newest is not None:
-            self._newest, first = newest, placed[0].waiting
-            first.attempts.sleep(first.attempts.policy.wait_seconds(first.rounds))
+            return
+        self._newest, first = newest, placed[0].waiting
+        first.attempts.sleep(first.attempts.policy.wait_seconds(first.rounds))
 
 
 def _staged(placed: Sequence[_Placed]) -> Sequence[_Placed]:
@@ -255,6 +260,14 @@ def _is_ours(placed: _Placed) -> bool | None:
         return False
     except OSError:
         return None
+
+
+def _lose_to_other_tables(placed: Sequence[_Placed], error: CoordinatorContendedError) -> None:
+    """The versions are free still. What has lost so too often is not tried again: others wait for their turn."""
+    for one in placed:
+        one.waiting.contended += 1
+        if one.waiting.contended >= _CONTENDED_ROUNDS:
+            one.waiting.fail(error)
 
 
 def _leave_in_doubt(placed: Sequence[_Placed]) -> None:

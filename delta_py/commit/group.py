@@ -25,10 +25,11 @@ from delta_py.commit.prepared import ROW_TRACKING_DOMAIN, PreparedCommit, ReadSe
 from delta_py.commit.proposed_form import from_json
 from delta_py.commit.shared_rows import settle_shared
 from delta_py.coordinator.ledger import Ledger, Proposed, Ratified, VersionTakenError
-from delta_py.errors import CommitOutcomeUnknownError, ConcurrentWriteException, UnsupportedOperationError
+from delta_py.errors import CommitOutcomeUnknownError, ConcurrentWriteException, DeltaError, UnsupportedOperationError
 from delta_py.log.coordination import named_group
 from delta_py.log.writer import LogWriter, commit_bytes
 from delta_py.protocol.actions import Action, CommitInfo, DomainMetadata
+from delta_py.protocol.paths import LOG_DIRECTORY, commit_file_name
 from delta_py.protocol.table_config import TableConfig
 from delta_py.snapshot import Snapshot
 from delta_py.storage.coordinated import CoordinatedStore
@@ -54,6 +55,39 @@ class GroupTable:
 
 
 @dataclass(slots=True)
+class _Tried:
+    """A table in all attempts. winners: commits of others behind its base, as far as they were read. base, ours: of the commits
+    to it, which are parsed once, as what they have read keeps what files of others hold of it; None, () where it is only read."""
+
+    table: GroupTable
+    base: Snapshot | None = None
+    ours: Sequence[PreparedCommit] = ()
+    winners: list[WinningCommit] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, table: GroupTable, proposed: Sequence[Proposed]) -> _Tried:
+        if not proposed:
+            return cls(table)
+        base = Snapshot.load(table.store, version=table.base)
+        parsed = [from_json(one.described, table.store, base.config) for one in proposed]
+        return cls(table, base, [replace(prepared, checksum=base.checksum) for prepared in parsed])
+
+    def follow(self) -> int:
+        """The newest version, up to which what was read still holds. Raises a conflict."""
+        coordinated, store = coordination_of(self.table.store), self.table.store
+        assert coordinated is not None and coordinated.transaction is None
+        tail = coordinated.tail()
+        newest = self.table.base if tail is None else tail.version
+        for version in range(self.table.base + 1 + len(self.winners), newest + 1):
+            self.winners.append(winning_commit(store, version))
+        if self.winners and self.table.reads is not None:
+            info = {"operation": "a transaction that read the table"}
+            base, reads = self.table.base, self.table.reads
+            rebase(PreparedCommit(base + 1, base, str(uuid.uuid4()), info, reads=reads), self.winners)
+        return self.table.base + len(self.winners)
+
+
+@dataclass(slots=True)
 class _Placed:
     """The commits of one table at the versions that they are to have."""
 
@@ -74,38 +108,38 @@ def commit_group(
     changed, by place.
 
     tables: by place, all that it has read or written. token: as in Ledger.ratify. Raises a DeltaConcurrentModificationException
-    when another writer's commit forbids one of them, TransactionEndedError, TokenUsedError; nothing is committed then. Raises
-    CoordinatorUnavailableError when the ledger does not say what became of it.
+    when another writer's commit forbids one of them, TransactionEndedError, TokenUsedError,
+    CoordinatorUnavailableError; nothing is committed then. Raises CommitOutcomeUnknownError when the ledger does not say what
+    became of it.
     """
     proposed = ledger.proposed(transaction)
     by_place: dict[str, list[Proposed]] = {}
     for one in proposed:
         by_place.setdefault(one.commit.table, []).append(one)
     if strange := by_place.keys() - tables.keys():
-        raise UnsupportedOperationError(
-            f"The transaction {transaction} has changed {', '.join(sorted(strange))}, and does not know by which path. Nothing "
-            "was committed. Name tables by the methods of the transaction."
-        )
+        raise strange_tables(transaction, "changed", strange)
+    tried: dict[str, _Tried] = {}
+    _each([partial(_parse, tried, place, table, by_place.get(place, ())) for place, table in tables.items()], tables.values())
     for attempt in range(_ATTEMPTS):
         if attempt:
             time.sleep(random.uniform(0, min(_LONGEST_WAIT_SECONDS, 0.002 * 2 ** min(attempt, 8))))
         placed: list[_Placed] = []
         try:
-            expected = {place: _check_reads(table) for place, table in tables.items() if place not in by_place}
-            placing = [partial(_place, tables[place], commits, placed) for place, commits in by_place.items()]
+            expected = {place: one.follow() for place, one in tried.items() if place not in by_place}
+            placing = [partial(_place, tried[place], placed) for place in by_place]
             _each(placing, tables.values())
             placed.sort(key=lambda one_table: one_table.coordinated.place)
             _name_group(placed, transaction)
             _each([partial(_stage, one_table) for one_table in placed], placed)
-            staged = [commit for one_table in placed for commit in one_table.staged]
-            ledger.ratify(staged, expected=expected, transaction=transaction, token=token)
+            _ratify(ledger, transaction, tables, placed, expected, token)
         except VersionTakenError:
             _drop(placed)
             continue
-        except Exception as error:
-            if not _is_done(ledger, transaction, tables, error):
-                _drop(placed)
-                raise
+        except CommitOutcomeUnknownError:
+            raise
+        except Exception:
+            _drop(placed)
+            raise
         _finish(placed, proposed)
         return {one_table.coordinated.place: one_table.prepared[-1].version for one_table in placed}
     raise ConcurrentWriteException(
@@ -117,6 +151,14 @@ def commit_group(
     )
 
 
+def strange_tables(transaction: str, what: str, places: Iterable[str]) -> UnsupportedOperationError:
+    """what: was done to them."""
+    return UnsupportedOperationError(
+        f"The transaction {transaction} has {what} {', '.join(sorted(places))}, and does not know by which path. Nothing was "
+        "committed. Name tables by the methods of the transaction."
+    )
+
+
 def _each(steps: Sequence[Callable[[], None]], tables: Iterable[GroupTable | _Placed]) -> None:
     """Steps of several tables: at the same time where a store has to be waited for."""
     in_threads(steps, _THREADS if any(table.store.is_remote for table in tables) else 1, _NAME)
@@ -125,45 +167,24 @@ def _each(steps: Sequence[Callable[[], None]], tables: Iterable[GroupTable | _Pl
 # ---------------------------------------------------------------- behind the winners
 
 
-def _winners(store: ObjectStore, base: int) -> list[WinningCommit]:
-    coordinated = coordination_of(store)
-    assert coordinated is not None and coordinated.transaction is None
-    tail = coordinated.tail()
-    newest = base if tail is None else tail.version
-    return [winning_commit(store, version) for version in range(base + 1, newest + 1)]
+def _parse(tried: dict[str, _Tried], place: str, table: GroupTable, proposed: Sequence[Proposed]) -> None:
+    tried[place] = _Tried.of(table, proposed)
 
 
-def _check_reads(table: GroupTable) -> int:
-    """The version up to which what was read still holds. Raises a conflict."""
-    winners = _winners(table.store, table.base)
-    _check_against(table, winners)
-    return table.base + len(winners)
-
-
-def _check_against(table: GroupTable, winners: Sequence[WinningCommit]) -> None:
-    if winners and table.reads is not None:
-        info = {"operation": "a transaction that read the table"}
-        rebase(PreparedCommit(table.base + 1, table.base, str(uuid.uuid4()), info, reads=table.reads), winners)
-
-
-def _place(table: GroupTable, proposed: Sequence[Proposed], all_placed: list[_Placed]) -> None:
+def _place(one: _Tried, all_placed: list[_Placed]) -> None:
     """Add a table's commits for the versions after its newest. Raises a conflict."""
-    coordinated = coordination_of(table.store)
-    assert coordinated is not None
-    winners = _winners(table.store, table.base)
-    _check_against(table, winners)
-    newest = table.base + len(winners)
-    base = Snapshot.load(table.store, version=table.base)
-    ours = [from_json(one.described, table.store, base.config) for one in proposed]
-    placed = _Placed(table.store, coordinated, base, bool(winners))
+    store, base, coordinated = one.table.store, one.base, coordination_of(one.table.store)
+    assert coordinated is not None and base is not None
+    newest = one.follow()
+    placed = _Placed(store, coordinated, base, bool(one.winners))
     all_placed.append(placed)  # also where it fails: its new files are to go then
-    for number, prepared in enumerate(ours):
-        prepared = replace(prepared, checksum=base.checksum)
-        if winners:
-            _check_alone(ours, prepared)
-            prepared = rebase(replace(prepared, version=table.base + 1), winners)
+    for number, own in enumerate(one.ours):
+        prepared = own
+        if one.winners:
+            _check_alone(one.ours, own)
+            prepared = rebase(replace(own, version=one.table.base + 1), one.winners)
             if prepared.shared:
-                prepared, path = settle_shared(table.store, prepared)
+                prepared, path = settle_shared(store, prepared)
                 placed.new_paths.extend([] if path is None else [path])
             prepared = replace(prepared, version=newest + 1 + number)
         if number:
@@ -221,27 +242,68 @@ def _drop(placed: Sequence[_Placed]) -> None:
         delete_files(one.store, one.new_paths)
 
 
-def _is_done(ledger: Ledger, transaction: str, tables: Mapping[str, GroupTable], error: Exception) -> bool:
+def _ratify(
+    ledger: Ledger,
+    transaction: str,
+    tables: Mapping[str, GroupTable],
+    placed: Sequence[_Placed],
+    expected: Mapping[str, int],
+    token: str | None,
+) -> None:
+    """Have all that is staged ratified. Where this raises nothing is, but for CommitOutcomeUnknownError: what is staged may stand
+    then."""
+    staged = [commit for one_table in placed for commit in one_table.staged]
+    try:
+        ledger.ratify(staged, expected=expected, transaction=transaction, token=token)
+    except Exception as error:
+        is_refusal = isinstance(error, DeltaError) and not isinstance(error, OSError)
+        if is_refusal or not _is_done(ledger, transaction, tables, placed):
+            raise
+
+
+def _is_done(ledger: Ledger, transaction: str, tables: Mapping[str, GroupTable], placed: Sequence[_Placed]) -> bool:
     """Whether it was ratified although the ledger's answer was lost: all of it is then, or nothing. So that the ledger does not
-    take what it was asked later, behind this answer, the transaction is ended first if it has not. Raises
-    CommitOutcomeUnknownError where the ledger does not say; what is staged is kept then, for it may stand."""
-    if not isinstance(error, OSError):
-        return False
+    take what it was asked later, behind this answer, the transaction is ended first if it has not. Of one that it does not know
+    any more it takes nothing either; but it may have. Raises CommitOutcomeUnknownError."""
     try:
         drafts = ledger.abort(transaction)
-        is_done = ledger.state_of(transaction) == "committed"
-    except OSError as second:
-        raise CommitOutcomeUnknownError(
-            f"The coordinator {ledger.shown} neither confirmed nor refused the transaction {transaction}. It may stand, in all "
-            "of its tables or in none. What was written is kept. Look into the history of one of them for the transactionGroup "
-            "with this id before you run the transaction again: if it is there, all is done.",
-            transaction=transaction,
-        ) from second
+        state = ledger.state_of(transaction)
+        is_done = _is_version(placed) if state is None else state == "committed"
+    except (DeltaError, OSError) as error:
+        raise _unknown(ledger, transaction) from error
+    if is_done is None:
+        raise _unknown(ledger, transaction)
     for draft in drafts:
         coordinated = coordination_of(tables[draft.commit.table].store)
         assert coordinated is not None
         coordinated.drop_staged(draft.commit)
     return is_done
+
+
+def _is_version(placed: Sequence[_Placed]) -> bool | None:
+    """Whether what is staged was ratified, by the versions of the first of the tables; None where its ledger does not know that
+    table any more. Raises OSError, DeltaError."""
+    if not placed:
+        return False
+    first, data = placed[0], commit_bytes(placed[0].actions[0])
+    staged, tail = first.staged[0], first.coordinated.tail()
+    if tail is None:
+        return None
+    if tail.version < staged.version:
+        return False
+    for commit in tail.commits:
+        if commit.version == staged.version:
+            return commit.name == staged.name
+    return first.store.read(f"{LOG_DIRECTORY}/{commit_file_name(staged.version)}") == data  # it is published
+
+
+def _unknown(ledger: Ledger, transaction: str) -> CommitOutcomeUnknownError:
+    return CommitOutcomeUnknownError(
+        f"The coordinator {ledger.shown} neither confirmed nor refused the transaction {transaction}. It may stand, in all "
+        "of its tables or in none. What was written is kept. Look into the history of one of them for the transactionGroup "
+        "with this id before you run the transaction again: if it is there, all is done.",
+        transaction=transaction,
+    )
 
 
 def _finish(placed: Sequence[_Placed], proposed: Sequence[Proposed]) -> None:

@@ -2,6 +2,7 @@
 
     data = to_json(prepared)
     prepared = from_json(data, store, config)
+    reads = reads_from_json(reads_to_json(reads), store, config)    # what it has read and no commit of its says
 
 What a commit depends on travels as SQL. Where that cannot be read again, any file may hold what was read: a commit that adds one
 is a conflict then.
@@ -9,7 +10,8 @@ is a conflict then.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import contextlib
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import orjson
@@ -43,7 +45,6 @@ def to_json(prepared: PreparedCommit) -> bytes:
     actions: Iterable[Action] = (
         *one, *prepared.domains, *prepared.transactions, *prepared.removes, *prepared.adds, *prepared.cdc
     )
-    reads = prepared.reads
     return orjson.dumps(
         {
             "version": prepared.version,
@@ -51,15 +52,7 @@ def to_json(prepared: PreparedCommit) -> bytes:
             "txnId": prepared.txn_id,
             "commitInfo": prepared.commit_info,
             "actions": [action_to_line(action).decode() for action in actions],
-            "reads": {
-                "predicates": reads.predicates,
-                "timezones": reads.timezones,
-                "paths": sorted(reads.paths),
-                "appIds": sorted(reads.app_ids),
-                "onlyTakenRows": reads.only_taken_rows,
-                "allRows": reads.all_rows,
-                "allFiles": reads.all_files,
-            },
+            "reads": _described(prepared.reads),
             "isolation": prepared.isolation.value,
             "inCommitTimestamps": prepared.in_commit_timestamps,
             "previousTimestamp": prepared.previous_timestamp_ms,
@@ -69,12 +62,40 @@ def to_json(prepared: PreparedCommit) -> bytes:
     )
 
 
+def reads_to_json(reads: ReadSet) -> bytes:
+    return orjson.dumps(_described(reads))
+
+
+def _described(reads: ReadSet) -> dict[str, Any]:
+    return {
+        "predicates": reads.predicates,
+        "timezones": reads.timezones,
+        "paths": sorted(reads.paths),
+        "appIds": sorted(reads.app_ids),
+        "onlyTakenRows": reads.only_taken_rows,
+        "allRows": reads.all_rows,
+        "allFiles": reads.all_files,
+    }
+
+
 def from_json(data: bytes, store: ObjectStore, config: TableConfig) -> PreparedCommit:
     """store, config: of the table, in the version that was read. Raises CorruptTableError for what to_json has not made."""
-    try:
+    with _readable("a commit"):
         return _parsed(orjson.loads(data), store, config)
+
+
+def reads_from_json(data: bytes, store: ObjectStore, config: TableConfig) -> ReadSet:
+    """As from_json, of what reads_to_json has made."""
+    with _readable("reads"):
+        return _reads(orjson.loads(data), store, config)
+
+
+@contextlib.contextmanager
+def _readable(what: str) -> Iterator[None]:
+    try:
+        yield
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise CorruptTableError(f"The ledger holds a commit of a transaction that cannot be read: {error!r}.") from error
+        raise CorruptTableError(f"The ledger holds {what} of a transaction that cannot be read: {error!r}.") from error
 
 
 def _parsed(value: dict[str, Any], store: ObjectStore, config: TableConfig) -> PreparedCommit:

@@ -19,7 +19,6 @@ from typing import Any, Self
 
 import orjson
 
-from delta_py.commit import held_reads
 from delta_py.commit.added_rows import ReadRows
 from delta_py.commit.attempts import Attempts, RetryPolicy
 from delta_py.commit.committer import settle
@@ -35,6 +34,7 @@ from delta_py.commit.prepared import (
     num_records,
     row_id_high_water_mark,
 )
+from delta_py.commit.proposed_form import reads_to_json
 from delta_py.errors import (
     CommitOutcomeUnknownError,
     CorruptTableError,
@@ -240,10 +240,15 @@ class Transaction:
         return done.version
 
     def commit_nothing(self) -> None:
-        """Say that there is nothing to commit. A transaction over tables is held to what was read all the same."""
+        """Say that there is nothing to commit. A transaction over tables is held to what was read all the same: its ledger keeps
+        that, as the process in which the transaction ends may be another. Raises CoordinatorUnavailableError,
+        TransactionEndedError."""
         coordinated = coordination_of(self._store)
         if coordinated is not None and coordinated.transaction is not None:
-            held_reads.note(coordinated.transaction, coordinated.place, self.reads)
+            reads = self.reads
+            if reads.only_taken_rows:  # none were: files may lose rows, of which none would have been taken
+                reads = replace(reads, paths=frozenset())
+            coordinated.ledger.hold_reads(coordinated.transaction, coordinated.place, reads_to_json(reads))
 
     # ------------------------------------------------------------ prepare, once
 

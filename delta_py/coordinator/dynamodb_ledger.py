@@ -10,7 +10,8 @@ S3DynamoDBLogStore uses. An item's hash key says what it is:
     tables, ids             one a table, by place, and by its id
     commits <epoch>         one a ratified commit, by version. epoch: of the table since it was registered
     moments                 one a moment, by time
-    open, transaction <id>  transactions by the time that they end at; each with its proposals and the parts of these
+    open, transaction <id>  transactions by the time that they are looked after; each with its proposals, the reads that it holds,
+                            and the parts of both
     token <token>           one a token of a call that may be repeated
 
 What changes several items is one TransactWriteItems, on the condition that the ledger's item is as it was read. Each call is
@@ -36,6 +37,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from delta_py.aws_clients import TIMEOUT_SECONDS, AwsAccess, TransactionCancelled, ask, aws_client
 from delta_py.coordinator.ledger import (
+    KEPT_COMMITTED_MS,
     Begun,
     CoordinatorUnavailableError,
     Inventory,
@@ -45,6 +47,7 @@ from delta_py.coordinator.ledger import (
     Tail,
     TokenUsedError,
     another_ledger,
+    contended,
     ended,
     known_otherwise,
     not_remembered,
@@ -77,6 +80,8 @@ _WORTH_ANOTHER_TRY = {"None", "ConditionalCheckFailed", "TransactionConflict", "
 Key = tuple[str, str]
 Item = dict[str, Any]
 _LEDGER: Key = ("ledger", "ledger")
+_STEPS = ("identity", "moment", "changed")  # of the ledger's item, which never is as it was
+_LOOK = -1
 
 
 class DynamoDbLedger:
@@ -257,8 +262,8 @@ class DynamoDbLedger:
         for commit in commits:
             groups.setdefault(commit.table, []).append(commit)
         others = dict(expected or {})
-        moment = -1  # until the first try
-        for _ in self._tries():
+        moment, tried = -1, Item()  # until the first try
+        for number in self._tries(looks_again=True):
             names = [*groups, *(table for table in others if table not in groups)]
             keys = [_LEDGER, _transaction_key(transaction or ""), _token_key(token or ""), *(("tables", name) for name in names)]
             first, begun, used, *known_tables = self._get(*keys)
@@ -285,6 +290,11 @@ class DynamoDbLedger:
                 actions.append(self._update(_transaction_key(transaction), changes, {"state": _OPEN}))
             if token is not None:
                 actions.append(self._used_token(token, used, moment, call))
+            if number == _LOOK:
+                if self._has_moved(tried, ledger):
+                    raise contended(self.shown, _CONTENTION_SECONDS)
+                continue
+            tried = ledger
             if self._write(actions):
                 break
         with self._clean_up():
@@ -387,19 +397,31 @@ class DynamoDbLedger:
     def begin(self, seconds: float) -> Begun:
         now = _now_ms()
         for item in self._query("open", between=("", f"{_padded(now - 1)}~")):
-            self._delete_alone(_transaction_key(item["transaction"]))  # first, so that none has only a part of its proposals
-            self._drop_proposals(item["transaction"])
-            self._delete_alone((item[_HASH], item[_RANGE]))  # last, so that the next one finishes it where this one dies
+            self._give_up(item, now)
         identity, ends_ms = str(uuid.uuid4()), now + round(seconds * 1000)
         moment = int(self._ledger()["moment"])
         values = {"moment": moment, "state": _OPEN, "ends_ms": ends_ms}
-        listed = self._put(("open", f"{_padded(ends_ms)} {identity}"), {"transaction": identity})
+        listed = self._put(_listed_key(ends_ms, identity), {"transaction": identity})
         for _ in self._tries():
             if self._write([self._put(_transaction_key(identity), values), listed]):
                 break
             if self._get(_transaction_key(identity))[0] is not None:
                 break
         return Begun(identity, moment)
+
+    def _give_up(self, listed: Item, now: int) -> None:
+        """Take away what is left of a transaction whose time is over. Of one that was committed that it was stays for as long as
+        it is to be known, and it is listed for then."""
+        transaction = listed["transaction"]
+        key = _transaction_key(transaction)
+        (item,) = self._get(key)
+        if item is not None and item["state"] == _COMMITTED and item["ends_ms"] >= now - KEPT_COMMITTED_MS:
+            later = _listed_key(item["ends_ms"] + KEPT_COMMITTED_MS, transaction)
+            self._put_alone(_keyed(later) | {"transaction": transaction})
+        elif item is not None and not self._write([self._delete(key, {"state": item["state"]})]):
+            return  # it has ended meanwhile: the next one sees to it
+        self._drop_proposals(transaction)  # behind the transaction, so that none has only a part of its proposals
+        self._delete_alone((listed[_HASH], listed[_RANGE]))  # last, so that the next one finishes it where this one dies
 
     def find(self, transaction: str) -> Begun:
         (item,) = self._get(_transaction_key(transaction))
@@ -409,44 +431,73 @@ class DynamoDbLedger:
         commit, described, call = proposed.commit, proposed.described, str(uuid.uuid4())
         key = (_transaction_key(transaction)[0], f"proposal {commit.table} {_padded(commit.version)}")
         self._check_length("place of a table", commit.table, _LONGEST_RANGE_BYTES)
-        (begun,) = self._get(_transaction_key(transaction))
+        parts = self._put_parts(transaction, call, described)
+        values = _values(commit) | {"place": commit.table, "call": call, "parts": parts}
+        if not self._put_in(transaction, key, values):
+            raise taken(commit.table, commit.version, commit.version)
+
+    def _put_parts(self, transaction: str, call: str, data: bytes) -> int:
+        """How many there are. They are found once an item is there that has this call."""
+        key = _transaction_key(transaction)
+        (begun,) = self._get(key)
         _check_open(transaction, begun)
         assert begun is not None
         expires = (begun["ends_ms"] + _KEPT_TOKENS_MS) // 1000  # for those that are put behind the transaction's end
-        pieces = [described[begin : begin + _PART_BYTES] for begin in range(0, len(described), _PART_BYTES)]
+        pieces = [data[begin : begin + _PART_BYTES] for begin in range(0, len(data), _PART_BYTES)]
         for number, piece in enumerate(pieces):
-            part = {_HASH: key[0], _RANGE: f"part {call} {_padded(number)}", "bytes": piece, "expireTime": expires}
-            self._put_alone(part)
-        values = _values(commit) | {"place": commit.table, "call": call, "parts": len(pieces)}
+            self._put_alone({_HASH: key[0], _RANGE: f"part {call} {_padded(number)}", "bytes": piece, "expireTime": expires})
+        return len(pieces)
+
+    def _put_in(self, transaction: str, key: Key, values: Item) -> bool:
+        """An item of a transaction that is under way; False where another one of that key is there."""
         for _ in self._tries():
             present, begun = self._get(key, _transaction_key(transaction))
-            if present is not None and present["call"] == call:
-                return
+            if present is not None and present["call"] == values["call"]:
+                return True
             _check_open(transaction, begun)
             if present is not None:
-                raise taken(commit.table, commit.version, commit.version)
+                return False
             if self._write([self._check(_transaction_key(transaction), {"state": _OPEN}), self._put(key, values)]):
-                return
+                return True
+        raise AssertionError("unreachable")
 
     def proposed(self, transaction: str, table: str | None = None) -> list[Proposed]:
-        if self.state_of(transaction) != _OPEN:
-            return []
-        found, count = self._proposals(transaction, table)
-        if self.state_of(transaction) != _OPEN:
-            return []
-        if len(found) != count:
-            raise unavailable(self.shown, f"parts of what the transaction {transaction} has proposed were deleted")
-        return found
+        whole = self._of_open(transaction, lambda: self._headers(transaction, table))
+        return _as_proposed(whole)
 
-    def _proposals(self, transaction: str, table: str | None) -> tuple[list[Proposed], int]:
-        """Those that are there whole, by table and version, and how many there are in all. Of a transaction that has ended
-        another process may have taken away some."""
-        found, headers = [], self._headers(transaction, table)
+    def hold_reads(self, transaction: str, table: str, reads: bytes) -> None:
+        call = str(uuid.uuid4())
+        parts = self._put_parts(transaction, call, reads)
+        key = (_transaction_key(transaction)[0], f"reads {call}")
+        self._put_in(transaction, key, {"place": table, "call": call, "parts": parts})
+
+    def held_reads(self, transaction: str) -> dict[str, list[bytes]]:
+        held: dict[str, list[bytes]] = {}
+        part = _transaction_key(transaction)[0]
+        for item, reads in self._of_open(transaction, lambda: list(self._query(part, begins="reads "))):
+            held.setdefault(item["place"], []).append(reads)
+        return held
+
+    def _of_open(self, transaction: str, find: Callable[[], list[Item]]) -> list[tuple[Item, bytes]]:
+        """Items of a transaction that is under way, with what their parts say; none of one that has ended."""
+        if self.state_of(transaction) != _OPEN:
+            return []
+        headers = find()
+        whole = self._whole(transaction, headers)
+        if self.state_of(transaction) != _OPEN:
+            return []
+        if len(whole) != len(headers):
+            raise unavailable(self.shown, f"parts of what the transaction {transaction} has proposed or read were deleted")
+        return whole
+
+    def _whole(self, transaction: str, headers: list[Item]) -> list[tuple[Item, bytes]]:
+        """Those of which all parts are there. Of a transaction that has ended another process may have taken away some."""
+        whole = []
         for item in headers:
             parts = list(self._query(_transaction_key(transaction)[0], begins=f"part {item['call']} "))
             if len(parts) == item["parts"]:
-                found.append(Proposed(_ratified(item["place"], item), b"".join(part["bytes"] for part in parts)))
-        return sorted(found, key=lambda one: (one.commit.table, one.commit.version)), len(headers)
+                whole.append((item, b"".join(part["bytes"] for part in parts)))
+        return whole
 
     def _headers(self, transaction: str, table: str | None) -> list[Item]:
         items = self._query(_transaction_key(transaction)[0], begins="proposal " if table is None else f"proposal {table} ")
@@ -462,17 +513,17 @@ class DynamoDbLedger:
             (item,) = self._get(_transaction_key(transaction))
             if item is not None and item.get("call") == call:
                 break
-            if item is None or item["state"] != _OPEN or item["ends_ms"] < _now_ms():
+            if item is None or item["state"] != _OPEN:
                 return []
             if self._write([self._update(_transaction_key(transaction), {"state": _ABORTED, "call": call}, {"state": _OPEN})]):
                 break
-        found, _ = self._proposals(transaction, None)
+        found = self._whole(transaction, self._headers(transaction, None))
         with self._clean_up():
             self._drop_proposals(transaction)
-        return found
+        return _as_proposed(found)
 
     def _drop_proposals(self, transaction: str) -> None:
-        for begins in ("proposal ", "part "):
+        for begins in ("proposal ", "reads ", "part "):
             self._remove(self._query(_transaction_key(transaction)[0], begins=begins))
 
     def moment_of(self, token: str) -> int | None:
@@ -482,12 +533,15 @@ class DynamoDbLedger:
 
     # ------------------------------------------------------------ requests
 
-    def _tries(self) -> Iterator[int]:
-        """Numbers of tries, with waits between them. Raises CoordinatorUnavailableError when time is over."""
+    def _tries(self, *, looks_again: bool = False) -> Iterator[int]:
+        """Numbers of tries, with waits between them. Raises CoordinatorUnavailableError when time is over. looks_again: before
+        that there is _LOOK, in which nothing is to be written."""
         begin = time.monotonic()
         for number in itertools.count():
             yield number
             if time.monotonic() - begin > _CONTENTION_SECONDS:
+                if looks_again:
+                    yield _LOOK
                 raise unavailable(self.shown, f"others changed the same items for {_CONTENTION_SECONDS:.0f} s")
             time.sleep(random.uniform(0, min(_LONGEST_WAIT_SECONDS, 0.005 * 2 ** min(number, 10))))
 
@@ -623,8 +677,11 @@ class DynamoDbLedger:
         return ledger
 
     def _step(self, ledger: Item, changes: Item) -> Item:
-        same = {name: ledger[name] for name in ("identity", "moment", "changed")}
-        return self._update(_LEDGER, changes, same)
+        return self._update(_LEDGER, changes, {name: ledger[name] for name in _STEPS})
+
+    def _has_moved(self, before: Item, ledger: Item) -> bool:
+        """Whether a step that was to follow the ledger's item before can not be carried out any more, even if it arrives late."""
+        return any(before[name] != ledger[name] for name in _STEPS)
 
     def _moment_item(self, moment: int, now: int) -> Item:
         return self._put(("moments", f"{_padded(now)} {_padded(moment)}"), {"moment": moment})
@@ -715,6 +772,12 @@ def _ratified(table: str, item: Item) -> Ratified:
     return Ratified(table, item["version"], item["name"], item["size_bytes"], item["commit_ms"])
 
 
+def _as_proposed(items: list[tuple[Item, bytes]]) -> list[Proposed]:
+    """By table and version."""
+    found = [Proposed(_ratified(item["place"], item), described) for item, described in items]
+    return sorted(found, key=lambda one: (one.commit.table, one.commit.version))
+
+
 def _check_open(transaction: str, item: Item | None) -> int:
     """The moment of a transaction that is under way."""
     if item is None or item["state"] != _OPEN or item["ends_ms"] < _now_ms():
@@ -724,6 +787,10 @@ def _check_open(transaction: str, item: Item | None) -> int:
 
 def _transaction_key(transaction: str) -> Key:
     return f"transaction {transaction}", "transaction"
+
+
+def _listed_key(ends_ms: int, transaction: str) -> Key:
+    return "open", f"{_padded(ends_ms)} {transaction}"
 
 
 def _token_key(token: str) -> Key:

@@ -24,6 +24,9 @@ from delta_py.errors import (
     shown,
 )
 
+KEPT_COMMITTED_MS = 24 * 3600 * 1000
+"""How long a ledger knows a transaction that was committed, at least, behind the end of its time."""
+
 _STAGED_NAME = re.compile(r"[0-9]{20}\.[0-9A-Za-z-]{1,100}\.json")
 
 
@@ -119,6 +122,14 @@ class CoordinatorUnavailableError(DeltaError, OSError):
     sql_state = "08001"
 
 
+class CoordinatorContendedError(DeltaConcurrentModificationException):
+    """Others changed what the ledger has for all tables whenever it was to ratify something, until it gave up. Nothing was
+    ratified, nor will be by that call."""
+
+    error_class = "DELTA_COORDINATOR_CONTENDED"
+    sql_state = "40001"
+
+
 class RatificationUnknownError(DeltaError):
     """A ledger does not know a table that has staged commits, of which the ledger alone could say whether they were ratified.
     Nothing was decided. message_parameters: commits (names of the files, by the table's path)."""
@@ -168,7 +179,7 @@ class Ledger(Protocol):
 
         commits: of each table the versions after its newest, in order. expected: newest versions of other tables, which must
         still hold. transaction: that ends with it. token: with which the moment is found again. Raises VersionTakenError,
-        TransactionEndedError, and TokenUsedError for a token that another call has used.
+        TransactionEndedError, CoordinatorContendedError, and TokenUsedError for a token that another call has used.
         """
 
     def acknowledge(self, table: str, version: int) -> None:
@@ -183,7 +194,8 @@ class Ledger(Protocol):
     # ------------------------------------------------------------ transactions over tables
 
     def begin(self, seconds: float) -> Begun:
-        """Begin a transaction that is given up when it has not ended so long after now. What others have left is given up too."""
+        """Begin a transaction that is given up when it has not ended so long after now. What others have left is given up too;
+        those that were committed are known for KEPT_COMMITTED_MS behind their time."""
 
     def find(self, transaction: str) -> Begun:
         """A transaction that is under way. Raises TransactionEndedError."""
@@ -199,11 +211,18 @@ class Ledger(Protocol):
     def proposed(self, transaction: str, table: str | None = None) -> list[Proposed]:
         """Its commits, of one table or of all, by table and version."""
 
+    def hold_reads(self, transaction: str, table: str, reads: bytes) -> None:
+        """Keep what it has read of a table and no commit of its says. reads: JSON. Raises TransactionEndedError."""
+
+    def held_reads(self, transaction: str) -> dict[str, list[bytes]]:
+        """All that it was to keep, by table, in any order; nothing of one that has ended."""
+
     def state_of(self, transaction: str) -> str | None:
-        """`open`, `committed` or `aborted`; None where it is not known any more."""
+        """`open`, `committed` or `aborted`; None where it is not known any more, which says nothing of how it ended."""
 
     def abort(self, transaction: str) -> list[Proposed]:
-        """End it without a trace; returns what it had proposed. One that has ended stays as it is, and has proposed nothing."""
+        """End it without a trace, also where its time is over; returns what it had proposed. Nothing of it is ratified from then
+        on. One that has ended stays as it is, and has proposed nothing."""
 
     def moment_of(self, token: str) -> int | None:
         """The moment of the call of `ratify` that has used a token; None where none has, or it was long ago."""
@@ -216,6 +235,14 @@ def taken(table: str, version: int, newest: int | None) -> VersionTakenError:
         "Run it again.",
         table=table,
         version=newest,
+    )
+
+
+def contended(ledger: str, seconds: float) -> CoordinatorContendedError:
+    return CoordinatorContendedError(
+        f"The coordinator {ledger} was asked to ratify commits for {seconds:.0f} s, and others changed its items each time. "
+        "Nothing was ratified. Run the operation again when fewer writers are at work, or use a coordinator in PostgreSQL.",
+        coordinator=ledger,
     )
 
 

@@ -5,6 +5,7 @@
     ledger      one row: the ledger's identity, and the newest moment
     moments     one row a moment: when it was
     transactions, proposals     those over several tables, and their staged commits while they are under way
+    held_reads  what these transactions have read and no staged commit says
     tokens      one row a token of a call that may be repeated
 """
 
@@ -19,6 +20,7 @@ from itertools import groupby
 from typing import Any, Protocol
 
 from delta_py.coordinator.ledger import (
+    KEPT_COMMITTED_MS,
     Begun,
     Inventory,
     Proposed,
@@ -26,7 +28,6 @@ from delta_py.coordinator.ledger import (
     Restored,
     Tail,
     TokenUsedError,
-    TransactionEndedError,
     another_ledger,
     ended,
     known_otherwise,
@@ -46,12 +47,15 @@ _SCHEMA = (
     "CREATE TABLE IF NOT EXISTS proposals (transaction_id TEXT NOT NULL, place TEXT NOT NULL, version BIGINT NOT NULL, "
     "name TEXT NOT NULL, size_bytes BIGINT NOT NULL, time_ms BIGINT NOT NULL, described TEXT NOT NULL, "
     "PRIMARY KEY (transaction_id, place, version))",
+    "CREATE TABLE IF NOT EXISTS held_reads (identity TEXT PRIMARY KEY, transaction_id TEXT NOT NULL, place TEXT NOT NULL, "
+    "described TEXT NOT NULL)",
     "CREATE TABLE IF NOT EXISTS tokens (token TEXT PRIMARY KEY, moment BIGINT NOT NULL, time_ms BIGINT NOT NULL)",
 )
 _KEPT_VERSIONS = 10_000  # of a table, behind the newest that is published
 _KEPT_MOMENTS = 100_000
 _KEPT_TOKENS_MS = 24 * 3600 * 1000
 _OPEN, _COMMITTED, _ABORTED = "open", "committed", "aborted"
+_OF_TRANSACTIONS = ("proposals", "held_reads")  # while they are under way
 
 
 class Statements(Protocol):
@@ -157,6 +161,7 @@ class SqlLedger:
     ) -> int:
         with self._transaction(writes=True) as sql:
             if transaction is not None:
+                _begun(sql, transaction)
                 _end(sql, transaction, _COMMITTED)
             for table, version in (expected or {}).items():
                 newest = _version(sql, table)
@@ -191,8 +196,10 @@ class SqlLedger:
     def begin(self, seconds: float) -> Begun:
         identity, now = str(uuid.uuid4()), _now_ms()
         with self._transaction(writes=True) as sql:
-            sql.run("DELETE FROM proposals WHERE transaction_id IN (SELECT identity FROM transactions WHERE ends_ms < ?)", now)
-            sql.run("DELETE FROM transactions WHERE ends_ms < ?", now)
+            for kept in _OF_TRANSACTIONS:
+                sql.run(f"DELETE FROM {kept} WHERE transaction_id IN (SELECT identity FROM transactions WHERE ends_ms < ?)", now)
+            old = "ends_ms < CASE WHEN state = ? THEN ? ELSE ? END"
+            sql.run(f"DELETE FROM transactions WHERE {old}", _COMMITTED, now - KEPT_COMMITTED_MS, now)
             ((moment,),) = sql.run("SELECT moment FROM ledger")
             sql.run("INSERT INTO transactions VALUES (?, ?, ?, ?)", identity, moment, _OPEN, now + round(seconds * 1000))
         return Begun(identity, moment)
@@ -215,6 +222,18 @@ class SqlLedger:
         with self._transaction(writes=False) as sql:
             return _proposed(sql, transaction, table)
 
+    def hold_reads(self, transaction: str, table: str, reads: bytes) -> None:
+        with self._transaction(writes=True) as sql:
+            _begun(sql, transaction)
+            sql.run("INSERT INTO held_reads VALUES (?, ?, ?, ?)", str(uuid.uuid4()), transaction, table, reads.decode())
+
+    def held_reads(self, transaction: str) -> dict[str, list[bytes]]:
+        held: dict[str, list[bytes]] = {}
+        with self._transaction(writes=False) as sql:
+            for place, described in sql.run("SELECT place, described FROM held_reads WHERE transaction_id = ?", transaction):
+                held.setdefault(place, []).append(described.encode())
+        return held
+
     def state_of(self, transaction: str) -> str | None:
         with self._transaction(writes=False) as sql:
             rows = sql.run("SELECT state FROM transactions WHERE identity = ?", transaction)
@@ -223,11 +242,7 @@ class SqlLedger:
     def abort(self, transaction: str) -> list[Proposed]:
         with self._transaction(writes=True) as sql:
             found = _proposed(sql, transaction, None)
-            try:
-                _end(sql, transaction, _ABORTED)
-            except TransactionEndedError:
-                return []
-        return found
+            return found if _end(sql, transaction, _ABORTED) else []
 
     def moment_of(self, token: str) -> int | None:
         with self._transaction(writes=False) as sql:
@@ -274,10 +289,13 @@ def _begun(sql: Statements, transaction: str) -> Begun:
     return Begun(transaction, rows[0][0])
 
 
-def _end(sql: Statements, transaction: str, state: str) -> None:
-    _begun(sql, transaction)
-    sql.run("UPDATE transactions SET state = ? WHERE identity = ?", state, transaction)
-    sql.run("DELETE FROM proposals WHERE transaction_id = ?", transaction)
+def _end(sql: Statements, transaction: str, state: str) -> bool:
+    """Whether it had not ended yet."""
+    where = "WHERE identity = ? AND state = ? RETURNING identity"
+    is_open = bool(sql.run(f"UPDATE transactions SET state = ? {where}", state, transaction, _OPEN))
+    for kept in _OF_TRANSACTIONS:
+        sql.run(f"DELETE FROM {kept} WHERE transaction_id = ?", transaction)
+    return is_open
 
 
 def _proposed(sql: Statements, transaction: str, table: str | None) -> list[Proposed]:

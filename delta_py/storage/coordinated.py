@@ -24,7 +24,7 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
-from delta_py.coordinator.ledger import Ledger, Proposed, Ratified, Tail, VersionTakenError
+from delta_py.coordinator.ledger import CoordinatorContendedError, Ledger, Proposed, Ratified, Tail, VersionTakenError
 from delta_py.coordinator.opening import open_ledger
 from delta_py.errors import CorruptTableError, DeltaError, StorageError, UnsupportedOperationError
 from delta_py.protocol.paths import (
@@ -189,6 +189,9 @@ class CoordinatedStore:
         staged = self.stage(name.version, data)
         try:
             self.ratify([staged])
+        except CoordinatorContendedError:
+            self.drop_staged(staged)
+            raise
         except VersionTakenError as error:
             self.drop_staged(staged)
             if error.message_parameters["version"] is None:
@@ -196,8 +199,8 @@ class CoordinatedStore:
             raise FileExistsError(17, error.message, path) from error
 
     def ratify(self, staged: Sequence[Ratified]) -> None:
-        """Make staged commits versions of the table, or none of them. Raises VersionTakenError, and CoordinatorUnavailableError
-        where it is not known whether they are."""
+        """Make staged commits versions of the table, or none of them. Raises VersionTakenError,
+        CoordinatorContendedError, and CoordinatorUnavailableError where it is not known whether they are."""
         assert self.transaction is None, "propose is for commits of a transaction"
         try:
             self.ledger.ratify(staged)

@@ -12,6 +12,7 @@ import pytest
 from delta_py import DeltaTable, write_delta
 from delta_py.log.history import history
 from delta_py.storage.local import LocalStore
+from tests.support.coordination import create_coordinated, ledger_url, rows_of
 from tests.support.spark_script import run_script
 
 PRELUDE = """
@@ -217,6 +218,34 @@ def test_conflicts_over_connect_are_raised_by_their_classes_and_retried(tmp_path
     assert ids(tmp_path / "merged") == [*range(10), 50]
     for name in ("once", "again", "merged"):
         check_no_file_is_left(tmp_path / name)
+
+
+TRANSACTIONS = """
+from spark_plugin import DeltaTransaction
+
+spark.conf.set("spark.pydelta.coordinator", sys.argv[2])
+a, b = f"{home}/a", f"{home}/b"
+
+def change(new_id):
+    with DeltaTransaction(spark) as tx:
+        tx.update(a, "id = 100", {"id": "101"})
+        tx.append(b, spark.createDataFrame([(new_id,)], "id long"))
+        spark.createDataFrame([(new_id,)], "id long").write.format("pydelta").mode("append").save(a)
+
+found["other"] = caught(lambda: change(7))
+found["same"] = caught(lambda: change(100))
+spark.stop()
+print(json.dumps(found))
+"""
+
+
+def test_rows_that_a_statement_of_a_transaction_has_not_found_over_connect_may_not_come(tmp_path: Path) -> None:
+    url = ledger_url(tmp_path)
+    for name in "ab":
+        create_coordinated(tmp_path / name, url, {"id": [1, 2]}, delta__enableDeletionVectors="true")
+    found = run_script(PRELUDE + TRANSACTIONS, str(tmp_path), url)
+    assert found["other"] is None and found["same"][0] == ["ConcurrentAppendException"], found
+    assert (rows_of(tmp_path / "a", url), rows_of(tmp_path / "b", url)) == ([1, 2, 7, 100], [1, 2, 7])
 
 
 MERGES = """

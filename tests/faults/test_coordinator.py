@@ -14,9 +14,11 @@ import pyarrow as pa
 import pytest
 
 from delta_py import DeltaTable, write_delta
+from delta_py.coordinator.ledger import Ledger
+from delta_py.coordinator.opening import open_ledger
 from delta_py.errors import DeltaConcurrentModificationException
 from delta_py.transactions import DeltaTransaction
-from tests.support.coordination import Calls, call_count, coordinated, create_coordinated, ledger_url, rows_of
+from tests.support.coordination import Calls, call_count, clock_ahead, coordinated, create_coordinated, ledger_url, rows_of
 from tests.support.faulty_store import KINDS, Fault, outcome_of
 from tests.support.sampling import sampled
 
@@ -95,6 +97,34 @@ def test_transaction_under_every_fault_is_in_all_tables_or_in_none(tmp_path: Pat
             transfer(a, b, url)
         assert (rows_of(a, url), rows_of(b, url)) == ([0, 7], [0, 1, 1, 7])
     assert ends["killed" if "killed" in kind else "done"], ends
+
+
+@pytest.mark.parametrize("kind", ["fails before it", "reply lost"])
+def test_transaction_that_another_gives_up_behind_every_fault_is_in_all_tables_or_in_none(tmp_path: Path, kind: str) -> None:
+    """At once, by a clock that is days ahead: so the ledger does not know any more whether it was committed."""
+    url = ledger_url(tmp_path)
+    a, b = tables(tmp_path / "count", url)
+    calls = call_count(url, lambda: transfer(a, b, url))
+    ledger = open_ledger(url)
+    ends = Counter[str]()
+    for number in range(calls):
+        a, b = tables(tmp_path / str(number), url)
+        with pytest.MonkeyPatch.context() as patch:
+            Calls(patch, url, Fault(number, **KINDS[kind]), behind=lambda: give_up_all(ledger))
+            _, end = outcome_of(lambda a=a, b=b: transfer(a, b, url))
+        ends[end] += 1
+        found = rows_of(a, url), rows_of(b, url)
+        moved = {"done": True, "refused": False}.get(end, found[0] == [0])
+        assert found == (([0], [0, 1, 1]) if moved else ([0, 1], [0, 1])), (number, end)
+        for path in (a, b):
+            append(path, url)
+            DeltaTable(str(path), store=coordinated(path, url)).snapshot.check_integrity()
+    assert ends["refused"] and ends["done"], ends
+
+
+def give_up_all(ledger: Ledger) -> None:
+    with clock_ahead(3 * 24 * 3600.0):
+        ledger.begin(60)
 
 
 # ---------------------------------------------------------------- a bank

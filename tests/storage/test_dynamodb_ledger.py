@@ -12,11 +12,18 @@ from botocore.exceptions import ClientError, ReadTimeoutError
 
 from delta_py.coordinator import dynamodb_ledger
 from delta_py.coordinator.dynamodb_ledger import DynamoDbLedger
-from delta_py.coordinator.ledger import CoordinatorUnavailableError, Inventory, Restored, Tail
-from delta_py.errors import InvalidOptionError, UnsupportedOperationError
+from delta_py.coordinator.ledger import (
+    CoordinatorContendedError,
+    CoordinatorUnavailableError,
+    Inventory,
+    Restored,
+    Tail,
+)
+from delta_py.errors import DeltaConcurrentModificationException, InvalidOptionError, UnsupportedOperationError
+from tests.support.coordination import clock_ahead
 from tests.support.emulators import _ACCESS_KEY, _SECRET_KEY, Emulator, dynamodb_ledger_url
 from tests.support.ledger_contract import *  # noqa: F403
-from tests.support.ledger_contract import commit, proposed
+from tests.support.ledger_contract import DAY, HOUR, commit, proposed
 
 
 @pytest.fixture
@@ -72,6 +79,48 @@ def test_ratification_of_which_a_late_try_was_carried_out_is_recognised(url: str
     monkeypatch.setattr(database, "_write", late)
     assert database.ratify([commit("/a", 1)]) == 1
     assert answers == [True] and database.tail("/a") == Tail(1, (commit("/a", 1),), "a")
+
+
+def test_ratification_that_others_are_always_before_is_known_not_to_be(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dynamodb_ledger, "_CONTENTION_SECONDS", 0.1)
+    database, other = DynamoDbLedger(url), DynamoDbLedger(url)
+    for table in ("/a", "/b"):
+        database.register(table, 0, table[1:])
+    write, versions = database._write, iter(range(1, 10_000))
+
+    def too_late(actions: Any) -> bool:
+        other.ratify([commit("/b", next(versions))])
+        return write(actions)
+
+    begun = database.begin(60)
+    monkeypatch.setattr(database, "_write", too_late)
+    for transaction in (None, begun.identity):
+        with pytest.raises(CoordinatorContendedError, match=r"Nothing was ratified") as caught:
+            database.ratify([commit("/a", 1)], transaction=transaction)
+        assert isinstance(caught.value, DeltaConcurrentModificationException) and not isinstance(caught.value, OSError)
+    assert database.tail("/a") == Tail(0, (), "a") and database.state_of(begun.identity) == "open"
+
+
+def test_ratification_of_which_a_try_may_be_under_way_when_time_is_over_is_in_doubt(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The ledger is as it was at the last try: that would still be taken, should it arrive late."""
+    monkeypatch.setattr(dynamodb_ledger, "_CONTENTION_SECONDS", 0.1)
+    database = DynamoDbLedger(url)
+    database.register("/a", 0, "a")
+    monkeypatch.setattr(database, "_write", lambda actions: False)
+    with pytest.raises(CoordinatorUnavailableError):
+        database.ratify([commit("/a", 1)])
+
+
+def test_ratification_that_is_carried_out_by_its_last_try_is_recognised(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dynamodb_ledger, "_CONTENTION_SECONDS", 0.0)
+    database = DynamoDbLedger(url)
+    database.register("/a", 0, "a")
+    write = database._write
+    monkeypatch.setattr(database, "_write", lambda actions: write(actions) and False)
+    assert database.ratify([commit("/a", 1)]) == 1
+    assert database.tail("/a") == Tail(1, (commit("/a", 1),), "a")
 
 
 def test_registration_and_end_of_which_late_tries_were_carried_out_are_recognised(
@@ -187,6 +236,32 @@ def test_transaction_that_is_given_up_by_a_clock_that_is_ahead_has_all_it_propos
         if failing.count <= number:
             break
     assert seen == {0, 2}
+
+
+def test_transaction_that_is_committed_while_it_is_given_up_stays_committed(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By a machine whose clock is ahead, which has read it before."""
+    owner, other = DynamoDbLedger(url), DynamoDbLedger(url)
+    owner.register("/a", 0, "a")
+    begun = owner.begin(60)
+    write = other._write
+
+    def late(actions: Any) -> bool:
+        if "Delete" in actions[0]:
+            with clock_ahead(-HOUR):
+                owner.ratify([commit("/a", 1)], transaction=begun.identity)
+        return write(actions)
+
+    monkeypatch.setattr(other, "_write", late)
+    with clock_ahead(HOUR):
+        other.begin(60)
+    monkeypatch.setattr(other, "_write", write)
+    with clock_ahead(HOUR):
+        other.begin(60)
+    assert owner.state_of(begun.identity) == "committed"
+    with clock_ahead(2 * DAY):
+        other.begin(60)
+    assert list(owner._query(f"transaction {begun.identity}")) == []
+    assert begun.identity not in {item["transaction"] for item in owner._query("open")}
 
 
 def test_table_that_is_forgotten_while_its_version_is_looked_for_is_not_known(

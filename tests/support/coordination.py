@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import contextlib
+import time
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +49,15 @@ def rows_of(path: Path, url: str, column: str = "id") -> list[Any]:
     return sorted(values)
 
 
+@contextlib.contextmanager
+def clock_ahead(seconds: float) -> Iterator[None]:
+    """The clock of a machine that is ahead, or ours so much later."""
+    now = time.time_ns
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(time, "time_ns", lambda: now() + round(seconds * 1e9))
+        yield
+
+
 class FaultyLedger:
     """A ledger whose calls go through `run`, which may fail them: before they are carried out, or after."""
 
@@ -80,7 +91,8 @@ class LateLedger:
     server carries it out nevertheless, when it has answered what others only read, and before anything else is written."""
 
     _READS = frozenset(
-        {"tail", "tail_in", "inventory", "moment", "version_at", "find", "proposed", "state_of", "moment_of", "identity", "shown"}
+        {"tail", "tail_in", "inventory", "moment", "version_at", "find", "proposed", "held_reads", "state_of", "moment_of"}
+        | {"identity", "shown"}
     )
 
     def __init__(self, inner: Ledger, late: str) -> None:
@@ -106,19 +118,29 @@ class LateLedger:
 
 
 class Calls:
-    """The calls of all stores and of the ledger, numbered together, of which one fails."""
+    """The calls of all stores and of the ledger, numbered together, of which one fails. behind: what others do behind that."""
 
-    def __init__(self, patch: pytest.MonkeyPatch, url: str, fault: Fault | None) -> None:
+    def __init__(
+        self, patch: pytest.MonkeyPatch, url: str, fault: Fault | None, behind: Callable[[], None] = lambda: None
+    ) -> None:
         counter = FaultyStore(LocalStore("/"), fault)  # counts for all
         self.names = counter.calls
 
+        def run(name: str, action: Callable[[], Any]) -> Any:
+            number = len(self.names)
+            try:
+                return counter.run(name, action)
+            finally:
+                if fault is not None and number == fault.call:
+                    behind()
+
         def local(path: str) -> Any:
             store = FaultyStore(LocalStore(path), fault)
-            store.run = counter.run  # type: ignore[method-assign]
+            store.run = run  # type: ignore[method-assign]
             return store
 
         patch.setattr(stores, "_local", local)
-        patch.setitem(ledgers._open, url, FaultyLedger(open_ledger(url), counter.run))
+        patch.setitem(ledgers._open, url, FaultyLedger(open_ledger(url), run))
 
 
 def call_count(url: str, work: Any) -> int:

@@ -26,6 +26,9 @@ from delta_py.coordinator.ledger import (
 )
 from delta_py.coordinator.opening import open_ledger
 from delta_py.errors import UnsupportedOperationError
+from tests.support.coordination import clock_ahead
+
+HOUR, DAY = 3600.0, 24 * 3600.0
 
 
 @pytest.fixture
@@ -189,6 +192,59 @@ def test_transaction_that_is_aborted_or_late_is_never_ratified(ledger: Ledger) -
         with pytest.raises(TransactionEndedError):
             ledger.propose(begun.identity, proposed("/a", 1))
     assert ledger.tail("/a") == Tail(0, (), "a")
+
+
+def test_transaction_that_was_committed_is_known_a_day_behind_its_time(ledger: Ledger) -> None:
+    """So that whoever has lost the answer learns it, whoever has begun another one since."""
+    ledger.register("/a", 0, "a")
+    committed, aborted = ledger.begin(60), ledger.begin(60)
+    ledger.ratify([commit("/a", 1)], transaction=committed.identity)
+    ledger.abort(aborted.identity)
+    for hours in (1, 23, 23):
+        with clock_ahead(hours * HOUR):
+            ledger.begin(60)
+        assert [ledger.state_of(one.identity) for one in (committed, aborted)] == ["committed", None]
+    with clock_ahead(2 * DAY):
+        ledger.begin(60)
+    assert ledger.state_of(committed.identity) is None
+    assert ledger.tail("/a") == Tail(1, (commit("/a", 1),), "a")
+
+
+def test_transaction_whose_time_is_over_is_aborted_with_what_it_proposed(ledger: Ledger) -> None:
+    """Another machine's clock may have it that there is time, or its call be under way still: it comes too late then."""
+    ledger.register("/a", 0, "a")
+    begun = ledger.begin(60)
+    ledger.propose(begun.identity, proposed("/a", 1))
+    with clock_ahead(HOUR):
+        assert ledger.abort(begun.identity) == [proposed("/a", 1)]
+    assert ledger.state_of(begun.identity) == "aborted"
+    with pytest.raises(TransactionEndedError, match="aborted"):
+        ledger.ratify([commit("/a", 1)], transaction=begun.identity)
+    assert ledger.tail("/a") == Tail(0, (), "a")
+
+
+def test_transaction_keeps_what_was_read_until_it_ends(ledger: Ledger) -> None:
+    begun, other = ledger.begin(60), ledger.begin(60)
+    large = b'{"predicates": ["' + b"x" * 700_000 + b'"]}'
+    for table, reads in (("/a", b'["1"]'), ("/b", large), ("/a", b'["2"]')):
+        ledger.hold_reads(begun.identity, table, reads)
+    held = ledger.held_reads(begun.identity)
+    assert {table: sorted(reads) for table, reads in held.items()} == {"/a": [b'["1"]', b'["2"]'], "/b": [large]}
+    assert ledger.held_reads(other.identity) == {} and ledger.proposed(begun.identity) == []
+    assert ledger.abort(begun.identity) == []
+    ledger.ratify([], transaction=other.identity)
+    for ended in (begun, other):
+        assert ledger.held_reads(ended.identity) == {}
+        with pytest.raises(TransactionEndedError):
+            ledger.hold_reads(ended.identity, "/a", b"[]")
+
+
+def test_reads_of_a_transaction_that_is_given_up_are_not_kept(ledger: Ledger) -> None:
+    begun = ledger.begin(60)
+    ledger.hold_reads(begun.identity, "/a", b"[]")
+    with clock_ahead(HOUR):
+        ledger.begin(60)
+    assert ledger.held_reads(begun.identity) == {}
 
 
 def test_token_is_used_once(ledger: Ledger) -> None:

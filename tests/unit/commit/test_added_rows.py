@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -123,6 +124,15 @@ def test_files_are_read_once_and_only_few_and_small_ones(path: Path, monkeypatch
     monkeypatch.setattr(added_rows, "_MOST_BYTES", add.size_bytes - 1)
     assert read_rows(path, "id = 50").may_match([add]) == [True]
     assert len(reads) == 1
+
+
+def test_files_of_more_rows_than_their_bytes_tell_are_not_read(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    append(path, [40, 60])
+    add = last_add(path)
+    monkeypatch.setattr(added_rows, "_MOST_ROWS", 4)
+    assert read_rows(path, "id = 50").may_match([add, replace(add, stats='{"numRecords":2}')]) == [False, False]
+    assert read_rows(path, "id = 50").may_match([add, replace(add, stats='{"numRecords":3}')]) == [True, True]
+    assert read_rows(path, "id = 50").may_match([replace(add, stats=None)]) == [True], "which may be any number"
 
 
 def read_rows(path: Path, predicate: str) -> ReadRows:

@@ -15,7 +15,7 @@ import pytest
 from delta_py import DeltaTable, write_delta
 from delta_py.commit import committer
 from delta_py.coordinator import opening
-from delta_py.coordinator.ledger import CoordinatorUnavailableError, Ledger
+from delta_py.coordinator.ledger import CoordinatorContendedError, CoordinatorUnavailableError, Ledger
 from delta_py.coordinator.opening import open_ledger
 from delta_py.errors import CommitOutcomeUnknownError, DeltaConcurrentModificationException, StorageError
 from delta_py.storage.coordinated import CoordinatedStore
@@ -161,6 +161,45 @@ def test_ledger_that_never_answers_leaves_all_in_doubt(path: Path, url: str, cal
             future.result()
     calls.steps.clear()
     assert rows_of(path, url) == [0, 1, 2] and append(path, url, 12) == 1
+
+
+def contended(call: Callable[[], Any]) -> Any:
+    raise CoordinatorContendedError("others were always before")
+
+
+def test_round_that_others_are_always_before_is_lost_and_tried_again(path: Path, url: str, calls: Calls) -> None:
+    calls.steps[0] = contended
+    with gathered(path, url, appends(path, url, 10, 11)) as futures:
+        pass
+    assert [future.result() for future in futures] == [1, 2]
+    assert rows_of(path, url) == [0, 1, 2, 10, 11] and calls.sizes == [2, 2]
+    assert list((path / "_delta_log/_staged_commits").iterdir()) == [], "what lost is deleted"
+
+
+def test_commit_that_others_are_always_before_is_known_not_to_be(path: Path, url: str, calls: Calls) -> None:
+    calls.steps |= dict.fromkeys(range(100), contended)
+    with gathered(path, url, appends(path, url, 10, 11)) as futures:
+        pass
+    for future in futures:
+        with pytest.raises(DeltaConcurrentModificationException, match="others were always before"):
+            future.result()
+    assert calls.sizes == [2, 2], "each round may take long, and others wait for their turn"
+    assert list((path / "_delta_log/_staged_commits").iterdir()) == [] and len(list(path.glob("*.parquet"))) == 1
+    calls.steps.clear()
+    assert append(path, url, 12) == 1
+
+
+def test_single_commit_that_others_are_always_before_leaves_nothing_staged(path: Path, url: str, calls: Calls) -> None:
+    calls.steps[0] = contended
+    with pytest.raises(CoordinatorContendedError):
+        coordinated(path, url).put_if_absent("_delta_log/00000000000000000001.json", b"{}")
+    assert list((path / "_delta_log/_staged_commits").iterdir()) == [] and calls.sizes == [1]
+
+
+def test_commit_whose_answer_was_lost_before_others_were_always_first_is_recognised(path: Path, url: str, calls: Calls) -> None:
+    calls.steps |= {0: lost, 1: contended}
+    assert append(path, url, 10) == 1
+    assert rows_of(path, url) == [0, 1, 2, 10]
 
 
 def test_leader_that_is_interrupted_leaves_the_others_in_doubt(path: Path, url: str, calls: Calls) -> None:

@@ -4,25 +4,43 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from delta_py import DeltaTable, write_delta
+from delta_py.commit import added_rows, group
 from delta_py.coordinator import opening
-from delta_py.coordinator.ledger import TokenUsedError, TransactionEndedError
+from delta_py.coordinator.ledger import (
+    CoordinatorContendedError,
+    CoordinatorUnavailableError,
+    TokenUsedError,
+    TransactionEndedError,
+)
 from delta_py.coordinator.opening import open_ledger
 from delta_py.errors import (
+    CommitOutcomeUnknownError,
     ConcurrentAppendException,
     DeltaConcurrentModificationException,
     DeltaError,
     InvalidOptionError,
     UnsupportedOperationError,
 )
+from delta_py.storage.opening import coordination_of
 from delta_py.transactions import CheckFailedError, DeltaTransaction, check, delete, transact, update
 from delta_py.transactions import append as append_rows
-from tests.support.coordination import LateLedger, coordinated, create_coordinated, ledger_url, rows_of
+from tests.support.coordination import (
+    FaultyLedger,
+    LateLedger,
+    clock_ahead,
+    coordinated,
+    create_coordinated,
+    ledger_url,
+    rows_of,
+)
 
 pytestmark = pytest.mark.usefixtures("publication_at_once")
 
@@ -169,6 +187,16 @@ def test_several_commits_to_one_table_follow_others(url: str, a: Path, b: Path) 
     assert sorted(ids) == [0, 1, 2, 3]
 
 
+def test_rows_deleted_by_one_commit_to_a_table_with_row_ids_follow_others(url: str, tmp_path: Path) -> None:
+    path = tmp_path / "both"
+    create_coordinated(path, url, {"id": [1, 2, 3]}, delta__enableRowTracking="true", **VECTORS)
+    with DeltaTransaction(url) as tx:
+        tx.delete(str(path), "id = 1")
+        append(path, url, 13)
+    assert rows_of(path, url) == [2, 3, 13]
+    check_tables(url, path)
+
+
 def test_own_rows_changed_again_beside_another_writer_of_a_table_with_row_ids_are_refused(url: str, a: Path, b: Path) -> None:
     with pytest.raises(DeltaConcurrentModificationException, match="row tracking"), DeltaTransaction(url) as tx:
         tx.append(str(b), rows(11))
@@ -176,6 +204,38 @@ def test_own_rows_changed_again_beside_another_writer_of_a_table_with_row_ids_ar
         append(b, url, 13)
     assert rows_of(b, url) == [10, 13]
     check_tables(url, b)
+
+
+def test_files_and_commits_of_others_are_read_once_however_often_it_is_tried(
+    url: str, a: Path, b: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inner, moves = open_ledger(url), iter(range(50, 54))
+
+    def run(name: str, call: Callable[[], Any]) -> Any:
+        if name == "ledger ratify" and (number := next(moves, None)) is not None:
+            with monkeypatch.context() as others:
+                others.setitem(opening._open, url, inner)
+                append(b, url, number)
+        return call()
+
+    files, commits = list[str](), list[int]()
+    read_files, winning_commit = added_rows.read_files, group.winning_commit
+    with DeltaTransaction(url) as tx:
+        tx.delete(str(a), "id = 2")
+        tx.append(str(b), rows(11))
+        append(a, url, 1, 3)  # whose bounds would hold the row
+        with monkeypatch.context() as patch:
+            patch.setattr(
+                added_rows, "read_files", lambda state, each: files.extend(file.path for file in each) or read_files(state, each)
+            )
+            patch.setattr(
+                group, "winning_commit", lambda store, version: commits.append(version) or winning_commit(store, version)
+            )
+            patch.setitem(opening._open, url, FaultyLedger(inner, run))
+            tx.commit()
+    assert tx.versions == {str(a): 2, str(b): 5} and len(files) == 1
+    assert sorted(commits) == [1, 1, 2, 3, 4], "one of a, four of b"
+    check_tables(url, a, b)
 
 
 def test_same_rows_taken_by_another_are_a_conflict_and_nothing_is_committed(url: str, a: Path, b: Path) -> None:
@@ -298,6 +358,113 @@ def test_transaction_that_the_ledger_ratifies_when_its_answer_was_given_up_stand
     assert tx.versions == {str(a): 1, str(b): 1}
     assert (rows_of(a, url), rows_of(b, url)) == ([1, 2, 3, 4], [4, 10])
     check_tables(url, a, b)
+
+
+def lost_and_given_up(url: str, *, is_ratified: bool, meanwhile: Callable[[], None] = lambda: None) -> FaultyLedger:
+    """A ledger that loses the answer to `ratify`; before it is asked again another machine, whose clock is days ahead, has given
+    up the transaction."""
+    inner, asked = open_ledger(url), list[str]()
+
+    def run(name: str, call: Callable[[], Any]) -> Any:
+        asked.append(name)
+        if name != "ledger ratify" or asked.count(name) > 1:
+            return call()
+        if is_ratified:
+            call()
+        with clock_ahead(3 * 24 * 3600.0):
+            inner.begin(60)
+        meanwhile()
+        raise OSError("the answer was lost")
+
+    return FaultyLedger(inner, run)
+
+
+@pytest.mark.parametrize("meanwhile", ["nothing", "published", "followed"])
+def test_transaction_that_the_ledger_has_ratified_and_forgotten_stands(
+    url: str, a: Path, b: Path, monkeypatch: pytest.MonkeyPatch, meanwhile: str
+) -> None:
+    def go_on() -> None:
+        for path in (a, b):
+            if meanwhile == "published":
+                store = coordination_of(coordinated(path, url))
+                assert store is not None
+                store.publish()
+            elif meanwhile == "followed":
+                append(path, url, 5)
+
+    with DeltaTransaction(url) as tx:
+        for path in (a, b):
+            tx.append(str(path), rows(4))
+        with monkeypatch.context() as patch:
+            patch.setitem(opening._open, url, lost_and_given_up(url, is_ratified=True, meanwhile=go_on))
+            tx.commit()
+    own = [5] if meanwhile == "followed" else []
+    assert tx.versions == {str(a): 1, str(b): 1}
+    assert (rows_of(a, url), rows_of(b, url)) == ([1, 2, 3, 4, *own], [4, *own, 10])
+    check_tables(url, a, b)
+
+
+@pytest.mark.parametrize("meanwhile", ["nothing", "others commit"])
+def test_transaction_that_the_ledger_has_forgotten_and_not_ratified_leaves_no_trace(
+    url: str, a: Path, b: Path, monkeypatch: pytest.MonkeyPatch, meanwhile: str
+) -> None:
+    def go_on() -> None:
+        if meanwhile == "others commit":
+            for path in (a, b):
+                append(path, url, 5)
+
+    with pytest.raises(CoordinatorUnavailableError, match="the answer was lost"), DeltaTransaction(url) as tx:
+        for path in (a, b):
+            tx.append(str(path), rows(4))
+        drafts = {path: staged(path) for path in (a, b)}
+        with monkeypatch.context() as patch:
+            patch.setitem(opening._open, url, lost_and_given_up(url, is_ratified=False, meanwhile=go_on))
+            tx.commit()
+    own = [5] if meanwhile == "others commit" else []
+    assert (rows_of(a, url), rows_of(b, url)) == ([1, 2, 3, *own], [*own, 10])
+    assert {path: staged(path) for path in (a, b)} == drafts, "what the ledger was to tell of is left, and nothing else"
+
+
+def test_transaction_that_others_are_always_before_leaves_no_trace(
+    url: str, a: Path, b: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inner = open_ledger(url)
+
+    def run(name: str, call: Callable[[], Any]) -> Any:
+        if name == "ledger ratify":
+            raise CoordinatorContendedError("others were always before")
+        return call()
+
+    with pytest.raises(DeltaConcurrentModificationException, match="always before"), DeltaTransaction(url) as tx:
+        for path in (a, b):
+            tx.append(str(path), rows(4))
+        with monkeypatch.context() as patch:
+            patch.setitem(opening._open, url, FaultyLedger(inner, run))
+            tx.commit()
+    assert versions(url, a, b) == [0, 0]
+    check_tables(url, a, b)
+
+
+@pytest.mark.parametrize("lost", ["commit", "table"])
+def test_transaction_of_which_nobody_knows_whether_it_was_ratified_keeps_what_it_staged(
+    url: str, a: Path, b: Path, monkeypatch: pytest.MonkeyPatch, lost: str
+) -> None:
+    kept: dict[Path, list[str]] = {}
+
+    def lose() -> None:
+        kept.update({path: staged(path) for path in (a, b)})
+        ledger = open_ledger(url)
+        for path in (a, b):
+            place = str(path.resolve())
+            ledger.acknowledge(place, 1) if lost == "commit" else ledger.forget(place)
+
+    with pytest.raises(CommitOutcomeUnknownError, match="transactionGroup"), DeltaTransaction(url) as tx:
+        for path in (a, b):
+            tx.append(str(path), rows(4))
+        with monkeypatch.context() as patch:
+            patch.setitem(opening._open, url, lost_and_given_up(url, is_ratified=True, meanwhile=lose))
+            tx.commit()
+    assert {path: staged(path) for path in (a, b)} == kept and [len(names) for names in kept.values()] == [2, 2]
 
 
 def test_commit_that_the_ledger_ratifies_when_its_answer_was_given_up_is_made_once(
