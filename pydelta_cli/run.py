@@ -34,11 +34,34 @@ class Run:
 
         return DeltaTable(path, version=version, timestamp=at, session_timezone=self.zone, storage_options=self.storage)
 
+    def place(self, path: str) -> str:
+        """The path, for a command that changes the table there, makes one, or looks at more than one version of it.
+
+        Raises InvalidOptionError where it names a version (`PATH@v12`), which such a command would pass over or take for a name.
+        """
+        from delta_py.errors import InvalidOptionError
+        from delta_py.scan.time_travel import named_version
+        from delta_py.storage.options import StorageOptions
+
+        named = named_version(path, self.zone, StorageOptions.of(self.storage))
+        if named is None:
+            return path
+        raise InvalidOptionError(
+            f"The path {path} names a version of a table, and this command is for the whole table at its newest version. Nothing "
+            f"was done. Give the path {named.path}; commands that only read take a version, and `restore` goes back to one.",
+            path=path,
+        )
+
+    def newest(self, path: str) -> DeltaTable:
+        """The table that a command changes. Raises as place."""
+        return self.table(self.place(path))
+
     def store(self, path: str) -> ObjectStore:
+        """Raises as place."""
         from delta_py.storage.opening import open_store
         from delta_py.storage.options import StorageOptions
 
-        return open_store(path, StorageOptions.of(self.storage))
+        return open_store(self.place(path), StorageOptions.of(self.storage))
 
     def time(self, timestamp_ms: int | None) -> str | None:
         """ISO 8601 in the zone, as of rows; None for a time that is not known."""

@@ -260,6 +260,47 @@ def test_what_tables_say_is_data(tmp_path: Path) -> None:
     assert answer("show", path)["rows"][0]["name"] == HOSTILE
 
 
+READS = {"show", "schema", "detail", "features", "streams", "files", "diff", "cat", "report", "metrics"}
+MORE_ARGUMENTS = {
+    "load": ["rows.csv"], "zorder": ["--by", "id"], "restore": ["--version", "0"], "set": ["a.b=c"], "unset": ["a.b"]
+}
+
+
+def changed_files(directory: Path) -> dict[str, int]:
+    return {str(path.relative_to(directory)): path.stat().st_mtime_ns for path in directory.rglob("*")}
+
+
+@pytest.mark.parametrize("suffix", ["@v0", "@V1", "@20500101000000000"])
+@pytest.mark.parametrize("command", sorted({command.__name__.rstrip("_") for command in COMMANDS} - READS))
+def test_path_that_names_a_version_is_for_reading(command: str, suffix: str, table: str, tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").write_text("id,name,part\n1,a,b\n")
+    before = changed_files(tmp_path)
+    more = [str(tmp_path / "rows.csv") if name == "rows.csv" else name for name in MORE_ARGUMENTS.get(command, [])]
+    paths = [table, str(tmp_path / "new") + suffix] if command == "clone" else [table + suffix, *more]
+    mode = ["--mode", "append"] if command == "load" else []
+    result = CliRunner().invoke(app, [command, *paths, *mode])
+    assert result.exit_code == 3 and "[DELTA_ILLEGAL_OPTION]" in result.stderr and "names a version" in result.stderr, result
+    assert changed_files(tmp_path) == before
+
+
+@pytest.mark.parametrize("command", ["optimize", "zorder", "vacuum", "convert", "clone"])
+def test_spark_is_not_started_for_a_path_that_names_a_version(command: str, table: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def started(run: Any) -> None:
+        raise AssertionError("Spark was started")
+
+    monkeypatch.setattr("pydelta_cli.spark._session", started)
+    paths = [table, table + "@v0"] if command == "clone" else [table + "@v0", *MORE_ARGUMENTS.get(command, [])]
+    result = CliRunner().invoke(app, [command, *paths, "--spark"])
+    assert result.exit_code == 3 and "names a version" in result.stderr, result
+
+
+def test_table_whose_directory_is_named_as_a_version_is_changed(tmp_path: Path) -> None:
+    path = str(tmp_path / "t@v0")
+    write_delta(path, rows([1]))
+    assert answer("set", path, "a.b=c")["properties"] == {"a.b": "c"}
+    assert len(answer("history", path)["commits"]) == 2
+
+
 def test_store_options_reach_the_store(table: str) -> None:
     result = CliRunner().invoke(app, ["schema", table, "--option", "nosuch.option=1"])
     assert result.exit_code == 3 and "nosuch.option" in result.stderr
