@@ -114,10 +114,21 @@ def _timestamps(array: pa.Array, zone: str) -> list[Any]:
     instants = array.cast(INSTANT)
     clocks = to_wall_clock(instants, zone)
     seconds = pc.divide(pc.subtract(clocks.cast(pa.int64()), instants.cast(pa.int64())), 1_000_000)
-    minutes = pc.divide(pc.abs(seconds), 60)
-    hours_text = pc.utf8_lpad(pc.divide(minutes, 60).cast(pa.string()), 2, "0")
-    minutes_text = pc.utf8_lpad(pc.subtract(minutes, pc.multiply(pc.divide(minutes, 60), 60)).cast(pa.string()), 2, "0")
+    minutes, odd_seconds = _parts(pc.abs(seconds))
+    hours, minutes = _parts(minutes)
     sign = pc.if_else(pc.less(seconds, 0), "-", "+")
-    offset = pc.binary_join_element_wise(sign, hours_text, ":", minutes_text, "")
+    # Before there was standard time a place's clocks were apart from UTC by seconds too.
+    end = pc.if_else(pc.equal(odd_seconds, 0), "", pc.binary_join_element_wise(":", _two_digits(odd_seconds), ""))
+    offset = pc.binary_join_element_wise(sign, _two_digits(hours), ":", _two_digits(minutes), end, "")
     text = pc.binary_join_element_wise(pc.strftime(clocks, _CLOCK_FORMAT), offset, "")
     return text.to_pylist()  # type: ignore[no-any-return]
+
+
+def _parts(numbers: pa.Array) -> tuple[pa.Array, pa.Array]:
+    """Whole sixties, and what is left of them."""
+    sixties = pc.divide(numbers, 60)
+    return sixties, pc.subtract(numbers, pc.multiply(sixties, 60))
+
+
+def _two_digits(numbers: pa.Array) -> pa.Array:
+    return pc.utf8_lpad(numbers.cast(pa.string()), 2, "0")
