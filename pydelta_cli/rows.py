@@ -130,7 +130,8 @@ def load(
     path = run.place(path)
     present = _table_or_none(run, path)
     keeps_columns = present is not None and not (overwrite_schema and mode is Mode.OVERWRITE)
-    reader = open_rows(file, None if format is None else str(format), present.schema() if present and keeps_columns else None)
+    schema = present.schema() if present is not None and keeps_columns else None
+    reader = open_rows(file, None if format is None else str(format), schema, run.zone)
     version = write_delta(
         path,
         reader,

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import os
 import re
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.json
 import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
@@ -214,6 +216,96 @@ def test_report_and_metrics(table: str, tmp_path: Path) -> None:
     assert answer("report", table)["identity"]["version"] == 1
     assert "pydelta_table_version" in run("metrics", table)
     run("report", table, code=2)
+
+
+# ---------------------------------------------------------------- values of files that are loaded
+
+
+NEEDS_OPEN_JSON = pytest.mark.skipif(not hasattr(pyarrow.json, "open_json"), reason="pyarrow reads JSON lines as a whole only")
+LOADED = pa.schema(
+    [
+        ("Code", pa.string()),
+        ("At", pa.timestamp("us", "UTC")),
+        ("Clock", pa.timestamp("us")),
+        ("Day", pa.date32()),
+        ("Bytes", pa.binary()),
+    ]
+)
+IN_TOKYO = {
+    "Code": "007",
+    "At": datetime(2024, 1, 31, 1, tzinfo=UTC),
+    "Clock": datetime(2024, 1, 31, 10),
+    "Day": date(2024, 1, 31),
+    "Bytes": b"hi\xff",
+}
+
+
+def loaded(path: str, file: Path, text: str, *options: str, code: int = 0) -> str:
+    file.write_text(text)
+    result = CliRunner().invoke(app, ["load", path, str(file), "--mode", "append", *options])
+    assert result.exit_code == code, (result.stderr, result.exception)
+    return result.stderr
+
+
+@pytest.mark.parametrize("offset", ["", "+09:00"])
+@pytest.mark.parametrize("suffix", ["csv", pytest.param("jsonl", marks=NEEDS_OPEN_JSON)])
+def test_load_takes_the_types_of_the_table_whatever_the_case_of_names(tmp_path: Path, suffix: str, offset: str) -> None:
+    path, file = str(tmp_path / "t"), tmp_path / f"rows.{suffix}"
+    write_delta(path, LOADED.empty_table())
+    values = {
+        "code": "007", "AT": f"2024-01-31T10:00:00{offset}", "clock": "2024-01-31T10:00:00", "day": "2024-01-31", "bytes": "aGn/"
+    }
+    csv = f"{','.join(values)}\n{','.join(values.values())}\n"
+    loaded(path, file, csv if suffix == "csv" else json.dumps(values) + "\n", "--tz", "Asia/Tokyo")
+    assert DeltaTable(path).to_arrow().to_pylist() == [IN_TOKYO]
+
+
+@NEEDS_OPEN_JSON
+def test_load_of_nested_json_takes_the_types_of_the_table(tmp_path: Path) -> None:
+    path = str(tmp_path / "t")
+    inner = pa.struct(list(LOADED))
+    schema = pa.schema([("S", inner), ("L", pa.list_(inner)), ("M", pa.map_(pa.int64(), pa.timestamp("us", "UTC")))])
+    write_delta(path, schema.empty_table())
+    values = {"code": "007", "at": "2024-01-31 10:00", "clock": "2024-01-31T10:00:00", "DAY": "2024-01-31", "bytes": "aGn/"}
+    lines = [
+        {"s": values, "l": [values, None, {"code": "x"}], "m": [{"key": 7, "value": values["at"]}, {"key": 8}]},
+        {"s": None, "l": None},
+        {"l": [], "m": []},
+    ]
+    loaded(path, tmp_path / "rows.json", "\n".join(map(json.dumps, lines)), "--tz", "Asia/Tokyo")
+    other = dict.fromkeys(LOADED.names) | {"Code": "x"}
+    assert DeltaTable(path).to_arrow().to_pylist() == [
+        {"S": IN_TOKYO, "L": [IN_TOKYO, None, other], "M": [(7, IN_TOKYO["At"]), (8, None)]},
+        {"S": None, "L": None, "M": None},
+        {"S": None, "L": [], "M": []},
+    ]
+
+
+@pytest.mark.parametrize("suffix", ["csv", pytest.param("jsonl", marks=NEEDS_OPEN_JSON)])
+@pytest.mark.parametrize(
+    ("name", "value"), [("bytes", "no base64"), ("at", "yesterday"), ("day", "2024-02-30"), ("clock", "2024-01-31T10:00:00Z")]
+)
+def test_load_of_a_value_that_the_column_cannot_have_writes_nothing(tmp_path: Path, suffix: str, name: str, value: str) -> None:
+    path = str(tmp_path / "t")
+    write_delta(path, LOADED.empty_table())
+    text = f"code,{name}\na,{value}\n" if suffix == "csv" else json.dumps({"code": "a", name: value})
+    error = loaded(path, tmp_path / f"rows.{suffix}", text, code=3)
+    assert "[DELTA_" in error and name in error and value in error and DeltaTable(path).version == 0
+
+
+@pytest.mark.parametrize("suffix", ["csv", pytest.param("jsonl", marks=NEEDS_OPEN_JSON)])
+def test_load_from_standard_input_takes_the_types_of_the_table(tmp_path: Path, suffix: str) -> None:
+    path = str(tmp_path / "t")
+    write_delta(path, LOADED.empty_table())
+    text = "code\n007\n" if suffix == "csv" else '{"code": "007"}\n'
+    run("load", path, "-", "--format", suffix.removesuffix("l"), "--mode", "append", input=text)
+    assert DeltaTable(path).to_arrow()["Code"].to_pylist() == ["007"]
+
+
+def test_load_of_two_columns_of_one_name_is_refused(tmp_path: Path) -> None:
+    path = str(tmp_path / "t")
+    write_delta(path, LOADED.empty_table())
+    assert "[DELTA_DUPLICATE_COLUMNS_FOUND]" in loaded(path, tmp_path / "rows.csv", "code,CODE\n007,008\n", code=3)
 
 
 # ---------------------------------------------------------------- all commands
