@@ -48,7 +48,8 @@ def make_app(commands: Sequence[Command]) -> typer.Typer:
     app = typer.Typer(
         name="pydelta",
         cls=_Group,
-        help="Look at Delta tables, and look after them. Exit codes: 0 done, 1 found something, 2 wrong use, 3 failed.",
+        help="Look at Delta tables, and look after them. Exit codes: 0 done, 1 found something, 2 wrong use, 3 failed, "
+        "4 could not tell (diff).",
         no_args_is_help=True,
         rich_markup_mode=None,  # texts are plain, and help needs no rich
         pretty_exceptions_enable=False,

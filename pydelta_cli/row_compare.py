@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_py.errors import InvalidOptionError
+from delta_py.log.file_keys import NO_KEYS, file_keys
 from delta_py.scan.planning import ScanOptions, plan_scan
 from pydelta_cli.values import text_columns
 
@@ -24,6 +25,21 @@ def count_rows(table: DeltaTable) -> int:
     if known is not None:
         return known
     return sum(batch.num_rows for batch in table.to_batches(columns=[]))
+
+
+def files_apart(a: DeltaTable, b: DeltaTable) -> tuple[int, int]:
+    """Of two versions of one table: how many files, each with its deletion vector, are in a alone, and in b alone."""
+    in_a, in_b = (_file_keys(table) for table in (a, b))
+    return _count_without(in_a, in_b), _count_without(in_b, in_a)
+
+
+def _count_without(keys: pa.Array, others: pa.Array) -> int:
+    return len(keys) - int(pc.is_in(keys, value_set=others).true_count)
+
+
+def _file_keys(table: DeltaTable) -> pa.Array:
+    batches = (file_keys(pa.table(batch.files.select(["path", "deletion_vector"]))) for batch in table.snapshot.file_batches())
+    return pa.concat_arrays([NO_KEYS, *batches])
 
 
 def rows_by_key(a: DeltaTable, b: DeltaTable, keys: Sequence[str], zone: str) -> dict[str, Any]:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 Form = Mapping[str, Any]
 """What a command found, as JSON has it: docs/command-line.md has the form of each."""
 
-FOUND, WRONG_USE, FAILED = 1, 2, 3
+FOUND, WRONG_USE, FAILED, UNDECIDED = 1, 2, 3, 4
 
 
 @dataclass(frozen=True, slots=True)

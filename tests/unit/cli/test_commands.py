@@ -130,9 +130,46 @@ def test_diff(table: str, tmp_path: Path) -> None:
     by_key = answer("diff", table, other, "--key", "id", code=1)
     assert by_key["rows"] == {"compared_by": "key", "inserted": 0, "deleted": 1, "updated": 1, "why_not": None}
     assert answer("diff", table, other, code=1)["rows"]["compared_by"] == "nothing"
+    assert not answer("diff", table, table)["differs"]
     assert "same values" in CliRunner().invoke(app, ["diff", table, other, "--key", "part"]).stderr
     run("set", other, "a.b=c")
     assert answer("diff", table, other, "--key", "id", code=1)["properties"] == [{"name": "a.b", "a": None, "b": "c"}]
+
+
+def test_diff_of_versions_without_a_change_feed_goes_by_their_files(tmp_path: Path) -> None:
+    path = str(tmp_path / "t")
+    write_delta(path, rows([1, 2]))
+    table = DeltaTable(path)
+    table.update({"name": "'new'"}, predicate="id = 1")
+    run("restore", path, "--version", "0")
+    DeltaTable(path).checkpoint()
+    unknown = answer("diff", f"{path}@v0", f"{path}@v1", code=4)
+    assert unknown["differs"] is None and unknown["rows"]["compared_by"] == "nothing"
+    assert "1 file of a and 2 of b" in unknown["rows"]["why_not"]
+    assert "--key" in unknown["rows"]["why_not"]
+    same = answer("diff", f"{path}@v0", f"{path}@v2")
+    assert same["differs"] is False
+    assert same["rows"] == {"compared_by": "files", "inserted": 0, "deleted": 0, "updated": 0, "why_not": None}
+    assert answer("diff", f"{path}@v0", f"{path}@v1", "--key", "id", code=1)["rows"]["updated"] == 1
+
+
+def test_diff_tells_deletion_vectors_apart(tmp_path: Path) -> None:
+    path = str(tmp_path / "t")
+    write_delta(path, rows([1, 2]), configuration={"delta.enableDeletionVectors": "true"})
+    DeltaTable(path).delete("id = 1")
+    run("restore", path, "--version", "0")
+    DeltaTable(path).delete("id = 2")
+    assert len({tuple(DeltaTable(f"{path}@v{version}").files()["path"].to_pylist()) for version in (1, 3)}) == 1
+    assert answer("diff", f"{path}@v1", f"{path}@v3", code=4)["differs"] is None
+    assert answer("diff", f"{path}@v0", f"{path}@v2")["differs"] is False
+
+
+def test_diff_of_two_tables_that_nothing_compared_is_not_decided(tmp_path: Path) -> None:
+    paths = [str(tmp_path / name) for name in "ab"]
+    for path, id in zip(paths, (1, 2), strict=True):
+        write_delta(path, rows([id]))
+    assert answer("diff", *paths, code=4)["differs"] is None
+    assert re.match(r"differs +null\n", run("diff", *paths, code=4))
 
 
 # ---------------------------------------------------------------- changing
