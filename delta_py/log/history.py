@@ -29,6 +29,7 @@ _STRUCT_OF_TEXT = {
     "notebook": ("notebookId",),
 }
 _MAP = pa.map_(pa.string(), pa.string())
+_LAST_MS = (2**63 - 1) // 1_000
 HISTORY_SCHEMA = pa.schema(
     [
         ("version", pa.int64()),
@@ -248,6 +249,7 @@ def time_text(timestamp_ms: int) -> str:
 def history(store: ObjectStore, limit: int | None = None) -> pa.Table:
     """The commits that the log still has, newest first, at most `limit`: HISTORY_SCHEMA, as DESCRIBE HISTORY gives it.
 
+    A time that microseconds of 64 bits cannot hold is the last, or first, that they can.
     A commit without commitInfo has a version and a time only. Values of parameters and metrics that are not text are
     given as JSON text. Raises TableNotFoundError, CorruptTableError.
     """
@@ -271,7 +273,8 @@ def _history_column(field: pa.Field, rows: Sequence[tuple[int, int, Mapping[str,
     if field.name == "version":
         return pa.array([version for version, _, _ in rows], pa.int64())
     if field.name == "timestamp":
-        return pa.array([time for _, time, _ in rows], pa.timestamp("ms", "UTC")).cast(field.type, safe=False)
+        times = [min(max(time, -_LAST_MS), _LAST_MS) for _, time, _ in rows]
+        return pa.array(times, pa.timestamp("ms", "UTC")).cast(field.type)
     values = [info.get(field.name) for _, _, info in rows]
     if pa.types.is_map(field.type):
         return _text_maps(values)

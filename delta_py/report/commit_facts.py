@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import orjson
-import pyarrow.compute as pc
+import pyarrow as pa
 
 from delta_py.errors import CorruptTableError, LogFileNotFoundError
 from delta_py.log.history import history_of
@@ -18,7 +18,7 @@ from delta_py.log.reader import CommitReader
 from delta_py.log.segment import LogFile, list_commits
 from delta_py.protocol.actions import SetTransaction
 from delta_py.protocol.paths import LOG_DIRECTORY
-from delta_py.report.facts import Commit, CommitFacts, OperationTotals, Stream, StreamFacts, Unknown, WriterTotals
+from delta_py.report.facts import Commit, CommitFacts, OperationTotals, Stream, StreamFacts, Unknown, WriterTotals, total
 from delta_py.snapshot import Snapshot
 
 MOST_COMMITS = 1_000
@@ -34,8 +34,12 @@ def commit_facts(snapshot: Snapshot, most: int = MOST_COMMITS) -> tuple[CommitFa
     reader = CommitReader(snapshot.store)
     files = listed[-most:]
     contents = _contents(reader, files)
-    history = history_of(reader, listed, most).to_pylist()
-    commits = tuple(_commit(row, contents[row["version"]]) for row in history)
+    table = history_of(reader, listed, most)
+    history = table.drop_columns("timestamp").to_pylist()  # whose years a calendar here may not have
+    times_us = table["timestamp"].cast(pa.int64()).to_pylist()
+    commits = tuple(
+        _commit(row, time_us // 1_000, contents[row["version"]]) for row, time_us in zip(history, times_us, strict=True)
+    )
     facts = CommitFacts(
         in_log=len(listed),
         oldest_version=listed[0].version,
@@ -79,15 +83,15 @@ def _contents(reader: CommitReader, files: Sequence[LogFile]) -> dict[int, _Cont
         if file.size_bytes:
             content.files_added = sum(piece.adds.num_rows for piece in pieces)
             content.files_removed = sum(len(piece.remove_keys) for piece in pieces)
-            content.bytes_added = sum(pc.sum(piece.adds["size"]).as_py() or 0 for piece in pieces)
+            content.bytes_added = sum(total(piece.adds["size"]) for piece in pieces)
             content.streams = streams
     return found
 
 
-def _commit(row: dict[str, Any], content: _Content) -> Commit:
+def _commit(row: dict[str, Any], timestamp_ms: int, content: _Content) -> Commit:
     return Commit(
         version=row["version"],
-        timestamp_ms=int(row["timestamp"].timestamp() * 1_000),
+        timestamp_ms=timestamp_ms,
         operation=row["operation"] or None,
         user=row["userName"] or row["userId"] or None,
         engine=row["engineInfo"] or None,
