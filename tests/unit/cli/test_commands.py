@@ -18,6 +18,7 @@ from typer.testing import CliRunner
 from delta_py import DeltaTable, write_delta
 from pydelta_cli.main import COMMANDS, app
 from tests.support.pages import ROOT
+from tests.unit.report.test_metrics import scraped
 
 PAGE = (ROOT / "docs" / "command-line.md").read_text()
 HOSTILE = "[bold]x[/bold]\x1b[31m\u202e"
@@ -428,6 +429,15 @@ def test_table_whose_directory_is_named_as_a_version_is_changed(tmp_path: Path) 
     write_delta(path, rows([1]))
     assert answer("set", path, "a.b=c")["properties"] == {"a.b": "c"}
     assert len(answer("history", path)["commits"]) == 2
+
+
+def test_metrics_of_a_hostile_table_can_be_scraped(tmp_path: Path) -> None:
+    path = str(tmp_path / "a\x1b\u202e")
+    write_delta(path, rows([1]), txn_app_id=f'{HOSTILE}\n"\\', txn_version=1)
+    text = run("metrics", path)
+    assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e]", text)
+    batches = [dict(labels)["app_id"] for name, labels in scraped(text) if name == "pydelta_table_stream_batch"]
+    assert len(batches) == 1 and batches[0].startswith('[bold]x[/bold]\\x1b[31m\\u202e\\n"\\ ')
 
 
 def test_store_options_reach_the_store(table: str) -> None:
