@@ -20,7 +20,7 @@ from typer.exceptions import TyperException
 
 from delta_py.errors import DeltaError
 from pydelta_cli.parameters import pairs_of
-from pydelta_cli.run import FAILED, Run, say
+from pydelta_cli.run import FAILED, ReaderGone, Run, say, writing
 from pydelta_cli.text import printable
 
 Command = Callable[..., int | None]
@@ -88,9 +88,10 @@ def _guarded(command: Callable[[], int | None], debug: bool) -> int:
     _log_to_stderr()
     try:
         code = command() or 0
-        sys.stdout.flush()
+        with writing():
+            sys.stdout.flush()
         return code
-    except BrokenPipeError:
+    except ReaderGone:
         _close_stdout()
         return 0
     except (typer.Exit, typer.Abort, TyperException):

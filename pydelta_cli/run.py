@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -111,19 +112,38 @@ class Run:
         from rich.text import Text
 
         is_terminal = sys.stdout.isatty()
-        console = Console(file=sys.stdout, markup=False, highlight=False, emoji=False, width=None if is_terminal else 1 << 20)
+        console = Console(markup=False, highlight=False, emoji=False, width=None if is_terminal else 1 << 20)
         table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
         for name in columns:
             table.add_column(Text(printable(name)), overflow="fold" if is_terminal else "ignore", no_wrap=not is_terminal)
         for row in rows:
             table.add_row(*(Text("null", style="dim") if cell is None else Text(printable(cell)) for cell in row))
-        console.print(table)
+        with console.capture() as drawn:
+            console.print(table)
+        say(drawn.get().removesuffix("\n"), is_safe=True)
 
 
 def say(text: str, *, is_safe: bool = False, error: bool = False) -> None:
     """A line, or several. is_safe: nothing in it needs to be escaped."""
-    stream = sys.stderr if error else sys.stdout
-    print(text if is_safe else printable_lines(text), file=stream)
+    text = text if is_safe else printable_lines(text)
+    if error:
+        print(text, file=sys.stderr)
+        return
+    with writing():
+        print(text)
+
+
+class ReaderGone(Exception):
+    """Nobody reads standard output any more."""
+
+
+@contextmanager
+def writing() -> Iterator[None]:
+    """Around each write to standard output. Raises ReaderGone; a pipe that breaks elsewhere is an error like others."""
+    try:
+        yield
+    except BrokenPipeError as error:
+        raise ReaderGone from error
 
 
 def _is_table(value: Any) -> bool:

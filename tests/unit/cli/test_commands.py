@@ -440,6 +440,15 @@ def test_metrics_of_a_hostile_table_can_be_scraped(tmp_path: Path) -> None:
     assert len(batches) == 1 and batches[0].startswith('[bold]x[/bold]\\x1b[31m\\u202e\\n"\\ ')
 
 
+def test_pipe_that_breaks_elsewhere_is_an_error(table: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*arguments: Any, **options: Any) -> None:
+        raise BrokenPipeError(32, "Broken pipe")
+
+    monkeypatch.setattr("delta_py.snapshot.Snapshot.load", broken)
+    result = CliRunner().invoke(app, ["optimize", table])
+    assert result.exit_code == 3 and "BrokenPipeError" in result.stderr, result
+
+
 def test_store_options_reach_the_store(table: str) -> None:
     result = CliRunner().invoke(app, ["schema", table, "--option", "nosuch.option=1"])
     assert result.exit_code == 3 and "nosuch.option" in result.stderr
