@@ -92,7 +92,7 @@ class Run:
         plain = {name: value for name, value in form.items() if not _is_table(value)}
         width = max((len(name) for name in plain), default=0)
         for name, value in plain.items():
-            for number, line in enumerate(_lines(value)):
+            for number, line in enumerate(value_lines(value)):
                 say(f"{'' if number else name:{width}}  {line}")
         for name, value in form.items():
             if _is_table(value):
@@ -150,12 +150,16 @@ def _is_table(value: Any) -> bool:
     return isinstance(value, list) and bool(value) and isinstance(value[0], dict)
 
 
-def _lines(value: Any) -> list[str]:
+def value_lines(value: Any) -> list[str]:
     """A value for people; a mapping has a line for each of its names."""
     if isinstance(value, Mapping) and value:
-        return [f"{printable(str(name))}: {printable(cell(inner) or 'null')}" for name, inner in value.items()]
+        return [f"{printable(str(name))}: {_shown(inner)}" for name, inner in value.items()]
     if isinstance(value, list):
-        return [printable(", ".join(cell(inner) or "null" for inner in value))]
+        return [", ".join(map(_shown, value))]
+    return [_shown(value)]
+
+
+def _shown(value: Any) -> str:
     text = cell(value)
-    return ["null" if text is None else printable(text)]
+    return "null" if text is None else printable(text)
 

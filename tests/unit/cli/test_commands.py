@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 
 from delta_py import DeltaTable, write_delta
 from pydelta_cli.main import COMMANDS, app
+from pydelta_cli.run import value_lines
 from tests.support.pages import ROOT
 from tests.unit.report.test_metrics import scraped
 
@@ -163,6 +164,20 @@ def test_diff_tells_deletion_vectors_apart(tmp_path: Path) -> None:
     assert len({tuple(DeltaTable(f"{path}@v{version}").files()["path"].to_pylist()) for version in (1, 3)}) == 1
     assert answer("diff", f"{path}@v1", f"{path}@v3", code=4)["differs"] is None
     assert answer("diff", f"{path}@v0", f"{path}@v2")["differs"] is False
+
+
+def test_diff_takes_keys_and_columns_whatever_the_case(tmp_path: Path) -> None:
+    a, b = str(tmp_path / "a"), str(tmp_path / "b")
+    write_delta(a, pa.table({"id": [1, 2], "Name": ["x", "y"], "part": [0, 0]}))
+    write_delta(b, pa.table({"ID": [2, 3], "name": ["changed", "z"], "part": [0, 0]}))
+    for key in ("ID", "id", "Id,PART"):
+        found = answer("diff", a, b, "--key", key, code=1)["rows"]
+        assert (found["inserted"], found["deleted"], found["updated"]) == (1, 1, 1)
+    result = CliRunner().invoke(app, ["diff", a, b, "--key", "id,nope"])
+    assert result.exit_code == 3 and "[DELTA_COLUMN_NOT_FOUND_IN_SCHEMA]" in result.stderr and "nope" in result.stderr
+    write_delta(str(tmp_path / "c"), pa.table({"id": [1]}))
+    result = CliRunner().invoke(app, ["diff", a, str(tmp_path / "c"), "--key", "name"])
+    assert result.exit_code == 3 and f"{tmp_path}/c" in result.stderr, result
 
 
 def test_diff_of_two_tables_that_nothing_compared_is_not_decided(tmp_path: Path) -> None:
@@ -447,6 +462,29 @@ def test_pipe_that_breaks_elsewhere_is_an_error(table: str, monkeypatch: pytest.
     monkeypatch.setattr("delta_py.snapshot.Snapshot.load", broken)
     result = CliRunner().invoke(app, ["optimize", table])
     assert result.exit_code == 3 and "BrokenPipeError" in result.stderr, result
+
+
+def test_empty_text_is_no_null(tmp_path: Path) -> None:
+    path = str(tmp_path / "t")
+    write_delta(path, rows([1]), description="", configuration={"x.y": ""})
+    assert re.search(r"^description *$", run("detail", path), re.MULTILINE)
+    assert re.search(r"^properties +x\.y: *$", run("detail", path), re.MULTILINE)
+    assert re.search(r"^name +null$", run("detail", path), re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    ("value", "lines"),
+    [
+        ({"a": "", "b": None}, ["a: ", "b: null"]),
+        (["", None, "x"], [", null, x"]),
+        ("", [""]),
+        (None, ["null"]),
+        ({}, ["{}"]),
+        ([], [""]),
+    ],
+)
+def test_value_has_lines(value: Any, lines: list[str]) -> None:
+    assert list(value_lines(value)) == lines
 
 
 def test_store_options_reach_the_store(table: str) -> None:
