@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import orjson
-import pyarrow as pa
 
 from delta_py.errors import CorruptTableError, LogFileNotFoundError
 from delta_py.log.history import history_of
@@ -34,12 +33,9 @@ def commit_facts(snapshot: Snapshot, most: int = MOST_COMMITS) -> tuple[CommitFa
     reader = CommitReader(snapshot.store)
     files = listed[-most:]
     contents = _contents(reader, files)
-    table = history_of(reader, listed, most)
+    times_ms, table = history_of(reader, listed, most)
     history = table.drop_columns("timestamp").to_pylist()  # whose years a calendar here may not have
-    times_us = table["timestamp"].cast(pa.int64()).to_pylist()
-    commits = tuple(
-        _commit(row, time_us // 1_000, contents[row["version"]]) for row, time_us in zip(history, times_us, strict=True)
-    )
+    commits = tuple(_commit(row, time_ms, contents[row["version"]]) for row, time_ms in zip(history, times_ms, strict=True))
     facts = CommitFacts(
         in_log=len(listed),
         oldest_version=listed[0].version,

@@ -258,10 +258,11 @@ def test_history_uses_in_commit_timestamps() -> None:
     assert times == [datetime.fromtimestamp((T + time) / 1000, UTC) for time in (3000, 2000, 1000)]
 
 
-def test_history_has_the_last_time_there_is_for_a_later_one() -> None:
-    table = by_in_commit_times(0, 2**63 - 1 - T)
+def test_history_has_no_time_where_microseconds_do_not_reach() -> None:
+    last = (2**63 - 1) // 1_000
+    table = by_in_commit_times(0, last - T, last + 1 - T, 2**63 - 1 - T)
     microseconds = history(table.store)["timestamp"].cast(pa.int64()).to_pylist()
-    assert microseconds == [(2**63 - 1) // 1_000 * 1_000, T * 1_000]
+    assert microseconds == [None, None, last * 1_000, T * 1_000]
 
 
 def test_history_of_no_table_is_refused() -> None:

@@ -130,10 +130,10 @@ def test_partition_that_is_too_large_is_unknown_with_the_reason() -> None:
 
 
 def test_commit_time_without_a_year_is_told_as_a_number() -> None:
-    for time_ms, told in ((900_000_000_000_000, 900_000_000_000_000), (LARGEST, LARGEST // 1_000)):
+    for time_ms in (900_000_000_000_000, LARGEST):
         found = report(table(in_commit_ms=time_ms))
         assert not isinstance(found.facts.commits, Unknown)
-        assert found.facts.commits.commits[0].timestamp_ms == told and f"{told} ms" in found.html()
+        assert found.facts.commits.commits[0].timestamp_ms == time_ms and f"{time_ms} ms" in found.html()
 
 
 def test_retention_that_nobody_can_wait_for_is_named() -> None:
