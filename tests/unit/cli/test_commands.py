@@ -18,6 +18,7 @@ from typer.testing import CliRunner
 from delta_py import DeltaTable, write_delta
 from pydelta_cli.main import COMMANDS, app
 from pydelta_cli.run import value_lines
+from pydelta_cli.values import json_values
 from tests.support.pages import ROOT
 from tests.unit.report.test_metrics import scraped
 
@@ -485,6 +486,21 @@ def test_empty_text_is_no_null(tmp_path: Path) -> None:
 )
 def test_value_has_lines(value: Any, lines: list[str]) -> None:
     assert list(value_lines(value)) == lines
+
+
+@pytest.mark.parametrize(
+    ("micros", "text"),
+    [
+        (2**63 - 1, "294247-01-10T04:00:54.775807+00:00"),
+        (-(2**63), "-290308-12-21T19:59:05.224192+00:00"),
+        (9 * 10**17 + 1, "30489-11-11T16:00:00.000001+00:00"),
+        (9 * 10**17, "30489-11-11T16:00:00.000000+00:00"),
+        (0, "1970-01-01T00:00:00.000000+00:00"),
+    ],
+)
+def test_times_of_far_years(micros: int, text: str) -> None:
+    times = pa.array([0, micros, None]).cast(pa.timestamp("us", "UTC"))
+    assert json_values(times, "UTC") == ["1970-01-01T00:00:00.000000+00:00", text, None]
 
 
 def test_store_options_reach_the_store(table: str) -> None:
