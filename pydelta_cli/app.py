@@ -20,7 +20,7 @@ from typer.exceptions import TyperException
 
 from delta_py.errors import DeltaError
 from pydelta_cli.parameters import pairs_of
-from pydelta_cli.run import FAILED, Run, say
+from pydelta_cli.run import FAILED, ReaderGone, Run, say, writing
 from pydelta_cli.text import printable
 
 Command = Callable[..., int | None]
@@ -48,7 +48,8 @@ def make_app(commands: Sequence[Command]) -> typer.Typer:
     app = typer.Typer(
         name="pydelta",
         cls=_Group,
-        help="Look at Delta tables, and look after them. Exit codes: 0 done, 1 found something, 2 wrong use, 3 failed.",
+        help="Look at Delta tables, and look after them. Exit codes: 0 done, 1 found something, 2 wrong use, 3 failed, "
+        "4 could not tell (diff).",
         no_args_is_help=True,
         rich_markup_mode=None,  # texts are plain, and help needs no rich
         pretty_exceptions_enable=False,
@@ -87,9 +88,10 @@ def _guarded(command: Callable[[], int | None], debug: bool) -> int:
     _log_to_stderr()
     try:
         code = command() or 0
-        sys.stdout.flush()
+        with writing():
+            sys.stdout.flush()
         return code
-    except BrokenPipeError:
+    except ReaderGone:
         _close_stdout()
         return 0
     except (typer.Exit, typer.Abort, TyperException):

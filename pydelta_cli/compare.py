@@ -10,7 +10,7 @@ import typer
 
 from pydelta_cli.describe import schema_form
 from pydelta_cli.parameters import columns_of
-from pydelta_cli.run import FOUND, Run
+from pydelta_cli.run import FOUND, UNDECIDED, Run
 
 if TYPE_CHECKING:
     from delta_py.protocol.actions import Protocol
@@ -22,19 +22,19 @@ Key = Annotated[
     str | None, typer.Option("--key", metavar="NAMES", help="Compare rows too: those with the same values of these columns.")
 ]
 
-_BY_FEED, _BY_KEY, _NOT_COMPARED = "change feed", "key", "nothing"
+_BY_FILES, _BY_FEED, _NOT_COMPARED = "files", "change feed", "nothing"
 
 
 def diff(run: Run, a: A, b: B, key: Key = None) -> int:
-    """Schema, properties, protocol and rows of two versions or tables. Exits with 1 where they differ.
+    """Schema, properties, protocol and rows of two versions or tables. Exits with 1 where they differ, 4 where it cannot tell.
 
-    Rows are compared by the change feed between two versions of one table that has it on, or by --key.
+    Rows are compared by --key; those of two versions of one table also by its files, and by the change feed where it is on.
     """
     from pydelta_cli.row_compare import count_rows, rows_by_key
 
     one, other = run.table(a), run.table(b)
     keys = columns_of(key)
-    rows = rows_by_key(one, other, keys, run.zone) if keys else _rows_by_feed(one, other)
+    rows = rows_by_key(one, other, keys, run.zone) if keys else _rows_by_log(one, other)
     form: dict[str, Any] = {
         "a": {"path": one.snapshot.table_root, "version": one.version, "rows": count_rows(one)},
         "b": {"path": other.snapshot.table_root, "version": other.version, "rows": count_rows(other)},
@@ -46,8 +46,9 @@ def diff(run: Run, a: A, b: B, key: Key = None) -> int:
     }
     differs = any((form["columns"], form["partition_columns"], form["properties"], form["protocol"]))
     differs |= form["a"]["rows"] != form["b"]["rows"] or any(rows[name] for name in ("inserted", "deleted", "updated"))
-    run.answer({"differs": differs, **form})
-    return FOUND if differs else 0
+    is_decided = differs or rows["compared_by"] != _NOT_COMPARED
+    run.answer({"differs": differs if is_decided else None, **form})
+    return FOUND if differs else 0 if is_decided else UNDECIDED
 
 
 def _changes(a: Mapping[str, Any], b: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -69,23 +70,26 @@ def _protocol_form(protocol: Protocol) -> dict[str, Any]:
     }
 
 
-def _rows_by_feed(a: DeltaTable, b: DeltaTable) -> dict[str, Any]:
+def _rows_by_log(a: DeltaTable, b: DeltaTable) -> dict[str, Any]:
     """Counts of changes from a to b; None where nothing compared the rows, with the reason."""
     from delta_py.errors import ChangeDataFeedError
+    from pydelta_cli.row_compare import files_apart
 
     if a.snapshot.table_root != b.snapshot.table_root:
         return _not_compared("These are two tables: name their key (--key) to compare rows.")
+    only_a, only_b = files_apart(a, b)
+    if not only_a and not only_b:
+        return {"compared_by": _BY_FILES, "inserted": 0, "deleted": 0, "updated": 0, "why_not": None}
+    apart = f"{only_a} file{'' if only_a == 1 else 's'} of a and {only_b} of b are not in the other."
     if a.version > b.version:
-        return _not_compared("The first version is the newer one, and the change feed goes from old to new.")
-    if a.version == b.version:
-        return {"compared_by": _BY_FEED, "inserted": 0, "deleted": 0, "updated": 0, "why_not": None}
+        return _not_compared(f"{apart} The change feed goes from old to new: name the older version first, or a key (--key).")
     counts = Counter[str]()
     try:
         for batch in b.changes(starting_version=a.version + 1, ending_version=b.version, columns=["_change_type"]):
             for kind in batch["_change_type"].value_counts():
                 counts[kind["values"].as_py()] += kind["counts"].as_py()
     except ChangeDataFeedError as error:
-        return _not_compared(f"{error} Name a key (--key) to compare rows.")
+        return _not_compared(f"{apart} {error} Name a key (--key) to compare rows.")
     changed = {"inserted": counts["insert"], "deleted": counts["delete"], "updated": counts["update_postimage"]}
     return {"compared_by": _BY_FEED, **changed, "why_not": None}
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pydelta_cli import spark as on_spark
-from pydelta_cli.parameters import At, Path, Properties, Spark, Version, pairs_of
+from pydelta_cli.parameters import At, Path, Place, Properties, Spark, Version, pairs_of
 from pydelta_cli.run import Run
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ Replace = Annotated[bool, typer.Option("--replace", help="A table that is at the
 
 def convert(
     run: Run,
-    path: Path,
+    path: Place,
     partitioned_by: PartitionedBy = None,
     no_statistics: NoStatistics = False,
     property_: Properties = None,
@@ -34,6 +34,7 @@ def convert(
     """Make a table of a directory of Parquet files, by a log beside them."""
     from delta_py.table import DeltaTable
 
+    path = run.place(path)
     if spark:
         if no_statistics or property_:
             raise typer.BadParameter("--no-statistics and --property go without --spark.", param_hint="--spark")
@@ -79,7 +80,7 @@ def clone(
     spark: Spark = False,
 ) -> None:
     """A table at another place with the rows of this one."""
-    properties = pairs_of(property_, "--property")
+    target, properties = run.place(target), pairs_of(property_, "--property")
     if spark:
         on_spark.clone(run, path, target, version, at, is_shallow=shallow, replace=replace, properties=properties)
         cloned = run.table(target)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pydelta_cli.parameters import At, Path, Version
+from pydelta_cli.parameters import At, Path, Place, Version
 from pydelta_cli.run import Run
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def schema_form(columns: StructType) -> list[dict[str, Any]]:
     ]
 
 
-def history(run: Run, path: Path, limit: Limit = None) -> None:
+def history(run: Run, path: Place, limit: Limit = None) -> None:
     """Commits that the log still has, newest first."""
     from delta_py.log.history import history as commits
 

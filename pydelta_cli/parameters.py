@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 Path = Annotated[str, typer.Argument(metavar="PATH", help="A table's directory or URL; PATH@v12 names a version too.")]
+Place = Annotated[str, typer.Argument(metavar="PATH", help="A table's directory or URL.")]
 Version = Annotated[int | None, typer.Option("--version", metavar="N", help="Read this version.")]
 At = Annotated[str | None, typer.Option("--at", metavar="TIME", help="Read the newest version committed at or before this time.")]
 Filter = Annotated[str | None, typer.Option("--filter", metavar="SQL", help="Only rows for which this is true.")]

@@ -38,4 +38,5 @@ def report(
 
 def metrics(run: Run, path: Path, vacuum: Vacuum = False, quick: Quick = False) -> None:
     """The same facts as text for Prometheus."""
-    say(run.table(path).metrics_text(vacuum=vacuum, check_log=not quick).removesuffix("\n"))
+    text = run.table(path).metrics_text(vacuum=vacuum, check_log=not quick)
+    say(text.removesuffix("\n"), is_safe=True)  # labels have nothing that a terminal obeys

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from delta_py.errors import InvalidOptionError
+from delta_py.errors import InvalidOptionError, SchemaMismatchError
+from delta_py.log.file_keys import NO_KEYS, file_keys
 from delta_py.scan.planning import ScanOptions, plan_scan
 from pydelta_cli.values import text_columns
 
@@ -26,26 +27,48 @@ def count_rows(table: DeltaTable) -> int:
     return sum(batch.num_rows for batch in table.to_batches(columns=[]))
 
 
+def files_apart(a: DeltaTable, b: DeltaTable) -> tuple[int, int]:
+    """Of two versions of one table: how many files, each with its deletion vector, are in a alone, and in b alone."""
+    in_a, in_b = (_file_keys(table) for table in (a, b))
+    return _count_without(in_a, in_b), _count_without(in_b, in_a)
+
+
+def _count_without(keys: pa.Array, others: pa.Array) -> int:
+    return len(keys) - int(pc.is_in(keys, value_set=others).true_count)
+
+
+def _file_keys(table: DeltaTable) -> pa.Array:
+    batches = (file_keys(pa.table(batch.files.select(["path", "deletion_vector"]))) for batch in table.snapshot.file_batches())
+    return pa.concat_arrays([NO_KEYS, *batches])
+
+
 def rows_by_key(a: DeltaTable, b: DeltaTable, keys: Sequence[str], zone: str) -> dict[str, Any]:
-    """How many rows are in b alone, in a alone, and in both with other values of the columns that both have. Null is a value of a
-    key like others. Raises InvalidOptionError for a key that two rows share, SchemaMismatchError for one that is no column."""
-    shared = [name for name in a.schema().names if name in b.schema().names and name not in keys]
-    one, other = (_readable(table, keys, shared, zone) for table in (a, b))
+    """How many rows are in b alone, in a alone, and in both with other values of the columns that both have. Names are the same
+    whatever their case. Null is a value of a key like others.
+
+    Raises InvalidOptionError for a key that two rows share, SchemaMismatchError for one that is no column.
+    """
+    keys_a, keys_b = _key_names(a, keys), _key_names(b, keys)
+    names_b = {name.lower(): name for name in b.schema().names}
+    shared = [name for name in a.schema().names if name.lower() in names_b and name not in keys_a]
+    one = _readable(a, keys_a, shared, zone)
+    other = _readable(b, keys_b, [names_b[name.lower()] for name in shared], zone)
+    places = [_key(number) for number in range(len(keys_a))]
     for table, rows in ((a, one), (b, other)):
-        if rows.group_by(list(keys)).aggregate([]).num_rows < rows.num_rows:
+        if rows.group_by(places).aggregate([]).num_rows < rows.num_rows:
             root = table.snapshot.table_root
             raise InvalidOptionError(
                 f"Two rows of {root} have the same values of {', '.join(keys)}, so that these tell no row from another. Name "
                 "further columns.",
                 option="key",
             )
-    joined = _numbered(one, keys, _A).join(_numbered(other, keys, _B), list(keys), join_type="full outer")
+    joined = _numbered(one, places, _A).join(_numbered(other, places, _B), places, join_type="full outer")
     in_a, in_b = joined[_A].combine_chunks(), joined[_B].combine_chunks()
     both = pc.and_(in_a.is_valid(), in_b.is_valid())
     left, right = one.take(in_a.filter(both)), other.take(in_b.filter(both))
     differs = pa.repeat(pa.scalar(False), left.num_rows)
-    for name in shared:
-        x, y = left[name].combine_chunks(), right[name].combine_chunks()
+    for number in range(len(places), one.num_columns):
+        x, y = left[number].combine_chunks(), right[number].combine_chunks()
         same = pc.or_(pc.fill_null(pc.equal(x, y), False), pc.and_(x.is_null(), y.is_null()))
         differs = pc.or_(differs, pc.invert(same))
     return {
@@ -57,16 +80,32 @@ def rows_by_key(a: DeltaTable, b: DeltaTable, keys: Sequence[str], zone: str) ->
     }
 
 
+def _key_names(table: DeltaTable, keys: Sequence[str]) -> list[str]:
+    """The columns of a key as the table spells them, each once."""
+    fields = [(key, table.struct_type.find(key)) for key in keys]
+    for key, field in fields:
+        if field is None:
+            raise SchemaMismatchError(
+                f"The key {key} is no column of {table.snapshot.table_root}, which has {', '.join(table.schema().names)}. Name "
+                "columns that both have.",
+                error_class="DELTA_COLUMN_NOT_FOUND_IN_SCHEMA",
+                sql_state="42703",
+                column=key,
+            )
+    return list(dict.fromkeys(field.name for _, field in fields if field is not None))
+
+
 def _readable(table: DeltaTable, keys: Sequence[str], columns: Sequence[str], zone: str) -> pa.Table:
-    """The columns as text, which tells any two values of one type apart; keys that are null as such."""
-    rows = table.to_arrow([*keys, *columns])
-    cells = [pa.array(column, pa.string()) for column in text_columns(rows, zone)]
-    names = rows.schema.names
-    for number, name in enumerate(names):
-        if name in keys:
-            with_mark = pc.binary_join_element_wise("v", pc.fill_null(cells[number], ""), "")
-            cells[number] = pc.if_else(cells[number].is_null(), "n", with_mark)
-    return pa.table(cells, names=names)
+    """The columns as text, which tells any two values of one type apart: first those of the key, which have no nulls then."""
+    cells = [pa.array(column, pa.string()) for column in text_columns(table.to_arrow([*keys, *columns]), zone)]
+    for number in range(len(keys)):
+        with_mark = pc.binary_join_element_wise("v", pc.fill_null(cells[number], ""), "")
+        cells[number] = pc.if_else(cells[number].is_null(), "n", with_mark)
+    return pa.table(cells, names=[*map(_key, range(len(keys))), *map(str, range(len(columns)))])
+
+
+def _key(number: int) -> str:
+    return f"key {number}"
 
 
 def _numbered(rows: pa.Table, keys: Sequence[str], name: str) -> pa.Table:

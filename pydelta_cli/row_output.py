@@ -10,6 +10,7 @@ from typing import BinaryIO
 import pyarrow as pa
 import typer
 
+from pydelta_cli.run import writing
 from pydelta_cli.text import printable_json, printable_lines
 from pydelta_cli.values import json_rows, text_cells
 
@@ -40,8 +41,10 @@ def write_json_lines(batches: Iterable[pa.RecordBatch], zone: str) -> None:
     for batch in batches:
         text = b"\n".join(map(orjson.dumps, json_rows(batch, zone)))
         if text:
-            out.write(printable_json(text.decode()).encode() + b"\n")
-    out.flush()
+            with writing():
+                out.write(printable_json(text.decode()).encode() + b"\n")
+    with writing():
+        out.flush()
 
 
 def write_parquet(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
@@ -59,7 +62,8 @@ def write_arrow(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
 
 
 def _binary_stdout() -> BinaryIO:
-    sys.stdout.flush()
+    with writing():
+        sys.stdout.flush()
     return sys.stdout.buffer
 
 
@@ -84,7 +88,8 @@ class _Forward(io.RawIOBase):
         return True
 
     def write(self, data) -> int:  # type: ignore[no-untyped-def]
-        self._out.write(data)
+        with writing():
+            self._out.write(data)
         self._written += len(data)
         return len(data)
 
@@ -93,7 +98,8 @@ class _Forward(io.RawIOBase):
 
     def flush(self) -> None:
         if not self.closed:
-            self._out.flush()
+            with writing():
+                self._out.flush()
 
 
 class _Printable(io.RawIOBase):

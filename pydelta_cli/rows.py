@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pydelta_cli.parameters import At, Columns, Filter, Path, Properties, Version, columns_of, pairs_of
+from pydelta_cli.parameters import At, Columns, Filter, Path, Place, Properties, Version, columns_of, pairs_of
 from pydelta_cli.run import Run
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ def _first(batches: pa.RecordBatchReader, limit: int | None) -> Iterator[pa.Reco
 
 def load(
     run: Run,
-    path: Path,
+    path: Place,
     file: Source,
     format: InFormat = None,
     mode: SaveMode = Mode.ERROR,
@@ -127,9 +127,11 @@ def load(
     from delta_py.commands.write import write_delta
     from pydelta_cli.row_input import open_rows
 
+    path = run.place(path)
     present = _table_or_none(run, path)
     keeps_columns = present is not None and not (overwrite_schema and mode is Mode.OVERWRITE)
-    reader = open_rows(file, None if format is None else str(format), present.schema() if present and keeps_columns else None)
+    schema = present.schema() if present is not None and keeps_columns else None
+    reader = open_rows(file, None if format is None else str(format), schema, run.zone)
     version = write_delta(
         path,
         reader,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 Form = Mapping[str, Any]
 """What a command found, as JSON has it: docs/command-line.md has the form of each."""
 
-FOUND, WRONG_USE, FAILED = 1, 2, 3
+FOUND, WRONG_USE, FAILED, UNDECIDED = 1, 2, 3, 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,11 +35,34 @@ class Run:
 
         return DeltaTable(path, version=version, timestamp=at, session_timezone=self.zone, storage_options=self.storage)
 
+    def place(self, path: str) -> str:
+        """The path, for a command that changes the table there, makes one, or looks at more than one version of it.
+
+        Raises InvalidOptionError where it names a version (`PATH@v12`), which such a command would pass over or take for a name.
+        """
+        from delta_py.errors import InvalidOptionError
+        from delta_py.scan.time_travel import named_version
+        from delta_py.storage.options import StorageOptions
+
+        named = named_version(path, self.zone, StorageOptions.of(self.storage))
+        if named is None:
+            return path
+        raise InvalidOptionError(
+            f"The path {path} names a version of a table, and this command is for the whole table at its newest version. Nothing "
+            f"was done. Give the path {named.path}; commands that only read take a version, and `restore` goes back to one.",
+            path=path,
+        )
+
+    def newest(self, path: str) -> DeltaTable:
+        """The table that a command changes. Raises as place."""
+        return self.table(self.place(path))
+
     def store(self, path: str) -> ObjectStore:
+        """Raises as place."""
         from delta_py.storage.opening import open_store
         from delta_py.storage.options import StorageOptions
 
-        return open_store(path, StorageOptions.of(self.storage))
+        return open_store(self.place(path), StorageOptions.of(self.storage))
 
     def time(self, timestamp_ms: int | None) -> str | None:
         """ISO 8601 in the zone, as of rows; None for a time that is not known."""
@@ -68,7 +92,7 @@ class Run:
         plain = {name: value for name, value in form.items() if not _is_table(value)}
         width = max((len(name) for name in plain), default=0)
         for name, value in plain.items():
-            for number, line in enumerate(_lines(value)):
+            for number, line in enumerate(value_lines(value)):
                 say(f"{'' if number else name:{width}}  {line}")
         for name, value in form.items():
             if _is_table(value):
@@ -88,31 +112,54 @@ class Run:
         from rich.text import Text
 
         is_terminal = sys.stdout.isatty()
-        console = Console(file=sys.stdout, markup=False, highlight=False, emoji=False, width=None if is_terminal else 1 << 20)
+        console = Console(markup=False, highlight=False, emoji=False, width=None if is_terminal else 1 << 20)
         table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
         for name in columns:
             table.add_column(Text(printable(name)), overflow="fold" if is_terminal else "ignore", no_wrap=not is_terminal)
         for row in rows:
             table.add_row(*(Text("null", style="dim") if cell is None else Text(printable(cell)) for cell in row))
-        console.print(table)
+        with console.capture() as drawn:
+            console.print(table)
+        say(drawn.get().removesuffix("\n"), is_safe=True)
 
 
 def say(text: str, *, is_safe: bool = False, error: bool = False) -> None:
     """A line, or several. is_safe: nothing in it needs to be escaped."""
-    stream = sys.stderr if error else sys.stdout
-    print(text if is_safe else printable_lines(text), file=stream)
+    text = text if is_safe else printable_lines(text)
+    if error:
+        print(text, file=sys.stderr)
+        return
+    with writing():
+        print(text)
+
+
+class ReaderGone(Exception):
+    """Nobody reads standard output any more."""
+
+
+@contextmanager
+def writing() -> Iterator[None]:
+    """Around each write to standard output. Raises ReaderGone; a pipe that breaks elsewhere is an error like others."""
+    try:
+        yield
+    except BrokenPipeError as error:
+        raise ReaderGone from error
 
 
 def _is_table(value: Any) -> bool:
     return isinstance(value, list) and bool(value) and isinstance(value[0], dict)
 
 
-def _lines(value: Any) -> list[str]:
+def value_lines(value: Any) -> list[str]:
     """A value for people; a mapping has a line for each of its names."""
     if isinstance(value, Mapping) and value:
-        return [f"{printable(str(name))}: {printable(cell(inner) or 'null')}" for name, inner in value.items()]
+        return [f"{printable(str(name))}: {_shown(inner)}" for name, inner in value.items()]
     if isinstance(value, list):
-        return [printable(", ".join(cell(inner) or "null" for inner in value))]
+        return [", ".join(map(_shown, value))]
+    return [_shown(value)]
+
+
+def _shown(value: Any) -> str:
     text = cell(value)
-    return ["null" if text is None else printable(text)]
+    return "null" if text is None else printable(text)
 

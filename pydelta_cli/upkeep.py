@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from pydelta_cli import spark as on_spark
-from pydelta_cli.parameters import Path, Spark, Where, pairs_of
+from pydelta_cli.parameters import Place, Spark, Where, pairs_of
 from pydelta_cli.run import FOUND, Run
 
 _NEEDS_ONE = "Say either --version or --at."
@@ -29,31 +29,34 @@ Names = Annotated[list[str], typer.Argument(metavar="KEY...", help="Names of pro
 IfExists = Annotated[bool, typer.Option("--if-exists", help="Pass over properties that the table does not have.")]
 
 
-def optimize(run: Run, path: Path, where: Where = None, full: Full = False, spark: Spark = False) -> None:
+def optimize(run: Run, path: Place, where: Where = None, full: Full = False, spark: Spark = False) -> None:
     """Write the rows of small files anew in larger ones; of a clustered table, new rows in the order of its columns."""
     if full and where is not None:
         raise typer.BadParameter("--full is for whole tables, and goes without --where.", param_hint="--full")
     if spark:
-        metrics = on_spark.optimize(run, path, where, full=full)
+        metrics = on_spark.optimize(run, run.place(path), where, full=full)
     elif full:
-        metrics = run.table(path).optimize.cluster(full=True)
+        metrics = run.newest(path).optimize.cluster(full=True)
     else:
-        metrics = run.table(path).optimize.compact(where)
+        metrics = run.newest(path).optimize.compact(where)
     run.answer({"metrics": metrics})
 
 
-def zorder(run: Run, path: Path, by: By, where: Where = None, spark: Spark = False) -> None:
+def zorder(run: Run, path: Place, by: By, where: Where = None, spark: Spark = False) -> None:
     """Write the rows anew in the Z-order of columns, so that filters on them read few files."""
     from delta_py.protocol.names import split_list
 
     columns = split_list(by)
-    metrics = on_spark.z_order(run, path, columns, where) if spark else run.table(path).optimize.z_order(columns, where)
+    if spark:
+        metrics = on_spark.z_order(run, run.place(path), columns, where)
+    else:
+        metrics = run.newest(path).optimize.z_order(columns, where)
     run.answer({"metrics": metrics})
 
 
 def vacuum(
     run: Run,
-    path: Path,
+    path: Place,
     retention_hours: Retention = None,
     keep_version: Keep = None,
     lite: Lite = False,
@@ -66,16 +69,16 @@ def vacuum(
     kept = tuple(keep_version or ())
     if spark:
         # Spark's answer to a VACUUM that deletes has no rows: the files are those of a look just before.
-        found = on_spark.vacuum(run, path, retention_hours, kept, lite=lite, delete=delete)
+        found = on_spark.vacuum(run, run.place(path), retention_hours, kept, lite=lite, delete=delete)
     else:
-        table = run.table(path)
+        table = run.newest(path)
         found = table.vacuum(retention_hours, dry_run=not delete, keep_versions=kept, lite=lite)
     files = [{**row, "modification_time": run.time(row["modification_time"])} for row in found.to_pylist()]
     bytes_found = pc.sum(found["size"]).as_py() or 0
     run.answer({"deleted": delete, "files_total": found.num_rows, "bytes_total": bytes_found, "files": files})
 
 
-def restore(run: Run, path: Path, version: ToVersion = None, at: ToTime = None) -> None:
+def restore(run: Run, path: Place, version: ToVersion = None, at: ToTime = None) -> None:
     """Commit the state of an earlier version as the newest."""
     from delta_py.commands.restore import restore as restored
     from delta_py.scan.time_travel import to_timestamp_ms
@@ -87,7 +90,7 @@ def restore(run: Run, path: Path, version: ToVersion = None, at: ToTime = None) 
     run.answer({"version": done.version, "metrics": done.metrics()})
 
 
-def fsck(run: Run, path: Path, repair: Repair = False, allow_data_loss: Loss = False) -> int:
+def fsck(run: Run, path: Place, repair: Repair = False, allow_data_loss: Loss = False) -> int:
     """What of the newest version is missing or damaged. Exits with 1 where something is, and is not repaired."""
     from delta_py.commands.fsck import fsck as checked
 
@@ -97,19 +100,19 @@ def fsck(run: Run, path: Path, repair: Repair = False, allow_data_loss: Loss = F
     return FOUND if left else 0
 
 
-def checkpoint(run: Run, path: Path) -> None:
+def checkpoint(run: Run, path: Place) -> None:
     """Write a checkpoint of the newest version, so that it loads without the commits before it."""
-    table = run.table(path)
+    table = run.newest(path)
     run.answer({"version": table.version, "files": table.checkpoint()})
 
 
-def set_(run: Run, path: Path, properties: Assignments) -> None:
+def set_(run: Run, path: Place, properties: Assignments) -> None:
     """Set table properties, delta.feature.NAME=supported among them."""
-    version = run.table(path).alter.set_table_properties(pairs_of(properties, "KEY=VALUE"))
+    version = run.newest(path).alter.set_table_properties(pairs_of(properties, "KEY=VALUE"))
     run.answer({"version": version, "properties": dict(run.table(path).metadata.configuration)})
 
 
-def unset(run: Run, path: Path, names: Names, if_exists: IfExists = False) -> None:
+def unset(run: Run, path: Place, names: Names, if_exists: IfExists = False) -> None:
     """Take table properties away."""
-    version = run.table(path).alter.unset_table_properties(names, if_exists=if_exists)
+    version = run.newest(path).alter.unset_table_properties(names, if_exists=if_exists)
     run.answer({"version": version, "properties": dict(run.table(path).metadata.configuration)})

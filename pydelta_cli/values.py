@@ -12,6 +12,7 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -20,6 +21,8 @@ from delta_py.expressions.zones import INSTANT, WALL_CLOCK, to_wall_clock
 from pydelta_cli.text import cell
 
 _CLOCK_FORMAT = "%Y-%m-%dT%H:%M:%S"
+_FAR_MICROS = 9 * 10**17  # some 28,500 years from 1970
+_SPAN_MICROS = 146_097 * 86_400_000_000  # 400 years
 
 
 def json_rows(batch: pa.RecordBatch | pa.Table, zone: str) -> Iterator[dict[str, Any]]:
@@ -110,14 +113,40 @@ def _odd(value: float) -> str:
 
 def _timestamps(array: pa.Array, zone: str) -> list[Any]:
     if array.type.tz is None:
-        return pc.strftime(array.cast(WALL_CLOCK), _CLOCK_FORMAT).to_pylist()  # type: ignore[no-any-return]
+        return _clock_texts(array.cast(WALL_CLOCK)).to_pylist()  # type: ignore[no-any-return]
     instants = array.cast(INSTANT)
     clocks = to_wall_clock(instants, zone)
     seconds = pc.divide(pc.subtract(clocks.cast(pa.int64()), instants.cast(pa.int64())), 1_000_000)
-    minutes = pc.divide(pc.abs(seconds), 60)
-    hours_text = pc.utf8_lpad(pc.divide(minutes, 60).cast(pa.string()), 2, "0")
-    minutes_text = pc.utf8_lpad(pc.subtract(minutes, pc.multiply(pc.divide(minutes, 60), 60)).cast(pa.string()), 2, "0")
+    minutes, odd_seconds = _parts(pc.abs(seconds))
+    hours, minutes = _parts(minutes)
     sign = pc.if_else(pc.less(seconds, 0), "-", "+")
-    offset = pc.binary_join_element_wise(sign, hours_text, ":", minutes_text, "")
-    text = pc.binary_join_element_wise(pc.strftime(clocks, _CLOCK_FORMAT), offset, "")
+    # Before there was standard time a place's clocks were apart from UTC by seconds too.
+    end = pc.if_else(pc.equal(odd_seconds, 0), "", pc.binary_join_element_wise(":", _two_digits(odd_seconds), ""))
+    offset = pc.binary_join_element_wise(sign, _two_digits(hours), ":", _two_digits(minutes), end, "")
+    text = pc.binary_join_element_wise(_clock_texts(clocks), offset, "")
     return text.to_pylist()  # type: ignore[no-any-return]
+
+
+def _clock_texts(clocks: pa.Array) -> pa.Array:
+    """`2024-01-31T10:00:00.000000`. Of far years, which pyarrow tells wrongly, the year comes from how many times 400 years they
+    are away: all such spans have equally many days."""
+    micros = clocks.cast(pa.int64())
+    is_far = pc.or_(pc.less(micros, -_FAR_MICROS), pc.greater(micros, _FAR_MICROS)).fill_null(False)
+    texts = pc.strftime(clocks, _CLOCK_FORMAT)
+    if not is_far.true_count:
+        return texts
+    spans, near = np.divmod(micros.filter(is_far).to_numpy(), _SPAN_MICROS)
+    near_texts = pc.strftime(pa.array(near).cast(WALL_CLOCK), _CLOCK_FORMAT)
+    years = pc.add(pc.utf8_slice_codeunits(near_texts, 0, 4).cast(pa.int64()), pa.array(spans * 400))
+    far_texts = pc.binary_join_element_wise(years.cast(pa.string()), pc.utf8_slice_codeunits(near_texts, 4), "")
+    return pc.replace_with_mask(texts, is_far, far_texts)
+
+
+def _parts(numbers: pa.Array) -> tuple[pa.Array, pa.Array]:
+    """Whole sixties, and what is left of them."""
+    sixties = pc.divide(numbers, 60)
+    return sixties, pc.subtract(numbers, pc.multiply(sixties, 60))
+
+
+def _two_digits(numbers: pa.Array) -> pa.Array:
+    return pc.utf8_lpad(numbers.cast(pa.string()), 2, "0")

@@ -172,8 +172,8 @@ class Compaction:
     def _has_many_deleted(self, files: pa.Table) -> np.ndarray[Any, np.dtype[np.bool_]]:
         deleted = pc.fill_null(pc.struct_field(files["deletion_vector"], "cardinality"), 0)
         records = pa.chunked_array([parse_stats(part, {}).num_records for part in files["stats"].chunks], pa.int64())
-        most = pc.fill_null(pc.multiply(records.cast(pa.float64()), self.request.max_deleted_ratio), 0)
-        return np.asarray(pc.greater(deleted.cast(pa.float64()), most))
+        most = pc.fill_null(pc.multiply(records.cast(pa.float64(), safe=False), self.request.max_deleted_ratio), 0)
+        return np.asarray(pc.greater(deleted.cast(pa.float64(), safe=False), most))
 
     def _partition_numbers(self, files: pa.Table) -> np.ndarray[Any, np.dtype[np.int64]]:
         """Equal for files of one partition."""

@@ -29,6 +29,7 @@ _STRUCT_OF_TEXT = {
     "notebook": ("notebookId",),
 }
 _MAP = pa.map_(pa.string(), pa.string())
+_LAST_MS = (2**63 - 1) // 1_000
 HISTORY_SCHEMA = pa.schema(
     [
         ("version", pa.int64()),
@@ -248,15 +249,17 @@ def time_text(timestamp_ms: int) -> str:
 def history(store: ObjectStore, limit: int | None = None) -> pa.Table:
     """The commits that the log still has, newest first, at most `limit`: HISTORY_SCHEMA, as DESCRIBE HISTORY gives it.
 
+    A time that microseconds of 64 bits cannot hold is null.
     A commit without commitInfo has a version and a time only. Values of parameters and metrics that are not text are
     given as JSON text. Raises TableNotFoundError, CorruptTableError.
     """
     _, newest = available_versions(store)
-    return history_of(CommitReader(store), list_commits(store, 0, newest), limit)
+    return history_of(CommitReader(store), list_commits(store, 0, newest), limit)[1]
 
 
-def history_of(reader: CommitReader, commits: Sequence[LogFile], limit: int | None = None) -> pa.Table:
-    """As history. commits: ascending, all that the log has up to some version, as their times rest on those before them."""
+def history_of(reader: CommitReader, commits: Sequence[LogFile], limit: int | None = None) -> tuple[list[int], pa.Table]:
+    """The times as ms since 1970, and what history gives. commits: ascending, all that the log has up to some version, as their
+    times rest on those before them."""
     file_times = _increasing(commits)
     first = 0 if limit is None else max(0, len(commits) - limit)
     rows = []
@@ -264,14 +267,16 @@ def history_of(reader: CommitReader, commits: Sequence[LogFile], limit: int | No
         info = _commit_info(reader, commit)
         in_commit = None if info is None else info.in_commit_timestamp_ms
         rows.append((commit.version, time.timestamp_ms if in_commit is None else in_commit, {} if info is None else info.values))
-    return pa.table([_history_column(field, rows) for field in HISTORY_SCHEMA], schema=HISTORY_SCHEMA)
+    table = pa.table([_history_column(field, rows) for field in HISTORY_SCHEMA], schema=HISTORY_SCHEMA)
+    return [time for _, time, _ in rows], table
 
 
 def _history_column(field: pa.Field, rows: Sequence[tuple[int, int, Mapping[str, Any]]]) -> pa.Array:
     if field.name == "version":
         return pa.array([version for version, _, _ in rows], pa.int64())
     if field.name == "timestamp":
-        return pa.array([time for _, time, _ in rows], pa.timestamp("ms", "UTC")).cast(field.type, safe=False)
+        times = [time if abs(time) <= _LAST_MS else None for _, time, _ in rows]
+        return pa.array(times, pa.timestamp("ms", "UTC")).cast(field.type)
     values = [info.get(field.name) for _, _, info in rows]
     if pa.types.is_map(field.type):
         return _text_maps(values)

@@ -25,13 +25,14 @@ _UNITS_MICROS = {
     "day": 86_400_000_000,
     "week": 604_800_000_000,
 }
+_LONGEST_MS = 2**62  # so that a time less a length has 64 bits
 _PART = re.compile(r"([+-]?)\s*(\d+(?:\.\d*)?|\.\d+)\s+([a-z]+)(?:\s+|$)", re.ASCII)
 
 
 def parse_interval(text: str) -> int:
     """The length in milliseconds, rounded down. Case, and the word `interval`, do not matter.
 
-    Raises ValueError for a text that is no interval of fixed units, and for a negative one.
+    Raises ValueError for a text that is no interval of fixed units, for a negative one, and for one of over 146 million years.
     """
     rest = text.strip().lower()
     rest = rest.removeprefix("interval ").strip() if rest.startswith("interval ") else rest
@@ -45,7 +46,10 @@ def parse_interval(text: str) -> int:
         position = part.end()
     if micros < 0:
         raise ValueError(f"{text!r} is a negative interval")
-    return int(micros // 1_000)
+    milliseconds = micros // 1_000
+    if milliseconds > _LONGEST_MS:
+        raise ValueError(f"{text!r} is an interval of over 146 million years")
+    return int(milliseconds)
 
 
 def interval_property(properties: Properties, name: str, default: str | None) -> int | None:

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import orjson
-import pyarrow.compute as pc
 
 from delta_py.errors import CorruptTableError, LogFileNotFoundError
 from delta_py.log.history import history_of
@@ -18,7 +17,7 @@ from delta_py.log.reader import CommitReader
 from delta_py.log.segment import LogFile, list_commits
 from delta_py.protocol.actions import SetTransaction
 from delta_py.protocol.paths import LOG_DIRECTORY
-from delta_py.report.facts import Commit, CommitFacts, OperationTotals, Stream, StreamFacts, Unknown, WriterTotals
+from delta_py.report.facts import Commit, CommitFacts, OperationTotals, Stream, StreamFacts, Unknown, WriterTotals, total
 from delta_py.snapshot import Snapshot
 
 MOST_COMMITS = 1_000
@@ -34,8 +33,9 @@ def commit_facts(snapshot: Snapshot, most: int = MOST_COMMITS) -> tuple[CommitFa
     reader = CommitReader(snapshot.store)
     files = listed[-most:]
     contents = _contents(reader, files)
-    history = history_of(reader, listed, most).to_pylist()
-    commits = tuple(_commit(row, contents[row["version"]]) for row in history)
+    times_ms, table = history_of(reader, listed, most)
+    history = table.drop_columns("timestamp").to_pylist()  # whose years a calendar here may not have
+    commits = tuple(_commit(row, time_ms, contents[row["version"]]) for row, time_ms in zip(history, times_ms, strict=True))
     facts = CommitFacts(
         in_log=len(listed),
         oldest_version=listed[0].version,
@@ -79,15 +79,15 @@ def _contents(reader: CommitReader, files: Sequence[LogFile]) -> dict[int, _Cont
         if file.size_bytes:
             content.files_added = sum(piece.adds.num_rows for piece in pieces)
             content.files_removed = sum(len(piece.remove_keys) for piece in pieces)
-            content.bytes_added = sum(pc.sum(piece.adds["size"]).as_py() or 0 for piece in pieces)
+            content.bytes_added = sum(total(piece.adds["size"]) for piece in pieces)
             content.streams = streams
     return found
 
 
-def _commit(row: dict[str, Any], content: _Content) -> Commit:
+def _commit(row: dict[str, Any], timestamp_ms: int, content: _Content) -> Commit:
     return Commit(
         version=row["version"],
-        timestamp_ms=int(row["timestamp"].timestamp() * 1_000),
+        timestamp_ms=timestamp_ms,
         operation=row["operation"] or None,
         user=row["userName"] or row["userId"] or None,
         engine=row["engineInfo"] or None,

@@ -7,14 +7,17 @@ is an Unknown with the reason, never a zero. Times are ms since 1970, sizes are 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TypeVar
+from dataclasses import asdict, dataclass
+from typing import Any, TypeVar
 
 import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from delta_py.errors import DeltaError, readable
 
 T = TypeVar("T")
+_LONG = pa.decimal128(19, 0)  # holds any of 64 bits, and its sums 38 digits
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,13 +28,21 @@ class Unknown:
 
 
 def known(step: Callable[[], T]) -> T | Unknown:
-    """What the step gives; Unknown where the table or its storage does not let it. Mistakes of the code are raised."""
+    """What the step gives; Unknown where the table or its storage does not let it, or the log has numbers that cannot be
+    reckoned with."""
     try:
         return step()
     except DeltaError as error:
         return Unknown(error.message)
     except OSError as error:
         return Unknown(readable(str(error)))
+    except (ArithmeticError, ValueError, TypeError, pa.ArrowException) as error:
+        return Unknown(readable(f"what the log says cannot be reckoned with: {error} ({type(error).__name__})"))
+
+
+def total(values: pa.Array | pa.ChunkedArray) -> int:
+    """The sum of whole numbers of 64 bits, nulls left out, however large it is."""
+    return int(pc.sum(values.cast(_LONG)).as_py() or 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -387,5 +398,16 @@ class TableFacts:
     advice: tuple[Advice, ...] = ()
 
     def to_json(self) -> str:
-        """One JSON object by the names here; what is unknown is an object `{"unknown": why}`."""
-        return orjson.dumps(self, option=orjson.OPT_INDENT_2).decode()
+        """One JSON object by the names here; what is unknown is an object `{"unknown": why}`. Whole numbers beyond 64 bits are
+        floats."""
+        return orjson.dumps(_of_json(asdict(self)), option=orjson.OPT_INDENT_2).decode()
+
+
+def _of_json(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _of_json(inner) for name, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_of_json(inner) for inner in value]
+    if type(value) is int and value.bit_length() > 63:
+        return float(value) if value.bit_length() < 1_000 else asdict(Unknown("a number of more than 300 digits"))
+    return value

@@ -13,7 +13,17 @@ import pyarrow.compute as pc
 
 from delta_py.commands.optimize_bins import DEFAULT_DELETED_RATIO, DEFAULT_TARGET_BYTES, OptimizeRequest
 from delta_py.commands.optimize_ordering import compaction_of
-from delta_py.report.facts import FileFacts, OptimizeDebt, Partition, PartitionFacts, SizeBin, Unknown, VectorFacts, known
+from delta_py.report.facts import (
+    FileFacts,
+    OptimizeDebt,
+    Partition,
+    PartitionFacts,
+    SizeBin,
+    Unknown,
+    VectorFacts,
+    known,
+    total,
+)
 from delta_py.snapshot import Snapshot
 
 _KB = 1 << 10
@@ -28,19 +38,19 @@ def file_facts(snapshot: Snapshot, files: pa.Table, records: pa.Int64Array) -> F
     sizes = files["size"].to_numpy()
     target = _target(snapshot)
     unknown = records.null_count
-    deleted = pc.sum(pc.struct_field(files["deletion_vector"], "cardinality")).as_py() or 0
-    small = sizes[:0] if isinstance(target, Unknown) else sizes[sizes < target]
+    deleted = total(pc.struct_field(files["deletion_vector"], "cardinality"))
+    small = files["size"].filter(pa.array(np.zeros(len(sizes), np.bool_) if isinstance(target, Unknown) else sizes < target))
     return FileFacts(
         count=len(sizes),
-        bytes=int(sizes.sum()),
-        rows=(pc.sum(records).as_py() or 0) - deleted if not unknown else Unknown(_without_rows(unknown, len(sizes))),
+        bytes=total(files["size"]),
+        rows=total(records) - deleted if not unknown else Unknown(_without_rows(unknown, len(sizes))),
         files_without_row_count=unknown,
         sizes=_histogram(sizes, target),
         median_bytes=int(np.median(sizes)) if len(sizes) else None,
         largest_bytes=int(sizes.max()) if len(sizes) else None,
         target_bytes=target,
         small_count=target if isinstance(target, Unknown) else len(small),
-        small_bytes=target if isinstance(target, Unknown) else int(small.sum()),
+        small_bytes=target if isinstance(target, Unknown) else total(small),
         optimize=known(lambda: _debt(snapshot)),
         source=f"add actions of version {snapshot.version}: size, stats.numRecords",
     )
@@ -72,7 +82,7 @@ def _histogram(sizes: np.ndarray[Any, np.dtype[np.int64]], target: int | Unknown
 
 def _debt(snapshot: Snapshot) -> OptimizeDebt:
     chosen = compaction_of(snapshot, snapshot.clustering_domain(), OptimizeRequest()).choose()
-    return OptimizeDebt(chosen.bins.num_rows, pc.sum(chosen.bins["size"]).as_py() or 0, len(pc.unique(chosen.bins["bin"])))
+    return OptimizeDebt(chosen.bins.num_rows, total(chosen.bins["size"]), len(pc.unique(chosen.bins["bin"])))
 
 
 # ---------------------------------------------------------------- partitions
@@ -86,7 +96,9 @@ def partition_facts(snapshot: Snapshot, files: pa.Table) -> PartitionFacts:
     # The empty text is null too.
     null = pa.scalar(None, pa.string())
     given = {key: pc.if_else(pc.equal(text, ""), null, text) for key, text in zip(keys, texts, strict=True)}
-    groups = pa.table({**given, "size": files["size"]}).group_by(keys).aggregate([("size", "sum"), ("size", "count")])
+    sizes = files["size"].cast(pa.decimal128(19, 0))
+    groups = pa.table({**given, "size": sizes}).group_by(keys).aggregate([("size", "sum"), ("size", "count")])
+    groups = groups.set_column(groups.schema.get_field_index("size_sum"), "size_sum", groups["size_sum"].cast(pa.int64()))
     groups = groups.sort_by([("size_sum", "descending"), *((key, "ascending") for key in keys)])
     sizes, counts = groups["size_sum"].to_numpy(), groups["size_count"].to_numpy()
     median, target = (float(np.median(sizes)), _target(snapshot)) if len(sizes) else (None, _target(snapshot))
@@ -115,14 +127,15 @@ def vector_facts(snapshot: Snapshot, files: pa.Table, records: pa.Int64Array) ->
     vectors, rows = files["deletion_vector"].combine_chunks().filter(has_vector), records.filter(has_vector)
     deleted = pc.fill_null(pc.struct_field(vectors, "cardinality"), 0)
     known_rows = pc.fill_null(pc.greater(rows, 0), False)
-    shares = pc.divide(deleted.filter(known_rows).cast(pa.float64()), rows.filter(known_rows).cast(pa.float64())).to_numpy()
+    of_rows, of_deleted = (numbers.filter(known_rows).cast(pa.float64(), safe=False) for numbers in (rows, deleted))
+    shares = pc.divide(of_deleted, of_rows).to_numpy()
     places = np.minimum(np.searchsorted(np.array(_SHARES), shares, "left"), len(_SHARES) - 1)
     unknown = len(rows) - len(shares)
     return VectorFacts(
         files=len(rows),
-        deleted_rows=pc.sum(deleted).as_py() or 0,
-        rows=Unknown(_without_rows(rows.null_count, len(rows))) if rows.null_count else pc.sum(rows).as_py() or 0,
-        bytes=pc.sum(pc.struct_field(vectors, "sizeInBytes")).as_py() or 0,
+        deleted_rows=total(deleted),
+        rows=Unknown(_without_rows(rows.null_count, len(rows))) if rows.null_count else total(rows),
+        bytes=total(pc.struct_field(vectors, "sizeInBytes")),
         shares=tuple(zip(_SHARES, np.bincount(places, minlength=len(_SHARES)).tolist(), strict=True)),
         max_share=DEFAULT_DELETED_RATIO,
         beyond=int((shares > DEFAULT_DELETED_RATIO).sum()),

@@ -28,6 +28,7 @@ from delta_py.report.facts import (
     VacuumDebt,
     VacuumReason,
     known,
+    total,
 )
 from delta_py.snapshot import Snapshot
 
@@ -159,11 +160,11 @@ def _total(sizes: pa.ChunkedArray) -> int | Unknown:
     """A sum of some of them would be taken for that of all."""
     if sizes.null_count:
         return Unknown(f"{sizes.null_count:,} of {len(sizes):,} remove actions have no size")
-    return pc.sum(sizes).as_py() or 0
+    return total(sizes)
 
 
 def _debt(snapshot: Snapshot, now_ms: int) -> VacuumDebt:
     found = Vacuum.begin(snapshot.store, VacuumRequest(), lambda: now_ms).find()
     groups = found.group_by("reason").aggregate([("size", "count"), ("size", "sum")]).sort_by("reason").to_pylist()
     reasons = tuple(VacuumReason(row["reason"], row["size_count"], row["size_sum"] or 0) for row in groups)
-    return VacuumDebt(found.num_rows, pc.sum(found["size"]).as_py() or 0, reasons)
+    return VacuumDebt(found.num_rows, total(found["size"]), reasons)

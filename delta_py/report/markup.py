@@ -2,7 +2,7 @@
 
     tag("p", "Files of ", data(name), class_="note")
 
-Children and attributes that are no Markup are escaped. Attributes: `class_` is `class`, underscores are dashes, None is left out.
+Children that are no Markup are escaped, and all attributes. `class_` is `class`, underscores are dashes, None is left out.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ _HIDDEN = re.compile(
     "[\x00-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\uffff\ud800-\udfff"
     "\U000e0000-\U000e0fff]"
 )
+_FRAME = 'sandbox="" width="100%" height="800" frameborder="0"'
 _EMPTY_TAGS = frozenset({"meta", "br", "rect", "circle", "line", "path", "polyline", "col"})
 
 
@@ -53,6 +54,11 @@ def tag(name: str, /, *children: Child, **attributes: str | int | float | None) 
     parts.append(joined(children))
     parts.append(f"</{name}>")
     return Markup("".join(parts))
+
+
+def framed(document: str, title: str) -> Markup:
+    """A whole HTML document in a frame without rights. It is no text of a table: all its characters stay, line ends too."""
+    return Markup(f'<iframe srcdoc="{escape(document)}" {_FRAME} title="{escaped(title)}"></iframe>')
 
 
 def joined(children: Child) -> Markup:

@@ -8,7 +8,6 @@ What is unknown has no sample of its own, and no zero: `pydelta_table_unknown` n
 
 from __future__ import annotations
 
-import re
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,11 +15,11 @@ from typing import Protocol, TypeAlias
 
 from delta_py.report.facts import TableFacts, Unknown
 from delta_py.report.gathering import ReportRequest, gather
+from delta_py.report.markup import visible
 from delta_py.snapshot import Snapshot
 
 Value: TypeAlias = "int | float | Unknown | None"
 _PREFIX = "pydelta_table_"
-_SURROGATES = re.compile("[\ud800-\udfff]")
 _LONGEST_LABEL = 400
 _AGREES = {"agrees": 1, "damaged": 0, "contradicts": 0}
 
@@ -76,11 +75,14 @@ def _labels(labels: Mapping[str, str]) -> str:
 
 
 def _label(text: str) -> str:
-    """A label's value: backslashes, quotes and line ends are escaped, what UTF-8 cannot hold is replaced."""
-    if len(text) > _LONGEST_LABEL:  # two that begin alike stay two
-        text = f"{text[:_LONGEST_LABEL]}… {zlib.crc32(text.encode(errors='replace')):08x}"
-    text = _SURROGATES.sub("\ufffd", text)
-    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    """A label's value: what nobody sees is made visible, then backslashes and quotes are escaped. Two that are alike by that, or
+    begin alike, stay two by a checksum of the text."""
+    label = visible(text)
+    if len(label) > _LONGEST_LABEL:
+        label = f"{label[:_LONGEST_LABEL]}…"
+    if label != text:
+        label += f" {zlib.crc32(text.encode(errors='backslashreplace')):08x}"
+    return label.replace("\\", "\\\\").replace('"', '\\"')
 
 
 def _number(value: int | float) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from delta_py.report.facts import TableFacts
 from delta_py.report.gathering import ReportRequest, gather
-from delta_py.report.markup import tag
+from delta_py.report.markup import framed
 from delta_py.report.page import page
 from delta_py.snapshot import Snapshot
 
@@ -36,8 +36,7 @@ class Report:
 
     def _repr_html_(self) -> str:
         """For notebooks: the page in a frame of its own, so that its style and theirs leave each other alone."""
-        title = "Report of a Delta table"
-        return tag("iframe", srcdoc=self.html(), sandbox="", title=title, width="100%", height=800, frameborder=0)
+        return framed(self.html(), "Report of a Delta table")
 
 
 def report_of(snapshot: Snapshot, request: ReportRequest | None = None) -> Report:

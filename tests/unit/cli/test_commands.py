@@ -5,17 +5,22 @@ from __future__ import annotations
 import json
 import os
 import re
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.json
 import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
 from delta_py import DeltaTable, write_delta
 from pydelta_cli.main import COMMANDS, app
+from pydelta_cli.run import value_lines
+from pydelta_cli.values import json_values
 from tests.support.pages import ROOT
+from tests.unit.report.test_metrics import scraped
 
 PAGE = (ROOT / "docs" / "command-line.md").read_text()
 HOSTILE = "[bold]x[/bold]\x1b[31m\u202e"
@@ -128,9 +133,60 @@ def test_diff(table: str, tmp_path: Path) -> None:
     by_key = answer("diff", table, other, "--key", "id", code=1)
     assert by_key["rows"] == {"compared_by": "key", "inserted": 0, "deleted": 1, "updated": 1, "why_not": None}
     assert answer("diff", table, other, code=1)["rows"]["compared_by"] == "nothing"
+    assert not answer("diff", table, table)["differs"]
     assert "same values" in CliRunner().invoke(app, ["diff", table, other, "--key", "part"]).stderr
     run("set", other, "a.b=c")
     assert answer("diff", table, other, "--key", "id", code=1)["properties"] == [{"name": "a.b", "a": None, "b": "c"}]
+
+
+def test_diff_of_versions_without_a_change_feed_goes_by_their_files(tmp_path: Path) -> None:
+    path = str(tmp_path / "t")
+    write_delta(path, rows([1, 2]))
+    table = DeltaTable(path)
+    table.update({"name": "'new'"}, predicate="id = 1")
+    run("restore", path, "--version", "0")
+    DeltaTable(path).checkpoint()
+    unknown = answer("diff", f"{path}@v0", f"{path}@v1", code=4)
+    assert unknown["differs"] is None and unknown["rows"]["compared_by"] == "nothing"
+    assert "1 file of a and 2 of b" in unknown["rows"]["why_not"]
+    assert "--key" in unknown["rows"]["why_not"]
+    same = answer("diff", f"{path}@v0", f"{path}@v2")
+    assert same["differs"] is False
+    assert same["rows"] == {"compared_by": "files", "inserted": 0, "deleted": 0, "updated": 0, "why_not": None}
+    assert answer("diff", f"{path}@v0", f"{path}@v1", "--key", "id", code=1)["rows"]["updated"] == 1
+
+
+def test_diff_tells_deletion_vectors_apart(tmp_path: Path) -> None:
+    path = str(tmp_path / "t")
+    write_delta(path, rows([1, 2]), configuration={"delta.enableDeletionVectors": "true"})
+    DeltaTable(path).delete("id = 1")
+    run("restore", path, "--version", "0")
+    DeltaTable(path).delete("id = 2")
+    assert len({tuple(DeltaTable(f"{path}@v{version}").files()["path"].to_pylist()) for version in (1, 3)}) == 1
+    assert answer("diff", f"{path}@v1", f"{path}@v3", code=4)["differs"] is None
+    assert answer("diff", f"{path}@v0", f"{path}@v2")["differs"] is False
+
+
+def test_diff_takes_keys_and_columns_whatever_the_case(tmp_path: Path) -> None:
+    a, b = str(tmp_path / "a"), str(tmp_path / "b")
+    write_delta(a, pa.table({"id": [1, 2], "Name": ["x", "y"], "part": [0, 0]}))
+    write_delta(b, pa.table({"ID": [2, 3], "name": ["changed", "z"], "part": [0, 0]}))
+    for key in ("ID", "id", "Id,PART"):
+        found = answer("diff", a, b, "--key", key, code=1)["rows"]
+        assert (found["inserted"], found["deleted"], found["updated"]) == (1, 1, 1)
+    result = CliRunner().invoke(app, ["diff", a, b, "--key", "id,nope"])
+    assert result.exit_code == 3 and "[DELTA_COLUMN_NOT_FOUND_IN_SCHEMA]" in result.stderr and "nope" in result.stderr
+    write_delta(str(tmp_path / "c"), pa.table({"id": [1]}))
+    result = CliRunner().invoke(app, ["diff", a, str(tmp_path / "c"), "--key", "name"])
+    assert result.exit_code == 3 and f"{tmp_path}/c" in result.stderr, result
+
+
+def test_diff_of_two_tables_that_nothing_compared_is_not_decided(tmp_path: Path) -> None:
+    paths = [str(tmp_path / name) for name in "ab"]
+    for path, id in zip(paths, (1, 2), strict=True):
+        write_delta(path, rows([id]))
+    assert answer("diff", *paths, code=4)["differs"] is None
+    assert re.match(r"differs +null\n", run("diff", *paths, code=4))
 
 
 # ---------------------------------------------------------------- changing
@@ -216,6 +272,96 @@ def test_report_and_metrics(table: str, tmp_path: Path) -> None:
     run("report", table, code=2)
 
 
+# ---------------------------------------------------------------- values of files that are loaded
+
+
+NEEDS_OPEN_JSON = pytest.mark.skipif(not hasattr(pyarrow.json, "open_json"), reason="pyarrow reads JSON lines as a whole only")
+LOADED = pa.schema(
+    [
+        ("Code", pa.string()),
+        ("At", pa.timestamp("us", "UTC")),
+        ("Clock", pa.timestamp("us")),
+        ("Day", pa.date32()),
+        ("Bytes", pa.binary()),
+    ]
+)
+IN_TOKYO = {
+    "Code": "007",
+    "At": datetime(2024, 1, 31, 1, tzinfo=UTC),
+    "Clock": datetime(2024, 1, 31, 10),
+    "Day": date(2024, 1, 31),
+    "Bytes": b"hi\xff",
+}
+
+
+def loaded(path: str, file: Path, text: str, *options: str, code: int = 0) -> str:
+    file.write_text(text)
+    result = CliRunner().invoke(app, ["load", path, str(file), "--mode", "append", *options])
+    assert result.exit_code == code, (result.stderr, result.exception)
+    return result.stderr
+
+
+@pytest.mark.parametrize("offset", ["", "+09:00"])
+@pytest.mark.parametrize("suffix", ["csv", pytest.param("jsonl", marks=NEEDS_OPEN_JSON)])
+def test_load_takes_the_types_of_the_table_whatever_the_case_of_names(tmp_path: Path, suffix: str, offset: str) -> None:
+    path, file = str(tmp_path / "t"), tmp_path / f"rows.{suffix}"
+    write_delta(path, LOADED.empty_table())
+    values = {
+        "code": "007", "AT": f"2024-01-31T10:00:00{offset}", "clock": "2024-01-31T10:00:00", "day": "2024-01-31", "bytes": "aGn/"
+    }
+    csv = f"{','.join(values)}\n{','.join(values.values())}\n"
+    loaded(path, file, csv if suffix == "csv" else json.dumps(values) + "\n", "--tz", "Asia/Tokyo")
+    assert DeltaTable(path).to_arrow().to_pylist() == [IN_TOKYO]
+
+
+@NEEDS_OPEN_JSON
+def test_load_of_nested_json_takes_the_types_of_the_table(tmp_path: Path) -> None:
+    path = str(tmp_path / "t")
+    inner = pa.struct(list(LOADED))
+    schema = pa.schema([("S", inner), ("L", pa.list_(inner)), ("M", pa.map_(pa.int64(), pa.timestamp("us", "UTC")))])
+    write_delta(path, schema.empty_table())
+    values = {"code": "007", "at": "2024-01-31 10:00", "clock": "2024-01-31T10:00:00", "DAY": "2024-01-31", "bytes": "aGn/"}
+    lines = [
+        {"s": values, "l": [values, None, {"code": "x"}], "m": [{"key": 7, "value": values["at"]}, {"key": 8}]},
+        {"s": None, "l": None},
+        {"l": [], "m": []},
+    ]
+    loaded(path, tmp_path / "rows.json", "\n".join(map(json.dumps, lines)), "--tz", "Asia/Tokyo")
+    other = dict.fromkeys(LOADED.names) | {"Code": "x"}
+    assert DeltaTable(path).to_arrow().to_pylist() == [
+        {"S": IN_TOKYO, "L": [IN_TOKYO, None, other], "M": [(7, IN_TOKYO["At"]), (8, None)]},
+        {"S": None, "L": None, "M": None},
+        {"S": None, "L": [], "M": []},
+    ]
+
+
+@pytest.mark.parametrize("suffix", ["csv", pytest.param("jsonl", marks=NEEDS_OPEN_JSON)])
+@pytest.mark.parametrize(
+    ("name", "value"), [("bytes", "no base64"), ("at", "yesterday"), ("day", "2024-02-30"), ("clock", "2024-01-31T10:00:00Z")]
+)
+def test_load_of_a_value_that_the_column_cannot_have_writes_nothing(tmp_path: Path, suffix: str, name: str, value: str) -> None:
+    path = str(tmp_path / "t")
+    write_delta(path, LOADED.empty_table())
+    text = f"code,{name}\na,{value}\n" if suffix == "csv" else json.dumps({"code": "a", name: value})
+    error = loaded(path, tmp_path / f"rows.{suffix}", text, code=3)
+    assert "[DELTA_" in error and name in error and value in error and DeltaTable(path).version == 0
+
+
+@pytest.mark.parametrize("suffix", ["csv", pytest.param("jsonl", marks=NEEDS_OPEN_JSON)])
+def test_load_from_standard_input_takes_the_types_of_the_table(tmp_path: Path, suffix: str) -> None:
+    path = str(tmp_path / "t")
+    write_delta(path, LOADED.empty_table())
+    text = "code\n007\n" if suffix == "csv" else '{"code": "007"}\n'
+    run("load", path, "-", "--format", suffix.removesuffix("l"), "--mode", "append", input=text)
+    assert DeltaTable(path).to_arrow()["Code"].to_pylist() == ["007"]
+
+
+def test_load_of_two_columns_of_one_name_is_refused(tmp_path: Path) -> None:
+    path = str(tmp_path / "t")
+    write_delta(path, LOADED.empty_table())
+    assert "[DELTA_DUPLICATE_COLUMNS_FOUND]" in loaded(path, tmp_path / "rows.csv", "code,CODE\n007,008\n", code=3)
+
+
 # ---------------------------------------------------------------- all commands
 
 
@@ -258,6 +404,103 @@ def test_what_tables_say_is_data(tmp_path: Path) -> None:
         assert "\x1b" not in machine and "\u202e" not in machine and json.loads(machine)
     assert "[bold]x[/bold]\\x1b[31m\\u202e" in run("show", path)
     assert answer("show", path)["rows"][0]["name"] == HOSTILE
+
+
+READS = {"show", "schema", "detail", "features", "streams", "files", "diff", "cat", "report", "metrics"}
+MORE_ARGUMENTS = {
+    "load": ["rows.csv"], "zorder": ["--by", "id"], "restore": ["--version", "0"], "set": ["a.b=c"], "unset": ["a.b"]
+}
+
+
+def changed_files(directory: Path) -> dict[str, int]:
+    return {str(path.relative_to(directory)): path.stat().st_mtime_ns for path in directory.rglob("*")}
+
+
+@pytest.mark.parametrize("suffix", ["@v0", "@V1", "@20500101000000000"])
+@pytest.mark.parametrize("command", sorted({command.__name__.rstrip("_") for command in COMMANDS} - READS))
+def test_path_that_names_a_version_is_for_reading(command: str, suffix: str, table: str, tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").write_text("id,name,part\n1,a,b\n")
+    before = changed_files(tmp_path)
+    more = [str(tmp_path / "rows.csv") if name == "rows.csv" else name for name in MORE_ARGUMENTS.get(command, [])]
+    paths = [table, str(tmp_path / "new") + suffix] if command == "clone" else [table + suffix, *more]
+    mode = ["--mode", "append"] if command == "load" else []
+    result = CliRunner().invoke(app, [command, *paths, *mode])
+    assert result.exit_code == 3 and "[DELTA_ILLEGAL_OPTION]" in result.stderr and "names a version" in result.stderr, result
+    assert changed_files(tmp_path) == before
+
+
+@pytest.mark.parametrize("command", ["optimize", "zorder", "vacuum", "convert", "clone"])
+def test_spark_is_not_started_for_a_path_that_names_a_version(command: str, table: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def started(run: Any) -> None:
+        raise AssertionError("Spark was started")
+
+    monkeypatch.setattr("pydelta_cli.spark._session", started)
+    paths = [table, table + "@v0"] if command == "clone" else [table + "@v0", *MORE_ARGUMENTS.get(command, [])]
+    result = CliRunner().invoke(app, [command, *paths, "--spark"])
+    assert result.exit_code == 3 and "names a version" in result.stderr, result
+
+
+def test_table_whose_directory_is_named_as_a_version_is_changed(tmp_path: Path) -> None:
+    path = str(tmp_path / "t@v0")
+    write_delta(path, rows([1]))
+    assert answer("set", path, "a.b=c")["properties"] == {"a.b": "c"}
+    assert len(answer("history", path)["commits"]) == 2
+
+
+def test_metrics_of_a_hostile_table_can_be_scraped(tmp_path: Path) -> None:
+    path = str(tmp_path / "a\x1b\u202e")
+    write_delta(path, rows([1]), txn_app_id=f'{HOSTILE}\n"\\', txn_version=1)
+    text = run("metrics", path)
+    assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e]", text)
+    batches = [dict(labels)["app_id"] for name, labels in scraped(text) if name == "pydelta_table_stream_batch"]
+    assert len(batches) == 1 and batches[0].startswith('[bold]x[/bold]\\x1b[31m\\u202e\\n"\\ ')
+
+
+def test_pipe_that_breaks_elsewhere_is_an_error(table: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*arguments: Any, **options: Any) -> None:
+        raise BrokenPipeError(32, "Broken pipe")
+
+    monkeypatch.setattr("delta_py.snapshot.Snapshot.load", broken)
+    result = CliRunner().invoke(app, ["optimize", table])
+    assert result.exit_code == 3 and "BrokenPipeError" in result.stderr, result
+
+
+def test_empty_text_is_no_null(tmp_path: Path) -> None:
+    path = str(tmp_path / "t")
+    write_delta(path, rows([1]), description="", configuration={"x.y": ""})
+    assert re.search(r"^description *$", run("detail", path), re.MULTILINE)
+    assert re.search(r"^properties +x\.y: *$", run("detail", path), re.MULTILINE)
+    assert re.search(r"^name +null$", run("detail", path), re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    ("value", "lines"),
+    [
+        ({"a": "", "b": None}, ["a: ", "b: null"]),
+        (["", None, "x"], [", null, x"]),
+        ("", [""]),
+        (None, ["null"]),
+        ({}, ["{}"]),
+        ([], [""]),
+    ],
+)
+def test_value_has_lines(value: Any, lines: list[str]) -> None:
+    assert list(value_lines(value)) == lines
+
+
+@pytest.mark.parametrize(
+    ("micros", "text"),
+    [
+        (2**63 - 1, "294247-01-10T04:00:54.775807+00:00"),
+        (-(2**63), "-290308-12-21T19:59:05.224192+00:00"),
+        (9 * 10**17 + 1, "30489-11-11T16:00:00.000001+00:00"),
+        (9 * 10**17, "30489-11-11T16:00:00.000000+00:00"),
+        (0, "1970-01-01T00:00:00.000000+00:00"),
+    ],
+)
+def test_times_of_far_years(micros: int, text: str) -> None:
+    times = pa.array([0, micros, None]).cast(pa.timestamp("us", "UTC"))
+    assert json_values(times, "UTC") == ["1970-01-01T00:00:00.000000+00:00", text, None]
 
 
 def test_store_options_reach_the_store(table: str) -> None:

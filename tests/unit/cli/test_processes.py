@@ -41,6 +41,17 @@ def test_reader_that_goes_is_no_error(table: str) -> None:
     assert done.stdout.splitlines() == ['"id"', "0"] and done.stderr == "" and done.returncode == 0
 
 
+CAT = [f"cat --format {name}" for name in ("csv", "json", "parquet", "arrow")]
+
+
+@pytest.mark.parametrize("command", ["show", "schema", "history --json", "files", *CAT])
+def test_reader_that_was_never_there_is_no_error(table: str, command: str) -> None:
+    name, *options = command.split()
+    script = f"set -o pipefail; {' '.join([*PYDELTA, name, table, *options])} | true"
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=120)
+    assert done.stderr == "" and done.returncode == 0
+
+
 def test_runs_without_spark(table: str) -> None:
     for arguments in (["show", table, "--limit", "1"], ["optimize", table], ["history", table, "--json"]):
         done = subprocess.run([sys.executable, "-c", WITHOUT_SPARK, *arguments], capture_output=True, text=True, timeout=120)

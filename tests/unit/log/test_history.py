@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from delta_py.errors import CorruptTableError, TableNotFoundError, TimestampOutOfRangeError
@@ -255,6 +256,13 @@ def test_history_of_a_cleaned_log_is_what_is_left() -> None:
 def test_history_uses_in_commit_timestamps() -> None:
     times = history(by_in_commit_times(1000, 2000, 3000, enabled_at=1).store).column("timestamp").to_pylist()
     assert times == [datetime.fromtimestamp((T + time) / 1000, UTC) for time in (3000, 2000, 1000)]
+
+
+def test_history_has_no_time_where_microseconds_do_not_reach() -> None:
+    last = (2**63 - 1) // 1_000
+    table = by_in_commit_times(0, last - T, last + 1 - T, 2**63 - 1 - T)
+    microseconds = history(table.store)["timestamp"].cast(pa.int64()).to_pylist()
+    assert microseconds == [None, None, last * 1_000, T * 1_000]
 
 
 def test_history_of_no_table_is_refused() -> None:

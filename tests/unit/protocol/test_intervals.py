@@ -12,6 +12,7 @@ from delta_py.protocol.intervals import LOG_RETENTION, interval_property, parse_
 @pytest.mark.parametrize(
     ("text", "milliseconds"),
     [
+        ("interval 1000000000 weeks", 604_800_000_000_000_000),
         ("interval 30 days", 30 * 86_400_000),
         ("30 days", 30 * 86_400_000),
         ("  INTERVAL 1 Week 2 HOURS ", 7 * 86_400_000 + 7_200_000),
@@ -25,7 +26,9 @@ def test_interval_is_read(text: str, milliseconds: int) -> None:
     assert parse_interval(text) == milliseconds
 
 
-@pytest.mark.parametrize("text", ["", "interval", "5", "days", "1 month", "interval 1 year", "-1 day", "1 day x", "1day"])
+@pytest.mark.parametrize(
+    "text", ["", "interval", "5", "days", "1 month", "interval 1 year", "-1 day", "1 day x", "1day", "999999999999 weeks"]
+)
 def test_text_that_is_no_interval_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="interval"):
         parse_interval(text)

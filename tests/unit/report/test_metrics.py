@@ -70,8 +70,20 @@ def test_what_is_unknown_has_no_sample_and_is_named() -> None:
     assert not missing & names
 
 
+def test_labels_that_look_alike_stay_two() -> None:
+    store = report_states.MemoryStore("/lake/alike")
+    builder = report_states.TableBuilder(store)
+    builder.create()
+    for number, operation in enumerate(("a\u202eb", "a\\u202eb", "a\nb", "a\\nb")):
+        builder.commit(report_states.info(report_states.START_MS + number, operation))
+    found = scraped(text_of(report_states.report(store).facts))
+    assert len({labels for name, labels in found if name == "pydelta_table_operation_commits"}) >= 4
+
+
 def test_labels_hold_whatever_a_table_holds() -> None:
     found = scraped(text_of(report_states.hostile().facts))
     operations = {dict(labels)["operation"] for name, labels in found if name == "pydelta_table_operation_commits"}
-    assert {*HOSTILE[:3], HOSTILE[4], *HOSTILE[6:]} <= operations
+    assert {*HOSTILE[:3], *HOSTILE[6:]} <= operations
+    assert any(text.startswith("abc\\u202egnp.exe\\u200f\\u2066 ") for text in operations)
+    assert not any(re.search("[\x00-\x1f\x7f-\x9f\u202e\u200f\u2066]", text) for text in operations)
     assert any(text.startswith("very long name") and len(text) < 500 for text in operations)
