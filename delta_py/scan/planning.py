@@ -107,16 +107,13 @@ class Scan:
         A group holds at most max_group_bytes (a larger file stands alone), counting open_cost_bytes for each file;
         wanted_groups come out, or a file each, when the table is small. [] when there is no file.
         """
-        sizes = self._sizes() + open_cost_bytes
+        return [FileGroup.of(files) for files in self.pack_files(max_group_bytes, open_cost_bytes, wanted_groups)]
+
+    def pack_files(self, max_group_bytes: int, open_cost_bytes: int, wanted_groups: int) -> list[pa.Table]:
+        """`pack`, with the groups as parts of `files`."""
+        sizes = self.files["size"].to_numpy() + open_cost_bytes
         bounds = _group_bounds(sizes, max(1, wanted_groups), max(1, max_group_bytes)) if len(sizes) else ()
-        return [self._group(start, stop) for start, stop in bounds]
-
-    def _sizes(self) -> np.ndarray[Any, np.dtype[np.int64]]:
-        sizes: np.ndarray[Any, np.dtype[np.int64]] = self.files["size"].to_numpy()
-        return sizes
-
-    def _group(self, start: int, stop: int) -> FileGroup:
-        return FileGroup.of(self.files.slice(start, stop - start))
+        return [self.files.slice(start, stop - start) for start, stop in bounds]
 
 
 def _group_bounds(sizes: np.ndarray[Any, np.dtype[np.int64]], wanted: int, limit: int) -> Iterator[tuple[int, int]]:
