@@ -19,13 +19,13 @@ public class NativeReaderFactory implements PartitionReaderFactory {
   private final String columns;
 
   /**
-   * python: the factory of the scan without this; it gives rows, or columns. open: PartitionedFile -> iterator of batches. stored:
-   * the columns that are read of files. places: of each column of the scan in those batches. schema: of the scan. columns: as of
-   * the partitions that are read so.
+   * python: the factory of the scan without this; it gives rows, or columns. open: PartitionedFile -> iterator of batches.
+   * stored: the columns that are read of files. places: of each column of the scan in those batches. schema: of the scan.
+   * columns: as of the partitions that are read so.
    */
   NativeReaderFactory(
-      PartitionReaderFactory python, boolean pythonGivesRows, Function1 open, FileSchema stored, int[] places, StructType schema,
-      String columns) {
+      PartitionReaderFactory python, boolean pythonGivesRows, Function1 open, FileSchema stored, int[] places,
+      StructType schema, String columns) {
     this.python = python;
     this.pythonGivesRows = pythonGivesRows;
     this.open = open;

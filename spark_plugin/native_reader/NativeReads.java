@@ -26,8 +26,8 @@ import scala.Tuple2;
 import scala.collection.immutable.Seq;
 
 /**
- * The door to the native reader, on the driver: a Function of what NativeScan.java says of a planned scan. A JDK interface, because
- * the caller is compiled apart from this.
+ * The door to the native reader, on the driver: a Function of what NativeScan.java says of a planned scan. A JDK interface,
+ * because the caller is compiled apart from this.
  *
  * Written for Janino: no lambdas, raw types where Spark's are generic.
  */
@@ -37,9 +37,9 @@ public class NativeReads implements Function {
 
   /**
    * scan: `schema`, of the scan, and `physical`, the same by the names in files; `kinds`, a letter for each column, d for one of
-   * data files and p for one of partitions; `root` of the table; `predicates`, a List of Spark's, by the names in files; `session`;
-   * `partitions`, InputPartition[] for Python; `files`, for each of them null or an Arrow stream as native_files.py makes it;
-   * `factory`, Spark's or ours, for Python; `rows`, whether that gives rows.
+   * data files and p for one of partitions; `root` of the table; `predicates`, a List of Spark's, by the names in files;
+   * `session`; `partitions`, InputPartition[] for Python; `files`, for each of them null or an Arrow stream as native_files.py
+   * makes it; `factory`, Spark's or ours, for Python; `rows`, whether that gives rows.
    * Object[] comes out: the partitions, and the factory that reads them. Null where this Spark gives no batches of such columns.
    */
   public Object apply(Object scan) {

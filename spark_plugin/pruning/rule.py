@@ -53,7 +53,7 @@ class PruningStatus:
     that was an error. answered: aggregates that the log answered, so that nothing was read; answer_error: why one was read after
     all although the log was asked, where that was an error. filtered: scans whose files were chosen once more by what the other
     side of a join, or a subquery, had found; join_error: why a join was planned without a table's size or without choosing files,
-    where that was an error. metadata_error: why a table was loaded without its hidden column `_metadata`, where that was an error.
+    where that was an error. metadata_error: why a table was loaded without its hidden column `_metadata`, if that was an error.
     """
 
     installed: bool
