@@ -22,6 +22,7 @@ CROSSES ?=
 CROSS ?=
 ROUNDS ?=
 BENCH ?=
+PICTURES ?=
 ALL ?=
 
 PYTEST = -m pytest --timeout=600 $(if $(SEED),--hypothesis-seed=$(SEED)) $(if $(K),-k "$(K)")
@@ -38,7 +39,7 @@ RUN = $(call with_env,$(VENV))
 RUN_PEER = PYDELTA_PEER_JARS="$(CURDIR)/$(PEER)/jars" $(call with_env,$(PEER))
 
 .PHONY: help setup demo check javac test unit acceptance spark spark42 canary applications interop emulators storage faults fuzz \
-	nightly seconds bench all dist clean java peer
+	page nightly seconds bench all dist clean java peer
 
 help: ## this list
 	@echo "make TARGET [K=name]"
@@ -98,10 +99,16 @@ faults: $(VENV)/.ready java ## failures injected into storage; SEED= and N= choo
 fuzz: $(VENV)/.ready ## damaged or hostile tables, streams, caches, options; SEED= and FUZZ= choose the cases, and how many of each kind
 	PYDELTA_FUZZ_N="$(FUZZ)" $(RUN) $(PYTEST) -s tests/fuzz
 
+# Without Chromium, and where it cannot be installed, the tests are skipped, and say so.
+page: $(VENV)/.ready ## the report's page in Debian's Chromium, installed where it is missing; PICTURES=directory keeps pictures
+	@command -v chromium > /dev/null || [ "$$(id -u)" != 0 ] || ! command -v apt-get > /dev/null || \
+		{ apt-get update -q && apt-get install -q -y --no-install-recommends chromium; } || echo "Chromium could not be installed." >&2
+	PYDELTA_PICTURES="$(PICTURES)" $(RUN) $(PYTEST) tests/page
+
 bench: $(VENV)/.ready $(PEER)/.ready $(PEER)/jars/.ready emulators java ## measure against deltalake, delta-spark and Spark's Parquet reader; BENCH="--quick"
 	$(RUN) benchmarks/bench.py --peer $(PEER) $(BENCH)
 
-all: check test applications interop storage faults fuzz ## everything but the benchmarks
+all: check test applications interop storage faults fuzz page ## everything but the benchmarks
 
 nightly: ## hours: every sampled case, new random seeds, all of interop and applications, killed drivers, Spark 4.2
 	$(MAKE) --keep-going all spark42 ALL=1 SEED=$(or $(SEED),$(shell od -An -N3 -tu4 /dev/urandom | tr -d ' ')) \

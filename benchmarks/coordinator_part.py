@@ -9,6 +9,7 @@ from pathlib import Path
 from benchmarks.chart import line_charts
 from benchmarks.common import HERE, Part, Sizes, run_json, table_text
 from tests.support import postgres
+from tests.support.emulator_programs import DYNAMODB_LOCAL, ToolError
 
 CONTENTION = HERE / "contention.svg"
 _TARGETS = (
@@ -17,12 +18,21 @@ _TARGETS = (
 )
 
 
+def _has_dynamodb() -> bool:
+    try:
+        DYNAMODB_LOCAL.path()
+    except ToolError:
+        return False
+    return True
+
+
 def coordinator_part(directory: Path, sizes: Sizes, peer: Path) -> Part:
     command = [sys.executable, str(HERE / "coordinator_run.py")]
     there = postgres.programs() is not None
     latency, races, transactions = [], [], []
     with postgres.running() if there else nullcontext() as server:
         ledgers = {"none": None, "SQLite": "sqlite"} | ({"PostgreSQL": server} if there else {})
+        ledgers |= {"DynamoDB (emulator)": "dynamodb"} if _has_dynamodb() else {}
         for name, url in ledgers.items():
             ledger = [] if url is None else ["--ledger", url]
             found = run_json([*command, "latency", str(directory), *ledger, "--commits", str(sizes.commits)])

@@ -7,29 +7,36 @@
 latency: milliseconds of each append of one row in one process, data file, commit and what follows it included. race: processes,
 each with threads, that append as fast as they can, each to the next of some tables; commits a second in all. transactions:
 milliseconds of a transaction that appends a row to one table, and of one over three tables, by turns; whole, and of its commit
-alone. Without a ledger the tables are not coordinated.
+alone. Without a ledger the tables are not coordinated. URL may be `sqlite`, for a file beside the tables, or `dynamodb`, for an
+emulator on this machine (make emulators).
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import multiprocessing
 import shutil
 import statistics
+import sys
 import tempfile
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from delta_py import DeltaTable, write_delta
 from delta_py.storage import publication
 from delta_py.storage.opening import open_store
 from delta_py.storage.options import StorageOptions
 from delta_py.transactions import DeltaTransaction
+from tests.support.emulators import DYNAMODB, dynamodb_ledger_url, running
 
 ROW = pa.table({"id": [1], "text": ["x"]})
 
@@ -132,7 +139,10 @@ def main() -> None:
     ledger = given.ledger or (None if given.what != "transactions" else f"sqlite://{directory}/ledger.db")
     if ledger == "sqlite":
         ledger = f"sqlite://{directory}/ledger.db"
+    emulators = contextlib.ExitStack()
     try:
+        if ledger == "dynamodb":
+            ledger = dynamodb_ledger_url(emulators.enter_context(running(DYNAMODB)))
         if given.what == "latency":
             result = latency(directory, ledger, given.commits)
         elif given.what == "race":
@@ -142,6 +152,7 @@ def main() -> None:
             result = transactions(directory, ledger, given.commits)
     finally:
         publication.finish()
+        emulators.close()
         shutil.rmtree(directory)
     print(json.dumps(result))
 

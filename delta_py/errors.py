@@ -38,6 +38,8 @@ class DeltaError(Exception):
         self.message = readable(message)
         self.message_parameters = parameters
         super().__init__(f"[{self.error_class}] {self.message}")
+        if self.sql_state != type(self).sql_state:
+            self.add_note(f"SQLSTATE: {self.sql_state}")  # for those who get a traceback's text alone
 
     def __reduce__(self) -> tuple[Any, ...]:
         return rebuilt, (type(self), self.message, self.error_class, self.sql_state, self.message_parameters)

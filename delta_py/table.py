@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from delta_py.commands.reorg import TableReorg
     from delta_py.commands.table_alterer import TableAlterer
     from delta_py.log.leases import HeldLease
+    from delta_py.report.report import Report
 
 _READ_THREADS = 4
 
@@ -143,6 +144,20 @@ class DeltaTable:
     def history(self, limit: int | None = None) -> pa.Table:
         """The commits that the log still has, newest first, with the columns of DESCRIBE HISTORY."""
         return history(self._snapshot.store, limit)
+
+    def detail(self) -> pa.Table:
+        """One row about this version, with the columns of DESCRIBE DETAIL."""
+        from delta_py.commands.detail import detail_rows  # as checkpoint
+
+        return detail_rows(self._snapshot)
+
+    def explain_files(self, filter: str | Expression | None = None) -> pa.Table:
+        """Which files a read with the filter would read, and why each of them is read or passed over: EXPLANATION_SCHEMA of
+        scan/explanation.py, one row a file of this version."""
+        from delta_py.scan.explanation import explain_files  # as checkpoint
+
+        options = ScanOptions(drop_rows=True, timezone=self._session_timezone)
+        return explain_files(self._snapshot, self._predicate(filter), options)
 
     # ------------------------------------------------------------ rows
 
@@ -398,6 +413,25 @@ class DeltaTable:
         from delta_py.commands.fsck import fsck  # as checkpoint
 
         return fsck(self._snapshot.store, dry_run=dry_run, allow_data_loss=allow_data_loss)
+
+    def report(self, *, vacuum: bool = False, check_log: bool = True) -> Report:
+        """The picture of this version: commits, files, skipping, partitions, deleted rows, log, and what to do.
+        `.write(path)` makes one HTML page of it, `.html()` its text, `.facts` are the numbers; in a notebook it shows itself.
+        What could not be told is Unknown there.
+
+        vacuum: ask VACUUM what it would delete, by which the table's directories are listed. check_log: look for faults in the
+        log as FSCK does, by which every checkpoint is read.
+        """
+        from delta_py.report.gathering import ReportRequest  # as checkpoint
+        from delta_py.report.report import report_of
+
+        return report_of(self._snapshot, ReportRequest(vacuum=vacuum, check_log=check_log))
+
+    def metrics_text(self, *, vacuum: bool = False, check_log: bool = True) -> str:
+        """The same facts in the text format of Prometheus: gauges, with this table's path as a label. Arguments as in report."""
+        from delta_py.report.metrics import metrics_text  # as checkpoint
+
+        return metrics_text(self, vacuum=vacuum, check_log=check_log)
 
     def checkpoint(self) -> int:
         """Write a checkpoint of this version, so that it and later ones load without the commits before it; returns the number

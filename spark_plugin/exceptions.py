@@ -87,7 +87,8 @@ __all__ = [
 
 # As a traceback ends, at the beginning of a line: messages have no line breaks but those before items (errors.readable).
 _RAISED = re.compile(
-    r"^delta_py\.errors\.(?P<name>\w+): \[(?P<condition>[A-Z0-9_.]+)\] (?P<message>[^\n]*(?:\n (?:- |[0-9])[^\n]*)*)",
+    r"^delta_py\.errors\.(?P<name>\w+): \[(?P<condition>[A-Z0-9_.]+)\] (?P<message>[^\n]*(?:\n (?:- |[0-9])[^\n]*)*)"
+    r"(?:\nSQLSTATE: (?P<state>[0-9A-Z]{5})$)?",
     re.MULTILINE,
 )
 
@@ -99,7 +100,7 @@ def delta_error_of(text: str) -> DeltaError | None:
     cls = None if parts is None else getattr(errors, parts["name"], None)
     if parts is None or not (isinstance(cls, type) and issubclass(cls, DeltaError)):
         return None
-    return cls(parts["message"].strip(), error_class=parts["condition"])
+    return cls(parts["message"].strip(), error_class=parts["condition"], sql_state=parts["state"])
 
 
 def translate(raised: PySparkException) -> PySparkException:
@@ -153,7 +154,7 @@ def _make_class(delta: type[DeltaError], spark: type[PySparkException]) -> Any:
 
     namespace = {
         "__str__": lambda self: f"[{self.error_class}] {self.message}",
-        "__reduce__": lambda self: (delta, (self.message,), {"error_class": self.error_class}),
+        "__reduce__": lambda self: (delta, (self.message,), {"error_class": self.error_class, "sql_state": self.sql_state}),
         "getCondition": condition,
         "getErrorClass": condition,
         "getSqlState": lambda self: self.sql_state,

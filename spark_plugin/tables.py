@@ -17,6 +17,7 @@ from spark_plugin.dml.merge_clauses import Clause
 from spark_plugin.exceptions import as_spark_raises
 from spark_plugin.maintenance.fsck import run_fsck, run_restore_check
 from spark_plugin.maintenance.layout import run_layout
+from spark_plugin.maintenance.report import run_report
 from spark_plugin.maintenance.vacuum import run_restore_quarantined, run_vacuum
 from spark_plugin.options.common import VIEW, VIEW_LIMIT
 from spark_plugin.options.settings import TablePath, conf
@@ -50,6 +51,8 @@ from spark_plugin.table_api.table_names import Place, build_table, clone_table, 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import DataType, StructField, StructType
+
+    from delta_py.report.report import Report
 
 __all__ = [
     "Clause",
@@ -454,6 +457,18 @@ class DeltaTable:
         check_flag(dryRun, "dryRun")
         check_flag(allowDataLoss, "allowDataLoss")
         return run_fsck(self._spark, self._table, dry_run=dryRun, allow_data_loss=allowDataLoss)
+
+    def report(self, *, vacuum: bool = False, checkLog: bool = True) -> Report:
+        """The picture of the table's newest version: commits, files, skipping, partitions, deleted rows, log, and what to do.
+        `.write(path)` makes one HTML page of it, on the machine of this process; `.facts` are the numbers; in a notebook it shows
+        itself. delta.tables has no such thing.
+
+        vacuum: ask VACUUM what it would delete, by which the table's directories are listed. checkLog: look for faults in the log
+        as FSCK does, by which every checkpoint is read.
+        """
+        check_flag(vacuum, "vacuum")
+        check_flag(checkLog, "checkLog")
+        return run_report(self._spark, self._table, vacuum=vacuum, check_log=checkLog)
 
     def createIndex(self, column: str, name: str | None = None) -> None:
         """Index the values of a column, dotted for one in a struct, so that lookups of single values open few files. Raises as

@@ -20,7 +20,8 @@ What conflicts, for a winner's commit and ours:
                                         matter to ours: where the winner took out one of these, or gave rows back
 
 Isolation: Serializable counts all added files; WriteSerializable leaves out those of blind appends, unless ours changes the
-metadata; SnapshotIsolation counts none. A file may hold a row unless its partition values or statistics exclude it.
+metadata; SnapshotIsolation counts none. A file may hold a row unless its partition values, its statistics or at last its rows
+exclude it (added_rows.py).
 Protocol: Row Tracking; In-Commit Timestamps; Domain Metadata; Transaction Identifiers.
 """
 

@@ -154,7 +154,7 @@ def _place(table: GroupTable, proposed: Sequence[Proposed], all_placed: list[_Pl
     _check_against(table, winners)
     newest = table.base + len(winners)
     base = Snapshot.load(table.store, version=table.base)
-    ours = [from_json(one.described, base.config) for one in proposed]
+    ours = [from_json(one.described, table.store, base.config) for one in proposed]
     placed = _Placed(table.store, coordinated, base, bool(winners))
     all_placed.append(placed)  # also where it fails: its new files are to go then
     for number, prepared in enumerate(ours):

@@ -73,7 +73,7 @@ def run_post_commit(
             writer.put_checksum(version, derived.to_bytes(_txn_id(actions)))
     interval = _CHECKPOINT_INTERVAL
     with harmless(store, version, "has no checkpoint"):
-        interval = _checkpoint_interval(config)
+        interval = checkpoint_interval(config)
         if version > 0 and version % interval == 0:
             _checkpoint(store, writer, version, actions, clock_ms())
             with harmless(store, version, "was followed by no log cleanup"):
@@ -121,7 +121,7 @@ def harmless(store: ObjectStore, version: int, what: str) -> Iterator[None]:
         _log.exception("%s: version %d is committed, but %s, by a mistake in pydelta", store.root, version, what)
 
 
-def _checkpoint_interval(config: TableConfig) -> int:
+def checkpoint_interval(config: TableConfig) -> int:
     name = "delta.checkpointInterval"
     interval = config.properties.integer(name, _CHECKPOINT_INTERVAL)
     if interval < 1:

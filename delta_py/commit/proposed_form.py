@@ -1,7 +1,7 @@
 """A prepared commit as JSON: how a transaction over tables keeps it in the ledger until it is known behind which others it comes.
 
     data = to_json(prepared)
-    prepared = from_json(data, config)
+    prepared = from_json(data, store, config)
 
 What a commit depends on travels as SQL. Where that cannot be read again, any file may hold what was read: a commit that adds one
 is a conflict then.
@@ -14,6 +14,7 @@ from typing import Any
 
 import orjson
 
+from delta_py.commit.added_rows import ReadRows
 from delta_py.commit.prepared import IsolationLevel, PreparedCommit, ReadSet, any_match
 from delta_py.errors import CorruptTableError, DeltaError
 from delta_py.expressions.parse import parse_predicate
@@ -30,7 +31,8 @@ from delta_py.protocol.actions import (
     parse_action,
 )
 from delta_py.protocol.table_config import TableConfig
-from delta_py.scan.planning import FilePruner, ScanOptions
+from delta_py.scan.planning import ScanOptions
+from delta_py.storage.store import ObjectStore
 
 _ONE = (Protocol, Metadata)
 
@@ -67,15 +69,15 @@ def to_json(prepared: PreparedCommit) -> bytes:
     )
 
 
-def from_json(data: bytes, config: TableConfig) -> PreparedCommit:
-    """config: of the version that was read. Raises CorruptTableError for what to_json has not made."""
+def from_json(data: bytes, store: ObjectStore, config: TableConfig) -> PreparedCommit:
+    """store, config: of the table, in the version that was read. Raises CorruptTableError for what to_json has not made."""
     try:
-        return _parsed(orjson.loads(data), config)
+        return _parsed(orjson.loads(data), store, config)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise CorruptTableError(f"The ledger holds a commit of a transaction that cannot be read: {error!r}.") from error
 
 
-def _parsed(value: dict[str, Any], config: TableConfig) -> PreparedCommit:
+def _parsed(value: dict[str, Any], store: ObjectStore, config: TableConfig) -> PreparedCommit:
     actions = [parse_action(line.encode()) for line in value["actions"]]
 
     def of(kind: type[Any]) -> tuple[Any, ...]:
@@ -94,7 +96,7 @@ def _parsed(value: dict[str, Any], config: TableConfig) -> PreparedCommit:
         cdc=of(AddCDCFile),
         transactions=of(SetTransaction),
         domains=of(DomainMetadata),
-        reads=_reads(value["reads"], config),
+        reads=_reads(value["reads"], store, config),
         isolation=IsolationLevel.parse(value["isolation"]),
         in_commit_timestamps=value["inCommitTimestamps"],
         previous_timestamp_ms=value["previousTimestamp"],
@@ -103,12 +105,12 @@ def _parsed(value: dict[str, Any], config: TableConfig) -> PreparedCommit:
     )
 
 
-def _reads(value: dict[str, Any], config: TableConfig) -> ReadSet:
+def _reads(value: dict[str, Any], store: ObjectStore, config: TableConfig) -> ReadSet:
     predicates = tuple(value["predicates"])
-    pruners = [_pruner(text, timezone, config) for text, timezone in zip(predicates, value["timezones"], strict=True)]
+    rows = [_rows(text, timezone, store, config) for text, timezone in zip(predicates, value["timezones"], strict=True)]
     return ReadSet(
         predicates,
-        any_match([pruner.may_match for pruner in pruners]),
+        any_match([read.may_match for read in rows]),
         frozenset(value["paths"]),
         frozenset(value["appIds"]),
         value["onlyTakenRows"],
@@ -118,9 +120,9 @@ def _reads(value: dict[str, Any], config: TableConfig) -> ReadSet:
     )
 
 
-def _pruner(text: str, timezone: str, config: TableConfig) -> FilePruner:
+def _rows(text: str, timezone: str, store: ObjectStore, config: TableConfig) -> ReadRows:
     try:
         predicate = parse_predicate(text, config.schema, session_timezone=timezone)
     except DeltaError:
-        return FilePruner(None)  # may match anything
-    return FilePruner.of(config, predicate, ScanOptions(timezone=timezone))
+        predicate = None  # may match anything
+    return ReadRows.of(store, config, predicate, ScanOptions(timezone=timezone))

@@ -20,6 +20,7 @@ from typing import Any, Self
 import orjson
 
 from delta_py.commit import held_reads
+from delta_py.commit.added_rows import ReadRows
 from delta_py.commit.attempts import Attempts, RetryPolicy
 from delta_py.commit.committer import settle
 from delta_py.commit.post_commit import run_post_commit
@@ -51,7 +52,7 @@ from delta_py.protocol.iceberg_compat import check_files, check_map_keys, is_wri
 from delta_py.protocol.identity import with_marks
 from delta_py.protocol.schema import StructType, schema_to_json
 from delta_py.protocol.table_config import TableConfig
-from delta_py.scan.planning import FilePruner, Scan, ScanOptions, plan_scan
+from delta_py.scan.planning import Scan, ScanOptions, plan_scan
 from delta_py.snapshot import Snapshot
 from delta_py.storage.opening import coordination_of, is_in_transaction
 from delta_py.storage.store import ObjectStore
@@ -81,7 +82,7 @@ class Transaction:
         assert store is not None, "a new table needs a store"
         self._snapshot, self._store, self._isolation = snapshot, store, isolation
         self._attempts, self._clock_ms = Attempts(store, policy or RetryPolicy.of(store), clock_ms, sleep), clock_ms
-        self._reads = _Reads()
+        self._reads = _Reads(store)
         self._parts: list[WrittenFiles] = []
         self._protocol: Protocol | None = None
         self._metadata: Metadata | None = None
@@ -375,24 +376,25 @@ def _own_version() -> str:
 class _Reads:
     """A ReadSet in the making."""
 
-    def __init__(self) -> None:
+    def __init__(self, store: ObjectStore) -> None:
+        self._store = store
         self.paths: set[str] = set()
         self.app_ids: set[str] = set()
         self.only_taken_rows = self.all_rows = self.all_files = False
         self._predicates: list[str] = []
         self._timezones: list[str] = []
-        self._pruners: list[FilePruner] = []
+        self._rows: list[ReadRows] = []
 
     def add_rows(self, config: TableConfig, predicate: Expression | None, options: ScanOptions) -> None:
         self.all_rows |= predicate is None
         self._predicates.append("true" if predicate is None else to_sql(predicate))
         self._timezones.append(options.timezone)
-        self._pruners.append(FilePruner.of(config, predicate, options))
+        self._rows.append(ReadRows.of(self._store, config, predicate, options))
 
     def as_read_set(self) -> ReadSet:
         return ReadSet(
             tuple(self._predicates),
-            any_match([pruner.may_match for pruner in self._pruners]),
+            any_match([rows.may_match for rows in self._rows]),
             frozenset(self.paths),
             frozenset(self.app_ids),
             self.only_taken_rows,

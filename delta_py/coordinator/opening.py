@@ -2,6 +2,7 @@
 
     open_ledger("sqlite:///path/of/ledger.db")
     open_ledger("postgresql://user:password@host/database")
+    open_ledger("dynamodb://table?region=eu-west-1")
 """
 
 from __future__ import annotations
@@ -11,10 +12,11 @@ import threading
 from delta_py.coordinator.ledger import Ledger
 from delta_py.coordinator.postgres_ledger import PostgresLedger
 from delta_py.coordinator.sqlite_ledger import SqliteLedger
-from delta_py.errors import InvalidOptionError
+from delta_py.errors import InvalidOptionError, UnsupportedOperationError
 
 _SQLITE = "sqlite:///"
 _POSTGRES = ("postgresql://", "postgres://")
+_DYNAMODB = "dynamodb://"
 _open: dict[str, Ledger] = {}
 _lock = threading.Lock()
 
@@ -33,9 +35,23 @@ def _opened(url: str) -> Ledger:
         return SqliteLedger(f"/{url.removeprefix(_SQLITE).lstrip('/')}")
     if url.startswith(_POSTGRES):
         return PostgresLedger(url)
+    if url.startswith(_DYNAMODB):
+        return _dynamodb(url)
     scheme = url.partition(":")[0]
     raise InvalidOptionError(
-        f"No coordinator has URLs of the scheme {scheme!r}. Use sqlite:///path/of/file.db or postgresql://host/database.",
+        f"No coordinator has URLs of the scheme {scheme!r}. Use sqlite:///path/of/file.db, postgresql://host/database or "
+        "dynamodb://table.",
         option="coordinator",
         scheme=scheme,
     )
+
+
+def _dynamodb(url: str) -> Ledger:
+    try:
+        from delta_py.coordinator.dynamodb_ledger import DynamoDbLedger  # imports boto3
+    except ModuleNotFoundError as error:
+        raise UnsupportedOperationError(
+            f"A coordinator in DynamoDB needs boto3, which is not installed ({error}). Install pydelta with the extra s3: "
+            "pip install 'pydelta[s3]'."
+        ) from error
+    return DynamoDbLedger(url)

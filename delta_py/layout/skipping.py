@@ -9,7 +9,8 @@ no file begins or ends.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,10 +19,10 @@ import pyarrow.compute as pc
 
 from delta_py.protocol.column_mapping import physical_path
 from delta_py.protocol.schema import ArrayType, MapType, Path, find_named, find_path, leaves, type_name
-from delta_py.protocol.stats import FileStats, concat_stats
+from delta_py.protocol.stats import FileStats, concat_stats, unknown_stats
 from delta_py.protocol.table_config import TableConfig
 from delta_py.scan.filtered_columns import FILTERED
-from delta_py.snapshot import Snapshot
+from delta_py.snapshot import FileBatch, Snapshot
 
 # files: of the table. with_bounds: those that have a minimum and a maximum of the column.
 # point_share, range_share: of the files that a query for one value, or for a tenth of the values, reads on average; null where it
@@ -54,14 +55,35 @@ def table_layout(
     Raises SchemaMismatchError for a column that is not there. Memory: the bounds of all files."""
     config = snapshot.config
     paths = _wanted(config, columns)
+    stats = concat_stats([batch.stats for batch in bounded_batches(snapshot, paths) if batch.stats is not None])
+    return layout_of(snapshot, paths, stats, filtered)
+
+
+def bounded_batches(snapshot: Snapshot, paths: Sequence[Path]) -> Iterator[FileBatch]:
+    """The live files with the numbers of their records and the bounds of columns, by logical paths here and in the batches.
+    Each batch has statistics, if only unknown ones."""
+    config = snapshot.config
     physical = {path: physical_path(config.schema, path, config.column_mapping_mode) for path in paths}
     types = {physical[path]: find_path(config.schema, path)[-1].data_type for path in paths}
-    batches = snapshot.file_batches(stats_leaves=types, want_records=True)
-    stats = concat_stats([batch.stats for batch in batches if batch.stats is not None])
+
+    def logical(arrays: Mapping[Path, pa.Array]) -> dict[Path, pa.Array]:
+        return {path: arrays[physical[path]] for path in paths if physical[path] in arrays}
+
+    for batch in snapshot.file_batches(stats_leaves=types, want_records=True):
+        stats = batch.stats or unknown_stats(batch.files.num_rows)
+        low, high, nulls = logical(stats.minimum), logical(stats.maximum), logical(stats.null_count)
+        yield replace(batch, stats=replace(stats, minimum=low, maximum=high, null_count=nulls))
+
+
+def layout_of(
+    snapshot: Snapshot, paths: Sequence[Path], stats: FileStats, filtered: Mapping[Path, int] | None = None
+) -> pa.Table:
+    """As table_layout. stats: of bounded_batches, all of them, of these columns or more."""
     queries = FILTERED.of(snapshot)
     queries.update(filtered or {})
-    rows = [_row(path, type_name(types[physical[path]]), stats, physical[path], queries) for path in paths]
-    for path in set(paths).difference(_bounded(config)):
+    kinds = {path: type_name(find_path(snapshot.schema, path)[-1].data_type) for path in paths}
+    rows = [_row(path, kinds[path], stats, queries) for path in paths]
+    for path in set(paths).difference(bounded_columns(snapshot.config)):
         rows[paths.index(path)]["advice"] = None  # nothing that one could do
     return pa.Table.from_pylist(rows, LAYOUT_SCHEMA)
 
@@ -69,10 +91,10 @@ def table_layout(
 def _wanted(config: TableConfig, columns: Sequence[str] | None) -> list[Path]:
     if columns is not None:
         return [tuple(field.name for field in find_named(config.schema, name)) for name in columns]
-    return _bounded(config)
+    return bounded_columns(config)
 
 
-def _bounded(config: TableConfig) -> list[Path]:
+def bounded_columns(config: TableConfig) -> list[Path]:
     """The columns that can have a minimum and a maximum."""
     return [
         path
@@ -82,8 +104,8 @@ def _bounded(config: TableConfig) -> list[Path]:
     ]
 
 
-def _row(path: Path, kind: str, stats: FileStats, leaf: Path, queries: Mapping[Path, int]) -> dict[str, Any]:
-    count, low, high = stats.file_count, stats.minimum.get(leaf), stats.maximum.get(leaf)
+def _row(path: Path, kind: str, stats: FileStats, queries: Mapping[Path, int]) -> dict[str, Any]:
+    count, low, high = stats.file_count, stats.minimum.get(path), stats.maximum.get(path)
     shares: tuple[float, float] | None = None
     bounded = 0
     if low is not None and high is not None and count:
@@ -107,22 +129,22 @@ def _row(path: Path, kind: str, stats: FileStats, leaf: Path, queries: Mapping[P
 def _shares(low: pa.Array, high: pa.Array, records: np.ndarray[Any, np.dtype[np.int64]], unknown: int) -> tuple[float, float]:
     """For a point, and for a range of a tenth of all values that begins at one. unknown: files that every query reads."""
     count = len(low)
-    places = _places(pa.chunked_array([low, high]).combine_chunks())
-    begins, ends = places[:count], places[count:]
+    at = places(pa.chunked_array([low, high]).combine_chunks())
+    begins, ends = at[:count], at[count:]
     firsts, lasts = np.sort(begins), np.sort(ends)
     points = np.concatenate([begins + (ends - begins) * (step + 0.5) / _POINTS for step in range(_POINTS)])
     weights = np.tile(np.maximum(records, 1), _POINTS).astype(np.float64)
-    width = (places.max() - places.min()) * _RANGE
+    width = (at.max() - at.min()) * _RANGE
 
     def read(until: np.ndarray[Any, np.dtype[np.float64]]) -> float:
         met = np.searchsorted(firsts, until, "right") - np.searchsorted(lasts, points, "left")
         return float((np.average(met, weights=weights) + unknown) / (count + unknown))
 
-    return read(points), read(np.minimum(points + width, places.max()))
+    return read(points), read(np.minimum(points + width, at.max()))
 
 
-def _places(bounds: pa.Array) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """Numbers that rise with the values, as far apart as these are where they have distances."""
+def places(bounds: pa.Array) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """Numbers that rise with the values, as far apart as these are where they have distances. bounds: no nulls, not empty."""
     kind = bounds.type
     if pa.types.is_date32(kind):
         bounds = bounds.view(pa.int32())
@@ -130,10 +152,10 @@ def _places(bounds: pa.Array) -> np.ndarray[Any, np.dtype[np.float64]]:
         bounds = bounds.view(pa.int64())
     elif not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
         bounds = pc.rank(bounds, tiebreaker="dense")
-    places = bounds.cast(pa.float64(), safe=False).to_numpy()
-    if not np.isfinite(places).all() or np.abs(places).max() > _FARTHEST:  # infinite, no number, or no distance is a number
-        places = pc.rank(bounds, tiebreaker="dense").to_numpy().astype(np.float64)
-    return np.asarray(places)
+    numbers = bounds.cast(pa.float64(), safe=False).to_numpy()
+    if not np.isfinite(numbers).all() or np.abs(numbers).max() > _FARTHEST:  # infinite, no number, or no distance is a number
+        numbers = pc.rank(bounds, tiebreaker="dense").to_numpy().astype(np.float64)
+    return np.asarray(numbers)
 
 
 def _advice(column: str, files: int, bounded: int, shares: tuple[float, float] | None, queries: int) -> str | None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import orjson
@@ -236,10 +236,10 @@ def _too_late(store: ObjectStore, timestamp_ms: int, latest: CommitTime) -> Time
 def time_text(timestamp_ms: int) -> str:
     """`2024-01-31 23:59:59.000 UTC`; the number itself outside of the years that a calendar here has."""
     try:
-        moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=timestamp_ms)
+        moment = datetime(1970, 1, 1) + timedelta(milliseconds=timestamp_ms)
     except OverflowError:
         return f"{timestamp_ms} ms"
-    return f"{moment:%Y-%m-%d %H:%M:%S}.{moment.microsecond // 1000:03d} UTC"
+    return f"{moment.isoformat(' ', 'milliseconds')} UTC"
 
 
 # ---------------------------------------------------------------- history
@@ -252,9 +252,12 @@ def history(store: ObjectStore, limit: int | None = None) -> pa.Table:
     given as JSON text. Raises TableNotFoundError, CorruptTableError.
     """
     _, newest = available_versions(store)
-    commits = list_commits(store, 0, newest)
+    return history_of(CommitReader(store), list_commits(store, 0, newest), limit)
+
+
+def history_of(reader: CommitReader, commits: Sequence[LogFile], limit: int | None = None) -> pa.Table:
+    """As history. commits: ascending, all that the log has up to some version, as their times rest on those before them."""
     file_times = _increasing(commits)
-    reader = CommitReader(store)
     first = 0 if limit is None else max(0, len(commits) - limit)
     rows = []
     for commit, time in reversed(list(zip(commits, file_times, strict=True))[first:]):

@@ -371,13 +371,13 @@ def _filter_columns(
         return ()
     output = StructType(tuple(column.logical for column in columns))
     paths = columns_of(predicate)
-    lacking = {path[0] for path in paths if not _has_path(output, path)}
+    lacking = {path[0] for path in paths if not has_path(output, path)}
     lacking_columns = {name: known[name].logical if name in known else find_path(config.schema, (name,))[0] for name in lacking}
     needed = [_only_paths(lacking_columns[name], paths) for name in sorted(lacking)]
     return tuple(_scan_column(config, known, f) for f in needed)
 
 
-def _has_path(schema: StructType, path: Path) -> bool:
+def has_path(schema: StructType, path: Path) -> bool:
     try:
         find_path(schema, path)
     except SchemaMismatchError:
@@ -445,12 +445,16 @@ class FilePruner:
         Raises CorruptTableError (CAST_INVALID_INPUT) for a file whose partition value in a column of the predicate is no value of
         the column's type: whether its rows match is unknown, also to those who take whole files by the partition alone.
         """
+        return batch if self.predicate is None else batch.filter(self.keeps(batch))
+
+    def keeps(self, batch: FileBatch) -> pa.BooleanArray:
+        """True for each file that may hold such a row, never null. Raises as pruned."""
         if self.predicate is None:
-            return batch
+            return pa.repeat(pa.scalar(True), batch.files.num_rows)
         values, unknown = self._partition_values(batch.files)
         if pc.any(unknown).as_py():
             raise self._malformed(batch.files.filter(unknown).slice(0, 1))
-        return batch.filter(self._mask(self.predicate, batch.files, batch.stats, values))
+        return self._mask(self.predicate, batch.files, batch.stats, values)
 
     def may_match(self, adds: Sequence[AddFile]) -> list[bool]:
         """For each file of a commit whether it may hold such a row; one with a partition value that is none may hold any."""
@@ -501,4 +505,4 @@ def typed_partition_values(texts: pa.Array, column: StructField, timezone: str) 
 
 def _prunable(schema: StructType, part: Expression, same_in_file: Container[str]) -> bool:
     """Whether a file can say something of every column of the conjunct; it says nothing of `_metadata`."""
-    return all(path[0] in same_in_file or _has_path(schema, path) for path in columns_of(part))
+    return all(path[0] in same_in_file or has_path(schema, path) for path in columns_of(part))

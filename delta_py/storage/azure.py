@@ -26,8 +26,9 @@ from azure.core.exceptions import (
 from azure.storage.blob import BlobBlock, BlobServiceClient, ContainerClient
 
 from delta_py.errors import InvalidOptionError, StorageError, UnsupportedOperationError
+from delta_py.remote_requests import REFUSALS, BeyondTheEnd, NotAnswered
 from delta_py.storage.addresses import azure_host
-from delta_py.storage.client import REFUSALS, BeyondTheEnd, ListedPage, NotAnswered, Upload
+from delta_py.storage.client import ListedPage, Upload
 from delta_py.storage.options import StorageOptions
 from delta_py.storage.store import ObjectInfo
 

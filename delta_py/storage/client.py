@@ -21,24 +21,6 @@ PIECE_BYTES = 1024 * 1024
 """Of a long answer, so much at a time is taken from the socket to its place."""
 
 
-class NotAnswered(OSError):
-    """why: in the words of the SDK, without secrets. is_unreachable: no connection was made, as to a wrong address. cure: what to
-    do where it lasts; None for what is done about a store that does not answer."""
-
-    def __init__(self, why: str, *, is_unreachable: bool = False, cure: str | None = None) -> None:
-        super().__init__(why)
-        self.is_unreachable, self.cure = is_unreachable, cure
-
-
-REFUSALS = frozenset({301, 307, 308, 400, 401, 403, 404, 405, 411, 413, 414})
-"""Statuses of HTTP by which a server says that it did nothing, and never will. All other failures leave it open: something
-between may have put them in the place of another answer."""
-
-
-class BeyondTheEnd(Exception):
-    """A range that begins behind the object's end; a client gives no bytes for it."""
-
-
 @dataclass(frozen=True, slots=True)
 class ListedPage:
     """Of one request. objects: path is the whole key; directories and their markers are left out. token: of the next page, None

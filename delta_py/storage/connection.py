@@ -10,30 +10,23 @@ its caller looks who has written before it tries again.
 
 from __future__ import annotations
 
-import logging
 import os
-import random
 import threading
 import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
 
-from delta_py.errors import StoreUnavailableError, UnsupportedOperationError
+from delta_py.errors import UnsupportedOperationError
+from delta_py.remote_requests import RETRY_SECONDS, until_answered
 from delta_py.storage.addresses import StoreKind
-from delta_py.storage.client import NotAnswered, ObjectClient
+from delta_py.storage.client import ObjectClient
 from delta_py.storage.options import StorageOptions
 
 T = TypeVar("T")
 U = TypeVar("U")
 
-_log = logging.getLogger("delta_py")
-
-_RETRY_SECONDS = 60.0
-_UNREACHABLE_SECONDS = 10.0  # nothing is at a mistyped address, and nothing will be
 _MAX_REQUESTS = 32
-_FIRST_WAIT_SECONDS = 0.1
-_LONGEST_WAIT_SECONDS = 5.0
 _EXTRAS = {"s3": ("boto3", "s3"), "gs": ("google-cloud-storage", "gcs"), "az": ("azure-storage-blob", "azure")}
 
 
@@ -49,7 +42,7 @@ class Connection:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.client, self._sleep, self._clock = client, sleep, clock
-        self._retry_seconds = options.number("storage.retry_timeout", _RETRY_SECONDS)
+        self._retry_seconds = options.number("storage.retry_timeout", RETRY_SECONDS)
         requests = int(options.number("storage.max_requests", _MAX_REQUESTS))
         self._slots = threading.BoundedSemaphore(requests)
         self._threads = ThreadPoolExecutor(requests, "delta_py-store")
@@ -62,18 +55,8 @@ class Connection:
     def run(self, what: str, call: Callable[[], T]) -> T:
         """One request, made again until it is answered. what: for messages. Raises StoreUnavailableError when time is over, and
         else what the client raises."""
-        begin, attempt = self._clock(), 0
-        while True:
-            try:
-                return self.once(call)
-            except NotAnswered as error:
-                budget = min(self._retry_seconds, _UNREACHABLE_SECONDS) if error.is_unreachable else self._retry_seconds
-                wait = random.uniform(0, min(_LONGEST_WAIT_SECONDS, _FIRST_WAIT_SECONDS * 2**attempt))
-                if self._clock() + wait - begin > budget:
-                    raise _gave_up(what, error, self._clock() - begin) from error
-                _log.debug("%s: asked again in %.1f s: %s", what, wait, error)
-            self._sleep(wait)
-            attempt += 1
+        seconds, sleep, clock = self._retry_seconds, self._sleep, self._clock
+        return until_answered(what, lambda: self.once(call), seconds=seconds, sleep=sleep, clock=clock)
 
     def submit(self, call: Callable[[], T]) -> Future[T]:
         """In another thread. Calls must not wait for others of this connection's threads."""
@@ -137,9 +120,3 @@ def _client(kind: StoreKind, account: str, options: StorageOptions) -> ObjectCli
             package=package,
             extra=extra,
         ) from error
-
-
-def _gave_up(what: str, error: NotAnswered, seconds: float) -> StoreUnavailableError:
-    waiting = "If the store throttles, ask less of it at once, or wait longer: the option storage.retry_timeout has seconds."
-    hint = error.cure or ("Check the endpoint and the network." if error.is_unreachable else waiting)
-    return StoreUnavailableError(f"The store did not {what} in {seconds:.0f} s, asked again and again: {error}. {hint}")

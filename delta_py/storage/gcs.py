@@ -23,7 +23,8 @@ from google.cloud import storage
 from google.cloud.storage.exceptions import InvalidResponse
 
 from delta_py.errors import InvalidOptionError, StorageError
-from delta_py.storage.client import REFUSALS, BeyondTheEnd, ListedPage, NotAnswered, Upload
+from delta_py.remote_requests import REFUSALS, BeyondTheEnd, NotAnswered
+from delta_py.storage.client import ListedPage, Upload
 from delta_py.storage.options import StorageOptions
 from delta_py.storage.store import ObjectInfo
 

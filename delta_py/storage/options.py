@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from delta_py.errors import InvalidOptionError
+from delta_py.remote_requests import without_secrets
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +73,6 @@ OPTION_NAMES: tuple[OptionName, ...] = (*_S3, *_GCS, *_AZURE, *_ALL_STORES, *_CO
 
 _BY_NAME = {option.name: option for option in OPTION_NAMES}
 _PREFIXES = ("s3.", "gcs.", "azure.", "storage.", "coordinator.")
-_SHORTEST_HIDDEN = 4  # a shorter text may stand anywhere by chance
 
 
 def is_storage_option(name: str) -> bool:
@@ -136,10 +136,7 @@ class StorageOptions:
 
     def hide(self, text: str) -> str:
         """The text without the secrets among the values."""
-        for name, value in self.values:
-            if _BY_NAME[name].is_secret and len(value) >= _SHORTEST_HIDDEN:
-                text = text.replace(value, "...")
-        return text
+        return without_secrets(text, (value for name, value in self.values if _BY_NAME[name].is_secret))
 
     def __repr__(self) -> str:
         shown = (f"{name}={'...' if _BY_NAME[name].is_secret else repr(value)}" for name, value in self.values)

@@ -15,9 +15,11 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
+from delta_py.aws_clients import ask, aws_client
 from delta_py.errors import StorageError
-from delta_py.storage.aws import ask, aws_client
-from delta_py.storage.client import PIECE_BYTES, BeyondTheEnd, ListedPage, NotAnswered, Upload
+from delta_py.remote_requests import BeyondTheEnd, NotAnswered
+from delta_py.storage.aws import access_of
+from delta_py.storage.client import PIECE_BYTES, ListedPage, Upload
 from delta_py.storage.options import StorageOptions
 from delta_py.storage.store import ObjectInfo
 
@@ -40,21 +42,14 @@ class S3Client:
             if endpoint is None
             else dict.fromkeys(("request_checksum_calculation", "response_checksum_validation"), "when_required")
         )
-        self._options = options
-        self._s3 = aws_client(
-            "s3",
-            options,
-            endpoint=endpoint,
-            region=options.get("s3.region"),
-            s3={"addressing_style": addressing},
-            **checksums,
-        )
+        self._access = access_of(options, endpoint=endpoint, region=options.get("s3.region"))
+        self._s3 = aws_client("s3", self._access, s3={"addressing_style": addressing}, **checksums)
         self._endpoint: str = self._s3.meta.endpoint_url  # also one that a profile names
         self._payer = {"RequestPayer": "requester"} if options.flag("s3.requester_pays") else {}
         self._condition = _Condition(is_kept=(urlsplit(self._endpoint).hostname or "").endswith(_AMAZON))
 
     def _ask(self, where: str, request: Callable[[], T]) -> T:
-        return ask(where, self._options, request)
+        return ask(where, self._access, request)
 
     # ------------------------------------------------------------ reading
 

@@ -23,10 +23,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
+from delta_py.aws_clients import ask, aws_client
 from delta_py.errors import StorageError
 from delta_py.protocol.paths import LOG_DIRECTORY, LogKind, commit_file_name, parse_log_name
-from delta_py.storage.aws import ask, aws_client
-from delta_py.storage.client import NotAnswered
+from delta_py.remote_requests import NotAnswered
+from delta_py.storage.aws import access_of
 from delta_py.storage.options import StorageOptions
 from delta_py.storage.remote import RemoteStore
 from delta_py.storage.store import ObjectInfo
@@ -51,9 +52,10 @@ class CommitTable:
     def __init__(self, table_path: str, options: StorageOptions) -> None:
         name = options.get("s3.dynamodb_table")
         assert name is not None
-        self._table_path, self._name, self._options = table_path, name, options
+        self._table_path, self._name = table_path, name
         region = options.get("s3.dynamodb_region") or options.get("s3.region")
-        self._client = aws_client("dynamodb", options, endpoint=options.get("s3.dynamodb_endpoint"), region=region)
+        self._access = access_of(options, endpoint=options.get("s3.dynamodb_endpoint"), region=region)
+        self._client = aws_client("dynamodb", self._access)
 
     def find(self, file_name: str) -> CommitEntry | None:
         key = {"tablePath": {"S": self._table_path}, "fileName": {"S": file_name}}
@@ -92,7 +94,7 @@ class CommitTable:
         }
 
     def _ask(self, request: Any) -> Any:
-        return ask(f"the DynamoDB table {self._name}", self._options, request)
+        return ask(f"the DynamoDB table {self._name}", self._access, request)
 
 
 def _entry(item: dict[str, Any]) -> CommitEntry:

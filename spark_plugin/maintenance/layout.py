@@ -28,11 +28,11 @@ def run_layout(spark: SparkSession, table: TablePath, columns: Sequence[str]) ->
     """As DeltaTable.layout."""
     with as_spark_raises(), active(spark):
         store = table.open_store(spark)
-        found = at_table(spark, partial(_layout, store, tuple(columns) or None, _filtered(spark, store)))
+        found = at_table(spark, partial(_layout, store, tuple(columns) or None, filtered_columns(spark, store)))
         return spark.createDataFrame(found)
 
 
-def _filtered(spark: SparkSession, store: ObjectStore) -> Counter[Path]:
+def filtered_columns(spark: SparkSession, store: ObjectStore) -> Counter[Path]:
     """How many scans of this session compared each column of the table."""
     found: Counter[Path] = Counter()
     tables = compared_columns(spark)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from delta_py.commands.detail import detail_rows
 from delta_py.errors import InvalidOptionError, SchemaMismatchError, UnsupportedOperationError
 from delta_py.expressions.tree import And, Expression
 from delta_py.log.leases import Lease
@@ -33,7 +34,7 @@ from delta_py.scan.time_travel import named_version
 from delta_py.snapshot import Snapshot
 from delta_py.storage.store import ObjectStore
 from spark_plugin.options.read_options import ChangeRange, ReadOptions
-from spark_plugin.source.views import VIEW_SCHEMAS, detail_rows, history_rows
+from spark_plugin.source.views import VIEW_SCHEMAS, history_rows
 
 if TYPE_CHECKING:
     from delta_py.scan.log_answers import Question

@@ -101,6 +101,9 @@ found["clone"] = table.clone(new + "-clone", isShallow=True).toDF().count()
 found["deep"] = [table.clone(new + "-deep", replace=replace).toDF().count() for replace in (False, True)]
 found["copied"] = table.clone(new + "-deep", replace=True).history().first()["operationMetrics"]["numCopiedFiles"]
 found["fsck"] = [table.fsck().count(), table.fsck(dryRun=False).count(), table.restoreToVersion(0, dryRun=True).count()]
+report = table.report(vacuum=True)
+known = report.facts
+found["report"] = [known.files.rows, known.log.faults, known.retention.vacuum.files, "</html>" in report.html()]
 found["purged"] = table.reorg().executePurge().first()["metrics"]["numFilesRemoved"]
 found["again"] = caught(
     TableAlreadyExistsError, lambda: DeltaTable.create(spark).tableName("made").addColumn("a", "int").execute()
@@ -210,6 +213,7 @@ def test_connect_session_reads_writes_and_raises_our_errors(tmp_path: Path) -> N
     assert (found["clone"], found["again"][0]) == (6, "TABLE_OR_VIEW_ALREADY_EXISTS")
     assert found["altered"] == [["x", "id", "label"], "ADD CONSTRAINT", "DELTA_NEW_CHECK_CONSTRAINT_VIOLATION"]
     assert (found["deep"], found["copied"], found["fsck"], found["purged"]) == ([6, 6], "0", [0, 0, 0], 0)
+    assert found["report"] == [6, [], 0, True]
     assert (found["missing"][0], found["property"][0]) == ("TABLE_OR_VIEW_NOT_FOUND", "DELTA_UNKNOWN_CONFIGURATION")
     assert found["ruled"][0] == "DELTA_VIOLATE_CONSTRAINT_WITH_VALUES" and "- id : 1" in found["ruled"][2]
     assert DeltaTable(ruled).to_arrow().to_pylist() == [{"id": 0, "name": "x"}]

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from delta_py import DeltaTable, write_delta
 from delta_py.changes.change_feed import plan_changes
+from delta_py.commands.detail import detail_rows
 from delta_py.commands.dml import Dml
 from delta_py.commands.vacuum import Vacuum, VacuumRequest, vacuum
 from delta_py.commands.vacuum_paths import vector_files
@@ -23,7 +24,6 @@ from delta_py.expressions.parse import parse_predicate
 from delta_py.parquet.reader import read_files
 from delta_py.storage.local import LocalStore
 from delta_py.write.row_changes import DELETED
-from spark_plugin.source.views import detail_rows
 from tests.fuzz.base_tables import COMMITS, made_tables
 from tests.fuzz.cases import Case, Mutation, Outcome, fresh, made, observed
 from tests.fuzz.child import in_child
@@ -83,6 +83,7 @@ def views(table: Path) -> dict[str, Any]:
         "at a time": lambda: _texts(DeltaTable(path, timestamp=2**45).to_arrow()),
         "changes": lambda: changes(table),
         "history": lambda: DeltaTable(path).history().select(["version", "operation"]).to_pylist(),
+        "report": lambda: DeltaTable(path).report(vacuum=True).html()[:15],
         "detail": lambda: detail_rows(DeltaTable(path).snapshot).select(["id", "numFiles"]).to_pylist(),
     }
     for name, look in looks.items():

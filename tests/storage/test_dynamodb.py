@@ -14,7 +14,7 @@ import pytest
 
 from delta_py import DeltaTable, write_delta
 from delta_py.errors import StorageError
-from delta_py.storage.client import NotAnswered
+from delta_py.remote_requests import NotAnswered
 from delta_py.storage.options import StorageOptions
 from delta_py.storage.s3_dynamodb import CommitEntry, CommitTable, DynamoDbStore
 from tests.storage.conftest import CONTAINER, remote_settings

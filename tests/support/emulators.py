@@ -21,9 +21,11 @@ import subprocess
 import sys
 import tempfile
 import time
+import uuid
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from urllib.parse import quote
 
 from delta_py.storage.options import StorageOptions
 from tests.support.emulator_programs import AZURITE, DYNAMODB_LOCAL, FAKE_GCS, VERSITYGW
@@ -274,3 +276,12 @@ KINDS = {
 
 DYNAMODB = EmulatorKind("dynamodb", "s3", _dynamodb_local, _dynamodb_settings, _make_dynamodb_table)
 """Decides commits of tables in S3; what it makes for a container is a table of DynamoDB's."""
+
+
+def dynamodb_ledger_url(emulator: Emulator, endpoint: str | None = None, table: str | None = None) -> str:
+    """Of a coordinator's ledger in a new table of DYNAMODB. endpoint: of a proxy before it. table: one that is there, instead."""
+    if table is None:
+        table = f"t{uuid.uuid4().hex}"
+        emulator.make_container(table)
+    keys = f"access_key_id={_ACCESS_KEY}&secret_access_key={_SECRET_KEY}"
+    return f"dynamodb://{table}?region=us-east-1&endpoint={quote(endpoint or emulator.endpoint, safe='')}&{keys}"

@@ -47,7 +47,13 @@ _ADD = [
     ("tags", _TEXT_MAP),
     ("clusteringProvider", pa.string()),
 ]
-_REMOVE = [("path", pa.string()), ("deletionTimestamp", pa.int64()), ("dataChange", pa.bool_()), ("deletionVector", _VECTOR)]
+_REMOVE = [
+    ("path", pa.string()),
+    ("deletionTimestamp", pa.int64()),
+    ("dataChange", pa.bool_()),
+    ("deletionVector", _VECTOR),
+    ("size", pa.int64()),
+]
 _OTHER = {
     "protocol": pa.struct(
         [

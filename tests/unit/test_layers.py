@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PACKAGES = ("delta_py", "spark_plugin")
+PACKAGES = ("delta_py", "spark_plugin", "pydelta_cli")
 LONE_MODULES = ("pyspark_pydelta.py",)
 
 # Never in delta_py: Spark is spark_plugin's; the other two cost more to import than a small read takes.
@@ -54,7 +54,7 @@ MODULES = [name for name in SOURCES if not name.endswith("__init__.py")]
 def listed_modules() -> list[str]:
     """The modules in the order of ARCHITECTURE.md: indented lines that begin with a file's path."""
     text = (ROOT / "ARCHITECTURE.md").read_text()
-    return re.findall(r"^    ((?:delta_py/|spark_plugin/|pyspark_pydelta)[\w/]*\.py)\b", text, re.MULTILINE)
+    return re.findall(r"^    ((?:delta_py/|spark_plugin/|pydelta_cli/|pyspark_pydelta)[\w/]*\.py)\b", text, re.MULTILINE)
 
 
 def test_architecture_list_of_modules_is_the_modules_that_exist() -> None:

@@ -14,6 +14,8 @@ from delta_py.errors import SchemaMismatchError
 from delta_py.expressions.parse import parse_predicate
 from delta_py.layout.skipping import LAYOUT_SCHEMA
 from delta_py.scan import filtered_columns
+from tests.support.memory_store import MemoryStore
+from tests.support.table_builder import TableBuilder, add, stats
 
 FILES, ROWS = 20, 500
 
@@ -125,3 +127,13 @@ def test_values_whose_distance_is_no_number(tmp_path: Path) -> None:
         write_delta(path, pa.table({"x": [low, low + largest / 2], "n": [number, number]}), mode="append")
     (row,) = DeltaTable(path).layout(["x"]).to_pylist()
     assert 0.25 <= row["point_share"] <= 0.5 and 0.25 <= row["range_share"] <= 0.75
+
+
+def test_files_of_a_checkpoint_without_statistics_are_files_without_bounds() -> None:
+    store = MemoryStore()
+    table = TableBuilder(store)
+    table.create(*(add(f"{number}.parquet", stats=stats(10, 1, 9)) for number in range(3)))
+    table.checkpoint(stats_json=False)
+    table.commit(add("new.parquet", stats=stats(10, 1, 9)))
+    (row,) = DeltaTable("/table", store=store).layout().to_pylist()
+    assert (row["files"], row["with_bounds"]) == (4, 1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import time
+import traceback
 
 import pytest
 from pyspark.errors import AnalysisException, PySparkException
@@ -20,10 +21,11 @@ CONFLICTS = sorted(
 
 
 def as_worker_text(error: DeltaError) -> str:
+    raised = "".join(traceback.format_exception_only(error))
     return (
         "[PYTHON_DATA_SOURCE_ERROR] Failed to commit the write: Traceback (most recent call last):\n"
         '  File "/x/worker.py", line 1, in main\n    raise error\n'
-        f"delta_py.errors.{type(error).__name__}: {error}\n SQLSTATE: 38000\n\nJVM stacktrace:\n\tat org.Some.thing(A.scala:1)"
+        f"{raised} SQLSTATE: 38000\n\nJVM stacktrace:\n\tat org.Some.thing(A.scala:1)"
     )
 
 
@@ -38,6 +40,16 @@ def test_conflict_of_a_worker_is_caught_as_what_it_is_and_as_spark_s_own(name: s
     assert str(made) == str(original) and made.getCondition() == original.error_class
     again = pickle.loads(pickle.dumps(made))
     assert type(again) is type(original) and str(again) == str(original)
+
+
+def test_sql_state_of_a_worker_s_error_arrives() -> None:
+    original = errors.InvalidOptionError("There is no such column.", error_class="DELTA_X", sql_state="42703")
+    made = translate(PySparkException(message=as_worker_text(original)))
+    assert isinstance(made, errors.InvalidOptionError) and str(made) == str(original)
+    assert (made.getCondition(), made.getSqlState()) == ("DELTA_X", "42703")
+    assert pickle.loads(pickle.dumps(made)).sql_state == "42703"
+    plain = translate(PySparkException(message=as_worker_text(errors.InvalidOptionError("No."))))
+    assert plain.getSqlState() == errors.InvalidOptionError.sql_state
 
 
 def test_error_of_the_user_s_own_process_is_caught_as_spark_s_too() -> None:

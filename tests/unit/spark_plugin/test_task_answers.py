@@ -24,6 +24,7 @@ from delta_py.write.rewrite import TakenOut
 from delta_py.write.row_changes import TaskChanges, TouchedRows
 from spark_plugin.dml.task_answers import Failure, from_text, to_text
 from spark_plugin.exceptions import as_spark_raises
+from tests.support import report_states
 from tests.support.table_builder import TableBuilder, add, stats
 
 VECTOR = DeletionVectorDescriptor("u", "ab^-aqEH.-t@S}K{vb[*k^", 4, 36, 2)
@@ -55,6 +56,13 @@ ANSWERS: list[Any] = [
 def test_answer_arrives_as_it_was(answer: Any) -> None:
     arrived = from_text(to_text(answer))
     assert arrived == answer and type(arrived) is type(answer)
+
+
+@pytest.mark.parametrize("state", ["usual", "broken", "lost files", "hostile"])
+def test_facts_of_a_report_arrive_as_they_were(state: str) -> None:
+    facts = report_states.STATES[state]().facts
+    arrived = from_text(to_text(facts))
+    assert arrived == facts and type(arrived) is type(facts)
 
 
 @pytest.mark.parametrize("kind", ["classic", "multipart", "v2-json"])

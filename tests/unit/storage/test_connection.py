@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from delta_py.errors import StorageError, StoreUnavailableError
-from delta_py.storage.client import NotAnswered
+from delta_py.remote_requests import NotAnswered
 from delta_py.storage.connection import Connection
 from delta_py.storage.options import StorageOptions
 

@@ -1,0 +1,166 @@
+"""What S3 and DynamoDB have in common: clients of boto3 that try each request once, and what their errors mean.
+
+Credentials are those that are given, or what boto3 finds: the environment, shared files (profiles with roles too), the machine's
+role. boto3 renews those that expire.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import boto3
+from botocore import UNSIGNED
+from botocore.config import Config
+from botocore.exceptions import (
+    BotoCoreError,
+    ClientError,
+    ConnectTimeoutError,
+    CredentialRetrievalError,
+    EndpointConnectionError,
+    HTTPClientError,
+    IncompleteReadError,
+    NoCredentialsError,
+    PartialCredentialsError,
+)
+
+from delta_py.errors import StorageError
+from delta_py.remote_requests import REFUSALS, BeyondTheEnd, NotAnswered, without_secrets
+
+T = TypeVar("T")
+
+TIMEOUT_SECONDS = 30.0
+_CONNECT_SECONDS = 10.0
+_DEFAULT_REGION = "us-east-1"
+# A name of an error, or the status where the answer had no body.
+_NOT_THERE = {"NoSuchKey", "NoSuchUpload", "NotFound", "404"}
+_TAKEN = {"PreconditionFailed", "412", "ConditionalCheckFailedException"}
+# Status 400 or 403, and yet the same request may be answered later.
+_BUSY = {
+    "ExpiredToken",  # boto3 fetches a new one where it can
+    "ExpiredTokenException",
+    "RequestTimeout",
+    "SlowDown",
+    "Throttling",
+    "ThrottlingException",
+    "ProvisionedThroughputExceededException",
+    "RequestLimitExceeded",
+    "TooManyRequestsException",
+    "TransactionConflictException",
+    "TransactionInProgressException",  # the same request, sent before, is still being carried out
+}
+_REGION = "The bucket lies in another region: name it by the option s3.region."
+_ACCESS = "The credentials may not do that: look at the policies of user and bucket."
+_EXPIRED = "The token has expired: give a new one, or let boto3 find credentials that it renews."
+_CURES = {
+    "ExpiredToken": _EXPIRED,
+    "ExpiredTokenException": _EXPIRED,
+    "AccessDenied": _ACCESS,
+    "AccessDeniedException": _ACCESS,
+    "403": _ACCESS,
+    "401": "The store does not accept the credentials.",
+    "InvalidToken": "The store does not accept the session token.",
+    "InvalidAccessKeyId": "The store does not know the access key: is it one for this endpoint?",
+    "UnrecognizedClientException": "The store does not know the access key: is it one for this endpoint?",
+    "SignatureDoesNotMatch": "The secret key is not the access key's.",
+    "RequestTimeTooSkewed": "This machine's clock is wrong.",
+    "NoSuchBucket": "Make the bucket, or correct its name.",
+    "ResourceNotFoundException": "Make the table, or correct its name.",
+    "PermanentRedirect": _REGION,
+    "AuthorizationHeaderMalformed": _REGION,
+    "301": _REGION,
+}
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class AwsAccess:
+    """Where a service is, and who asks it. credentials_cure: what to do where there are no credentials, as a sentence. None means
+    what boto3 finds."""
+
+    credentials_cure: str
+    access_key_id: str | None = None
+    secret_access_key: str | None = None
+    session_token: str | None = None
+    profile: str | None = None
+    region: str | None = None
+    endpoint: str | None = None
+    is_anonymous: bool = False
+    timeout_seconds: float = TIMEOUT_SECONDS
+
+    def hide(self, text: str) -> str:
+        """The text without the secrets among these."""
+        return without_secrets(text, (secret for secret in (self.secret_access_key, self.session_token) if secret is not None))
+
+
+class TransactionCancelled(Exception):
+    """DynamoDB did nothing of a transaction. reasons: the code of each of its items; `None` for one that was not to blame."""
+
+    def __init__(self, said: str, reasons: tuple[str, ...]) -> None:
+        super().__init__(said)
+        self.reasons = reasons
+
+
+def aws_client(service: str, access: AwsAccess, **settings: Any) -> Any:
+    """A client of boto3. settings: of botocore's Config. Raises StorageError where the access, or files of credentials, are
+    wrong."""
+    config = Config(
+        retries={"total_max_attempts": 1, "mode": "standard"},
+        connect_timeout=min(_CONNECT_SECONDS, access.timeout_seconds),
+        read_timeout=access.timeout_seconds,
+        max_pool_connections=64,
+        **({"signature_version": UNSIGNED} if access.is_anonymous else {}),
+        **settings,
+    )
+    try:
+        session = boto3.session.Session(profile_name=access.profile)
+        return session.client(
+            service,
+            region_name=access.region or session.region_name or _DEFAULT_REGION,
+            endpoint_url=access.endpoint,
+            aws_access_key_id=access.access_key_id,
+            aws_secret_access_key=access.secret_access_key,
+            aws_session_token=access.session_token,
+            config=config,
+        )
+    except (BotoCoreError, ValueError) as error:  # ValueError: an endpoint that is no URL
+        said = access.hide(str(error))
+        cure = "Look at its endpoint, region, profile and credentials."
+        raise StorageError(f"No client for {service} can be made: {said}. {cure}") from error
+
+
+def ask(where: str, access: AwsAccess, request: Callable[[], T]) -> T:
+    """One request, whose errors are those of ObjectClient (storage/client.py). where: for messages. Raises BeyondTheEnd for a
+    range of an object that begins behind its end, TransactionCancelled."""
+    try:
+        return request()
+    except ClientError as error:
+        raise _meaning(where, access, error) from error
+    except (NoCredentialsError, PartialCredentialsError, CredentialRetrievalError) as error:
+        said = access.hide(str(error))
+        raise StorageError(f"There are no credentials for {where}: {said}. {access.credentials_cure}") from error
+    except (EndpointConnectionError, ConnectTimeoutError) as error:
+        raise NotAnswered(access.hide(str(error)), is_unreachable=True) from error
+    except (HTTPClientError, IncompleteReadError) as error:
+        raise NotAnswered(access.hide(str(error))) from error
+    except BotoCoreError as error:
+        raise StorageError(f"A request to {where} could not be made: {access.hide(str(error))}.") from error
+
+
+def _meaning(where: str, access: AwsAccess, error: ClientError) -> Exception:
+    code = str(error.response.get("Error", {}).get("Code", ""))
+    status = int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
+    said = access.hide(str(error))
+    if code in _NOT_THERE:
+        return FileNotFoundError(2, "No such object", where)
+    if code in _TAKEN:
+        return FileExistsError(17, "There is an object of that name", where)
+    if code == "TransactionCanceledException":
+        reasons = tuple(str(reason.get("Code")) for reason in error.response.get("CancellationReasons", ()))
+        return TransactionCancelled(said, reasons)
+    if status == 416:
+        return BeyondTheEnd()
+    if code in _BUSY or status not in REFUSALS:
+        return NotAnswered(said, cure=_CURES.get(code))
+    cure = _CURES.get(code, "")
+    return StorageError(f"The store refuses a request to {where}: {said}. {cure}".rstrip(), where=where, code=code, status=status)

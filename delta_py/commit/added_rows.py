@@ -1,0 +1,84 @@
+"""Whether files that others have added hold rows that ours has read: told by their partition values and statistics, and where
+these leave it open, by the rows themselves.
+
+    read_rows = ReadRows.of(store, config, predicate, options)
+    read_rows.may_match(adds)                # [True, False, ...]
+
+Files are read only where there would be a conflict otherwise, and only few and small ones.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from delta_py.errors import DeltaError
+from delta_py.expressions.clock import is_deterministic
+from delta_py.expressions.tree import Expression, columns_of, conjunction, conjuncts
+from delta_py.parquet.reader import read_files
+from delta_py.protocol.actions import AddFile
+from delta_py.protocol.deletion_vectors import DeletionVectorDescriptor
+from delta_py.protocol.schema import StructType
+from delta_py.protocol.table_config import TableConfig
+from delta_py.scan.planning import FilePruner, ScanOptions, has_path, make_state
+from delta_py.scan.scan_state import ScanFile, ScanState
+from delta_py.storage.store import ObjectStore
+
+_log = logging.getLogger(__name__)
+_MOST_FILES, _MOST_BYTES = 64, 64 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class ReadRows:
+    """The rows for which a predicate is true. state: of a scan that gives just these rows of files that may hold some; None where
+    their rows would tell no more."""
+
+    pruner: FilePruner
+    state: ScanState | None = None
+    _answers: dict[tuple[str, DeletionVectorDescriptor | None], bool] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, store: ObjectStore, config: TableConfig, predicate: Expression | None, options: ScanOptions) -> ReadRows:
+        """predicate: None for all rows. Parts of it that rows by themselves do not decide, such as what the clock says, count as
+        true."""
+        pruner = FilePruner.of(config, predicate, options)
+        if predicate is None:
+            return cls(pruner)
+        decided = tuple(
+            part
+            for part in conjuncts(predicate)
+            if is_deterministic(part) and all(has_path(config.schema, path) for path in columns_of(part))
+        )
+        if not decided:
+            return cls(pruner)
+        rows = ScanOptions(drop_rows=True, timezone=options.timezone)
+        state = make_state(config, store, StructType(()), conjunction(decided), rows)
+        return cls(pruner, state if state.drop_rows else None)
+
+    def may_match(self, adds: Sequence[AddFile]) -> list[bool]:
+        """For each file whether it may hold such a row."""
+        answers = self.pruner.may_match(adds)
+        doubtful = [add for add, may_match in zip(adds, answers, strict=True) if may_match]
+        too_many = len(doubtful) > _MOST_FILES or sum(add.size_bytes for add in doubtful) > _MOST_BYTES
+        if self.state is None or too_many:
+            return answers
+        return [may_match and self._holds(add) for add, may_match in zip(adds, answers, strict=True)]
+
+    def _holds(self, add: AddFile) -> bool:
+        key = (add.path, add.deletion_vector)
+        if key not in self._answers:
+            self._answers[key] = self._read(add)
+        return self._answers[key]
+
+    def _read(self, add: AddFile) -> bool:
+        assert self.state is not None
+        file = ScanFile(
+            add.path, add.size_bytes, add.modification_time_ms, add.partition_values, deletion_vector=add.deletion_vector
+        )
+        try:
+            return any(batch.num_rows for batch in read_files(self.state, [file]))
+        except (DeltaError, OSError) as error:
+            root = self.state.store.root
+            _log.warning("%s: whether the new file %s has rows that were read is unknown: %s", root, add.path, error)
+            return True

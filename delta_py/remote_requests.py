@@ -1,0 +1,81 @@
+"""Requests to services over the network: what it means that one was not answered, and how long it is made again.
+
+    until_answered("read s3://bucket/key", call, seconds=60.0)
+
+Made again is what failed with NotAnswered, after waits that grow, until the time for it is over.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import time
+from collections.abc import Callable, Iterable
+from typing import TypeVar
+
+from delta_py.errors import StoreUnavailableError
+
+T = TypeVar("T")
+
+_log = logging.getLogger("delta_py")
+
+RETRY_SECONDS = 60.0
+_UNREACHABLE_SECONDS = 10.0  # nothing is at a mistyped address, and nothing will be
+_FIRST_WAIT_SECONDS = 0.1
+_LONGEST_WAIT_SECONDS = 5.0
+_SHORTEST_HIDDEN = 4  # a shorter text may stand anywhere by chance
+
+REFUSALS = frozenset({301, 307, 308, 400, 401, 403, 404, 405, 411, 413, 414})
+"""Statuses of HTTP by which a server says that it did nothing, and never will. All other failures leave it open: something
+between may have put them in the place of another answer."""
+
+
+class NotAnswered(OSError):
+    """why: in the words of the SDK, without secrets. is_unreachable: no connection was made, as to a wrong address. cure: what to
+    do where it lasts; None for what is done about a store that does not answer."""
+
+    def __init__(self, why: str, *, is_unreachable: bool = False, cure: str | None = None) -> None:
+        super().__init__(why)
+        self.is_unreachable, self.cure = is_unreachable, cure
+
+
+class BeyondTheEnd(Exception):
+    """A range that begins behind the object's end; a client gives no bytes for it."""
+
+
+def until_answered(
+    what: str,
+    call: Callable[[], T],
+    *,
+    seconds: float,
+    setting: str = "the option storage.retry_timeout",
+    sleep: Callable[[float], None] = time.sleep,
+    clock: Callable[[], float] = time.monotonic,
+) -> T:
+    """One request, made again until it is answered. what: for messages; setting: what says the seconds, for them too. Raises
+    StoreUnavailableError when time is over, and else what the call raises."""
+    begin, attempt = clock(), 0
+    while True:
+        try:
+            return call()
+        except NotAnswered as error:
+            budget = min(seconds, _UNREACHABLE_SECONDS) if error.is_unreachable else seconds
+            wait = random.uniform(0, min(_LONGEST_WAIT_SECONDS, _FIRST_WAIT_SECONDS * 2**attempt))
+            if clock() + wait - begin > budget:
+                raise _gave_up(what, setting, error, clock() - begin) from error
+            _log.debug("%s: asked again in %.1f s: %s", what, wait, error)
+        sleep(wait)
+        attempt += 1
+
+
+def _gave_up(what: str, setting: str, error: NotAnswered, seconds: float) -> StoreUnavailableError:
+    waiting = f"If the store throttles, ask less of it at once, or wait longer: {setting} has seconds."
+    hint = error.cure or ("Check the endpoint and the network." if error.is_unreachable else waiting)
+    return StoreUnavailableError(f"The store did not {what} in {seconds:.0f} s, asked again and again: {error}. {hint}")
+
+
+def without_secrets(text: str, secrets: Iterable[str]) -> str:
+    for secret in secrets:
+        if len(secret) >= _SHORTEST_HIDDEN:
+            text = text.replace(secret, "...")
+    return text

@@ -1,0 +1,229 @@
+"""What to do about a table, in words, each with the command to type. Names of a table that could mislead whoever reads or types a
+command (control characters, marks that turn the direction of text) are in no command."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Iterator, Sequence
+
+from delta_py.errors import readable
+from delta_py.protocol.names import quoted
+from delta_py.report.facts import Advice, ColumnSkipping, TableFacts, Unknown
+from delta_py.report.words import bytes_text, count_text, percent_text
+
+# From how many files on a table has enough of them that fewer would matter; of how many a Z-order would matter.
+_MANY_FILES, _SKIPPABLE_FILES = 4, 4
+_MANY_PARTITIONS, _SMALL_PARTITION = 50, 16 << 20
+_MUCH_DELETED = 0.2
+_MOST_COLUMNS = 3
+_LONGEST_COMMAND = 1_000
+
+
+def advice(facts: TableFacts, root: str) -> tuple[Advice, ...]:
+    """The most urgent first. root: of the table, as a command takes it."""
+    commands = _Commands(root)
+    parts = (_damage, _small_files, _deleted_rows, _skipping, _checkpoint, _removed_files, _partitions)
+    return tuple(item for part in parts for item in part(facts, commands))
+
+
+class _Commands:
+    """The three ways to say a command. root: None where it cannot be shown as it is."""
+
+    def __init__(self, root: str) -> None:
+        self._root = root if _is_plain(root) and readable(root) == root else None
+
+    def cli(self, command: str, *arguments: str) -> str | None:
+        return self._checked(lambda root: shlex.join(["pydelta", command, root, *arguments]), *arguments)
+
+    def sql(self, statement: str, *names: str) -> str | None:
+        """statement: with {} in the place of the table. names: those in it that come out of the table."""
+        return self._checked(lambda root: statement.replace("{}", f"pydelta.{quoted(root)}", 1), *names)
+
+    def python(self, call: str, *names: str) -> str | None:
+        return self._checked(lambda root: f"DeltaTable({root!r}).{call}", *names)
+
+    def _checked(self, command: Callable[[str], str], *names: str) -> str | None:
+        if self._root is None or not all(map(_is_plain, names)):
+            return None
+        text = command(self._root)
+        return text if len(text) <= _LONGEST_COMMAND else None
+
+
+def _is_plain(text: str) -> bool:
+    return text.isprintable()
+
+
+def _damage(facts: TableFacts, commands: _Commands) -> Iterator[Advice]:
+    log = facts.log
+    if isinstance(log, Unknown):
+        return
+    found = () if isinstance(log.faults, Unknown) else log.faults
+    checksum = log.checksum in ("damaged", "contradicts")
+    if not found and not checksum:
+        return
+    if found:
+        mendable = sum(fault.can_repair for fault in found)
+        title = f"The log has {count_text(len(found), 'fault')}"
+        first = found[0]
+        named = first.reason if first.path in first.reason else f"{first.path}: {first.reason}"
+        reason = f"{named.removesuffix('.')}. A repair can mend {mendable} of {len(found)}."
+    else:
+        title = "The version checksum is damaged" if log.checksum == "damaged" else "The version checksum contradicts the log"
+        reason = log.checksum_detail or ""
+    yield Advice(
+        title,
+        f"{reason} Look first: the command changes nothing yet.",
+        log.source,
+        commands.cli("fsck"),
+        commands.sql("FSCK REPAIR TABLE {} DRY RUN"),
+        commands.python("fsck()"),
+        urgent=True,
+    )
+
+
+def _small_files(facts: TableFacts, commands: _Commands) -> Iterator[Advice]:
+    files, clustering = facts.files, facts.identity.clustering_columns
+    if isinstance(files, Unknown) or isinstance(files.optimize, Unknown):
+        return
+    debt = files.optimize
+    if debt.files < _MANY_FILES or debt.files <= debt.bins:
+        return
+    title = f"{count_text(debt.files, 'file')} can become {debt.bins:,}"
+    if clustering and not isinstance(clustering, Unknown):
+        title = f"{count_text(debt.files, 'file')} can be clustered"
+    yield Advice(
+        title,
+        f"OPTIMIZE would write {bytes_text(debt.bytes)} anew. Each file costs every query that reads it some time.",
+        f"{files.source}; the plan of OPTIMIZE",
+        commands.cli("optimize"),
+        commands.sql("OPTIMIZE {}"),
+        commands.python("optimize.compact()" if not clustering else "optimize.cluster()"),
+    )
+
+
+def _deleted_rows(facts: TableFacts, commands: _Commands) -> Iterator[Advice]:
+    vectors = facts.vectors
+    if isinstance(vectors, Unknown) or isinstance(vectors.rows, Unknown) or not vectors.rows:
+        return
+    share = vectors.deleted_rows / vectors.rows
+    if share < _MUCH_DELETED:
+        return
+    yield Advice(
+        f"{percent_text(share)} of the rows in {count_text(vectors.files, 'file')} are deleted",
+        f"{vectors.deleted_rows:,} deleted rows are read and then dropped, until the files are written anew.",
+        vectors.source,
+        None,
+        commands.sql("REORG TABLE {} APPLY (PURGE)"),
+        commands.python("reorg.purge()"),
+    )
+
+
+def _skipping(facts: TableFacts, commands: _Commands) -> Iterator[Advice]:
+    skipping, files = facts.skipping, facts.files
+    if isinstance(skipping, Unknown) or isinstance(files, Unknown) or files.count < _SKIPPABLE_FILES:
+        return
+    advised = [column for column in skipping.columns if column.advice is not None]
+    without = [column for column in advised if column.with_bounds < column.files / 2]
+    wanted = [column for column in advised if column.queries and column not in without]
+    poor = [column for column in advised if column not in without and column not in wanted]
+    clustering = facts.identity.clustering_columns
+    is_clustered = not isinstance(clustering, Unknown) and bool(clustering)
+    if wanted:
+        yield _order(wanted, skipping.source, commands, is_clustered, "which queries of this process were filtered by")
+    elif poor and len(poor) == sum(column.point_share is not None for column in skipping.columns):
+        yield _order(poor[:1], skipping.source, commands, is_clustered, "if queries are filtered by it")
+    if len(without) == len(skipping.columns) and without:
+        yield Advice(
+            "Files have no minima and maxima",
+            "Queries cannot skip files that say nothing of their values. Statistics are collected when files are written: of the "
+            "first 32 columns, or of those that delta.dataSkippingStatsColumns names.",
+            skipping.source,
+            commands.cli("optimize"),
+            commands.sql("OPTIMIZE {}"),
+            commands.python("optimize.compact()" if not is_clustered else "optimize.cluster()"),
+        )
+
+
+def _order(
+    columns: Sequence[ColumnSkipping], source: str, commands: _Commands, is_clustered: bool, which: str
+) -> Advice:
+    columns = sorted(columns, key=lambda column: -column.queries)[:_MOST_COLUMNS]
+    names = [column.sql_name for column in columns]
+    shares = [f"{column.column} reads {percent_text(column.point_share or 0)}" for column in columns]
+    listed = ", ".join(names)
+    if is_clustered:
+        cli, sql = None, commands.sql(f"ALTER TABLE {{}} CLUSTER BY ({listed})", *names)
+        python = commands.python(f"cluster_by({names!r})", *names)
+    else:
+        cli, sql = commands.cli("zorder", "--by", ",".join(names)), commands.sql(f"OPTIMIZE {{}} ZORDER BY ({listed})", *names)
+        python = commands.python(f"optimize.z_order({names!r})", *names)
+    return Advice(
+        f"Put rows in the order of {', '.join(column.column for column in columns)}, {which}",
+        f"A query for one value of {'; of '.join(shares)} of the files.",
+        source,
+        cli,
+        sql,
+        python,
+    )
+
+
+def _checkpoint(facts: TableFacts, commands: _Commands) -> Iterator[Advice]:
+    log = facts.log
+    if isinstance(log, Unknown) or isinstance(log.checkpoint_interval, Unknown):
+        return
+    if log.commits_since_checkpoint <= 2 * log.checkpoint_interval:
+        return
+    since = "no checkpoint" if log.newest_checkpoint is None else f"the newest checkpoint is of version {log.newest_checkpoint}"
+    yield Advice(
+        f"Loading the table reads {count_text(log.commits_since_checkpoint, 'commit')}",
+        f"There is {since}, though delta.checkpointInterval is {log.checkpoint_interval}."
+        if log.newest_checkpoint is None
+        else f"{since.capitalize()}, though delta.checkpointInterval is {log.checkpoint_interval}.",
+        log.source,
+        commands.cli("checkpoint"),
+        None,
+        commands.python("checkpoint()"),
+    )
+
+
+def _removed_files(facts: TableFacts, commands: _Commands) -> Iterator[Advice]:
+    retention = facts.retention
+    if isinstance(retention, Unknown):
+        return
+    debt = retention.vacuum
+    if isinstance(debt, Unknown):
+        if isinstance(retention.expired, Unknown):
+            return
+        many, size = retention.expired, retention.expired_bytes
+        known_size = "a size that the log does not say" if isinstance(size, Unknown) else bytes_text(size)
+        reason = f"They have {known_size}, and no version needs them which is to stay. Some may be gone already."
+    else:
+        many = debt.files
+        reason = f"A dry run found {bytes_text(debt.bytes)}. Versions older than the retention time cannot be read afterwards."
+    if many:
+        yield Advice(
+            f"VACUUM may delete {count_text(many, 'file')}",
+            reason,
+            retention.source,
+            commands.cli("vacuum"),
+            commands.sql("VACUUM {} DRY RUN"),
+            commands.python("vacuum()"),
+        )
+
+
+def _partitions(facts: TableFacts, commands: _Commands) -> Iterator[Advice]:
+    partitions = facts.partitions
+    if partitions is None or isinstance(partitions, Unknown) or partitions.median_bytes is None:
+        return
+    if partitions.count < _MANY_PARTITIONS or partitions.median_bytes >= _SMALL_PARTITION:
+        return
+    columns = ", ".join(partitions.columns)
+    yield Advice(
+        f"{count_text(partitions.count, 'partition')} are small",
+        f"Half of them have less than {bytes_text(partitions.median_bytes)}. OPTIMIZE joins no files across partitions: fewer "
+        f"partition columns than {columns}, or clustering in their place, takes a table that is written anew.",
+        partitions.source,
+        commands.cli("optimize"),
+        commands.sql("OPTIMIZE {}"),
+        commands.python("optimize.compact()"),
+    )

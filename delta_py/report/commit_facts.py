@@ -1,0 +1,193 @@
+"""Commits as a report shows them: when, what, by whom, how much; and the streams that write to the table.
+
+Protocol: Commit Provenance Information; Transaction Identifiers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+import pyarrow.compute as pc
+
+from delta_py.errors import CorruptTableError, LogFileNotFoundError
+from delta_py.log.history import history_of
+from delta_py.log.reader import CommitReader
+from delta_py.log.segment import LogFile, list_commits
+from delta_py.protocol.actions import SetTransaction
+from delta_py.protocol.paths import LOG_DIRECTORY
+from delta_py.report.facts import Commit, CommitFacts, OperationTotals, Stream, StreamFacts, Unknown, WriterTotals
+from delta_py.snapshot import Snapshot
+
+MOST_COMMITS = 1_000
+# Bytes of commits of which the actions are read; and groups and streams that are told apart.
+_MOST_BYTES = 256 << 20
+_MOST_GROUPS = 50
+_MOST_STREAMS = 100
+
+
+def commit_facts(snapshot: Snapshot, most: int = MOST_COMMITS) -> tuple[CommitFacts, StreamFacts | Unknown]:
+    """Of the newest commits up to the snapshot's version, most at the most. Raises CorruptTableError, TableNotFoundError."""
+    listed = list_commits(snapshot.store, 0, snapshot.version)
+    reader = CommitReader(snapshot.store)
+    files = listed[-most:]
+    contents = _contents(reader, files)
+    history = history_of(reader, listed, most).to_pylist()
+    commits = tuple(_commit(row, contents[row["version"]]) for row in history)
+    facts = CommitFacts(
+        in_log=len(listed),
+        oldest_version=listed[0].version,
+        commits=commits,
+        by_operation=_by_operation(commits),
+        by_writer=_by_writer(commits),
+        z_order=next((columns for row in history if (columns := _z_order(row))), ()),
+        last_vacuum=next((commit for commit in commits if commit.operation == "VACUUM END"), None),
+        source=f"commitInfo, add and remove actions of the commits {files[0].version} to {files[-1].version} in {LOG_DIRECTORY}",
+    )
+    return facts, _streams(snapshot, commits, contents)
+
+
+@dataclass(slots=True)
+class _Content:
+    """What is read of a commit beside its commitInfo. streams: application ids of its transactions; None where not read."""
+
+    log_bytes: int
+    files_added: int | None = None
+    files_removed: int | None = None
+    bytes_added: int | None = None
+    streams: frozenset[str] | None = field(default=None)
+
+
+def _contents(reader: CommitReader, files: Sequence[LogFile]) -> dict[int, _Content]:
+    """By version. The oldest of very large commits are not read."""
+    found = {file.version: _Content(file.size_bytes) for file in files}
+    left, small_enough = _MOST_BYTES, []
+    for file in reversed(files):
+        left -= file.size_bytes
+        if left < 0:
+            break
+        small_enough.append(file)
+    for file in reader.ahead(reversed(small_enough)):
+        content = found[file.version]
+        try:
+            pieces = list(reader.file_actions(file))
+            streams = frozenset(a.app_id for a in reader.actions(file, "txn") if isinstance(a, SetTransaction))
+        except (CorruptTableError, LogFileNotFoundError):
+            continue  # what it did stays unknown; the check of the log names it
+        if file.size_bytes:
+            content.files_added = sum(piece.adds.num_rows for piece in pieces)
+            content.files_removed = sum(len(piece.remove_keys) for piece in pieces)
+            content.bytes_added = sum(pc.sum(piece.adds["size"]).as_py() or 0 for piece in pieces)
+            content.streams = streams
+    return found
+
+
+def _commit(row: dict[str, Any], content: _Content) -> Commit:
+    return Commit(
+        version=row["version"],
+        timestamp_ms=int(row["timestamp"].timestamp() * 1_000),
+        operation=row["operation"] or None,
+        user=row["userName"] or row["userId"] or None,
+        engine=row["engineInfo"] or None,
+        files_added=content.files_added,
+        files_removed=content.files_removed,
+        bytes_added=content.bytes_added,
+        log_bytes=content.log_bytes,
+    )
+
+
+def _z_order(row: dict[str, Any]) -> tuple[str, ...]:
+    """The columns of an OPTIMIZE by Z-order; () for any other commit."""
+    parameters = dict(row["operationParameters"] or [])
+    if row["operation"] != "OPTIMIZE" or not parameters.get("zOrderBy"):
+        return ()
+    try:
+        names = orjson.loads(parameters["zOrderBy"])
+    except orjson.JSONDecodeError:
+        return ()
+    return tuple(name for name in names if isinstance(name, str)) if isinstance(names, list) else ()
+
+
+# ---------------------------------------------------------------- groups
+
+
+def _total(values: Iterable[int | None]) -> int | None:
+    listed = list(values)
+    return None if None in listed else sum(value for value in listed if value is not None)
+
+
+def _by_operation(commits: Sequence[Commit]) -> tuple[OperationTotals, ...]:
+    groups: dict[str | None, list[Commit]] = {}
+    for commit in commits:
+        groups.setdefault(commit.operation, []).append(commit)
+    totals = [
+        OperationTotals(
+            operation,
+            len(group),
+            _total(commit.files_added for commit in group),
+            _total(commit.files_removed for commit in group),
+            _total(commit.bytes_added for commit in group),
+            group[0].version,
+            group[0].timestamp_ms,
+        )
+        for operation, group in groups.items()
+    ]
+    return tuple(sorted(totals, key=lambda total: -total.commits)[:_MOST_GROUPS])
+
+
+def _by_writer(commits: Sequence[Commit]) -> tuple[WriterTotals, ...]:
+    groups: dict[tuple[str | None, str | None], list[Commit]] = {}
+    for commit in commits:
+        groups.setdefault((commit.engine, commit.user), []).append(commit)
+    totals = [
+        WriterTotals(engine, user, len(group), group[0].version, group[0].timestamp_ms)
+        for (engine, user), group in groups.items()
+    ]
+    return tuple(sorted(totals, key=lambda total: -total.commits)[:_MOST_GROUPS])
+
+
+# ---------------------------------------------------------------- streams
+
+
+def _streams(snapshot: Snapshot, commits: Sequence[Commit], contents: dict[int, _Content]) -> StreamFacts | Unknown:
+    try:
+        transactions = snapshot.set_transactions()
+    except CorruptTableError as error:
+        return Unknown(error.message)
+    by_app: dict[str, Commit] = {}
+    whole = True  # whether the newer commits were all read: else a stream may be in one that was not
+    unread = None
+    for commit in commits:
+        streams = contents[commit.version].streams
+        if streams is None:
+            whole, unread = False, commit.version
+            break
+        for app_id in streams:
+            by_app.setdefault(app_id, commit)
+    oldest = commits[-1].version if commits else snapshot.version
+    until = f"commit {unread}, which was not read" if not whole else f"commit {oldest}, the oldest that was looked at"
+    newest = commits[0] if commits else None
+
+    def stream(transaction: SetTransaction) -> Stream:
+        commit = by_app.get(transaction.app_id)
+        if commit is None or newest is None:
+            behind: int | Unknown = Unknown(f"its commit is not newer than {until}")
+            return Stream(transaction.app_id, transaction.version, transaction.last_updated_ms, None, behind, behind)
+        return Stream(
+            transaction.app_id,
+            transaction.version,
+            transaction.last_updated_ms,
+            commit.version,
+            snapshot.version - commit.version,
+            newest.timestamp_ms - commit.timestamp_ms,
+        )
+
+    found = sorted(map(stream, transactions.values()), key=_lag, reverse=True)
+    source = f"txn actions of version {snapshot.version}, and of the commits up to it"
+    return StreamFacts(len(found), tuple(found[:_MOST_STREAMS]), source)
+
+
+def _lag(stream: Stream) -> float:
+    return float("inf") if isinstance(stream.versions_behind, Unknown) else stream.versions_behind

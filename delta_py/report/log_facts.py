@@ -1,0 +1,169 @@
+"""The log's health and what is kept, as a report shows it: checkpoints, checksums, faults, removed files.
+
+Protocol: Checkpoints; Log Compaction Files; Version Checksum File; Metadata Cleanup.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_py.commands.log_check import LogCheck
+from delta_py.commands.vacuum import Vacuum, VacuumRequest
+from delta_py.commit.post_commit import checkpoint_interval
+from delta_py.errors import DeltaError, LogIntegrityError, readable
+from delta_py.log.checksum import damage_of
+from delta_py.log.last_vacuum import LAST_VACUUM_PATH, read_last_vacuum
+from delta_py.log.segment import LAST_CHECKPOINT_PATH, available_versions, list_log, read_last_checkpoint
+from delta_py.protocol.intervals import DELETED_FILE_RETENTION, LOG_RETENTION, retention_ms
+from delta_py.protocol.paths import LOG_DIRECTORY
+from delta_py.report.facts import (
+    CommitFacts,
+    Fault,
+    LogFacts,
+    RetentionFacts,
+    Unknown,
+    VacuumDebt,
+    VacuumReason,
+    known,
+)
+from delta_py.snapshot import Snapshot
+
+
+def log_facts(snapshot: Snapshot, *, check: bool) -> LogFacts:
+    """check: look for faults, as FSCK does, by which every checkpoint is read. Raises OSError where the log cannot be listed."""
+    store, segment = snapshot.store, snapshot.segment
+    listing = list_log(store, 0)
+    versions = sorted(listing.commits)
+    checkpoint = segment.checkpoint
+    to_load = [*(checkpoint.files if checkpoint else ()), *segment.replay_files()]
+    state, detail = _checksum(snapshot)
+    return LogFacts(
+        newest_version=max(versions),
+        earliest_version=known(lambda: available_versions(store)[0]),
+        commits=len(versions),
+        commit_bytes=sum(file.size_bytes for file in listing.commits.values()),
+        gaps=tuple(
+            (before + 1, after - 1) for before, after in pairwise(versions) if after != before + 1
+        ),
+        checkpoints=len(listing.checkpoints),
+        incomplete_checkpoints=len(listing.incomplete),
+        newest_checkpoint=checkpoint.version if checkpoint else None,
+        newest_checkpoint_kind=checkpoint.kind.name if checkpoint else None,
+        newest_checkpoint_bytes=sum(file.size_bytes for file in checkpoint.files) if checkpoint else None,
+        checkpoint_interval=known(lambda: checkpoint_interval(snapshot.config)),
+        commits_since_checkpoint=len(segment.commits),
+        last_checkpoint=known(lambda: _last_checkpoint(snapshot)),
+        compactions=len(listing.compactions),
+        compactions_in_use=len(segment.compactions),
+        checksums=len(listing.checksums),
+        checksum=state,
+        checksum_detail=detail,
+        files_to_load=len(to_load),
+        bytes_to_load=sum(file.size_bytes for file in to_load),
+        faults=known(lambda: _faults(snapshot)) if check else Unknown("nobody asked for the check of the log"),
+        source=f"a listing of {LOG_DIRECTORY}; the files that version {snapshot.version} is read from; the log's part of FSCK",
+    )
+
+
+def _last_checkpoint(snapshot: Snapshot) -> int | Unknown | None:
+    hint = read_last_checkpoint(snapshot.store)
+    if hint is not None:
+        return hint.version
+    is_there = any(info.path == LAST_CHECKPOINT_PATH for info in snapshot.store.list_from(LOG_DIRECTORY, "_last_checkpoint"))
+    return Unknown(f"{LAST_CHECKPOINT_PATH} is damaged") if is_there else None
+
+
+def _checksum(snapshot: Snapshot) -> tuple[str | Unknown, str | None]:
+    """What the version checksum of the version is, and what is wrong with it."""
+    file = snapshot.segment.checksum
+    if file is None:
+        return "none", None
+    if snapshot.checksum is None:
+        damage = known(lambda: damage_of(snapshot.store, file))
+        if isinstance(damage, Unknown):
+            return damage, None
+        return ("older form", None) if damage is None else ("damaged", damage)
+    try:
+        snapshot.check_integrity()
+    except LogIntegrityError as error:
+        return "contradicts", error.message
+    except (DeltaError, OSError) as error:
+        return Unknown(readable(str(error))), None
+    return "agrees", None
+
+
+def _faults(snapshot: Snapshot) -> tuple[Fault, ...]:
+    rows = LogCheck(snapshot.store).faults()
+    return tuple(Fault(row["kind"], row["path"], row["version"], row["reason"], row["can_repair"]) for row in rows)
+
+
+# ---------------------------------------------------------------- what is kept
+
+
+def retention_facts(
+    snapshot: Snapshot, live: pa.ChunkedArray | None, commits: CommitFacts | Unknown, now_ms: int, *, vacuum: bool
+) -> RetentionFacts:
+    """live: the paths of the live files, None where they are not known. vacuum: ask VACUUM what it would delete, by which the
+    table's directories are listed."""
+    properties = snapshot.config.properties
+    kept_ms = known(lambda: retention_ms(properties, DELETED_FILE_RETENTION))
+    numbers: tuple[int | Unknown, ...] | Unknown = Unknown("the live files are not known")
+    if live is not None:
+        numbers = known(lambda: _tombstones(snapshot, live, kept_ms, now_ms))
+    count, size, without_size, without_time, expired, expired_size = (
+        [numbers] * 6 if isinstance(numbers, Unknown) else numbers
+    )
+    last_vacuum: int | Unknown | None
+    if isinstance(commits, Unknown):
+        last_vacuum = commits
+    elif commits.last_vacuum is not None:
+        last_vacuum = commits.last_vacuum.timestamp_ms
+    else:
+        oldest = commits.commits[-1].version if commits.commits else snapshot.version
+        last_vacuum = None if oldest == 0 else Unknown(f"no commit from {oldest} on is the end of a VACUUM")
+    return RetentionFacts(
+        deleted_file_ms=kept_ms,
+        log_ms=known(lambda: retention_ms(properties, LOG_RETENTION)),
+        tombstones=count,
+        tombstone_bytes=size,
+        without_size=without_size,
+        without_time=without_time,
+        expired=expired,
+        expired_bytes=expired_size,
+        last_vacuum_version=known(lambda: read_last_vacuum(snapshot.store)),
+        last_vacuum_ms=last_vacuum,
+        vacuum=known(lambda: _debt(snapshot, now_ms)) if vacuum else Unknown("nobody asked: report(vacuum=True) makes a dry run"),
+        source=f"remove actions of version {snapshot.version}: deletionTimestamp and size; table properties; {LAST_VACUUM_PATH}",
+    )
+
+
+def _tombstones(
+    snapshot: Snapshot, live: pa.ChunkedArray, kept_ms: int | Unknown, now_ms: int
+) -> tuple[int | Unknown, ...]:
+    """Number, bytes, without size, without time, expired, their bytes."""
+    removed = snapshot.tombstones()
+    removed = removed.filter(pc.invert(pc.is_in(removed["path"], live.combine_chunks())))
+    once = removed.group_by("path").aggregate([("size", "max"), ("deletion_timestamp", "max")])
+    sizes, times = once["size_max"], once["deletion_timestamp_max"]
+    first = (once.num_rows, _total(sizes), sizes.null_count, times.null_count)
+    if isinstance(kept_ms, Unknown):
+        return (*first, kept_ms, kept_ms)
+    expired = pc.fill_null(pc.less(times, now_ms - kept_ms), False)
+    return (*first, pc.sum(expired).as_py() or 0, _total(sizes.filter(expired)))
+
+
+def _total(sizes: pa.ChunkedArray) -> int | Unknown:
+    """A sum of some of them would be taken for that of all."""
+    if sizes.null_count:
+        return Unknown(f"{sizes.null_count:,} of {len(sizes):,} remove actions have no size")
+    return pc.sum(sizes).as_py() or 0
+
+
+def _debt(snapshot: Snapshot, now_ms: int) -> VacuumDebt:
+    found = Vacuum.begin(snapshot.store, VacuumRequest(), lambda: now_ms).find()
+    groups = found.group_by("reason").aggregate([("size", "count"), ("size", "sum")]).sort_by("reason").to_pylist()
+    reasons = tuple(VacuumReason(row["reason"], row["size_count"], row["size_sum"] or 0) for row in groups)
+    return VacuumDebt(found.num_rows, pc.sum(found["size"]).as_py() or 0, reasons)

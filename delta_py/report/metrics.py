@@ -1,0 +1,289 @@
+"""The facts of a table in the text format that Prometheus scrapes.
+
+    print(metrics_text(DeltaTable("/data/sales")))
+    # pydelta_table_files{table="/data/sales"} 12
+
+What is unknown has no sample of its own, and no zero: `pydelta_table_unknown` names it. Units stand in the names.
+"""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias
+
+from delta_py.report.facts import TableFacts, Unknown
+from delta_py.report.gathering import ReportRequest, gather
+from delta_py.snapshot import Snapshot
+
+Value: TypeAlias = "int | float | Unknown | None"
+_PREFIX = "pydelta_table_"
+_SURROGATES = re.compile("[\ud800-\udfff]")
+_LONGEST_LABEL = 400
+_AGREES = {"agrees": 1, "damaged": 0, "contradicts": 0}
+
+
+class HasSnapshot(Protocol):
+    """A DeltaTable."""
+
+    @property
+    def snapshot(self) -> Snapshot: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """samples: labels beside that of the table, and the value; None where there is nothing to be told, as without a
+    checkpoint."""
+
+    name: str
+    help: str
+    samples: Sequence[tuple[Mapping[str, str], Value]]
+
+
+def metrics_text(table: HasSnapshot, *, vacuum: bool = False, check_log: bool = True) -> str:
+    """vacuum: ask VACUUM what it would delete, by which the table's directories are listed. check_log: look for faults in the
+    log, by which every checkpoint is read. Ends with a line end."""
+    return text_of(gather(table.snapshot, ReportRequest(vacuum=vacuum, check_log=check_log)))
+
+
+def text_of(facts: TableFacts) -> str:
+    """The facts of a report that is there. Ends with a line end."""
+    listed = metrics(facts)
+    lines = [line for metric in listed for line in _lines(metric, facts.identity.root)]
+    lines += _lines(_unknown(listed), facts.identity.root)
+    return "\n".join(lines) + "\n"
+
+
+# ---------------------------------------------------------------- the text
+
+
+def _lines(metric: Metric, table: str) -> list[str]:
+    samples = [(labels, value) for labels, value in metric.samples if value is not None and not isinstance(value, Unknown)]
+    if not samples:
+        return []
+    name = _PREFIX + metric.name
+    return [
+        f"# HELP {name} {metric.help}",
+        f"# TYPE {name} gauge",
+        *(f"{name}{_labels({'table': table, **labels})} {_number(value)}" for labels, value in samples),
+    ]
+
+
+def _labels(labels: Mapping[str, str]) -> str:
+    return "{" + ",".join(f'{name}="{_label(value)}"' for name, value in labels.items()) + "}"
+
+
+def _label(text: str) -> str:
+    """A label's value: backslashes, quotes and line ends are escaped, what UTF-8 cannot hold is replaced."""
+    if len(text) > _LONGEST_LABEL:  # two that begin alike stay two
+        text = f"{text[:_LONGEST_LABEL]}… {zlib.crc32(text.encode(errors='replace')):08x}"
+    text = _SURROGATES.sub("\ufffd", text)
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+
+
+def _number(value: int | float) -> str:
+    return str(value) if isinstance(value, int) else repr(float(value))
+
+
+def _unknown(listed: Sequence[Metric]) -> Metric:
+    """Which samples could not be told."""
+    missing = [
+        ({"metric": _PREFIX + metric.name, **labels}, 1)
+        for metric in listed
+        for labels, value in metric.samples
+        if isinstance(value, Unknown)
+    ]
+    return Metric("unknown", "1 for each metric that could not be told, which has no sample", missing)
+
+
+# ---------------------------------------------------------------- the metrics
+
+
+def metrics(facts: TableFacts) -> list[Metric]:
+    """In the order of the page."""
+    return [
+        *_state(facts),
+        *_commits(facts),
+        *_files(facts),
+        *_skipping(facts),
+        *_vectors(facts),
+        *_log(facts),
+        *_retention(facts),
+        *_streams(facts),
+    ]
+
+
+def _one(name: str, help: str, value: Value) -> Metric:
+    return Metric(name, help, [({}, value)])
+
+
+def _seconds(value: int | Unknown | None) -> Value:
+    return value / 1_000 if isinstance(value, int) else value
+
+
+def _of(part: object, name: str) -> Value:
+    """A field of a part of the facts, or that the part is unknown."""
+    value: Value = part if isinstance(part, Unknown) else getattr(part, name)
+    return value
+
+
+def _state(facts: TableFacts) -> list[Metric]:
+    identity = facts.identity
+    return [
+        _one("version", "version that the metrics speak of", identity.version),
+        _one("commit_timestamp_seconds", "time of that version's commit, since 1970", _seconds(identity.timestamp_ms)),
+        _one("reader_version", "minReaderVersion of the protocol action", identity.min_reader),
+        _one("writer_version", "minWriterVersion of the protocol action", identity.min_writer),
+        _one("advice", "pieces of advice in the report", len(facts.advice)),
+    ]
+
+
+def _commits(facts: TableFacts) -> list[Metric]:
+    commits = facts.commits
+    if isinstance(commits, Unknown):
+        return [_one("log_commits", "commits that the log has, up to the version", commits)]
+    by_operation = [({"operation": total.operation or ""}, total) for total in commits.by_operation]
+    looked_at = "of the newest commits, by operation (commitInfo)"
+    return [
+        _one("log_commits", "commits that the log has, up to the version", commits.in_log),
+        _one("commits_looked_at", "newest commits that the metrics by operation speak of", len(commits.commits)),
+        Metric("operation_commits", f"commits {looked_at}", [(labels, total.commits) for labels, total in by_operation]),
+        Metric(
+            "operation_added_bytes",
+            f"bytes of the add actions {looked_at}",
+            [(labels, _or_unknown(total.bytes_added, "a commit was not read")) for labels, total in by_operation],
+        ),
+        Metric(
+            "operation_last_timestamp_seconds",
+            f"time of the last one {looked_at}",
+            [(labels, total.last_timestamp_ms / 1_000) for labels, total in by_operation],
+        ),
+    ]
+
+
+def _or_unknown(value: int | None, why: str) -> Value:
+    return Unknown(why) if value is None else value
+
+
+def _files(facts: TableFacts) -> list[Metric]:
+    files, partitions = facts.files, facts.partitions
+    optimize = files if isinstance(files, Unknown) else files.optimize
+    found = [
+        _one("files", "live files (add actions)", _of(files, "count")),
+        _one("size_bytes", "bytes of the live files (add actions: size)", _of(files, "bytes")),
+        _one("rows", "rows without deleted ones (stats.numRecords, deletionVector.cardinality)", _of(files, "rows")),
+        _one("target_file_bytes", "size that OPTIMIZE aims at (delta.targetFileSize)", _of(files, "target_bytes")),
+        _one("small_files", "live files below the target size", _of(files, "small_count")),
+        _one("small_files_bytes", "bytes of the live files below the target size", _of(files, "small_bytes")),
+        _one("optimize_files", "files that OPTIMIZE would write anew now", _of(optimize, "files")),
+        _one("optimize_bytes", "bytes of the files that OPTIMIZE would write anew now", _of(optimize, "bytes")),
+    ]
+    if partitions is not None:
+        found += [
+            _one("partitions", "partitions with live files (partitionValues)", _of(partitions, "count")),
+            _one("partition_skew_ratio", "bytes of the largest partition to those of the median one", _of(partitions, "skew")),
+        ]
+    return found
+
+
+def _skipping(facts: TableFacts) -> list[Metric]:
+    skipping = facts.skipping
+    if isinstance(skipping, Unknown):
+        return [_one("column_point_share_ratio", "share of the files that a query for one value of a column reads", skipping)]
+    why = "no file has minima and maxima of the column"
+
+    def shares(name: str) -> list[tuple[Mapping[str, str], Value]]:
+        return [
+            ({"column": column.sql_name}, Unknown(why) if getattr(column, name) is None else getattr(column, name))
+            for column in skipping.columns
+        ]
+
+    of_files = "of a column reads (stats.minValues, maxValues)"
+    return [
+        Metric("column_point_share_ratio", f"share of the files that a query for one value {of_files}", shares("point_share")),
+        Metric(
+            "column_range_share_ratio",
+            f"share of the files that a query for a tenth of the values {of_files}",
+            shares("range_share"),
+        ),
+    ]
+
+
+def _vectors(facts: TableFacts) -> list[Metric]:
+    vectors = facts.vectors
+    return [
+        _one("deletion_vector_files", "live files with a deletion vector", _of(vectors, "files")),
+        _one("deleted_rows", "rows that deletion vectors take away (cardinality)", _of(vectors, "deleted_rows")),
+        _one("mostly_deleted_files", "files with so many deleted rows that OPTIMIZE writes them anew", _of(vectors, "beyond")),
+    ]
+
+
+def _log(facts: TableFacts) -> list[Metric]:
+    log = facts.log
+    faults: list[tuple[Mapping[str, str], Value]]
+    if isinstance(log, Unknown):
+        faults = [({}, log)]
+    elif isinstance(log.faults, Unknown):
+        faults = [({}, log.faults)]
+    else:
+        kinds = sorted({fault.kind for fault in log.faults})
+        faults = [({"kind": kind}, sum(fault.kind == kind for fault in log.faults)) for kind in kinds] or [({}, 0)]
+    state: Value = log if isinstance(log, Unknown) else None
+    if not isinstance(log, Unknown):
+        state = log.checksum if isinstance(log.checksum, Unknown) else _AGREES.get(log.checksum)
+    return [
+        _one("log_bytes", "bytes of the commits in the log", _of(log, "commit_bytes")),
+        _one("log_earliest_version", "oldest version that can be read", _of(log, "earliest_version")),
+        _one("log_checkpoint_version", "version of the newest checkpoint, up to the version", _of(log, "newest_checkpoint")),
+        _one("log_commits_since_checkpoint", "commits read behind the checkpoint", _of(log, "commits_since_checkpoint")),
+        _one("log_load_bytes", "bytes of the log's files that the version is read from", _of(log, "bytes_to_load")),
+        _one("log_gaps", "ranges of commits that are missing", log if isinstance(log, Unknown) else len(log.gaps)),
+        _one("log_checksum_agrees", "whether the version checksum agrees with the log; absent without one", state),
+        Metric("log_faults", "faults that FSCK finds in the log, by kind", faults),
+    ]
+
+
+def _retention(facts: TableFacts) -> list[Metric]:
+    retention = facts.retention
+    vacuum = retention if isinstance(retention, Unknown) else retention.vacuum
+    return [
+        _one("deleted_file_retention_seconds", "how long removed files stay", _seconds_of(retention, "deleted_file_ms")),
+        _one("log_retention_seconds", "how long commits stay", _seconds_of(retention, "log_ms")),
+        _one("tombstones", "removed files that the log knows of (remove actions)", _of(retention, "tombstones")),
+        _one("tombstones_bytes", "bytes of these (size)", _of(retention, "tombstone_bytes")),
+        _one("tombstones_expired", "of these, removed longer ago than they stay", _of(retention, "expired")),
+        _one("vacuum_files", "files that VACUUM would delete, by a dry run", _of(vacuum, "files")),
+        _one("vacuum_bytes", "bytes that VACUUM would delete, by a dry run", _of(vacuum, "bytes")),
+        _one("last_vacuum_timestamp_seconds", "time of the newest VACUUM END", _seconds_of(retention, "last_vacuum_ms")),
+    ]
+
+
+def _seconds_of(part: object, name: str) -> Value:
+    value = _of(part, name)
+    return value / 1_000 if isinstance(value, int) else value
+
+
+def _streams(facts: TableFacts) -> list[Metric]:
+    streams = facts.streams
+    if isinstance(streams, Unknown):
+        return [_one("stream_versions_behind", "commits since a stream's newest one", streams)]
+    by_app = [({"app_id": stream.app_id}, stream) for stream in streams.streams]
+    return [
+        Metric(
+            "stream_batch",
+            "newest transaction of an application that writes to the table (txn)",
+            [(labels, stream.batch) for labels, stream in by_app],
+        ),
+        Metric(
+            "stream_versions_behind",
+            "commits since a stream's newest one",
+            [(labels, stream.versions_behind) for labels, stream in by_app],
+        ),
+        Metric(
+            "stream_seconds_behind",
+            "time from a stream's newest commit to the newest one of the table",
+            [(labels, _seconds(stream.ms_behind)) for labels, stream in by_app],
+        ),
+    ]

@@ -1,0 +1,154 @@
+"""How well files can be skipped, as a report shows it: a share for each column, and the files as rectangles over two of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_py.layout.skipping import bounded_columns, layout_of, places
+from delta_py.protocol.clustering import clustering_columns
+from delta_py.protocol.names import quoted, split_name
+from delta_py.protocol.schema import Path
+from delta_py.protocol.stats import FileStats
+from delta_py.report.facts import ColumnSkipping, FileMap, SkippingFacts, Unknown, known
+from delta_py.report.words import day_text, moment_text
+from delta_py.scan.filtered_columns import FILTERED
+from delta_py.snapshot import Snapshot
+
+MOST_COLUMNS = 40
+_MOST_RECTANGLES = 400
+_CELLS = 40
+_DIGITS = 4
+_DAY_MS = 86_400_000
+_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+def columns_to_look_at(snapshot: Snapshot, z_order: Sequence[str], filtered: Mapping[Path, int]) -> list[Path]:
+    """At most MOST_COLUMNS: those of the clustering and the Z-order first, then those that queries compared, then the others."""
+    bounded = bounded_columns(snapshot.config)
+    roles = roles_of(snapshot, z_order)
+    queries = FILTERED.of(snapshot)
+    queries.update(filtered)
+    wanted = sorted(bounded, key=lambda path: (path not in roles, -queries.get(path, 0)))[:MOST_COLUMNS]
+    return [path for path in bounded if path in set(wanted)]
+
+
+def roles_of(snapshot: Snapshot, z_order: Sequence[str]) -> dict[Path, str]:
+    """The columns by which rows were put in order, in their order: of the clustering, or else of the newest Z-order."""
+    clustering = known(lambda: clustering_columns(snapshot.schema, snapshot.clustering_domain()))
+    if not isinstance(clustering, Unknown) and clustering:
+        names, role = clustering, "clustering"
+    else:
+        names, role = tuple(z_order), "Z-order"
+    bounded = {tuple(part.lower() for part in path): path for path in bounded_columns(snapshot.config)}
+    found = (bounded.get(tuple(part.lower() for part in _parts(name))) for name in names)
+    return {path: role for path in found if path is not None}
+
+
+def _parts(name: str) -> Path:
+    parts = known(lambda: split_name(name))
+    return () if isinstance(parts, Unknown) else tuple(parts)
+
+
+def skipping_facts(
+    snapshot: Snapshot, paths: Sequence[Path], stats: FileStats, z_order: Sequence[str], filtered: Mapping[Path, int]
+) -> SkippingFacts:
+    """paths: of columns_to_look_at. stats: of all files, with their bounds by logical paths."""
+    roles = roles_of(snapshot, z_order)
+    rows = layout_of(snapshot, paths, stats, filtered).to_pylist()
+    columns = tuple(
+        ColumnSkipping(**row, sql_name=_sql_name(path), role=roles.get(path)) for row, path in zip(rows, paths, strict=True)
+    )
+    return SkippingFacts(
+        columns=columns,
+        left_out=len(bounded_columns(snapshot.config)) - len(paths),
+        map=_map(paths, columns, roles, stats),
+        source=f"add actions of version {snapshot.version}: stats.minValues, maxValues and numRecords; DeltaTable.layout()",
+    )
+
+
+def _sql_name(path: Path) -> str:
+    return ".".join(part if _PLAIN.fullmatch(part) else quoted(part) for part in path)
+
+
+def _map(
+    paths: Sequence[Path], columns: Sequence[ColumnSkipping], roles: Mapping[Path, str], stats: FileStats
+) -> FileMap | Unknown:
+    usable = {path: column for path, column in zip(paths, columns, strict=True) if column.with_bounds}
+    if len(usable) < 2:
+        return Unknown("it takes two columns with minima and maxima")
+    ordered = [path for path in roles if path in usable]
+    best = sorted(usable, key=lambda path: (-usable[path].queries, usable[path].point_share or 0.0))
+    x, y = [*ordered, *(path for path in best if path not in ordered)][:2]
+    why = "the columns that separate files best"
+    if len(ordered) >= 2:
+        why = f"the first two columns of the {roles[x]}"
+    elif ordered:
+        why = f"the column of the {roles[x]}, and the one that separates files best beside it"
+    elif usable[x].queries:
+        why = "the columns that queries of this process filtered by most"
+    low_x, high_x, low_y, high_y = stats.minimum[x], stats.maximum[x], stats.minimum[y], stats.maximum[y]
+    both = pc.and_(pc.and_(low_x.is_valid(), high_x.is_valid()), pc.and_(low_y.is_valid(), high_y.is_valid()))
+    count = both.true_count
+    if not count:
+        return Unknown(f"no file has minima and maxima of both {'.'.join(x)} and {'.'.join(y)}")
+    (x0, x1, x_low, x_high), (y0, y1, y_low, y_high) = (
+        _axis(low.filter(both), high.filter(both)) for low, high in ((low_x, high_x), (low_y, high_y))
+    )
+    density = _density(x0, y0, x1, y1)
+    few = count <= _MOST_RECTANGLES
+    corners = np.round(np.stack([x0, y0, x1, y1], axis=1), _DIGITS)
+    return FileMap(
+        x=".".join(x),
+        y=".".join(y),
+        why=why,
+        x_low=x_low,
+        x_high=x_high,
+        y_low=y_low,
+        y_high=y_high,
+        files=count,
+        without=stats.file_count - count,
+        rectangles=tuple(map(tuple, corners.tolist())) if few else (),
+        density=() if few else tuple(map(tuple, density.tolist())),
+        mean_depth=float(density.mean()),
+        mean_area=float(((x1 - x0) * (y1 - y0)).mean()),
+    )
+
+
+def _axis(low: pa.Array, high: pa.Array) -> tuple[Any, Any, str, str]:
+    """Begins and ends as shares of the axis, and the axis's ends as text. Minima above their maxima are turned round."""
+    both = pa.chunked_array([low, high]).combine_chunks()
+    at = places(both)
+    least, most = at.min(), at.max()
+    shares = (at - least) / (most - least) if most > least else np.full(len(at), 0.5)
+    first, last = int(at.argmin()), int(at.argmax())
+    begins, ends = shares[: len(low)], shares[len(low) :]
+    return np.minimum(begins, ends), np.maximum(begins, ends), _end_text(both, first), _end_text(both, last)
+
+
+def _end_text(values: pa.Array, place: int) -> str:
+    """One of them, for whoever reads it: times to the second, floats to six digits."""
+    kind = values.type
+    if pa.types.is_timestamp(kind):
+        return moment_text(values.cast(pa.timestamp("ms"), safe=False).cast(pa.int64())[place].as_py())
+    if pa.types.is_date32(kind):
+        return day_text(values.cast(pa.int32())[place].as_py() * _DAY_MS)
+    if pa.types.is_floating(kind):
+        return f"{values[place].as_py():.6g}"
+    return str(values[place].as_py())
+
+
+def _density(x0: Any, y0: Any, x1: Any, y1: Any) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """How many rectangles lie over each cell, rows by y: by the differences at their corners, summed up."""
+    first_x, first_y, last_x, last_y = (np.minimum((at * _CELLS).astype(np.int64), _CELLS - 1) for at in (x0, y0, x1, y1))
+    steps = np.zeros((_CELLS + 1, _CELLS + 1), np.int64)
+    np.add.at(steps, (first_y, first_x), 1)
+    np.add.at(steps, (first_y, last_x + 1), -1)
+    np.add.at(steps, (last_y + 1, first_x), -1)
+    np.add.at(steps, (last_y + 1, last_x + 1), 1)
+    return np.asarray(steps.cumsum(axis=0).cumsum(axis=1)[:_CELLS, :_CELLS])

@@ -1,0 +1,59 @@
+"""Numbers, sizes and times as people read them."""
+
+from __future__ import annotations
+
+from delta_py.log.history import time_text
+
+_UNITS = ("bytes", "KB", "MB", "GB", "TB", "PB", "EB")
+_LENGTHS = ((86_400_000, "day"), (3_600_000, "hour"), (60_000, "minute"), (1_000, "second"))
+
+
+def count_text(count: int, noun: str) -> str:
+    """`1 file`, `1,200 files`."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def bytes_text(size: float) -> str:
+    """`1.5 MB`, by 1024."""
+    if size < 1_024:
+        return f"{size:.0f} bytes" if size != 1 else "1 byte"
+    for unit in _UNITS[1:]:
+        size /= 1_024
+        if size < 999.5:
+            return f"{size:.3g} {unit}"
+    return f"{size:,.0f} {_UNITS[-1]}"
+
+
+def percent_text(share: float) -> str:
+    """`0.4 %`, `12 %`; never 0 % or 100 % for what is a little more or less."""
+    if 0 < share < 0.001:
+        return "under 0.1 %"
+    if 0.995 <= share < 1:
+        return "over 99 %"
+    return f"{share:.1%}".replace("%", " %").replace(".0 ", " ") if share < 0.0995 else f"{share:.0%}".replace("%", " %")
+
+
+def length_text(length_ms: int, parts: int = 2) -> str:
+    """`2 days 3 hours`: so many of the largest units."""
+    if length_ms < 0:
+        return f"-{length_text(-length_ms, parts)}"
+    said: list[str] = []
+    for unit_ms, noun in _LENGTHS:
+        count, length_ms = divmod(length_ms, unit_ms)
+        if count:
+            said.append(count_text(count, noun))
+        if len(said) == parts or (said and not count):
+            break
+    return " ".join(said) or f"{length_ms} ms"
+
+
+def moment_text(timestamp_ms: int) -> str:
+    """`2024-01-31 23:59:59 UTC`; a number where no calendar here has the year."""
+    text = time_text(timestamp_ms)
+    return text[:-8] + " UTC" if text.endswith(" UTC") else text
+
+
+def day_text(timestamp_ms: int) -> str:
+    """`2024-01-31`, or as moment_text."""
+    text = moment_text(timestamp_ms)
+    return text[:-13] if text.endswith(" UTC") else text

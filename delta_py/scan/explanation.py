@@ -1,0 +1,233 @@
+"""Why a scan reads each file of a version, or passes it over.
+
+    explain_files(snapshot, predicate) -> pa.Table: EXPLANATION_SCHEMA, a row a file of the version
+
+The files that are kept are those of plan_scan: each condition of the predicate (its conjuncts) is asked of all files at once, as
+a plan asks it. Of a file that is passed over, the first condition by which it is counts; and of what is known of the file, the
+least that is enough for it.
+Protocol: Per-file Statistics.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_py.expressions.to_sql import to_sql
+from delta_py.expressions.tree import Expression, columns_of, conjuncts
+from delta_py.index.lookup import IndexLookup
+from delta_py.log.reader import PARTITION_VALUES_TYPE
+from delta_py.protocol.column_mapping import physical_path
+from delta_py.protocol.names import joined_name
+from delta_py.protocol.stats import FileStats, unknown_stats
+from delta_py.scan.planning import FilePruner, ScanOptions, row_predicate
+from delta_py.snapshot import FileBatch, Snapshot
+
+EXPLANATION_SCHEMA = pa.schema(
+    [
+        ("path", pa.string()),
+        ("partition_values", PARTITION_VALUES_TYPE),  # by logical names, as the log writes the values
+        ("size", pa.int64()),
+        ("rows", pa.int64()),  # not deleted; null where the log does not say
+        ("is_read", pa.bool_()),
+        ("reason", pa.string()),  # a Reason
+        ("condition", pa.string()),  # SQL of the condition that the reason speaks of; null for none
+        ("columns", pa.list_(pa.string())),  # of the condition
+        ("minimum", pa.string()),  # of its column, where it has only one with statistics, as text
+        ("maximum", pa.string()),
+        ("null_count", pa.int64()),
+    ]
+)
+
+
+class Reason(StrEnum):
+    """Why a file is read (the first four) or passed over.
+
+    unknown: for the condition, the log says nothing of the file that could rule it out. bounds: minimum and maximum together.
+    statistics: only all together rule it out, or together with partition values.
+    """
+
+    NO_FILTER = "no filter"
+    PARTITION_MATCHES = "partition values match"
+    MAY_MATCH = "statistics admit it"
+    UNKNOWN = "unknown"
+    PARTITION = "partition values"
+    NULL_COUNT = "null count"
+    MINIMUM = "minimum"
+    MAXIMUM = "maximum"
+    BOUNDS = "minimum and maximum"
+    STATISTICS = "statistics"
+    INDEX = "index"
+
+
+# What of the statistics is left to a second look at the files that are passed over: the first that is enough is the reason.
+_PARTS: tuple[tuple[Reason, tuple[str, ...]], ...] = (
+    (Reason.PARTITION, ()),
+    (Reason.NULL_COUNT, ("null_count",)),
+    (Reason.MINIMUM, ("minimum",)),
+    (Reason.MAXIMUM, ("maximum",)),
+    (Reason.BOUNDS, ("minimum", "maximum")),
+)
+
+
+def explain_files(snapshot: Snapshot, predicate: Expression | None, options: ScanOptions | None = None) -> pa.Table:
+    """predicate: as of plan_scan, whose errors are raised too. Files come in the order in which a plan meets them."""
+    options = options or ScanOptions()
+    conditions = [] if predicate is None else [_Condition.of(snapshot, part, options) for part in conjuncts(predicate)]
+    leaves = {} if predicate is None else FilePruner.of(snapshot.config, predicate, options).stats_leaves
+    parts = [
+        _explained(snapshot, batch, conditions)
+        for batch in snapshot.file_batches(stats_leaves=leaves, want_records=True)
+        if batch.files.num_rows
+    ]
+    table = pa.Table.from_batches(parts, EXPLANATION_SCHEMA)
+    return _by_indexes(snapshot, table, row_predicate(snapshot.config, predicate, options))
+
+
+@dataclass(frozen=True, slots=True)
+class _Condition:
+    """One conjunct. columns: logical names. is_exact: partition values alone decide it."""
+
+    sql: str
+    pruner: FilePruner
+    columns: tuple[str, ...]
+    is_exact: bool
+
+    @classmethod
+    def of(cls, snapshot: Snapshot, part: Expression, options: ScanOptions) -> _Condition:
+        config = snapshot.config
+        pruner = FilePruner.of(config, part, options)
+        columns = tuple(joined_name(path) for path in sorted(columns_of(part)))
+        return cls(to_sql(part), pruner, columns, row_predicate(config, part, options) is None)
+
+    def says_nothing_of(self, batch: FileBatch) -> pa.BooleanArray:
+        """Files of which none of the columns has a partition value or a statistic."""
+        nothing = pa.repeat(pa.scalar(not self.pruner.partition_fields), batch.files.num_rows)
+        stats = batch.stats or unknown_stats(batch.files.num_rows)
+        for path in self.pruner.stats_leaves:
+            for values in (stats.minimum, stats.maximum, stats.null_count):
+                if path in values:
+                    nothing = pc.and_(nothing, pc.is_null(values[path]))
+        return nothing
+
+
+def _explained(snapshot: Snapshot, batch: FileBatch, conditions: Sequence[_Condition]) -> pa.RecordBatch:
+    count = batch.files.num_rows
+    answer = _Answer.start(count, has_filter=bool(conditions))
+    for number, condition in enumerate(conditions):
+        answer.meet(number, condition, batch)
+    columns = {
+        "path": batch.files["path"],
+        "partition_values": _logical_partition_values(snapshot, batch.files["partition_values"]),
+        "size": batch.files["size"],
+        "rows": batch.live_rows(),
+        "is_read": answer.is_read,
+        "reason": answer.reason,
+        **_speaking_of(answer.number, conditions, batch),
+    }
+    return pa.RecordBatch.from_arrays([columns[f.name].cast(f.type) for f in EXPLANATION_SCHEMA], schema=EXPLANATION_SCHEMA)
+
+
+@dataclass(slots=True)
+class _Answer:
+    """One value a file. number: of the condition that the reason speaks of; null for none."""
+
+    is_read: pa.BooleanArray
+    reason: pa.StringArray
+    number: pa.Int32Array
+
+    @classmethod
+    def start(cls, count: int, *, has_filter: bool) -> _Answer:
+        first = Reason.PARTITION_MATCHES if has_filter else Reason.NO_FILTER
+        return cls(pa.repeat(pa.scalar(True), count), pa.repeat(pa.scalar(str(first)), count), pa.nulls(count, pa.int32()))
+
+    def meet(self, number: int, condition: _Condition, batch: FileBatch) -> None:
+        keeps = condition.pruner.keeps(batch)
+        gone = pc.and_not(self.is_read, keeps)
+        self.is_read = pc.and_(self.is_read, keeps)
+        if not condition.is_exact:
+            # Of the reasons for which a file is read the weakest is told: that nothing is known.
+            is_open = pc.and_not(self.is_read, pc.equal(self.reason, str(Reason.UNKNOWN)))
+            unknown = condition.says_nothing_of(batch)
+            self._put(pc.and_not(is_open, unknown), Reason.MAY_MATCH, number)
+            self._put(pc.and_(is_open, unknown), Reason.UNKNOWN, number)
+        for reason, parts in _PARTS:
+            if not gone.true_count:
+                return
+            enough = pc.and_not(gone, condition.pruner.keeps(FileBatch(batch.files, _only(batch.stats, parts))))
+            self._put(enough, reason, number)
+            gone = pc.and_not(gone, enough)
+        self._put(gone, Reason.STATISTICS, number)
+
+    def _put(self, where: pa.BooleanArray, reason: Reason, number: int) -> None:
+        self.reason = pc.if_else(where, str(reason), self.reason)
+        self.number = pc.if_else(where, pa.scalar(number, pa.int32()), self.number)
+
+
+def _only(stats: FileStats | None, parts: tuple[str, ...]) -> FileStats | None:
+    """The statistics without what is not among the parts."""
+    if stats is None:
+        return None
+    minimum, maximum, null_count = (
+        getattr(stats, name) if name in parts else {} for name in ("minimum", "maximum", "null_count")
+    )
+    return replace(stats, minimum=minimum, maximum=maximum, null_count=null_count)
+
+
+def _speaking_of(number: pa.Int32Array, conditions: Sequence[_Condition], batch: FileBatch) -> dict[str, pa.Array]:
+    """The columns of EXPLANATION_SCHEMA that tell of each file's condition."""
+    sql = pa.array([condition.sql for condition in conditions], pa.string())
+    columns = pa.array([condition.columns for condition in conditions], pa.list_(pa.string()))
+    bounds: dict[str, pa.Array] = {"minimum": pa.nulls(len(number), pa.string()), "maximum": pa.nulls(len(number), pa.string())}
+    bounds["null_count"] = pa.nulls(len(number), pa.int64())
+    for place, condition in enumerate(conditions):
+        leaves = list(condition.pruner.stats_leaves)
+        if len(leaves) == 1 and batch.stats is not None:
+            is_of_it = pc.fill_null(pc.equal(number, place), False)
+            for name in bounds:
+                known = getattr(batch.stats, name).get(leaves[0])
+                if known is not None:
+                    bounds[name] = pc.if_else(is_of_it, _as_text(known) if name != "null_count" else known, bounds[name])
+    return {"condition": sql.take(number), "columns": columns.take(number), **bounds}
+
+
+def _as_text(values: pa.Array) -> pa.Array:
+    """Bytes that are no text are null."""
+    try:
+        return values.cast(pa.string())
+    except pa.ArrowException:
+        return pa.nulls(len(values), pa.string())
+
+
+def _logical_partition_values(snapshot: Snapshot, values: pa.Array) -> pa.Array:
+    config = snapshot.config
+    names = {physical_path(config.schema, (name,), config.column_mapping_mode)[0]: name for name in config.partition_columns}
+    physical, logical = pa.array(names.keys(), pa.string()), pa.array(names.values(), pa.string())
+    offsets, keys, items = values.offsets, values.keys, values.items
+    renamed = pc.coalesce(logical.take(pc.index_in(keys, physical)), keys)
+    return pa.MapArray.from_arrays(offsets, renamed, items)
+
+
+def _by_indexes(snapshot: Snapshot, table: pa.Table, predicate: Expression | None) -> pa.Table:
+    """Indexes have the last word, on the files that are left."""
+    index = IndexLookup.of(snapshot, predicate)
+    if index is None or predicate is None:
+        return table
+    is_read = table["is_read"].combine_chunks()
+    left = table.filter(is_read)
+    is_kept = pc.replace_with_mask(is_read, is_read, pa.array(index.keeps(left).to_numpy(zero_copy_only=False)))
+    gone = pc.and_not(is_read, is_kept)
+    changed = {"is_read": is_kept, "reason": pc.if_else(gone, str(Reason.INDEX), table["reason"])}
+    changed["condition"] = pc.if_else(gone, to_sql(predicate), table["condition"])
+    paths = [joined_name(path) for path in sorted(columns_of(predicate))]
+    columns = pa.chunked_array([pc.if_else(gone, pa.scalar(paths, pa.list_(pa.string())), table["columns"].combine_chunks())])
+    changed["columns"] = columns
+    for name in ("minimum", "maximum", "null_count"):
+        changed[name] = pc.if_else(gone, pa.scalar(None, table.schema.field(name).type), table[name])
+    for name, values in changed.items():
+        table = table.set_column(table.schema.get_field_index(name), table.schema.field(name), values)
+    return table

@@ -1,0 +1,1 @@
+"""The command line `pydelta`: see docs/command-line.md."""

@@ -1,0 +1,127 @@
+"""How functions become commands: the options that all have, what their errors print, and how they exit.
+
+A command is a function `name(run: Run, ...) -> int | None` with typer's annotations; what it returns is the exit code (None: 0).
+"""
+
+from __future__ import annotations
+
+import inspect
+import logging
+import os
+import sys
+import traceback
+import typing
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+from typer.exceptions import TyperException
+
+from delta_py.errors import DeltaError
+from pydelta_cli.parameters import pairs_of
+from pydelta_cli.run import FAILED, Run, say
+from pydelta_cli.text import printable
+
+Command = Callable[..., int | None]
+
+_COMMON = {
+    "json_": Annotated[bool, typer.Option("--json", help="Answer with one JSON object, in the form of docs/command-line.md.")],
+    "tz": Annotated[str, typer.Option("--tz", metavar="ZONE", help="Time zone in which times are read and shown.")],
+    "option": Annotated[
+        list[str] | None,
+        typer.Option("--option", metavar="KEY=VALUE", help="Option of an object store or coordinator; may be repeated."),
+    ],
+    "debug": Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")],
+}
+_DEFAULTS: dict[str, Any] = {"json_": False, "tz": "UTC", "option": None, "debug": False}
+
+
+class _Group(TyperGroup):
+    """Commands in the order in which they are added."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(self.commands)
+
+
+def make_app(commands: Sequence[Command]) -> typer.Typer:
+    app = typer.Typer(
+        name="pydelta",
+        cls=_Group,
+        help="Look at Delta tables, and look after them. Exit codes: 0 done, 1 found something, 2 wrong use, 3 failed.",
+        no_args_is_help=True,
+        rich_markup_mode=None,  # texts are plain, and help needs no rich
+        pretty_exceptions_enable=False,
+    )
+    for command in commands:
+        app.command(name=command.__name__.rstrip("_"), help=inspect.getdoc(command))(_with_common_options(command))
+    return app
+
+
+def _with_common_options(command: Command) -> Callable[..., None]:
+    hints = typing.get_type_hints(command, include_extras=True)
+    own = [
+        parameter.replace(annotation=hints[parameter.name])
+        for parameter in inspect.signature(command).parameters.values()
+        if parameter.name != "run"
+    ]
+    common = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=_DEFAULTS[name], annotation=annotation)
+        for name, annotation in _COMMON.items()
+    ]
+
+    def called(*args: Any, json_: bool, tz: str, option: list[str] | None, debug: bool, **kwargs: Any) -> None:
+        code = _guarded(lambda: command(Run(json_, tz, pairs_of(option, "--option")), *args, **kwargs), debug)
+        if code:
+            raise typer.Exit(code)
+
+    parameters = [*(p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in own), *common]
+    called.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    called.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    called.__name__ = command.__name__
+    return called
+
+
+def _guarded(command: Callable[[], int | None], debug: bool) -> int:
+    """The exit code. Errors of tables and of the machine are one message each; a reader that has gone is no error."""
+    _log_to_stderr()
+    try:
+        code = command() or 0
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:
+        _close_stdout()
+        return 0
+    except (typer.Exit, typer.Abort, TyperException):
+        raise
+    except DeltaError as error:
+        return _failed(str(error), debug)
+    except Exception as error:
+        # A file that cannot be opened or decoded, a Spark that fails, or a mistake of ours.
+        return _failed(f"{type(error).__name__}: {error}", debug)
+
+
+def _failed(message: str, debug: bool) -> int:
+    if debug:
+        say(traceback.format_exc(), error=True)
+    say(f"pydelta: {message}", error=True)
+    return FAILED
+
+
+def _close_stdout() -> None:
+    """Nobody reads any more: what is left in buffers goes nowhere, instead of to an error at the end of the process."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+class _Printable(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        return printable(super().format(record))
+
+
+def _log_to_stderr() -> None:
+    """Warnings of delta_py name tables and files: they are escaped too."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_Printable("pydelta: %(levelname)s: %(message)s"))
+    log = logging.getLogger("delta_py")
+    log.handlers[:] = [old for old in log.handlers if not isinstance(old.formatter, _Printable)] + [handler]
+    log.propagate = False

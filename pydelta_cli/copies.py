@@ -1,0 +1,89 @@
+"""Tables out of other things: of a directory of Parquet files, of a table."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from pydelta_cli import spark as on_spark
+from pydelta_cli.parameters import At, Path, Properties, Spark, Version, pairs_of
+from pydelta_cli.run import Run
+
+if TYPE_CHECKING:
+    from delta_py.protocol.schema import StructType
+
+PartitionedBy = Annotated[
+    str | None,
+    typer.Option("--partitioned-by", metavar="DDL", help="Columns that the names of directories stand for: 'day date, n int'."),
+]
+NoStatistics = Annotated[bool, typer.Option("--no-statistics", help="Take none from the footers of the files.")]
+Target = Annotated[str, typer.Argument(metavar="TARGET", help="Where the clone is to be: a directory or URL.")]
+Shallow = Annotated[bool, typer.Option("--shallow", help="Over the same files, instead of copies of them.")]
+Replace = Annotated[bool, typer.Option("--replace", help="A table that is at the target loses its rows.")]
+
+
+def convert(
+    run: Run,
+    path: Path,
+    partitioned_by: PartitionedBy = None,
+    no_statistics: NoStatistics = False,
+    property_: Properties = None,
+    spark: Spark = False,
+) -> None:
+    """Make a table of a directory of Parquet files, by a log beside them."""
+    from delta_py.table import DeltaTable
+
+    if spark:
+        if no_statistics or property_:
+            raise typer.BadParameter("--no-statistics and --property go without --spark.", param_hint="--spark")
+        on_spark.convert(run, path, partitioned_by)
+        table = run.table(path)
+    else:
+        table = DeltaTable.convert(
+            path,
+            None if partitioned_by is None else _partition_schema(partitioned_by),
+            collect_stats=not no_statistics,
+            configuration=pairs_of(property_, "--property"),
+            session_timezone=run.zone,
+            storage_options=run.storage,
+        )
+    run.answer({"version": table.version, "files": table.snapshot.num_files})
+
+
+def _partition_schema(ddl: str) -> StructType:
+    """`day date, n int` -> fields. Raises typer.BadParameter, and ExpressionError for a type that is none."""
+    from delta_py.expressions.parse import parse_expression, type_of
+    from delta_py.protocol.names import split_list, unquoted
+    from delta_py.protocol.schema import StructField, StructType
+
+    fields = []
+    for column in split_list(ddl):
+        name, _, kind = column.strip().rpartition(" ")
+        if not name.strip():
+            raise typer.BadParameter(f"{column!r} is no NAME TYPE", param_hint="--partitioned-by")
+        cast = parse_expression(f"CAST(NULL AS {kind})", StructType(()))
+        fields.append(StructField(unquoted(name.strip()), type_of(cast, StructType(()))))
+    return StructType(tuple(fields))
+
+
+def clone(
+    run: Run,
+    path: Path,
+    target: Target,
+    version: Version = None,
+    at: At = None,
+    shallow: Shallow = False,
+    replace: Replace = False,
+    property_: Properties = None,
+    spark: Spark = False,
+) -> None:
+    """A table at another place with the rows of this one."""
+    properties = pairs_of(property_, "--property")
+    if spark:
+        on_spark.clone(run, path, target, version, at, is_shallow=shallow, replace=replace, properties=properties)
+        cloned = run.table(target)
+    else:
+        source = run.table(path, version, at)
+        cloned = source.clone(target, shallow=shallow, replace=replace, properties=properties, storage_options=run.storage)
+    run.answer({"target": target, "version": cloned.version, "files": cloned.snapshot.num_files, "shallow": shallow})

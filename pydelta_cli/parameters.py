@@ -1,0 +1,36 @@
+"""Arguments and options that several commands have."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+Path = Annotated[str, typer.Argument(metavar="PATH", help="A table's directory or URL; PATH@v12 names a version too.")]
+Version = Annotated[int | None, typer.Option("--version", metavar="N", help="Read this version.")]
+At = Annotated[str | None, typer.Option("--at", metavar="TIME", help="Read the newest version committed at or before this time.")]
+Filter = Annotated[str | None, typer.Option("--filter", metavar="SQL", help="Only rows for which this is true.")]
+Columns = Annotated[str | None, typer.Option("--columns", metavar="NAMES", help="Only these columns, with commas between them.")]
+Where = Annotated[
+    str | None, typer.Option("--where", metavar="SQL", help="Only these partitions: a condition on partition columns.")
+]
+Spark = Annotated[bool, typer.Option("--spark", help="Let Spark do the work (needs pydelta[spark]).")]
+Properties = Annotated[
+    list[str] | None, typer.Option("--property", metavar="KEY=VALUE", help="A table property; may be repeated.")
+]
+
+
+def columns_of(text: str | None) -> list[str] | None:
+    """`a, `b,c`` -> names of columns, without backticks."""
+    from delta_py.protocol.names import split_list, unquoted
+
+    return None if text is None else [unquoted(name) for name in split_list(text)]
+
+
+def pairs_of(texts: Sequence[str] | None, hint: str) -> dict[str, str]:
+    """`KEY=VALUE` -> by key. hint: the option or argument, for the error of a text without `=`."""
+    for text in texts or ():
+        if "=" not in text:
+            raise typer.BadParameter(f"{text!r} is no KEY=VALUE", param_hint=hint)
+    return dict(text.partition("=")[::2] for text in texts or ())

@@ -1,0 +1,153 @@
+"""Rows of a table: shown, written to standard output, loaded from files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from pydelta_cli.parameters import At, Columns, Filter, Path, Properties, Version, columns_of, pairs_of
+from pydelta_cli.run import Run
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from delta_py.table import DeltaTable
+
+
+class CatFormat(StrEnum):
+    CSV = "csv"
+    JSON = "json"
+    PARQUET = "parquet"
+    ARROW = "arrow"
+
+
+class LoadFormat(StrEnum):
+    CSV = "csv"
+    JSON = "json"
+    PARQUET = "parquet"
+
+
+class Mode(StrEnum):
+    ERROR = "error"
+    APPEND = "append"
+    OVERWRITE = "overwrite"
+
+
+HeadLimit = Annotated[int, typer.Option("--limit", min=0, metavar="N", help="So many rows at most.")]
+CatLimit = Annotated[int | None, typer.Option("--limit", min=0, metavar="N", help="So many rows at most (default: all).")]
+OutFormat = Annotated[CatFormat, typer.Option("--format", help="csv, json (a line a row), parquet or arrow (an IPC stream).")]
+InFormat = Annotated[
+    LoadFormat | None, typer.Option("--format", help="csv, json (a line a row) or parquet; default: by the name.")
+]
+Source = Annotated[str, typer.Argument(metavar="FILE", help="A file of this machine; - for standard input.")]
+SaveMode = Annotated[Mode, typer.Option("--mode", help="What becomes of a table that is there.")]
+PartitionBy = Annotated[str | None, typer.Option("--partition-by", metavar="NAMES", help="Of a new table, with commas.")]
+MergeSchema = Annotated[bool, typer.Option("--merge-schema", help="Add columns that the table does not have.")]
+OverwriteSchema = Annotated[bool, typer.Option("--overwrite-schema", help="With --mode overwrite: take the file's columns.")]
+
+
+def show(
+    run: Run,
+    path: Path,
+    filter: Filter = None,
+    columns: Columns = None,
+    version: Version = None,
+    at: At = None,
+    limit: HeadLimit = 20,
+) -> None:
+    """The first rows, of all or of those for which a filter is true."""
+    import pyarrow as pa
+
+    from pydelta_cli.values import text_columns
+
+    table = run.table(path, version, at)
+    reader = table.to_batches(columns_of(columns), filter)
+    head = pa.Table.from_batches(_first(reader, limit), reader.schema)
+    if run.as_json:
+        run.write_json({"version": table.version, "columns": head.schema.names, "rows": run.rows(head)})
+    else:
+        run.print_table(head.schema.names, list(zip(*text_columns(head, run.zone), strict=True)))
+
+
+def cat(
+    run: Run,
+    path: Path,
+    format: OutFormat = CatFormat.CSV,
+    filter: Filter = None,
+    columns: Columns = None,
+    version: Version = None,
+    at: At = None,
+    limit: CatLimit = None,
+) -> None:
+    """All rows to standard output, batch by batch. --json is --format json."""
+    from pydelta_cli import row_output
+
+    table = run.table(path, version, at)
+    reader = table.to_batches(columns_of(columns), filter)
+    batches = _first(reader, limit)
+    match CatFormat.JSON if run.as_json else format:
+        case CatFormat.CSV:
+            row_output.write_csv(reader.schema, batches, run.zone)
+        case CatFormat.JSON:
+            row_output.write_json_lines(batches, run.zone)
+        case CatFormat.PARQUET:
+            row_output.write_parquet(reader.schema, batches)
+        case CatFormat.ARROW:
+            row_output.write_arrow(reader.schema, batches)
+
+
+def _first(batches: pa.RecordBatchReader, limit: int | None) -> Iterator[pa.RecordBatch]:
+    """No file is read beyond what the limit needs."""
+    if limit is None:
+        yield from batches
+        return
+    while limit > 0:
+        batch = next(batches, None)
+        if batch is None:
+            return
+        yield batch.slice(0, limit)
+        limit -= batch.num_rows
+
+
+def load(
+    run: Run,
+    path: Path,
+    file: Source,
+    format: InFormat = None,
+    mode: SaveMode = Mode.ERROR,
+    partition_by: PartitionBy = None,
+    merge_schema: MergeSchema = False,
+    overwrite_schema: OverwriteSchema = False,
+    property_: Properties = None,
+) -> None:
+    """Write the rows of a file to a table, in one commit."""
+    from delta_py.commands.write import write_delta
+    from pydelta_cli.row_input import open_rows
+
+    present = _table_or_none(run, path)
+    keeps_columns = present is not None and not (overwrite_schema and mode is Mode.OVERWRITE)
+    reader = open_rows(file, None if format is None else str(format), present.schema() if present and keeps_columns else None)
+    version = write_delta(
+        path,
+        reader,
+        mode=str(mode),
+        partition_by=columns_of(partition_by),
+        configuration=pairs_of(property_, "--property") or None,
+        merge_schema=merge_schema,
+        overwrite_schema=overwrite_schema,
+        storage_options=run.storage,
+        time_zone=run.zone,
+    )
+    run.answer({"version": version, "mode": str(mode)})
+
+
+def _table_or_none(run: Run, path: str) -> DeltaTable | None:
+    from delta_py.errors import TableNotFoundError
+
+    try:
+        return run.table(path)
+    except TableNotFoundError:
+        return None

@@ -1,0 +1,127 @@
+"""Run: what every command is given (how it answers, where tables lie), and what it says with."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from pydelta_cli.text import printable, printable_json, printable_lines
+
+if TYPE_CHECKING:
+    from delta_py.storage.store import ObjectStore
+    from delta_py.table import DeltaTable
+
+Form = Mapping[str, Any]
+"""What a command found, as JSON has it: docs/command-line.md has the form of each."""
+
+FOUND, WRONG_USE, FAILED = 1, 2, 3
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """as_json: answer with one JSON object. zone: in which times are read and shown. storage: options of object stores."""
+
+    as_json: bool = False
+    zone: str = "UTC"
+    storage: Mapping[str, str] = field(default_factory=dict)
+
+    # ------------------------------------------------------------ tables
+
+    def table(self, path: str, version: int | None = None, at: str | None = None) -> DeltaTable:
+        from delta_py.table import DeltaTable
+
+        return DeltaTable(path, version=version, timestamp=at, session_timezone=self.zone, storage_options=self.storage)
+
+    def store(self, path: str) -> ObjectStore:
+        from delta_py.storage.opening import open_store
+        from delta_py.storage.options import StorageOptions
+
+        return open_store(path, StorageOptions.of(self.storage))
+
+    def time(self, timestamp_ms: int | None) -> str | None:
+        """ISO 8601 in the zone, as of rows; None for a time that is not known."""
+        if timestamp_ms is None:
+            return None
+        import pyarrow as pa
+
+        from pydelta_cli.values import json_values
+
+        text: str = json_values(pa.array([timestamp_ms * 1000], pa.timestamp("us", "UTC")), self.zone)[0]
+        return text
+
+    def rows(self, table: Any) -> list[dict[str, Any]]:
+        """The rows of an Arrow table or batch as JSON has them."""
+        from pydelta_cli.values import json_rows
+
+        return list(json_rows(table, self.zone))
+
+    # ------------------------------------------------------------ answers
+
+    def answer(self, form: Form, columns: Mapping[str, Sequence[str]] | None = None) -> None:
+        """One JSON object, or the same for people: values by their names, lists of objects as tables. columns: of these tables by
+        name, where not all are wanted."""
+        if self.as_json:
+            self.write_json(form)
+            return
+        plain = {name: value for name, value in form.items() if not _is_table(value)}
+        width = max((len(name) for name in plain), default=0)
+        for name, value in plain.items():
+            for number, line in enumerate(_lines(value)):
+                say(f"{'' if number else name:{width}}  {line}")
+        for name, value in form.items():
+            if _is_table(value):
+                chosen = (columns or {}).get(name) or list(value[0])
+                self.print_table(chosen, [[_cell(row[column]) for column in chosen] for row in value])
+
+    def write_json(self, form: Form) -> None:
+        import orjson
+
+        say(printable_json(orjson.dumps(form, option=orjson.OPT_INDENT_2).decode()), is_safe=True)
+
+    def print_table(self, columns: Sequence[str], rows: Sequence[Sequence[str | None]]) -> None:
+        """rows: text as a table has it; null is shown as such. Rich draws it, and is told of no markup."""
+        from rich import box
+        from rich.console import Console
+        from rich.table import Table
+        from rich.text import Text
+
+        is_terminal = sys.stdout.isatty()
+        console = Console(file=sys.stdout, markup=False, highlight=False, emoji=False, width=None if is_terminal else 1 << 20)
+        table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+        for name in columns:
+            table.add_column(Text(printable(name)), overflow="fold" if is_terminal else "ignore", no_wrap=not is_terminal)
+        for row in rows:
+            table.add_row(*(Text("null", style="dim") if cell is None else Text(printable(cell)) for cell in row))
+        console.print(table)
+
+
+def say(text: str, *, is_safe: bool = False, error: bool = False) -> None:
+    """A line, or several. is_safe: nothing in it needs to be escaped."""
+    stream = sys.stderr if error else sys.stdout
+    print(text if is_safe else printable_lines(text), file=stream)
+
+
+def _is_table(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and isinstance(value[0], dict)
+
+
+def _lines(value: Any) -> list[str]:
+    """A value for people; a mapping has a line for each of its names."""
+    if isinstance(value, Mapping) and value:
+        return [f"{printable(str(name))}: {printable(_cell(inner) or 'null')}" for name, inner in value.items()]
+    if isinstance(value, list):
+        return [printable(", ".join(_cell(inner) or "null" for inner in value))]
+    text = _cell(value)
+    return ["null" if text is None else printable(text)]
+
+
+def _cell(value: Any) -> str | None:
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, dict | list | bool):
+        import orjson
+
+        return orjson.dumps(value).decode()
+    return str(value)

@@ -1,0 +1,136 @@
+"""Arrow columns as values that JSON has, and as cells of text.
+
+Whole numbers and booleans are themselves. Floats too, but for "NaN", "Infinity" and "-Infinity". Decimals are text with all their
+digits, dates `2024-01-31`, timestamps ISO 8601 in the zone asked for (`2024-01-31T10:00:00.000000+00:00`; without an offset for
+timestamp_ntz), bytes base64. Structs are objects; maps are objects if their keys are text, else lists of {"key", "value"}.
+"""
+
+from __future__ import annotations
+
+import base64
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_py.expressions.text_casts import decimal_text
+from delta_py.expressions.zones import INSTANT, WALL_CLOCK, to_wall_clock
+
+_CLOCK_FORMAT = "%Y-%m-%dT%H:%M:%S"
+
+
+def json_rows(batch: pa.RecordBatch | pa.Table, zone: str) -> Iterator[dict[str, Any]]:
+    """One dictionary a row."""
+    names = batch.schema.names
+    return (dict(zip(names, row, strict=True)) for row in zip(*json_columns(batch, zone), strict=True))
+
+
+def json_columns(batch: pa.RecordBatch | pa.Table, zone: str) -> list[list[Any]]:
+    return [json_values(_whole(column), zone) for column in batch.columns]
+
+
+def _whole(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+
+
+def json_values(array: pa.Array, zone: str) -> list[Any]:
+    """The values of an array of any type that rows of a table have. zone: of timestamps."""
+    kind = array.type
+    if pa.types.is_dictionary(kind):
+        return json_values(array.dictionary_decode(), zone)
+    if pa.types.is_struct(kind):
+        names = [kind.field(number).name for number in range(kind.num_fields)]
+        children = [json_values(child, zone) for child in array.flatten()]
+        rows = [dict(zip(names, row, strict=True)) for row in zip(*children, strict=True)] if children else [{}] * len(array)
+        return _with_nulls(array, rows)
+    if pa.types.is_map(kind):
+        return _maps(array, zone)
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
+        return _cut(array, json_values(array.flatten(), zone))
+    return _plain_values(array, zone)
+
+
+def text_columns(batch: pa.RecordBatch | pa.Table, zone: str) -> list[list[str | None]]:
+    """Cells: text as it is, what is nested as JSON, null as None."""
+    return [text_cells(column, zone) for column in batch.columns]
+
+
+def text_cells(column: pa.Array | pa.ChunkedArray, zone: str) -> list[str | None]:
+    """As of text_columns."""
+    return [_cell(value) for value in json_values(_whole(column), zone)]
+
+
+def _cell(value: Any) -> str | None:
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, dict | list | bool):
+        return json_text(value)
+    return str(value)
+
+
+def json_text(value: Any) -> str:
+    import orjson
+
+    return orjson.dumps(value).decode()
+
+
+def _with_nulls(array: pa.Array, values: list[Any]) -> list[Any]:
+    if not array.null_count:
+        return values
+    return [value if valid else None for value, valid in zip(values, array.is_valid().to_pylist(), strict=True)]
+
+
+def _cut(array: pa.Array, flat: list[Any]) -> list[Any]:
+    """flat: the elements of all lists that are not null, one after the other."""
+    lengths = pc.list_value_length(array).to_pylist()
+    found: list[Any] = []
+    start = 0
+    for length in lengths:
+        found.append(None if length is None else flat[start : start + length])
+        start += length or 0
+    return found
+
+
+def _maps(array: pa.Array, zone: str) -> list[Any]:
+    entries = array.cast(pa.list_(pa.struct([("key", array.type.key_type), ("value", array.type.item_type)])))
+    lists = json_values(entries, zone)
+    if not pa.types.is_string(array.type.key_type):
+        return lists
+    return [None if entry is None else {pair["key"]: pair["value"] for pair in entry} for entry in lists]
+
+
+def _plain_values(array: pa.Array, zone: str) -> list[Any]:
+    kind = array.type
+    if pa.types.is_timestamp(kind):
+        return _timestamps(array, zone)
+    if pa.types.is_date(kind):
+        return array.cast(pa.string()).to_pylist()  # type: ignore[no-any-return]
+    if pa.types.is_decimal(kind):
+        return decimal_text(array.cast(pa.decimal128(kind.precision, kind.scale)), kind.scale).to_pylist()  # type: ignore[no-any-return]
+    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind):
+        return [None if value is None else base64.b64encode(value).decode() for value in array.to_pylist()]
+    values: list[Any] = array.to_pylist()
+    if pa.types.is_floating(kind) and not pc.all(pc.is_finite(array)).as_py():
+        return [value if value is None or math.isfinite(value) else _odd(value) for value in values]
+    return values
+
+
+def _odd(value: float) -> str:
+    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+
+
+def _timestamps(array: pa.Array, zone: str) -> list[Any]:
+    if array.type.tz is None:
+        return pc.strftime(array.cast(WALL_CLOCK), _CLOCK_FORMAT).to_pylist()  # type: ignore[no-any-return]
+    instants = array.cast(INSTANT)
+    clocks = to_wall_clock(instants, zone)
+    seconds = pc.divide(pc.subtract(clocks.cast(pa.int64()), instants.cast(pa.int64())), 1_000_000)
+    minutes = pc.divide(pc.abs(seconds), 60)
+    hours_text = pc.utf8_lpad(pc.divide(minutes, 60).cast(pa.string()), 2, "0")
+    minutes_text = pc.utf8_lpad(pc.subtract(minutes, pc.multiply(pc.divide(minutes, 60), 60)).cast(pa.string()), 2, "0")
+    sign = pc.if_else(pc.less(seconds, 0), "-", "+")
+    offset = pc.binary_join_element_wise(sign, hours_text, ":", minutes_text, "")
+    text = pc.binary_join_element_wise(pc.strftime(clocks, _CLOCK_FORMAT), offset, "")
+    return text.to_pylist()  # type: ignore[no-any-return]

@@ -1,0 +1,75 @@
+"""Reports from a session: what it adds to delta_py's, which tests/unit/report has."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+
+from delta_py import DeltaTable as PlainTable
+from delta_py import write_delta
+from spark_plugin import DeltaTable
+from tests.support.advised_tables import advised_table, clustered_table
+
+pytestmark = pytest.mark.usefixtures("plain_plans")
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    path = str(tmp_path / "table")
+    for first in range(0, 50, 10):
+        write_delta(path, pa.table({"id": range(first, first + 10), "other": range(10)}), mode="append")
+    return path
+
+
+def test_report_has_the_facts_of_delta_py(spark: SparkSession, path: str) -> None:
+    found, expected = DeltaTable.forPath(spark, path).report().facts, PlainTable(path).report().facts
+    assert (found.files, found.commits, found.log, found.vectors) == (
+        expected.files,
+        expected.commits,
+        expected.log,
+        expected.vectors,
+    )
+
+
+def test_report_knows_by_which_columns_queries_of_the_session_were_filtered(spark: SparkSession, path: str) -> None:
+    assert spark.read.format("pydelta").load(path).filter("other = 3").count() == 5
+    skipping = DeltaTable.forPath(spark, path).report().facts.skipping
+    assert {column.column: column.queries for column in skipping.columns} == {"id": 0, "other": 1}  # type: ignore[union-attr]
+    assert (skipping.map.x, skipping.map.y) == ("other", "id")  # type: ignore[union-attr]
+
+
+def test_report_makes_a_dry_run_of_vacuum_if_asked(spark: SparkSession, path: str, tmp_path: Path) -> None:
+    table = DeltaTable.forPath(spark, path)
+    report = table.report(vacuum=True, checkLog=False)
+    assert report.facts.retention.vacuum.files == 0  # type: ignore[union-attr]
+    assert report.facts.log.faults.unknown == "nobody asked for the check of the log"  # type: ignore[union-attr]
+    report.write(tmp_path / "report.html")
+    assert (tmp_path / "report.html").read_text().endswith("</html>")
+    with pytest.raises(ValueError, match="vacuum"):
+        table.report(vacuum="yes")  # type: ignore[arg-type]
+
+
+def test_sql_of_advice_does_what_was_advised(spark: SparkSession, tmp_path: Path) -> None:
+    path = advised_table(tmp_path)
+    rows = PlainTable(path).to_arrow().num_rows
+    advice = DeltaTable.forPath(spark, path).report().facts.advice
+    statements = [item.sql for item in advice if item.sql is not None]
+    assert [statement.split(" ")[0] for statement in statements] == ["OPTIMIZE", "REORG", "OPTIMIZE"]
+    for statement in statements:
+        spark.sql(statement)
+    left = PlainTable(path).report().facts.advice
+    assert [item.title for item in left] == [advice[-1].title.replace("7 commits", f"{PlainTable(path).version + 1} commits")]
+    assert PlainTable(path).to_arrow().num_rows == rows
+
+
+def test_sql_of_advice_clusters_by_what_queries_ask_for(spark: SparkSession, tmp_path: Path) -> None:
+    path = clustered_table(tmp_path)
+    assert spark.read.format("pydelta").load(path).filter("y = 3").count() == 6
+    table = DeltaTable.forPath(spark, path)
+    (item,) = [item for item in table.report().facts.advice if "order" in item.title]
+    assert item.sql is not None
+    spark.sql(item.sql)
+    assert table.detail().first()["clusteringColumns"] == ["y"]  # type: ignore[index]

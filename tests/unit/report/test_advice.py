@@ -1,0 +1,58 @@
+"""What a report advises: the commands work, on tables whose names need quotes too."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+
+from delta_py import DeltaTable
+from delta_py.report.facts import Unknown
+from tests.support.advised_tables import advised_table, clustered_table
+
+
+def titles(path: str, **options: bool) -> list[str]:
+    return [item.title for item in DeltaTable(path).report(**options).facts.advice]
+
+
+def test_python_commands_do_what_was_advised(tmp_path: Path) -> None:
+    path = advised_table(tmp_path)
+    rows = sorted(DeltaTable(path).to_arrow()["c"].to_pylist())
+    advice = DeltaTable(path).report().facts.advice
+    assert [item.title for item in advice] == [
+        "6 files can become 1",
+        "25 % of the rows in 6 files are deleted",
+        "Put rows in the order of a.b, if queries are filtered by it",
+        "Loading the table reads 7 commits",
+    ]
+    for item in advice:
+        assert item.python is not None
+        eval(item.python, {"DeltaTable": DeltaTable})
+    assert titles(path) == []
+    assert sorted(DeltaTable(path).to_arrow()["c"].to_pylist()) == rows
+
+
+def test_clustered_table_is_advised_to_be_clustered_by_what_queries_ask_for(tmp_path: Path) -> None:
+    path = clustered_table(tmp_path)
+    table = DeltaTable(path)
+    for _ in range(2):
+        table.scan(filter="y = 3")
+    (item,) = [item for item in table.report().facts.advice if "order" in item.title]
+    assert (item.cli, item.sql) == (None, f"ALTER TABLE pydelta.`{path}` CLUSTER BY (y)")
+    assert item.python is not None
+    eval(item.python, {"DeltaTable": DeltaTable})
+    assert DeltaTable(path).report().facts.identity.clustering_columns == ("y",)
+
+
+def test_vacuum_is_advised_for_what_a_dry_run_finds(tmp_path: Path) -> None:
+    path = advised_table(tmp_path)
+    DeltaTable(path).alter.set_table_properties({"delta.deletedFileRetentionDuration": "interval 0 hours"})
+    DeltaTable(path).optimize.compact()
+    report = DeltaTable(path).report(vacuum=True)
+    vacuum = report.facts.retention
+    assert not isinstance(vacuum, Unknown) and not isinstance(vacuum.vacuum, Unknown)
+    (item,) = [item for item in report.facts.advice if "VACUUM" in item.title]
+    assert item.title == f"VACUUM may delete {vacuum.vacuum.files} files" and vacuum.vacuum.files >= 6
+    assert item.python is not None
+    found = eval(item.python, {"DeltaTable": DeltaTable})
+    assert isinstance(found, pa.Table) and found.num_rows == vacuum.vacuum.files

@@ -1,0 +1,77 @@
+"""Metrics in Prometheus's text format, taken apart as a scraper does."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from delta_py import DeltaTable
+from delta_py.report.metrics import metrics_text, text_of
+from tests.support import report_states
+from tests.support.report_states import HOSTILE, STATES
+
+_SAMPLE = re.compile(r'(\w+)\{((?:\w+="(?:[^"\\\n]|\\\\|\\"|\\n)*",?)*)\} (\S+)')
+_LABEL = re.compile(r'(\w+)="((?:[^"\\\n]|\\\\|\\"|\\n)*)"')
+_ESCAPE = re.compile(r"\\[\\\"n]")
+_ESCAPES = {"\\\\": "\\", '\\"': '"', "\\n": "\n"}
+
+
+def scraped(text: str) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
+    """Samples by name and labels. Raises AssertionError for a text that is not of the format."""
+    assert text.endswith("\n")
+    found: dict[tuple[str, tuple[tuple[str, str], ...]], float] = {}
+    family = ""
+    for line in text[:-1].split("\n"):
+        if line.startswith("# HELP "):
+            family = line.split(" ")[2]
+        elif line.startswith("# TYPE "):
+            assert line == f"# TYPE {family} gauge"
+        else:
+            sample = _SAMPLE.fullmatch(line)
+            assert sample is not None and sample[1] == family, line
+            named = _LABEL.findall(sample[2])
+            labels = tuple((name, _ESCAPE.sub(lambda escape: _ESCAPES[escape[0]], value)) for name, value in named)
+            key = (family, labels)
+            assert key not in found, f"twice: {key}"
+            found[key] = float(sample[3])
+    return found
+
+
+@pytest.mark.parametrize("name", STATES)
+def test_metrics_of_a_state_can_be_scraped(name: str) -> None:
+    facts = STATES[name]().facts
+    found = scraped(text_of(facts))
+    assert found["pydelta_table_version", (("table", facts.identity.root),)] == facts.identity.version
+    assert {dict(labels)["table"] for _, labels in found} == {facts.identity.root}
+
+
+def test_metrics_are_the_facts() -> None:
+    store = report_states.usual_table()
+    table = DeltaTable("/lake/shop/orders", store=store)
+    found = scraped(metrics_text(table))
+    assert found == scraped(table.metrics_text())
+    own = (("table", "/lake/shop/orders"),)
+    assert found["pydelta_table_files", own] == table.snapshot.num_files == 95
+    assert found["pydelta_table_rows", own] == 3_040_500
+    assert found["pydelta_table_operation_commits", (*own, ("operation", "STREAMING UPDATE"))] == 39
+    assert found["pydelta_table_stream_versions_behind", (*own, ("app_id", "9d1c-orders-stream"))] == 2
+    assert found["pydelta_table_log_faults", own] == 0 and found["pydelta_table_log_checksum_agrees", own] == 1
+
+
+def test_what_is_unknown_has_no_sample_and_is_named() -> None:
+    facts = report_states.no_statistics().facts
+    found = scraped(text_of(facts))
+    names = {name for name, _ in found}
+    assert "pydelta_table_rows" not in names and "pydelta_table_vacuum_files" not in names
+    missing = {dict(labels)["metric"] for name, labels in found if name == "pydelta_table_unknown"}
+    assert {"pydelta_table_rows", "pydelta_table_vacuum_files", "pydelta_table_column_point_share_ratio"} <= missing
+    assert all(value == 1 for (name, _), value in found.items() if name == "pydelta_table_unknown")
+    assert not missing & names
+
+
+def test_labels_hold_whatever_a_table_holds() -> None:
+    found = scraped(text_of(report_states.hostile().facts))
+    operations = {dict(labels)["operation"] for name, labels in found if name == "pydelta_table_operation_commits"}
+    assert {*HOSTILE[:3], HOSTILE[4], *HOSTILE[6:]} <= operations
+    assert any(text.startswith("very long name") and len(text) < 500 for text in operations)
