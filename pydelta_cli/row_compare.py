@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_py.errors import InvalidOptionError
+from delta_py.scan.planning import ScanOptions, plan_scan
 from pydelta_cli.values import text_columns
 
 if TYPE_CHECKING:
@@ -19,9 +20,9 @@ _A, _B = "in a", "in b"
 
 def count_rows(table: DeltaTable) -> int:
     """From the log where it knows the rows of every file."""
-    rows = table.explain_files()["rows"]
-    if rows.null_count == 0:
-        return int(pc.sum(rows).as_py() or 0)
+    known = plan_scan(table.snapshot, options=ScanOptions(count_rows=True)).report.rows_kept
+    if known is not None:
+        return known
     return sum(batch.num_rows for batch in table.to_batches(columns=[]))
 
 

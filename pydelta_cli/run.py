@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from pydelta_cli.text import printable, printable_json, printable_lines
+from pydelta_cli.text import cell, printable, printable_json, printable_lines
 
 if TYPE_CHECKING:
     from delta_py.storage.store import ObjectStore
@@ -73,7 +73,7 @@ class Run:
         for name, value in form.items():
             if _is_table(value):
                 chosen = (columns or {}).get(name) or list(value[0])
-                self.print_table(chosen, [[_cell(row[column]) for column in chosen] for row in value])
+                self.print_table(chosen, [[cell(row[column]) for column in chosen] for row in value])
 
     def write_json(self, form: Form) -> None:
         import orjson
@@ -110,18 +110,9 @@ def _is_table(value: Any) -> bool:
 def _lines(value: Any) -> list[str]:
     """A value for people; a mapping has a line for each of its names."""
     if isinstance(value, Mapping) and value:
-        return [f"{printable(str(name))}: {printable(_cell(inner) or 'null')}" for name, inner in value.items()]
+        return [f"{printable(str(name))}: {printable(cell(inner) or 'null')}" for name, inner in value.items()]
     if isinstance(value, list):
-        return [printable(", ".join(_cell(inner) or "null" for inner in value))]
-    text = _cell(value)
+        return [printable(", ".join(cell(inner) or "null" for inner in value))]
+    text = cell(value)
     return ["null" if text is None else printable(text)]
 
-
-def _cell(value: Any) -> str | None:
-    if value is None or isinstance(value, str):
-        return value
-    if isinstance(value, dict | list | bool):
-        import orjson
-
-        return orjson.dumps(value).decode()
-    return str(value)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 # Controls of C0 and C1, separators of lines, what turns the direction of text around, and what no encoding has.
 _CONTROLS = "\x00-\x1f\x7f-\x9f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff"
@@ -28,3 +29,14 @@ def printable_json(text: str) -> str:
 
 def _escaped(found: re.Match[str]) -> str:
     return found[0].encode("unicode_escape").decode("ascii")
+
+
+def cell(value: Any) -> str | None:
+    """A value as JSON has it, as text: what is nested is JSON, null is None."""
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, dict | list | bool):
+        import orjson
+
+        return orjson.dumps(value).decode()
+    return str(value)

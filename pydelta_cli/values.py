@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from delta_py.expressions.text_casts import decimal_text
 from delta_py.expressions.zones import INSTANT, WALL_CLOCK, to_wall_clock
+from pydelta_cli.text import cell
 
 _CLOCK_FORMAT = "%Y-%m-%dT%H:%M:%S"
 
@@ -59,21 +60,7 @@ def text_columns(batch: pa.RecordBatch | pa.Table, zone: str) -> list[list[str |
 
 def text_cells(column: pa.Array | pa.ChunkedArray, zone: str) -> list[str | None]:
     """As of text_columns."""
-    return [_cell(value) for value in json_values(_whole(column), zone)]
-
-
-def _cell(value: Any) -> str | None:
-    if value is None or isinstance(value, str):
-        return value
-    if isinstance(value, dict | list | bool):
-        return json_text(value)
-    return str(value)
-
-
-def json_text(value: Any) -> str:
-    import orjson
-
-    return orjson.dumps(value).decode()
+    return [cell(value) for value in json_values(_whole(column), zone)]
 
 
 def _with_nulls(array: pa.Array, values: list[Any]) -> list[Any]:

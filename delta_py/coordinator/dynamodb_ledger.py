@@ -184,6 +184,8 @@ class DynamoDbLedger:
         self.identity = identity
 
     def forget(self, table: str, version: int | None = None) -> bool:
+        if _is_too_long(table):
+            return True
         epochs = set[str]()
         for _ in self._tries():
             ledger, known = self._get(_LEDGER, ("tables", table))
@@ -211,6 +213,8 @@ class DynamoDbLedger:
         return None if known is None else known[1]
 
     def _known_with_tail(self, table: str) -> tuple[Item, Tail] | None:
+        if _is_too_long(table):
+            return None
         for _ in self._tries():
             (known,) = self._get(("tables", table))
             if known is None:
@@ -351,6 +355,8 @@ class DynamoDbLedger:
         return None if found is None else int(found["moment"])
 
     def version_at(self, table: str, moment: int) -> int | None:
+        if _is_too_long(table):
+            return None
         for _ in self._tries():
             (known,) = self._get(("tables", table))
             if known is None:
@@ -470,6 +476,7 @@ class DynamoDbLedger:
             self._remove(self._query(_transaction_key(transaction)[0], begins=begins))
 
     def moment_of(self, token: str) -> int | None:
+        self._check_length("token", token, _LONGEST_HASH_BYTES)
         (item,) = self._get(_token_key(token))
         return None if item is None else int(item["moment"])
 
@@ -658,6 +665,11 @@ def _check_different(ledger: str, tables: Sequence[Restored]) -> None:
         if before is not None or ids.get(one.table_id, one.table) != one.table:
             raise known_otherwise(ledger, one.table, ids.get(one.table_id, one.table))
         ids[one.table_id], places[one.table] = one.table, one
+
+
+def _is_too_long(table: str) -> bool:
+    """Whether `register` refuses the place, so that no table is known there."""
+    return len(table.encode()) > _LONGEST_RANGE_BYTES
 
 
 def _changed(tables: int) -> Item:

@@ -76,6 +76,24 @@ def _commits(facts: CommitFacts) -> Markup:
     if facts.oldest_version > 0:
         gone = f"Commits before version {facts.oldest_version:,} are not in the log any more"
         missing = soft(f"{gone}: what they did is unknown here.")
+    return joined(
+        [
+            missing,
+            _commit_timeline(facts, looked_at),
+            _operations_table(facts, looked_at),
+            _left_out(facts.by_operation, "operation"),
+            tag("h3", "Writers"),
+            _writers_table(facts, looked_at),
+            _left_out(facts.by_writer, "writer"),
+            folded(f"The newest {count_text(min(len(commits), _NEWEST), 'commit')}", _newest_table(facts)),
+            source_line(facts.source),
+        ]
+    )
+
+
+def _commit_timeline(facts: CommitFacts, looked_at: str) -> Markup:
+    """looked_at: which commits, for people."""
+    commits = facts.commits
     operations = [total.operation for total in facts.by_operation][:_LANES]
     lanes = [_operation(operation) for operation in operations]
     if len(facts.by_operation) > _LANES:
@@ -87,13 +105,16 @@ def _commits(facts: CommitFacts) -> Markup:
         Dot(commit.timestamp_ms, place.get(commit.operation, others), (commit.bytes_added or 0) / most, _commit_text(commit))
         for commit in commits
     ]
-    picture = timeline(
+    return timeline(
         f"Timeline of {looked_at}, one row for each operation. The tables below say the same.",
         [shortened(lane, 60) for lane in lanes],
         dots,
         f"time, UTC; the larger a dot, the more bytes its files have (largest: {bytes_text(most if most > 1 else 0)})",
     )
-    operations_table = list_table(
+
+
+def _operations_table(facts: CommitFacts, looked_at: str) -> Markup:
+    return list_table(
         f"By operation, of {looked_at}",
         ("Operation", "Commits", "Files added", "Files removed", "Bytes added", "Last version", "Last time"),
         [
@@ -110,7 +131,10 @@ def _commits(facts: CommitFacts) -> Markup:
         ],
         (1, 2, 3, 4, 5),
     )
-    writers_table = list_table(
+
+
+def _writers_table(facts: CommitFacts, looked_at: str) -> Markup:
+    return list_table(
         f"By writer, of {looked_at}",
         ("Engine", "User", "Commits", "Last version", "Last time"),
         [
@@ -125,7 +149,10 @@ def _commits(facts: CommitFacts) -> Markup:
         ],
         (2, 3),
     )
-    newest = list_table(
+
+
+def _newest_table(facts: CommitFacts) -> Markup:
+    return list_table(
         "The newest commits",
         ("Version", "Time", "Operation", "Engine", "User", "Files added", "Files removed", "Bytes added"),
         [
@@ -139,23 +166,9 @@ def _commits(facts: CommitFacts) -> Markup:
                 number(commit.files_removed),
                 _bytes(commit.bytes_added),
             )
-            for commit in commits[:_NEWEST]
+            for commit in facts.commits[:_NEWEST]
         ],
         (5, 6, 7),
-    )
-    more = (_left_out(facts.by_operation, "operation"), _left_out(facts.by_writer, "writer"))
-    return joined(
-        [
-            missing,
-            picture,
-            operations_table,
-            more[0],
-            tag("h3", "Writers"),
-            writers_table,
-            more[1],
-            folded(f"The newest {count_text(min(len(commits), _NEWEST), 'commit')}", newest),
-            source_line(facts.source),
-        ]
     )
 
 

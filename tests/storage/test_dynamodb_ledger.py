@@ -264,6 +264,15 @@ def test_write_that_is_still_under_way_when_it_is_repeated_is_waited_for(url: st
     assert len(asked_for) == 2 and len(set(asked_for)) == 1
 
 
+def test_tables_whose_places_are_longer_than_a_key_are_not_known(url: str) -> None:
+    """A table that lies deep and has no coordinator is opened through one all the same."""
+    database, place = DynamoDbLedger(url), "/" + "x" * 1100
+    assert database.tail(place) is None and database.version_at(place, 0) is None and database.forget(place)
+    assert database.tail_in(database.begin(60).identity, place) is None
+    with pytest.raises(UnsupportedOperationError, match=r"2100 bytes.*2000"):
+        database.moment_of("t" * 2100)
+
+
 def test_texts_that_are_longer_than_a_key_are_refused_by_name(url: str) -> None:
     database = DynamoDbLedger(url)
     database.register("/a", 0, "a")

@@ -34,8 +34,8 @@ from delta_py.protocol.paths import LOG_DIRECTORY, STAGED_DIRECTORY, LogKind, co
 from delta_py.protocol.table_config import TableConfig
 from delta_py.storage import publication
 from delta_py.storage.coordinated import CoordinatedStore
-from tests.support.coordination import coordinated, create_coordinated
-from tests.support.schedules import Faults, Process, Schedule, SimulatedLedger, SimulatedStore, Turns
+from tests.support.coordination import FaultyLedger, coordinated, create_coordinated
+from tests.support.schedules import Faults, Process, Schedule, SimulatedStore, Turns
 
 URL = "sqlite:///simulated"
 FIRST_FILES = ("a", "b")
@@ -87,7 +87,6 @@ class CoordinatedModel:
         monkeypatch.setattr(committer, "threading", SimpleNamespace(Lock=lambda: Turns(self._run.schedule)))
         monkeypatch.setattr(committer, "_committer_of", self._committer_of)
         monkeypatch.setattr(publication, "later", self._publish_later)
-        monkeypatch.setitem(opening._open, URL, _Forwarding(self))
         monkeypatch.setattr(RetryPolicy, "wait_seconds", lambda *_, **__: 0.0)
 
     def close(self) -> None:
@@ -108,10 +107,6 @@ class CoordinatedModel:
         assert self._run.schedule.now is not None
         return self._run.schedule.now.process
 
-    @property
-    def ledger(self) -> SimulatedLedger:
-        return SimulatedLedger(self._run.schedule, self._ledger)
-
     def _store(self) -> CoordinatedStore:
         run = self._run
         return CoordinatedStore(SimulatedStore(run.schedule, run.objects, links=run.links), URL)
@@ -123,6 +118,7 @@ class CoordinatedModel:
         schedule = Schedule(seed)
         draw = schedule.draw
         self._run = _Run(schedule, {f"{LOG_DIRECTORY}/{commit_file_name(0)}": (self._first, 0)}, draw.random() < 0.5, 1_000)
+        opening._open[URL] = FaultyLedger(self._ledger, schedule.call)
         place = self._store().place
         self._ledger.register(place, 0, self._table_id)
         try:
@@ -296,16 +292,6 @@ class CoordinatedModel:
         if run.schedule.faults == Faults():
             assert not staged, f"{staged} were left"
             assert {told.outcome for told in run.commits} <= {"committed", "failed"}
-
-
-class _Forwarding:
-    """The ledger of the schedule that runs."""
-
-    def __init__(self, model: CoordinatedModel) -> None:
-        self._model = model
-
-    def __getattr__(self, name: str) -> object:
-        return getattr(self._model.ledger, name)
 
 
 def _uncoordinated(config: TableConfig) -> TableConfig:

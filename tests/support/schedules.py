@@ -20,14 +20,13 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from delta_py.coordinator.ledger import CoordinatorUnavailableError, Ledger
 from delta_py.storage.store import ObjectInfo
 from tests.support.memory_store import MemoryStore
 
 T = TypeVar("T")
 
 _PAGE = 2  # names of a listing that are told at once
-_CHANGES = frozenset({"put", "put_if_absent", "link", "delete", "ratify", "acknowledge"})  # what may come late
+_CHANGES = frozenset({"put", "put_if_absent", "link", "delete", "ledger ratify", "ledger acknowledge"})  # what may come late
 
 
 class ProcessDied(BaseException):
@@ -164,7 +163,8 @@ class Schedule:
 
     # ------------------------------------------------------------ calls
 
-    def call(self, name: str, action: Callable[[], T], failure: Callable[[str], Exception]) -> T:
+    def call(self, name: str, action: Callable[[], T]) -> T:
+        """Raises OSError for one that fails."""
         if self.now is None:
             return action()
         self.turn()
@@ -175,10 +175,10 @@ class Schedule:
         for fault, probability in self.faults.of_a_call:
             chance -= probability
             if chance < 0:
-                return self._fail(fault, name, action, failure)
+                return self._fail(fault, name, action)
         return action()
 
-    def _fail(self, fault: str, name: str, action: Callable[[], T], failure: Callable[[str], Exception]) -> T:
+    def _fail(self, fault: str, name: str, action: Callable[[], T]) -> T:
         if fault == "late" and name in _CHANGES:
             self._late.append(action)
         elif fault in ("lost", "behind"):
@@ -187,7 +187,7 @@ class Schedule:
             assert self.now is not None
             self.now.process.is_dead = self.has_died = True
             raise ProcessDied
-        raise failure(f"{fault} in {name}")
+        raise OSError(f"{fault} in {name}")
 
     def settle(self) -> None:
         """Carry out what is late."""
@@ -227,7 +227,7 @@ class SimulatedStore(MemoryStore):
         self._schedule, self._links = schedule, links
 
     def _run(self, name: str, path: str, action: Callable[[], T]) -> T:
-        return self._schedule.call(name, action, OSError)
+        return self._schedule.call(name, action)
 
     def list_from(self, directory: str, start: str = "") -> Iterator[ObjectInfo]:
         first = start
@@ -250,24 +250,3 @@ class SimulatedStore(MemoryStore):
             return True
 
         return self._run("link", path, link)
-
-
-class SimulatedLedger:
-    """Each call is a turn."""
-
-    def __init__(self, schedule: Schedule, inner: Ledger) -> None:
-        self._schedule, self._inner = schedule, inner
-
-    @property
-    def identity(self) -> str:
-        return self._inner.identity
-
-    @property
-    def shown(self) -> str:
-        return self._inner.shown
-
-    def __getattr__(self, name: str) -> Any:
-        call = getattr(self._inner, name)
-        return lambda *args, **options: self._schedule.call(
-            name, lambda: call(*args, **options), CoordinatorUnavailableError
-        )
