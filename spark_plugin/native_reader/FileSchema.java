@@ -16,6 +16,7 @@ import org.apache.parquet.schema.PrimitiveType.PrimitiveTypeName;
 import org.apache.parquet.schema.Type;
 import org.apache.spark.deploy.SparkHadoopUtil$;
 import org.apache.spark.sql.execution.datasources.PartitionedFile;
+import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat$;
 import org.apache.spark.sql.execution.datasources.parquet.ParquetFooterReader;
 import org.apache.spark.sql.types.ArrayType;
 import org.apache.spark.sql.types.DataType;
@@ -43,6 +44,10 @@ class FileSchema implements Serializable {
     this.columns = columns;
   }
 
+  int count() {
+    return columns.fields().length;
+  }
+
   /**
    * Raises if a column is stored otherwise, or the file has no footer that can be read, or is not as long as the log says: Spark
    * would leave out row groups beyond that.
@@ -54,6 +59,9 @@ class FileSchema implements Serializable {
     }
     ParquetMetadata footer = ParquetFooterReader.readFooter(file, ParquetMetadataConverter.SKIP_ROW_GROUPS);
     GroupType stored = footer.getFileMetaData().getSchema();
+    if (find(stored, ParquetFileFormat$.MODULE$.ROW_INDEX_TEMPORARY_COLUMN_NAME()) != null) {
+      throw new IOException("it has a column of the name that Spark gives to the numbers of rows");
+    }
     StructField[] fields = columns.fields();
     for (int i = 0; i < fields.length; i++) {
       Type found = find(stored, fields[i].name());

@@ -16,17 +16,26 @@ public class NativePartition extends PythonInputPartition {
       "cspark_plugin.source.task_batches\nrest_of\n".getBytes(StandardCharsets.ISO_8859_1);
 
   private final PartitionedFile[] files;
+  private final DeletionVector[] deleted;
   private final String columns;
 
-  /** columns: what is read of the files, and how; a reader of other columns leaves the task to Python. */
-  NativePartition(int index, byte[] pickled, PartitionedFile[] files, String columns) {
+  /**
+   * deleted: of each file, null for one without. columns: what is read of the files, and how; a reader of other columns leaves the
+   * task to Python.
+   */
+  NativePartition(int index, byte[] pickled, PartitionedFile[] files, DeletionVector[] deleted, String columns) {
     super(index, pickled);
     this.files = files;
+    this.deleted = deleted;
     this.columns = columns;
   }
 
   PartitionedFile[] files() {
     return files;
+  }
+
+  DeletionVector[] deleted() {
+    return deleted;
   }
 
   String columns() {

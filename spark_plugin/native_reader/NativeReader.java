@@ -15,7 +15,7 @@ import scala.Function1;
 import scala.collection.Iterator;
 
 /**
- * The batches of Spark's own Parquet reader, file after file.
+ * The batches of Spark's own Parquet reader, file after file, without deleted rows.
  *
  * A file that does not store the table's types, or of which the first batch cannot be had, goes to Python with those behind it:
  * Python reads more kinds of files, checks what does not fit, and its errors say what to do.
@@ -23,21 +23,16 @@ import scala.collection.Iterator;
 class NativeReader implements PartitionReader {
   private static final Logger LOG = LoggerFactory.getLogger("pydelta.native_reader");
 
-  private final Function1 open;
-  private final FileSchema stored;
-  private final int[] places;
   private final NativePartition partition;
   private final NativeReaderFactory factory;
   private int file = -1;
+  private DeletedRows deleted = null;
   private Iterator batches = null;
   private ColumnarBatch batch = null;
   private boolean hasBegun = false;
   private PartitionReader inPython = null;
 
-  NativeReader(Function1 open, FileSchema stored, int[] places, NativePartition partition, NativeReaderFactory factory) {
-    this.open = open;
-    this.stored = stored;
-    this.places = places;
+  NativeReader(NativePartition partition, NativeReaderFactory factory) {
     this.partition = partition;
     this.factory = factory;
   }
@@ -66,28 +61,37 @@ class NativeReader implements PartitionReader {
   private boolean advance() throws IOException {
     while (true) {
       if (batches != null && batches.hasNext()) {
-        batch = inOrder((ColumnarBatch) batches.next());
+        batch = left((ColumnarBatch) batches.next());
         hasBegun = true;
         if (batch.numRows() > 0) return true;
       } else {
         if (file + 1 == partition.files().length) return false;
-        open(partition.files()[++file]);
+        file++;
+        open(partition.files()[file], partition.deleted()[file]);
       }
     }
   }
 
-  private void open(PartitionedFile next) throws IOException {
+  private void open(PartitionedFile next, DeletionVector vector) throws IOException {
     hasBegun = false;
     batches = null;
-    stored.check(next);
-    batches = (Iterator) open.apply(next);
+    factory.stored().check(next);
+    deleted = vector == null ? null : vector.read();
+    batches = (Iterator) (vector == null ? factory.open() : factory.openNumbered()).apply(next);
   }
 
-  /** Spark's batches have the columns of files first, and then those of partitions. */
-  private ColumnarBatch inOrder(ColumnarBatch read) {
+  /** Spark's batches have the columns of files first, then the numbers of rows if they are wanted, then the columns of partitions. */
+  private ColumnarBatch left(ColumnarBatch read) {
+    int stored = factory.stored().count();
+    int[] rows = deleted == null ? null : deleted.left(read.column(stored), read.numRows());
+    int[] places = factory.places();
     ColumnVector[] columns = new ColumnVector[places.length];
-    for (int i = 0; i < columns.length; i++) columns[i] = read.column(places[i]);
-    return new ColumnarBatch(columns, read.numRows());
+    for (int i = 0; i < columns.length; i++) {
+      boolean isStored = places[i] < stored;
+      ColumnVector column = read.column(isStored || deleted == null ? places[i] : places[i] + 1);
+      columns[i] = isStored && rows != null ? new PickedVector(column, rows) : column;
+    }
+    return new ColumnarBatch(columns, rows == null ? read.numRows() : rows.length);
   }
 
   public Object get() {

@@ -13,6 +13,7 @@ public class NativeReaderFactory implements PartitionReaderFactory {
   private final PartitionReaderFactory python;
   private final boolean pythonGivesRows;
   private final Function1 open;
+  private final Function1 openNumbered;
   private final FileSchema stored;
   private final int[] places;
   private final StructType schema;
@@ -20,15 +21,17 @@ public class NativeReaderFactory implements PartitionReaderFactory {
 
   /**
    * python: the factory of the scan without this; it gives rows, or columns. open: PartitionedFile -> iterator of batches.
-   * stored: the columns that are read of files. places: of each column of the scan in those batches. schema: of the scan.
-   * columns: as of the partitions that are read so.
+   * openNumbered: the same, with the numbers of rows behind the columns of files; null where no file has deleted rows. stored: the
+   * columns that are read of files. places: of each column of the scan in the batches of open. schema: of the scan. columns: as of
+   * the partitions that are read so.
    */
   NativeReaderFactory(
-      PartitionReaderFactory python, boolean pythonGivesRows, Function1 open, FileSchema stored, int[] places,
-      StructType schema, String columns) {
+      PartitionReaderFactory python, boolean pythonGivesRows, Function1 open, Function1 openNumbered, FileSchema stored,
+      int[] places, StructType schema, String columns) {
     this.python = python;
     this.pythonGivesRows = pythonGivesRows;
     this.open = open;
+    this.openNumbered = openNumbered;
     this.stored = stored;
     this.places = places;
     this.schema = schema;
@@ -45,7 +48,23 @@ public class NativeReaderFactory implements PartitionReaderFactory {
 
   public PartitionReader createColumnarReader(InputPartition partition) {
     boolean isNative = partition instanceof NativePartition && ((NativePartition) partition).columns().equals(columns);
-    return isNative ? new NativeReader(open, stored, places, (NativePartition) partition, this) : inPython(partition);
+    return isNative ? new NativeReader((NativePartition) partition, this) : inPython(partition);
+  }
+
+  Function1 open() {
+    return open;
+  }
+
+  Function1 openNumbered() {
+    return openNumbered;
+  }
+
+  FileSchema stored() {
+    return stored;
+  }
+
+  int[] places() {
+    return places;
   }
 
   PartitionReader inPython(InputPartition partition) {

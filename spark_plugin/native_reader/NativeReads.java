@@ -16,8 +16,10 @@ import org.apache.spark.sql.execution.arrow.ArrowConverters$;
 import org.apache.spark.sql.execution.datasources.FileFormat$;
 import org.apache.spark.sql.execution.datasources.PartitionedFile;
 import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat;
+import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat$;
 import org.apache.spark.sql.execution.datasources.v2.python.PythonInputPartition;
 import org.apache.spark.sql.internal.connector.PredicateUtils$;
+import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CloseableIterator;
@@ -32,7 +34,8 @@ import scala.collection.immutable.Seq;
  * Written for Janino: no lambdas, raw types where Spark's are generic.
  */
 public class NativeReads implements Function {
-  private static final int FIXED_COLUMNS = 3;
+  private static final int FIXED_COLUMNS = 4;
+  private static final int VECTOR_FIELDS = 5;
   private static final String[] NOWHERE = new String[0];
 
   /**
@@ -64,17 +67,24 @@ public class NativeReads implements Function {
     InputPartition[] partitions = (InputPartition[]) scan.get("partitions");
     byte[][] files = (byte[][]) scan.get("files");
     InputPartition[] tasks = new InputPartition[partitions.length];
+    boolean hasDeleted = false;
     for (int i = 0; i < tasks.length; i++) {
       tasks[i] = partitions[i];
       if (files[i] == null) continue;
       PythonInputPartition own = (PythonInputPartition) partitions[i];
-      PartitionedFile[] listed = listed(files[i], (String) scan.get("root"), constant);
-      tasks[i] = new NativePartition(own.index(), own.pickedPartition(), listed, columns);
+      List listed = new ArrayList();
+      List deleted = new ArrayList();
+      list(files[i], (String) scan.get("root"), constant, listed, deleted);
+      for (int j = 0; j < deleted.size(); j++) hasDeleted |= deleted.get(j) != null;
+      tasks[i] = new NativePartition(
+          own.index(), own.pickedPartition(), (PartitionedFile[]) listed.toArray(new PartitionedFile[0]),
+          (DeletionVector[]) deleted.toArray(new DeletionVector[0]), columns);
     }
+    Seq filters = filters((List) scan.get("predicates"));
     NativeReaderFactory factory = new NativeReaderFactory(
         (PartitionReaderFactory) scan.get("factory"), ((Boolean) scan.get("rows")).booleanValue(),
-        opener(session, stored, constant, filters((List) scan.get("predicates"))), new FileSchema(stored),
-        places(kinds, stored.fields().length), (StructType) scan.get("schema"), columns);
+        opener(session, stored, constant, filters), hasDeleted ? opener(session, numbered(stored), constant, filters) : null,
+        new FileSchema(stored), places(kinds, stored.fields().length), (StructType) scan.get("schema"), columns);
     return new Object[] {tasks, factory};
   }
 
@@ -91,6 +101,11 @@ public class NativeReads implements Function {
     for (int i = 0; i < one.fields().length; i++) fields.add(one.fields()[i]);
     for (int i = 0; i < other.fields().length; i++) fields.add(other.fields()[i]);
     return new StructType((StructField[]) fields.toArray(new StructField[0]));
+  }
+
+  /** With the numbers of rows in the file. */
+  private static StructType numbered(StructType stored) {
+    return stored.add(ParquetFileFormat$.MODULE$.ROW_INDEX_TEMPORARY_COLUMN_NAME(), DataTypes.LongType);
   }
 
   /** Where each column stands in Spark's batches. */
@@ -123,15 +138,20 @@ public class NativeReads implements Function {
 
   // ---------------------------------------------------------------- files
 
-  /** stream: path, size and time of files, and behind those the values of the partition columns. */
-  private static PartitionedFile[] listed(byte[] stream, String root, StructType constant) throws Exception {
+  /**
+   * stream: path, size, time and deletion vector of files, and behind those the values of the partition columns. Fills listed, a
+   * List of PartitionedFile, and deleted, of the same length, with nulls.
+   */
+  private static void list(byte[] stream, String root, StructType constant, List listed, List deleted) throws Exception {
     Tuple2 read = ArrowConverters$.MODULE$.fromIPCStream(stream);
     CloseableIterator rows = (CloseableIterator) read._1();
     try {
       checkTypes((StructType) read._2(), constant);
-      List files = new ArrayList();
-      while (rows.hasNext()) files.add(file((InternalRow) rows.next(), root, constant));
-      return (PartitionedFile[]) files.toArray(new PartitionedFile[0]);
+      while (rows.hasNext()) {
+        InternalRow told = (InternalRow) rows.next();
+        listed.add(file(told, root, constant));
+        deleted.add(told.isNullAt(3) ? null : DeletionVector.of(told.getStruct(3, VECTOR_FIELDS), root));
+      }
     } finally {
       rows.close();
     }

@@ -50,7 +50,7 @@ _KINDS = {ColumnSource.DATA: "d", ColumnSource.PARTITION: "p"}
 # Of these names Spark's reader makes numbers of rows.
 _RESERVED = frozenset({"_tmp_metadata_row_index", "row_index"})
 # What the reader's Java takes of a file, behind it the values of partition columns; their texts are for Python.
-_FOR_JAVA = ("path", "size", "modification_time")
+_FOR_JAVA = ("path", "size", "modification_time", "deletion_vector")
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,8 +114,10 @@ def _reads_as_spark(state: ScanState) -> bool:
 
 
 def _are_simple(files: pa.Table) -> pa.ChunkedArray:
-    """Which files are read as they lie there, below the table's directory: without deleted rows."""
-    return pc.and_(pc.is_null(files["deletion_vector"]), are_plain(files["path"]))
+    """Which files lie below the table's directory, as do the vectors of their deleted rows."""
+    kind, offset = (pc.struct_field(files["deletion_vector"], name) for name in ("storageType", "offset"))
+    beside = pc.and_(pc.fill_null(pc.equal(kind, "u"), False), pc.is_valid(offset))
+    return pc.and_(pc.or_(pc.is_null(kind), beside), are_plain(files["path"]))
 
 
 def _bytes_of(files: pa.Table) -> int:

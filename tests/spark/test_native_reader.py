@@ -14,6 +14,7 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
+from delta_py.protocol.deletion_vectors import from_row_indexes, inline_descriptor
 from spark_plugin import DeltaTable, pruning
 from spark_plugin.pruning.rule import COLUMNAR_CONF, NATIVE_CONF
 from tests.support.sampling import sampled
@@ -41,6 +42,13 @@ def tasks(df: DataFrame) -> list[bool]:
             names = [partitions.apply(i).getClass().getSimpleName() for i in range(partitions.length())]
             found += [name == "NativePartition" for name in names]
     return found
+
+
+def bytes_from_python(df: DataFrame) -> int:
+    """What Python sent for the frame's scans when it was run."""
+    leaves = df._jdf.queryExecution().executedPlan().collectLeaves()
+    metrics = [leaves.apply(i).metrics() for i in range(leaves.length())]
+    return sum(m.apply("pythonDataReceived").value() for m in metrics if m.contains("pythonDataReceived"))
 
 
 def rows(df: DataFrame) -> list[str]:
@@ -312,16 +320,147 @@ def test_table_that_sparks_reader_reads_otherwise_is_left_to_python(
     assert any(tasks(df.select("id"))) == (name != "column mapping by id")
 
 
-def test_files_with_deleted_rows_are_left_to_python_and_the_others_are_not(
+# ---------------------------------------------------------------- deleted rows
+
+WITH_VECTORS: dict[str, Any] = {
+    "properties": {"delta.enableDeletionVectors": "true"},
+    "protocol": {
+        "minReaderVersion": 3,
+        "minWriterVersion": 7,
+        "readerFeatures": ["deletionVectors"],
+        "writerFeatures": ["deletionVectors"],
+    },
+}
+
+@pytest.fixture(scope="module")
+def with_deleted_rows(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Four files of 30,000 rows in groups of 5,000: one as it was, one without single rows, one without runs of rows, and one
+    without any row."""
+    path = tmp_path_factory.mktemp("native") / "deleted"
+    files = []
+    for start in range(0, 120_000, 30_000):
+        ids = pa.array(range(start, start + 30_000), pa.int64())
+        texts = pa.array([None if i % 11 == 0 else f"t{i % 100}" for i in range(30_000)])
+        structs = pa.StructArray.from_arrays([ids, pa.array([[i] * (i % 3) for i in range(30_000)])], ["x", "ar"])
+        files.append(pa.table({"id": ids, "s": texts, "st": structs}))
+    make_table(path, files, row_group_size=5_000, **WITH_VECTORS)
+    table = DeltaTable.forPath(spark, str(path))
+    table.delete("id between 30000 and 59999 and id % 7 = 3")
+    table.delete("id between 62000 and 71000 or id between 80000 and 80001")
+    table.delete("id between 90000 and 119999 and id % 2 = 0")
+    table.delete("id between 90000 and 119999 and id != 100001")
+    return str(path)
+
+
+LEFT_OF_DELETED = {
+    "whole rows": ("true", ["*"]),
+    "one column": ("true", ["s"]),
+    "nested": ("st.x % 5 = 0", ["st.ar", "st.x"]),
+    "groups are passed over": ("id >= 51000 and id < 68000", ["id", "s"]),
+    "nulls": ("s is null", ["id"]),
+}
+
+
+@pytest.mark.parametrize("name", LEFT_OF_DELETED)
+def test_deleted_rows_are_left_out_by_sparks_reader(
+    name: str, spark: SparkSession, with_deleted_rows: str, native: Callable[[], int], conf: Any
+) -> None:
+    conf({"spark.sql.parquet.filterPushdown": "true"})
+    condition, columns = LEFT_OF_DELETED[name]
+
+    def df() -> DataFrame:
+        return spark.read.format("pydelta").load(with_deleted_rows).filter(condition).select(*columns)
+
+    by_spark = df()
+    found = rows(by_spark)
+    assert all(tasks(by_spark)) and bytes_from_python(by_spark) == 0
+    assert found == in_python(spark, df)
+    assert len(found) > 100
+
+
+def test_deleted_rows_are_left_out_of_aggregates(spark: SparkSession, with_deleted_rows: str, native: Callable[[], int]) -> None:
+    deleted = {i for i in range(30_000, 60_000) if i % 7 == 3} | set(range(62_000, 71_001)) | {80_000, 80_001}
+    left = (set(range(90_000)) - deleted) | {100_001}
+    frame = spark.read.format("pydelta").load(with_deleted_rows).selectExpr("sum(id)", "count(st.x)", "max(size(st.ar))")
+    assert [tuple(row) for row in frame.collect()] == [(sum(left), len(left), 2)]
+    assert native() == 1
+
+
+def _cut(data: bytearray) -> None:
+    del data[-3:]
+
+
+def _other_bytes(data: bytearray) -> None:
+    data[20] ^= 1
+
+
+def _other_version(data: bytearray) -> None:
+    data[0] = 2
+
+
+DAMAGE: dict[str, Callable[[bytearray], None] | None] = {
+    "cut": _cut,
+    "other bytes": _other_bytes,
+    "other version": _other_version,
+    "missing": None,
+}
+
+
+@pytest.mark.parametrize("name", DAMAGE)
+def test_damaged_vector_is_the_error_that_python_gives(
+    name: str, spark: SparkSession, tmp_path: Path, native: Callable[[], int], conf: Any
+) -> None:
+    path = make_table(tmp_path / "t", [pa.table({"id": range(100)})], **WITH_VECTORS)
+    DeltaTable.forPath(spark, path).delete("id % 3 = 1")
+    vector = next(Path(path).rglob("deletion_vector_*.bin"))
+    damage = DAMAGE[name]
+    if damage is None:
+        vector.unlink()
+    else:
+        data = bytearray(vector.read_bytes())
+        damage(data)
+        vector.write_bytes(data)
+
+    def outcome() -> str:
+        with pytest.raises(PySparkException) as error:
+            spark.read.format("pydelta").load(path).collect()
+        return next(line for line in str(error.value).splitlines() if "deletion vector" in line.lower())
+
+    found = outcome()
+    assert native() == 1
+    conf({NATIVE_CONF: "false"})
+    assert found == outcome()
+
+
+@pytest.mark.parametrize("kind", ["i", "p"])
+def test_vector_that_lies_elsewhere_is_left_to_python(
+    kind: str, spark: SparkSession, tmp_path: Path, native: Callable[[], int]
+) -> None:
+    path = make_table(tmp_path / "t", [pa.table({"id": range(100)})], **WITH_VECTORS)
+    DeltaTable.forPath(spark, path).delete("id % 3 = 1")
+    commit = Path(path, "_delta_log", f"{1:020d}.json")
+    actions = [json.loads(line) for line in commit.read_text().splitlines()]
+    vector = next(action["add"]["deletionVector"] for action in actions if "add" in action)
+    if kind == "i":
+        inline = inline_descriptor(from_row_indexes([i for i in range(100) if i % 3 == 1])).to_json()
+        vector.clear()
+        vector.update(inline)
+    else:
+        vector |= {"storageType": "p", "pathOrInlineDv": f"file://{next(Path(path).rglob('deletion_vector_*.bin'))}"}
+    commit.write_text("".join(json.dumps(action) + "\n" for action in actions))
+    df = spark.read.format("pydelta").load(path)
+    assert (len(df.collect()), any(tasks(df)), native()) == (67, False, 0)
+
+
+def test_file_with_a_column_that_is_named_as_sparks_row_numbers_is_read_in_python(
     spark: SparkSession, tmp_path: Path, native: Callable[[], int]
 ) -> None:
-    path = str(tmp_path / "t")
-    for start in (0, 100):
-        frame = spark.range(start, start + 100, 1, 1).selectExpr("id", "named_struct('x', id) st")
-        frame.write.format("pydelta").option("delta.enableDeletionVectors", "true").mode("append").save(path)
-    DeltaTable.forPath(spark, path).delete("id = 7")
-    assert sorted(same_both_ways(spark, lambda: spark.read.format("pydelta").load(path).select("id"))) == [False, True]
-    assert len(same_both_ways(spark, lambda: spark.read.format("pydelta").load(path))) == 2
+    numbered = pa.table({"id": range(100), "_tmp_metadata_row_index": [0] * 100})
+    path = make_table(tmp_path / "t", [numbered], **WITH_VECTORS)
+    DeltaTable.forPath(spark, path).delete("id = 50")
+    df = spark.read.format("pydelta").load(path).select("id")
+    assert sorted(row.id for row in df.collect()) == [i for i in range(100) if i != 50]
+    assert native() == 1 and bytes_from_python(df) > 0
 
 
 # ---------------------------------------------------------------- columns of partitions, names, nested columns
