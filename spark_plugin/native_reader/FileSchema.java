@@ -3,7 +3,9 @@ package pydelta.native_reader;
 import java.io.IOException;
 import java.io.Serializable;
 import java.util.Iterator;
+import java.util.List;
 import org.apache.parquet.format.converter.ParquetMetadataConverter;
+import org.apache.parquet.hadoop.metadata.BlockMetaData;
 import org.apache.parquet.hadoop.metadata.ParquetMetadata;
 import org.apache.parquet.hadoop.util.HadoopInputFile;
 import org.apache.parquet.schema.GroupType;
@@ -57,7 +59,10 @@ class FileSchema implements Serializable {
     if (file.getLength() != listed.fileSize()) {
       throw new IOException("it has " + file.getLength() + " bytes, and the log says " + listed.fileSize());
     }
-    ParquetMetadata footer = ParquetFooterReader.readFooter(file, ParquetMetadataConverter.SKIP_ROW_GROUPS);
+    boolean isWhole = listed.length() == listed.fileSize();
+    ParquetMetadata footer = ParquetFooterReader.readFooter(
+        file, isWhole ? ParquetMetadataConverter.SKIP_ROW_GROUPS : ParquetMetadataConverter.NO_FILTER);
+    if (!isWhole) checkPart(file, footer, listed.start(), listed.start() + listed.length());
     GroupType stored = footer.getFileMetaData().getSchema();
     if (find(stored, ParquetFileFormat$.MODULE$.ROW_INDEX_TEMPORARY_COLUMN_NAME()) != null) {
       throw new IOException("it has a column of the name that Spark gives to the numbers of rows");
@@ -68,6 +73,24 @@ class FileSchema implements Serializable {
       if (found == null || fits(found, fields[i].dataType())) continue;
       throw new IOException("its column " + found + " is not stored as " + fields[i].dataType().catalogString() + " is");
     }
+  }
+
+  /**
+   * Raises if the row groups that Spark takes for a part of the file are not those whose middles lie in it: Python may have the
+   * other parts, and goes by that (row_groups.py).
+   */
+  private static void checkPart(HadoopInputFile file, ParquetMetadata footer, long start, long stop) throws IOException {
+    List taken = ParquetFooterReader.readFooter(file, ParquetMetadataConverter.range(start, stop)).getBlocks();
+    int next = 0;
+    for (Iterator each = footer.getBlocks().iterator(); each.hasNext();) {
+      BlockMetaData group = (BlockMetaData) each.next();
+      long middle = group.getStartingPos() + group.getCompressedSize() / 2;
+      boolean isOurs = start <= middle && middle < stop;
+      boolean isTaken = next < taken.size() && ((BlockMetaData) taken.get(next)).getStartingPos() == group.getStartingPos();
+      if (isOurs != isTaken) throw new IOException("where its row groups lie is not clear");
+      if (isTaken) next++;
+    }
+    if (next != taken.size()) throw new IOException("where its row groups lie is not clear");
   }
 
   /** Null if there is none. Raises where it is not clear which one is meant: Spark looks for names without case. */

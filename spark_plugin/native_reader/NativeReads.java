@@ -34,7 +34,7 @@ import scala.collection.immutable.Seq;
  * Written for Janino: no lambdas, raw types where Spark's are generic.
  */
 public class NativeReads implements Function {
-  private static final int FIXED_COLUMNS = 4;
+  private static final int FIXED_COLUMNS = 6;
   private static final int VECTOR_FIELDS = 5;
   private static final String[] NOWHERE = new String[0];
 
@@ -139,7 +139,7 @@ public class NativeReads implements Function {
   // ---------------------------------------------------------------- files
 
   /**
-   * stream: path, size, time and deletion vector of files, and behind those the values of the partition columns. Fills listed, a
+   * stream: path, size, time, deletion vector and part (its first byte, and how many) of files, and behind those the values of the partition columns. Fills listed, a
    * List of PartitionedFile, and deleted, of the same length, with nulls.
    */
   private static void list(byte[] stream, String root, StructType constant, List listed, List deleted) throws Exception {
@@ -174,9 +174,9 @@ public class NativeReads implements Function {
         values[i] = InternalRow.copyValue(told.get(FIXED_COLUMNS + i, constant.fields()[i].dataType()));
       }
     }
-    long size = told.getLong(1);
     return new PartitionedFile(
-        new GenericInternalRow(values), SparkPath$.MODULE$.fromPath(place), 0L, size, NOWHERE, told.getLong(2), size,
+        new GenericInternalRow(values), SparkPath$.MODULE$.fromPath(place), told.getLong(4), told.getLong(5), NOWHERE,
+        told.getLong(2), told.getLong(1),
         (scala.collection.immutable.Map) scala.collection.immutable.Map$.MODULE$.empty());
   }
 }

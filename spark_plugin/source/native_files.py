@@ -35,6 +35,7 @@ from delta_py.protocol.schema import (
     schema_to_json,
 )
 from delta_py.scan.char_padding import padded_chars
+from delta_py.scan.file_groups import PART_BYTES, PART_START
 from delta_py.scan.planning import Scan, partition_texts, typed_partition_values
 from delta_py.scan.scan_state import ColumnSource, ScanColumn, ScanState
 from spark_plugin.pruning import files_text, native_text
@@ -50,7 +51,7 @@ _KINDS = {ColumnSource.DATA: "d", ColumnSource.PARTITION: "p"}
 # Of these names Spark's reader makes numbers of rows.
 _RESERVED = frozenset({"_tmp_metadata_row_index", "row_index"})
 # What the reader's Java takes of a file, behind it the values of partition columns; their texts are for Python.
-_FOR_JAVA = ("path", "size", "modification_time", "deletion_vector")
+_FOR_JAVA = ("path", "size", "modification_time", "deletion_vector", PART_START, PART_BYTES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +122,7 @@ def _are_simple(files: pa.Table) -> pa.ChunkedArray:
 
 
 def _bytes_of(files: pa.Table) -> int:
-    return pc.sum(files["size"]).as_py() or 0
+    return pc.sum(files[PART_BYTES if PART_BYTES in files.column_names else "size"]).as_py() or 0
 
 
 # ---------------------------------------------------------------- columns

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterator
-from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -12,6 +11,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
 
 from delta_py.scan.file_groups import FileGroup
+from delta_py.scan.planning import pack_files
 from delta_py.scan.scan_state import ScanFile, ScanState
 from spark_plugin.source.shapes import has_shapes, is_shape, with_srids
 
@@ -62,21 +62,22 @@ def partitions_of(
 ) -> list[DeltaPartition]:
     """The tasks of a scan; none when there is no file. note: of the first one. native: which files are packed apart from the
     others, for Spark's own Parquet reader."""
+    files = scan.cut_files(settings.max_partition_bytes, settings.open_cost_bytes, settings.wanted_partitions)
     if native is None:
-        tasks = [DeltaPartition(FileGroup.of(files)) for files in _packed(scan, settings, 1.0)]
+        tasks = [DeltaPartition(FileGroup.of(group)) for group in _packed(files, settings, 1.0)]
     else:
-        simple, others, share = native.split(scan.files)
-        tasks = [DeltaPartition(FileGroup.of(files)) for files in _packed(replace(scan, files=others), settings, 1.0 - share)]
-        tasks += [NativePartition(native.text_of(files)) for files in _packed(replace(scan, files=simple), settings, share)]
+        simple, others, share = native.split(files)
+        tasks = [DeltaPartition(FileGroup.of(group)) for group in _packed(others, settings, 1.0 - share)]
+        tasks += [NativePartition(native.text_of(group)) for group in _packed(simple, settings, share)]
     for first in tasks[:1]:
         first.note = note
     return tasks
 
 
-def _packed(scan: Scan, settings: SessionSettings, share: float) -> list[pa.Table]:
+def _packed(files: pa.Table, settings: SessionSettings, share: float) -> list[pa.Table]:
     """share: of the scan's bytes that these files have."""
     wanted = max(1, round(settings.wanted_partitions * share))
-    return scan.pack_files(settings.max_partition_bytes, settings.open_cost_bytes, wanted)
+    return pack_files(files, settings.max_partition_bytes, settings.open_cost_bytes, wanted)
 
 
 # ---------------------------------------------------------------- Arrow types

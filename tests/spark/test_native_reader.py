@@ -463,6 +463,26 @@ def test_file_with_a_column_that_is_named_as_sparks_row_numbers_is_read_in_pytho
     assert native() == 1 and bytes_from_python(df) > 0
 
 
+# ---------------------------------------------------------------- parts of files
+
+
+def test_large_file_is_read_by_several_tasks(
+    spark: SparkSession, with_deleted_rows: str, native: Callable[[], int], conf: Any
+) -> None:
+    conf({"spark.sql.files.openCostInBytes": "1000", "spark.sql.files.maxPartitionBytes": "90000"})
+
+    def df() -> DataFrame:
+        return spark.read.format("pydelta").load(with_deleted_rows).filter("id < 90000").selectExpr("id", "st.x", "s")
+
+    by_spark = df()
+    found = rows(by_spark)
+    assert len(tasks(by_spark)) > 6 and all(tasks(by_spark)) and bytes_from_python(by_spark) == 0
+    assert len(found) == len(set(found)) > 70_000
+    assert found == in_python(spark, df)
+    conf({"spark.sql.files.maxPartitionBytes": "128m"})
+    assert found == in_python(spark, df)
+
+
 # ---------------------------------------------------------------- columns of partitions, names, nested columns
 
 
