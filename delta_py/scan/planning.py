@@ -136,7 +136,7 @@ class Scan:
 
 
 _NEEDED_WHOLE = frozenset({"number", SELECTION})
-_MOST_PARTS = 10_000
+_MOST_PARTS = 1_000
 
 
 def pack_files(files: pa.Table, max_group_bytes: int, open_cost_bytes: int, wanted_groups: int) -> list[pa.Table]:

@@ -92,10 +92,10 @@ def test_file_of_more_bytes_than_two_tasks_is_cut() -> None:
 
 
 @given(
-    st.lists(st.one_of(st.integers(0, 5000), st.integers(0, 2**63 - 1)), max_size=8),
+    st.lists(st.integers(0, 500), max_size=8) | st.lists(st.integers(0, 2**63 - 1), max_size=2),
     st.integers(1, 20),
-    st.integers(1, 3000),
-    st.integers(0, 500),
+    st.integers(1, 300),
+    st.integers(0, 50),
 )
 def test_parts_of_a_file_are_all_of_it(sizes: list[int], wanted: int, limit: int, cost: int) -> None:
     found = parts(sizes, wanted, limit, cost)
@@ -104,7 +104,7 @@ def test_parts_of_a_file_are_all_of_it(sizes: list[int], wanted: int, limit: int
         starts = [start for start, _ in ranges]
         assert starts == [0, *accumulate(length for _, length in ranges)][:-1]
         assert sum(length for _, length in ranges) == size
-        assert len(ranges) <= 10_000
+        assert len(ranges) <= 1_000
 
 
 def test_files_of_a_change_feed_and_of_dml_stay_whole() -> None:
