@@ -3,8 +3,9 @@
     python benchmarks/query_run.py DIRECTORY --readers parquet,pydelta[,delta] --rounds 5
 
 DIRECTORY is made by make_query_tables.py. The reader `parquet` reads the same data files without the log, and so has no
-deleted rows. `delta` is delta-spark; its jars lie in the directory PYDELTA_PEER_JARS. Each run makes its DataFrames anew,
-as a new query does. All readers must give the same rows; the first round warms up and does not count.
+deleted rows. `delta` is delta-spark; its jars lie in the directory PYDELTA_PEER_JARS. `pydelta-python` and `pydelta-native` are
+pydelta without Spark's own Parquet reader and with it, whatever the default is. Each run makes its DataFrames anew, as a new
+query does. All readers must give the same rows; the first round warms up and does not count.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from benchmarks.session import session, timed
 
+NATIVE_CONF = "spark.pydelta.nativeReader.enabled"
+ROADS = {"pydelta-python": "false", "pydelta-native": "true"}
 WAREHOUSE = ("region", "nation", "customer", "supplier", "part", "orders", "lineitem")
 
 
@@ -98,12 +101,12 @@ def main() -> None:
     parser.add_argument("--rows", type=int, required=True)
     parser.add_argument("--readers", default="parquet,pydelta")
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--only", default="", help="queries whose names have this")
     arguments = parser.parse_args()
     readers = arguments.readers.split(",")
-    spark = session(readers)
-    seconds = {
-        query.name: measured(spark, query, arguments.directory, readers, arguments.rounds) for query in queries(arguments.rows)
-    }
+    spark = session({reader.partition("-")[0] for reader in readers})
+    wanted = [query for query in queries(arguments.rows) if arguments.only in query.name]
+    seconds = {query.name: measured(spark, query, arguments.directory, readers, arguments.rounds) for query in wanted}
     print(json.dumps({"seconds": seconds, "spark": spark.version}))
     spark.stop()
 
@@ -115,6 +118,8 @@ def measured(spark: SparkSession, query: Query, directory: Path, readers: list[s
     answers: dict[str, Any] = {}
     for round_number in range(rounds + 1):
         for reader in taking_part:
+
+            spark.conf.unset(NATIVE_CONF) if reader not in ROADS else spark.conf.set(NATIVE_CONF, ROADS[reader])
 
             def run(reader: str = reader) -> None:
                 answers[reader] = answer(spark, query, directory, reader)
@@ -139,7 +144,7 @@ def answer(spark: SparkSession, query: Query, directory: Path, reader: str) -> l
 
 
 def read(spark: SparkSession, place: Path, reader: str) -> DataFrame:
-    return spark.read.format(reader).load(str(place))
+    return spark.read.format(reader.partition("-")[0]).load(str(place))
 
 
 if __name__ == "__main__":

@@ -56,6 +56,7 @@ from spark_plugin.pruning import (
     pushed_predicate,
     strip_marker,
     wants_metadata_column,
+    wants_native,
     wants_statistics,
 )
 from spark_plugin.source.pinned import Pinned, PinnedChanges, PinnedTable, PinnedView, pin
@@ -64,6 +65,7 @@ from spark_plugin.source.readers import DeltaReader, TaskSource
 
 if TYPE_CHECKING:
     from delta_py.scan.planning import Scan
+    from spark_plugin.source.native_files import NativeFiles
     from spark_plugin.streaming.stream_reader import PinnedStream
 
 _CREATE_WORKER = "pyspark.sql.worker.create_data_source"
@@ -127,7 +129,10 @@ class DeltaSource(DataSource):
             raise _stale_entry(error, pinned.options.path) from error
         note = explain_text(scan.report, schema) + _facts(pinned, scan, schema)
         again, lease = is_planned_again(schema), pinned.lease()
-        reader = DeltaReader(scan, columns, pinned.options.session, note=note, again=again, lease=lease)
+        native = None if lease is not None or pushed_limit(schema) is not None else _native_files(pinned, scan, schema)
+        note += "" if native is None else native.note
+        session = pinned.options.session
+        reader = DeltaReader(scan, columns, session, note=note, again=again, lease=lease, native=native)
         return limited(reader, schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
@@ -253,6 +258,15 @@ def _facts(pinned: Pinned, scan: Scan, schema: StructType) -> str:
 
         numbers = partition_numbers(scan.files, partitions, pinned.options.session.time_zone)
     return facts_text({"rows": scan.report.rows_kept, "partition_columns": [*partitions], "columns": numbers}, schema)
+
+
+def _native_files(pinned: Pinned, scan: Scan, schema: StructType) -> NativeFiles | None:
+    """The files that Spark's own Parquet reader may read; None where Python reads them all. schema: that which asked."""
+    if not wants_native(schema) or not isinstance(pinned, PinnedTable) or pinned.options.files is not None:
+        return None
+    from spark_plugin.source.native_files import native_files  # few sessions want them
+
+    return native_files(scan, schema)
 
 
 def _stale_entry(error: SchemaMismatchError, path: str) -> SchemaMismatchError:

@@ -23,7 +23,7 @@ from delta_py.parquet.conform_values import CannotRead
 from delta_py.parquet.file_columns import BatchRows, FileColumns, FilePlan, plan_file
 from delta_py.parquet.rebase import legacy_calendar
 from delta_py.parquet.row_filter import LookAhead, make_row_filter
-from delta_py.parquet.row_groups import FileSide, Run, find_runs, make_group_filter, split_run
+from delta_py.parquet.row_groups import FileSide, Run, find_runs, in_part, make_group_filter, split_run
 from delta_py.parquet.row_selection import RowPick, RowSelection, load_selection
 from delta_py.protocol.parquet_ranges import column_ranges
 from delta_py.protocol.schema import LONG, StructField, StructType, to_arrow_schema
@@ -125,9 +125,11 @@ class _ScanReader:
         plan = self._plan(parquet)
         selection = load_selection(self._store, file, footer.num_rows)
         columns = FileColumns(self._state, self._columns, self._tracking, plan, file)
-        keep = None
+        keep = in_part(footer, file.part, file.size_bytes)
         if self._group_filter is not None:
-            keep = self._group_filter.keep(footer, FileSide(plan.schema, plan.calendar, plan.matches, columns.constants()))
+            likely = self._group_filter.keep(footer, FileSide(plan.schema, plan.calendar, plan.matches, columns.constants()))
+            if likely is not None:
+                keep = likely if keep is None else keep & likely
         for run in self._matching_runs(file, data, plan, selection, find_runs(footer, selection, keep)):
             for decoded in self._decode(data, plan, run, self._sizer):
                 pick = selection.pick(decoded.start, decoded.start + decoded.row_count)

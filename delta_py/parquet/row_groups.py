@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from delta_py.expressions.tree import Column, Expression, columns_of, transform_columns
@@ -61,6 +62,31 @@ def split_run(footer: Any, run: Run) -> Iterator[Run]:
         group = footer.row_group(index)
         yield Run((index,), position, group.num_rows, group.total_byte_size)
         position += group.num_rows
+
+
+def in_part(footer: Any, part: tuple[int, int] | None, size: int) -> Ndarray | None:
+    """One boolean a row group: whether its middle lies in a part of the file (ScanFile.part). None for all. size: the file's as
+    the log has it, as those know that cut it; the last part has all that is behind.
+
+    The rule is that of Parquet's readers on the JVM, which may have other parts: each row group is in one part.
+    """
+    if part is None:
+        return None
+    start, length = part
+    middles = np.array([_middle(footer.row_group(index)) for index in range(footer.num_row_groups)], np.int64)
+    behind = middles < start + length if start + length < size else np.ones(len(middles), np.bool_)
+    before = middles >= start if start else np.ones(len(middles), np.bool_)
+    result: Ndarray = before & behind
+    return result
+
+
+def _middle(group: Any) -> int:
+    columns = [group.column(index) for index in range(group.num_columns)]
+    first = columns[0]
+    start = int(first.data_page_offset)
+    if first.has_dictionary_page and 0 < first.dictionary_page_offset < start:
+        start = int(first.dictionary_page_offset)
+    return start + sum(int(column.total_compressed_size) for column in columns) // 2
 
 
 # ---------------------------------------------------------------- by statistics

@@ -20,6 +20,8 @@ from delta_py.scan.scan_state import ScanFile
 CHANGE_TYPE, COMMIT_VERSION, COMMIT_TIMESTAMP = "_change_type", "_commit_version", "_commit_timestamp"
 CHANGE_FIELDS = (StructField(CHANGE_TYPE, STRING), StructField(COMMIT_VERSION, LONG), StructField(COMMIT_TIMESTAMP, TIMESTAMP))
 SELECTION = "selection"
+# Of a file that several tasks read: the first byte of a task's part, and how many. 0 and the file's size for all of it.
+PART_START, PART_BYTES = "part_start", "part_bytes"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +51,7 @@ def scan_files(files: pa.RecordBatch) -> Iterator[ScanFile]:
     """Rows of FILE_SCHEMA (with a number, what only commits need, or what changes have, or without) as values, for the task that
     reads them."""
     columns = [files[name].to_pylist() if name in files.schema.names else repeat(None, files.num_rows) for name in _COLUMNS]
-    for (path, size, modified, values, vector, only, row_id, row_version, number, *for_commits), same in zip(
+    for (path, size, modified, values, vector, only, row_id, row_version, number, start, length, *for_commits), same in zip(
         zip(*columns, strict=True), _constants(files), strict=True
     ):
         stats, path_text, tags, provider = for_commits
@@ -68,12 +70,13 @@ def scan_files(files: pa.RecordBatch) -> Iterator[ScanFile]:
             tags=None if tags is None else dict(tags),
             clustering_provider=provider,
             number=number,
+            part=None if start is None or length == size else (start, length),
         )
 
 
 _COLUMNS = (
     *("path", "size", "modification_time", "partition_values", "deletion_vector", SELECTION),
-    *("base_row_id", "default_row_commit_version", "number"),
+    *("base_row_id", "default_row_commit_version", "number", PART_START, PART_BYTES),
     *("stats", "path_text", "tags", "clustering_provider"),
 )
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -42,7 +42,7 @@ from delta_py.protocol.schema import (
 from delta_py.protocol.stats import FileStats, parse_stats, unknown_stats
 from delta_py.protocol.table_config import TableConfig
 from delta_py.scan.char_padding import ends_in_char, pad, padded_chars
-from delta_py.scan.file_groups import FileGroup, scan_files
+from delta_py.scan.file_groups import PART_BYTES, PART_START, SELECTION, FileGroup, scan_files
 from delta_py.scan.filtered_columns import FILTERED
 from delta_py.scan.scan_state import METADATA_FIELDS, ColumnSource, ScanColumn, ScanFile, ScanState
 from delta_py.snapshot import FileBatch, Snapshot
@@ -62,6 +62,8 @@ _METADATA_TYPES: Mapping[str, DataType] = {
     "row_id": LONG,
     "row_commit_version": LONG,
 }
+
+Integers: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,24 +104,53 @@ class Scan:
             yield from scan_files(batch)
 
     def pack(self, *, max_group_bytes: int, open_cost_bytes: int, wanted_groups: int) -> list[FileGroup]:
-        """Split the files into groups of about equal bytes, in order, at least one file each.
+        """The files in groups, as pack_files makes them."""
+        return [FileGroup.of(files) for files in pack_files(self.files, max_group_bytes, open_cost_bytes, wanted_groups)]
 
-        A group holds at most max_group_bytes (a larger file stands alone), counting open_cost_bytes for each file;
-        wanted_groups come out, or a file each, when the table is small. [] when there is no file.
+    def cut_files(self, max_part_bytes: int, open_cost_bytes: int, wanted_groups: int) -> pa.Table:
+        """The files, with PART_START and PART_BYTES: a row for each part of those that have more bytes than two groups should
+        have, or than max_part_bytes. The parts of a file follow one another, and each is at least open_cost_bytes long.
+
+        Where row groups begin only the file says, so a part may have none. Files are whole where jobs need them so, as for DML.
         """
-        sizes = self._sizes() + open_cost_bytes
-        bounds = _group_bounds(sizes, max(1, wanted_groups), max(1, max_group_bytes)) if len(sizes) else ()
-        return [self._group(start, stop) for start, stop in bounds]
+        sizes = self.files["size"].to_numpy()
+        counts = self._parts(sizes, max_part_bytes, open_cost_bytes, wanted_groups)
+        whole = np.repeat(np.arange(len(sizes)), counts)
+        number = np.arange(len(whole)) - np.repeat(np.cumsum(counts) - counts, counts)
+        size, count = sizes[whole], counts[whole]
+        start = size // count * number
+        stop = np.where(number + 1 == count, size, start + size // count)
+        files = self.files if len(whole) == len(sizes) else self.files.take(pa.array(whole))
+        return files.append_column(PART_START, pa.array(start)).append_column(PART_BYTES, pa.array(stop - start))
 
-    def _sizes(self) -> np.ndarray[Any, np.dtype[np.int64]]:
-        sizes: np.ndarray[Any, np.dtype[np.int64]] = self.files["size"].to_numpy()
-        return sizes
+    def _parts(self, sizes: Integers, max_part_bytes: int, open_cost_bytes: int, wanted_groups: int) -> Integers:
+        """Of each file how many. A log may say any size: no file has more than _MOST_PARTS."""
+        one = np.ones(len(sizes), np.int64)
+        if self.state.to_write or _NEEDED_WHOLE.intersection(self.files.column_names):
+            return one
+        total = min(2**62, int(sizes.sum(dtype=np.float64)))
+        share = max(1, open_cost_bytes, total // max(1, wanted_groups))
+        most = max(1, open_cost_bytes, max_part_bytes)
+        counts: Integers = np.maximum(np.maximum(sizes // share, sizes // most + (sizes % most > 0)), one)
+        return np.minimum(counts, _MOST_PARTS)
 
-    def _group(self, start: int, stop: int) -> FileGroup:
-        return FileGroup.of(self.files.slice(start, stop - start))
+
+_NEEDED_WHOLE = frozenset({"number", SELECTION})
+_MOST_PARTS = 1_000
 
 
-def _group_bounds(sizes: np.ndarray[Any, np.dtype[np.int64]], wanted: int, limit: int) -> Iterator[tuple[int, int]]:
+def pack_files(files: pa.Table, max_group_bytes: int, open_cost_bytes: int, wanted_groups: int) -> list[pa.Table]:
+    """Split a scan's files, or parts of them (Scan.cut_files), into groups of about equal bytes, in order, at least one each.
+
+    A group holds at most max_group_bytes (a larger file stands alone), counting open_cost_bytes for each file; wanted_groups come
+    out, or a file each, when the table is small. [] when there is no file.
+    """
+    sizes = files[PART_BYTES if PART_BYTES in files.column_names else "size"].to_numpy() + open_cost_bytes
+    bounds = _group_bounds(sizes, max(1, wanted_groups), max(1, max_group_bytes)) if len(sizes) else ()
+    return [files.slice(start, stop - start) for start, stop in bounds]
+
+
+def _group_bounds(sizes: Integers, wanted: int, limit: int) -> Iterator[tuple[int, int]]:
     """Cut positions of `wanted` runs of about equal sums, or more, so that no sum is above `limit` but of one element."""
     ends = np.cumsum(sizes)
     total = max(1, int(ends[-1]))
@@ -130,12 +161,12 @@ def _group_bounds(sizes: np.ndarray[Any, np.dtype[np.int64]], wanted: int, limit
         yield from cut(ends, start, last, limit)
 
 
-def equal_runs(numbers: np.ndarray[Any, np.dtype[np.int64]]) -> Iterator[tuple[int, int]]:
+def equal_runs(numbers: Integers) -> Iterator[tuple[int, int]]:
     """Where equal neighbours begin and end. numbers: rising from 0 or later."""
     return pairwise([*np.flatnonzero(np.diff(numbers, prepend=-1)).tolist(), len(numbers)])
 
 
-def cut(ends: np.ndarray[Any, np.dtype[np.int64]], start: int, last: int, limit: int) -> Iterator[tuple[int, int]]:
+def cut(ends: Integers, start: int, last: int, limit: int) -> Iterator[tuple[int, int]]:
     """Cut the elements start to last (not included) into runs of sums of at most `limit`, or of one element. ends: cumulative
     sums of all elements."""
     while start < last:

@@ -91,7 +91,8 @@ class ScanFile:
     partition_values: physical column name -> text as in the log.
     deletion_vector: its rows are left out. selection: if given, only its rows are read (change data feed).
     constants: values of CONSTANT columns for every row, by logical name. stats, tags, clustering_provider: as in the log, and
-    path_text: the log's spelling of the path, where the plan kept them. number: of the file in a plan for DML.
+    path_text: the log's spelling of the path, where the plan kept them. number: of the file in a plan for DML. part: where in the
+    file the row groups lie that are read, by their middles: the first byte and how many; None for all.
     """
 
     path: str
@@ -108,3 +109,4 @@ class ScanFile:
     tags: Mapping[str, str | None] | None = None
     clustering_provider: str | None = None
     number: int | None = None
+    part: tuple[int, int] | None = None

@@ -1,11 +1,7 @@
 package pydelta.pruning;
 
 import java.util.function.Function;
-import org.apache.spark.JobArtifactSet$;
-import org.apache.spark.SparkContext;
-import org.apache.spark.SparkContext$;
-import org.apache.spark.sql.classic.SparkSession;
-import org.apache.spark.sql.classic.SparkSession$;
+import java.util.function.Predicate;
 import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.StructType;
 
@@ -16,10 +12,12 @@ class ColumnarChoice {
   private static final String MAX_ROWS_CONF = "spark.sql.execution.arrow.maxRecordsPerOutputBatch";
 
   private final RuleStatus status;
+  private final NativeChoice natively;
   private volatile byte[] archive = null;
 
   ColumnarChoice(RuleStatus status) {
     this.status = status;
+    this.natively = new NativeChoice(status);
   }
 
   /** The columnar reader: a zip of its sources, or of its class files. */
@@ -27,15 +25,28 @@ class ColumnarChoice {
     this.archive = archive;
   }
 
+  /** The native reader, in the same form. */
+  void offerNative(byte[] archive) {
+    natively.offer(archive);
+  }
+
+  /** What reads a scan of such rows. */
+  ScanReaders readersFor(StructType schema) {
+    Function columnar = columnarFor(schema);
+    boolean mayBeNative = columnar != null || NativeChoice.isNested(schema);
+    Function reads = mayBeNative ? natively.reads() : null;
+    return columnar == null && reads == null ? ScanReaders.ROWS : new ScanReaders(columnar, reads);
+  }
+
   /** What makes Spark's reader factory for such rows columnar; null where Spark's own reader is to be used. */
-  Function readerFor(StructType schema) {
-    if (!enabled() || archive == null) return null;
+  private Function columnarFor(StructType schema) {
+    if (!isEnabled() || archive == null) return null;
     try {
-      if (isIsolated()) return null;
-      ColumnarUnit unit = ColumnarUnit.of((SparkContext) SparkContext$.MODULE$.getActive().get(), archive);
-      if (!unit.fits().test(schema)) return null;
+      if (ExecutorUnit.isOutOfReach()) return null;
+      Object unit = ExecutorUnit.door(ExecutorUnit.COLUMNAR, archive);
+      if (!((Predicate) unit).test(schema)) return null;
       status.columnar();
-      return unit.columnar();
+      return (Function) unit;
     } catch (VirtualMachineError error) {
       throw error;
     } catch (Throwable error) {
@@ -57,17 +68,7 @@ class ColumnarChoice {
             + ". Set it to -1, which is Spark's default, or use Spark 4.3.");
   }
 
-  /**
-   * Whether the session keeps its artifacts to itself (spark.sql.artifact.isolation.enabled, and every session of Spark Connect):
-   * executors give it a class loader that has not our jar.
-   */
-  private static boolean isIsolated() {
-    scala.Option session = SparkSession$.MODULE$.getActiveSession();
-    if (session.isEmpty()) return JobArtifactSet$.MODULE$.getCurrentJobArtifactState().isDefined();
-    return ((SparkSession) session.get()).artifactManager().state() != null;
-  }
-
-  private static boolean enabled() {
+  static boolean isEnabled() {
     return !"false".equalsIgnoreCase(SQLConf.get().getConfString(ENABLED_CONF, "true").trim());
   }
 }

@@ -41,7 +41,7 @@ class ColumnsUnderUdfs extends scala.runtime.AbstractPartialFunction {
   public boolean isDefinedAt(Object node) {
     if (!(node instanceof DataSourceV2ScanRelation)) return false;
     DataSourceV2ScanRelation relation = (DataSourceV2ScanRelation) node;
-    return relation.scan() instanceof PrunedScan && ((PrunedScan) relation.scan()).isColumnar();
+    return relation.scan() instanceof PrunedScan && ((PrunedScan) relation.scan()).mayBeColumnar();
   }
 
   public Object applyOrElse(Object node, scala.Function1 otherwise) {

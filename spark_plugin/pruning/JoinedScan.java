@@ -2,7 +2,6 @@ package pydelta.pruning;
 
 import java.util.ArrayList;
 import java.util.List;
-import java.util.function.Function;
 import org.apache.spark.SparkContext;
 import org.apache.spark.SparkContext$;
 import org.apache.spark.sql.connector.expressions.NamedReference;
@@ -26,7 +25,7 @@ class JoinedScan extends PrunedScan implements SupportsReportStatistics, Support
 
   private final ScanRequest request;
   private final RuleStatus status;
-  private final Function columnar;
+  private final ScanReaders readers;
 
   /**
    * The scan with some files left out (Narrowed), for the next toBatch of this thread and query only. Spark asks for it at once
@@ -35,19 +34,19 @@ class JoinedScan extends PrunedScan implements SupportsReportStatistics, Support
    */
   private final ThreadLocal filtered = new ThreadLocal();
 
-  JoinedScan(ScanRequest request, RuleStatus status, Function columnar) {
-    this(request, new PrunedSource(request, status), status, columnar);
+  JoinedScan(ScanRequest request, RuleStatus status, ScanReaders readers) {
+    this(request, new PrunedSource(request, status), status, readers);
   }
 
-  private JoinedScan(ScanRequest request, PrunedSource source, RuleStatus status, Function columnar) {
-    super(request, source, columnar);
+  private JoinedScan(ScanRequest request, PrunedSource source, RuleStatus status, ScanReaders readers) {
+    super(request, source, readers);
     this.request = request;
     this.status = status;
-    this.columnar = columnar;
+    this.readers = readers;
   }
 
   PrunedScan inRows() {
-    return new JoinedScan(request, source(), status, null);
+    return new JoinedScan(request, source(), status, ScanReaders.ROWS);
   }
 
   static boolean wanted(ScanRequest request) {
@@ -90,7 +89,7 @@ class JoinedScan extends PrunedScan implements SupportsReportStatistics, Support
     }
     if (further.isEmpty() || query == null) return;
     status.filtered();
-    filtered.set(new Narrowed(query, new PrunedScan(request.again(further), status, columnar)));
+    filtered.set(new Narrowed(query, new PrunedScan(request.again(further), status, readers)));
   }
 
   public Batch toBatch() {

@@ -7,7 +7,8 @@ import org.apache.spark.sql.execution.datasources.v2.python.PythonDataSourceRead
 import scala.collection.immutable.Seq;
 
 /**
- * A planning of the source: the read function, the partitions, and notes for the rule, as text inside the first pickled partition.
+ * A planning of the source: the read function, the partitions, and notes for the rule, as text inside pickled partitions: those on
+ * the scan in the first one.
  *
  * A partition also holds what is in the table, values and names of files, which may be any text. A note begins with the nonce that
  * the request brought: nothing that was there before can hold it.
@@ -31,10 +32,15 @@ class PlannedScan {
    * Pickle stores a str as its bytes, so the text is whole inside a pickled partition.
    */
   Matcher note(String name, String text) {
+    return note(0, name, text);
+  }
+
+  /** The same in another partition. */
+  Matcher note(int place, String name, String text) {
     Seq partitions = readInfo.partitions();
-    if (partitions.isEmpty()) return null;
-    String first = new String((byte[]) partitions.apply(0), StandardCharsets.ISO_8859_1);
-    Matcher note = Pattern.compile("pydelta-" + name + ":" + nonce + ":" + text + ";").matcher(first);
+    if (partitions.length() <= place) return null;
+    String pickled = new String((byte[]) partitions.apply(place), StandardCharsets.ISO_8859_1);
+    Matcher note = Pattern.compile("pydelta-" + name + ":" + nonce + ":" + text + ";").matcher(pickled);
     return note.find() ? note : null;
   }
 }

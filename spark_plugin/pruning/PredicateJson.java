@@ -61,6 +61,10 @@ class PredicateJson {
     return out.toString();
   }
 
+  Predicate predicate() {
+    return predicate;
+  }
+
   /** The columns in it that are compared, each as JSON; tests for null do not count, for a join asks them of its keys. */
   Set compared() {
     return compared;

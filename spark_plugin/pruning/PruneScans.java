@@ -55,6 +55,11 @@ public class PruneScans extends Rule {
     batches.offer(archive);
   }
 
+  /** And the native reader, in the same form. */
+  public void offerNative(byte[] archive) {
+    batches.offerNative(archive);
+  }
+
   /** The metadata column of our sources, as the JSON of a schema that has only this. */
   public void offerMetadata(String schemaJson) {
     metadataColumn = ((StructType) DataType.fromJson(schemaJson)).fields()[0];

@@ -1,6 +1,5 @@
 package pydelta.pruning;
 
-import java.util.function.Function;
 import org.apache.spark.sql.connector.read.Batch;
 import org.apache.spark.sql.connector.read.InputPartition;
 import org.apache.spark.sql.connector.read.PartitionReaderFactory;
@@ -9,23 +8,38 @@ import org.apache.spark.sql.connector.read.PartitionReaderFactory;
 class PrunedBatch implements Batch {
   private final Batch batch;
   private final ScanRequest request;
-  private final Function columnar;
+  private final PrunedSource source;
+  private final ScanReaders readers;
+  private InputPartition[] partitions = null;
+  private PartitionReaderFactory factory = null;
 
-  PrunedBatch(Batch batch, ScanRequest request, Function columnar) {
+  PrunedBatch(Batch batch, ScanRequest request, PrunedSource source, ScanReaders readers) {
     this.batch = batch;
     this.request = request;
-    this.columnar = columnar;
+    this.source = source;
+    this.readers = readers;
   }
 
   public InputPartition[] planInputPartitions() {
-    return batch.planInputPartitions();
+    prepare();
+    return partitions;
   }
 
   public PartitionReaderFactory createReaderFactory() {
-    PartitionReaderFactory factory = batch.createReaderFactory();
-    if (columnar != null) return (PartitionReaderFactory) columnar.apply(factory);
-    ColumnarChoice.refuseRepeatedRows();
+    if (readers.columnar() == null) ColumnarChoice.refuseRepeatedRows();
+    prepare();
     return factory;
+  }
+
+  /** Both at once: partitions that are for Spark's Parquet reader have a factory that knows of it. */
+  private synchronized void prepare() {
+    if (factory != null) return;
+    InputPartition[] inPython = batch.planInputPartitions();
+    PartitionReaderFactory python = batch.createReaderFactory();
+    if (readers.columnar() != null) python = (PartitionReaderFactory) readers.columnar().apply(python);
+    Object[] prepared = readers.nativeReads() == null ? null : source.natively(readers, inPython, python);
+    partitions = prepared == null ? inPython : (InputPartition[]) prepared[0];
+    factory = prepared == null ? python : (PartitionReaderFactory) prepared[1];
   }
 
   public boolean equals(Object object) {

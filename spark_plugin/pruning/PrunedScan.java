@@ -1,7 +1,6 @@
 package pydelta.pruning;
 
 import java.util.List;
-import java.util.function.Function;
 import org.apache.spark.sql.connector.read.Batch;
 import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.execution.datasources.v2.python.PythonScan;
@@ -12,19 +11,18 @@ import org.apache.spark.sql.types.StructType;
 class PrunedScan extends PythonScan {
   private final ScanRequest request;
   private final PrunedSource source;
-  private final Function columnar;
+  private final ScanReaders readers;
   private Batch batch = null;
 
-  /** columnar: what makes Spark's reader factory columnar, null for Spark's own reader. */
-  PrunedScan(ScanRequest request, RuleStatus status, Function columnar) {
-    this(request, new PrunedSource(request, status), columnar);
+  PrunedScan(ScanRequest request, RuleStatus status, ScanReaders readers) {
+    this(request, new PrunedSource(request, status), readers);
   }
 
-  PrunedScan(ScanRequest request, PrunedSource source, Function columnar) {
+  PrunedScan(ScanRequest request, PrunedSource source, ScanReaders readers) {
     super(source, request.shortName(), request.schema(), request.options(), new Filter[0]);
     this.request = request;
     this.source = source;
-    this.columnar = columnar;
+    this.readers = readers;
   }
 
   PrunedSource source() {
@@ -51,21 +49,22 @@ class PrunedScan extends PythonScan {
   }
 
   public synchronized Batch toBatch() {
-    if (batch == null) batch = new PrunedBatch(super.toBatch(), request, columnar);
+    if (batch == null) batch = new PrunedBatch(super.toBatch(), request, source, readers);
     return batch;
   }
 
   public Scan.ColumnarSupportMode columnarSupportMode() {
-    return isColumnar() ? Scan.ColumnarSupportMode.SUPPORTED : Scan.ColumnarSupportMode.UNSUPPORTED;
+    if (readers.columnar() != null) return Scan.ColumnarSupportMode.SUPPORTED;
+    return mayBeColumnar() ? Scan.ColumnarSupportMode.PARTITION_DEFINED : Scan.ColumnarSupportMode.UNSUPPORTED;
   }
 
-  boolean isColumnar() {
-    return columnar != null;
+  boolean mayBeColumnar() {
+    return readers != ScanReaders.ROWS;
   }
 
   /** The same rows by Spark's own reader. */
   PrunedScan inRows() {
-    return new PrunedScan(request, source, null);
+    return new PrunedScan(request, source, ScanReaders.ROWS);
   }
 
   /** Whether the log may be asked in place of reading: never for rows that a limit picks. */

@@ -2,7 +2,6 @@ package pydelta.pruning;
 
 import java.util.ArrayList;
 import java.util.List;
-import java.util.function.Function;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
 import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.connector.read.SupportsPushDownLimit;
@@ -79,8 +78,8 @@ class PrunedScanBuilder implements SupportsPushDownV2Filters, SupportsPushDownLi
     if (columns.fields().length == 0 && told) columns = cheapestColumn(everything.schema());
     Integer rows = limit == NO_LIMIT ? null : Integer.valueOf(limit);
     ScanRequest request = everything.narrowed(columns, predicates, rows);
-    Function columnar = batches.readerFor(columns);
-    return JoinedScan.wanted(request) ? new JoinedScan(request, status, columnar) : new PrunedScan(request, status, columnar);
+    ScanReaders readers = batches.readersFor(columns);
+    return JoinedScan.wanted(request) ? new JoinedScan(request, status, readers) : new PrunedScan(request, status, readers);
   }
 
   private static boolean tellsItsTable(StructType schema) {

@@ -1,6 +1,8 @@
 package pydelta.pruning;
 
 import java.util.List;
+import org.apache.spark.sql.connector.read.InputPartition;
+import org.apache.spark.sql.connector.read.PartitionReaderFactory;
 import org.apache.spark.sql.execution.datasources.v2.python.PythonDataSourceReadInfo;
 import org.apache.spark.sql.execution.datasources.v2.python.PythonDataSourceV2;
 import org.apache.spark.sql.execution.datasources.v2.python.UserDefinedPythonDataSource;
@@ -18,7 +20,7 @@ class PrunedSource extends PythonDataSourceV2 {
 
   private final ScanRequest request;
   private final RuleStatus status;
-  private PythonDataSourceReadInfo readInfo = null;
+  private PlannedScan planned = null;
   private boolean noted = false;
   private KeptFiles kept = null;
   private ScanFacts facts = null;
@@ -55,8 +57,8 @@ class PrunedSource extends PythonDataSourceV2 {
   }
 
   private synchronized PythonDataSourceReadInfo readInfo() {
-    if (readInfo == null) use(request.plan());
-    return readInfo;
+    if (planned == null) use(request.plan());
+    return planned.readInfo();
   }
 
   private void planForNotes() {
@@ -69,17 +71,34 @@ class PrunedSource extends PythonDataSourceV2 {
 
   /** The log's answer; null if it does not say. Then the scan has been planned by the same call, unless it has no columns. */
   synchronized byte[] ask(LogQuestion question, List by) {
-    if (readInfo != null || request.hasNoColumns()) return null;
+    if (planned != null || request.hasNoColumns()) return null;
     boolean only = request.readsNoColumns();
-    PlannedScan planned = request.ask(question.json(by, only));
-    byte[] answer = LogAnswer.of(planned);
-    if (answer == null && !only) use(planned);
+    PlannedScan asked = request.ask(question.json(by, only));
+    byte[] answer = LogAnswer.of(asked);
+    if (answer == null && !only) use(asked);
     return answer;
+  }
+
+  /** The partitions of the planned scan, and their factory, with Spark's Parquet reader for simple files; null for Python alone. */
+  synchronized Object[] natively(ScanReaders readers, InputPartition[] partitions, PartitionReaderFactory factory) {
+    try {
+      NativeScan files = NativeScan.of(planned, request);
+      if (files == null) return null;
+      Object[] prepared = files.prepared(readers.nativeReads(), partitions, factory, readers.columnar() == null);
+      if (prepared != null) status.nativelyRead();
+      return prepared;
+    } catch (Exception error) {
+      if (error instanceof InterruptedException) Thread.currentThread().interrupt();
+      status.notNative(error);
+    } catch (LinkageError error) {
+      status.notNative(error);
+    }
+    return null;
   }
 
   private void use(PlannedScan planned) {
     if (!request.readsNoColumns()) takeNotes(planned);
-    readInfo = planned.readInfo();
+    this.planned = planned;
   }
 
   private void takeNotes(PlannedScan planned) {

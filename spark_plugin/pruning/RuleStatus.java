@@ -20,6 +20,8 @@ class RuleStatus {
   private KeptFiles lastScan = null;
   private long columnar = 0;
   private String columnarError = null;
+  private long natively = 0;
+  private String nativeError = null;
   private long answered = 0;
   private String answerError = null;
   private long filtered = 0;
@@ -52,6 +54,18 @@ class RuleStatus {
           + ColumnarChoice.ENABLED_CONF + " to false to be rid of this.", error);
     }
     columnarError = error.toString();
+  }
+
+  synchronized void nativelyRead() {
+    natively++;
+  }
+
+  synchronized void notNative(Throwable error) {
+    if (nativeError == null) {
+      LOG.warn("The native reader cannot be used here: " + error + ". Files are read in Python, which gives the same rows. Set "
+          + NativeChoice.ENABLED_CONF + " to false to be rid of this.", error);
+    }
+    nativeError = error.toString();
   }
 
   synchronized void answered() {
@@ -119,6 +133,8 @@ class RuleStatus {
         + ", \"last_error\": " + quoted(lastError)
         + ", \"columnar\": " + columnar
         + ", \"columnar_error\": " + quoted(columnarError)
+        + ", \"native\": " + natively
+        + ", \"native_error\": " + quoted(nativeError)
         + ", \"answered\": " + answered
         + ", \"answer_error\": " + quoted(answerError)
         + ", \"filtered\": " + filtered

@@ -120,7 +120,7 @@ class ScanRequest {
 
   /** One call of a Python worker, which gives the read function and the partitions. */
   PlannedScan plan() {
-    return planned(schema, ScanStatistics.wish());
+    return planned(schema, wishes());
   }
 
   /** The same for the notes alone. A scan without columns asks with some column, and cannot be read with that plan. */
@@ -130,7 +130,11 @@ class ScanRequest {
 
   /** The same, with a question for the log. */
   PlannedScan ask(String question) {
-    return planned(carrier(), ", \"question\": " + question + ScanStatistics.wish());
+    return planned(carrier(), ", \"question\": " + question + wishes());
+  }
+
+  private static String wishes() {
+    return ScanStatistics.wish() + NativeChoice.wish();
   }
 
   private StructType carrier() {

@@ -3,12 +3,14 @@
 The rule writes JSON text into the metadata of the first field, under MARKER_KEY: `{"predicates": [...], "limit": n,
 "nonce": "..."}`. With `"again": true` the scan has been planned before, and the predicates are more now than they were then
 (JoinedScan.java); with `"statistics": true` the numbers that `facts_text` may tell are worth some time; with
-`"metadata_column": true` one of the columns is the metadata column that the rule offers (MetadataTable.java). Where the log may
+`"metadata_column": true` one of the columns is the metadata column that the rule offers (MetadataTable.java); with
+`"native": true` files may be told of that Spark's own Parquet reader can read (NativeScan.java). Where the log may
 answer a query it asks too, with a `question` (delta_py.scan.log_answers.Question); `"only": true` in it says that the scan will
 not be read in any case.
 
-What goes back is text inside the first pickled partition, where there may be any other text: names of files, values of the
-table. So it bears the nonce, which the rule makes anew for each call and looks for (PlannedScan.java).
+What goes back is text inside the first pickled partition (on files of a task: inside its own), where there may be any other text:
+names of files, values of the table. So it bears the nonce, which the rule makes anew for each call and looks for
+(PlannedScan.java).
 
 A predicate is `{"name": "<", "children": [...]}`, a column `{"column": ["st", "x"]}`, a constant
 `{"type": "integer", "value": 5}` as PredicateJson.java describes. A schema without fields carries no marker and needs
@@ -118,6 +120,11 @@ def wants_metadata_column(schema: StructType) -> bool:
     return bool(_handed_over(schema).get("metadata_column", False))
 
 
+def wants_native(schema: StructType) -> bool:
+    """Whether files may be told of that Spark's own Parquet reader can read."""
+    return bool(_handed_over(schema).get("native", False))
+
+
 def log_question(schema: StructType) -> Question | None:
     """What the rule asks of the log, so that nothing need be read; None if it does not ask."""
     question = _handed_over(schema).get("question")
@@ -156,6 +163,25 @@ def facts_text(facts: Mapping[str, Any], schema: StructType) -> str:
     of the columns by whose values files can be left out; `columns`, by name what ColumnNumbers.java tells of a column.
     """
     return _note("facts", base64.b64encode(json.dumps(facts).encode()).decode(), schema)
+
+
+def native_text(facts: Mapping[str, Any], schema: StructType) -> str:
+    """How Spark's Parquet reader reads the files of the tasks that have a `files_text`, in the form that NativeScan.java finds.
+
+    schema: the one that asked for the scan. facts: `kinds`, a letter for each column, d for one of data files and p for one of
+    partitions; `schema`, the columns by the names in files, as of a table's metadata; `root`, the table's directory.
+    """
+    return _note("native", base64.b64encode(json.dumps(facts).encode()).decode(), schema)
+
+
+def files_text(stream: bytes, schema: StructType) -> str:
+    """The files of a task, as native_files.py makes the stream, in the form that NativeScan.java finds in its partition."""
+    return _note("files", base64.b64encode(stream).decode(), schema)
+
+
+def files_of(text: str) -> bytes:
+    """The stream of a files_text."""
+    return base64.b64decode(text.removesuffix(";").rpartition(":")[2])
 
 
 def _note(name: str, text: str, schema: StructType) -> str:

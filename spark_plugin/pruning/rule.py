@@ -27,6 +27,9 @@ ENABLED_CONF = "spark.pydelta.pruning.enabled"
 COLUMNAR_CONF = "spark.pydelta.columnarReader.enabled"
 """Set to false in a session to have Spark read rows instead of columns (spark_plugin/columnar)."""
 
+NATIVE_CONF = "spark.pydelta.nativeReader.enabled"
+"""Set to true in a session to have Spark's own Parquet reader read simple files (spark_plugin/native_reader)."""
+
 DRIVER_FOLDERS = ("pruning", "sql_catalog")
 """The Java of the driver: the rule and the catalogs are compiled and loaded together."""
 
@@ -46,10 +49,11 @@ class PruningStatus:
     it left as they were because something failed or was not understood; last_error is the latest reason, or why the rule
     is not installed. last_scan: files and bytes kept by the scan that was planned last, None if none said. columnar: scans
     planned to be read in columns; columnar_error: why the columnar reader could not be had the last time it was wanted.
-    answered: aggregates that the log answered, so that nothing was read; answer_error: why one was read after all although the
-    log was asked, where that was an error. filtered: scans whose files were chosen once more by what the other side of a join,
-    or a subquery, had found; join_error: why a join was planned without a table's size or without choosing files, where that was
-    an error. metadata_error: why a table was loaded without its hidden column `_metadata`, where that was an error.
+    native: scans of which some files were given to Spark's own Parquet reader; native_error: why Python read all of a scan, where
+    that was an error. answered: aggregates that the log answered, so that nothing was read; answer_error: why one was read after
+    all although the log was asked, where that was an error. filtered: scans whose files were chosen once more by what the other
+    side of a join, or a subquery, had found; join_error: why a join was planned without a table's size or without choosing files,
+    where that was an error. metadata_error: why a table was loaded without its hidden column `_metadata`, if that was an error.
     """
 
     installed: bool
@@ -59,6 +63,8 @@ class PruningStatus:
     last_scan: ScanReport | None = None
     columnar: int = 0
     columnar_error: str | None = None
+    native: int = 0
+    native_error: str | None = None
     answered: int = 0
     answer_error: str | None = None
     filtered: int = 0
@@ -78,7 +84,8 @@ def install(spark: SparkSession, *formats: str) -> bool:
         rule = internals.find_optimizer_rule(_RULE)
         if rule is None:
             rule = internals.java_class(_RULE, partial(_driver_classes, internals)).newInstance()
-            rule.offerColumnar(_columnar(internals))
+            rule.offerColumnar(_executor_unit(internals, "columnar"))
+            rule.offerNative(_native_reader(internals))
             rule.offerMetadata(metadata_schema())
             internals.add_optimizer_rule(rule)
         for name in formats or ("pydelta",):
@@ -161,11 +168,20 @@ def _driver_classes(internals: SparkInternals) -> bytes:
     return archive
 
 
-def _columnar(internals: SparkInternals) -> bytes:
-    """The classes of the columnar reader; its sources where they could not be kept, as not every session needs it."""
+def _executor_unit(internals: SparkInternals, folder: str) -> bytes:
+    """The classes of a reader; its sources where they could not be kept, as not every session needs it."""
     if not has_cache():
-        return source_archive("columnar")
-    return class_archive(("columnar",), internals.java_platform, internals.compile_java)
+        return source_archive(folder)
+    return class_archive((folder,), internals.java_platform, internals.compile_java)
+
+
+def _native_reader(internals: SparkInternals) -> bytes:
+    """Its sources too where they cannot be compiled: who asks for the reader is told why, and nobody else."""
+    try:
+        return _executor_unit(internals, "native_reader")
+    except Exception:  # an error of the compiler comes as one of Py4J
+        _log.debug("The native reader was not compiled beforehand", exc_info=True)
+        return source_archive("native_reader")
 
 
 def _reason(error: Exception) -> str:

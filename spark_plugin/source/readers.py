@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from delta_py.log.leases import Lease
     from delta_py.scan.planning import Scan
     from spark_plugin.options.common import SessionSettings
+    from spark_plugin.source.native_files import NativeFiles
 
 FORMAT = "pydelta"
 
@@ -39,7 +40,8 @@ class DeltaReader(DataSourceReader):
     """A planned scan. It defines no pushFilters: Spark would hand over the filters of one query and use what came of them
     for others; filters come with the schema instead (spark_plugin/pruning). note: what the rule is told of the scan. again: the
     partitions go to the reader of an earlier planning, perhaps of another version, and say themselves how they are read. lease:
-    written when partitions are asked for, and renewed by the tasks; it ends by itself."""
+    written when partitions are asked for, and renewed by the tasks; it ends by itself. native: files that Spark's own Parquet
+    reader may read."""
 
     def __init__(
         self,
@@ -50,12 +52,14 @@ class DeltaReader(DataSourceReader):
         note: str = "",
         again: bool = False,
         lease: Lease | None = None,
+        native: NativeFiles | None = None,
     ) -> None:
         self._scan: Scan | None = scan
         self._settings = settings
         self._note = note
         self._again = again
         self._lease = lease
+        self._native = native
         self._state: ScanState = scan.state
         self._schema: pa.Schema = to_arrow_schema(columns, timezone="UTC")
         check_layout(delta_arrow_schema(scan.output_schema), self._schema)
@@ -64,15 +68,17 @@ class DeltaReader(DataSourceReader):
         assert self._scan is not None, "planned on the driver only"
         if self._lease is not None and not self._lease.put():
             self._lease = None
-        parts = partitions_of(self._scan, self._settings, self._note) or [DeltaPartition(FileGroup(), self._note)]
+        parts = partitions_of(self._scan, self._settings, self._note, self._native) or [DeltaPartition(FileGroup(), self._note)]
         if not self._again:
             return [*parts]
-        return [DeltaPartition(part.files, part.note, self._state) for part in parts]
+        for part in parts:
+            part.state = self._state
+        return [*parts]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, DeltaPartition)
         with self._renewed():
-            for batch in read_files(partition.state or self._state, partition.files.scan_files()):
+            for batch in read_files(partition.state or self._state, partition.scan_files()):
                 yield relabelled(batch, self._schema)
 
     def _renewed(self) -> AbstractContextManager[Any]:
@@ -84,4 +90,4 @@ class DeltaReader(DataSourceReader):
 
     def __getstate__(self) -> dict[str, Any]:
         """Tasks get their files with their partition."""
-        return {**self.__dict__, "_scan": None}
+        return {**self.__dict__, "_scan": None, "_native": None}

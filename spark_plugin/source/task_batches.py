@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import pickle
+from collections.abc import Iterator
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
 
 from delta_py.scan.file_groups import FileGroup
-from delta_py.scan.scan_state import ScanState
+from delta_py.scan.planning import pack_files
+from delta_py.scan.scan_state import ScanFile, ScanState
 from spark_plugin.source.shapes import has_shapes, is_shape, with_srids
 
 if TYPE_CHECKING:
     from delta_py.scan.planning import Scan
     from spark_plugin.options.common import SessionSettings
+    from spark_plugin.source.native_files import NativeFiles
 
 
 class DeltaPartition(InputPartition):
@@ -26,16 +31,53 @@ class DeltaPartition(InputPartition):
         self.note = note
         self.state = state
 
+    def scan_files(self) -> Iterator[ScanFile]:
+        return self.files.scan_files()
 
-def partitions_of(scan: Scan, settings: SessionSettings, note: str = "") -> list[DeltaPartition]:
-    """The tasks of a scan; none when there is no file. note: of the first one."""
-    groups = scan.pack(
-        max_group_bytes=settings.max_partition_bytes,
-        open_cost_bytes=settings.open_cost_bytes,
-        wanted_groups=settings.wanted_partitions,
-    )
-    notes = [note, *([""] * len(groups))]
-    return [DeltaPartition(group, note) for group, note in zip(groups, notes, strict=False)]
+
+class NativePartition(DeltaPartition):
+    """A task that Spark's own Parquet reader may have. text: its files, as handover.files_text, of which the reader's Java makes
+    its own list; for Python they are in nothing else. first: so many of them are not to be read."""
+
+    def __init__(self, text: str, note: str = "") -> None:
+        super().__init__(FileGroup(), note)
+        self.text = text
+        self.first = 0
+
+    def scan_files(self) -> Iterator[ScanFile]:
+        from spark_plugin.pruning.handover import files_of  # few tasks come to Python so
+
+        return islice(FileGroup(files_of(self.text)).scan_files(), self.first, None)
+
+
+def rest_of(pickled: bytes, first: int) -> NativePartition:
+    """The task from one of its files on. NativePartition.java calls it by its name where Spark's reader cannot read that file."""
+    partition: NativePartition = pickle.loads(bytes(pickled))
+    partition.first = first
+    return partition
+
+
+def partitions_of(
+    scan: Scan, settings: SessionSettings, note: str = "", native: NativeFiles | None = None
+) -> list[DeltaPartition]:
+    """The tasks of a scan; none when there is no file. note: of the first one. native: which files are packed apart from the
+    others, for Spark's own Parquet reader."""
+    files = scan.cut_files(settings.max_partition_bytes, settings.open_cost_bytes, settings.wanted_partitions)
+    if native is None:
+        tasks = [DeltaPartition(FileGroup.of(group)) for group in _packed(files, settings, 1.0)]
+    else:
+        simple, others, share = native.split(files)
+        tasks = [DeltaPartition(FileGroup.of(group)) for group in _packed(others, settings, 1.0 - share)]
+        tasks += [NativePartition(native.text_of(group)) for group in _packed(simple, settings, share)]
+    for first in tasks[:1]:
+        first.note = note
+    return tasks
+
+
+def _packed(files: pa.Table, settings: SessionSettings, share: float) -> list[pa.Table]:
+    """share: of the scan's bytes that these files have."""
+    wanted = max(1, round(settings.wanted_partitions * share))
+    return pack_files(files, settings.max_partition_bytes, settings.open_cost_bytes, wanted)
 
 
 # ---------------------------------------------------------------- Arrow types

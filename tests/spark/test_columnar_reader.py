@@ -627,7 +627,7 @@ def no_unit_yet(spark: SparkSession) -> Iterator[None]:
     """As if no query had asked for the compile unit; what was known is there again afterwards."""
     rules: Any = spark._jsparkSession.experimental().extraOptimizations()
     ours = next(rules.apply(i) for i in range(rules.length()) if "pydelta" in rules.apply(i).ruleName())
-    field = ours.getClass().getClassLoader().loadClass("pydelta.pruning.ColumnarUnit").getDeclaredField("UNITS")
+    field = ours.getClass().getClassLoader().loadClass("pydelta.pruning.ExecutorUnit").getDeclaredField("UNITS")
     field.setAccessible(True)
     units = field.get(None)
     known = list(units.items())

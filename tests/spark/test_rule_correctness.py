@@ -20,7 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from spark_plugin import pruning, register
-from spark_plugin.pruning.rule import COLUMNAR_CONF, ENABLED_CONF
+from spark_plugin.pruning.rule import COLUMNAR_CONF, ENABLED_CONF, NATIVE_CONF
 from tests.spark import query_shapes
 from tests.spark.query_shapes import SHAPES, Shape, Table, rows
 from tests.spark.random_queries import queries
@@ -31,7 +31,8 @@ ROW_COUNT = 6_000
 
 ROADS: dict[str, dict[str, str]] = {
     "rule": {ENABLED_CONF: "true", COLUMNAR_CONF: "false"},
-    "columns": {ENABLED_CONF: "true", COLUMNAR_CONF: "true"},
+    "columns": {ENABLED_CONF: "true", COLUMNAR_CONF: "true", NATIVE_CONF: "false"},
+    "native": {ENABLED_CONF: "true", COLUMNAR_CONF: "true", NATIVE_CONF: "true"},
     "no_rule": {ENABLED_CONF: "false", COLUMNAR_CONF: "true"},
 }
 ADAPTIVE = "spark.sql.adaptive.enabled"
@@ -59,18 +60,20 @@ def parquet(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Ta
 
 @pytest.fixture(scope="module")
 def delta(parquet: Table, tmp_path_factory: pytest.TempPathFactory) -> Table:
-    """The same rows in eight files, written with others beside them that deletion vectors hide."""
+    """The same rows in eight files, four of them written with others beside them that deletion vectors hide."""
     path = str(tmp_path_factory.mktemp("correctness") / "delta")
     files = sorted(map(str, Path(parquet.path).glob("*.parquet")))
     for number, half in enumerate((files[:2], files[2:])):
         wanted = parquet.spark.read.parquet(*half)
         others = wanted.withColumn("id", F.col("id") + 10 * ROW_COUNT).withColumn("a", F.lit(7)).filter("id % 3 = 0")
+        if number:
+            others = others.limit(0)
         writer = wanted.union(others).coalesce(1).write.format("pydelta").mode("append").partitionBy("part")
         (writer if number else writer.option("delta.enableDeletionVectors", "true")).save(path)
     nothing = parquet.load().limit(0).write.format("pydelta").mode("overwrite")
     nothing.option("replaceWhere", f"id >= {10 * ROW_COUNT}").save(path)
     last = max(Path(path, "_delta_log").glob("*.json")).read_text()
-    assert last.count('"deletionVector"') == 8
+    assert last.count('"deletionVector"') == 4
     return Table(parquet.spark, "pydelta", path)
 
 
@@ -101,7 +104,9 @@ def run(road: str, spark: SparkSession, query: Callable[[], Any], *, scans: bool
         assert now.applied == was.applied
     else:
         assert now.applied > was.applied or not scans
-    assert now.columnar == was.columnar or road == "columns"
+    assert now.native_error == was.native_error
+    assert now.columnar == was.columnar or road in ("columns", "native")
+    assert now.native == was.native or road == "native"
     return found
 
 
@@ -165,7 +170,9 @@ def test_other_session_gives_the_same_rows_by_every_road(
         register(session)
     for road in ROADS:
         there = Table(session, delta.format, delta.path)
+        was = pruning.status(spark).native
         assert run(road, session, lambda: [repr(SHAPES[name](there)) for name in IN_EVERY_SESSION]) == wanted, road  # noqa: B023
+        assert (pruning.status(spark).native > was) == (road == "native")
 
 
 def test_threads_with_sessions_and_roads_of_their_own_get_the_same_rows(
@@ -182,12 +189,12 @@ def test_threads_with_sessions_and_roads_of_their_own_get_the_same_rows(
         found = run(list(ROADS)[place], session, lambda: {name: repr(SHAPES[name](there)) for name in turned})
         return [found[name] for name in names]
 
-    with ThreadPoolExecutor(3) as threads:
-        for road, found in zip(ROADS, threads.map(all_of_them, range(3)), strict=True):
+    with ThreadPoolExecutor(len(ROADS)) as threads:
+        for road, found in zip(ROADS, threads.map(all_of_them, range(len(ROADS))), strict=True):
             assert found == wanted, road
 
 
-@pytest.mark.parametrize("road", sampled(["columns", "rule", "no_rule"], 2))
+@pytest.mark.parametrize("road", sampled(["columns", "rule", "no_rule", "native"], 2))
 def test_threads_on_one_frame_with_filters_and_columns_of_their_own_get_their_rows(
     road: str, delta: Table, parquet: Table, spark: SparkSession
 ) -> None:
@@ -237,7 +244,7 @@ def test_write_that_reads_its_own_table_writes_the_rows_that_were_there(
     assert run(road, spark, write) == wanted
 
 
-@pytest.mark.parametrize("road", sampled(["columns", "rule", "no_rule"], 3))
+@pytest.mark.parametrize("road", sampled(["columns", "rule", "no_rule", "native"], 4))
 def test_stream_whose_batches_read_what_the_batches_before_wrote(road: str, spark: SparkSession, tmp_path: Path) -> None:
     """foreachBatch runs in a session that Spark clones for the query."""
     source, path = str(tmp_path / "source"), str(tmp_path / "t")

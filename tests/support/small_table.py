@@ -25,11 +25,13 @@ def make_table(
     schema_json: str | None = None,
     properties: Mapping[str, str] | None = None,
     times_ms: Sequence[int] | None = None,
+    protocol: Mapping[str, Any] | None = None,
+    row_group_size: int | None = None,
 ) -> str:
-    """A table whose version n appends commits[n]. times_ms: when each was committed. Returns its path."""
+    """A table whose version n appends commits[n]. times_ms: when each was committed. row_group_size: rows. Returns its path."""
     schema_json = schema_json or schema_to_json(from_arrow_schema(commits[0].schema))
     head = [
-        {"protocol": {"minReaderVersion": 1, "minWriterVersion": 4}},
+        {"protocol": dict(protocol or {"minReaderVersion": 1, "minWriterVersion": 4})},
         {
             "metaData": {
                 "id": str(uuid.uuid4()),
@@ -42,29 +44,36 @@ def make_table(
         },
     ]
     for version, rows in enumerate(commits):
-        append(root, rows, partition_by=partition_by, head=head if version == 0 else ())
+        append(root, rows, partition_by=partition_by, head=head if version == 0 else (), row_group_size=row_group_size)
         if times_ms is not None:
             log = root / "_delta_log" / f"{version:020d}.json"
             os.utime(log, ns=(times_ms[version] * 1_000_000,) * 2)
     return str(root)
 
 
-def append(root: Path, rows: pa.Table, *, partition_by: Sequence[str] = (), head: Sequence[Mapping[str, Any]] = ()) -> int:
+def append(
+    root: Path,
+    rows: pa.Table,
+    *,
+    partition_by: Sequence[str] = (),
+    head: Sequence[Mapping[str, Any]] = (),
+    row_group_size: int | None = None,
+) -> int:
     """One more commit with the rows; returns its version."""
     log = root / "_delta_log"
     log.mkdir(parents=True, exist_ok=True)
     version = len(list(log.glob("*.json")))
-    adds = [{"add": add} for add in _write_files(root, rows, tuple(partition_by))]
+    adds = [{"add": add} for add in _write_files(root, rows, tuple(partition_by), row_group_size)]
     actions = [{"commitInfo": {"operation": "WRITE", "timestamp": 1_700_000_000_000 + version}}, *head, *adds]
     (log / f"{version:020d}.json").write_text("".join(json.dumps(action) + "\n" for action in actions))
     return version
 
 
-def _write_files(root: Path, rows: pa.Table, partition_by: tuple[str, ...]) -> list[dict[str, Any]]:
+def _write_files(root: Path, rows: pa.Table, partition_by: tuple[str, ...], group: int | None) -> list[dict[str, Any]]:
     if not rows.num_rows:
         return []
     if not partition_by:
-        return [_write_file(root, "", {}, rows)]
+        return [_write_file(root, "", {}, rows, group)]
     adds = []
     for values in rows.select(partition_by).group_by(list(partition_by)).aggregate([]).to_pylist():
         mask = None
@@ -73,15 +82,15 @@ def _write_files(root: Path, rows: pa.Table, partition_by: tuple[str, ...]) -> l
             mask = equal if mask is None else pc.and_(mask, equal)
         texts = {name: str(value) for name, value in values.items()}
         folder = "".join(f"{name}={quote(text)}/" for name, text in texts.items())
-        adds.append(_write_file(root, folder, texts, rows.filter(mask).drop_columns(list(partition_by))))
+        adds.append(_write_file(root, folder, texts, rows.filter(mask).drop_columns(list(partition_by)), group))
     return adds
 
 
-def _write_file(root: Path, folder: str, partition_values: dict[str, str], rows: pa.Table) -> dict[str, Any]:
+def _write_file(root: Path, folder: str, partition_values: dict[str, str], rows: pa.Table, group: int | None) -> dict[str, Any]:
     name = f"{folder}part-{uuid.uuid4()}.parquet"
     path = root / name
     path.parent.mkdir(parents=True, exist_ok=True)
-    pq.write_table(rows, path)
+    pq.write_table(rows, path, row_group_size=group)
     return {
         "path": quote(name),
         "partitionValues": partition_values,

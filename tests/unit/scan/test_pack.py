@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
+from itertools import accumulate
+
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from delta_py.log.reader import FILE_SCHEMA
-from delta_py.scan.file_groups import FileGroup
-from delta_py.scan.planning import Scan, ScanReport, plan_scan
-from delta_py.scan.scan_state import ScanState
+from delta_py.scan.file_groups import FileGroup, scan_files
+from delta_py.scan.planning import Scan, ScanReport, pack_files, plan_scan
+from delta_py.scan.scan_state import ScanFile, ScanState
 from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore
 from tests.support.memory_store import MemoryStore
 from tests.support.table_builder import TableBuilder, add, vector
 
 
-def packed(sizes: list[int], wanted: int, limit: int = 10**9, cost: int = 0) -> list[list[int]]:
+def file_table(sizes: list[int]) -> pa.Table:
     told = {"path": [str(place) for place in range(len(sizes))], "size": sizes, "modification_time": [0] * len(sizes)}
-    files = pa.table([told.get(f.name, [None] * len(sizes)) for f in FILE_SCHEMA], schema=FILE_SCHEMA)
-    scan = Scan(ScanState(LocalStore("/t"), ()), files, ScanReport(0, 0, 0, 0))
-    groups = scan.pack(max_group_bytes=limit, open_cost_bytes=cost, wanted_groups=wanted)
+    return pa.table([told.get(f.name, [None] * len(sizes)) for f in FILE_SCHEMA], schema=FILE_SCHEMA)
+
+
+def packed(sizes: list[int], wanted: int, limit: int = 10**9, cost: int = 0) -> list[list[int]]:
+    files = file_table(sizes)
+    groups = [FileGroup.of(group) for group in pack_files(files, limit, cost, wanted)]
     return [[file.size_bytes for file in group.scan_files()] for group in groups]
 
 
@@ -65,3 +70,45 @@ def test_group_of_a_table_carries_its_files_as_they_are() -> None:
     groups = scan.pack(max_group_bytes=10**9, open_cost_bytes=10, wanted_groups=3)
     assert len(groups) == 3 and all(isinstance(group, FileGroup) and group.table_ipc is not None for group in groups)
     assert [file for group in groups for file in group.scan_files()] == list(scan.scan_files())
+
+
+# ---------------------------------------------------------------- parts of files
+
+
+def parts(sizes: list[int], wanted: int, limit: int = 10**9, cost: int = 1, *, to_write: bool = False) -> list[ScanFile]:
+    state = ScanState(LocalStore("/t"), (), to_write=to_write)
+    scan = Scan(state, file_table(sizes), ScanReport(0, 0, 0, 0))
+    return list(scan_files(scan.cut_files(limit, cost, wanted).combine_chunks().to_batches()[0])) if sizes else []
+
+
+def test_file_of_more_bytes_than_two_tasks_is_cut() -> None:
+    assert [file.part for file in parts([900], 4)] == [(0, 225), (225, 225), (450, 225), (675, 225)]
+    thirds = [("0", None), ("1", (0, 233)), ("1", (233, 233)), ("1", (466, 234))]
+    assert [(file.path, file.part) for file in parts([100, 700], 4)] == thirds
+    assert [file.part for file in parts([300, 200, 300], 4)] == [None, None, None]
+    assert [file.part for file in parts([1000], 1, limit=400)] == [(0, 333), (333, 333), (666, 334)]
+    assert [file.part for file in parts([1000], 4, cost=600)] == [None]
+    assert [file.part for file in parts([1000], 4, to_write=True)] == [None]
+
+
+@given(
+    st.lists(st.integers(0, 500), max_size=8) | st.lists(st.integers(0, 2**63 - 1), max_size=2),
+    st.integers(1, 20),
+    st.integers(1, 300),
+    st.integers(0, 50),
+)
+def test_parts_of_a_file_are_all_of_it(sizes: list[int], wanted: int, limit: int, cost: int) -> None:
+    found = parts(sizes, wanted, limit, cost)
+    by_file = [[(part.part or (0, part.size_bytes)) for part in found if part.path == str(place)] for place in range(len(sizes))]
+    for size, ranges in zip(sizes, by_file, strict=True):
+        starts = [start for start, _ in ranges]
+        assert starts == [0, *accumulate(length for _, length in ranges)][:-1]
+        assert sum(length for _, length in ranges) == size
+        assert len(ranges) <= 1_000
+
+
+def test_files_of_a_change_feed_and_of_dml_stay_whole() -> None:
+    for column in ("number", "selection"):
+        files = file_table([1000]).append_column(column, pa.nulls(1, pa.int64()))
+        scan = Scan(ScanState(LocalStore("/t"), ()), files, ScanReport(0, 0, 0, 0))
+        assert scan.cut_files(10**9, 1, 4).num_rows == 1

@@ -10,13 +10,15 @@ import java.util.HashMap;
 import java.util.Iterator;
 import java.util.Map;
 import java.util.WeakHashMap;
-import java.util.function.Function;
-import java.util.function.Predicate;
 import java.util.zip.ZipEntry;
 import java.util.zip.ZipInputStream;
 import java.util.zip.ZipOutputStream;
+import org.apache.spark.JobArtifactSet$;
 import org.apache.spark.SparkContext;
+import org.apache.spark.SparkContext$;
 import org.apache.spark.SparkFiles;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.classic.SparkSession$;
 import org.codehaus.commons.compiler.util.resource.MapResourceCreator;
 import org.codehaus.commons.compiler.util.resource.MapResourceFinder;
 import org.codehaus.commons.compiler.util.resource.Resource;
@@ -24,60 +26,68 @@ import org.codehaus.janino.ClassLoaderIClassLoader;
 import org.codehaus.janino.Compiler;
 
 /**
- * The compile unit of the columnar reader (spark_plugin/columnar): compiled, put into a jar and sent to the executors when a
- * SparkContext wants it first. Known here only by the JDK's interfaces, so that the rule works where this does not.
+ * A compile unit that runs on the executors too (spark_plugin/columnar, spark_plugin/native_reader): compiled, put into a jar and
+ * sent to them when a SparkContext wants it first. Known here only by its door, of the JDK's interfaces, so that the rule works
+ * where the unit does not.
  */
-class ColumnarUnit {
-  private static final String DOOR = "pydelta.columnar.ColumnarReads";
+class ExecutorUnit {
+  static final String COLUMNAR = "pydelta.columnar.ColumnarReads";
+  static final String NATIVE_READER = "pydelta.native_reader.NativeReads";
 
-  /** SparkContext -> ColumnarUnit, or the Throwable that was met: it is not tried again. */
+  /** SparkContext -> by the name of a unit's door the door, or the Throwable that was met: it is not tried again. */
   private static final Map UNITS = new WeakHashMap();
 
-  private final Object door;
+  private ExecutorUnit() {}
 
-  private ColumnarUnit(Object door) {
-    this.door = door;
-  }
-
-  /** archive: a zip of the unit's sources, or of its class files. Raises, the same each time, if the unit cannot be had. */
-  static ColumnarUnit of(SparkContext context, byte[] archive) throws Throwable {
+  /**
+   * The door of a unit in the active SparkContext. name: of its class. archive: a zip of the unit's sources, or of its class files.
+   * Raises, the same each time, if the unit cannot be had.
+   */
+  static Object door(String name, byte[] archive) throws Throwable {
+    SparkContext context = (SparkContext) SparkContext$.MODULE$.getActive().get();
     synchronized (UNITS) {
-      Object known = UNITS.get(context);
+      Map doors = (Map) UNITS.get(context);
+      if (doors == null) {
+        doors = new HashMap();
+        UNITS.put(context, doors);
+      }
+      Object known = doors.get(name);
       if (known == null) {
         try {
-          known = new ColumnarUnit(load(context, archive));
+          known = load(context, name, archive);
         } catch (VirtualMachineError error) {
           throw error;
         } catch (Throwable error) {
           known = error;
         }
-        UNITS.put(context, known);
+        doors.put(name, known);
       }
       if (known instanceof Throwable) throw (Throwable) known;
-      return (ColumnarUnit) known;
+      return known;
     }
   }
 
-  /** Whether a scan of such rows (a StructType) can be read in columns. */
-  Predicate fits() {
-    return (Predicate) door;
+  /**
+   * Whether the session keeps its artifacts to itself (spark.sql.artifact.isolation.enabled, and every session of Spark Connect):
+   * executors give it a class loader that has not our jars.
+   */
+  static boolean isOutOfReach() {
+    scala.Option session = SparkSession$.MODULE$.getActiveSession();
+    if (session.isEmpty()) return JobArtifactSet$.MODULE$.getCurrentJobArtifactState().isDefined();
+    return ((SparkSession) session.get()).artifactManager().state() != null;
   }
 
-  /** Spark's reader factory of a Python source -> the columnar one. */
-  Function columnar() {
-    return (Function) door;
-  }
-
-  private static Object load(SparkContext context, byte[] archive) throws Exception {
-    ClassLoader spark = ColumnarUnit.class.getClassLoader().getParent();
+  private static Object load(SparkContext context, String name, byte[] archive) throws Exception {
+    ClassLoader spark = ExecutorUnit.class.getClassLoader().getParent();
     Map files = filesOf(archive);
-    File jar = jarOf(areSources(files) ? compiled(files, spark) : files);
+    String folder = name.substring("pydelta.".length(), name.lastIndexOf('.'));
+    File jar = jarOf(folder, areSources(files) ? compiled(files, spark) : files);
     context.addJar(jar.getPath());
     if (!serves(context, jar)) {
       throw new IllegalStateException("Spark does not give " + jar + " to its executors; its log says why");
     }
     ClassLoader loader = new URLClassLoader(new URL[] {jar.toURI().toURL()}, spark);
-    return loader.loadClass(DOOR).getConstructor(new Class[0]).newInstance(new Object[0]);
+    return loader.loadClass(name).getConstructor(new Class[0]).newInstance(new Object[0]);
   }
 
   /** addJar only logs what it fails at. */
@@ -123,10 +133,10 @@ class ColumnarUnit {
    * In a directory that Spark keeps as long as the application: executors that start late fetch the jar before their first task,
    * whatever the task is. A name of its own each time: Spark's file server knows jars by their names alone.
    */
-  private static File jarOf(Map classes) throws Exception {
+  private static File jarOf(String unit, Map classes) throws Exception {
     File directory = new File(SparkFiles.getRootDirectory(), "pydelta");
     directory.mkdirs();
-    File jar = File.createTempFile("pydelta-columnar-", ".jar", directory);
+    File jar = File.createTempFile("pydelta-" + unit + "-", ".jar", directory);
     ZipOutputStream zip = new ZipOutputStream(new FileOutputStream(jar));
     try {
       Iterator entries = classes.entrySet().iterator();

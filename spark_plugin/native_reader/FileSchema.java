@@ -1,0 +1,190 @@
+package pydelta.native_reader;
+
+import java.io.IOException;
+import java.io.Serializable;
+import java.util.Iterator;
+import java.util.List;
+import org.apache.parquet.format.converter.ParquetMetadataConverter;
+import org.apache.parquet.hadoop.metadata.BlockMetaData;
+import org.apache.parquet.hadoop.metadata.ParquetMetadata;
+import org.apache.parquet.hadoop.util.HadoopInputFile;
+import org.apache.parquet.schema.GroupType;
+import org.apache.parquet.schema.LogicalTypeAnnotation;
+import org.apache.parquet.schema.LogicalTypeAnnotation.DecimalLogicalTypeAnnotation;
+import org.apache.parquet.schema.LogicalTypeAnnotation.IntLogicalTypeAnnotation;
+import org.apache.parquet.schema.LogicalTypeAnnotation.TimestampLogicalTypeAnnotation;
+import org.apache.parquet.schema.PrimitiveType;
+import org.apache.parquet.schema.PrimitiveType.PrimitiveTypeName;
+import org.apache.parquet.schema.Type;
+import org.apache.spark.deploy.SparkHadoopUtil$;
+import org.apache.spark.sql.execution.datasources.PartitionedFile;
+import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat$;
+import org.apache.spark.sql.execution.datasources.parquet.ParquetFooterReader;
+import org.apache.spark.sql.types.ArrayType;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.sql.types.DecimalType;
+import org.apache.spark.sql.types.MapType;
+import org.apache.spark.sql.types.StructField;
+import org.apache.spark.sql.types.StructType;
+
+/**
+ * The columns that are read of data files, and whether a file stores them as their types are stored.
+ *
+ * Spark's reader does not ask: it gives wrapped numbers for unsigned ones, and for integers that are too large for a column of
+ * SMALLINT. Only what is known to be read alike fits; columns that a file lacks are null.
+ */
+class FileSchema implements Serializable {
+  private static final long serialVersionUID = 1L;
+
+  private static final LogicalTypeAnnotation STRING = LogicalTypeAnnotation.stringType();
+  private static final LogicalTypeAnnotation DATE = LogicalTypeAnnotation.dateType();
+
+  private final StructType columns;
+
+  FileSchema(StructType columns) {
+    this.columns = columns;
+  }
+
+  int count() {
+    return columns.fields().length;
+  }
+
+  /**
+   * Raises if a column is stored otherwise, or the file has no footer that can be read, or is not as long as the log says: Spark
+   * would leave out row groups beyond that.
+   */
+  void check(PartitionedFile listed) throws IOException {
+    HadoopInputFile file = HadoopInputFile.fromPath(listed.toPath(), SparkHadoopUtil$.MODULE$.get().conf());
+    if (file.getLength() != listed.fileSize()) {
+      throw new IOException("it has " + file.getLength() + " bytes, and the log says " + listed.fileSize());
+    }
+    boolean isWhole = listed.length() == listed.fileSize();
+    ParquetMetadata footer = ParquetFooterReader.readFooter(
+        file, isWhole ? ParquetMetadataConverter.SKIP_ROW_GROUPS : ParquetMetadataConverter.NO_FILTER);
+    if (!isWhole) checkPart(file, footer, listed.start(), listed.start() + listed.length());
+    GroupType stored = footer.getFileMetaData().getSchema();
+    if (find(stored, ParquetFileFormat$.MODULE$.ROW_INDEX_TEMPORARY_COLUMN_NAME()) != null) {
+      throw new IOException("it has a column of the name that Spark gives to the numbers of rows");
+    }
+    StructField[] fields = columns.fields();
+    for (int i = 0; i < fields.length; i++) {
+      Type found = find(stored, fields[i].name());
+      if (found == null || fits(found, fields[i].dataType())) continue;
+      throw new IOException("its column " + found + " is not stored as " + fields[i].dataType().catalogString() + " is");
+    }
+  }
+
+  /**
+   * Raises if the row groups that Spark takes for a part of the file are not those whose middles lie in it: Python may have the
+   * other parts, and goes by that (row_groups.py).
+   */
+  private static void checkPart(HadoopInputFile file, ParquetMetadata footer, long start, long stop) throws IOException {
+    List taken = ParquetFooterReader.readFooter(file, ParquetMetadataConverter.range(start, stop)).getBlocks();
+    int next = 0;
+    for (Iterator each = footer.getBlocks().iterator(); each.hasNext();) {
+      BlockMetaData group = (BlockMetaData) each.next();
+      long middle = group.getStartingPos() + group.getCompressedSize() / 2;
+      boolean isOurs = start <= middle && middle < stop;
+      boolean isTaken = next < taken.size() && ((BlockMetaData) taken.get(next)).getStartingPos() == group.getStartingPos();
+      if (isOurs != isTaken) throw new IOException("where its row groups lie is not clear");
+      if (isTaken) next++;
+    }
+    if (next != taken.size()) throw new IOException("where its row groups lie is not clear");
+  }
+
+  /** Null if there is none. Raises where it is not clear which one is meant: Spark looks for names without case. */
+  private static Type find(GroupType group, String name) throws IOException {
+    Type found = null;
+    for (Iterator each = group.getFields().iterator(); each.hasNext();) {
+      Type field = (Type) each.next();
+      if (!field.getName().equalsIgnoreCase(name)) continue;
+      if (found != null || !field.getName().equals(name)) {
+        throw new IOException("it has a column " + field.getName() + " beside or for " + name);
+      }
+      found = field;
+    }
+    return found;
+  }
+
+  private static boolean fits(Type stored, DataType type) throws IOException {
+    if (stored.isRepetition(Type.Repetition.REPEATED)) return false;
+    if (type instanceof StructType) return isStruct(stored, (StructType) type);
+    if (type instanceof ArrayType) return isArray(stored, (ArrayType) type);
+    if (type instanceof MapType) return isMap(stored, (MapType) type);
+    return stored.isPrimitive() && isValue(stored.asPrimitiveType(), stored.getLogicalTypeAnnotation(), type);
+  }
+
+  private static boolean isValue(PrimitiveType stored, LogicalTypeAnnotation says, DataType type) {
+    PrimitiveTypeName kind = stored.getPrimitiveTypeName();
+    if (type instanceof DecimalType) return isDecimal(says, (DecimalType) type);
+    if (type.equals(DataTypes.BooleanType)) return kind == PrimitiveTypeName.BOOLEAN;
+    if (type.equals(DataTypes.ByteType)) return kind == PrimitiveTypeName.INT32 && isSigned(says, 8);
+    if (type.equals(DataTypes.ShortType)) return kind == PrimitiveTypeName.INT32 && isSigned(says, 16);
+    if (type.equals(DataTypes.IntegerType)) return kind == PrimitiveTypeName.INT32 && (says == null || isSigned(says, 32));
+    if (type.equals(DataTypes.LongType)) return kind == PrimitiveTypeName.INT64 && (says == null || isSigned(says, 64));
+    if (type.equals(DataTypes.FloatType)) return kind == PrimitiveTypeName.FLOAT && says == null;
+    if (type.equals(DataTypes.DoubleType)) return kind == PrimitiveTypeName.DOUBLE && says == null;
+    if (type.equals(DataTypes.StringType)) return kind == PrimitiveTypeName.BINARY && STRING.equals(says);
+    if (type.equals(DataTypes.BinaryType)) return kind == PrimitiveTypeName.BINARY && says == null;
+    if (type.equals(DataTypes.DateType)) return kind == PrimitiveTypeName.INT32 && DATE.equals(says);
+    if (type.equals(DataTypes.TimestampNTZType)) return kind == PrimitiveTypeName.INT64 && isTime(says, false);
+    if (type.equals(DataTypes.TimestampType)) {
+      return kind == PrimitiveTypeName.INT96 || (kind == PrimitiveTypeName.INT64 && isTime(says, true));
+    }
+    return false;
+  }
+
+  private static boolean isSigned(LogicalTypeAnnotation says, int bits) {
+    if (!(says instanceof IntLogicalTypeAnnotation)) return false;
+    IntLogicalTypeAnnotation integer = (IntLogicalTypeAnnotation) says;
+    return integer.isSigned() && integer.getBitWidth() == bits;
+  }
+
+  private static boolean isDecimal(LogicalTypeAnnotation says, DecimalType type) {
+    if (!(says instanceof DecimalLogicalTypeAnnotation)) return false;
+    DecimalLogicalTypeAnnotation decimal = (DecimalLogicalTypeAnnotation) says;
+    return decimal.getPrecision() == type.precision() && decimal.getScale() == type.scale();
+  }
+
+  private static boolean isTime(LogicalTypeAnnotation says, boolean inUtc) {
+    if (!(says instanceof TimestampLogicalTypeAnnotation)) return false;
+    TimestampLogicalTypeAnnotation time = (TimestampLogicalTypeAnnotation) says;
+    return time.isAdjustedToUTC() == inUtc && time.getUnit() != LogicalTypeAnnotation.TimeUnit.NANOS;
+  }
+
+  // ---------------------------------------------------------------- nested values
+
+  /** A field that is missing inside of a struct is left to Python: whether the struct is null then, Spark's settings say. */
+  private static boolean isStruct(Type stored, StructType type) throws IOException {
+    if (stored.isPrimitive() || stored.getLogicalTypeAnnotation() != null) return false;
+    StructField[] fields = type.fields();
+    for (int i = 0; i < fields.length; i++) {
+      Type found = find(stored.asGroupType(), fields[i].name());
+      if (found == null || !fits(found, fields[i].dataType())) return false;
+    }
+    return true;
+  }
+
+  private static boolean isArray(Type stored, ArrayType type) throws IOException {
+    GroupType repeated = repeated(stored, LogicalTypeAnnotation.listType(), 1);
+    return repeated != null && repeated.getName().equals("list") && repeated.getFieldName(0).equals("element")
+        && fits(repeated.getType(0), type.elementType());
+  }
+
+  private static boolean isMap(Type stored, MapType type) throws IOException {
+    GroupType repeated = repeated(stored, LogicalTypeAnnotation.mapType(), 2);
+    return repeated != null && repeated.getName().equals("key_value")
+        && repeated.getFieldName(0).equals("key") && repeated.getFieldName(1).equals("value")
+        && fits(repeated.getType(0), type.keyType()) && fits(repeated.getType(1), type.valueType());
+  }
+
+  /** The repeated group of so many fields that an array or a map is stored in; null if it is stored otherwise. */
+  private static GroupType repeated(Type stored, LogicalTypeAnnotation says, int fields) {
+    if (stored.isPrimitive() || !says.equals(stored.getLogicalTypeAnnotation())) return null;
+    if (stored.asGroupType().getFieldCount() != 1) return null;
+    Type inner = stored.asGroupType().getType(0);
+    if (inner.isPrimitive() || !inner.isRepetition(Type.Repetition.REPEATED)) return null;
+    return inner.asGroupType().getFieldCount() == fields ? inner.asGroupType() : null;
+  }
+}

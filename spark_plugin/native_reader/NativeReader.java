@@ -1,0 +1,111 @@
+package pydelta.native_reader;
+
+import java.io.Closeable;
+import java.io.IOException;
+import org.apache.spark.TaskContext;
+import org.apache.spark.sql.connector.metric.CustomTaskMetric;
+import org.apache.spark.sql.connector.read.PartitionReader;
+import org.apache.spark.sql.execution.datasources.PartitionedFile;
+import org.apache.spark.sql.vectorized.ColumnVector;
+import org.apache.spark.sql.vectorized.ColumnarBatch;
+import org.apache.spark.unsafe.Platform;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+import scala.Function1;
+import scala.collection.Iterator;
+
+/**
+ * The batches of Spark's own Parquet reader, file after file, without deleted rows.
+ *
+ * A file that does not store the table's types, or of which the first batch cannot be had, goes to Python with those behind it:
+ * Python reads more kinds of files, checks what does not fit, and its errors say what to do.
+ */
+class NativeReader implements PartitionReader {
+  private static final Logger LOG = LoggerFactory.getLogger("pydelta.native_reader");
+
+  private final NativePartition partition;
+  private final NativeReaderFactory factory;
+  private int file = -1;
+  private DeletedRows deleted = null;
+  private Iterator batches = null;
+  private ColumnarBatch batch = null;
+  private boolean hasBegun = false;
+  private PartitionReader inPython = null;
+
+  NativeReader(NativePartition partition, NativeReaderFactory factory) {
+    this.partition = partition;
+    this.factory = factory;
+  }
+
+  public boolean next() throws IOException {
+    if (inPython != null) return inPython.next();
+    try {
+      return advance();
+    } catch (Exception error) {
+      return otherwise(error);
+    } catch (LinkageError error) {
+      return otherwise(error);
+    }
+  }
+
+  /** Raises what Scala's code does not declare, too. */
+  private boolean otherwise(Throwable error) throws IOException {
+    TaskContext task = TaskContext.get();
+    if (hasBegun || (task != null && task.isInterrupted())) Platform.throwException(error);
+    LOG.warn("Data file " + partition.files()[file].toPath() + " and those behind it are read in Python: " + error);
+    close();
+    inPython = factory.inPython(partition.from(file));
+    return inPython.next();
+  }
+
+  private boolean advance() throws IOException {
+    while (true) {
+      if (batches != null && batches.hasNext()) {
+        batch = left((ColumnarBatch) batches.next());
+        hasBegun = true;
+        if (batch.numRows() > 0) return true;
+      } else {
+        if (file + 1 == partition.files().length) return false;
+        file++;
+        open(partition.files()[file], partition.deleted()[file]);
+      }
+    }
+  }
+
+  private void open(PartitionedFile next, DeletionVector vector) throws IOException {
+    hasBegun = false;
+    batches = null;
+    factory.stored().check(next);
+    deleted = vector == null ? null : vector.read();
+    batches = (Iterator) (vector == null ? factory.open() : factory.openNumbered()).apply(next);
+  }
+
+  /** Spark's batches have the columns of files first, then the numbers of rows if they are wanted, then the columns of partitions. */
+  private ColumnarBatch left(ColumnarBatch read) {
+    int stored = factory.stored().count();
+    int[] rows = deleted == null ? null : deleted.left(read.column(stored), read.numRows());
+    int[] places = factory.places();
+    ColumnVector[] columns = new ColumnVector[places.length];
+    for (int i = 0; i < columns.length; i++) {
+      boolean isStored = places[i] < stored;
+      ColumnVector column = read.column(isStored || deleted == null ? places[i] : places[i] + 1);
+      columns[i] = isStored && rows != null ? new PickedVector(column, rows) : column;
+    }
+    return new ColumnarBatch(columns, rows == null ? read.numRows() : rows.length);
+  }
+
+  public Object get() {
+    return inPython != null ? inPython.get() : batch;
+  }
+
+  public void close() throws IOException {
+    batch = null;
+    if (batches instanceof Closeable) ((Closeable) batches).close();
+    batches = null;
+    if (inPython != null) inPython.close();
+  }
+
+  public CustomTaskMetric[] currentMetricsValues() {
+    return inPython != null ? inPython.currentMetricsValues() : new CustomTaskMetric[0];
+  }
+}

@@ -1,0 +1,182 @@
+package pydelta.native_reader;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.function.Function;
+import org.apache.hadoop.fs.Path;
+import org.apache.spark.paths.SparkPath$;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.connector.expressions.filter.Predicate;
+import org.apache.spark.sql.connector.read.InputPartition;
+import org.apache.spark.sql.connector.read.PartitionReaderFactory;
+import org.apache.spark.sql.execution.arrow.ArrowConverters$;
+import org.apache.spark.sql.execution.datasources.FileFormat$;
+import org.apache.spark.sql.execution.datasources.PartitionedFile;
+import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat;
+import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat$;
+import org.apache.spark.sql.execution.datasources.v2.python.PythonInputPartition;
+import org.apache.spark.sql.internal.connector.PredicateUtils$;
+import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.sql.types.StructField;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.util.CloseableIterator;
+import scala.Function1;
+import scala.Tuple2;
+import scala.collection.immutable.Seq;
+
+/**
+ * The door to the native reader, on the driver: a Function of what NativeScan.java says of a planned scan. A JDK interface,
+ * because the caller is compiled apart from this.
+ *
+ * Written for Janino: no lambdas, raw types where Spark's are generic.
+ */
+public class NativeReads implements Function {
+  private static final int FIXED_COLUMNS = 6;
+  private static final int VECTOR_FIELDS = 5;
+  private static final String[] NOWHERE = new String[0];
+
+  /**
+   * scan: `schema`, of the scan, and `physical`, the same by the names in files; `kinds`, a letter for each column, d for one of
+   * data files and p for one of partitions; `root` of the table; `predicates`, a List of Spark's, by the names in files;
+   * `session`; `partitions`, InputPartition[] for Python; `files`, for each of them null or an Arrow stream as native_files.py
+   * makes it; `factory`, Spark's or ours, for Python; `rows`, whether that gives rows.
+   * Object[] comes out: the partitions, and the factory that reads them. Null where this Spark gives no batches of such columns.
+   */
+  public Object apply(Object scan) {
+    Map said = (Map) scan;
+    try {
+      return prepared(said);
+    } catch (RuntimeException error) {
+      throw error;
+    } catch (Exception error) {
+      throw new IllegalStateException(error);
+    }
+  }
+
+  private static Object prepared(Map scan) throws Exception {
+    StructType physical = (StructType) scan.get("physical");
+    String kinds = (String) scan.get("kinds");
+    StructType stored = only('d', kinds, physical);
+    StructType constant = only('p', kinds, physical);
+    SparkSession session = (SparkSession) scan.get("session");
+    if (!new ParquetFileFormat().supportBatch(session, joined(stored, constant))) return null;
+    String columns = kinds + physical.json();
+    InputPartition[] partitions = (InputPartition[]) scan.get("partitions");
+    byte[][] files = (byte[][]) scan.get("files");
+    InputPartition[] tasks = new InputPartition[partitions.length];
+    boolean hasDeleted = false;
+    for (int i = 0; i < tasks.length; i++) {
+      tasks[i] = partitions[i];
+      if (files[i] == null) continue;
+      PythonInputPartition own = (PythonInputPartition) partitions[i];
+      List listed = new ArrayList();
+      List deleted = new ArrayList();
+      list(files[i], (String) scan.get("root"), constant, listed, deleted);
+      for (int j = 0; j < deleted.size(); j++) hasDeleted |= deleted.get(j) != null;
+      tasks[i] = new NativePartition(
+          own.index(), own.pickedPartition(), (PartitionedFile[]) listed.toArray(new PartitionedFile[0]),
+          (DeletionVector[]) deleted.toArray(new DeletionVector[0]), columns);
+    }
+    Seq filters = filters((List) scan.get("predicates"));
+    NativeReaderFactory factory = new NativeReaderFactory(
+        (PartitionReaderFactory) scan.get("factory"), ((Boolean) scan.get("rows")).booleanValue(),
+        opener(session, stored, constant, filters), hasDeleted ? opener(session, numbered(stored), constant, filters) : null,
+        new FileSchema(stored), places(kinds, stored.fields().length), (StructType) scan.get("schema"), columns);
+    return new Object[] {tasks, factory};
+  }
+
+  private static StructType only(char kind, String kinds, StructType physical) {
+    List fields = new ArrayList();
+    for (int i = 0; i < kinds.length(); i++) {
+      if (kinds.charAt(i) == kind) fields.add(physical.fields()[i]);
+    }
+    return new StructType((StructField[]) fields.toArray(new StructField[0]));
+  }
+
+  private static StructType joined(StructType one, StructType other) {
+    List fields = new ArrayList();
+    for (int i = 0; i < one.fields().length; i++) fields.add(one.fields()[i]);
+    for (int i = 0; i < other.fields().length; i++) fields.add(other.fields()[i]);
+    return new StructType((StructField[]) fields.toArray(new StructField[0]));
+  }
+
+  /** With the numbers of rows in the file. */
+  private static StructType numbered(StructType stored) {
+    return stored.add(ParquetFileFormat$.MODULE$.ROW_INDEX_TEMPORARY_COLUMN_NAME(), DataTypes.LongType);
+  }
+
+  /** Where each column stands in Spark's batches. */
+  private static int[] places(String kinds, int storedCount) {
+    int[] places = new int[kinds.length()];
+    int stored = 0;
+    int constant = storedCount;
+    for (int i = 0; i < places.length; i++) places[i] = kinds.charAt(i) == 'd' ? stored++ : constant++;
+    return places;
+  }
+
+  /** Times are taken as they are unless a file says otherwise, whatever the session's settings are, as in Python. */
+  private static Function1 opener(SparkSession session, StructType stored, StructType constant, Seq filters) {
+    scala.collection.immutable.Map options = (scala.collection.immutable.Map) scala.collection.immutable.Map$.MODULE$.empty();
+    options = (scala.collection.immutable.Map) options.updated(FileFormat$.MODULE$.OPTION_RETURNING_BATCH(), "true");
+    options = (scala.collection.immutable.Map) options.updated("datetimeRebaseMode", "CORRECTED");
+    options = (scala.collection.immutable.Map) options.updated("int96RebaseMode", "CORRECTED");
+    return new ParquetFileFormat().buildReaderWithPartitionValues(
+        session, stored, constant, stored, filters, options, session.sessionState().newHadoopConfWithOptions(options));
+  }
+
+  private static Seq filters(List predicates) {
+    Seq filters = (Seq) scala.collection.immutable.Nil$.MODULE$;
+    for (int i = 0; i < predicates.size(); i++) {
+      scala.Option filter = PredicateUtils$.MODULE$.toV1((Predicate) predicates.get(i));
+      if (filter.isDefined()) filters = (Seq) filters.appended(filter.get());
+    }
+    return filters;
+  }
+
+  // ---------------------------------------------------------------- files
+
+  /**
+   * stream: path, size, time, deletion vector and part (its first byte, and how many) of files, and behind those the values of the partition columns. Fills listed, a
+   * List of PartitionedFile, and deleted, of the same length, with nulls.
+   */
+  private static void list(byte[] stream, String root, StructType constant, List listed, List deleted) throws Exception {
+    Tuple2 read = ArrowConverters$.MODULE$.fromIPCStream(stream);
+    CloseableIterator rows = (CloseableIterator) read._1();
+    try {
+      checkTypes((StructType) read._2(), constant);
+      while (rows.hasNext()) {
+        InternalRow told = (InternalRow) rows.next();
+        listed.add(file(told, root, constant));
+        deleted.add(told.isNullAt(3) ? null : DeletionVector.of(told.getStruct(3, VECTOR_FIELDS), root));
+      }
+    } finally {
+      rows.close();
+    }
+  }
+
+  private static void checkTypes(StructType told, StructType constant) {
+    for (int i = 0; i < constant.fields().length; i++) {
+      if (told.fields()[FIXED_COLUMNS + i].dataType().equals(constant.fields()[i].dataType())) continue;
+      throw new IllegalStateException("partition values " + told.catalogString() + " are not of " + constant.catalogString());
+    }
+  }
+
+  /** Paths are not encoded: Hadoop takes them so in parts. */
+  private static PartitionedFile file(InternalRow told, String root, StructType constant) {
+    String path = told.getUTF8String(0).toString();
+    Path place = new Path("file", (String) null, path.startsWith("/") ? path : root + "/" + path);
+    Object[] values = new Object[constant.fields().length];
+    for (int i = 0; i < values.length; i++) {
+      if (!told.isNullAt(FIXED_COLUMNS + i)) {
+        values[i] = InternalRow.copyValue(told.get(FIXED_COLUMNS + i, constant.fields()[i].dataType()));
+      }
+    }
+    return new PartitionedFile(
+        new GenericInternalRow(values), SparkPath$.MODULE$.fromPath(place), told.getLong(4), told.getLong(5), NOWHERE,
+        told.getLong(2), told.getLong(1),
+        (scala.collection.immutable.Map) scala.collection.immutable.Map$.MODULE$.empty());
+  }
+}

@@ -1,0 +1,63 @@
+package pydelta.pruning;
+
+import java.util.function.Function;
+import org.apache.spark.sql.internal.SQLConf;
+import org.apache.spark.sql.types.ArrayType;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.MapType;
+import org.apache.spark.sql.types.StructType;
+
+/** Whether simple files of scans are read by Spark's own Parquet reader. Without an offer they are read in Python. */
+class NativeChoice {
+  static final String ENABLED_CONF = "spark.pydelta.nativeReader.enabled";
+
+  private final RuleStatus status;
+  private volatile byte[] archive = null;
+
+  NativeChoice(RuleStatus status) {
+    this.status = status;
+  }
+
+  /** The native reader: a zip of its sources, or of its class files. */
+  void offer(byte[] archive) {
+    this.archive = archive;
+  }
+
+  /** The native reader's door; null where it is not to be used, or cannot be had. */
+  Function reads() {
+    if (archive == null || !isWanted()) return null;
+    try {
+      return ExecutorUnit.isOutOfReach() ? null : (Function) ExecutorUnit.door(ExecutorUnit.NATIVE_READER, archive);
+    } catch (VirtualMachineError error) {
+      throw error;
+    } catch (Throwable error) {
+      if (error instanceof InterruptedException) Thread.currentThread().interrupt();
+      status.notNative(error);
+      return null;
+    }
+  }
+
+  /** What a planning is asked for beside files, with a comma before it. */
+  static String wish() {
+    return isWanted() ? ", \"native\": true" : "";
+  }
+
+  /** Where settings of the session have Spark's Parquet reader read otherwise than the source does, it is not used. */
+  private static boolean isWanted() {
+    SQLConf conf = SQLConf.get();
+    return "true".equalsIgnoreCase(conf.getConfString(ENABLED_CONF, "false").trim())
+        && ColumnarChoice.isEnabled()
+        && conf.parquetVectorizedReaderEnabled()
+        && !conf.caseSensitiveAnalysis()
+        && !conf.isParquetINT96TimestampConversion();
+  }
+
+  /** Whether columns can come of Spark's Parquet reader alone: Python gives such scans by rows. */
+  static boolean isNested(StructType schema) {
+    for (int i = 0; i < schema.fields().length; i++) {
+      DataType type = schema.fields()[i].dataType();
+      if (type instanceof StructType || type instanceof ArrayType || type instanceof MapType) return true;
+    }
+    return false;
+  }
+}

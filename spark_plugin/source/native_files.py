@@ -1,0 +1,182 @@
+"""Which files of a scan the executors may read by Spark's own Parquet reader, and how the reader's Java is told of them.
+
+    native = native_files(scan, schema)      # None: Python reads all of them
+    simple, others, share = native.split(scan.files)
+    native.text_of(files)                    # of a task's files, for the task's partition
+    native.note                              # of the scan, for the first partition
+
+Unknown means Python: a column, a type or a file that is not surely read alike is left to it. Whether a file stores the table's
+types is seen where it is read (FileSchema.java).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql.types import StructType as SparkSchema
+
+from delta_py.protocol.char_types import DECLARED_TYPE
+from delta_py.protocol.collations import is_collated
+from delta_py.protocol.column_rules import TYPE_CHANGES
+from delta_py.protocol.paths import are_plain
+from delta_py.protocol.schema import (
+    ArrayType,
+    DataType,
+    DecimalType,
+    MapType,
+    PrimitiveType,
+    StructField,
+    StructType,
+    schema_to_json,
+)
+from delta_py.scan.char_padding import padded_chars
+from delta_py.scan.file_groups import PART_BYTES, PART_START
+from delta_py.scan.planning import Scan, partition_texts, typed_partition_values
+from delta_py.scan.scan_state import ColumnSource, ScanColumn, ScanState
+from spark_plugin.pruning import files_text, native_text
+
+_TYPES = frozenset(
+    {
+        *("boolean", "byte", "short", "integer", "long", "float", "double"),
+        *("string", "binary", "date", "timestamp", "timestamp_ntz"),
+    }
+)
+_PARTITION_TYPES = _TYPES - {"float", "double", "binary"}
+_KINDS = {ColumnSource.DATA: "d", ColumnSource.PARTITION: "p"}
+# Of these names Spark's reader makes numbers of rows.
+_RESERVED = frozenset({"_tmp_metadata_row_index", "row_index"})
+# What the reader's Java takes of a file, behind it the values of partition columns; their texts are for Python.
+_FOR_JAVA = ("path", "size", "modification_time", "deletion_vector", PART_START, PART_BYTES)
+
+
+@dataclass(frozen=True, slots=True)
+class NativeFiles:
+    """The files of a scan that Spark's own Parquet reader may read. note: on the scan, for the rule. told: makes of the stream of
+    a task's files the text in its partition. partitions: the scan's partition columns, in order."""
+
+    note: str
+    told: Callable[[bytes], str]
+    partitions: tuple[ScanColumn, ...]
+    timezone: str
+
+    def split(self, files: pa.Table) -> tuple[pa.Table, pa.Table, float]:
+        """The files that are simple, the others, and the share of all bytes that the simple ones have."""
+        simple = _are_simple(files)
+        ours, others = files.filter(simple), files.filter(pc.invert(simple))
+        return ours, others, _bytes_of(ours) / max(1, _bytes_of(files))
+
+    def text_of(self, files: pa.Table) -> str:
+        """files: simple ones."""
+        values = [self._values(column, files) for column in self.partitions]
+        columns = [*(files[name] for name in _FOR_JAVA), *values, files["partition_values"]]
+        table = pa.table(columns, names=[*_FOR_JAVA, *(f"value {place}" for place in range(len(values))), "partition_values"])
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, table.schema) as writer:
+            writer.write_table(table.combine_chunks())
+        return self.told(sink.getvalue().to_pybytes())
+
+    def _values(self, column: ScanColumn, files: pa.Table) -> pa.Array:
+        texts = [partition_texts(batch, column.physical.name) for batch in files.to_batches()]
+        return typed_partition_values(pa.chunked_array(texts, pa.string()), column.logical, self.timezone)
+
+
+def native_files(scan: Scan, schema: SparkSchema) -> NativeFiles | None:
+    """None where Python reads every file. schema: that with which the rule asked for the scan."""
+    state = scan.state
+    if not _reads_as_spark(state) or not pc.any(_are_simple(scan.files)).as_py():
+        return None
+    facts = {
+        "kinds": "".join(_KINDS[column.source] for column in state.columns),
+        "root": state.store.root,
+        "schema": json.loads(schema_to_json(StructType(tuple(_bare(column.physical) for column in state.columns)))),
+    }
+    partitions = tuple(column for column in state.columns if column.source is ColumnSource.PARTITION)
+    files = NativeFiles(native_text(facts, schema), partial(files_text, schema=schema), partitions, state.timezone)
+    return files if _is_worth_it(scan, files) else None
+
+
+def _is_worth_it(scan: Scan, files: NativeFiles) -> bool:
+    """Where some column is nested, Python's rows of other files are made columns again."""
+    return not any(_is_nested(column.logical.data_type) for column in scan.state.columns) or files.split(scan.files)[2] >= 0.5
+
+
+def _reads_as_spark(state: ScanState) -> bool:
+    if state.drop_rows or state.to_write or state.ignore_missing_files or state.match_by_id:
+        return False
+    names = [column.physical.name.lower() for column in state.columns]
+    if len(set(names)) < len(names) or not state.store.root.startswith("/"):
+        return False
+    return all(map(_is_simple, state.columns))
+
+
+def _are_simple(files: pa.Table) -> pa.ChunkedArray:
+    """Which files lie below the table's directory, as do the vectors of their deleted rows."""
+    kind, offset = (pc.struct_field(files["deletion_vector"], name) for name in ("storageType", "offset"))
+    beside = pc.and_(pc.fill_null(pc.equal(kind, "u"), False), pc.is_valid(offset))
+    return pc.and_(pc.or_(pc.is_null(kind), beside), are_plain(files["path"]))
+
+
+def _bytes_of(files: pa.Table) -> int:
+    return pc.sum(files[PART_BYTES if PART_BYTES in files.column_names else "size"]).as_py() or 0
+
+
+# ---------------------------------------------------------------- columns
+
+
+def _is_simple(column: ScanColumn) -> bool:
+    logical = column.logical
+    if column.source not in _KINDS or not _is_plain(logical) or column.physical.name.lower() in _RESERVED:
+        return False
+    if padded_chars(logical) is not None or is_collated(logical):
+        return False
+    if DECLARED_TYPE in logical.metadata and _is_nested(logical.data_type):
+        return False
+    if column.source is ColumnSource.PARTITION:
+        kind = logical.data_type
+        return isinstance(kind, DecimalType) or (isinstance(kind, PrimitiveType) and kind.name in _PARTITION_TYPES)
+    return _is_read_alike(logical.data_type)
+
+
+def _is_plain(field: StructField) -> bool:
+    """Whether its type was never another one."""
+    return TYPE_CHANGES not in field.metadata
+
+
+def _is_nested(kind: DataType) -> bool:
+    return isinstance(kind, StructType | ArrayType | MapType)
+
+
+def _is_read_alike(kind: DataType) -> bool:
+    match kind:
+        case DecimalType():
+            return True
+        case PrimitiveType(name):
+            return name in _TYPES
+        case StructType(fields):
+            return len(fields) > 0 and all(_is_plain(field) and _is_read_alike(field.data_type) for field in fields)
+        case ArrayType(element):
+            return _is_read_alike(element)
+        case MapType(key, value):
+            return _is_read_alike(key) and _is_read_alike(value)
+    return False
+
+
+def _bare(field: StructField) -> StructField:
+    """Name and type alone. Any value may be null: a file may lack a column."""
+    return StructField(field.name, _bare_type(field.data_type))
+
+
+def _bare_type(kind: DataType) -> DataType:
+    match kind:
+        case StructType(fields):
+            return StructType(tuple(map(_bare, fields)))
+        case ArrayType(element):
+            return ArrayType(_bare_type(element), True)
+        case MapType(key, value):
+            return MapType(_bare_type(key), _bare_type(value), True)
+    return kind

@@ -1,0 +1,544 @@
+"""The native reader: Spark's own Parquet reader for files that it surely reads as Python does; Python for all others."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from delta_py.protocol.deletion_vectors import from_row_indexes, inline_descriptor
+from spark_plugin import DeltaTable, pruning
+from spark_plugin.pruning.rule import COLUMNAR_CONF, NATIVE_CONF
+from tests.support.sampling import sampled
+from tests.support.settings import restore
+from tests.support.small_table import append, make_table
+
+
+@pytest.fixture
+def native(spark: SparkSession, conf: Any) -> Iterator[Callable[[], int]]:
+    """Switches the reader on; gives the number of scans that took it since."""
+    before = pruning.status(spark)
+    conf({NATIVE_CONF: "true", COLUMNAR_CONF: "true"})
+    yield lambda: pruning.status(spark).native - before.native
+    after = pruning.status(spark)
+    assert after.backed_off == before.backed_off, after.last_error
+
+
+def tasks(df: DataFrame) -> list[bool]:
+    """Of each task of the frame's scans whether it is for Spark's reader."""
+    leaves = df._jdf.queryExecution().sparkPlan().collectLeaves()
+    found = []
+    for leaf in map(leaves.apply, range(leaves.length())):
+        if leaf.nodeName().startswith("BatchScan"):
+            partitions = leaf.inputPartitions()
+            names = [partitions.apply(i).getClass().getSimpleName() for i in range(partitions.length())]
+            found += [name == "NativePartition" for name in names]
+    return found
+
+
+def bytes_from_python(df: DataFrame) -> int:
+    """What Python sent for the frame's scans when it was run."""
+    leaves = df._jdf.queryExecution().executedPlan().collectLeaves()
+    metrics = [leaves.apply(i).metrics() for i in range(leaves.length())]
+    return sum(m.apply("pythonDataReceived").value() for m in metrics if m.contains("pythonDataReceived"))
+
+
+def rows(df: DataFrame) -> list[str]:
+    return sorted(repr(row) for row in df.collect())
+
+
+def in_python(spark: SparkSession, df: Callable[[], DataFrame]) -> list[str]:
+    before = {NATIVE_CONF: spark.conf.get(NATIVE_CONF, None)}
+    spark.conf.set(NATIVE_CONF, "false")
+    try:
+        by_python = df()
+        assert not any(tasks(by_python))
+        return rows(by_python)
+    finally:
+        restore(spark, before)
+
+
+def same_both_ways(spark: SparkSession, df: Callable[[], DataFrame]) -> list[bool]:
+    """Asserts that the rows are those of Python; the tasks, as of `tasks`."""
+    by_spark = df()
+    assert rows(by_spark) == in_python(spark, df)
+    return tasks(by_spark)
+
+
+@pytest.mark.skipif("PYDELTA_NATIVE_READER" in os.environ, reason="the session of all tests has it on")
+def test_reader_is_off_unless_a_session_turns_it_on(spark: SparkSession, tmp_path: Path, conf: Any) -> None:
+    path = make_table(tmp_path / "t", [pa.table({"id": [1, 2]})])
+    conf({NATIVE_CONF: "false"})
+    assert tasks(spark.read.format("pydelta").load(path)) == [False]
+    conf({NATIVE_CONF: "true"})
+    assert tasks(spark.read.format("pydelta").load(path)) == [True]
+    spark.conf.unset(NATIVE_CONF)
+    assert tasks(spark.read.format("pydelta").load(path)) == [False]
+
+
+# ---------------------------------------------------------------- files that do not store the table's types
+
+
+def foreign_table(root: Path, declared: pa.DataType, stored: pa.Array, *, dictionary: bool) -> str:
+    """A table of three files, and in the second one a column `v` that is stored as another type than the table's."""
+    sound = [pa.table({"id": pa.array([n], pa.int64()), "v": pa.array([None], declared)}) for n in (0, 900)]
+    path = make_table(root, sound)
+    odd = pa.table({"id": pa.array(range(1, 1 + len(stored)), pa.int64()), "v": stored})
+    file = root / "odd.parquet"
+    pq.write_table(odd, file, use_dictionary=dictionary, store_schema=False)
+    add = {"path": file.name, "partitionValues": {}, "size": file.stat().st_size, "modificationTime": 1, "dataChange": True}
+    (root / "_delta_log" / f"{2:020d}.json").write_text(json.dumps({"add": add}) + "\n")
+    return path
+
+
+FOREIGN: dict[str, tuple[pa.DataType, pa.Array]] = {
+    "unsigned above the range of INT": (pa.int32(), pa.array([2**32 - 1, 7], pa.uint32())),
+    "unsigned within it": (pa.int32(), pa.array([7, 8], pa.uint32())),
+    "too large for TINYINT": (pa.int8(), pa.array([300, 7], pa.int32())),
+    "too large for SMALLINT": (pa.int16(), pa.array([70_000, 7], pa.int32())),
+    "narrower than BIGINT": (pa.int64(), pa.array([3, 7], pa.int32())),
+    "nanoseconds": (pa.timestamp("us", "UTC"), pa.array([1_700_000_000_000_000_001], pa.timestamp("ns", "UTC"))),
+    "times without a zone": (pa.timestamp("us", "UTC"), pa.array([1_700_000_000_000_001], pa.timestamp("us"))),
+    "bytes for a text": (pa.string(), pa.array([b"a", b"b"])),
+    "decimals of another scale": (pa.decimal128(9, 2), pa.array([None, "1.5"], pa.string()).cast(pa.decimal128(9, 4))),
+}
+
+
+@pytest.mark.parametrize("dictionary", [False, True])
+@pytest.mark.parametrize("name", sampled(FOREIGN, 5))
+def test_file_of_another_type_comes_out_as_from_python(
+    name: str, dictionary: bool, spark: SparkSession, tmp_path: Path, native: Callable[[], int], conf: Any
+) -> None:
+    path = foreign_table(tmp_path / "t", *FOREIGN[name], dictionary=dictionary)
+
+    def outcome() -> list[str]:
+        try:
+            return rows(spark.read.format("pydelta").load(path))
+        except PySparkException as error:
+            return ["does not go with the table" if "does not go with the table" in str(error) else str(error)]
+
+    found = outcome()
+    assert native() == 1
+    conf({NATIVE_CONF: "false"})
+    assert found == outcome()
+    assert len(found) > 1 or found == ["does not go with the table"]
+
+
+def test_rows_before_a_file_that_only_python_reads_come_once(
+    spark: SparkSession, tmp_path: Path, native: Callable[[], int], conf: Any
+) -> None:
+    """All files in one task, so that Python takes over within it."""
+    conf({"spark.sql.files.minPartitionNum": "1"})
+    path = foreign_table(tmp_path / "t", pa.int64(), pa.array([3, 7], pa.int32()), dictionary=False)
+    df = spark.read.format("pydelta").load(path).coalesce(1)
+    assert sorted(row.id for row in df.collect()) == [0, 1, 2, 900]
+    assert native() == 1
+
+
+def test_file_of_another_size_than_the_log_says_is_read_whole(
+    spark: SparkSession, tmp_path: Path, native: Callable[[], int]
+) -> None:
+    path = make_table(tmp_path / "t", [pa.table({"id": range(1000)})])
+    log = tmp_path / "t" / "_delta_log" / f"{0:020d}.json"
+    actions = [json.loads(line) for line in log.read_text().splitlines()]
+    for action in actions:
+        if "add" in action:
+            action["add"]["size"] = 5
+    log.write_text("".join(json.dumps(action) + "\n" for action in actions))
+    assert same_both_ways(spark, lambda: spark.read.format("pydelta").load(path)) == [True]
+
+
+def test_missing_file_is_the_error_that_python_gives(spark: SparkSession, tmp_path: Path, native: Callable[[], int]) -> None:
+    path = make_table(tmp_path / "t", [pa.table({"id": [1]})])
+    next(Path(path).glob("*.parquet")).unlink()
+    with pytest.raises(PySparkException, match="is missing, though the table's log lists it"):
+        spark.read.format("pydelta").load(path).collect()
+    assert native() == 1
+
+
+# ---------------------------------------------------------------- what fails on the way
+
+
+def door(spark: SparkSession) -> Any:
+    """The doors of the units that executors have, by their names."""
+    rules: Any = spark._jsparkSession.experimental().extraOptimizations()
+    ours = next(rules.apply(i) for i in range(rules.length()) if "pydelta" in rules.apply(i).ruleName())
+    field = ours.getClass().getClassLoader().loadClass("pydelta.pruning.ExecutorUnit").getDeclaredField("UNITS")
+    field.setAccessible(True)
+    return field.get(None).get(spark._jsc.sc()), ours
+
+
+READS = "pydelta.native_reader.NativeReads"
+
+
+@pytest.fixture
+def other_door(spark: SparkSession, tmp_path: Path) -> Iterator[Callable[[Any], Any]]:
+    """Puts something in the place of the native reader, None for nothing; gives the rule. What was there comes back."""
+    spark.conf.set(NATIVE_CONF, "true")
+    tasks(spark.read.format("pydelta").load(make_table(tmp_path / "first", [pa.table({"id": [1]})])))
+    spark.conf.unset(NATIVE_CONF)
+    doors, rule = door(spark)
+    known = doors.get(READS)
+
+    def put(other: Any) -> Any:
+        if other is None:
+            doors.remove(READS)
+        else:
+            doors.put(READS, other)
+        return rule
+
+    yield put
+    doors.put(READS, known)
+
+
+def test_scan_that_cannot_be_prepared_is_read_in_python(
+    spark: SparkSession, tmp_path: Path, other_door: Callable[[Any], Any], native: Callable[[], int]
+) -> None:
+    jvm: Any = spark._jvm
+    other_door(jvm.java.util.function.Function.identity())  # gives no partitions
+    path = make_table(tmp_path / "t", [pa.table({"id": [1, 2]})])
+    df = spark.read.format("pydelta").load(path)
+    assert (rows(df), tasks(df)) == (["Row(id=1)", "Row(id=2)"], [False])
+    assert native() == 0
+    assert "ClassCastException" in str(pruning.status(spark).native_error)
+
+
+def test_unit_that_does_not_compile_leaves_the_rest_as_it_is(
+    spark: SparkSession, tmp_path: Path, other_door: Callable[[Any], Any], native: Callable[[], int]
+) -> None:
+    from spark_plugin.compiled_java import archive_of, source_archive
+
+    rule = other_door(None)
+    rule.offerNative(archive_of({"pydelta/native_reader/NativeReads.java": b"package pydelta.native_reader; class {"}))
+    before = pruning.status(spark).columnar
+    try:
+        df = spark.read.format("pydelta").load(make_table(tmp_path / "t", [pa.table({"id": [1, 2]})]))
+        assert (rows(df), tasks(df)) == (["Row(id=1)", "Row(id=2)"], [False])
+    finally:
+        rule.offerNative(source_archive("native_reader"))
+    assert native() == 0
+    assert pruning.status(spark).columnar == before + 1
+    assert "NativeReads.java" in str(pruning.status(spark).native_error)
+
+
+def test_texts_of_the_table_that_look_like_notes_are_not_taken_for_them(
+    spark: SparkSession, tmp_path: Path, native: Callable[[], int]
+) -> None:
+    text = "pydelta-files:0:AAAA;pydelta-native:0:AAAA;"
+    path = str(tmp_path / text)
+    frame = spark.range(4).selectExpr("id", f"concat('{text}', id % 2) p")
+    frame.write.format("pydelta").partitionBy("p").save(path)
+    assert all(same_both_ways(spark, lambda: spark.read.format("pydelta").load(path)))
+    assert native() > 0
+
+
+# ---------------------------------------------------------------- what is left to Python
+
+
+def test_negative_zero_is_found_where_zero_is_asked_for(
+    spark: SparkSession, tmp_path: Path, native: Callable[[], int], conf: Any
+) -> None:
+    conf({"spark.sql.parquet.filterPushdown": "true"})
+    zeros = pa.table({"id": range(100), "x": pa.array([-0.0] * 100), "f": pa.array([-0.0] * 100, pa.float32())})
+    path = make_table(tmp_path / "t", [zeros])
+    for condition in ("x = 0.0", "f = cast(0 as float)", "x in (0.0, 1.0)", "x >= 0.0 and id < 1000"):
+        df = spark.read.format("pydelta").load(path).filter(condition)
+        assert tasks(df) == [True]
+        assert len(df.collect()) == 100, condition
+
+
+LEFT: dict[str, Callable[[SparkSession, str], DataFrame]] = {
+    "limit": lambda spark, path: spark.read.format("pydelta").load(path).select("id").limit(900),
+    "option filter": lambda spark, path: spark.read.format("pydelta").option("filter", "id >= 0").load(path),
+    "missing files may be": lambda spark, path: spark.read.format("pydelta").option("ignoreMissingFiles", "true").load(path),
+    "metadata": lambda spark, path: spark.read.format("pydelta").load(path).select("id", "_metadata.row_index"),
+}
+CONFS: dict[str, dict[str, str]] = {
+    "case matters": {"spark.sql.caseSensitive": "true"},
+    "no vectorized reader": {"spark.sql.parquet.enableVectorizedReader": "false"},
+    "times of another writer": {"spark.sql.parquet.int96TimestampConversion": "true"},
+    "rows": {COLUMNAR_CONF: "false"},
+}
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory: pytest.TempPathFactory) -> str:
+    directory = tmp_path_factory.mktemp("native") / "plain"
+    return make_table(directory, [pa.table({"id": range(n, n + 100), "s": ["é"] * 100}) for n in (0, 100)])
+
+
+@pytest.mark.parametrize("name", LEFT)
+def test_read_that_asks_for_more_is_left_to_python(
+    name: str, spark: SparkSession, plain: str, native: Callable[[], int]
+) -> None:
+    df = LEFT[name](spark, plain)
+    assert (len(df.collect()), any(tasks(df)), native()) == (200, False, 0)
+
+
+@pytest.mark.parametrize("name", CONFS)
+def test_session_in_which_sparks_reader_reads_otherwise_leaves_files_to_python(
+    name: str, spark: SparkSession, plain: str, native: Callable[[], int], conf: Any
+) -> None:
+    conf(CONFS[name])
+    df = spark.read.format("pydelta").load(plain)
+    assert (len(df.collect()), any(tasks(df)), native()) == (200, False, 0)
+
+
+TABLES: dict[str, tuple[dict[str, str], str]] = {
+    "column mapping by id": ({"delta.columnMapping.mode": "id"}, "id bigint, v int"),
+    "CHAR": ({}, "id bigint, v char(5)"),
+    "partitions of doubles": ({}, "id bigint, v double"),
+    "variant": ({}, "id bigint, v variant"),
+}
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_table_that_sparks_reader_reads_otherwise_is_left_to_python(
+    name: str, spark: SparkSession, tmp_path: Path, native: Callable[[], int]
+) -> None:
+    properties, schema = TABLES[name]
+    builder = DeltaTable.create(spark).location(str(tmp_path / "t")).addColumns(spark.sql("select 1 id").schema[:0])
+    for column in schema.split(", "):
+        builder = builder.addColumn(*column.split(" "))
+    for key, value in properties.items():
+        builder = builder.property(key, value)
+    (builder.partitionedBy("v") if name.startswith("partitions") else builder).execute()
+    value = "parse_json('1')" if name == "variant" else "1"
+    frame = spark.range(9).selectExpr("id", f"{value} v")
+    frame = frame.selectExpr("id", f"cast(v as {schema.split(' ')[-1].replace('char(5)', 'string')}) v")
+    frame.write.format("pydelta").mode("append").save(str(tmp_path / "t"))
+    df = spark.read.format("pydelta").load(str(tmp_path / "t"))
+    assert (len(df.collect()), any(tasks(df)), native()) == (9, False, 0)
+    assert any(tasks(df.select("id"))) == (name != "column mapping by id")
+
+
+# ---------------------------------------------------------------- deleted rows
+
+WITH_VECTORS: dict[str, Any] = {
+    "properties": {"delta.enableDeletionVectors": "true"},
+    "protocol": {
+        "minReaderVersion": 3,
+        "minWriterVersion": 7,
+        "readerFeatures": ["deletionVectors"],
+        "writerFeatures": ["deletionVectors"],
+    },
+}
+
+@pytest.fixture(scope="module")
+def with_deleted_rows(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Four files of 30,000 rows in groups of 5,000: one as it was, one without single rows, one without runs of rows, and one
+    without any row."""
+    path = tmp_path_factory.mktemp("native") / "deleted"
+    files = []
+    for start in range(0, 120_000, 30_000):
+        ids = pa.array(range(start, start + 30_000), pa.int64())
+        texts = pa.array([None if i % 11 == 0 else f"t{i % 100}" for i in range(30_000)])
+        structs = pa.StructArray.from_arrays([ids, pa.array([[i] * (i % 3) for i in range(30_000)])], ["x", "ar"])
+        files.append(pa.table({"id": ids, "s": texts, "st": structs}))
+    make_table(path, files, row_group_size=5_000, **WITH_VECTORS)
+    table = DeltaTable.forPath(spark, str(path))
+    table.delete("id between 30000 and 59999 and id % 7 = 3")
+    table.delete("id between 62000 and 71000 or id between 80000 and 80001")
+    table.delete("id between 90000 and 119999 and id % 2 = 0")
+    table.delete("id between 90000 and 119999 and id != 100001")
+    return str(path)
+
+
+LEFT_OF_DELETED = {
+    "whole rows": ("true", ["*"]),
+    "one column": ("true", ["s"]),
+    "nested": ("st.x % 5 = 0", ["st.ar", "st.x"]),
+    "groups are passed over": ("id >= 51000 and id < 68000", ["id", "s"]),
+    "nulls": ("s is null", ["id"]),
+}
+
+
+@pytest.mark.parametrize("name", LEFT_OF_DELETED)
+def test_deleted_rows_are_left_out_by_sparks_reader(
+    name: str, spark: SparkSession, with_deleted_rows: str, native: Callable[[], int], conf: Any
+) -> None:
+    conf({"spark.sql.parquet.filterPushdown": "true"})
+    condition, columns = LEFT_OF_DELETED[name]
+
+    def df() -> DataFrame:
+        return spark.read.format("pydelta").load(with_deleted_rows).filter(condition).select(*columns)
+
+    by_spark = df()
+    found = rows(by_spark)
+    assert all(tasks(by_spark)) and bytes_from_python(by_spark) == 0
+    assert found == in_python(spark, df)
+    assert len(found) > 100
+
+
+def test_deleted_rows_are_left_out_of_aggregates(spark: SparkSession, with_deleted_rows: str, native: Callable[[], int]) -> None:
+    deleted = {i for i in range(30_000, 60_000) if i % 7 == 3} | set(range(62_000, 71_001)) | {80_000, 80_001}
+    left = (set(range(90_000)) - deleted) | {100_001}
+    frame = spark.read.format("pydelta").load(with_deleted_rows).selectExpr("sum(id)", "count(st.x)", "max(size(st.ar))")
+    assert [tuple(row) for row in frame.collect()] == [(sum(left), len(left), 2)]
+    assert native() == 1
+
+
+def _cut(data: bytearray) -> None:
+    del data[-3:]
+
+
+def _other_bytes(data: bytearray) -> None:
+    data[20] ^= 1
+
+
+def _other_version(data: bytearray) -> None:
+    data[0] = 2
+
+
+DAMAGE: dict[str, Callable[[bytearray], None] | None] = {
+    "cut": _cut,
+    "other bytes": _other_bytes,
+    "other version": _other_version,
+    "missing": None,
+}
+
+
+@pytest.mark.parametrize("name", DAMAGE)
+def test_damaged_vector_is_the_error_that_python_gives(
+    name: str, spark: SparkSession, tmp_path: Path, native: Callable[[], int], conf: Any
+) -> None:
+    path = make_table(tmp_path / "t", [pa.table({"id": range(100)})], **WITH_VECTORS)
+    DeltaTable.forPath(spark, path).delete("id % 3 = 1")
+    vector = next(Path(path).rglob("deletion_vector_*.bin"))
+    damage = DAMAGE[name]
+    if damage is None:
+        vector.unlink()
+    else:
+        data = bytearray(vector.read_bytes())
+        damage(data)
+        vector.write_bytes(data)
+
+    def outcome() -> str:
+        with pytest.raises(PySparkException) as error:
+            spark.read.format("pydelta").load(path).collect()
+        return next(line for line in str(error.value).splitlines() if "deletion vector" in line.lower())
+
+    found = outcome()
+    assert native() == 1
+    conf({NATIVE_CONF: "false"})
+    assert found == outcome()
+
+
+@pytest.mark.parametrize("kind", ["i", "p"])
+def test_vector_that_lies_elsewhere_is_left_to_python(
+    kind: str, spark: SparkSession, tmp_path: Path, native: Callable[[], int]
+) -> None:
+    path = make_table(tmp_path / "t", [pa.table({"id": range(100)})], **WITH_VECTORS)
+    DeltaTable.forPath(spark, path).delete("id % 3 = 1")
+    commit = Path(path, "_delta_log", f"{1:020d}.json")
+    actions = [json.loads(line) for line in commit.read_text().splitlines()]
+    vector = next(action["add"]["deletionVector"] for action in actions if "add" in action)
+    if kind == "i":
+        inline = inline_descriptor(from_row_indexes([i for i in range(100) if i % 3 == 1])).to_json()
+        vector.clear()
+        vector.update(inline)
+    else:
+        vector |= {"storageType": "p", "pathOrInlineDv": f"file://{next(Path(path).rglob('deletion_vector_*.bin'))}"}
+    commit.write_text("".join(json.dumps(action) + "\n" for action in actions))
+    df = spark.read.format("pydelta").load(path)
+    assert (len(df.collect()), any(tasks(df)), native()) == (67, False, 0)
+
+
+def test_file_with_a_column_that_is_named_as_sparks_row_numbers_is_read_in_python(
+    spark: SparkSession, tmp_path: Path, native: Callable[[], int]
+) -> None:
+    numbered = pa.table({"id": range(100), "_tmp_metadata_row_index": [0] * 100})
+    path = make_table(tmp_path / "t", [numbered], **WITH_VECTORS)
+    DeltaTable.forPath(spark, path).delete("id = 50")
+    df = spark.read.format("pydelta").load(path).select("id")
+    assert sorted(row.id for row in df.collect()) == [i for i in range(100) if i != 50]
+    assert native() == 1 and bytes_from_python(df) > 0
+
+
+# ---------------------------------------------------------------- parts of files
+
+
+def test_large_file_is_read_by_several_tasks(
+    spark: SparkSession, with_deleted_rows: str, native: Callable[[], int], conf: Any
+) -> None:
+    conf({"spark.sql.files.openCostInBytes": "1000", "spark.sql.files.maxPartitionBytes": "90000"})
+
+    def df() -> DataFrame:
+        return spark.read.format("pydelta").load(with_deleted_rows).filter("id < 90000").selectExpr("id", "st.x", "s")
+
+    by_spark = df()
+    found = rows(by_spark)
+    assert len(tasks(by_spark)) > 6 and all(tasks(by_spark)) and bytes_from_python(by_spark) == 0
+    assert len(found) == len(set(found)) > 70_000
+    assert found == in_python(spark, df)
+    conf({"spark.sql.files.maxPartitionBytes": "128m"})
+    assert found == in_python(spark, df)
+
+
+# ---------------------------------------------------------------- columns of partitions, names, nested columns
+
+
+def test_partition_values_of_many_types_come_out_as_from_python(
+    spark: SparkSession, tmp_path: Path, native: Callable[[], int]
+) -> None:
+    path = str(tmp_path / "a b%20ü#")
+    columns = [
+        *("id", "cast(id % 3 as byte) b", "cast(id % 3 as short) s", "id % 2 l", "id % 2 = 0 f", "if(id % 2 = 0, null, 5) z"),
+        *("date_add(date'1500-01-01', cast(id % 2 as int)) d", "cast(id % 2 as decimal(20, 3)) dc"),
+        "timestamp_ntz'1400-01-01' n",
+        "timestamp'2020-01-01 01:02:03.456789' + make_interval(0, 0, 0, 0, cast(id % 2 as int)) t",
+        "element_at(array('a b', 'x%y', 'é/ü', 'a=b', '#?', 'plus+'), cast(id % 6 as int) + 1) p",
+    ]
+    frame = spark.range(36).selectExpr(*columns)
+    frame.write.format("pydelta").partitionBy("b", "s", "l", "f", "z", "d", "dc", "n", "t", "p").save(path)
+    assert all(same_both_ways(spark, lambda: spark.read.format("pydelta").load(path)))
+    assert all(same_both_ways(spark, lambda: spark.read.format("pydelta").load(path).filter("p = 'x%y'").select("t", "z")))
+    assert native() > 0
+
+
+def test_mapped_names_and_columns_that_older_files_lack_come_out_as_from_python(
+    spark: SparkSession, tmp_path: Path, native: Callable[[], int]
+) -> None:
+    path = str(tmp_path / "t")
+    first = spark.range(50).selectExpr("id", "id a", "named_struct('x', id) st")
+    first.write.format("pydelta").option("delta.columnMapping.mode", "name").save(path)
+    later = spark.range(50, 99).selectExpr("id", "id a", "named_struct('x', id, 'y', id) st", "cast(id as string) late")
+    later.write.format("pydelta").mode("append").option("mergeSchema", "true").save(path)
+    for columns in (["a", "late"], ["st"], ["st.y"], ["*"]):
+        assert any(same_both_ways(spark, lambda: spark.read.format("pydelta").load(path).select(*columns)))  # noqa: B023
+    assert any(same_both_ways(spark, lambda: spark.read.format("pydelta").load(path).filter("a = 7 or late is null")))
+    assert native() > 0
+
+
+def test_nested_values_come_out_as_from_python(spark: SparkSession, tmp_path: Path, native: Callable[[], int]) -> None:
+    path = str(tmp_path / "t")
+    columns = [
+        "id",
+        "if(id % 2 = 0, null, named_struct('x', if(id % 3 = 0, null, id), 'in', named_struct('t', cast(id as string)))) st",
+        "if(id % 5 = 0, null, array_repeat(if(id % 7 = 0, null, named_struct('u', id)), cast(id % 4 as int))) ar",
+        "if(id % 7 = 0, null, map(cast(id as string), if(id % 3 = 0, null, array(id, null)))) m",
+    ]
+    spark.range(0, 20_000, 1, 2).selectExpr(*columns).write.format("pydelta").save(path)
+    load = spark.read.format("pydelta").load
+    assert all(same_both_ways(spark, lambda: load(path)))
+    assert all(same_both_ways(spark, lambda: load(path).selectExpr("st.in.t", "ar.u", "m").filter("t is not null")))
+    assert all(same_both_ways(spark, lambda: load(path).selectExpr("explode(ar) e", "id").selectExpr("sum(e.u)", "count(id)")))
+    assert native() > 0
+
+
+def test_append_while_a_frame_is_held_changes_nothing_of_it(
+    spark: SparkSession, tmp_path: Path, native: Callable[[], int]
+) -> None:
+    path = make_table(tmp_path / "t", [pa.table({"id": [1, 2]})])
+    df = spark.read.format("pydelta").load(path)
+    append(tmp_path / "t", pa.table({"id": [3]}))
+    assert rows(df) == ["Row(id=1)", "Row(id=2)"]
+    assert native() > 0
