@@ -29,6 +29,10 @@ from benchmarks import (
     stores_run,
 )
 from delta_py import DeltaTable
+from delta_py.log.checkpoint_check import open_checkpoint
+from delta_py.log.reader import CommitReader
+from delta_py.log.segment import load_segment
+from delta_py.storage.opening import open_store
 from tests.support.cutting_proxy import Exchange, Request
 from tests.support.memory_store import MemoryStore
 
@@ -41,6 +45,22 @@ def test_log_table_has_the_files_and_prunes_to_one(tmp_path: Path) -> None:
     assert table.version == 20
     assert table.files().num_rows == 3_000 + 20 * make_log_table.ADDS_PER_COMMIT
     assert table.scan(filter="id = 1500500").report.files_kept == 1
+
+
+@pytest.mark.parametrize("sidecars", [False, True])
+@pytest.mark.parametrize("stats_struct", [False, True])
+def test_log_table_may_have_its_checkpoint_in_parts(sidecars: bool, stats_struct: bool, tmp_path: Path) -> None:
+    parts = {"parts": 3, "sidecars": sidecars, "row_group_rows": 300}
+    make_log_table.make_table(str(tmp_path / "t"), files=1_000, stats_json=not stats_struct, stats_struct=stats_struct, **parts)
+    table = DeltaTable(str(tmp_path / "t"))
+    store = open_store(str(tmp_path / "t"))
+    checkpoint = load_segment(store, 0).checkpoint
+    assert checkpoint is not None
+    reader = open_checkpoint(store, checkpoint, CommitReader(store))
+    assert len(reader.sidecars if sidecars else reader.top) == 3
+    assert reader.names_each_file_once, "_last_checkpoint should say how many files there are"
+    assert table.files().num_rows == 1_000 + 20 * make_log_table.ADDS_PER_COMMIT
+    assert table.scan(filter="id = 500500").report.files_kept == 1
 
 
 @pytest.mark.parametrize("reader", bench.STATE_READERS)
