@@ -286,14 +286,19 @@ class ParquetPart:
         with decoding(path):
             self._source = objects.open_input(info)
             self.size_bytes: int = self._source.size()
-            self._file = pq.ParquetFile(self._source, page_checksum_verification=True)
-            self.row_count: int = self._file.metadata.num_rows
-            self.schema: pa.Schema = self._file.schema_arrow
-            leaves = self._file.metadata.schema
+            file = self._opened(None)
+            self._footer: pq.FileMetaData = file.metadata
+            self.row_count: int = self._footer.num_rows
+            self.schema: pa.Schema = file.schema_arrow
+            leaves = self._footer.schema
             self._positions = {leaves.column(i).path: i for i in range(len(leaves))}
         for action, leaf in _KEY_LEAVES.items():
             if action in self.schema.names and not _has_leaf(self.schema.field(action).type, (leaf,)):
                 raise CheckpointUnreadableError.of(path, f"its column {action} has no field {leaf}")
+
+    def _opened(self, footer: pq.FileMetaData | None) -> pq.ParquetFile:
+        """One for each reading: pyarrow keeps what it decoded last with the file, which adds up where there are many parts."""
+        return pq.ParquetFile(self._source, metadata=footer, page_checksum_verification=True)
 
     def rows(self, action: str) -> list[dict[str, Any]]:
         if action not in self.schema.names:
@@ -369,17 +374,18 @@ class ParquetPart:
         return None if nulls is None else self.row_count - nulls
 
     def _groups(self) -> list[int]:
-        return list(range(self._file.metadata.num_row_groups))
+        return list(range(self._footer.num_row_groups))
 
     def _batches(self, columns: list[str], groups: list[int], size: int = _BATCH_ROWS) -> Iterator[pa.RecordBatch]:
         with decoding(self.path):
+            file = self._opened(self._footer)
             for part in self._fetched(columns, groups):
-                batches = self._file.iter_batches(size, part, columns, use_threads=True)
+                batches = file.iter_batches(size, part, columns, use_threads=True)
                 while (batch := self._next(batches)) is not None:
                     yield batch
 
     def _next(self, batches: Iterator[pa.RecordBatch]) -> pa.RecordBatch | None:
-        """Rows and masks of them are read at the same time, and pyarrow's file is not made for that."""
+        """Rows and masks of them are read at the same time, and the source is not made for that."""
         with self._lock:
             return next(batches, None)
 
@@ -391,7 +397,7 @@ class ParquetPart:
             return
         prefixes = tuple(f"{column}." for column in columns)
         leaves = [place for path, place in self._positions.items() if f"{path}.".startswith(prefixes)]
-        ranges = [column_ranges(self._file.metadata, [group], leaves) for group in groups]
+        ranges = [column_ranges(self._footer, [group], leaves) for group in groups]
         for number, group in enumerate(groups):
             expect_ranges(self._source, [*ranges[number], *(ranges[number + 1] if number + 1 < len(groups) else [])])
             yield [group]
@@ -401,14 +407,14 @@ class ParquetPart:
         return _total(self._null_count(group, f"add.{leaf}") for group in self._groups())
 
     def _is_null(self, group: int, leaf: str) -> bool:
-        return bool(self._null_count(group, leaf) == self._file.metadata.row_group(group).num_rows)
+        return bool(self._null_count(group, leaf) == self._footer.row_group(group).num_rows)
 
     def _null_count(self, group: int, leaf: str) -> int | None:
         position = self._positions.get(leaf)
         if position is None:
             return None
         with decoding(self.path):
-            statistics = chunk_statistics(self._file.metadata, group, position)
+            statistics = chunk_statistics(self._footer, group, position)
         return int(statistics.null_count) if statistics is not None and statistics.has_null_count else None
 
 
