@@ -40,10 +40,11 @@ from delta_py.storage.store import ObjectInfo
 
 _log = logging.getLogger("delta_py")
 
-# Rows a batch: with statistics as text, which is long, so many that the text stays in few megabytes; without, so many that
-# calls cost nothing.
-_BATCH_ROWS_WITH_TEXT = 4_096
+# Rows a batch: so many that calls cost nothing; with statistics as text, which is long, so many that the text stays in few
+# megabytes. How long it is the footer says, less where texts repeat, so that it is believed within bounds only.
 _BATCH_ROWS = 65_536
+_BATCH_TEXT_BYTES = 4 * 1024 * 1024
+_LEAST_ROWS_WITH_TEXT, _MOST_ROWS_WITH_TEXT = 1_024, 8_192
 _LONG_DIGITS = 19
 
 # The leaf of each action that is null where a row is some other action.
@@ -326,7 +327,7 @@ class ParquetPart:
         kept_stats = self._kept_stats(plan)
         if kept_stats is not None:
             plan = plan.without_known(kept_stats)
-        size = _BATCH_ROWS_WITH_TEXT if "stats" in plan.columns else _BATCH_ROWS
+        size = self._batch_rows_with_text() if "stats" in plan.columns else _BATCH_ROWS
         rows_read = files_read = 0
         for batch in self._batches([f"add.{leaf}" for leaf in plan.columns], self._groups(), size):
             with decoding(self.path):
@@ -337,6 +338,14 @@ class ParquetPart:
                 raw = replace(raw, known=known, kept=kept_stats, is_last=rows_read == self.row_count)
             files_read += raw.files.num_rows
             yield raw
+
+    def _batch_rows_with_text(self) -> int:
+        place = self._positions.get("add.stats")
+        if place is None:  # it is no text, which is found when it is read
+            return _LEAST_ROWS_WITH_TEXT
+        text_bytes = sum(self._footer.row_group(group).column(place).total_uncompressed_size for group in self._groups())
+        wanted = _BATCH_TEXT_BYTES * self.row_count // max(1, text_bytes)
+        return max(_LEAST_ROWS_WITH_TEXT, min(_MOST_ROWS_WITH_TEXT, wanted))
 
     def _kept_stats(self, plan: _Plan) -> KeptStats | None:
         """What the disk keeps of the statistics that would have to be parsed; None where that is not asked."""
@@ -390,10 +399,10 @@ class ParquetPart:
             return next(batches, None)
 
     def _fetched(self, columns: list[str], groups: list[int]) -> Iterator[list[int]]:
-        """The row groups, as they are read in one go: all, or, of a file that is far away, one after the other, each fetched
-        while the one before is read."""
+        """The row groups, as they are read in one go: some, as pyarrow keeps what it read until the last of them is; or, of a file
+        that is far away, one after the other, each fetched while the one before is read."""
         if not is_prefetching(self._source):
-            yield groups
+            yield from self._runs(groups)
             return
         prefixes = tuple(f"{column}." for column in columns)
         leaves = [place for path, place in self._positions.items() if f"{path}.".startswith(prefixes)]
@@ -401,6 +410,19 @@ class ParquetPart:
         for number, group in enumerate(groups):
             expect_ranges(self._source, [*ranges[number], *(ranges[number + 1] if number + 1 < len(groups) else [])])
             yield [group]
+
+    def _runs(self, groups: list[int]) -> Iterator[list[int]]:
+        """Neighbours that have enough rows for a batch together, or one that has them alone."""
+        run: list[int] = []
+        row_count = 0
+        for group in groups:
+            run.append(group)
+            row_count += self._footer.row_group(group).num_rows
+            if row_count >= _BATCH_ROWS:
+                yield run
+                run, row_count = [], 0
+        if run:
+            yield run
 
     def null_count(self, leaf: str) -> int | None:
         """How many rows have no value for a leaf (dotted, below add) by the statistics; None where they do not say."""
