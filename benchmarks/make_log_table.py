@@ -3,8 +3,9 @@
     python benchmarks/make_log_table.py /tmp/t --files 300000
     python benchmarks/make_log_table.py /tmp/t --files 10000000 --columns 3 --stats struct --parts 20 --kind sidecars
 
-The checkpoint is built from Arrow arrays, a row group at a time, so that its size has no bound. Column `id` is clustered: file i holds ids [1000 i, 1000 i + 999], so that a
-predicate on one id leaves one file. Each commit after the checkpoint adds 10 files and removes 5 older ones.
+The checkpoint is built from Arrow arrays, a row group at a time, so that its size has no bound. Column `id` is clustered: file
+i holds ids [1000 i, 1000 i + 999], so that a predicate on one id leaves one file. Each commit after the checkpoint adds 10
+files and removes 5 older ones.
 """
 
 from __future__ import annotations

@@ -343,7 +343,7 @@ class ParquetPart:
         place = self._positions.get("add.stats")
         if place is None:  # it is no text, which is found when it is read
             return _LEAST_ROWS_WITH_TEXT
-        text_bytes = sum(self._footer.row_group(group).column(place).total_uncompressed_size for group in self._groups())
+        text_bytes: int = sum(self._footer.row_group(group).column(place).total_uncompressed_size for group in self._groups())
         wanted = _BATCH_TEXT_BYTES * self.row_count // max(1, text_bytes)
         return max(_LEAST_ROWS_WITH_TEXT, min(_MOST_ROWS_WITH_TEXT, wanted))
 
@@ -399,7 +399,7 @@ class ParquetPart:
             return next(batches, None)
 
     def _fetched(self, columns: list[str], groups: list[int]) -> Iterator[list[int]]:
-        """The row groups, as they are read in one go: some, as pyarrow keeps what it read until the last of them is; or, of a file
+        """The row groups, as they are read in one go: a few, as pyarrow keeps what it read until the last of them is; of a file
         that is far away, one after the other, each fetched while the one before is read."""
         if not is_prefetching(self._source):
             yield from self._runs(groups)

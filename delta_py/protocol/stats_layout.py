@@ -3,8 +3,8 @@
     {"numRecords":1,"minValues":{...},"maxValues":{...},"nullCount":{...}}          # also with "tightBounds" at the end
 
 Where all texts of a batch have this layout, their objects hold no other ones, and the wanted leaves are numbers or texts, the
-members are found by the places of braces and names, in bulk. What they say is decoded as JSON is. Whatever is not just so is left to
-json_objects.py.
+members are found by the places of braces and names, in bulk. What they say is decoded as JSON is. Whatever is not just so is left
+to json_objects.py.
 Protocol: Per-file Statistics.
 """
 
@@ -23,9 +23,10 @@ _LEAST_TEXTS = 256  # with fewer, the steps cost more than the parser
 _HEAD, _TO_MINIMA = b'{"numRecords":', b',"minValues":{'
 _TO_MAXIMA, _TO_COUNTS = b'},"maxValues":{', b'},"nullCount":{'
 _TAILS = ((b"}}", None), (b'},"tightBounds":true}', True), (b'},"tightBounds":false}', False))
+_NULL = b"null"
 _NAME = re.compile(r"[ !#-\[\]-z|~]+")  # ASCII as JSON has it unescaped, less braces
 _NUMBER = r"^-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?$"
-_OPENING, _COMMA, _QUOTE, _BACKSLASH, _MINUS, _ZERO, _NINE, _SPACE = (ord(character) for character in '{,"\\-09 ')
+_OPENING, _COMMA, _QUOTE, _BACKSLASH, _SPACE = (ord(character) for character in '{,"\\ ')
 
 Places = np.ndarray[Any, np.dtype[np.int64]]
 Mask = np.ndarray[Any, np.dtype[np.bool_]]
@@ -77,16 +78,18 @@ class _Texts:
 
     @classmethod
     def of(cls, texts: pa.StringArray) -> _Texts:
+        """Raises _OtherLayoutError for texts without bytes."""
         _, offsets, buffer = texts.buffers()
+        _require(buffer is not None and buffer.size > 0)
         edges = np.frombuffer(offsets, np.int32)[texts.offset : texts.offset + len(texts) + 1].astype(np.int64)
         return cls(buffer, np.frombuffer(buffer, np.uint8), edges[:-1], edges[1:])
 
     def has(self, expected: bytes, places: Places) -> Mask:
-        """Whether just these bytes are at each of the places. Eight bytes are compared at a time: so many must lie before the end of
-        what is looked for, and all of it within the buffer."""
+        """Whether just these bytes are at each of the places. Eight bytes are compared at a time, so that eight must lie before
+        the end of what is looked for; all of it is within the buffer."""
         words = np.ndarray((len(self.data) - _WORD + 1,), "<u8", self.data, strides=(1,))  # from each byte on
         ends = places + len(expected)
-        is_there = words[ends - _WORD] >> _unused_bits(expected) == _word(expected[-_WORD:])
+        is_there: Mask = words[ends - _WORD] >> _unused_bits(expected) == _word(expected[-_WORD:])
         for start in range(0, len(expected) - _WORD, _WORD):
             is_there &= words[places + start] == _word(expected[start : start + _WORD])
         return is_there
@@ -130,7 +133,7 @@ class _Sections:
 
     @classmethod
     def of(cls, texts: _Texts) -> _Sections:
-        """Raises _OtherLayoutError."""
+        """Raises _OtherLayoutError. Whatever the texts are, each check sees to it that the next ones look at bytes of theirs."""
         count, begin, end = len(texts.starts), int(texts.starts[0]), int(texts.ends[-1])
         _require(np.count_nonzero(texts.data[begin : texts.ends[0]] == _OPENING) == 4)  # before all are looked at
         braces = np.flatnonzero(texts.data[begin:end] == _OPENING) + begin
@@ -170,19 +173,20 @@ def _member(sections: _Sections, field: pa.Field) -> pa.Array:
     if field.name == "tightBounds":
         return sections.tight_bounds
     starts, ends = sections.objects[field.name]
-    return pa.StructArray.from_arrays(
-        [_leaf(sections.texts, starts, ends, leaf) for leaf in field.type], fields=list(field.type)
-    )
+    leaves = [_leaf(sections.texts, starts, ends, leaf) for leaf in field.type]
+    return pa.StructArray.from_arrays(leaves, fields=list(field.type))
 
 
 def _leaf(texts: _Texts, starts: Places, ends: Places, leaf: pa.Field) -> pa.Array:
     """A member of one object of each text: null where it is missing, or null."""
     values = _value_places(texts, leaf.name, starts, ends)
     is_there = values >= 0
-    is_there[is_there] = texts.data[values[is_there]] != ord("n")
+    is_there[is_there] = texts.data[values[is_there]] != _NULL[0]
     rows = np.flatnonzero(is_there)
-    nulls = values[(values >= 0) & ~is_there]
-    _require(len(nulls) == 0 or bool(texts.has(b"null", nulls).all()))
+    is_null = (values >= 0) & ~is_there
+    _require(bool((values[is_null] + len(_NULL) <= ends[is_null]).all() and texts.has(_NULL, values[is_null]).all()))
+    if not len(rows):
+        return pa.nulls(len(starts), leaf.type)
     read = _texts if leaf.type == pa.string() else _numbers
     array = read(texts, values[rows], ends[rows], leaf.type)
     return array if len(rows) == len(starts) else array.take(pa.array(np.cumsum(is_there) - 1, mask=~is_there))
@@ -222,6 +226,8 @@ def _texts(texts: _Texts, starts: Places, ends: Places, kind: pa.DataType) -> pa
     behind = closing + 1
     _require(bool(((behind == ends) | (texts.data[behind] == _COMMA)).all()))
     found = texts.pieces(starts + 1, closing)
-    said = np.frombuffer(found.buffers()[2], np.uint8)
-    _require(not bool(((said == _BACKSLASH) | (said < _SPACE)).any()))
+    said = found.buffers()[2]
+    if said is not None and said.size:
+        characters = np.frombuffer(said, np.uint8)
+        _require(not bool(((characters == _BACKSLASH) | (characters < _SPACE)).any()))
     return found
