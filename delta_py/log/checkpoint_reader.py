@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 
 from delta_py.ahead import ahead
 from delta_py.errors import CorruptTableError, StorageError, shown
-from delta_py.log.file_keys import NO_KEYS, file_keys, path_of
+from delta_py.log.file_keys import NO_KEYS, keys_of, path_of, repeated_keys
 from delta_py.log.reader import DELETION_VECTOR_TYPE, FILE_SCHEMA, ONLY_FOR_COMMITS, PARTITION_VALUES_TYPE, CommitReader, FileRows
 from delta_py.log.segment import Checkpoint, LogFile
 from delta_py.log.stats_cache import LEAST_ROWS, KeptStats, StatsCache
@@ -140,15 +140,13 @@ class CheckpointReader:
 
     @cached_property
     def _counted(self) -> tuple[int, pa.Array]:
-        """How many keys there are, and those that come more than once. All of them are in memory meanwhile."""
-        keys = [file_keys(pa.Table.from_batches([raw.files])) for raw in self.files(StatsWanted()) if raw.files.num_rows]
-        counts = pc.value_counts(pa.chunked_array(keys, pa.large_string()))
-        repeated = counts.field("values").filter(pc.greater(counts.field("counts"), 1))
+        """How many keys there are, and those that come more than once."""
+        count, repeated = repeated_keys(lambda: (keys_of(raw.files) for raw in self.files(StatsWanted())))
         if len(repeated):
             text = "%s: the checkpoint of version %d names %d files more than once; they count once: %s"
             shown_keys = [path_of(key) for key in repeated.slice(0, 3).to_pylist()]
             _log.warning(text, self._table_root, self.checkpoint.version, len(repeated), shown(shown_keys))
-        return len(counts), repeated
+        return count, repeated
 
     def rows(self, action: str) -> list[dict[str, Any]]:
         """All actions of a kind other than add and remove, as the JSON objects they would be in a commit."""
