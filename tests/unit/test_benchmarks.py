@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -101,6 +102,13 @@ def test_report_names_the_ratios_and_their_targets() -> None:
     found = {reader: ours if reader.startswith("pydelta") else peers for reader in bench.STATE_READERS}
     text = bench.state_text(300_000, found)
     assert "Time 0.50x of deltalake (target: at most 0.6x), memory 0.75x" in text
+
+
+def test_the_part_of_the_largest_table_is_measured_when_it_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["bench.py"])
+    assert "scale" in bench.PARTS and "scale" not in bench.parse_arguments().only
+    text = "\n".join(bench.PARTS["scale"](tmp_path, replace(bench.QUICK, scale_files=2_000), tmp_path).text)
+    assert "## Scale: open 2,000 files and prune to one" in text
 
 
 @pytest.mark.parametrize("writer", ["pydelta", "deltalake"])
