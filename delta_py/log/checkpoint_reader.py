@@ -385,7 +385,8 @@ class ParquetPart:
 
     def _batches(self, columns: list[str], groups: list[int], size: int = _BATCH_ROWS) -> Iterator[pa.RecordBatch]:
         with decoding(self.path):
-            file = self._opened(self._footer)
+            with self._lock:
+                file = self._opened(self._footer)
             for part in self._fetched(columns, groups):
                 batches = file.iter_batches(size, part, columns, use_threads=True)
                 while (batch := self._next(batches)) is not None:

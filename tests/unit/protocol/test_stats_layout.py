@@ -1,13 +1,28 @@
 from __future__ import annotations
 
+from datetime import date
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from delta_py.protocol import stats
-from delta_py.protocol.schema import BOOLEAN, DATE, DOUBLE, LONG, STRING, DataType, DecimalType, Path
+from delta_py.protocol.schema import (
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    LONG,
+    STRING,
+    DataType,
+    DecimalType,
+    Path,
+    StructField,
+    StructType,
+    to_arrow_schema,
+)
 from delta_py.protocol.stats import parse_stats
+from delta_py.protocol.stats_collector import StatsCollector
 
 COUNT = 300
 LEAVES: dict[Path, DataType] = {("id",): LONG, ("day",): DATE, ("name",): STRING, ("price",): DecimalType(9, 2), ("x",): DOUBLE}
@@ -38,6 +53,28 @@ def test_texts_of_the_usual_layout_are_not_parsed(without_the_parser: None, last
     assert found.null_count[("x",)].to_pylist() == list(range(COUNT))
     assert found.null_count[("day",)].null_count == COUNT
     assert found.minimum[("name",)][7].as_py() == "a,}7"
+
+
+BY_DELTALAKE = (
+    '{"numRecords":2,"minValues":{"price":1.2,"name":"a","x":1.5,"id":1,"day":"2024-01-01"},"maxValues":{"name":"b","id":2,"x":2.0,'
+    '"day":"2024-01-01","price":1.2},"nullCount":{"name":0,"price":0,"day":0,"x":0,"id":0}}'
+)
+
+
+def by_pydelta() -> str:
+    schema = StructType(tuple(StructField(path[0], kind) for path, kind in LEAVES.items()))
+    collector = StatsCollector(schema, list(LEAVES))
+    values = {"id": [1, 2], "day": [date(2024, 1, 1)] * 2, "name": ["a", "b"], "price": [Decimal("1.2")] * 2, "x": [1.5, 2.0]}
+    collector.update(pa.RecordBatch.from_pydict(values, schema=to_arrow_schema(schema)))
+    return collector.to_json()
+
+
+@pytest.mark.parametrize("written", [BY_DELTALAKE, by_pydelta()])
+def test_texts_as_writers_write_them_are_not_parsed(without_the_parser: None, written: str) -> None:
+    found = parse_stats(pa.array([written] * COUNT), LEAVES)
+    lows = {path[0]: array[COUNT - 1].as_py() for path, array in found.minimum.items()}
+    assert lows == {"id": 1, "day": date(2024, 1, 1), "name": "a", "price": Decimal("1.2"), "x": 1.5}
+    assert [array.null_count for array in (*found.maximum.values(), *found.null_count.values())] == [0] * 10
 
 
 @pytest.mark.parametrize(
