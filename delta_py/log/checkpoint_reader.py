@@ -14,7 +14,7 @@ import threading
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, TypeAlias, TypeVar
 
 import orjson
@@ -45,6 +45,7 @@ _log = logging.getLogger("delta_py")
 _BATCH_ROWS = 65_536
 _BATCH_TEXT_BYTES = 4 * 1024 * 1024
 _LEAST_ROWS_WITH_TEXT, _MOST_ROWS_WITH_TEXT = 1_024, 8_192
+_SHARED_NULLS = 65_536
 _LONG_DIGITS = 19
 
 # The leaf of each action that is null where a row is some other action.
@@ -537,7 +538,7 @@ def _raw_files(path: str, add: pa.StructArray, plan: _Plan) -> RawFiles:
         columns = {name: array.filter(chosen) for name, array in columns.items()}
     count = len(columns["path"])
     json = as_text(columns["stats"]) if "stats" in columns else None
-    kept_json = all_json(json, columns.get("stats_parsed"), count) if plan.whole else pa.nulls(count, pa.string())
+    kept_json = all_json(json, columns.get("stats_parsed"), count) if plan.whole else _nulls(count, pa.string())
     spelled = as_text(columns["path"])
     files = pa.record_batch(
         [
@@ -585,20 +586,31 @@ def as_text(array: pa.Array) -> pa.Array:
 
 
 def as_type(array: pa.Array | None, kind: pa.DataType, count: int) -> pa.Array:
-    if array is None:
-        return pa.nulls(count, kind)
+    if array is None or array.null_count == count:
+        return _nulls(count, kind)
     return array if array.type == kind else array.cast(kind)
+
+
+def _nulls(count: int, kind: pa.DataType) -> pa.Array:
+    """Most batches of most tables have columns without a value: they share the memory of one, as a plan may hold all batches."""
+    is_shared = count <= _SHARED_NULLS and kind in FILE_SCHEMA.types
+    return _shared_nulls(kind).slice(0, count) if is_shared else pa.nulls(count, kind)
+
+
+@cache
+def _shared_nulls(kind: pa.DataType) -> pa.Array:
+    return pa.nulls(_SHARED_NULLS, kind)
 
 
 def deletion_vectors(vectors: pa.StructArray | None, count: int) -> pa.Array:
     if vectors is None:
-        return pa.nulls(count, DELETION_VECTOR_TYPE)
+        return _nulls(count, DELETION_VECTOR_TYPE)
     given = children(vectors) if pa.types.is_struct(vectors.type) else {}
     if "storageType" not in given:
         raise pa.ArrowInvalid("add.deletionVector has no field storageType")
     missing = given["storageType"].is_null()
     if missing.true_count == count:
-        return pa.nulls(count, DELETION_VECTOR_TYPE)
+        return _nulls(count, DELETION_VECTOR_TYPE)
     fields = [
         as_text(given[f.name]) if f.type == pa.string() else as_type(given.get(f.name), f.type, count)
         for f in DELETION_VECTOR_TYPE
