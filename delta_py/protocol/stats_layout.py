@@ -26,7 +26,8 @@ _TAILS = ((b"}}", None), (b'},"tightBounds":true}', True), (b'},"tightBounds":fa
 _NULL = b"null"
 _NAME = re.compile(r"[ !#-\[\]-z|~]+")  # ASCII as JSON has it unescaped, less braces
 _NUMBER = r"^-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?$"
-_OPENING, _COMMA, _QUOTE, _BACKSLASH, _SPACE = (ord(character) for character in '{,"\\ ')
+_MOST_DIGITS = 18
+_OPENING, _COMMA, _QUOTE, _BACKSLASH, _SPACE, _MINUS, _ZERO = (ord(character) for character in '{,"\\ -0')
 
 Places = np.ndarray[Any, np.dtype[np.int64]]
 Mask = np.ndarray[Any, np.dtype[np.bool_]]
@@ -169,7 +170,7 @@ def _tails(texts: _Texts, counts: Places) -> tuple[Places, pa.BooleanArray]:
 def _member(sections: _Sections, field: pa.Field) -> pa.Array:
     """A member of the texts themselves. Raises _OtherLayoutError, pa.ArrowInvalid."""
     if field.name == "numRecords":
-        return _typed(sections.texts.pieces(*sections.num_records), field.type)
+        return _integers(sections.texts, *sections.num_records, field.type)
     if field.name == "tightBounds":
         return sections.tight_bounds
     starts, ends = sections.objects[field.name]
@@ -187,7 +188,7 @@ def _leaf(texts: _Texts, starts: Places, ends: Places, leaf: pa.Field) -> pa.Arr
     _require(bool((values[is_null] + len(_NULL) <= ends[is_null]).all() and texts.has(_NULL, values[is_null]).all()))
     if not len(rows):
         return pa.nulls(len(starts), leaf.type)
-    read = _texts if leaf.type == pa.string() else _numbers
+    read = _texts if leaf.type == pa.string() else _integers if leaf.type == pa.int64() else _numbers
     array = read(texts, values[rows], ends[rows], leaf.type)
     return array if len(rows) == len(starts) else array.take(pa.array(np.cumsum(is_there) - 1, mask=~is_there))
 
@@ -207,13 +208,30 @@ def _value_places(texts: _Texts, name: str, starts: Places, ends: Places) -> Pla
     return places
 
 
+def _integers(texts: _Texts, starts: Places, ends: Places, kind: pa.DataType) -> pa.Array:
+    """Integers of up to 18 digits, which 64 bits hold whatever they are. Behind each number its text goes on."""
+    is_negative = texts.data[starts] == _MINUS
+    places = starts + is_negative
+    values, digits = np.zeros(len(starts), np.int64), np.zeros(len(starts), np.int64)
+    is_digit = np.ones(len(starts), np.bool_)
+    for place in range(_MOST_DIGITS + 1):
+        digit = np.take(texts.data, places + place, mode="clip") - np.uint8(_ZERO)  # of those that have ended it does not count
+        is_digit &= digit <= 9
+        if not is_digit.any():
+            break
+        _require(place < _MOST_DIGITS)
+        values = np.where(is_digit, values * 10 + digit, values)
+        digits += is_digit
+    behind = places + digits
+    _require(bool(((digits == 1) | ((digits > 1) & (texts.data[places] != _ZERO))).all()))
+    _require(bool(((behind == ends) | ((behind < ends) & (texts.data[behind] == _COMMA))).all()))
+    return pa.array(np.where(is_negative, -values, values), kind)
+
+
 def _numbers(texts: _Texts, starts: Places, ends: Places, kind: pa.DataType) -> pa.Array:
-    commas = texts.first(",", starts, ends)
-    return _typed(texts.pieces(starts, np.where(commas < 0, ends, commas)), kind)
-
-
-def _typed(numbers: pa.StringArray, kind: pa.DataType) -> pa.Array:
     """Numbers as JSON spells them. Raises _OtherLayoutError, pa.ArrowInvalid."""
+    commas = texts.first(",", starts, ends)
+    numbers = texts.pieces(starts, np.where(commas < 0, ends, commas))
     _require(pc.all(pc.match_substring_regex(numbers, _NUMBER)).as_py() is not False)
     return numbers.cast(kind)
 
