@@ -11,7 +11,7 @@ Protocol: Per-file Statistics.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 _WORD = 8  # bytes
+_BLOCK = 1 << 18  # bytes that are looked through at a time, so that the masks stay in the processor's cache
 _LEAST_TEXTS = 256  # with fewer, the steps cost more than the parser
 _HEAD, _TO_MINIMA = b'{"numRecords":', b',"minValues":{'
 _TO_MAXIMA, _TO_COUNTS = b'},"maxValues":{', b'},"nullCount":{'
@@ -44,7 +45,7 @@ def read_plain_stats(texts: pa.Array | pa.ChunkedArray, schema: pa.Schema) -> pa
         return None
     try:
         sections = _Sections.of(_Texts.of(texts))
-        members = [_member(sections, field) for field in schema]
+        members = [_member(sections, member) for member in schema]
     except (_OtherLayoutError, pa.ArrowInvalid):
         return None
     return pa.StructArray.from_arrays(members, fields=list(schema))
@@ -60,7 +61,7 @@ def _require(holds: bool) -> None:
 
 
 def _is_plain(schema: pa.Schema) -> bool:
-    leaves = [leaf for field in schema if pa.types.is_struct(field.type) for leaf in field.type]
+    leaves = [leaf for member in schema if pa.types.is_struct(member.type) for leaf in member.type]
     return all(_NAME.fullmatch(leaf.name) and _is_number_or_text(leaf.type) for leaf in leaves)
 
 
@@ -95,11 +96,23 @@ class _Texts:
             is_there &= words[places + start] == _word(expected[start : start + _WORD])
         return is_there
 
-    def first(self, needle: str, starts: Places, ends: Places) -> Places:
-        """Where the needle is first in each piece of a text; -1 where it is in none."""
-        # What is between the pieces is searched too; a copy of the pieces would cost more, if the needle is frequent.
-        searched = self._tiles(starts, ends) if len(needle) == 1 else self.pieces(starts, ends)
-        found = pc.find_substring(searched, needle).to_numpy()[:: 2 if len(needle) == 1 else 1]
+    def occurrences(self, needle: bytes) -> Places:
+        """Every place at which the needle, of three bytes or more, is in a text."""
+        begin, end = int(self.starts[0]), int(self.ends[-1])
+        last, found = len(needle) - 3, []
+        for start in range(begin + _WORD, end - last - 2, _BLOCK):
+            stop = min(start + _BLOCK, end - last - 2)
+            # Two of its bytes are rarer together than each is, and soon found.
+            is_likely = self.data[start + last : stop + last] == needle[-3]
+            is_likely &= self.data[start + last + 2 : stop + last + 2] == needle[-1]
+            found.append(np.flatnonzero(is_likely) + start)
+        places = np.concatenate([np.empty(0, np.int64), *found])
+        return places[self.has(needle, places)]
+
+    def first(self, character: str, starts: Places, ends: Places) -> Places:
+        """Where the character is first in each piece of a text; -1 where it is in none."""
+        # What is between the pieces is searched too; copies of the pieces would cost more.
+        found = pc.find_substring(self._tiles(starts, ends), character).to_numpy()[::2]
         return np.where(found < 0, -1, starts + found)
 
     def pieces(self, starts: Places, ends: Places) -> pa.StringArray:
@@ -131,6 +144,7 @@ class _Sections:
     num_records: tuple[Places, Places]
     objects: dict[str, tuple[Places, Places]]
     tight_bounds: pa.BooleanArray
+    names: dict[bytes, Places] = field(default_factory=dict)
 
     @classmethod
     def of(cls, texts: _Texts) -> _Sections:
@@ -150,6 +164,12 @@ class _Sections:
         objects = {"minValues": (minima, minima_ends), "maxValues": (maxima, maxima_ends), "nullCount": (counts, counts_ends)}
         return cls(texts, records, objects, tight_bounds)
 
+    def occurrences(self, name: bytes) -> Places:
+        """Where a name is in all texts; it is looked for once."""
+        if name not in self.names:
+            self.names[name] = self.texts.occurrences(name)
+        return self.names[name]
+
 
 def _tails(texts: _Texts, counts: Places) -> tuple[Places, pa.BooleanArray]:
     """Where the null counts, which begin at `counts`, end; what is said of the bounds."""
@@ -167,20 +187,19 @@ def _tails(texts: _Texts, counts: Places) -> tuple[Places, pa.BooleanArray]:
 # ---------------------------------------------------------------- members
 
 
-def _member(sections: _Sections, field: pa.Field) -> pa.Array:
+def _member(sections: _Sections, member: pa.Field) -> pa.Array:
     """A member of the texts themselves. Raises _OtherLayoutError, pa.ArrowInvalid."""
-    if field.name == "numRecords":
-        return _integers(sections.texts, *sections.num_records, field.type)
-    if field.name == "tightBounds":
+    if member.name == "numRecords":
+        return _integers(sections.texts, *sections.num_records, member.type)
+    if member.name == "tightBounds":
         return sections.tight_bounds
-    starts, ends = sections.objects[field.name]
-    leaves = [_leaf(sections.texts, starts, ends, leaf) for leaf in field.type]
-    return pa.StructArray.from_arrays(leaves, fields=list(field.type))
+    leaves = [_leaf(sections, *sections.objects[member.name], leaf) for leaf in member.type]
+    return pa.StructArray.from_arrays(leaves, fields=list(member.type))
 
 
-def _leaf(texts: _Texts, starts: Places, ends: Places, leaf: pa.Field) -> pa.Array:
+def _leaf(sections: _Sections, starts: Places, ends: Places, leaf: pa.Field) -> pa.Array:
     """A member of one object of each text: null where it is missing, or null."""
-    values = _value_places(texts, leaf.name, starts, ends)
+    texts, values = sections.texts, _value_places(sections, leaf.name, starts, ends)
     is_there = values >= 0
     is_there[is_there] = texts.data[values[is_there]] != _NULL[0]
     rows = np.flatnonzero(is_there)
@@ -193,17 +212,18 @@ def _leaf(texts: _Texts, starts: Places, ends: Places, leaf: pa.Field) -> pa.Arr
     return array if len(rows) == len(starts) else array.take(pa.array(np.cumsum(is_there) - 1, mask=~is_there))
 
 
-def _value_places(texts: _Texts, name: str, starts: Places, ends: Places) -> Places:
+def _value_places(sections: _Sections, name: str, starts: Places, ends: Places) -> Places:
     """Where the value of a name begins in each object, -1 where the object lacks it. There are no objects in the objects, so that
     a quote behind a comma or at the start begins a name, or a text that no colon follows."""
-    first, later = f'"{name}":', f',"{name}":'
+    first, later = f'"{name}":'.encode(), f',"{name}":'.encode()
     is_first = starts + len(first) < ends
-    is_first[is_first] = texts.has(first.encode(), starts[is_first])
+    is_first[is_first] = sections.texts.has(first, starts[is_first])
     places = np.where(is_first, starts + len(first), -1)
     if not is_first.all():
-        rows = np.flatnonzero(~is_first)
-        found = texts.first(later, starts[rows], ends[rows])
-        places[rows] = np.where(found < 0, -1, found + len(later))
+        found = np.append(sections.occurrences(later), np.iinfo(np.int64).max)
+        next_found = found[np.searchsorted(found, starts)]
+        is_later = ~is_first & (next_found < ends)
+        places[is_later] = next_found[is_later] + len(later)
     _require(bool((places < ends).all()))
     return places
 
