@@ -129,9 +129,11 @@ def draw(name: str, ratios: Mapping[str, float]) -> None:
 # As profiles showed it; to be looked at again when the numbers change much.
 WHERE_TIME_GOES = {
     "state": (
-        "Where the time goes at 300,000 files: two thirds in decoding the checkpoint's text statistics and parsing them "
-        "as JSON, on two threads; 0.1 s in importing sqlglot for the filter's text, which counts here. With statistics as "
-        "structs, which our own checkpoints have, the JSON is not read.",
+        "Where the time goes, by CPU (2026-11-26, a busy machine): at 1,000,000 files under half in decoding the checkpoint, a "
+        "third in finding the wanted members in the texts of statistics, which are not parsed where they have the usual layout, "
+        "a tenth in pruning. At 300,000 a quarter is in importing sqlglot, for the filter's text, and pandas, which pyarrow "
+        "imports where it is installed; both count here. With statistics as structs, which our own checkpoints have, no text is "
+        "read.",
         "",
         "Beside the version before damaged and hostile tables were looked at (d2285fe), in turns, 2026-11-24 on AMD EPYC, "
         "medians of 5 to 21 pairs: opening 300,000 files 0.91x and 1,000,000 0.96x (with kept statistics), 8 million whole rows "
