@@ -20,7 +20,7 @@ ROOT = HERE.parent
 class Sizes:
     """What is measured: numbers of files for state, rows for scans, runs of each, commits and seconds of races; the scale of
     the TPC-H-like warehouse, commits of a log that nothing has summed up, batches of a stream, commits behind which one waits;
-    rows in a row group of a file in an object store, row groups of a large one."""
+    rows in a row group of a file in an object store, row groups of a large one; files of the largest log."""
 
     state_files: tuple[int, ...]
     scan_rows: int
@@ -33,6 +33,7 @@ class Sizes:
     idle_commits: int
     store_group_rows: int
     store_large_groups: int
+    scale_files: int
 
 
 @dataclass(frozen=True)

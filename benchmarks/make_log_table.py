@@ -1,9 +1,11 @@
 """Make the log of a table with very many files, without the data files: for measuring how fast state is loaded.
 
     python benchmarks/make_log_table.py /tmp/t --files 300000
+    python benchmarks/make_log_table.py /tmp/t --files 10000000 --columns 3 --stats struct --parts 20 --kind sidecars
 
-The checkpoint is built from Arrow arrays. Column `id` is clustered: file i holds ids [1000 i, 1000 i + 999], so that a
-predicate on one id leaves one file. Each commit after the checkpoint adds 10 files and removes 5 older ones.
+The checkpoint is built from Arrow arrays, a row group at a time, so that its size has no bound. Column `id` is clustered: file
+i holds ids [1000 i, 1000 i + 999], so that a predicate on one id leaves one file. Each commit after the checkpoint adds 10
+files and removes 5 older ones.
 """
 
 from __future__ import annotations
@@ -12,8 +14,9 @@ import argparse
 import json
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -44,8 +47,14 @@ def make_table(
     stats_json: bool = True,
     stats_struct: bool = False,
     row_group_rows: int = 100_000,
+    parts: int = 1,
+    sidecars: bool = False,
 ) -> None:
-    """Write the log of a table into `path` (which is emptied): a classic checkpoint at version 0 and `commits` commits."""
+    """Write the log of a table into `path` (which is emptied): a checkpoint at version 0 and `commits` commits.
+
+    parts: files that the checkpoint's adds are spread over. sidecars: these are the sidecars of a V2 checkpoint instead of the
+    parts of a classic one.
+    """
     shutil.rmtree(path, ignore_errors=True)
     log = os.path.join(path, "_delta_log")
     os.makedirs(log)
@@ -63,15 +72,16 @@ def make_table(
                 "engineInfo": "make_log_table",
             }
         },
-        {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}},
+        {"protocol": _V2_PROTOCOL if sidecars else {"minReaderVersion": 1, "minWriterVersion": 2}},
         {"metaData": _metadata(names, configuration)},
     ]
     _write_commit(log, 0, head)
     total = files + commits * REMOVES_PER_COMMIT
     shape = _Shape(names, stats_json, stats_struct, row_group_rows)
-    _write_checkpoint(os.path.join(log, f"{0:020d}.checkpoint.parquet"), head, shape, total)
+    write = _write_sidecars if sidecars else _write_parts
+    hint = write(log, head, shape, total, parts)
     with open(os.path.join(log, "_last_checkpoint"), "w") as file:
-        json.dump({"version": 0, "size": total + 2}, file)
+        json.dump({"version": 0, "size": total + 2, **hint}, file)
     for version in range(1, commits + 1):
         _write_commit(log, version, _commit_actions(names, total, version))
 
@@ -234,17 +244,52 @@ class _Shape:
     row_group_rows: int
 
 
-def _write_checkpoint(path: str, head: list[dict[str, object]], shape: _Shape, total: int) -> None:
-    """The protocol and metadata in a row group of their own, then the adds."""
+def _write_parts(log: str, head: list[dict[str, object]], shape: _Shape, total: int, parts: int) -> dict[str, object]:
+    """A classic checkpoint: the protocol and metadata in a row group of their own in the first file, then the adds. Returns what
+    `_last_checkpoint` says of it beside its version and size."""
     protocol = pa.array([head[1]["protocol"], None], _PROTOCOL_TYPE)
     metadata = pa.array([None, _as_arrow_metadata(head[2]["metaData"])], _METADATA_TYPE)
     add_type = _adds(shape, np.arange(1, dtype=np.int64)).type
     first = _rows(2, {"protocol": protocol, "metaData": metadata}, add_type)
-    with pq.ParquetWriter(path, first.schema, compression="snappy") as writer:
-        writer.write_table(first)
-        for start in range(0, total, shape.row_group_rows):
-            adds = _adds(shape, np.arange(start, min(start + shape.row_group_rows, total), dtype=np.int64))
-            writer.write_table(_rows(len(adds), {"add": adds}, add_type), row_group_size=shape.row_group_rows)
+    for part, (start, stop) in enumerate(_shares(total, parts), 1):
+        number = f".{part:010d}.{parts:010d}" if parts > 1 else ""
+        path = os.path.join(log, f"{0:020d}.checkpoint{number}.parquet")
+        with pq.ParquetWriter(path, first.schema, compression="snappy") as writer:
+            if part == 1:
+                writer.write_table(first)
+            for adds in _groups(shape, start, stop):
+                writer.write_table(_rows(len(adds), {"add": adds}, add_type), row_group_size=shape.row_group_rows)
+    return {"parts": parts} if parts > 1 else {}
+
+
+def _write_sidecars(log: str, head: list[dict[str, object]], shape: _Shape, total: int, parts: int) -> dict[str, object]:
+    """A V2 checkpoint with JSON for its top level. Returns as _write_parts."""
+    os.makedirs(os.path.join(log, "_sidecars"))
+    add_type = _adds(shape, np.arange(1, dtype=np.int64)).type
+    actions = [{"checkpointMetadata": {"version": 0}}, *head[1:]]
+    for part, (start, stop) in enumerate(_shares(total, parts)):
+        name = f"4d5e6f70-0000-4000-8000-{part:012d}.parquet"
+        path = os.path.join(log, "_sidecars", name)
+        with pq.ParquetWriter(path, pa.schema([("add", add_type)]), compression="snappy") as writer:
+            for adds in _groups(shape, start, stop):
+                writer.write_table(pa.table({"add": adds}), row_group_size=shape.row_group_rows)
+        size = os.path.getsize(path)
+        actions.append({"sidecar": {"path": name, "sizeInBytes": size, "modificationTime": _T0}})
+    path = os.path.join(log, f"{0:020d}.checkpoint.3f2a1b40-0000-4000-8000-000000000000.json")
+    with open(path, "w") as file:
+        file.writelines(json.dumps(action, separators=(",", ":")) + "\n" for action in actions)
+    return {"numOfAddFiles": total}
+
+
+def _shares(total: int, parts: int) -> Iterator[tuple[int, int]]:
+    """Where each part begins and ends."""
+    return pairwise(total * part // parts for part in range(parts + 1))
+
+
+def _groups(shape: _Shape, start: int, stop: int) -> Iterator[pa.Array]:
+    """The adds of the files start to stop (not included), a row group at a time."""
+    for first in range(start, stop, shape.row_group_rows):
+        yield _adds(shape, np.arange(first, min(first + shape.row_group_rows, stop), dtype=np.int64))
 
 
 def _rows(count: int, actions: dict[str, pa.Array], add_type: pa.DataType) -> pa.Table:
@@ -274,6 +319,12 @@ def _adds(shape: _Shape, index: np.ndarray) -> pa.Array:
     return pa.StructArray.from_arrays(list(adds.values()), list(adds))
 
 
+_V2_PROTOCOL = {
+    "minReaderVersion": 3,
+    "minWriterVersion": 7,
+    "readerFeatures": ["v2Checkpoint"],
+    "writerFeatures": ["v2Checkpoint"],
+}
 _PROTOCOL_TYPE = pa.struct([("minReaderVersion", pa.int32()), ("minWriterVersion", pa.int32())])
 _REMOVE_TYPE = pa.struct([("path", pa.string()), ("deletionTimestamp", pa.int64()), ("dataChange", pa.bool_())])
 _TXN_TYPE = pa.struct([("appId", pa.string()), ("version", pa.int64()), ("lastUpdated", pa.int64())])
@@ -315,6 +366,8 @@ def main() -> None:
     parser.add_argument("--commits", type=int, default=20)
     parser.add_argument("--stats", choices=["json", "struct", "both"], default="json")
     parser.add_argument("--row-group-rows", type=int, default=100_000)
+    parser.add_argument("--parts", type=int, default=1, help="files that the checkpoint's adds are spread over")
+    parser.add_argument("--kind", choices=["classic", "sidecars"], default="classic", help="of the checkpoint")
     given = parser.parse_args()
     make_table(
         given.path,
@@ -324,6 +377,8 @@ def main() -> None:
         stats_json=given.stats != "struct",
         stats_struct=given.stats != "json",
         row_group_rows=given.row_group_rows,
+        parts=given.parts,
+        sidecars=given.kind == "sidecars",
     )
 
 

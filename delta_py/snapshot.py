@@ -306,9 +306,10 @@ class _Log:
                 yield from reading
                 return
             except CheckpointUnreadableError as error:
-                seen |= reading.keys_given(error)
                 # What is left to give is what was live at the checkpoint's version and is not among the seen.
-                segment, checkpoint = self._open(self._without(segment, error, checkpoint.checkpoint.version))
+                segment = self._without(segment, error, checkpoint.checkpoint.version)  # raises the error if there is no way
+                seen |= reading.keys_given(error)
+                segment, checkpoint = self._open(segment)
 
     # ------------------------------------------------------------ checkpoints that cannot be read
 

@@ -14,7 +14,7 @@ import threading
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, TypeAlias, TypeVar
 
 import orjson
@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 
 from delta_py.ahead import ahead
 from delta_py.errors import CorruptTableError, StorageError, shown
-from delta_py.log.file_keys import NO_KEYS, file_keys, path_of
+from delta_py.log.file_keys import NO_KEYS, keys_of, path_of, repeated_keys
 from delta_py.log.reader import DELETION_VECTOR_TYPE, FILE_SCHEMA, ONLY_FOR_COMMITS, PARTITION_VALUES_TYPE, CommitReader, FileRows
 from delta_py.log.segment import Checkpoint, LogFile
 from delta_py.log.stats_cache import LEAST_ROWS, KeptStats, StatsCache
@@ -40,10 +40,12 @@ from delta_py.storage.store import ObjectInfo
 
 _log = logging.getLogger("delta_py")
 
-# Rows a batch: with statistics as text, which is long, so many that the text stays in few megabytes; without, so many that
-# calls cost nothing.
-_BATCH_ROWS_WITH_TEXT = 4_096
+# Rows a batch: so many that calls cost nothing; with statistics as text, which is long, so many that the text stays in few
+# megabytes. How long it is the footer says, less where texts repeat, so that it is believed within bounds only.
 _BATCH_ROWS = 65_536
+_BATCH_TEXT_BYTES = 4 * 1024 * 1024
+_LEAST_ROWS_WITH_TEXT, _MOST_ROWS_WITH_TEXT = 1_024, 8_192
+_SHARED_NULLS = 65_536
 _LONG_DIGITS = 19
 
 # The leaf of each action that is null where a row is some other action.
@@ -139,15 +141,13 @@ class CheckpointReader:
 
     @cached_property
     def _counted(self) -> tuple[int, pa.Array]:
-        """How many keys there are, and those that come more than once. All of them are in memory meanwhile."""
-        keys = [file_keys(pa.Table.from_batches([raw.files])) for raw in self.files(StatsWanted()) if raw.files.num_rows]
-        counts = pc.value_counts(pa.chunked_array(keys, pa.large_string()))
-        repeated = counts.field("values").filter(pc.greater(counts.field("counts"), 1))
+        """How many keys there are, and those that come more than once."""
+        count, repeated = repeated_keys(lambda: (keys_of(raw.files) for raw in self.files(StatsWanted())))
         if len(repeated):
             text = "%s: the checkpoint of version %d names %d files more than once; they count once: %s"
             shown_keys = [path_of(key) for key in repeated.slice(0, 3).to_pylist()]
             _log.warning(text, self._table_root, self.checkpoint.version, len(repeated), shown(shown_keys))
-        return len(counts), repeated
+        return count, repeated
 
     def rows(self, action: str) -> list[dict[str, Any]]:
         """All actions of a kind other than add and remove, as the JSON objects they would be in a commit."""
@@ -286,14 +286,19 @@ class ParquetPart:
         with decoding(path):
             self._source = objects.open_input(info)
             self.size_bytes: int = self._source.size()
-            self._file = pq.ParquetFile(self._source, page_checksum_verification=True)
-            self.row_count: int = self._file.metadata.num_rows
-            self.schema: pa.Schema = self._file.schema_arrow
-            leaves = self._file.metadata.schema
+            file = self._opened(None)
+            self._footer: pq.FileMetaData = file.metadata
+            self.row_count: int = self._footer.num_rows
+            self.schema: pa.Schema = file.schema_arrow
+            leaves = self._footer.schema
             self._positions = {leaves.column(i).path: i for i in range(len(leaves))}
         for action, leaf in _KEY_LEAVES.items():
             if action in self.schema.names and not _has_leaf(self.schema.field(action).type, (leaf,)):
                 raise CheckpointUnreadableError.of(path, f"its column {action} has no field {leaf}")
+
+    def _opened(self, footer: pq.FileMetaData | None) -> pq.ParquetFile:
+        """One for each reading: pyarrow keeps what it decoded last with the file, which adds up where there are many parts."""
+        return pq.ParquetFile(self._source, metadata=footer, page_checksum_verification=True)
 
     def rows(self, action: str) -> list[dict[str, Any]]:
         if action not in self.schema.names:
@@ -321,7 +326,7 @@ class ParquetPart:
         kept_stats = self._kept_stats(plan)
         if kept_stats is not None:
             plan = plan.without_known(kept_stats)
-        size = _BATCH_ROWS_WITH_TEXT if "stats" in plan.columns else _BATCH_ROWS
+        size = self._batch_rows_with_text() if "stats" in plan.columns else _BATCH_ROWS
         rows_read = files_read = 0
         for batch in self._batches([f"add.{leaf}" for leaf in plan.columns], self._groups(), size):
             with decoding(self.path):
@@ -332,6 +337,14 @@ class ParquetPart:
                 raw = replace(raw, known=known, kept=kept_stats, is_last=rows_read == self.row_count)
             files_read += raw.files.num_rows
             yield raw
+
+    def _batch_rows_with_text(self) -> int:
+        place = self._positions.get("add.stats")
+        if place is None:  # it is no text, which is found when it is read
+            return _LEAST_ROWS_WITH_TEXT
+        text_bytes: int = sum(self._footer.row_group(group).column(place).total_uncompressed_size for group in self._groups())
+        wanted = _BATCH_TEXT_BYTES * self.row_count // max(1, text_bytes)
+        return max(_LEAST_ROWS_WITH_TEXT, min(_MOST_ROWS_WITH_TEXT, wanted))
 
     def _kept_stats(self, plan: _Plan) -> KeptStats | None:
         """What the disk keeps of the statistics that would have to be parsed; None where that is not asked."""
@@ -369,46 +382,61 @@ class ParquetPart:
         return None if nulls is None else self.row_count - nulls
 
     def _groups(self) -> list[int]:
-        return list(range(self._file.metadata.num_row_groups))
+        return list(range(self._footer.num_row_groups))
 
     def _batches(self, columns: list[str], groups: list[int], size: int = _BATCH_ROWS) -> Iterator[pa.RecordBatch]:
         with decoding(self.path):
+            with self._lock:
+                file = self._opened(self._footer)
             for part in self._fetched(columns, groups):
-                batches = self._file.iter_batches(size, part, columns, use_threads=True)
+                batches = file.iter_batches(size, part, columns, use_threads=True)
                 while (batch := self._next(batches)) is not None:
                     yield batch
 
     def _next(self, batches: Iterator[pa.RecordBatch]) -> pa.RecordBatch | None:
-        """Rows and masks of them are read at the same time, and pyarrow's file is not made for that."""
+        """Rows and masks of them are read at the same time, and the source is not made for that."""
         with self._lock:
             return next(batches, None)
 
     def _fetched(self, columns: list[str], groups: list[int]) -> Iterator[list[int]]:
-        """The row groups, as they are read in one go: all, or, of a file that is far away, one after the other, each fetched
-        while the one before is read."""
+        """The row groups, as they are read in one go: a few, as pyarrow keeps what it read until the last of them is; of a file
+        that is far away, one after the other, each fetched while the one before is read."""
         if not is_prefetching(self._source):
-            yield groups
+            yield from self._runs(groups)
             return
         prefixes = tuple(f"{column}." for column in columns)
         leaves = [place for path, place in self._positions.items() if f"{path}.".startswith(prefixes)]
-        ranges = [column_ranges(self._file.metadata, [group], leaves) for group in groups]
+        ranges = [column_ranges(self._footer, [group], leaves) for group in groups]
         for number, group in enumerate(groups):
             expect_ranges(self._source, [*ranges[number], *(ranges[number + 1] if number + 1 < len(groups) else [])])
             yield [group]
+
+    def _runs(self, groups: list[int]) -> Iterator[list[int]]:
+        """Neighbours that have enough rows for a batch together, or one that has them alone."""
+        run: list[int] = []
+        row_count = 0
+        for group in groups:
+            run.append(group)
+            row_count += self._footer.row_group(group).num_rows
+            if row_count >= _BATCH_ROWS:
+                yield run
+                run, row_count = [], 0
+        if run:
+            yield run
 
     def null_count(self, leaf: str) -> int | None:
         """How many rows have no value for a leaf (dotted, below add) by the statistics; None where they do not say."""
         return _total(self._null_count(group, f"add.{leaf}") for group in self._groups())
 
     def _is_null(self, group: int, leaf: str) -> bool:
-        return bool(self._null_count(group, leaf) == self._file.metadata.row_group(group).num_rows)
+        return bool(self._null_count(group, leaf) == self._footer.row_group(group).num_rows)
 
     def _null_count(self, group: int, leaf: str) -> int | None:
         position = self._positions.get(leaf)
         if position is None:
             return None
         with decoding(self.path):
-            statistics = chunk_statistics(self._file.metadata, group, position)
+            statistics = chunk_statistics(self._footer, group, position)
         return int(statistics.null_count) if statistics is not None and statistics.has_null_count else None
 
 
@@ -510,7 +538,7 @@ def _raw_files(path: str, add: pa.StructArray, plan: _Plan) -> RawFiles:
         columns = {name: array.filter(chosen) for name, array in columns.items()}
     count = len(columns["path"])
     json = as_text(columns["stats"]) if "stats" in columns else None
-    kept_json = all_json(json, columns.get("stats_parsed"), count) if plan.whole else pa.nulls(count, pa.string())
+    kept_json = all_json(json, columns.get("stats_parsed"), count) if plan.whole else _nulls(count, pa.string())
     spelled = as_text(columns["path"])
     files = pa.record_batch(
         [
@@ -558,20 +586,31 @@ def as_text(array: pa.Array) -> pa.Array:
 
 
 def as_type(array: pa.Array | None, kind: pa.DataType, count: int) -> pa.Array:
-    if array is None:
-        return pa.nulls(count, kind)
+    if array is None or array.null_count == count:
+        return _nulls(count, kind)
     return array if array.type == kind else array.cast(kind)
+
+
+def _nulls(count: int, kind: pa.DataType) -> pa.Array:
+    """Most batches of most tables have columns without a value: they share the memory of one, as a plan may hold all batches."""
+    is_shared = count <= _SHARED_NULLS and kind in FILE_SCHEMA.types
+    return _shared_nulls(kind).slice(0, count) if is_shared else pa.nulls(count, kind)
+
+
+@cache
+def _shared_nulls(kind: pa.DataType) -> pa.Array:
+    return pa.nulls(_SHARED_NULLS, kind)
 
 
 def deletion_vectors(vectors: pa.StructArray | None, count: int) -> pa.Array:
     if vectors is None:
-        return pa.nulls(count, DELETION_VECTOR_TYPE)
+        return _nulls(count, DELETION_VECTOR_TYPE)
     given = children(vectors) if pa.types.is_struct(vectors.type) else {}
     if "storageType" not in given:
         raise pa.ArrowInvalid("add.deletionVector has no field storageType")
     missing = given["storageType"].is_null()
     if missing.true_count == count:
-        return pa.nulls(count, DELETION_VECTOR_TYPE)
+        return _nulls(count, DELETION_VECTOR_TYPE)
     fields = [
         as_text(given[f.name]) if f.type == pa.string() else as_type(given.get(f.name), f.type, count)
         for f in DELETION_VECTOR_TYPE

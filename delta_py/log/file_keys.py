@@ -5,7 +5,7 @@ Protocol: Action Reconciliation; Derived Fields.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,8 @@ import pyarrow.compute as pc
 
 # Between path and vector: NUL, which no path holds.
 _SEPARATOR = "\0"
+# Of hashes of keys. What is beyond so many bytes of a key does not count.
+_WORD, _HASHED_BYTES, _MULTIPLIER = 8, 512, np.uint64(0x9E3779B97F4A7C15)
 NO_KEYS = pa.nulls(0, pa.large_string())
 
 
@@ -46,6 +48,45 @@ def file_keys(files: pa.Table) -> pa.LargeStringArray:
     return pc.coalesce(pc.binary_join_element_wise(paths, identity, separator), paths)
 
 
+def keys_of(files: pa.RecordBatch) -> pa.LargeStringArray:
+    """The same of one batch."""
+    return file_keys(pa.Table.from_batches([files])) if files.num_rows else NO_KEYS
+
+
+def key_hashes(keys: pa.LargeStringArray) -> np.ndarray[Any, np.dtype[np.uint64]]:
+    """64 bits for each key, equal for equal keys: of its length and its first bytes, eight at a time."""
+    _, offsets, buffer = keys.buffers()
+    edges = np.frombuffer(offsets, np.int64)[keys.offset : keys.offset + len(keys) + 1]
+    lengths = np.diff(edges)
+    hashes = lengths.astype(np.uint64) * _MULTIPLIER
+    if buffer is None or not len(keys):
+        return hashes
+    padded = np.concatenate([np.frombuffer(buffer, np.uint8)[edges[0] : edges[-1]], np.zeros(_WORD, np.uint8)])
+    words = np.ndarray((len(padded) - _WORD + 1,), "<u8", padded, strides=(1,))  # from each byte on
+    starts, rows = edges[:-1] - edges[0], np.arange(len(keys))
+    for done in range(0, min(int(lengths.max()), _HASHED_BYTES), _WORD):
+        rows = rows[lengths[rows] > done]
+        unused = (_WORD - np.minimum(lengths[rows] - done, _WORD)).astype(np.uint64) * np.uint64(8)
+        mixed = (hashes[rows] ^ (words[starts[rows] + done] << unused)) * _MULTIPLIER
+        hashes[rows] = mixed ^ (mixed >> np.uint64(32))
+    return hashes
+
+
+def repeated_keys(keys: Callable[[], Iterable[pa.LargeStringArray]]) -> tuple[int, pa.LargeStringArray]:
+    """How many different keys there are, and those that come more than once. keys: gives all of them, batch by batch; it is asked
+    a second time if any may come more than once. Eight bytes a key are in memory."""
+    hashes = np.concatenate([np.empty(0, np.uint64), *map(key_hashes, keys())])
+    count = len(hashes)
+    hashes.sort()
+    suspects = np.unique(hashes[1:][hashes[1:] == hashes[:-1]])
+    if not len(suspects):
+        return count, NO_KEYS
+    found = [batch.filter(pa.array(np.isin(key_hashes(batch), suspects))) for batch in keys()]
+    counts = pc.value_counts(pa.chunked_array(found, pa.large_string()))
+    repeated = pc.greater(counts.field("counts"), 1)
+    return count - sum(map(len, found)) + len(counts), counts.field("values").filter(repeated)
+
+
 class EachOnce:
     """Of files that are given in batches, which are the first of their key."""
 
@@ -61,13 +102,13 @@ class EachOnce:
 
     def holds(self, files: pa.RecordBatch) -> bool:
         """Whether the key of any of the files comes more than once."""
-        return self.is_needed and pc.any(pc.is_in(_keys_of(files), self._repeated)).as_py() is True
+        return self.is_needed and pc.any(pc.is_in(keys_of(files), self._repeated)).as_py() is True
 
     def mask(self, files: pa.RecordBatch) -> pa.BooleanArray | None:
         """True for the files whose key was not given before; None where that is all of them. Call once for each batch."""
         if not (self.is_needed and files.num_rows):
             return None
-        places = pc.index_in(_keys_of(files), self._repeated)
+        places = pc.index_in(keys_of(files), self._repeated)
         rows = np.flatnonzero(places.is_valid().to_numpy(zero_copy_only=False))
         repeated = places.drop_null().to_numpy()
         is_first = np.zeros(len(rows), np.bool_)
@@ -82,7 +123,3 @@ class EachOnce:
 def both(first: pa.BooleanArray | None, second: pa.BooleanArray | None) -> pa.BooleanArray | None:
     """Two masks together; None is one of all rows."""
     return (second if first is None else first) if first is None or second is None else pc.and_(first, second)
-
-
-def _keys_of(files: pa.RecordBatch) -> pa.Array:
-    return file_keys(pa.Table.from_batches([files]))

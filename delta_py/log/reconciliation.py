@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from delta_py.errors import CorruptTableError
 from delta_py.log.checkpoint_reader import CheckpointReader, CheckpointUnreadableError, RawFiles, StatsWanted, raw_from_json
-from delta_py.log.file_keys import EachOnce, both, file_keys, path_of
+from delta_py.log.file_keys import EachOnce, both, file_keys, keys_of, path_of
 from delta_py.log.reader import CommitReader
 from delta_py.log.segment import LogFile, LogSegment
 from delta_py.log.stats_cache import KeptStats
@@ -145,7 +145,7 @@ class CheckpointFiles:
                 files = next(batches).files
             except (CheckpointUnreadableError, StopIteration):
                 raise error from None
-            keys.update(file_keys(pa.Table.from_batches([files])).to_pylist())
+            keys.update(keys_of(files).to_pylist())
             rows += files.num_rows
         return keys
 

@@ -22,8 +22,9 @@ from delta_py.protocol.bounds import widen
 from delta_py.protocol.json_objects import decimal_fits, read_json_objects
 from delta_py.protocol.parquet_statistics import chunk_statistics
 from delta_py.protocol.schema import DataType, DecimalType, Path, PrimitiveType, to_arrow_type
+from delta_py.protocol.stats_layout import read_plain_stats
 
-RULES = 2
+RULES = 3
 """Of what comes out for a file's statistics: to be raised when it changes, because parsed statistics are kept on disks."""
 
 _PIECE_BYTES = 64 * 1024 * 1024
@@ -102,7 +103,9 @@ def parse_stats(json: pa.Array | pa.ChunkedArray, leaves: Mapping[Path, DataType
     count = len(json)
     if count > 1 and json.nbytes > _PIECE_BYTES:
         return concat_stats([parse_stats(json.slice(0, count // 2), leaves), parse_stats(json.slice(count // 2), leaves)])
-    return _assemble(read_json_objects(json, _stats_schema(leaves)), leaves, count)
+    schema = _stats_schema(leaves)
+    plain = read_plain_stats(json, schema)
+    return _assemble(read_json_objects(json, schema) if plain is None else plain, leaves, count)
 
 
 def _json_type(data_type: DataType) -> pa.DataType | None:

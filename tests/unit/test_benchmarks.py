@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -29,6 +30,10 @@ from benchmarks import (
     stores_run,
 )
 from delta_py import DeltaTable
+from delta_py.log.checkpoint_check import open_checkpoint
+from delta_py.log.reader import CommitReader
+from delta_py.log.segment import load_segment
+from delta_py.storage.opening import open_store
 from tests.support.cutting_proxy import Exchange, Request
 from tests.support.memory_store import MemoryStore
 
@@ -41,6 +46,22 @@ def test_log_table_has_the_files_and_prunes_to_one(tmp_path: Path) -> None:
     assert table.version == 20
     assert table.files().num_rows == 3_000 + 20 * make_log_table.ADDS_PER_COMMIT
     assert table.scan(filter="id = 1500500").report.files_kept == 1
+
+
+@pytest.mark.parametrize("sidecars", [False, True])
+@pytest.mark.parametrize("stats_struct", [False, True])
+def test_log_table_may_have_its_checkpoint_in_parts(sidecars: bool, stats_struct: bool, tmp_path: Path) -> None:
+    parts = {"parts": 3, "sidecars": sidecars, "row_group_rows": 300}
+    make_log_table.make_table(str(tmp_path / "t"), files=1_000, stats_json=not stats_struct, stats_struct=stats_struct, **parts)
+    table = DeltaTable(str(tmp_path / "t"))
+    store = open_store(str(tmp_path / "t"))
+    checkpoint = load_segment(store, 0).checkpoint
+    assert checkpoint is not None
+    reader = open_checkpoint(store, checkpoint, CommitReader(store))
+    assert len(reader.sidecars if sidecars else reader.top) == 3
+    assert reader.names_each_file_once, "_last_checkpoint should say how many files there are"
+    assert table.files().num_rows == 1_000 + 20 * make_log_table.ADDS_PER_COMMIT
+    assert table.scan(filter="id = 500500").report.files_kept == 1
 
 
 @pytest.mark.parametrize("reader", bench.STATE_READERS)
@@ -81,6 +102,13 @@ def test_report_names_the_ratios_and_their_targets() -> None:
     found = {reader: ours if reader.startswith("pydelta") else peers for reader in bench.STATE_READERS}
     text = bench.state_text(300_000, found)
     assert "Time 0.50x of deltalake (target: at most 0.6x), memory 0.75x" in text
+
+
+def test_the_part_of_the_largest_table_is_measured_when_it_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["bench.py"])
+    assert "scale" in bench.PARTS and "scale" not in bench.parse_arguments().only
+    text = "\n".join(bench.PARTS["scale"](tmp_path, replace(bench.QUICK, scale_files=2_000), tmp_path).text)
+    assert "## Scale: open 2,000 files and prune to one" in text
 
 
 @pytest.mark.parametrize("writer", ["pydelta", "deltalake"])

@@ -127,7 +127,8 @@ def test_many_newer_actions_are_taken_from_the_checkpoint_all_the_same(
 ) -> None:
     monkeypatch.setattr(reconciliation, "_MANY_KEYS", 3)
     monkeypatch.setattr(checkpoint_reader, "_BATCH_ROWS", 2)
-    monkeypatch.setattr(checkpoint_reader, "_BATCH_ROWS_WITH_TEXT", rows_with_text)
+    monkeypatch.setattr(checkpoint_reader, "_MOST_ROWS_WITH_TEXT", rows_with_text)
+    monkeypatch.setattr(checkpoint_reader, "_LEAST_ROWS_WITH_TEXT", 1)
     table.checkpoint(1, kind="multipart", batch=batch)
     assert live(Snapshot.load(store)) == expected(table)
 

@@ -154,7 +154,8 @@ def test_other_rules_have_entries_of_their_own(
 
 
 def test_a_reader_that_stops_early_leaves_nothing(table: str, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checkpoint_reader, "_BATCH_ROWS_WITH_TEXT", 100)
+    monkeypatch.setattr(checkpoint_reader, "_MOST_ROWS_WITH_TEXT", 100)
+    monkeypatch.setattr(checkpoint_reader, "_LEAST_ROWS_WITH_TEXT", 1)
     snapshot = Snapshot.load(open_store(table))
     batches = snapshot.file_batches(want_records=True)
     for _ in range(3):
