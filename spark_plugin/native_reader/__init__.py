@@ -1,7 +1,7 @@
 """The native reader: executors read simple data files by Spark's own vectorized Parquet reader, without Python.
 
-Python plans as ever, and says of each task whether its files are simple (source/native_files.py): columns whose types Spark reads
-alike, no limit, no metadata. Such a task carries its files in a form that the driver's Java reads, with the deletion vectors by which
+Python plans as ever, and says of each task whether its files are simple (source/native_files.py): columns whose types Spark
+reads alike, no limit, no metadata. Such a task carries its files in a form that Java reads, with the deletion vectors by which
 rows are left out here. It stays a task that Python can read: a file that stores other types than the table's, or of which
 Spark cannot give the first batch, is read in Python with those behind it.
 

@@ -181,7 +181,10 @@ def read_schema(df: DataFrame) -> str:
 )
 def test_scan_reads_only_the_columns_that_the_query_needs(query: str, schema: str, delta: Table) -> None:
     delta.load().createOrReplaceTempView("t")
-    assert read_schema(delta.spark.sql(query)) == schema
+    try:
+        assert read_schema(delta.spark.sql(query)) == schema
+    finally:
+        delta.spark.catalog.dropTempView("t")
 
 
 def test_scan_of_a_users_schema_is_pruned_from_that_schema(delta: Table, applied: Callable[[], int]) -> None:

@@ -146,7 +146,10 @@ def test_random_query_gives_the_same_rows_by_every_road(query: str, delta: Table
 def reads(table: Table, query: str) -> bool:
     """Whether Spark by itself leaves the table in the plan: of some filters it knows that they have no rows."""
     table.load().createOrReplaceTempView("t")
-    return "pydelta" in str(table.spark.sql(query)._jdf.queryExecution().optimizedPlan().toString())
+    try:
+        return "pydelta" in str(table.spark.sql(query)._jdf.queryExecution().optimizedPlan().toString())
+    finally:
+        table.spark.catalog.dropTempView("t")
 
 
 # ---------------------------------------------------------------- sessions and threads
@@ -170,9 +173,9 @@ def test_other_session_gives_the_same_rows_by_every_road(
         register(session)
     for road in ROADS:
         there = Table(session, delta.format, delta.path)
-        was = pruning.status(spark).native
+        was = pruning.status(session).native
         assert run(road, session, lambda: [repr(SHAPES[name](there)) for name in IN_EVERY_SESSION]) == wanted, road  # noqa: B023
-        assert (pruning.status(spark).native > was) == (road == "native")
+        assert (pruning.status(session).native > was) == (road == "native")
 
 
 def test_threads_with_sessions_and_roads_of_their_own_get_the_same_rows(
