@@ -122,7 +122,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse")),
         # Workers are forked with their imports done; a run of all cases has Spark's own way.
         "spark.python.daemon.module": "pyspark.daemon" if sampling.takes_all() else "tests.support.warm_daemon",
-        # With PYDELTA_NATIVE_READER=true all tests read simple files by Spark's own Parquet reader.
+        # With PYDELTA_NATIVE_READER=false all tests read all files in Python.
         **({"spark.pydelta.nativeReader.enabled": native} if (native := os.environ.get("PYDELTA_NATIVE_READER")) else {}),
         **delta_spark.settings(),
     }

@@ -73,15 +73,15 @@ def same_both_ways(spark: SparkSession, df: Callable[[], DataFrame]) -> list[boo
     return tasks(by_spark)
 
 
-@pytest.mark.skipif("PYDELTA_NATIVE_READER" in os.environ, reason="the session of all tests has it on")
-def test_reader_is_off_unless_a_session_turns_it_on(spark: SparkSession, tmp_path: Path, conf: Any) -> None:
+@pytest.mark.skipif("PYDELTA_NATIVE_READER" in os.environ, reason="the session of all tests says what it wants")
+def test_reader_is_on_unless_a_session_turns_it_off(spark: SparkSession, tmp_path: Path, conf: Any) -> None:
     path = make_table(tmp_path / "t", [pa.table({"id": [1, 2]})])
     conf({NATIVE_CONF: "false"})
     assert tasks(spark.read.format("pydelta").load(path)) == [False]
     conf({NATIVE_CONF: "true"})
     assert tasks(spark.read.format("pydelta").load(path)) == [True]
     spark.conf.unset(NATIVE_CONF)
-    assert tasks(spark.read.format("pydelta").load(path)) == [False]
+    assert tasks(spark.read.format("pydelta").load(path)) == [True]
 
 
 # ---------------------------------------------------------------- files that do not store the table's types
