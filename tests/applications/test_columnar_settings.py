@@ -1,4 +1,5 @@
-"""The columnar reader under settings that hold for a whole application: the rows of Spark's own reader, and no memory kept."""
+"""The columnar and the native reader under settings that hold for a whole application: the rows of Spark's own reader, and no
+memory kept."""
 
 from __future__ import annotations
 
@@ -75,26 +76,31 @@ QUERIES = {
     "cached": cached,
 }
 
-def answers(columnar):
+def answers(columnar, native):
     spark.conf.set("spark.pydelta.columnarReader.enabled", str(columnar).lower())
+    spark.conf.set("spark.pydelta.nativeReader.enabled", str(native).lower())
     found = {}
     for name, query in QUERIES.items():
         answer = query(spark.read.format("pydelta").load(sys.argv[1]))
         found[name] = sorted(map(repr, answer)) if name != "cached" else [sorted(map(repr, part)) for part in answer]
     return found
 
-by_rows = answers(False)
+by_rows = answers(False, False)
 before = pruning.status(spark).columnar
-by_columns = answers(True)
+by_columns = answers(True, False)
+after = pruning.status(spark)
+by_spark = answers(True, True)
 root = spark._jvm.org.apache.spark.sql.util.ArrowUtils.rootAllocator()
 deadline = time.monotonic() + 10
 while root.getAllocatedMemory() > 0 and time.monotonic() < deadline:
     time.sleep(0.05)
 print(json.dumps({
-    "different": [name for name in QUERIES if by_rows[name] != by_columns[name]],
+    "different": [name for name in QUERIES if not by_rows[name] == by_columns[name] == by_spark[name]],
     "rows": len(by_columns["plain"]),
-    "scans": [before, pruning.status(spark).columnar],
-    "error": pruning.status(spark).columnar_error,
+    "scans": [before, after.columnar],
+    "error": after.columnar_error,
+    "native": [after.native, pruning.status(spark).native],
+    "native_error": pruning.status(spark).native_error,
     "pipelined": sorted({row[0] for row in spark.range(2).select(pipelined("id")).collect()}),
     "arrow_bytes": root.getAllocatedMemory(),
 }))
@@ -125,4 +131,6 @@ def test_application_with_settings_of_its_own_gets_the_row_readers_rows(name: st
     before, after = found["scans"]
     assert (before, found["error"], found["arrow_bytes"]) == (0, None, 0)
     assert after >= 11
+    before, after = found["native"]
+    assert (before, found["native_error"]) == (0, None) and after >= 7
     assert found["pipelined"] == ["1" if name == "pipelined" else "0"]

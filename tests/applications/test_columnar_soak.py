@@ -1,4 +1,4 @@
-"""Many queries through the columnar reader, for as long as PYDELTA_SOAK_MINUTES says (half a minute by default): each gives the
+"""Many queries through the columnar and the native reader, for as long as PYDELTA_SOAK_MINUTES says (half a minute by default): each gives the
 row reader's rows, and at the end no Arrow memory of a reader is held and the JVM's own has not grown. Tasks that fail are run
 again, as on a cluster.
 
@@ -133,6 +133,7 @@ def work(_):
     while time.monotonic() < end:
         with lock:
             name = chosen.choice(list(QUERIES))
+            spark.conf.set("spark.pydelta.nativeReader.enabled", chosen.choice(["true", "false"]))
         try:
             found = sorted(map(repr, QUERIES[name](spark.read.format("pydelta").load(path))))
         except Exception as error:
