@@ -1,6 +1,6 @@
-"""Many queries through the columnar and the native reader, for as long as PYDELTA_SOAK_MINUTES says (half a minute by
-default): each gives the row reader's rows, and at the end no Arrow memory of a reader is held and the JVM's own has not grown. Tasks that fail
-are run again, as on a cluster.
+"""Many queries through the columnar and the native reader, for as long as PYDELTA_SOAK_MINUTES says (half a minute by default):
+each gives the row reader's rows, and at the end no Arrow memory of a reader is held and the JVM's own has not grown. Tasks that
+fail are run again, as on a cluster.
 
 What Spark's writers to Python hold is told, not judged: a task that is cancelled, fails or loses its worker at the wrong moment
 leaves theirs behind, with the row reader too (49,664 bytes for the first tasks that were cancelled, by rows and by columns).
