@@ -14,6 +14,7 @@ Everything else is asked of that Spark as of the known ones, and what it does no
 from __future__ import annotations
 
 import hashlib
+import io
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from enum import Enum
@@ -580,6 +581,30 @@ def formatted_sql(spark: Any, text: str, arguments: Mapping[str, Any]) -> Iterat
         yield formatter.format(text, **arguments)
     finally:
         formatter.clear()
+
+
+# ---------------------------------------------------------------- what Spark's Python workers do on the driver
+
+
+def data_type_of_json(text: str) -> DataType:
+    """As the JVM writes it to workers."""
+    return _parse_datatype_json_string(text)
+
+
+def planned_as_by_worker(source: Any, schema: Any, *, max_arrow_batch_size: int, binary_as_bytes: bool) -> bytes:
+    """What the worker that plans a batch read of a DataSource writes to the JVM: the read function, and the partitions."""
+    from pyspark.sql.worker.plan_data_source_read import write_read_func_and_partitions  # of use in few processes
+
+    written = io.BytesIO()
+    write_read_func_and_partitions(
+        written,
+        reader=source.reader(schema),
+        data_source=source,
+        schema=schema,
+        max_arrow_batch_size=max_arrow_batch_size,
+        binary_as_bytes=binary_as_bytes,
+    )
+    return written.getvalue()
 
 
 # ---------------------------------------------------------------- errors

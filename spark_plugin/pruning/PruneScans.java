@@ -4,6 +4,7 @@ import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.function.Function;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.rules.Rule;
@@ -58,6 +59,11 @@ public class PruneScans extends Rule {
   /** And the native reader, in the same form. */
   public void offerNative(byte[] archive) {
     batches.offerNative(archive);
+  }
+
+  /** As DriverChoice.offer, of all sessions. */
+  public void offerDriver(Function planner) {
+    DriverChoice.offer(planner);
   }
 
   /** The metadata column of our sources, as the JSON of a schema that has only this. */

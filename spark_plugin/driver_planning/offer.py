@@ -1,0 +1,71 @@
+"""Offers the driver's own Python to the rule, so that it plans scans."""
+
+from __future__ import annotations
+
+import logging
+import os
+import secrets
+import shutil
+import sys
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from spark_plugin.compiled_java import class_archive
+from spark_plugin.driver_planning.planner import Planner, planned
+from spark_plugin.jvm_calls import function_for_java, start_callbacks
+from spark_plugin.options.settings import is_on
+from spark_plugin.pruning.rule import installed_rule
+from spark_plugin.spark_internals import SparkInternals, java_exception_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+ENABLED_CONF = "spark.pydelta.driverPlanning.enabled"
+"""Set to true in a session to have the driver's own Python plan scans."""
+
+_FOLDER = "driver_planning"
+_PLANNER = "pydelta.driver_planning.DriverPlanner"
+
+_log = logging.getLogger("pydelta")
+
+
+def offer(spark: SparkSession) -> bool:
+    """Whether the rule asks this process now, where the settings say so. The session has the rule.
+
+    Nothing is compiled, and no port is opened, for a session that does not want it. Never fails: a warning says why not.
+    """
+    try:
+        rule = installed_rule(spark)
+        if rule is None or not is_on(spark, ENABLED_CONF, default=False) or not _is_python_of_workers(spark):
+            return False
+        secret = secrets.token_bytes(32)  # known to the JVM, and here to what compares alone
+        rule.offerDriver(java_planner(spark, Planner(secret, planned).apply, secret))
+    except Exception as error:  # whatever a locked-down or foreign Spark answers, workers plan
+        _log.warning(
+            "Python workers plan scans in this session, not the driver's own Python: %s. They give the same rows. Set %s to "
+            "false to be rid of this.",
+            java_exception_of(error) or f"{type(error).__name__}: {error}",
+            ENABLED_CONF,
+        )
+        return False
+    return True
+
+
+def java_planner(spark: SparkSession, answer: Callable[[Any], bytes], secret: bytes) -> Any:
+    """A DriverPlanner, which asks `answer`, with the secret before each request. The port is open then."""
+    internals = SparkInternals(spark)
+    planner = internals.java_class(_PLANNER, partial(_classes, internals)).newInstance()
+    start_callbacks(spark)
+    planner.offer(function_for_java(answer), secret)
+    return planner
+
+
+def _classes(internals: SparkInternals) -> bytes:
+    return class_archive((_FOLDER,), internals.java_platform, internals.compile_java)
+
+
+def _is_python_of_workers(spark: SparkSession) -> bool:
+    """What is pickled here is opened by workers: they must have the same Python, and so the same packages."""
+    program = shutil.which(str(getattr(spark.sparkContext, "pythonExec", "python3")))
+    return program is not None and os.path.abspath(program) == os.path.abspath(sys.executable)
