@@ -12,9 +12,11 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator, Mapping
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex
 
 import pyarrow as pa
+from pyspark import cloudpickle
 from pyspark.sql.datasource import (
     DataSource,
     DataSourceReader,
@@ -69,6 +71,7 @@ if TYPE_CHECKING:
     from spark_plugin.streaming.stream_reader import PinnedStream
 
 _CREATE_WORKER = "pyspark.sql.worker.create_data_source"
+_is_whole: ContextVar[bool] = ContextVar("_is_whole", default=False)
 
 
 class DeltaSource(DataSource):
@@ -185,7 +188,17 @@ class DeltaSource(DataSource):
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> str | tuple[Any, ...]:
         """Spark pickles this object into every task too, where nobody asks it anything."""
-        return super().__reduce_ex__(protocol) if _CREATE_WORKER in sys.modules else (TaskSource, (self.options,))
+        is_whole = _CREATE_WORKER in sys.modules or _is_whole.get()
+        return super().__reduce_ex__(protocol) if is_whole else (TaskSource, (self.options,))
+
+
+def pickled_whole(source: DeltaSource) -> bytes:
+    """As the worker that Spark asks for the schema hands a source on, in a process that is not that worker."""
+    token = _is_whole.set(True)
+    try:
+        return bytes(cloudpickle.dumps(source))  # type: ignore[no-untyped-call]
+    finally:
+        _is_whole.reset(token)
 
 
 def _written_columns(schema: StructType) -> DeltaSchema:

@@ -74,7 +74,7 @@ class DriverChoice {
 
   /** A worker has done what the driver's Python could not. */
   private static void failed(Function planner, Throwable why, RuleStatus status) {
-    status.notPlannedByDriver(why);
+    status.notByDriver(why);
     if (!(why instanceof RejectedExecutionException)) count(planner, why.toString());
   }
 

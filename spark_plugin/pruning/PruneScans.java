@@ -83,6 +83,21 @@ public class PruneScans extends Rule {
     return frame;
   }
 
+  /** The same, by the rule of the frame's session, for who is compiled without it. A session without the rule has no such column. */
+  public Function metadata() {
+    return new Function() {
+      public Object apply(Object frame) {
+        PruneScans rule = ownOf((SparkSession) ((Dataset) frame).sparkSession());
+        return rule == null ? frame : rule.withMetadata((Dataset) frame);
+      }
+    };
+  }
+
+  /** Why a load that the driver's Python could not do was done by a worker. */
+  public void notLoadedByDriver(String why) {
+    status.notByDriver(new IllegalStateException(why));
+  }
+
   /** What a table of a catalog offers beside its columns. options: of its read. */
   public MetadataColumn[] metadataColumns(StructType schema, CaseInsensitiveStringMap options) {
     boolean offers = MetadataTable.canOffer(metadataColumn, schema, options);

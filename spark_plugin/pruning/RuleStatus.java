@@ -74,9 +74,9 @@ class RuleStatus {
     byDriver++;
   }
 
-  synchronized void notPlannedByDriver(Throwable why) {
+  synchronized void notByDriver(Throwable why) {
     driverError = why.toString();
-    LOG.debug("A worker has planned a scan, as the driver's Python did not", why);
+    LOG.debug("A worker has done what the driver's Python did not", why);
   }
 
   synchronized void answered() {

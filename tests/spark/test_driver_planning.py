@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import time
 from collections.abc import Callable, Iterator
@@ -13,8 +14,9 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from delta_py.errors import ExpressionError
+from delta_py.errors import ExpressionError, TableNotFoundError
 from spark_plugin import pruning, register
+from spark_plugin.dataframe_api import method_patches
 from spark_plugin.driver_planning.offer import ENABLED_CONF, java_planner
 from spark_plugin.driver_planning.planner import Planner, Planning, planned
 from spark_plugin.pruning.rule import installed_rule
@@ -41,7 +43,7 @@ def driver(spark: SparkSession, conf: Any) -> Iterator[Callable[[], int]]:
 def table(tmp_path: Path) -> str:
     """Three files of one partition each."""
     commits = [pa.table({"id": pa.array([n, n + 10], pa.int64()), "day": [day] * 2}) for n, day in enumerate("abc")]
-    return make_table(tmp_path / "t", commits, partition_by=["day"])
+    return make_table(tmp_path / "t", commits, partition_by=["day"], properties={"delta.enableChangeDataFeed": "true"})
 
 
 def load(spark: SparkSession, path: str, **options: str) -> DataFrame:
@@ -78,6 +80,49 @@ def test_scans_are_planned_here_where_the_setting_says_so_when_they_are_planned(
     spark.conf.unset(ENABLED_CONF)
     assert ids(frame.filter("day = 'a'")) == [0, 10]
     assert driver() == 3, "it is off unless a session turns it on"
+
+
+def test_load_asks_no_worker_and_gives_the_frame_that_workers_give(
+    spark: SparkSession, table: str, driver: Callable[[], int], conf: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def loads() -> list[DataFrame]:
+        reader = spark.read.format("pydelta")
+        return [
+            load(spark, table),
+            load(spark, f"file:{table}@v1"),
+            spark.read.load(format="pydelta", path=table, versionAsOf=0, schema="id long"),
+            reader.option("COLUMNS", "day").option("path", table).load(),
+            reader.load(),
+            load(spark, table, readChangeFeed="true", startingVersion="1"),
+        ]
+
+    def facts(frame: DataFrame) -> list[Any]:
+        relation = frame._jdf.queryExecution().analyzed()
+        options = dict(relation.options().asCaseSensitiveMap())
+        session = {name: value for name, value in json.loads(options.pop("pydelta.session")).items() if name != "confs"}
+        classes = [each.getClass().getSimpleName() for each in (relation, relation.table())]
+        return [frame.schema, options, session, classes, relation.table().name(), relation.catalog().isEmpty()]
+
+    conf({ENABLED_CONF: "false"})
+    by_workers = loads()
+    conf({ENABLED_CONF: "true"})
+    with monkeypatch.context() as patched:
+        patched.setattr(method_patches, "read_settings", pytest.fail)
+        here = loads()
+    assert [facts(frame) for frame in here] == [facts(frame) for frame in by_workers]
+    assert ids(here[2]) == [0, 10]
+    assert here[0].select("_metadata.row_index").count() == 6
+    assert [len(frame.collect()) for frame in here] == [6, 4, 2, 6, 6, 4]
+    assert (pruning.status(spark).driver_error, driver()) == (None, 7)
+
+
+def test_relative_path_is_left_to_workers_where_this_process_stands_elsewhere(
+    spark: SparkSession, tmp_path: Path, driver: Callable[[], int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_table(tmp_path / "t", [pa.table({"id": pa.array([1], pa.int64())})])
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(TableNotFoundError):
+        load(spark, "t")
 
 
 def test_threads_plan_at_once(spark: SparkSession, table: str, driver: Callable[[], int]) -> None:
@@ -222,7 +267,7 @@ def test_failure_has_the_class_and_message_that_it_has_by_workers(
 
 
 def test_errors_of_users_do_not_end_the_asking(spark: SparkSession, table: str, driver: Callable[[], int]) -> None:
-    for _ in range(4):
+    for _ in range(3):
         with pytest.raises(ExpressionError):
             load(spark, table, filter="id >").collect()
     assert ids(load(spark, table).filter("day = 'a'")) == [0, 10]
