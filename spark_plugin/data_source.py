@@ -13,7 +13,7 @@ import json
 import sys
 from collections.abc import Iterator, Mapping
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex
+from typing import TYPE_CHECKING, Any, NoReturn, Self, SupportsIndex
 
 import pyarrow as pa
 from pyspark import cloudpickle
@@ -33,6 +33,7 @@ from delta_py.expressions.to_sql import to_sql
 from delta_py.protocol.schema import StructType as DeltaSchema
 from delta_py.scan.planning import cut_to
 from delta_py.scan.scan_state import ColumnSource
+from delta_py.snapshot import Snapshot
 from spark_plugin.convert import (
     check_requested,
     from_spark_schema,
@@ -86,6 +87,7 @@ class DeltaSource(DataSource):
     """
 
     nonce: str | None = None
+    _snapshots: type[Snapshot] = Snapshot
 
     def __init__(self, options: dict[str, str]) -> None:
         """Raises InvalidOptionError for private options that pydelta's own methods have not set."""
@@ -183,8 +185,21 @@ class DeltaSource(DataSource):
 
     def _pin(self) -> Pinned:
         if self._pinned is None:
-            self._pinned = pin(read_options(self.options))
+            self._pinned = pin(read_options(self.options), self._snapshots)
         return self._pinned
+
+    def keeping(self) -> Self:
+        """This source, in a process that lives long, and so keeps what it reads of logs."""
+        from delta_py.kept_snapshots import KeptSnapshot  # of no use in a worker
+
+        self._snapshots = KeptSnapshot
+        if isinstance(self._pinned, PinnedTable):
+            self._pinned = self._pinned.keeping()
+        return self
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Other processes keep nothing."""
+        return {name: value for name, value in self.__dict__.items() if name != "_snapshots"}
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> str | tuple[Any, ...]:
         """Spark pickles this object into every task too, where nobody asks it anything."""

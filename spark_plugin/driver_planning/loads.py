@@ -48,7 +48,7 @@ def _load(spark: SparkSession, loads: Any, reader: Any, path: str | None, own: M
     told = internals.told_of_load(loads, reader, path)
     if told is None or not _is_the_same_here(told["options"]["path"], told["directory"]):
         return None
-    source = source_with(nonce)({**told["options"], **own})
+    source = source_with(nonce)({**told["options"], **own}).keeping()
     schema = source.schema().json()
     settings = {SESSION: source.options[SESSION], **own}
     return internals.loaded(loads, reader, FORMAT, path, pickled_whole(source), schema, signed(settings, nonce))

@@ -25,6 +25,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any
 
+from delta_py.scan.filtered_columns import counted_elsewhere
 from spark_plugin.data_source import DeltaSource
 from spark_plugin.spark_internals import data_type_of_json, planned_as_by_worker
 
@@ -119,9 +120,10 @@ def planned(planning: Planning) -> bytes:
     source = pickle.loads(planning.data_source)
     if not isinstance(source, DeltaSource):
         raise TypeError(f"{type(source)} is no source of pydelta")
-    return planned_as_by_worker(
-        source,
-        data_type_of_json(planning.schema),
-        max_arrow_batch_size=planning.max_arrow_batch_size,
-        binary_as_bytes=planning.binary_as_bytes,
-    )
+    with counted_elsewhere():  # the rule counts by which columns scans are filtered
+        return planned_as_by_worker(
+            source.keeping(),
+            data_type_of_json(planning.schema),
+            max_arrow_batch_size=planning.max_arrow_batch_size,
+            binary_as_bytes=planning.binary_as_bytes,
+        )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import logging
 import os
 import pickle
@@ -15,10 +16,16 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from delta_py.kept_snapshots import KeptSnapshot
+from delta_py.scan.filtered_columns import FILTERED
+from delta_py.snapshot import Snapshot
+from delta_py.storage.opening import open_store
 from spark_plugin.data_source import DeltaSource, pickled_whole
 from spark_plugin.driver_planning import loads, offer
 from spark_plugin.driver_planning.planner import Planning, planned
+from spark_plugin.pruning.handover import MARKER_KEY
 from spark_plugin.session_source import source_with
+from spark_plugin.source.pinned import PinnedTable
 from tests.support.small_table import make_table
 
 
@@ -44,6 +51,10 @@ def test_source_that_is_pickled_whole_is_pinned_and_small_pickles_stay_small(
     opened = pickle.loads(made)
     assert isinstance(opened, DeltaSource) and opened.nonce == "nonce"
     assert opened.schema() == source.schema()
+
+
+def test_loads_of_the_same_version_have_the_same_pickle_so_that_spark_reads_once(table: str) -> None:
+    assert pickled_whole(source_of(table)) == pickled_whole(source_of(table))
 
 
 def parts(answer: bytes) -> list[bytes]:
@@ -73,6 +84,36 @@ def test_planning_gives_a_read_function_and_partitions_as_tasks_take_them(table:
         rows += [row for read_batch in read(iter([batch])) for row in read_batch.to_pylist()]
     assert sorted(rows, key=lambda row: row["id"]) == [{"id": 0, "day": "mon"}, {"id": 1, "day": "tue"}]
     assert b"part-" not in function, "files are in partitions alone"
+
+
+def test_planning_again_reads_nothing_of_the_log(table: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("delta_py.storage.kept_objects._SETTLED_MS", 0)
+    source = source_of(table)
+    planning = Planning(pickled_whole(source), source.schema().json(), 10_000, True)
+    _, *partitions = parts(planned(planning))
+    monkeypatch.setattr("delta_py.snapshot._Log.files", pytest.fail)
+    assert parts(planned(planning))[1:] == partitions
+
+
+def test_what_keeps_does_not_travel(table: str) -> None:
+    source = source_with("nonce")({"path": table}).keeping()
+    source.schema()
+    assert isinstance(source._pinned, PinnedTable) and type(source._pinned.snapshot) is KeptSnapshot
+    made = pickled_whole(source)
+    assert made == pickled_whole(source_of(table))
+    opened = pickle.loads(made)
+    assert type(opened._pinned.snapshot) is Snapshot and opened._snapshots is Snapshot
+    assert type(opened.keeping()._pinned.snapshot) is KeptSnapshot
+
+
+def test_scans_are_not_counted_here_as_the_rule_counts_them(table: str) -> None:
+    source = source_of(table)
+    predicate = '{"name": "=", "children": [{"column": ["id"]}, {"type": "long", "value": 1}]}'
+    schema = json.loads(source.schema().json())
+    schema["fields"][0]["metadata"] = {MARKER_KEY: f'{{"predicates": [{predicate}], "limit": null, "nonce": "n"}}'}
+    _, *partitions = parts(planned(Planning(pickled_whole(source), json.dumps(schema), 10_000, True)))
+    assert b"kept:n:1/2 files" in partitions[0]
+    assert FILTERED.of(Snapshot.load(open_store(table))) == {}
 
 
 @pytest.mark.parametrize("value", [{"no": "source"}, object])
