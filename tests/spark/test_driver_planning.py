@@ -20,7 +20,7 @@ from spark_plugin.dataframe_api import method_patches
 from spark_plugin.driver_planning.offer import ENABLED_CONF, java_planner
 from spark_plugin.driver_planning.planner import Planner, Planning, planned
 from spark_plugin.pruning.rule import installed_rule
-from tests.support.sampling import sampled
+from tests.support.sampling import sampled, takes_all
 from tests.support.settings import restore
 from tests.support.small_table import append, make_table
 
@@ -247,7 +247,7 @@ def of_a_log_that_is_gone(spark: SparkSession, table: str) -> DataFrame:
 FAILURES = {name: make for name, make in list(globals().items()) if name.startswith("of_")}
 
 
-@pytest.mark.parametrize("make", sampled(FAILURES, 4))
+@pytest.mark.parametrize("make", sampled(FAILURES, 11))
 def test_failure_has_the_class_and_message_that_it_has_by_workers(
     make: str, spark: SparkSession, tmp_path: Path, driver: Callable[[], int], conf: Any
 ) -> None:
@@ -266,6 +266,7 @@ def test_failure_has_the_class_and_message_that_it_has_by_workers(
     assert failure() == here
 
 
+@pytest.mark.skipif(not takes_all(), reason="workers die of such errors, and it takes seconds to start others: make nightly")
 def test_errors_of_users_do_not_end_the_asking(spark: SparkSession, table: str, driver: Callable[[], int]) -> None:
     for _ in range(3):
         with pytest.raises(ExpressionError):
