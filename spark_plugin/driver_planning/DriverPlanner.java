@@ -37,8 +37,8 @@ public class DriverPlanner implements Function {
   }
 
   /**
-   * asked: a pickled DataSource as bytes, and the schema of a scan as JSON. A PythonDataSourceReadInfo, or a Throwable: why there is
-   * none. TimeoutException where Python is silent.
+   * asked: a pickled DataSource as bytes, and the schema of a scan as JSON. A PythonDataSourceReadInfo, or a Throwable: why there
+   * is none. TimeoutException where Python is silent.
    */
   public Object apply(Object asked) {
     Object[] parts = (Object[]) asked;

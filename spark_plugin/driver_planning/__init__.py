@@ -5,8 +5,13 @@ planner.py). Whatever keeps it from an answer (Spark Connect, a port that is clo
 planning to a worker, which does the same work and raises its own errors: nothing is raised to the user from this road.
 
 The session's setting `spark.pydelta.driverPlanning.enabled` switches it on when it is true. It is read when a query is
-planned and may change at any time; `register` and `load` open the port for callbacks where it is true then.
+planned and may change at any time; `register` and `load` open the port for callbacks where it is true then, once an
+application.
 
 The .java files here are a compile unit of their own, compiled when the setting is first seen to be true. Where that fails,
 workers plan, and the log says why.
 """
+
+from spark_plugin.driver_planning.offers import offer
+
+__all__ = ["offer"]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from spark_plugin.data_source import FORMAT, pickled_whole
-from spark_plugin.driver_planning.offer import failed, loads_of, succeeded
+from spark_plugin.driver_planning.offers import failed, loads_of, succeeded
 from spark_plugin.options.common import SESSION
 from spark_plugin.options.private import signed
 from spark_plugin.session_source import nonce_of, source_with

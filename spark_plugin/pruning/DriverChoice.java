@@ -12,10 +12,12 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Whether scans are planned by the driver's own Python, of which a JVM has one, or by worker processes. Without an offer by workers.
+ * Whether scans are planned by the driver's own Python, of which a JVM has one, or by worker processes. Without an offer by
+ * workers.
  *
  * A worker plans what the driver's Python does not, and raises what is wrong with a request. Only what a worker could do, and the
- * driver's Python could not, is an error of the latter: after some of these in a row, or when it is silent, it is not asked any more.
+ * driver's Python could not, is an error of the latter: after some of these in a row, or when it is silent, it is not asked any
+ * more.
  */
 class DriverChoice {
   static final String ENABLED_CONF = "spark.pydelta.driverPlanning.enabled";
@@ -87,7 +89,7 @@ class DriverChoice {
     if (offered != planner) return;
     offered = null;
     LOG.warn("The driver's own Python is not asked any more to plan scans: " + why + ". Python workers plan them, and give the same "
-        + "rows. Call register(spark) to have it asked again, or set " + ENABLED_CONF + " to false to be rid of this.");
+        + "rows. spark_plugin.driver_planning.offer(spark) has it asked again; set " + ENABLED_CONF + " to false to be rid of this.");
   }
 
   static boolean isWanted() {

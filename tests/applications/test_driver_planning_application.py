@@ -1,4 +1,4 @@
-"""The driver's own Python as the planner of a whole application: its first query, a port that closes, one session after another."""
+"""The driver's own Python as the planner of an application: its first query, a port that closes, one session after another."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ import json, os, socket, subprocess, sys, time
 os.environ["PYSPARK_PIN_THREAD"] = sys.argv[2]
 from pyspark.sql import SparkSession
 from spark_plugin import pruning, register
+from spark_plugin.driver_planning import offer
 
 def started(enabled):
     spark = (
@@ -57,7 +58,7 @@ out["closed"] = [query(spark, day) for day in "bcab"]
 out["seconds"] = time.monotonic() - begun
 out["planned_then"] = pruning.status(spark).driver
 out["error"] = pruning.status(spark).driver_error
-register(spark)
+offer(spark)
 out["anew"] = [query(spark, "a"), pruning.status(spark).driver]
 
 spark.stop()

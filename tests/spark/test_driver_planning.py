@@ -17,7 +17,8 @@ from pyspark.sql import DataFrame, SparkSession
 from delta_py.errors import ExpressionError, TableNotFoundError
 from spark_plugin import pruning, register
 from spark_plugin.dataframe_api import method_patches
-from spark_plugin.driver_planning.offer import ENABLED_CONF, java_planner
+from spark_plugin.driver_planning import offer as offer_driver
+from spark_plugin.driver_planning.offers import ENABLED_CONF, java_planner
 from spark_plugin.driver_planning.planner import Planner, Planning, planned
 from spark_plugin.pruning.rule import installed_rule
 from tests.support.sampling import sampled, takes_all
@@ -31,10 +32,10 @@ ANSWER_SECONDS = "spark.pydelta.driverPlanning.answerSeconds"
 def driver(spark: SparkSession, conf: Any) -> Iterator[Callable[[], int]]:
     """Switches it on; gives the number of plannings that the driver's Python answered since."""
     conf({ENABLED_CONF: "true"})
-    register(spark)
+    assert offer_driver(spark)
     before = pruning.status(spark)
     yield lambda: pruning.status(spark).driver - before.driver
-    register(spark)
+    assert offer_driver(spark), "in the place of what a test has offered"
     after = pruning.status(spark)
     assert after.backed_off == before.backed_off, after.last_error
 
@@ -165,6 +166,9 @@ def test_silent_python_is_asked_once(spark: SparkSession, table: str, driver: Ca
     assert "did not answer within 300 ms" in str(pruning.status(spark).driver_error)
     conf({ANSWER_SECONDS: "15"})
     register(spark)
+    assert ids(frame.filter("day = 'c'")) == [2, 12]
+    assert driver() == 0, "what was given up stays so"
+    offer_driver(spark)
     assert ids(frame.filter("day = 'c'")) == [2, 12]
     assert driver() == 1
 

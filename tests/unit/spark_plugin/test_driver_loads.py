@@ -21,7 +21,7 @@ from delta_py.scan.filtered_columns import FILTERED
 from delta_py.snapshot import Snapshot
 from delta_py.storage.opening import open_store
 from spark_plugin.data_source import DeltaSource, pickled_whole
-from spark_plugin.driver_planning import loads, offer
+from spark_plugin.driver_planning import loads, offers
 from spark_plugin.driver_planning.planner import Planning, planned
 from spark_plugin.pruning.handover import MARKER_KEY
 from spark_plugin.session_source import source_with
@@ -134,8 +134,8 @@ class Session:
 
         self.sparkContext: Any = Context()
         self.told: list[str] = []
-        monkeypatch.setitem(offer._loads, self.sparkContext, object())
-        monkeypatch.setattr(offer, "installed_rule", lambda spark: SimpleNamespace(notLoadedByDriver=self.told.append))
+        monkeypatch.setitem(offers._loads, self.sparkContext, object())
+        monkeypatch.setattr(offers, "installed_rule", lambda spark: SimpleNamespace(notLoadedByDriver=self.told.append))
 
         def broken(*_: Any) -> None:
             raise OSError("no more files can be opened here")
@@ -168,7 +168,7 @@ def test_error_that_workers_raise_too_is_theirs_and_does_not_count(monkeypatch: 
             spark.load(failing)
         assert raised.value.__context__ is None
     assert spark.told == []
-    assert offer._loads[spark.sparkContext] is not None
+    assert offers._loads[spark.sparkContext] is not None
 
 
 def test_path_that_is_no_text_is_for_spark(monkeypatch: pytest.MonkeyPatch) -> None:

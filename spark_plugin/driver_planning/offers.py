@@ -1,4 +1,8 @@
-"""Offers the driver's own Python to the rule, so that it plans scans."""
+"""Offers the driver's own Python to the rule, so that it plans scans.
+
+    offer_once(spark)           # register does, and load: for a session that wants it, once an application
+    offer(spark)                # once more, after it was given up
+"""
 
 from __future__ import annotations
 
@@ -31,7 +35,6 @@ _PLANNER = "pydelta.driver_planning.DriverPlanner"
 _LOADS = "pydelta.driver_planning.DriverLoads"
 
 _log = logging.getLogger("pydelta")
-
 
 _loads: WeakKeyDictionary[SparkContext, Any] = WeakKeyDictionary()
 """DriverLoads of an application, None where it cannot be had."""
@@ -69,10 +72,15 @@ def offer(spark: SparkSession) -> bool:
     return True
 
 
-def loads_of(spark: SparkSession) -> Any | None:
-    """What of the JVM helps this process to load; None where workers load. Where that is not known yet, it is offered first."""
+def offer_once(spark: SparkSession) -> None:
+    """As `offer`, unless that was done in this application: what was given up stays so."""
     if spark.sparkContext not in _loads:
         offer(spark)
+
+
+def loads_of(spark: SparkSession) -> Any | None:
+    """What of the JVM helps this process to load; None where workers load. Where that is not known yet, it is offered first."""
+    offer_once(spark)
     return _loads.get(spark.sparkContext)
 
 
@@ -92,7 +100,7 @@ def failed(spark: SparkSession, error: Exception) -> None:
         _loads[context] = None
         _log.warning(
             "Tables are not loaded by the driver's own Python any more: %s. Python workers load them, and give the same frames. "
-            "Call register(spark) to try again, or set %s to false to be rid of this.",
+            "spark_plugin.driver_planning.offer(spark) has it try again; set %s to false to be rid of this.",
             reason,
             ENABLED_CONF,
         )
