@@ -8,6 +8,7 @@ import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.concurrent.RejectedExecutionException;
 import java.util.function.Function;
 import org.apache.spark.sql.execution.datasources.v2.python.PythonDataSourceReadInfo;
 import org.apache.spark.sql.internal.SQLConf;
@@ -26,6 +27,7 @@ public class DriverPlanner implements Function {
   private static final byte WAIT = 1;
   private static final byte DONE = 0;
   private static final byte LATER = 1;
+  private static final byte DECLINED = 3;
 
   private volatile Function python = null;
   private volatile byte[] secret = null;
@@ -38,7 +40,7 @@ public class DriverPlanner implements Function {
 
   /**
    * asked: a pickled DataSource as bytes, and the schema of a scan as JSON. A PythonDataSourceReadInfo, or a Throwable: why there
-   * is none. TimeoutException where Python is silent.
+   * is none. TimeoutException where Python is silent, RejectedExecutionException where that is no error.
    */
   public Object apply(Object asked) {
     Object[] parts = (Object[]) asked;
@@ -68,8 +70,9 @@ public class DriverPlanner implements Function {
       answer = call(again, limitMs);
       kind = answer.readByte();
     }
-    if (kind != DONE) throw new IllegalStateException(new String(answer.readAllBytes(), StandardCharsets.UTF_8));
-    return readInfo(answer);
+    if (kind == DONE) return readInfo(answer);
+    String why = new String(answer.readAllBytes(), StandardCharsets.UTF_8);
+    throw kind == DECLINED ? new RejectedExecutionException(why) : new IllegalStateException(why);
   }
 
   private DataOutputStream begin(ByteArrayOutputStream bytes, byte kind, int limitMs) throws IOException {

@@ -8,7 +8,8 @@ a secret that only the JVM was given, and nothing of one is looked at before tha
 A request, behind the secret: a byte, and the milliseconds after which an answer is to be `later`. Of kind 0 it asks for a
 planning: rows of an Arrow batch, whether binary values are bytes, and the pickled DataSource with its length before it and
 the scan's schema as JSON behind it. Of kind 1 it asks again, by a ticket. An answer of kind 0 is what Spark's own worker
-would write; of kind 1 it is `later`, with the ticket; of kind 2 it says why there is none. Numbers are big-endian.
+would write; of kind 1 it is `later`, with the ticket; of kind 2 it says why there is none; of kind 3 too, where that is no
+error. Numbers are big-endian.
 """
 
 from __future__ import annotations
@@ -30,13 +31,16 @@ from spark_plugin.data_source import DeltaSource
 from spark_plugin.spark_internals import data_type_of_json, planned_as_by_worker
 
 _PLAN, _WAIT = 0, 1
-_DONE, _LATER, _FAILED = b"\0", b"\1", b"\2"
+_DONE, _LATER, _FAILED, _DECLINED = b"\0", b"\1", b"\2", b"\3"
 _HEAD = struct.Struct("!Bi")
 _PLANNING = struct.Struct("!i?i")
 _TICKET = struct.Struct("!q")
 
 _MOST_TICKETS = 64
 """Of plannings that nobody asks for again, as the query was cancelled meanwhile, the oldest are forgotten."""
+
+MOST_BYTES = 64 << 20
+"""Of an answer. Py4J makes a text of it, and several copies on the way; a worker's answer comes as it is."""
 
 _log = logging.getLogger("pydelta")
 
@@ -97,7 +101,7 @@ class Planner:
             if running.done():
                 with self._lock:
                     self._running.pop(ticket, None)
-        return _DONE + planned
+        return _DONE + planned if len(planned) <= MOST_BYTES else _DECLINED + f"a plan of {len(planned)} bytes".encode()
 
     def _begin(self, planning: Planning) -> int:
         ticket, running = next(self._tickets), Future[bytes]()

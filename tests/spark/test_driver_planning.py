@@ -35,6 +35,7 @@ def driver(spark: SparkSession, conf: Any) -> Iterator[Callable[[], int]]:
     assert offer_driver(spark)
     before = pruning.status(spark)
     yield lambda: pruning.status(spark).driver - before.driver
+    conf({ENABLED_CONF: "true"})
     assert offer_driver(spark), "in the place of what a test has offered"
     after = pruning.status(spark)
     assert after.backed_off == before.backed_off, after.last_error

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from spark_plugin.driver_planning import planner as planner_module
 from spark_plugin.driver_planning.planner import Planner, Planning
 from spark_plugin.jvm_calls import function_for_java
 
@@ -118,6 +119,12 @@ def test_planning_that_times_out_by_itself_is_an_error_and_not_later() -> None:
         raise TimeoutError("the store does not answer")
 
     assert Planner(SECRET, plan).apply(request()) == bytes([FAILED]) + b"TimeoutError: the store does not answer"
+
+
+def test_answer_too_large_for_py4j_is_declined_which_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(planner_module, "MOST_BYTES", 7)
+    assert Planner(SECRET, lambda _: b"planned").apply(request()) == b"\0planned"
+    assert Planner(SECRET, lambda _: b"planned!").apply(request()) == b"\3a plan of 8 bytes"
 
 
 def test_plannings_that_nobody_asks_for_again_are_forgotten() -> None:
