@@ -1,14 +1,17 @@
 package pydelta.driver_planning;
 
+import java.io.BufferedInputStream;
 import java.io.ByteArrayInputStream;
 import java.io.ByteArrayOutputStream;
 import java.io.DataInputStream;
 import java.io.DataOutputStream;
+import java.io.File;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.concurrent.RejectedExecutionException;
 import java.util.function.Function;
 import org.apache.spark.sql.execution.datasources.v2.python.PythonDataSourceReadInfo;
 import org.apache.spark.sql.internal.SQLConf;
@@ -27,7 +30,7 @@ public class DriverPlanner implements Function {
   private static final byte WAIT = 1;
   private static final byte DONE = 0;
   private static final byte LATER = 1;
-  private static final byte DECLINED = 3;
+  private static final byte IN_FILE = 3;
 
   private volatile Function python = null;
   private volatile byte[] secret = null;
@@ -40,7 +43,7 @@ public class DriverPlanner implements Function {
 
   /**
    * asked: a pickled DataSource as bytes, and the schema of a scan as JSON. A PythonDataSourceReadInfo, or a Throwable: why there
-   * is none. TimeoutException where Python is silent, RejectedExecutionException where that is no error.
+   * is none. TimeoutException where Python is silent.
    */
   public Object apply(Object asked) {
     Object[] parts = (Object[]) asked;
@@ -71,8 +74,9 @@ public class DriverPlanner implements Function {
       kind = answer.readByte();
     }
     if (kind == DONE) return readInfo(answer);
-    String why = new String(answer.readAllBytes(), StandardCharsets.UTF_8);
-    throw kind == DECLINED ? new RejectedExecutionException(why) : new IllegalStateException(why);
+    String text = new String(answer.readAllBytes(), StandardCharsets.UTF_8);
+    if (kind == IN_FILE) return readInfoIn(new File(text).toPath());
+    throw new IllegalStateException(text);
   }
 
   private DataOutputStream begin(ByteArrayOutputStream bytes, byte kind, int limitMs) throws IOException {
@@ -85,6 +89,16 @@ public class DriverPlanner implements Function {
 
   private DataInputStream call(ByteArrayOutputStream request, int limitMs) throws Exception {
     return new DataInputStream(new ByteArrayInputStream(PythonCalls.call(python, request.toByteArray(), limitMs)));
+  }
+
+  private static PythonDataSourceReadInfo readInfoIn(Path file) throws IOException {
+    DataInputStream in = new DataInputStream(new BufferedInputStream(Files.newInputStream(file)));
+    try {
+      return readInfo(in);
+    } finally {
+      in.close();
+      Files.deleteIfExists(file);
+    }
   }
 
   /** As plan_data_source_read.py writes it. */

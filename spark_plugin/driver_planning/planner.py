@@ -8,8 +8,8 @@ a secret that only the JVM was given, and nothing of one is looked at before tha
 A request, behind the secret: a byte, and the milliseconds after which an answer is to be `later`. Of kind 0 it asks for a
 planning: rows of an Arrow batch, whether binary values are bytes, and the pickled DataSource with its length before it and
 the scan's schema as JSON behind it. Of kind 1 it asks again, by a ticket. An answer of kind 0 is what Spark's own worker
-would write; of kind 1 it is `later`, with the ticket; of kind 2 it says why there is none; of kind 3 too, where that is no
-error. Numbers are big-endian.
+would write; of kind 1 it is `later`, with the ticket; of kind 2 it says why there is none; of kind 3 it names a file that holds
+one of kind 0, which the JVM deletes. Numbers are big-endian.
 """
 
 from __future__ import annotations
@@ -17,8 +17,10 @@ from __future__ import annotations
 import hmac
 import itertools
 import logging
+import os
 import pickle
 import struct
+import tempfile
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
@@ -31,7 +33,7 @@ from spark_plugin.data_source import DeltaSource
 from spark_plugin.spark_internals import data_type_of_json, planned_as_by_worker
 
 _PLAN, _WAIT = 0, 1
-_DONE, _LATER, _FAILED, _DECLINED = b"\0", b"\1", b"\2", b"\3"
+_DONE, _LATER, _FAILED, _IN_FILE = b"\0", b"\1", b"\2", b"\3"
 _HEAD = struct.Struct("!Bi")
 _PLANNING = struct.Struct("!i?i")
 _TICKET = struct.Struct("!q")
@@ -39,8 +41,8 @@ _TICKET = struct.Struct("!q")
 _MOST_TICKETS = 64
 """Of plannings that nobody asks for again, as the query was cancelled meanwhile, the oldest are forgotten."""
 
-MOST_BYTES = 64 << 20
-"""Of an answer. Py4J makes a text of it, and several copies on the way; a worker's answer comes as it is."""
+MOST_BYTES = 1 << 20
+"""Of an answer that goes through Py4J, which makes a text of it, and copies. A larger one goes through a file."""
 
 _log = logging.getLogger("pydelta")
 
@@ -70,6 +72,7 @@ class Planner:
         self._tickets = itertools.count(1)
         self._running: OrderedDict[int, Future[bytes]] = OrderedDict()
         self._lock = threading.Lock()
+        self._directory: tempfile.TemporaryDirectory[str] | None = None
 
     def apply(self, request: Any) -> bytes:
         """The answer to a request. Raises PermissionError for one without the secret."""
@@ -101,7 +104,17 @@ class Planner:
             if running.done():
                 with self._lock:
                     self._running.pop(ticket, None)
-        return _DONE + planned if len(planned) <= MOST_BYTES else _DECLINED + f"a plan of {len(planned)} bytes".encode()
+        return _DONE + planned if len(planned) <= MOST_BYTES else _IN_FILE + os.fsencode(self._in_file(planned))
+
+    def _in_file(self, planned: bytes) -> str:
+        """Only this user may read it. What the JVM, which was interrupted, has not deleted goes when this process ends."""
+        with self._lock:
+            if self._directory is None:
+                self._directory = tempfile.TemporaryDirectory(prefix="pydelta-plans-", ignore_cleanup_errors=True)
+        handle, path = tempfile.mkstemp(dir=self._directory.name)
+        with os.fdopen(handle, "wb") as file:
+            file.write(planned)
+        return path
 
     def _begin(self, planning: Planning) -> int:
         ticket, running = next(self._tickets), Future[bytes]()

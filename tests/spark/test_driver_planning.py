@@ -18,6 +18,7 @@ from delta_py.errors import ExpressionError, TableNotFoundError
 from spark_plugin import pruning, register
 from spark_plugin.dataframe_api import method_patches
 from spark_plugin.driver_planning import offer as offer_driver
+from spark_plugin.driver_planning import planner as planner_module
 from spark_plugin.driver_planning.offers import ENABLED_CONF, java_planner
 from spark_plugin.driver_planning.planner import Planner, Planning, planned
 from spark_plugin.pruning.rule import installed_rule
@@ -125,6 +126,14 @@ def test_relative_path_is_left_to_workers_where_this_process_stands_elsewhere(
     monkeypatch.chdir(tmp_path)
     with pytest.raises(TableNotFoundError):
         load(spark, "t")
+
+
+def test_large_plan_comes_through_a_file(
+    spark: SparkSession, table: str, driver: Callable[[], int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(planner_module, "MOST_BYTES", 0)
+    assert ids(load(spark, table).filter("id > 1")) == [2, 10, 11, 12]
+    assert (driver(), pruning.status(spark).driver_error) == (1, None)
 
 
 def test_threads_plan_at_once(spark: SparkSession, table: str, driver: Callable[[], int]) -> None:

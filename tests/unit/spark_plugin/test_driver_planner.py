@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import gc
+import os
 import pickle
+import stat
 import struct
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -121,10 +125,19 @@ def test_planning_that_times_out_by_itself_is_an_error_and_not_later() -> None:
     assert Planner(SECRET, plan).apply(request()) == bytes([FAILED]) + b"TimeoutError: the store does not answer"
 
 
-def test_answer_too_large_for_py4j_is_declined_which_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_answer_goes_through_a_file_of_this_user_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(planner_module, "MOST_BYTES", 7)
     assert Planner(SECRET, lambda _: b"planned").apply(request()) == b"\0planned"
-    assert Planner(SECRET, lambda _: b"planned!").apply(request()) == b"\3a plan of 8 bytes"
+    planner = Planner(SECRET, lambda _: b"planned!")
+    answers = [planner.apply(request()) for _ in range(2)]
+    assert [answer[0] for answer in answers] == [3, 3]
+    first, second = (Path(os.fsdecode(answer[1:])) for answer in answers)
+    assert first != second and first.read_bytes() == b"planned!"
+    assert [stat.S_IMODE(path.stat().st_mode) for path in (first, first.parent)] == [0o600, 0o700]
+    first.unlink()  # as the JVM does
+    del planner
+    gc.collect()
+    assert not second.exists()
 
 
 def test_plannings_that_nobody_asks_for_again_are_forgotten() -> None:
