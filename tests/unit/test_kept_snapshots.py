@@ -173,8 +173,8 @@ def test_file_of_another_size_time_or_name_is_another_log(tmp_path: Path, reads:
 def test_what_is_read_after_the_directory_was_changed_for_another_is_not_kept(tmp_path: Path) -> None:
     """A table is moved away after it was listed, another takes its place and is read, and the first one comes back."""
     root, other = tmp_path / "t", tmp_path / "other"
-    path, aside = make_table(root, [rows(1)]), tmp_path / "aside"
-    make_table(other, [rows(2)])
+    path, aside = make_table(root, [rows(1)], times_ms=[1_700_000_000_000]), tmp_path / "aside"
+    make_table(other, [rows(2)], times_ms=[1_700_000_000_001])
     own = Snapshot.load(open_store(path)).files()["path"].to_pylist()
     pinned = KeptSnapshot.of(pickle.loads(pickle.dumps(load(path))))
     root.rename(aside)
@@ -187,8 +187,8 @@ def test_what_is_read_after_the_directory_was_changed_for_another_is_not_kept(tm
 
 def test_protocol_and_metadata_of_a_changed_directory_are_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     root, other, aside = tmp_path / "t", tmp_path / "other", tmp_path / "aside"
-    path = make_table(root, [rows(1)])
-    make_table(other, [rows(2)])
+    path = make_table(root, [rows(1)], times_ms=[1_700_000_000_000])
+    make_table(other, [rows(2)], times_ms=[1_700_000_000_001])
     own = Snapshot.load(open_store(path)).metadata.id
     original = Snapshot.of_segment.__func__  # type: ignore[attr-defined]
 
