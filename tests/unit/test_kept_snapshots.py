@@ -142,12 +142,12 @@ def test_young_log_is_not_kept_as_another_could_have_the_same_times(
 ) -> None:
     monkeypatch.setattr("delta_py.storage.kept_objects._SETTLED_MS", 60_000)
     path = make_table(tmp_path / "t", [rows(1)])
-    for seconds, is_read in ((0, True), (50, True), (70, True), (None, False), (0, True)):
-        if seconds is not None:
-            age(tmp_path / "t", seconds)
+    for seconds, is_kept in ((0, False), (50, False), (70, True)):
+        age(tmp_path / "t", seconds)
+        paths(load(path))
         reads.clear()
         paths(load(path))
-        assert bool(reads) == is_read, seconds
+        assert bool(reads) != is_kept, seconds
 
 
 def test_file_of_another_size_time_or_name_is_another_log(tmp_path: Path, reads: list[str]) -> None:
