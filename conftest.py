@@ -107,8 +107,10 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """
     from pyspark.sql import SparkSession
 
+    from delta_py.storage import kept_objects
     from spark_plugin import register
 
+    planning = os.environ.get("PYDELTA_DRIVER_PLANNING")
     builder = SparkSession.builder.master("local[2]").appName("pydelta tests")
     settings = {
         "spark.driver.host": "127.0.0.1",
@@ -124,12 +126,16 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         "spark.python.daemon.module": "pyspark.daemon" if sampling.takes_all() else "tests.support.warm_daemon",
         # With PYDELTA_NATIVE_READER=false all tests read all files in Python.
         **({"spark.pydelta.nativeReader.enabled": native} if (native := os.environ.get("PYDELTA_NATIVE_READER")) else {}),
+        # With PYDELTA_DRIVER_PLANNING=true the driver's own Python plans the scans of all tests.
+        **({"spark.pydelta.driverPlanning.enabled": planning} if planning else {}),
         **delta_spark.settings(),
     }
     for name, value in settings.items():
         builder = builder.config(name, value)
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("OFF")
+    if planning:
+        kept_objects._SETTLED_MS = 50  # tables of tests are young, and what is read of their logs shall be kept too
     register(session)
     yield session
     session.stop()

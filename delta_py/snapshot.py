@@ -114,6 +114,13 @@ class Snapshot:
         """What, besides the store, it is made of again."""
         return self.segment, self.protocol, self.metadata, self._checksum
 
+    def again(self) -> Self:
+        """The same version for another thread. What one of them reads of the log, it reads by itself."""
+        other = object.__new__(type(self))
+        other.__dict__.update(self.__dict__)
+        other._log = _Log(self.store, self.segment, self._checksum)
+        return other
+
     def through(self, store: ObjectStore) -> Snapshot:
         """The same version, read through a store that was opened with other options."""
         return Snapshot(store, *self.parts)

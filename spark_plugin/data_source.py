@@ -12,9 +12,11 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any, NoReturn, Self, SupportsIndex
 
 import pyarrow as pa
+from pyspark import cloudpickle
 from pyspark.sql.datasource import (
     DataSource,
     DataSourceReader,
@@ -31,6 +33,7 @@ from delta_py.expressions.to_sql import to_sql
 from delta_py.protocol.schema import StructType as DeltaSchema
 from delta_py.scan.planning import cut_to
 from delta_py.scan.scan_state import ColumnSource
+from delta_py.snapshot import Snapshot
 from spark_plugin.convert import (
     check_requested,
     from_spark_schema,
@@ -69,6 +72,7 @@ if TYPE_CHECKING:
     from spark_plugin.streaming.stream_reader import PinnedStream
 
 _CREATE_WORKER = "pyspark.sql.worker.create_data_source"
+_is_whole: ContextVar[bool] = ContextVar("_is_whole", default=False)
 
 
 class DeltaSource(DataSource):
@@ -83,6 +87,7 @@ class DeltaSource(DataSource):
     """
 
     nonce: str | None = None
+    _snapshots: type[Snapshot] = Snapshot
 
     def __init__(self, options: dict[str, str]) -> None:
         """Raises InvalidOptionError for private options that pydelta's own methods have not set."""
@@ -180,12 +185,35 @@ class DeltaSource(DataSource):
 
     def _pin(self) -> Pinned:
         if self._pinned is None:
-            self._pinned = pin(read_options(self.options))
+            self._pinned = pin(read_options(self.options), self._snapshots)
         return self._pinned
+
+    def keeping(self) -> Self:
+        """This source, in a process that lives long, and so keeps what it reads of logs."""
+        from delta_py.kept_snapshots import KeptSnapshot  # of no use in a worker
+
+        self._snapshots = KeptSnapshot
+        if isinstance(self._pinned, PinnedTable):
+            self._pinned = self._pinned.keeping()
+        return self
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Other processes keep nothing."""
+        return {name: value for name, value in self.__dict__.items() if name != "_snapshots"}
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> str | tuple[Any, ...]:
         """Spark pickles this object into every task too, where nobody asks it anything."""
-        return super().__reduce_ex__(protocol) if _CREATE_WORKER in sys.modules else (TaskSource, (self.options,))
+        is_whole = _CREATE_WORKER in sys.modules or _is_whole.get()
+        return super().__reduce_ex__(protocol) if is_whole else (TaskSource, (self.options,))
+
+
+def pickled_whole(source: DeltaSource) -> bytes:
+    """As the worker that Spark asks for the schema hands a source on, in a process that is not that worker."""
+    token = _is_whole.set(True)
+    try:
+        return bytes(cloudpickle.dumps(source))  # type: ignore[no-untyped-call]
+    finally:
+        _is_whole.reset(token)
 
 
 def _written_columns(schema: StructType) -> DeltaSchema:

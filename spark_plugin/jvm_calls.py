@@ -48,7 +48,7 @@ def install(spark: SparkSession) -> bool:
         return True
     try:
         _start_callbacks(gateway)
-        gateway.jvm.pydelta.sql_catalog.Catalogs.offerPython(Answers())
+        gateway.jvm.pydelta.sql_catalog.Catalogs.offerPython(function_for_java(Answers().apply))
     except Exception as error:  # whatever a locked-down or foreign Spark answers, all else must go on
         _log.warning(
             "CALL pydelta.system... does not work in this process: %s. Use the statements of spark.sql, or DeltaTable's methods.",
@@ -59,8 +59,31 @@ def install(spark: SparkSession) -> bool:
     return True
 
 
+def start_callbacks(spark: SparkSession) -> None:
+    """Open the port by which the JVM calls this process, unless it is open. Spark's own foreachBatch uses it too."""
+    _start_callbacks(spark.sparkContext._gateway)
+
+
+def function_for_java(apply: Callable[[Any], Any]) -> Any:
+    """A java.util.function.Function.
+
+    That port knows no password, and lets whoever connects call any method of what is offered. So the object has the one method,
+    and nothing else that leads to what is behind it.
+    """
+    interface = type("Java", (), {"implements": ["java.util.function.Function"]})
+    offered = {"apply": apply, "Java": interface, "__class__": object}  # Py4J looks for the last two
+
+    class Function:
+        def __getattribute__(self, name: str) -> Any:
+            if name not in offered:
+                raise AttributeError(f"a function that is offered to the JVM has no {name}")
+            return offered[name]
+
+    return Function()
+
+
 class Answers:
-    """A java.util.function.Function."""
+    """To requests of DriverPython.java."""
 
     def apply(self, asked: Any) -> Any:
         """The Java Dataset of the answer, or None; or what went wrong: the exception of the JVM's that Python got, or a Failure
@@ -73,9 +96,6 @@ class Answers:
                 return None if frame is None else frame._jdf
         except Exception as error:
             return told(error)
-
-    class Java:
-        implements = ["java.util.function.Function"]  # noqa: RUF012  Py4J wants a list
 
 
 def _session(java: Any) -> SparkSession:

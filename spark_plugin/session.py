@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from spark_plugin import exceptions, jvm_calls, pruning, sql_router
 from spark_plugin.dataframe_api import method_patches
+from spark_plugin.driver_planning.offers import offer_once
 from spark_plugin.session_source import register_source
 from spark_plugin.spark_internals import is_connect
 from spark_plugin.sql_catalog import uploaded
@@ -35,8 +36,10 @@ def register(spark: SparkSession) -> None:
         uploaded.install(spark)
     else:
         _check_workers(spark)
-        if pruning.install(spark) and install_catalogs(spark) and jvm_calls.install(spark):
-            sql_router.install_in_parser(spark)
+        if pruning.install(spark):
+            if install_catalogs(spark) and jvm_calls.install(spark):
+                sql_router.install_in_parser(spark)
+            offer_once(spark)
     sql_router.install(spark)
 
 

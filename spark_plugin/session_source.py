@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import secrets
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 from spark_plugin.data_source import DeltaSource
@@ -48,6 +49,7 @@ def nonce_of(spark: Any) -> str:
     return hashlib.sha256(f"pydelta {_identity(spark)}".encode()).hexdigest() if is_connect(spark) else _OF_PROCESS
 
 
+@cache
 def source_with(nonce: str) -> type[DeltaSource]:
-    """A class that is found in no module, so that it is pickled by its value."""
+    """A class that is found in no module, so that it is pickled by its value. One a nonce: the pickles of two would differ."""
     return type(DeltaSource.__name__, (DeltaSource,), {"nonce": nonce, "__qualname__": "DeltaSource.with_nonce"})

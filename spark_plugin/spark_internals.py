@@ -14,6 +14,7 @@ Everything else is asked of that Spark as of the known ones, and what it does no
 from __future__ import annotations
 
 import hashlib
+import io
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from enum import Enum
@@ -170,6 +171,10 @@ class SparkInternals:
         problem = self._jvm.pydelta.sql_catalog.Catalogs.prepare(self._spark._jsparkSession)
         return None if problem is None else str(problem)
 
+    def private_options_of_catalogs(self, rule: Any) -> Any | None:
+        """A Java function: the path of a read -> what the catalogs tell the source beside options. None where there are none."""
+        return self._jvm.pydelta.sql_catalog.Catalogs.privateOptions() if self.loads_by_name(rule) else None
+
     def enter_functions(self) -> None:
         """Gives the session the table functions of the catalogs."""
         self._jvm.pydelta.sql_catalog.Catalogs.enterFunctions(self._spark._jsparkSession)
@@ -257,6 +262,19 @@ class SparkInternals:
     def optimized(self, frame: DataFrame) -> Any:
         """The frame's plan as the optimizer leaves it."""
         return self._execution(frame).optimizedPlan()
+
+    def told_of_load(self, loads: Any, reader: Any, path: str | None) -> dict[str, Any] | None:
+        """What a DataFrameReader would tell its DataSource, as DriverLoads.java says it; None where it takes Spark to load."""
+        told = loads.told(self._spark._jsparkSession, reader._jreader, path)
+        return None if told is None else orjson.loads(told)
+
+    def loaded(
+        self, loads: Any, reader: Any, format: str, path: str | None, made: bytes, schema: str, own: Mapping[str, str]
+    ) -> DataFrame:
+        """The frame that `load` of a DataFrameReader gives, as DriverLoads.java makes it."""
+        options = orjson.dumps(own).decode()
+        java = loads.load(self._spark._jsparkSession, reader._jreader, format, path, made, schema, options)
+        return DataFrame(java, self._spark)
 
     def changed(self, frame: DataFrame, change: Callable[[Any], Any]) -> DataFrame:
         """The frame over what `change` gives for its Java Dataset."""
@@ -580,6 +598,30 @@ def formatted_sql(spark: Any, text: str, arguments: Mapping[str, Any]) -> Iterat
         yield formatter.format(text, **arguments)
     finally:
         formatter.clear()
+
+
+# ---------------------------------------------------------------- what Spark's Python workers do on the driver
+
+
+def data_type_of_json(text: str) -> DataType:
+    """As the JVM writes it to workers."""
+    return _parse_datatype_json_string(text)
+
+
+def planned_as_by_worker(source: Any, schema: Any, *, max_arrow_batch_size: int, binary_as_bytes: bool) -> bytes:
+    """What the worker that plans a batch read of a DataSource writes to the JVM: the read function, and the partitions."""
+    from pyspark.sql.worker.plan_data_source_read import write_read_func_and_partitions  # of use in few processes
+
+    written = io.BytesIO()
+    write_read_func_and_partitions(
+        written,
+        reader=source.reader(schema),
+        data_source=source,
+        schema=schema,
+        max_arrow_batch_size=max_arrow_batch_size,
+        binary_as_bytes=binary_as_bytes,
+    )
+    return written.getvalue()
 
 
 # ---------------------------------------------------------------- errors

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from collections import Counter, OrderedDict
 from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from threading import Lock
 
 from delta_py.expressions.tree import Column, Expression, IsNull, children
@@ -19,6 +21,8 @@ from delta_py.snapshot import Snapshot
 
 _MOST_TABLES = 1000
 _MOST_COLUMNS = 1000
+
+_is_counted_elsewhere: ContextVar[bool] = ContextVar("_is_counted_elsewhere", default=False)
 
 
 class FilteredColumns:
@@ -29,6 +33,8 @@ class FilteredColumns:
         self._tables: OrderedDict[str, Counter[Path]] = OrderedDict()
 
     def note(self, snapshot: Snapshot, predicate: Expression) -> None:
+        if _is_counted_elsewhere.get():
+            return
         columns = set(_compared(predicate))
         with self._lock:
             counts = self._tables.setdefault(_key(snapshot), Counter())
@@ -41,6 +47,16 @@ class FilteredColumns:
         """How many scans of the table compared each column."""
         with self._lock:
             return Counter(self._tables.get(_key(snapshot), {}))
+
+
+@contextmanager
+def counted_elsewhere() -> Iterator[None]:
+    """Scans that are planned meanwhile are not noted here."""
+    token = _is_counted_elsewhere.set(True)
+    try:
+        yield
+    finally:
+        _is_counted_elsewhere.reset(token)
 
 
 FILTERED = FilteredColumns()

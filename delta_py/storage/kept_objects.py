@@ -119,12 +119,17 @@ class KeptObjects:
     def _is_kept(self, info: ObjectInfo) -> bool:
         if self._disk is None or info.size_bytes <= 0:
             return False
-        settled = _FIRST_TIME_MS <= info.modification_time_ms <= time.time() * 1000 - _SETTLED_MS
-        return settled or info.etag is not None
+        return is_settled(info)
 
     def _name(self, info: ObjectInfo, *part: object) -> str:
         listed = (info.path, info.size_bytes, info.modification_time_ms, info.etag)
         return entry_name(repr((self.store.root, listed, part)).encode(), "object")
+
+
+def is_settled(info: ObjectInfo) -> bool:
+    """Whether other content of the same name would be listed otherwise: by an etag, or by a time that is a minute past."""
+    is_old = _FIRST_TIME_MS <= info.modification_time_ms <= time.time() * 1000 - _SETTLED_MS
+    return is_old or info.etag is not None
 
 
 def _footer_of(store: ObjectStore, info: ObjectInfo) -> bytes | None:

@@ -24,6 +24,7 @@ from spark_plugin.data_source import FORMAT
 from spark_plugin.dataframe_api import catalog, named_tables
 from spark_plugin.dataframe_api.batch_save import Save
 from spark_plugin.dataframe_api.streaming_start import StreamSave
+from spark_plugin.driver_planning.loads import load as driver_load
 from spark_plugin.exceptions import as_spark_raises
 from spark_plugin.options.common import ASKED_SCHEMA, SESSION, STREAM
 from spark_plugin.options.private import admitted, is_private
@@ -155,19 +156,34 @@ def _loading(original: Method, *, is_stream: bool) -> Method:
         called = {**{name: value for name, value in calls.options.values()}, **options}
         with as_spark_raises():
             admitted(called, nonce_of(spark))
-        settings = read_settings(spark, _path_of(path, called), tracks_schema=is_stream and tracks_schema(called))
-        own = {SESSION: settings}
+        own = {}
         user_schema = calls.schema if schema is None else schema
         if is_stream:
             own[STREAM] = "true"
         elif user_schema is not None and not is_connect(spark):
             own[ASKED_SCHEMA] = _schema_text(user_schema)
-        with active(spark):
-            frame = original(self, path, format, schema, **{**options, **private(spark, own)})
-        calls.options = {key: pair for key, pair in calls.options.items() if not is_private(key)}  # the reader may load again
-        return frame if is_stream or is_connect(spark) else with_metadata_column(frame)
+
+        def by_worker() -> Any:
+            settings = read_settings(spark, _path_of(path, called), tracks_schema=is_stream and tracks_schema(called))
+            with active(spark):
+                frame = original(self, path, format, schema, **{**options, **private(spark, {SESSION: settings, **own})})
+            calls.options = {key: pair for key, pair in calls.options.items() if not is_private(key)}  # the reader may load again
+            return frame if is_stream or is_connect(spark) else with_metadata_column(frame)
+
+        if is_stream or is_connect(spark):
+            return by_worker()
+        return driver_load(spark, lambda: _told(self, format, schema, options), path, own, by_worker)
 
     return load
+
+
+def _told(reader: Any, format: str | None, schema: Any, options: dict[str, Any]) -> Any:
+    """A DataFrameReader, after it was told the arguments of `load`."""
+    if format is not None:
+        reader.format(format)
+    if schema is not None:
+        reader.schema(schema)
+    return reader.options(**options) if options else reader
 
 
 def _path_of(path: Any, options: Mapping[str, Any]) -> str | None:

@@ -4,6 +4,7 @@ import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.function.Function;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.rules.Rule;
@@ -60,6 +61,11 @@ public class PruneScans extends Rule {
     batches.offerNative(archive);
   }
 
+  /** As DriverChoice.offer, of all sessions. */
+  public void offerDriver(Function planner) {
+    DriverChoice.offer(planner);
+  }
+
   /** The metadata column of our sources, as the JSON of a schema that has only this. */
   public void offerMetadata(String schemaJson) {
     metadataColumn = ((StructType) DataType.fromJson(schemaJson)).fields()[0];
@@ -75,6 +81,21 @@ public class PruneScans extends Rule {
       status.withoutMetadata(error);
     }
     return frame;
+  }
+
+  /** The same, by the rule of the frame's session, for who is compiled without it. A session without the rule has no such column. */
+  public Function metadata() {
+    return new Function() {
+      public Object apply(Object frame) {
+        PruneScans rule = ownOf((SparkSession) ((Dataset) frame).sparkSession());
+        return rule == null ? frame : rule.withMetadata((Dataset) frame);
+      }
+    };
+  }
+
+  /** Why a load that the driver's Python could not do was done by a worker. */
+  public void notLoadedByDriver(String why) {
+    status.notByDriver(new IllegalStateException(why));
   }
 
   /** What a table of a catalog offers beside its columns. options: of its read. */

@@ -57,7 +57,7 @@ class PrunedSource extends PythonDataSourceV2 {
   }
 
   private synchronized PythonDataSourceReadInfo readInfo() {
-    if (planned == null) use(request.plan());
+    if (planned == null) use(request.plan(status));
     return planned.readInfo();
   }
 
@@ -65,7 +65,7 @@ class PrunedSource extends PythonDataSourceV2 {
     if (!request.readsNoColumns() || request.hasNoColumns()) {
       readInfo();
     } else if (!noted) {
-      takeNotes(request.planForNotes());
+      takeNotes(request.planForNotes(status));
     }
   }
 
@@ -73,7 +73,7 @@ class PrunedSource extends PythonDataSourceV2 {
   synchronized byte[] ask(LogQuestion question, List by) {
     if (planned != null || request.hasNoColumns()) return null;
     boolean only = request.readsNoColumns();
-    PlannedScan asked = request.ask(question.json(by, only));
+    PlannedScan asked = request.ask(question.json(by, only), status);
     byte[] answer = LogAnswer.of(asked);
     if (answer == null && !only) use(asked);
     return answer;

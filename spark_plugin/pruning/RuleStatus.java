@@ -22,6 +22,8 @@ class RuleStatus {
   private String columnarError = null;
   private long natively = 0;
   private String nativeError = null;
+  private long byDriver = 0;
+  private String driverError = null;
   private long answered = 0;
   private String answerError = null;
   private long filtered = 0;
@@ -66,6 +68,15 @@ class RuleStatus {
           + NativeChoice.ENABLED_CONF + " to false to be rid of this.", error);
     }
     nativeError = error.toString();
+  }
+
+  synchronized void plannedByDriver() {
+    byDriver++;
+  }
+
+  synchronized void notByDriver(Throwable why) {
+    driverError = why.toString();
+    LOG.debug("A worker has done what the driver's Python did not", why);
   }
 
   synchronized void answered() {
@@ -135,6 +146,8 @@ class RuleStatus {
         + ", \"columnar_error\": " + quoted(columnarError)
         + ", \"native\": " + natively
         + ", \"native_error\": " + quoted(nativeError)
+        + ", \"driver\": " + byDriver
+        + ", \"driver_error\": " + quoted(driverError)
         + ", \"answered\": " + answered
         + ", \"answer_error\": " + quoted(answerError)
         + ", \"filtered\": " + filtered

@@ -118,19 +118,19 @@ class ScanRequest {
     return fullSchema.fields().length == 0;
   }
 
-  /** One call of a Python worker, which gives the read function and the partitions. */
-  PlannedScan plan() {
-    return planned(schema, wishes());
+  /** One call of Python, which gives the read function and the partitions. status: is told who has planned. */
+  PlannedScan plan(RuleStatus status) {
+    return planned(schema, wishes(), status);
   }
 
   /** The same for the notes alone. A scan without columns asks with some column, and cannot be read with that plan. */
-  PlannedScan planForNotes() {
-    return planned(carrier(), ScanStatistics.wish());
+  PlannedScan planForNotes(RuleStatus status) {
+    return planned(carrier(), ScanStatistics.wish(), status);
   }
 
   /** The same, with a question for the log. */
-  PlannedScan ask(String question) {
-    return planned(carrier(), ", \"question\": " + question + wishes());
+  PlannedScan ask(String question, RuleStatus status) {
+    return planned(carrier(), ", \"question\": " + question + wishes(), status);
   }
 
   private static String wishes() {
@@ -142,10 +142,10 @@ class ScanRequest {
   }
 
   /** further: as of `marker`. Each call has a nonce of its own, by which its notes are known. */
-  private PlannedScan planned(StructType columns, String further) {
+  private PlannedScan planned(StructType columns, String further, RuleStatus status) {
     String nonce = UUID.randomUUID().toString();
     StructType asked = marked(columns, marker(", \"nonce\": \"" + nonce + "\"" + further));
-    return new PlannedScan(source.source().createReadInfoInPython(pythonSource(), asked, false), nonce);
+    return new PlannedScan(DriverChoice.plan(shortName, source.source(), pythonSource(), asked, status), nonce);
   }
 
   /**

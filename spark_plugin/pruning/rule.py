@@ -50,10 +50,12 @@ class PruningStatus:
     is not installed. last_scan: files and bytes kept by the scan that was planned last, None if none said. columnar: scans
     planned to be read in columns; columnar_error: why the columnar reader could not be had the last time it was wanted.
     native: scans of which some files were given to Spark's own Parquet reader; native_error: why Python read all of a scan, where
-    that was an error. answered: aggregates that the log answered, so that nothing was read; answer_error: why one was read after
-    all although the log was asked, where that was an error. filtered: scans whose files were chosen once more by what the other
-    side of a join, or a subquery, had found; join_error: why a join was planned without a table's size or without choosing files,
-    where that was an error. metadata_error: why a table was loaded without its hidden column `_metadata`, if that was an error.
+    that was an error. driver: plannings of scans that the driver's own Python answered; driver_error: why a worker had to do the
+    last one that it did not. answered: aggregates that the log answered, so that nothing was read; answer_error: why one was read
+    after all although the log was asked, where that was an error. filtered: scans whose files were chosen once more by what the
+    other side of a join, or a subquery, had found; join_error: why a join was planned without a table's size or without choosing
+    files, where that was an error. metadata_error: why a table was loaded without its hidden column `_metadata`, if that was an
+    error.
     """
 
     installed: bool
@@ -65,6 +67,8 @@ class PruningStatus:
     columnar_error: str | None = None
     native: int = 0
     native_error: str | None = None
+    driver: int = 0
+    driver_error: str | None = None
     answered: int = 0
     answer_error: str | None = None
     filtered: int = 0

@@ -87,6 +87,12 @@ class PinnedTable:
         wanted = with_filter(self.options, _columns_on_offer(self.options, snapshot), predicate)
         return answer_from_log(snapshot, question, wanted, scan_options(self.options))
 
+    def keeping(self) -> PinnedTable:
+        """The same, in a process that keeps what it reads of logs."""
+        from delta_py.kept_snapshots import KeptSnapshot  # of no use in a worker
+
+        return replace(self, snapshot=KeptSnapshot.of(self.snapshot))
+
     def lease(self) -> Lease | None:
         """What tells VACUUM of the read, if it shall know."""
         return _lease(self.options, self.snapshot.store, self.snapshot.version)
@@ -100,7 +106,7 @@ class PinnedTable:
             return plan_given(self.snapshot.config, self.snapshot.store, files, columns, predicate, settings)
 
     def _newest(self) -> Snapshot:
-        pinned, newest = self.snapshot, Snapshot.load(self.snapshot.store)
+        pinned, newest = self.snapshot, type(self.snapshot).load(self.snapshot.store)
         if newest.metadata.id != pinned.metadata.id or newest.metadata.schema_string != pinned.metadata.schema_string:
             raise SchemaMismatchError(
                 f"The table at {pinned.table_root} changed its schema, or was replaced, between version {pinned.version}, for "
@@ -169,8 +175,8 @@ class PinnedView:
 Pinned = PinnedTable | PinnedChanges | PinnedView
 
 
-def pin(options: ReadOptions) -> Pinned:
-    """Look at the table once.
+def pin(options: ReadOptions, snapshots: type[Snapshot] = Snapshot) -> Pinned:
+    """Look at the table once. snapshots: what a table's version is loaded as.
 
     Raises what Snapshot.load raises; SchemaMismatchError for a column in options.columns that is not there;
     InvalidOptionError for a version both in the path and in the options.
@@ -179,7 +185,7 @@ def pin(options: ReadOptions) -> Pinned:
     store = options.open_store()
     if options.changes is not None:
         return _pin_changes(options, store, options.changes)
-    snapshot = Snapshot.load(store, version=options.version, timestamp_ms=options.timestamp_ms)
+    snapshot = snapshots.load(store, version=options.version, timestamp_ms=options.timestamp_ms)
     if options.view != "table":
         return PinnedView(options, snapshot)
     return PinnedTable(options, snapshot, selected(options, _columns_on_offer(options, snapshot)))

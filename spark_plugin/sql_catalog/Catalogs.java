@@ -33,6 +33,15 @@ public class Catalogs {
     DriverPython.offer(function);
   }
 
+  /** As Source.privateOptions, for who is compiled without it. */
+  public static Function privateOptions() {
+    return new Function() {
+      public Object apply(Object path) {
+        return Source.privateOptions((String) path);
+      }
+    };
+  }
+
   /** As StatementRouter.putInto. */
   public static void routeStatements(SparkSession session, String routes) throws Exception {
     StatementRouter.putInto(session, routes);

@@ -1,0 +1,213 @@
+"""Snapshots that keep what they read of the log, for a process that plans many queries.
+
+    snapshot = KeptSnapshot.load(store)           # as Snapshot.load
+    snapshot = KeptSnapshot.of(snapshot)          # the same version, as it was read before in this process if it was
+
+A table is looked at anew each time: only where the listing of its log is the same, file by file with sizes, times and etags, is
+what was read before of use. Kept are protocol and metadata, and the list of files as Arrow for each set of statistics that was
+asked for, up to a limit of memory; what was used last stays longest.
+
+Without etags only logs are kept whose files are a minute old, as of `KeptObjects`, so that other files of the same names have
+other times. And of this machine's disks, where a directory can be moved away and back in one step, what was read is kept only if
+the log is listed the same afterwards. A table with a coordinator is always read, and so is one of a store that says no times.
+Protocol: Action Reconciliation.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Self, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_py.errors import DeltaError
+from delta_py.log.reconciliation import FileBatch
+from delta_py.log.segment import LogSegment, load_segment
+from delta_py.protocol.schema import DataType, Path
+from delta_py.protocol.stats import FileStats
+from delta_py.snapshot import Snapshot
+from delta_py.storage.kept_objects import is_settled
+from delta_py.storage.opening import coordination_of
+from delta_py.storage.store import ObjectStore
+
+_Version: TypeAlias = "tuple[ObjectStore, LogSegment]"
+_Wanted: TypeAlias = "tuple[tuple[tuple[Path, DataType], ...], bool, bool]"
+
+
+@dataclass(frozen=True, slots=True)
+class _FileList:
+    """A whole list of files. memory_bytes: of its Arrow memory. size_bytes: of the files."""
+
+    batches: tuple[FileBatch, ...]
+    memory_bytes: int
+    size_bytes: int
+
+
+class KeptVersions:
+    """What a process keeps. Threads may share it.
+
+    most_versions: of which protocol and metadata are kept. most_bytes: of memory for all lists of files, those too that are being
+    read. most_bytes_of_one: a larger one is not kept.
+    """
+
+    def __init__(self, most_versions: int = 32, most_bytes: int = 256 << 20, most_bytes_of_one: int = 128 << 20) -> None:
+        self.most_versions, self.most_bytes, self.most_bytes_of_one = most_versions, most_bytes, most_bytes_of_one
+        self._lock = threading.Lock()
+        self._snapshots: OrderedDict[_Version, KeptSnapshot] = OrderedDict()
+        self._lists: OrderedDict[tuple[_Version, _Wanted], _FileList] = OrderedDict()
+        self._bytes = 0
+
+    @property
+    def memory_bytes(self) -> int:
+        """Of all lists, those too that are being read."""
+        return self._bytes
+
+    def snapshot(self, version: _Version) -> KeptSnapshot | None:
+        """One for the caller alone."""
+        with self._lock:
+            found = self._snapshots.get(version)
+            if found is not None:
+                self._snapshots.move_to_end(version)
+        return None if found is None else found.again()
+
+    def keep_snapshot(self, version: _Version, snapshot: KeptSnapshot) -> None:
+        with self._lock:
+            self._snapshots.setdefault(version, snapshot.again())
+            while len(self._snapshots) > self.most_versions:
+                self._snapshots.popitem(last=False)
+
+    def files(self, version: _Version, wanted: _Wanted) -> _FileList | None:
+        with self._lock:
+            found = self._lists.get((version, wanted))
+            if found is not None:
+                self._lists.move_to_end((version, wanted))
+            return found
+
+    def keep_files(self, version: _Version, wanted: _Wanted, files: _FileList) -> None:
+        """Its memory was reserved before."""
+        with self._lock:
+            before = self._lists.pop((version, wanted), None)
+            self._lists[version, wanted] = files
+            if before is not None:
+                self._bytes -= before.memory_bytes
+
+    def reserve(self, size: int) -> bool:
+        """Take so many bytes of memory for a list that is being read, from lists that were not used for long if need be."""
+        with self._lock:
+            while self._bytes + size > self.most_bytes and self._lists:
+                self._bytes -= self._lists.popitem(last=False)[1].memory_bytes
+            if self._bytes + size > self.most_bytes:
+                return False
+            self._bytes += size
+            return True
+
+    def release(self, size: int) -> None:
+        with self._lock:
+            self._bytes -= size
+
+    def forget(self) -> None:
+        """All but what is being read."""
+        with self._lock:
+            self._bytes -= sum(files.memory_bytes for files in self._lists.values())
+            self._lists.clear()
+            self._snapshots.clear()
+
+
+KEPT = KeptVersions()
+"""Of this process."""
+
+
+class KeptSnapshot(Snapshot):
+    """A Snapshot, with all that holds of one. Pickled it is a plain one."""
+
+    @classmethod
+    def of_segment(cls, store: ObjectStore, segment: LogSegment) -> Self:
+        version = _version(store, segment)
+        found = None if version is None else KEPT.snapshot(version)
+        if isinstance(found, cls):
+            return found
+        snapshot = super().of_segment(store, segment)
+        if version is not None and _is_unchanged(store, segment):
+            KEPT.keep_snapshot(version, snapshot)
+        return snapshot
+
+    @classmethod
+    def of(cls, snapshot: Snapshot) -> Self:
+        version = _version(snapshot.store, snapshot.segment)
+        found = None if version is None else KEPT.snapshot(version)
+        return found if isinstance(found, cls) else cls(snapshot.store, *snapshot.parts)
+
+    def file_batches(
+        self,
+        stats_leaves: Mapping[Path, DataType] | None = None,
+        want_whole: bool = False,
+        want_records: bool = False,
+    ) -> Iterator[FileBatch]:
+        version = _version(self.store, self.segment)
+        if version is None:
+            yield from super().file_batches(stats_leaves, want_whole, want_records)
+            return
+        wanted = (tuple((stats_leaves or {}).items()), want_whole, want_records)
+        files = KEPT.files(version, wanted)
+        if files is None:
+            yield from self._kept(version, wanted, super().file_batches(stats_leaves, want_whole, want_records))
+        else:
+            yield from files.batches
+            self._num_files, self._size_bytes = sum(batch.files.num_rows for batch in files.batches), files.size_bytes
+
+    def _kept(self, version: _Version, wanted: _Wanted, reading: Iterator[FileBatch]) -> Iterator[FileBatch]:
+        """The batches, which are kept when all of them were taken."""
+        batches: list[FileBatch] | None = []
+        reserved = size_bytes = 0
+        try:
+            for batch in reading:
+                memory_bytes = _memory_bytes(batch)
+                if batches is not None and reserved + memory_bytes <= KEPT.most_bytes_of_one and KEPT.reserve(memory_bytes):
+                    reserved += memory_bytes
+                    size_bytes += pc.sum(batch.files["size"]).as_py() or 0
+                    batches.append(batch)
+                else:
+                    batches = None
+                    KEPT.release(reserved)
+                    reserved = 0
+                yield batch
+            if batches is not None and _is_unchanged(self.store, self.segment):
+                KEPT.keep_files(version, wanted, _FileList(tuple(batches), reserved, size_bytes))
+                reserved = 0
+        finally:
+            KEPT.release(reserved)
+
+
+def _version(store: ObjectStore, segment: LogSegment) -> _Version | None:
+    """By what a version is known; None for one that is not kept."""
+    checkpoint = segment.checkpoint
+    listed = [*segment.commits, *segment.compactions, segment.last_commit]
+    listed += [] if checkpoint is None else [*checkpoint.files, *filter(None, [checkpoint.checksum])]
+    listed += filter(None, [segment.checksum])
+    if coordination_of(store) is not None or not all(is_settled(file.info) for file in listed):
+        return None
+    return store, segment
+
+
+def _is_unchanged(store: ObjectStore, segment: LogSegment) -> bool:
+    """Whether what was read since the segment was listed is surely what it lists. Stores on the network move no directories."""
+    if store.is_remote:
+        return True
+    try:
+        return load_segment(store, segment.version) == segment
+    except (DeltaError, OSError):
+        return False
+
+
+def _memory_bytes(batch: FileBatch) -> int:
+    arrays = [] if batch.stats is None else _arrays(batch.stats)
+    return int(batch.files.get_total_buffer_size() + sum(array.get_total_buffer_size() for array in arrays))
+
+
+def _arrays(stats: FileStats) -> list[pa.Array]:
+    by_leaf = (stats.minimum, stats.maximum, stats.null_count)
+    return [stats.num_records, stats.tight_bounds, *(array for arrays in by_leaf for array in arrays.values())]

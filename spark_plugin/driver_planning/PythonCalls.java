@@ -1,0 +1,50 @@
+package pydelta.driver_planning;
+
+import java.util.concurrent.Callable;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.Future;
+import java.util.concurrent.SynchronousQueue;
+import java.util.concurrent.ThreadFactory;
+import java.util.concurrent.ThreadPoolExecutor;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+import java.util.function.Function;
+
+/**
+ * Calls of a function of Python's, each in a thread of its own.
+ *
+ * Never in the caller's: Py4J would use the connection on which Python waits for this very thread, without a limit of time, and an
+ * interrupt of the user's would land in our code. A call that is never answered keeps its thread.
+ */
+class PythonCalls {
+  /** More at once than one Python answers well are refused. */
+  private static final int MOST_CALLS = 16;
+
+  private static final ThreadPoolExecutor THREADS = new ThreadPoolExecutor(
+      0, MOST_CALLS, 60, TimeUnit.SECONDS, new SynchronousQueue(), new ThreadFactory() {
+        public Thread newThread(Runnable work) {
+          Thread thread = new Thread(work, "pydelta-driver-planning");
+          thread.setDaemon(true);
+          return thread;
+        }
+      });
+
+  private PythonCalls() {}
+
+  /** Raises TimeoutException without an answer in time, RejectedExecutionException for one call too many, and what Py4J raises. */
+  static byte[] call(final Function python, final byte[] request, long limitMs) throws Exception {
+    Future answer = THREADS.submit(new Callable() {
+      public Object call() {
+        return python.apply(request);
+      }
+    });
+    try {
+      return (byte[]) answer.get(limitMs, TimeUnit.MILLISECONDS);
+    } catch (TimeoutException error) {
+      throw new TimeoutException("it did not answer within " + limitMs + " ms");
+    } catch (ExecutionException error) {
+      Throwable cause = error.getCause();
+      throw cause instanceof Exception ? (Exception) cause : error;
+    }
+  }
+}

@@ -1,0 +1,59 @@
+"""`load` by the driver's own Python: it makes the DataSource, and Spark makes of it the relation that it makes of a worker's."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from spark_plugin.data_source import FORMAT, pickled_whole
+from spark_plugin.driver_planning.offers import failed, loads_of, succeeded
+from spark_plugin.options.common import SESSION
+from spark_plugin.options.private import signed
+from spark_plugin.session_source import nonce_of, source_with
+from spark_plugin.spark_internals import SparkInternals
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def load(
+    spark: SparkSession, reader: Callable[[], Any], path: Any, own: Mapping[str, str], by_worker: Callable[[], DataFrame]
+) -> DataFrame:
+    """What `by_worker` gives, by the driver's own Python where that can be. The session is a classic one.
+
+    reader: gives a DataFrameReader that knows format, schema and options of this load. own: private options beside the session's
+    settings. Raises what `by_worker` raises, and nothing else.
+    """
+    loads = loads_of(spark) if path is None or isinstance(path, str) else None
+    if loads is None:
+        return by_worker()
+    try:
+        frame, error = _load(spark, loads, reader(), path, own), None
+    except Exception as raised:  # whatever it is: if it is the user's, a worker meets it too
+        frame, error = None, raised
+    if frame is None:
+        frame = by_worker()
+    if error is None:
+        succeeded(spark)
+    else:
+        failed(spark, error)
+    return frame
+
+
+def _load(spark: SparkSession, loads: Any, reader: Any, path: str | None, own: Mapping[str, str]) -> DataFrame | None:
+    """None where it takes Spark to load."""
+    internals, nonce = SparkInternals(spark), nonce_of(spark)
+    told = internals.told_of_load(loads, reader, path)
+    if told is None or not _is_the_same_here(told["options"]["path"], told["directory"]):
+        return None
+    source = source_with(nonce)({**told["options"], **own}).keeping()
+    schema = source.schema().json()
+    settings = {SESSION: source.options[SESSION], **own}
+    return internals.loaded(loads, reader, FORMAT, path, pickled_whole(source), schema, signed(settings, nonce))
+
+
+def _is_the_same_here(path: str, directory: str) -> bool:
+    """Whether a path leads to the same place as from a worker's directory."""
+    return os.path.isabs(path) or bool(urlsplit(path).scheme) or directory == os.getcwd()

@@ -1,0 +1,135 @@
+"""Offers the driver's own Python to the rule, so that it plans scans.
+
+    offer_once(spark)           # register does, and load: for a session that wants it, once an application
+    offer(spark)                # once more, after it was given up
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import secrets
+import shutil
+import sys
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+from spark_plugin.compiled_java import class_archive
+from spark_plugin.driver_planning.planner import Planner, planned
+from spark_plugin.jvm_calls import function_for_java, start_callbacks
+from spark_plugin.options.settings import is_on
+from spark_plugin.pruning.rule import installed_rule
+from spark_plugin.spark_internals import SparkInternals, java_exception_of
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+ENABLED_CONF = "spark.pydelta.driverPlanning.enabled"
+"""Set to true in a session to have the driver's own Python plan scans."""
+
+_FOLDER = "driver_planning"
+_PLANNER = "pydelta.driver_planning.DriverPlanner"
+_LOADS = "pydelta.driver_planning.DriverLoads"
+
+_log = logging.getLogger("pydelta")
+
+_loads: WeakKeyDictionary[SparkContext, Any] = WeakKeyDictionary()
+"""DriverLoads of an application, None where it cannot be had."""
+
+_errors: WeakKeyDictionary[SparkContext, int] = WeakKeyDictionary()
+"""Loads in a row that workers could do and this process could not."""
+
+_MOST_ERRORS = 3
+
+
+def offer(spark: SparkSession) -> bool:
+    """Whether the rule asks this process now, where the settings say so. The session has the rule.
+
+    Nothing is compiled, and no port is opened, for a session that does not want it. Never fails: a warning says why not.
+    """
+    try:
+        if not is_on(spark, ENABLED_CONF, default=False):
+            return False
+        _loads[spark.sparkContext] = None
+        rule = installed_rule(spark)
+        if rule is None or not _is_python_of_workers(spark):
+            return False
+        secret = secrets.token_bytes(32)  # known to the JVM, and here to what compares alone
+        rule.offerDriver(java_planner(spark, Planner(secret, planned).apply, secret))
+        _loads[spark.sparkContext] = _java_loads(spark, rule)
+        _errors[spark.sparkContext] = 0
+    except Exception as error:  # whatever a locked-down or foreign Spark answers, workers plan
+        _log.warning(
+            "Python workers plan scans in this session, not the driver's own Python: %s. They give the same rows. Set %s to "
+            "false to be rid of this.",
+            java_exception_of(error) or f"{type(error).__name__}: {error}",
+            ENABLED_CONF,
+        )
+        return False
+    return True
+
+
+def offer_once(spark: SparkSession) -> None:
+    """As `offer`, unless that was done in this application: what was given up stays so."""
+    if spark.sparkContext not in _loads:
+        offer(spark)
+
+
+def loads_of(spark: SparkSession) -> Any | None:
+    """What of the JVM helps this process to load; None where workers load. Where that is not known yet, it is offered first."""
+    offer_once(spark)
+    return _loads.get(spark.sparkContext)
+
+
+def succeeded(spark: SparkSession) -> None:
+    _errors[spark.sparkContext] = 0
+
+
+def failed(spark: SparkSession, error: Exception) -> None:
+    """A worker has done a load that this process could not. After some of these in a row workers do all."""
+    reason = java_exception_of(error) or f"{type(error).__name__}: {error}"
+    _log.debug("a worker has loaded a table, as this process could not", exc_info=error)
+    rule, context = installed_rule(spark), spark.sparkContext
+    if rule is not None:
+        rule.notLoadedByDriver(reason)
+    _errors[context] = _errors.get(context, 0) + 1
+    if _errors[context] >= _MOST_ERRORS and _loads.get(context) is not None:
+        _loads[context] = None
+        _log.warning(
+            "Tables are not loaded by the driver's own Python any more: %s. Python workers load them, and give the same frames. "
+            "spark_plugin.driver_planning.offer(spark) has it try again; set %s to false to be rid of this.",
+            reason,
+            ENABLED_CONF,
+        )
+
+
+def java_planner(spark: SparkSession, answer: Callable[[Any], bytes], secret: bytes) -> Any:
+    """A DriverPlanner, which asks `answer`, with the secret before each request. The port is open then."""
+    internals = SparkInternals(spark)
+    planner = internals.java_class(_PLANNER, partial(_classes, internals)).newInstance()
+    start_callbacks(spark)
+    planner.offer(function_for_java(answer), secret)
+    return planner
+
+
+def _java_loads(spark: SparkSession, rule: Any) -> Any | None:
+    internals = SparkInternals(spark)
+    private_options = internals.private_options_of_catalogs(rule)
+    if private_options is None:
+        return None
+    loads = internals.java_class(_LOADS, partial(_classes, internals)).newInstance()
+    loads.offer(private_options, rule.metadata())
+    return loads
+
+
+def _classes(internals: SparkInternals) -> bytes:
+    return class_archive((_FOLDER,), internals.java_platform, internals.compile_java)
+
+
+def _is_python_of_workers(spark: SparkSession) -> bool:
+    """What is pickled here is opened by workers: they must have the same Python, and so the same packages."""
+    program = shutil.which(str(getattr(spark.sparkContext, "pythonExec", "python3")))
+    return program is not None and os.path.abspath(program) == os.path.abspath(sys.executable)

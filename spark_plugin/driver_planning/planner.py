@@ -1,0 +1,146 @@
+"""Plans scans where the rule asks the driver's own Python: the other side of DriverPlanner.java.
+
+    apply = Planner(secret, planned).apply     # bytes -> bytes, in whatever thread
+
+Whoever may connect to this machine's ports may call what is offered to the JVM, and a request holds a pickle. So it begins with
+a secret that only the JVM was given, and nothing of one is looked at before that is compared.
+
+A request, behind the secret: a byte, and the milliseconds after which an answer is to be `later`. Of kind 0 it asks for a
+planning: rows of an Arrow batch, whether binary values are bytes, and the pickled DataSource with its length before it and
+the scan's schema as JSON behind it. Of kind 1 it asks again, by a ticket. An answer of kind 0 is what Spark's own worker
+would write; of kind 1 it is `later`, with the ticket; of kind 2 it says why there is none; of kind 3 it names a file that holds
+one of kind 0, which the JVM deletes. Numbers are big-endian.
+"""
+
+from __future__ import annotations
+
+import hmac
+import itertools
+import logging
+import os
+import pickle
+import struct
+import tempfile
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any
+
+from delta_py.scan.filtered_columns import counted_elsewhere
+from spark_plugin.data_source import DeltaSource
+from spark_plugin.spark_internals import data_type_of_json, planned_as_by_worker
+
+_PLAN, _WAIT = 0, 1
+_DONE, _LATER, _FAILED, _IN_FILE = b"\0", b"\1", b"\2", b"\3"
+_HEAD = struct.Struct("!Bi")
+_PLANNING = struct.Struct("!i?i")
+_TICKET = struct.Struct("!q")
+
+_MOST_TICKETS = 64
+"""Of plannings that nobody asks for again, as the query was cancelled meanwhile, the oldest are forgotten."""
+
+MOST_BYTES = 1 << 20
+"""Of an answer that goes through Py4J, which makes a text of it, and copies. A larger one goes through a file."""
+
+_log = logging.getLogger("pydelta")
+
+
+@dataclass(frozen=True, slots=True)
+class Planning:
+    """What one planning is asked for. schema: JSON. max_arrow_batch_size, binary_as_bytes: as Spark's worker is told them."""
+
+    data_source: bytes
+    schema: str
+    max_arrow_batch_size: int
+    binary_as_bytes: bool
+
+    @classmethod
+    def parse(cls, body: bytes) -> Planning:
+        most_rows, as_bytes, length = _PLANNING.unpack_from(body)
+        start = _PLANNING.size
+        return cls(body[start : start + length], body[start + length :].decode(), most_rows, as_bytes)
+
+
+class Planner:
+    """plan: what Spark's own worker would write of a planning. Each runs in a thread of its own, so that a call can say
+    `later`."""
+
+    def __init__(self, secret: bytes, plan: Callable[[Planning], bytes]) -> None:
+        self._secret, self._plan = secret, plan
+        self._tickets = itertools.count(1)
+        self._running: OrderedDict[int, Future[bytes]] = OrderedDict()
+        self._lock = threading.Lock()
+        self._directory: tempfile.TemporaryDirectory[str] | None = None
+
+    def apply(self, request: Any) -> bytes:
+        """The answer to a request. Raises PermissionError for one without the secret."""
+        if not isinstance(request, bytes | bytearray) or not hmac.compare_digest(request[: len(self._secret)], self._secret):
+            raise PermissionError("a planning was asked for without the secret of this session")
+        try:
+            return self._answer(bytes(request[len(self._secret) :]))
+        except BaseException as error:  # whatever it is, a worker does the same work, and raises it where the user sees it
+            _log.debug("a planning is left to a worker", exc_info=True)
+            return _FAILED + f"{type(error).__name__}: {error}".encode(errors="replace")
+
+    def _answer(self, request: bytes) -> bytes:
+        kind, patience_ms = _HEAD.unpack_from(request)
+        body = request[_HEAD.size :]
+        if kind == _WAIT:
+            (ticket,) = _TICKET.unpack(body)
+        else:
+            assert kind == _PLAN, kind
+            ticket = self._begin(Planning.parse(body))
+        with self._lock:
+            running = self._running[ticket]
+        try:
+            planned = running.result(patience_ms / 1000)
+        except TimeoutError:
+            if not running.done():
+                return _LATER + _TICKET.pack(ticket)
+            planned = running.result()
+        finally:
+            if running.done():
+                with self._lock:
+                    self._running.pop(ticket, None)
+        return _DONE + planned if len(planned) <= MOST_BYTES else _IN_FILE + os.fsencode(self._in_file(planned))
+
+    def _in_file(self, planned: bytes) -> str:
+        """Only this user may read it. What the JVM, which was interrupted, has not deleted goes when this process ends."""
+        with self._lock:
+            if self._directory is None:
+                self._directory = tempfile.TemporaryDirectory(prefix="pydelta-plans-", ignore_cleanup_errors=True)
+        handle, path = tempfile.mkstemp(dir=self._directory.name)
+        with os.fdopen(handle, "wb") as file:
+            file.write(planned)
+        return path
+
+    def _begin(self, planning: Planning) -> int:
+        ticket, running = next(self._tickets), Future[bytes]()
+        with self._lock:
+            self._running[ticket] = running
+            while len(self._running) > _MOST_TICKETS:
+                self._running.popitem(last=False)
+        threading.Thread(target=self._run, args=(planning, running), name="pydelta-planning", daemon=True).start()
+        return ticket
+
+    def _run(self, planning: Planning, running: Future[bytes]) -> None:
+        try:
+            running.set_result(self._plan(planning))
+        except BaseException as error:
+            running.set_exception(error)
+
+
+def planned(planning: Planning) -> bytes:
+    """What Spark's own worker would write. Raises what planning raises."""
+    source = pickle.loads(planning.data_source)
+    if not isinstance(source, DeltaSource):
+        raise TypeError(f"{type(source)} is no source of pydelta")
+    with counted_elsewhere():  # the rule counts by which columns scans are filtered
+        return planned_as_by_worker(
+            source.keeping(),
+            data_type_of_json(planning.schema),
+            max_arrow_batch_size=planning.max_arrow_batch_size,
+            binary_as_bytes=planning.binary_as_bytes,
+        )

@@ -1,0 +1,98 @@
+package pydelta.pruning;
+
+import java.util.concurrent.RejectedExecutionException;
+import java.util.concurrent.TimeoutException;
+import java.util.function.Function;
+import org.apache.spark.sql.execution.datasources.v2.python.PythonDataSourceCreationResult;
+import org.apache.spark.sql.execution.datasources.v2.python.PythonDataSourceReadInfo;
+import org.apache.spark.sql.execution.datasources.v2.python.UserDefinedPythonDataSource;
+import org.apache.spark.sql.internal.SQLConf;
+import org.apache.spark.sql.types.StructType;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * Whether scans are planned by the driver's own Python, of which a JVM has one, or by worker processes. Without an offer by
+ * workers.
+ *
+ * A worker plans what the driver's Python does not, and raises what is wrong with a request. Only what a worker could do, and the
+ * driver's Python could not, is an error of the latter: after some of these in a row, or when it is silent, it is not asked any
+ * more.
+ */
+class DriverChoice {
+  static final String ENABLED_CONF = "spark.pydelta.driverPlanning.enabled";
+
+  private static final Logger LOG = LoggerFactory.getLogger("pydelta.pruning");
+  private static final String FORMAT = "pydelta";
+  private static final int MOST_ERRORS = 3;
+
+  private static Function offered = null;
+  private static int errors = 0;
+
+  private DriverChoice() {}
+
+  /** planner: of a DataSource as bytes and a schema as JSON, as DriverPlanner.java; null takes the offer back. */
+  static synchronized void offer(Function planner) {
+    offered = planner;
+    errors = 0;
+  }
+
+  static synchronized Function offered() {
+    return offered;
+  }
+
+  /** shortName: of the source; those of others are for workers. */
+  static PythonDataSourceReadInfo plan(
+      String shortName, UserDefinedPythonDataSource source, PythonDataSourceCreationResult made, StructType schema,
+      RuleStatus status) {
+    Function planner = FORMAT.equalsIgnoreCase(shortName) && isWanted() ? offered() : null;
+    if (planner == null) return source.createReadInfoInPython(made, schema, false);
+    Object answer = answer(planner, made, schema);
+    if (answer instanceof PythonDataSourceReadInfo) {
+      succeeded();
+      status.plannedByDriver();
+      return (PythonDataSourceReadInfo) answer;
+    }
+    Throwable why = (Throwable) answer;
+    if (why instanceof TimeoutException) stop(planner, why.getMessage());
+    PythonDataSourceReadInfo planned = source.createReadInfoInPython(made, schema, false);
+    failed(planner, why, status);
+    return planned;
+  }
+
+  private static Object answer(Function planner, PythonDataSourceCreationResult made, StructType schema) {
+    try {
+      return planner.apply(new Object[] {made.dataSource(), schema.json()});
+    } catch (RuntimeException error) {
+      return error;
+    } catch (LinkageError error) {
+      return error;
+    }
+  }
+
+  private static synchronized void succeeded() {
+    errors = 0;
+  }
+
+  /** A worker has done what the driver's Python could not. */
+  private static void failed(Function planner, Throwable why, RuleStatus status) {
+    status.notByDriver(why);
+    if (!(why instanceof RejectedExecutionException)) count(planner, why.toString());
+  }
+
+  private static synchronized void count(Function planner, String why) {
+    errors++;
+    if (errors >= MOST_ERRORS) stop(planner, why);
+  }
+
+  private static synchronized void stop(Function planner, String why) {
+    if (offered != planner) return;
+    offered = null;
+    LOG.warn("The driver's own Python is not asked any more to plan scans: " + why + ". Python workers plan them, and give the same "
+        + "rows. spark_plugin.driver_planning.offer(spark) has it asked again; set " + ENABLED_CONF + " to false to be rid of this.");
+  }
+
+  static boolean isWanted() {
+    return "true".equalsIgnoreCase(SQLConf.get().getConfString(ENABLED_CONF, "false").trim());
+  }
+}

@@ -1,0 +1,87 @@
+"""The driver's own Python as the planner of an application: its first query, a port that closes, one session after another."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from tests.support.small_table import make_table
+from tests.support.spark_script import run_script
+
+APPLICATION = """
+import json, os, socket, subprocess, sys, time
+os.environ["PYSPARK_PIN_THREAD"] = sys.argv[2]
+from pyspark.sql import SparkSession
+from spark_plugin import pruning, register
+from spark_plugin.driver_planning import offer
+
+def started(enabled):
+    spark = (
+        SparkSession.builder.master("local[1]")
+        .config("spark.ui.enabled", "false")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.pydelta.driverPlanning.enabled", enabled)
+        .getOrCreate()
+    )
+    spark.sparkContext.setLogLevel("OFF")
+    register(spark)
+    return spark
+
+def query(spark, day):
+    frame = spark.read.format("pydelta").load(sys.argv[1]).filter(f"day = '{day}'")
+    return sorted(row.id for row in frame.collect())
+
+def workers(spark, module):
+    "Daemons of such workers that the JVM has started."
+    lines = subprocess.run(["ps", "-eo", "ppid,args"], capture_output=True, text=True).stdout.splitlines()
+    jvm = str(spark.sparkContext._jvm.java.lang.ProcessHandle.current().pid())
+    return sum(line.split()[0] == jvm and line.rstrip().endswith(module) for line in lines)
+
+def close_port(gateway):
+    "Py4J's own method for it waits for connections that idle."
+    server, gateway._callback_server = gateway._callback_server, None
+    server.server_socket.close()
+    for connection in list(server.connections):
+        connection.socket.shutdown(socket.SHUT_RDWR)
+
+out = {}
+spark = started("true")
+out["first"] = query(spark, "a")
+out["workers"] = [workers(spark, f"pyspark.sql.worker.{name}") for name in ("create_data_source", "plan_data_source_read")]
+out["planned"] = pruning.status(spark).driver
+
+close_port(spark.sparkContext._gateway)
+begun = time.monotonic()
+out["closed"] = [query(spark, day) for day in "bcab"]
+out["seconds"] = time.monotonic() - begun
+out["planned_then"] = pruning.status(spark).driver
+out["error"] = pruning.status(spark).driver_error
+offer(spark)
+out["anew"] = [query(spark, "a"), pruning.status(spark).driver]
+
+spark.stop()
+spark = started("true")
+out["second"] = [query(spark, "c"), pruning.status(spark).driver]
+spark.stop()
+spark = started("false")
+out["third"] = [query(spark, "b"), pruning.status(spark).driver]
+spark.stop()
+print(json.dumps(out))
+"""
+
+
+@pytest.mark.parametrize("pinned_threads", ["true", "false"])
+def test_application_is_planned_by_its_driver_and_goes_on_without(tmp_path: Path, pinned_threads: str) -> None:
+    commits = [pa.table({"id": pa.array([n, n + 10], pa.int64()), "day": [day] * 2}) for n, day in enumerate("abc")]
+    path = make_table(tmp_path / "t", commits, partition_by=["day"])
+    found = run_script(APPLICATION, path, pinned_threads)
+    assert (found["first"], found["workers"], found["planned"]) == ([0, 10], [0, 0], 1)
+    assert found["closed"] == [[1, 11], [2, 12], [0, 10], [1, 11]]
+    assert found["planned_then"] == 1
+    assert found["seconds"] < 60, "a port that is closed is known at once"
+    assert found["error"]
+    assert found["anew"] == [[0, 10], 2]
+    assert found["second"] == [[2, 12], 1]
+    assert found["third"] == [[1, 11], 0]

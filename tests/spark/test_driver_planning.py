@@ -1,0 +1,332 @@
+"""Scans that the driver's own Python plans: as a worker does, and by a worker wherever it does not answer."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from delta_py.errors import ExpressionError, TableNotFoundError
+from spark_plugin import pruning, register
+from spark_plugin.dataframe_api import method_patches
+from spark_plugin.driver_planning import offer as offer_driver
+from spark_plugin.driver_planning import planner as planner_module
+from spark_plugin.driver_planning.offers import ENABLED_CONF, java_planner
+from spark_plugin.driver_planning.planner import Planner, Planning, planned
+from spark_plugin.pruning.rule import installed_rule
+from tests.support.sampling import sampled, takes_all
+from tests.support.settings import restore
+from tests.support.small_table import append, make_table
+
+ANSWER_SECONDS = "spark.pydelta.driverPlanning.answerSeconds"
+
+
+@pytest.fixture
+def driver(spark: SparkSession, conf: Any) -> Iterator[Callable[[], int]]:
+    """Switches it on; gives the number of plannings that the driver's Python answered since."""
+    conf({ENABLED_CONF: "true"})
+    assert offer_driver(spark)
+    before = pruning.status(spark)
+    yield lambda: pruning.status(spark).driver - before.driver
+    conf({ENABLED_CONF: "true"})
+    assert offer_driver(spark), "in the place of what a test has offered"
+    after = pruning.status(spark)
+    assert after.backed_off == before.backed_off, after.last_error
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> str:
+    """Three files of one partition each."""
+    commits = [pa.table({"id": pa.array([n, n + 10], pa.int64()), "day": [day] * 2}) for n, day in enumerate("abc")]
+    return make_table(tmp_path / "t", commits, partition_by=["day"], properties={"delta.enableChangeDataFeed": "true"})
+
+
+def load(spark: SparkSession, path: str, **options: str) -> DataFrame:
+    return spark.read.format("pydelta").options(**options).load(path)
+
+
+def ids(frame: DataFrame) -> list[int]:
+    return sorted(row.id for row in frame.collect())
+
+
+def offer(spark: SparkSession, answer: Callable[[Any], bytes]) -> None:
+    """In the place of the driver's own planner."""
+    rule = installed_rule(spark)
+    assert rule is not None
+    rule.offerDriver(java_planner(spark, answer, b"secret"))
+
+
+# ---------------------------------------------------------------- it plans
+
+
+def test_scans_are_planned_here_where_the_setting_says_so_when_they_are_planned(
+    spark: SparkSession, table: str, driver: Callable[[], int], conf: Any
+) -> None:
+    frame = load(spark, table)
+    assert ids(frame.filter("day = 'b' and id > 5")) == [11]
+    kept = pruning.status(spark).last_scan
+    assert kept is not None and (kept.files_kept, kept.files_total) == (1, 3)
+    assert ids(spark.sql(f"SELECT id FROM pydelta.`{table}` WHERE day = 'c'")) == [2, 12]
+    assert frame.agg({"id": "max"}).collect()[0][0] == 12
+    assert driver() == 3
+    conf({ENABLED_CONF: "false"})
+    assert ids(frame.filter("day = 'a'")) == [0, 10]
+    assert driver() == 3
+    spark.conf.unset(ENABLED_CONF)
+    assert ids(frame.filter("day = 'a'")) == [0, 10]
+    assert driver() == 3, "it is off unless a session turns it on"
+
+
+def test_load_asks_no_worker_and_gives_the_frame_that_workers_give(
+    spark: SparkSession, table: str, driver: Callable[[], int], conf: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def loads() -> list[DataFrame]:
+        reader = spark.read.format("pydelta")
+        return [
+            load(spark, table),
+            load(spark, f"file:{table}@v1"),
+            spark.read.load(format="pydelta", path=table, versionAsOf=0, schema="id long"),
+            reader.option("COLUMNS", "day").option("path", table).load(),
+            reader.load(),
+            load(spark, table, readChangeFeed="true", startingVersion="1"),
+        ]
+
+    def facts(frame: DataFrame) -> list[Any]:
+        relation = frame._jdf.queryExecution().analyzed()
+        options = dict(relation.options().asCaseSensitiveMap())
+        session = {name: value for name, value in json.loads(options.pop("pydelta.session")).items() if name != "confs"}
+        classes = [each.getClass().getSimpleName() for each in (relation, relation.table())]
+        return [frame.schema, options, session, classes, relation.table().name(), relation.catalog().isEmpty()]
+
+    conf({ENABLED_CONF: "false"})
+    by_workers = loads()
+    conf({ENABLED_CONF: "true"})
+    with monkeypatch.context() as patched:
+        patched.setattr(method_patches, "read_settings", pytest.fail)
+        here = loads()
+    assert [facts(frame) for frame in here] == [facts(frame) for frame in by_workers]
+    assert ids(here[2]) == [0, 10]
+    assert here[0].select("_metadata.row_index").count() == 6
+    assert [len(frame.collect()) for frame in here] == [6, 4, 2, 6, 6, 4]
+    assert (pruning.status(spark).driver_error, driver()) == (None, 7)
+
+
+def test_relative_path_is_left_to_workers_where_this_process_stands_elsewhere(
+    spark: SparkSession, tmp_path: Path, driver: Callable[[], int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_table(tmp_path / "t", [pa.table({"id": pa.array([1], pa.int64())})])
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(TableNotFoundError):
+        load(spark, "t")
+
+
+def test_large_plan_comes_through_a_file(
+    spark: SparkSession, table: str, driver: Callable[[], int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(planner_module, "MOST_BYTES", 0)
+    assert ids(load(spark, table).filter("id > 1")) == [2, 10, 11, 12]
+    assert (driver(), pruning.status(spark).driver_error) == (1, None)
+
+
+def test_threads_plan_at_once(spark: SparkSession, table: str, driver: Callable[[], int]) -> None:
+    def query(number: int) -> list[int]:
+        return ids(load(spark, table).filter(f"id = {number % 3}"))
+
+    with ThreadPoolExecutor(8) as threads:
+        assert list(threads.map(query, range(16))) == [[number % 3] for number in range(16)]
+    assert driver() == 16
+
+
+# ---------------------------------------------------------------- it does not plan: a worker does
+
+
+def test_long_planning_is_waited_for(spark: SparkSession, table: str, driver: Callable[[], int], conf: Any) -> None:
+    def slowly(planning: Planning) -> bytes:
+        time.sleep(1)
+        return planned(planning)
+
+    conf({ANSWER_SECONDS: "0.6"})
+    offer(spark, Planner(b"secret", slowly).apply)
+    assert ids(load(spark, table).filter("day = 'a'")) == [0, 10]
+    assert driver() == 1
+
+
+def test_silent_python_is_asked_once(spark: SparkSession, table: str, driver: Callable[[], int], conf: Any) -> None:
+    asked = []
+
+    def silent(request: Any) -> bytes:
+        asked.append(request)
+        time.sleep(5)
+        return b""
+
+    conf({ANSWER_SECONDS: "0.3"})
+    offer(spark, silent)
+    frame = load(spark, table)
+    assert ids(frame.filter("day = 'a'")) == [0, 10]
+    assert ids(frame.filter("day = 'b'")) == [1, 11]
+    assert (driver(), len(asked)) == (0, 1)
+    assert "did not answer within 300 ms" in str(pruning.status(spark).driver_error)
+    conf({ANSWER_SECONDS: "15"})
+    register(spark)
+    assert ids(frame.filter("day = 'c'")) == [2, 12]
+    assert driver() == 0, "what was given up stays so"
+    offer_driver(spark)
+    assert ids(frame.filter("day = 'c'")) == [2, 12]
+    assert driver() == 1
+
+
+def test_python_that_fails_where_workers_do_not_is_asked_three_times(
+    spark: SparkSession, table: str, driver: Callable[[], int]
+) -> None:
+    asked = []
+
+    def failing(request: Any) -> bytes:
+        asked.append(request)
+        return b"\2OSError: no more files can be opened here"
+
+    offer(spark, failing)
+    frame = load(spark, table)
+    for _ in range(5):
+        assert ids(frame.filter("day = 'a'")) == [0, 10]
+    assert (driver(), len(asked)) == (0, 3)
+    assert "no more files can be opened here" in str(pruning.status(spark).driver_error)
+
+
+def test_request_with_another_secret_is_planned_by_a_worker(
+    spark: SparkSession, table: str, driver: Callable[[], int]
+) -> None:
+    offer(spark, Planner(b"of another", planned).apply)
+    assert ids(load(spark, table).filter("day = 'a'")) == [0, 10]
+    assert driver() == 0
+    assert "without the secret" in str(pruning.status(spark).driver_error)
+
+
+# ---------------------------------------------------------------- errors are those of workers
+
+
+def of_a_missing_version(spark: SparkSession, table: str) -> DataFrame:
+    return load(spark, table, versionAsOf="7")
+
+
+def of_a_missing_table(spark: SparkSession, table: str) -> DataFrame:
+    return load(spark, table + "x")
+
+
+def of_an_unknown_option(spark: SparkSession, table: str) -> DataFrame:
+    return load(spark, table, versionAsof_="7")
+
+
+def of_a_missing_column(spark: SparkSession, table: str) -> DataFrame:
+    return load(spark, table, columns="nope")
+
+
+def of_a_filter_that_is_none(spark: SparkSession, table: str) -> DataFrame:
+    return load(spark, table, filter="id >")
+
+
+def of_a_filter_on_a_missing_column(spark: SparkSession, table: str) -> DataFrame:
+    return load(spark, table, filter="nope = 1")
+
+
+def of_another_schema(spark: SparkSession, table: str) -> DataFrame:
+    return spark.read.format("pydelta").schema("id string, nope int").load(table)
+
+
+def of_two_paths(spark: SparkSession, table: str) -> DataFrame:
+    return spark.read.format("pydelta").load([table, table])
+
+
+def of_no_path(spark: SparkSession, table: str) -> DataFrame:
+    return spark.read.format("pydelta").load()
+
+
+def of_a_path_given_twice(spark: SparkSession, table: str) -> DataFrame:
+    return spark.read.format("pydelta").option("path", table).load(table)
+
+
+def of_a_log_that_is_gone(spark: SparkSession, table: str) -> DataFrame:
+    frame = load(spark, table)
+    shutil.rmtree(Path(table) / "_delta_log")
+    return frame
+
+
+FAILURES = {name: make for name, make in list(globals().items()) if name.startswith("of_")}
+
+
+@pytest.mark.parametrize("make", sampled(FAILURES, 11))
+def test_failure_has_the_class_and_message_that_it_has_by_workers(
+    make: str, spark: SparkSession, tmp_path: Path, driver: Callable[[], int], conf: Any
+) -> None:
+    def failure() -> tuple[type, str]:
+        path = make_table(tmp_path / "t", [pa.table({"id": pa.array([1], pa.int64())})])
+        try:
+            FAILURES[make](spark, path).filter("id = 1").collect()
+        except Exception as error:
+            return type(error), str(error)
+        finally:
+            shutil.rmtree(path)
+        raise AssertionError("nothing failed")
+
+    here = failure()
+    conf({ENABLED_CONF: "false"})
+    assert failure() == here
+
+
+@pytest.mark.skipif(not takes_all(), reason="workers die of such errors, and it takes seconds to start others: make nightly")
+def test_errors_of_users_do_not_end_the_asking(spark: SparkSession, table: str, driver: Callable[[], int]) -> None:
+    for _ in range(3):
+        with pytest.raises(ExpressionError):
+            load(spark, table, filter="id >").collect()
+    assert ids(load(spark, table).filter("day = 'a'")) == [0, 10]
+    assert driver() == 1
+
+
+# ---------------------------------------------------------------- which version
+
+
+def test_frame_keeps_its_version_and_followers_and_new_loads_see_the_newest(
+    spark: SparkSession, tmp_path: Path, driver: Callable[[], int]
+) -> None:
+    root = tmp_path / "t"
+    path = make_table(root, [pa.table({"id": pa.array([1], pa.int64())})])
+    pinned, follower = load(spark, path), load(spark, path, followLatest="true")
+    assert (ids(pinned.filter("id > 0")), ids(follower.filter("id > 0"))) == ([1], [1])
+    append(root, pa.table({"id": pa.array([2], pa.int64())}))
+    assert (ids(pinned.filter("id > 0")), ids(follower.filter("id > 0"))) == ([1], [1, 2])
+    assert ids(load(spark, path).filter("id > 0")) == [1, 2]
+    assert ids(load(spark, path, versionAsOf="0").filter("id > 0")) == [1]
+    assert driver() == 6
+
+
+def test_table_made_anew_at_the_same_place_and_version_is_seen(
+    spark: SparkSession, tmp_path: Path, driver: Callable[[], int]
+) -> None:
+    for number in (1, 2, 3):
+        path = make_table(tmp_path / "t", [pa.table({"id": pa.array([number], pa.int64())})])
+        assert ids(load(spark, path).filter("id > 0")) == [number]
+        assert ids(load(spark, path).filter("id > 0")) == [number]
+        shutil.rmtree(path)
+    assert driver() == 6
+
+
+def test_new_session_of_the_same_application_is_answered_too(
+    spark: SparkSession, table: str, driver: Callable[[], int]
+) -> None:
+    other = spark.newSession()
+    register(other)
+    before = {name: other.conf.get(name, None) for name in (ENABLED_CONF,)}
+    try:
+        other.conf.set(ENABLED_CONF, "true")
+        register(other)
+        assert ids(load(other, table).filter("day = 'a'")) == [0, 10]
+        assert (pruning.status(other).driver, driver()) == (1, 0)
+    finally:
+        restore(other, before)

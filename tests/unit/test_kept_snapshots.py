@@ -1,0 +1,274 @@
+"""Snapshots that keep what they read: only where the log is listed as it was, and within a bound of memory."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import shutil
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from delta_py import kept_snapshots
+from delta_py.expressions.tree import Column, Comparison, Literal
+from delta_py.kept_snapshots import KeptSnapshot, KeptVersions
+from delta_py.protocol.schema import LONG
+from delta_py.scan.planning import plan_scan
+from delta_py.snapshot import Snapshot
+from delta_py.storage.opening import open_store
+from tests.support.small_table import append, make_table
+
+LEAVES = {("id",): LONG}
+
+
+@pytest.fixture(autouse=True)
+def kept(monkeypatch: pytest.MonkeyPatch) -> Iterator[KeptVersions]:
+    """What is kept, by a test alone. Tables of any age are kept."""
+    own = KeptVersions()
+    monkeypatch.setattr(kept_snapshots, "KEPT", own)
+    monkeypatch.setattr("delta_py.storage.kept_objects._SETTLED_MS", 0)
+    yield own
+    own.forget()
+    assert own.memory_bytes == 0
+
+
+@pytest.fixture
+def reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The files of logs that are read, listings aside."""
+    from delta_py.storage.local import LocalStore
+
+    found: list[str] = []
+    read = LocalStore.read
+
+    def noted(self: LocalStore, path: str) -> bytes:
+        found.append(path)
+        return read(self, path)
+
+    monkeypatch.setattr(LocalStore, "read", noted)
+    return found
+
+
+def rows(*numbers: int) -> pa.Table:
+    return pa.table({"id": pa.array(numbers, pa.int64())})
+
+
+def load(path: str, **which: Any) -> KeptSnapshot:
+    return KeptSnapshot.load(open_store(path), **which)
+
+
+def paths(snapshot: Snapshot, leaves: Any = LEAVES) -> list[str]:
+    return [path for batch in snapshot.file_batches(leaves) for path in batch.files["path"].to_pylist()]
+
+
+def age(path: Path, seconds: float) -> None:
+    for file in (path / "_delta_log").iterdir():
+        os.utime(file, (time.time() - seconds,) * 2)
+
+
+# ---------------------------------------------------------------- what is kept
+
+
+def test_second_load_reads_nothing_of_the_log_and_gives_the_same(tmp_path: Path, reads: list[str]) -> None:
+    path = make_table(tmp_path / "t", [rows(1), rows(2)])
+    first = load(path)
+    files = paths(first)
+    assert reads, "the first one reads"
+    reads.clear()
+    again = load(path)
+    assert (paths(again), again.num_files, again.version, again.schema) == (files, 2, 1, first.schema)
+    assert paths(KeptSnapshot.of(pickle.loads(pickle.dumps(again)))) == files
+    assert reads == []
+    assert sorted(files) == sorted(Snapshot.load(open_store(path)).files()["path"].to_pylist())
+
+
+def test_statistics_that_were_not_asked_for_before_are_read(tmp_path: Path, reads: list[str]) -> None:
+    path = make_table(tmp_path / "t", [rows(1), rows(2)])
+    paths(load(path), None)
+    reads.clear()
+    predicate = Comparison("=", Column(("id",)), Literal(2, LONG))
+    assert plan_scan(load(path), None, predicate).report.files_kept == 1
+    assert reads
+    reads.clear()
+    assert plan_scan(load(path), None, predicate).report.files_kept == 1
+    assert reads == []
+
+
+def test_pickle_is_of_a_plain_snapshot_and_the_same_each_time(tmp_path: Path) -> None:
+    path = make_table(tmp_path / "t", [rows(1)])
+    pickles = [pickle.dumps(load(path)) for _ in range(3)]
+    assert type(pickle.loads(pickles[0])) is Snapshot
+    assert len(set(pickles)) == 1
+
+
+def test_new_commit_is_seen_and_old_versions_stay(tmp_path: Path) -> None:
+    path = make_table(tmp_path / "t", [rows(1)])
+    assert len(paths(load(path))) == 1
+    append(tmp_path / "t", rows(2))
+    assert [len(paths(load(path))), len(paths(load(path, version=0)))] == [2, 1]
+
+
+def test_list_that_was_not_taken_whole_is_not_kept(tmp_path: Path, kept: KeptVersions) -> None:
+    path = make_table(tmp_path / "t", [rows(1), rows(2)])
+    reading = load(path).file_batches(LEAVES)
+    next(reading)
+    assert kept.memory_bytes > 0, "what is being read counts"
+    reading.close()
+    assert kept.memory_bytes == 0
+    assert len(paths(load(path))) == 2
+
+
+# ---------------------------------------------------------------- another table in its place
+
+
+def test_table_made_anew_at_its_place_with_the_same_version_and_sizes_is_another(tmp_path: Path) -> None:
+    root = tmp_path / "t"
+    seen = []
+    for _ in range(3):
+        path = make_table(root, [rows(1)])
+        found = load(path)
+        seen.append((found.metadata.id, *paths(found)))
+        time.sleep(0.01)  # more than the steps in which this machine's disks tell times
+        shutil.rmtree(root)
+    assert len(set(seen)) == 3
+
+
+def test_young_log_is_not_kept_as_another_could_have_the_same_times(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reads: list[str]
+) -> None:
+    monkeypatch.setattr("delta_py.storage.kept_objects._SETTLED_MS", 60_000)
+    path = make_table(tmp_path / "t", [rows(1)])
+    for seconds, is_kept in ((0, False), (50, False), (70, True)):
+        age(tmp_path / "t", seconds)
+        paths(load(path))
+        reads.clear()
+        paths(load(path))
+        assert bool(reads) != is_kept, seconds
+
+
+def test_file_of_another_size_time_or_name_is_another_log(tmp_path: Path, reads: list[str]) -> None:
+    path = make_table(tmp_path / "t", [rows(1), rows(2)])
+    commit = tmp_path / "t" / "_delta_log" / f"{1:020d}.json"
+    paths(load(path))
+
+    def is_read() -> bool:
+        reads.clear()
+        paths(load(path))
+        return bool(reads)
+
+    assert not is_read()
+    commit.write_text(commit.read_text() + "\n")
+    assert is_read() and not is_read()
+    os.utime(commit, ns=(time.time_ns() - 10**9,) * 2)
+    assert is_read() and not is_read()
+    first = commit.with_name(f"{0:020d}.json")
+    commit.with_name(f"{0:020d}.{1:020d}.compacted.json").write_text(first.read_text() + commit.read_text())
+    assert is_read() and not is_read()
+
+
+def test_what_is_read_after_the_directory_was_changed_for_another_is_not_kept(tmp_path: Path) -> None:
+    """A table is moved away after it was listed, another takes its place and is read, and the first one comes back."""
+    root, other = tmp_path / "t", tmp_path / "other"
+    path, aside = make_table(root, [rows(1)], times_ms=[1_700_000_000_000]), tmp_path / "aside"
+    make_table(other, [rows(2)], times_ms=[1_700_000_000_001])
+    own = Snapshot.load(open_store(path)).files()["path"].to_pylist()
+    pinned = KeptSnapshot.of(pickle.loads(pickle.dumps(load(path))))
+    root.rename(aside)
+    other.rename(root)
+    assert paths(pinned) != own, "as a plain snapshot does"
+    root.rename(other)
+    aside.rename(root)
+    assert paths(load(path)) == own
+
+
+def test_protocol_and_metadata_of_a_changed_directory_are_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root, other, aside = tmp_path / "t", tmp_path / "other", tmp_path / "aside"
+    path = make_table(root, [rows(1)], times_ms=[1_700_000_000_000])
+    make_table(other, [rows(2)], times_ms=[1_700_000_000_001])
+    own = Snapshot.load(open_store(path)).metadata.id
+    original = Snapshot.of_segment.__func__  # type: ignore[attr-defined]
+
+    def in_between(cls: type[Snapshot], store: Any, segment: Any) -> Snapshot:
+        root.rename(aside)
+        other.rename(root)
+        return original(cls, store, segment)  # type: ignore[no-any-return]
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Snapshot, "of_segment", classmethod(in_between))
+        assert load(path).metadata.id != own
+    root.rename(other)
+    aside.rename(root)
+    assert load(path).metadata.id == own
+
+
+# ---------------------------------------------------------------- the bound of memory
+
+
+def test_memory_is_bounded_and_what_was_used_last_stays(
+    tmp_path: Path, kept: KeptVersions, reads: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tables = [make_table(tmp_path / name, [rows(1)]) for name in "abc"]
+    paths(load(tables[0]))
+    one = kept.memory_bytes
+    assert one > 0
+    kept.most_bytes = int(2.5 * one)
+    paths(load(tables[1]))
+    paths(load(tables[0]))
+    paths(load(tables[2]))  # in the place of the second
+    assert kept.memory_bytes <= kept.most_bytes
+    for table, is_read in zip(tables, (False, True, False), strict=True):
+        reads.clear()
+        KeptSnapshot.load(open_store(table))
+        assert reads == [], "protocol and metadata of all are kept"
+        if not is_read:
+            paths(load(table))
+            assert reads == []
+    kept.most_bytes_of_one = one - 1
+    kept.forget()
+    assert len(paths(load(tables[0]))) == 1
+    assert kept.memory_bytes == 0
+
+
+def test_versions_are_bounded(tmp_path: Path, kept: KeptVersions, reads: list[str]) -> None:
+    kept.most_versions = 2
+    path = make_table(tmp_path / "t", [rows(number) for number in range(4)])
+    for version in range(4):
+        load(path, version=version)
+    reads.clear()
+    load(path, version=3), load(path, version=2)
+    assert reads == []
+    load(path, version=0)
+    assert reads
+
+
+def test_lists_that_are_read_at_once_count_together(tmp_path: Path, kept: KeptVersions) -> None:
+    path = make_table(tmp_path / "t", [rows(1)])
+    paths(load(path))
+    one = kept.memory_bytes
+    kept.forget()
+    kept.most_bytes = int(1.5 * one)
+    first, second = load(path).file_batches(LEAVES), load(path).file_batches(LEAVES)
+    next(first), next(second)
+    assert kept.memory_bytes == one, "the second one is not kept"
+    assert [list(first), list(second)] == [[], []]
+    assert kept.memory_bytes == one
+
+
+def test_threads_share_what_is_kept(tmp_path: Path) -> None:
+    path = make_table(tmp_path / "t", [rows(number) for number in range(20)])
+    wanted, found = sorted(Snapshot.load(open_store(path)).files()["path"].to_pylist()), []
+
+    def work() -> None:
+        for _ in range(10):
+            found.append(sorted(paths(load(path))) == wanted)
+
+    threads = [threading.Thread(target=work) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [True] * 60
