@@ -11,7 +11,6 @@ import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
 
 from delta_py.scan.file_groups import FileGroup
-from delta_py.scan.planning import pack_files
 from delta_py.scan.scan_state import ScanFile, ScanState
 from spark_plugin.source.shapes import has_shapes, is_shape, with_srids
 
@@ -76,6 +75,8 @@ def partitions_of(
 
 def _packed(files: pa.Table, settings: SessionSettings, share: float) -> list[pa.Table]:
     """share: of the scan's bytes that these files have."""
+    from delta_py.scan.planning import pack_files  # tasks, which import this too, plan nothing
+
     wanted = max(1, round(settings.wanted_partitions * share))
     return pack_files(files, settings.max_partition_bytes, settings.open_cost_bytes, wanted)
 
