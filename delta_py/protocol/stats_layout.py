@@ -25,7 +25,8 @@ _HEAD, _TO_MINIMA = b'{"numRecords":', b',"minValues":{'
 _TO_MAXIMA, _TO_COUNTS = b'},"maxValues":{', b'},"nullCount":{'
 _TAILS = ((b"}}", None), (b'},"tightBounds":true}', True), (b'},"tightBounds":false}', False))
 _NULL = b"null"
-_NAME = re.compile(r"[ !#-\[\]-z|~]+")  # ASCII as JSON has it unescaped, less braces
+# ASCII as JSON has it unescaped, less braces. Behind a closing quote there may be a comma or a colon: no name begins so.
+_NAME = re.compile(r"(?![,:])[ !#-\[\]-z|~]+")
 _NUMBER = r"^-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?$"
 _MOST_DIGITS = 18
 _OPENING, _COMMA, _QUOTE, _BACKSLASH, _SPACE, _MINUS, _ZERO = (ord(character) for character in '{,"\\ -0')
@@ -214,7 +215,8 @@ def _leaf(sections: _Sections, starts: Places, ends: Places, leaf: pa.Field) -> 
 
 def _value_places(sections: _Sections, name: str, starts: Places, ends: Places) -> Places:
     """Where the value of a name begins in each object, -1 where the object lacks it. There are no objects in the objects, so that
-    a quote behind a comma or at the start begins a name, or a text that no colon follows."""
+    a quote behind a comma or at the start begins a name, or a text that no colon follows, or ends one that ends in a comma: what
+    follows that is a comma or nothing."""
     first, later = f'"{name}":'.encode(), f',"{name}":'.encode()
     is_first = starts + len(first) < ends
     is_first[is_first] = sections.texts.has(first, starts[is_first])
