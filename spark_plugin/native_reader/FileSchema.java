@@ -4,6 +4,7 @@ import java.io.IOException;
 import java.io.Serializable;
 import java.util.Iterator;
 import java.util.List;
+import java.util.Map;
 import org.apache.parquet.format.converter.ParquetMetadataConverter;
 import org.apache.parquet.hadoop.metadata.BlockMetaData;
 import org.apache.parquet.hadoop.metadata.ParquetMetadata;
@@ -23,6 +24,7 @@ import org.apache.spark.sql.execution.datasources.parquet.ParquetFooterReader;
 import org.apache.spark.sql.types.ArrayType;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.sql.types.Decimal$;
 import org.apache.spark.sql.types.DecimalType;
 import org.apache.spark.sql.types.MapType;
 import org.apache.spark.sql.types.StructField;
@@ -37,13 +39,26 @@ import org.apache.spark.sql.types.StructType;
 class FileSchema implements Serializable {
   private static final long serialVersionUID = 1L;
 
+  /** Of a Parquet file. What is no regular file has less, and is not opened: a pipe would wait for its writer. */
+  private static final int LEAST_BYTES = 12;
+
   private static final LogicalTypeAnnotation STRING = LogicalTypeAnnotation.stringType();
   private static final LogicalTypeAnnotation DATE = LogicalTypeAnnotation.dateType();
 
+  /** The length of a part of a file that has all that is behind its first byte. */
+  static final long TO_THE_END = Long.MAX_VALUE;
+
+  private static final String[] OF_LEGACY_CALENDAR = {"org.apache.spark.legacyDateTime", "org.apache.spark.legacyINT96"};
+  private static final String WRITTEN_BY = "org.apache.spark.version";
+  private static final String FIRST_OF_ONE_CALENDAR = "3.1.0";
+
   private final StructType columns;
+  private final boolean hasTimes;
 
   FileSchema(StructType columns) {
     this.columns = columns;
+    String types = columns.catalogString();
+    this.hasTimes = types.contains("date") || types.contains("timestamp");
   }
 
   int count() {
@@ -56,13 +71,15 @@ class FileSchema implements Serializable {
    */
   void check(PartitionedFile listed) throws IOException {
     HadoopInputFile file = HadoopInputFile.fromPath(listed.toPath(), SparkHadoopUtil$.MODULE$.get().conf());
+    if (listed.fileSize() < LEAST_BYTES) throw new IOException("it is too short");
     if (file.getLength() != listed.fileSize()) {
       throw new IOException("it has " + file.getLength() + " bytes, and the log says " + listed.fileSize());
     }
-    boolean isWhole = listed.length() == listed.fileSize();
+    boolean isWhole = listed.start() == 0 && listed.length() == TO_THE_END;
     ParquetMetadata footer = ParquetFooterReader.readFooter(
         file, isWhole ? ParquetMetadataConverter.SKIP_ROW_GROUPS : ParquetMetadataConverter.NO_FILTER);
-    if (!isWhole) checkPart(file, footer, listed.start(), listed.start() + listed.length());
+    if (!isWhole) checkPart(file, footer, listed.start(), listed.length());
+    if (hasTimes) checkCalendar(footer.getFileMetaData().getKeyValueMetaData());
     GroupType stored = footer.getFileMetaData().getSchema();
     if (find(stored, ParquetFileFormat$.MODULE$.ROW_INDEX_TEMPORARY_COLUMN_NAME()) != null) {
       throw new IOException("it has a column of the name that Spark gives to the numbers of rows");
@@ -79,7 +96,8 @@ class FileSchema implements Serializable {
    * Raises if the row groups that Spark takes for a part of the file are not those whose middles lie in it: Python may have the
    * other parts, and goes by that (row_groups.py).
    */
-  private static void checkPart(HadoopInputFile file, ParquetMetadata footer, long start, long stop) throws IOException {
+  private static void checkPart(HadoopInputFile file, ParquetMetadata footer, long start, long length) throws IOException {
+    long stop = length == TO_THE_END - start ? TO_THE_END : start + length;
     List taken = ParquetFooterReader.readFooter(file, ParquetMetadataConverter.range(start, stop)).getBlocks();
     int next = 0;
     for (Iterator each = footer.getBlocks().iterator(); each.hasNext();) {
@@ -91,6 +109,20 @@ class FileSchema implements Serializable {
       if (isTaken) next++;
     }
     if (next != taken.size()) throw new IOException("where its row groups lie is not clear");
+  }
+
+  /**
+   * Raises for a file whose days may be of the calendar before 1582: Spark asks its statistics, which do not say enough, and takes
+   * another time zone than Python does.
+   */
+  private static void checkCalendar(Map said) throws IOException {
+    for (int i = 0; i < OF_LEGACY_CALENDAR.length; i++) {
+      if (said.containsKey(OF_LEGACY_CALENDAR[i])) throw new IOException("its days are of the legacy calendar");
+    }
+    String version = (String) said.get(WRITTEN_BY);
+    if (version != null && version.compareTo(FIRST_OF_ONE_CALENDAR) < 0) {
+      throw new IOException("Spark " + version + " wrote it, maybe with days of the legacy calendar");
+    }
   }
 
   /** Null if there is none. Raises where it is not clear which one is meant: Spark looks for names without case. */
@@ -117,7 +149,9 @@ class FileSchema implements Serializable {
 
   private static boolean isValue(PrimitiveType stored, LogicalTypeAnnotation says, DataType type) {
     PrimitiveTypeName kind = stored.getPrimitiveTypeName();
-    if (type instanceof DecimalType) return isDecimal(says, (DecimalType) type);
+    if (type instanceof DecimalType) {
+      return isDecimal(says, (DecimalType) type) && holds(stored, ((DecimalType) type).precision());
+    }
     if (type.equals(DataTypes.BooleanType)) return kind == PrimitiveTypeName.BOOLEAN;
     if (type.equals(DataTypes.ByteType)) return kind == PrimitiveTypeName.INT32 && isSigned(says, 8);
     if (type.equals(DataTypes.ShortType)) return kind == PrimitiveTypeName.INT32 && isSigned(says, 16);
@@ -147,10 +181,20 @@ class FileSchema implements Serializable {
     return decimal.getPrecision() == type.precision() && decimal.getScale() == type.scale();
   }
 
+  /** Whether Spark reads decimals of that precision right: of longer arrays than their type needs it takes wrong bytes. */
+  private static boolean holds(PrimitiveType stored, int precision) {
+    PrimitiveTypeName kind = stored.getPrimitiveTypeName();
+    if (kind == PrimitiveTypeName.INT32) return precision <= Decimal$.MODULE$.MAX_INT_DIGITS();
+    if (kind == PrimitiveTypeName.INT64) return precision <= Decimal$.MODULE$.MAX_LONG_DIGITS();
+    if (kind != PrimitiveTypeName.FIXED_LEN_BYTE_ARRAY) return false;
+    return stored.getTypeLength() <= (precision <= Decimal$.MODULE$.MAX_LONG_DIGITS() ? 8 : 16);
+  }
+
+  /** Of microseconds: by milliseconds Spark leaves out row groups that have rows. */
   private static boolean isTime(LogicalTypeAnnotation says, boolean inUtc) {
     if (!(says instanceof TimestampLogicalTypeAnnotation)) return false;
     TimestampLogicalTypeAnnotation time = (TimestampLogicalTypeAnnotation) says;
-    return time.isAdjustedToUTC() == inUtc && time.getUnit() != LogicalTypeAnnotation.TimeUnit.NANOS;
+    return time.isAdjustedToUTC() == inUtc && time.getUnit() == LogicalTypeAnnotation.TimeUnit.MICROS;
   }
 
   // ---------------------------------------------------------------- nested values

@@ -45,6 +45,8 @@ class NativeReader implements PartitionReader {
       return otherwise(error);
     } catch (LinkageError error) {
       return otherwise(error);
+    } catch (AssertionError error) {
+      return otherwise(error);
     }
   }
 
@@ -52,7 +54,8 @@ class NativeReader implements PartitionReader {
   private boolean otherwise(Throwable error) throws IOException {
     TaskContext task = TaskContext.get();
     if (hasBegun || (task != null && task.isInterrupted())) Platform.throwException(error);
-    LOG.warn("Data file " + partition.files()[file].toPath() + " and those behind it are read in Python: " + error);
+    String reason = "Data file " + partition.files()[file].toPath() + " and those behind it are read in Python: " + error;
+    LOG.warn(reason.replaceAll("\\p{Cntrl}", " "));
     close();
     inPython = factory.inPython(partition.from(file));
     return inPython.next();

@@ -174,9 +174,12 @@ public class NativeReads implements Function {
         values[i] = InternalRow.copyValue(told.get(FIXED_COLUMNS + i, constant.fields()[i].dataType()));
       }
     }
+    long size = told.getLong(1);
+    long start = told.getLong(4);
+    // The last part has all row groups that are left, wherever the file says that they lie.
+    long length = start + told.getLong(5) == size ? FileSchema.TO_THE_END - start : told.getLong(5);
     return new PartitionedFile(
-        new GenericInternalRow(values), SparkPath$.MODULE$.fromPath(place), told.getLong(4), told.getLong(5), NOWHERE,
-        told.getLong(2), told.getLong(1),
+        new GenericInternalRow(values), SparkPath$.MODULE$.fromPath(place), start, length, NOWHERE, told.getLong(2), size,
         (scala.collection.immutable.Map) scala.collection.immutable.Map$.MODULE$.empty());
   }
 }

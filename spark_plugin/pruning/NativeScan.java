@@ -12,6 +12,7 @@ import java.util.regex.Matcher;
 import org.apache.spark.sql.classic.SparkSession$;
 import org.apache.spark.sql.connector.expressions.Expression;
 import org.apache.spark.sql.connector.expressions.FieldReference;
+import org.apache.spark.sql.connector.expressions.Literal;
 import org.apache.spark.sql.connector.expressions.NamedReference;
 import org.apache.spark.sql.connector.expressions.filter.And;
 import org.apache.spark.sql.connector.expressions.filter.Not;
@@ -104,6 +105,7 @@ class NativeScan {
     for (int i = 0; i < children.length; i++) {
       if (children[i] instanceof Predicate) inner[i] = renamed((Predicate) children[i]);
       else if (children[i] instanceof NamedReference) inner[i] = renamed((NamedReference) children[i]);
+      else if (isBefore1900(children[i])) return null;
       else inner[i] = children[i];
       if (inner[i] == null) return null;
     }
@@ -111,6 +113,16 @@ class NativeScan {
     if (predicate instanceof Or) return new Or((Predicate) inner[0], (Predicate) inner[1]);
     if (predicate instanceof Not) return new Not((Predicate) inner[0]);
     return new Predicate(predicate.name(), inner);
+  }
+
+  /** Spark takes days that the calendar of 1582 left out for later ones. */
+  private static boolean isBefore1900(Expression constant) {
+    if (!(constant instanceof Literal)) return false;
+    Object value = ((Literal) constant).value();
+    DataType type = ((Literal) constant).dataType();
+    if (type.equals(DataTypes.DateType)) return value instanceof Integer && ((Integer) value).intValue() < -25567;
+    boolean isTime = type.equals(DataTypes.TimestampType) || type.equals(DataTypes.TimestampNTZType);
+    return isTime && value instanceof Long && ((Long) value).longValue() < -25567L * 86400000000L;
   }
 
   private NamedReference renamed(NamedReference reference) {

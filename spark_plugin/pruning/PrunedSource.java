@@ -56,7 +56,7 @@ class PrunedSource extends PythonDataSourceV2 {
     return facts;
   }
 
-  private synchronized PythonDataSourceReadInfo readInfo() {
+  synchronized PythonDataSourceReadInfo readInfo() {
     if (planned == null) use(request.plan(status));
     return planned.readInfo();
   }
@@ -91,6 +91,10 @@ class PrunedSource extends PythonDataSourceV2 {
       if (error instanceof InterruptedException) Thread.currentThread().interrupt();
       status.notNative(error);
     } catch (LinkageError error) {
+      status.notNative(error);
+    } catch (AssertionError error) {
+      status.notNative(error);
+    } catch (StackOverflowError error) {
       status.notNative(error);
     }
     return null;

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import os
 from collections.abc import Callable, Iterator
@@ -74,14 +75,14 @@ def same_both_ways(spark: SparkSession, df: Callable[[], DataFrame]) -> list[boo
 
 
 @pytest.mark.skipif("PYDELTA_NATIVE_READER" in os.environ, reason="the session of all tests says what it wants")
-def test_reader_is_on_unless_a_session_turns_it_off(spark: SparkSession, tmp_path: Path, conf: Any) -> None:
+def test_reader_is_off_unless_a_session_turns_it_on(spark: SparkSession, tmp_path: Path, conf: Any) -> None:
     path = make_table(tmp_path / "t", [pa.table({"id": [1, 2]})])
     conf({NATIVE_CONF: "false"})
     assert tasks(spark.read.format("pydelta").load(path)) == [False]
     conf({NATIVE_CONF: "true"})
     assert tasks(spark.read.format("pydelta").load(path)) == [True]
     spark.conf.unset(NATIVE_CONF)
-    assert tasks(spark.read.format("pydelta").load(path)) == [True]
+    assert tasks(spark.read.format("pydelta").load(path)) == [False]
 
 
 # ---------------------------------------------------------------- files that do not store the table's types
@@ -132,6 +133,64 @@ def test_file_of_another_type_comes_out_as_from_python(
     assert len(found) > 1 or found == ["does not go with the table"]
 
 
+def fixed_decimals(spark: SparkSession, file: Path, length: int, values: list[int]) -> None:
+    """A Parquet file of v DECIMAL(18, 2) in arrays of so many bytes, which pyarrow does not write."""
+    jvm: Any = spark._jvm
+    message = f"message m {{ optional fixed_len_byte_array({length}) v (DECIMAL(18,2)); }}"
+    schema = jvm.org.apache.parquet.schema.MessageTypeParser.parseMessageType(message)
+    builder = jvm.org.apache.parquet.hadoop.example.ExampleParquetWriter.builder(jvm.org.apache.hadoop.fs.Path(str(file)))
+    writer = builder.withType(schema).build()
+    for value in values:
+        row = jvm.org.apache.parquet.example.data.simple.SimpleGroup(schema)
+        row.add("v", jvm.org.apache.parquet.io.api.Binary.fromConstantByteArray(value.to_bytes(length, "big", signed=True)))
+        writer.write(row)
+    writer.close()
+
+
+@pytest.mark.parametrize("length", sampled([8, 9, 12, 16], 2))
+def test_decimals_in_arrays_of_any_length_are_those_that_they_are(
+    length: int, spark: SparkSession, tmp_path: Path, native: Callable[[], int]
+) -> None:
+    path = foreign_table(tmp_path / "t", pa.decimal128(18, 2), pa.array([], pa.decimal128(18, 2)), dictionary=False)
+    file = Path(path, "odd.parquet")
+    file.unlink()
+    values = [-5, 1_234_567, 10**17]
+    fixed_decimals(spark, file, length, values)
+    log = Path(path, "_delta_log", f"{2:020d}.json")
+    action = json.loads(log.read_text())
+    action["add"]["size"] = file.stat().st_size
+    log.write_text(json.dumps(action) + "\n")
+    found = spark.read.format("pydelta").load(path).filter("v is not null").collect()
+    assert sorted(int(row.v.scaleb(2)) for row in found) == values
+    assert native() == 1
+
+
+# What a file stores, what is said beside it, and a filter that its rows are of.
+LEGACY = {"org.apache.spark.version": "3.2.0", "org.apache.spark.legacyDateTime": ""}
+OF_THE_FILTER: dict[str, tuple[pa.Array, dict[str, str], str]] = {
+    "milliseconds": (pa.array([1_700_000_000_000], pa.timestamp("ms", "UTC")), {}, "v < timestamp'2023-11-14 22:13:20.0005Z'"),
+    "a day that was left out": (pa.array([dt.date(1582, 10, 12)]), {}, "v > date'1582-10-10'"),
+    "a day that there is no more": (pa.array([dt.date(1500, 3, 10)]), LEGACY, "v = date'1500-03-01'"),
+    "of an old Spark": (pa.array([dt.date(1500, 3, 10)]), {"org.apache.spark.version": "2.4.5"}, "v = date'1500-03-01'"),
+}
+
+
+@pytest.mark.parametrize("name", OF_THE_FILTER)
+def test_filter_of_days_and_times_leaves_out_no_row(
+    name: str, spark: SparkSession, tmp_path: Path, native: Callable[[], int], conf: Any
+) -> None:
+    conf({"spark.sql.parquet.filterPushdown": "true"})
+    stored, said, condition = OF_THE_FILTER[name]
+    declared = pa.timestamp("us", "UTC") if pa.types.is_timestamp(stored.type) else stored.type
+    path = make_table(tmp_path / "t", [pa.table({"v": pa.array([], declared)})])
+    file = Path(path, "odd.parquet")
+    pq.write_table(pa.table({"v": stored}).replace_schema_metadata(said), file)
+    add = {"path": file.name, "partitionValues": {}, "size": file.stat().st_size, "modificationTime": 1, "dataChange": True}
+    Path(path, "_delta_log", f"{1:020d}.json").write_text(json.dumps({"add": add}) + "\n")
+    assert len(spark.read.format("pydelta").load(path).filter(condition).collect()) == 1
+    assert native() == 1
+
+
 def test_rows_before_a_file_that_only_python_reads_come_once(
     spark: SparkSession, tmp_path: Path, native: Callable[[], int], conf: Any
 ) -> None:
@@ -154,6 +213,21 @@ def test_file_of_another_size_than_the_log_says_is_read_whole(
             action["add"]["size"] = 5
     log.write_text("".join(json.dumps(action) + "\n" for action in actions))
     assert same_both_ways(spark, lambda: spark.read.format("pydelta").load(path)) == [True]
+
+
+@pytest.mark.parametrize("size", [0, 8])
+def test_pipe_in_the_place_of_a_file_is_the_error_that_python_gives(
+    size: int, spark: SparkSession, tmp_path: Path, native: Callable[[], int]
+) -> None:
+    path = make_table(tmp_path / "t", [pa.table({"id": [1]})])
+    data = next(Path(path).glob("*.parquet"))
+    log = tmp_path / "t" / "_delta_log" / f"{0:020d}.json"
+    log.write_text(log.read_text().replace(f'"size": {data.stat().st_size}', f'"size": {size}'))
+    data.unlink()
+    os.mkfifo(data)
+    with pytest.raises(PySparkException, match="regular file"):
+        spark.read.format("pydelta").load(path).collect()
+    assert native() == 1
 
 
 def test_missing_file_is_the_error_that_python_gives(spark: SparkSession, tmp_path: Path, native: Callable[[], int]) -> None:
