@@ -55,7 +55,17 @@ class PrunedScan extends PythonScan {
 
   public Scan.ColumnarSupportMode columnarSupportMode() {
     if (readers.columnar() != null) return Scan.ColumnarSupportMode.SUPPORTED;
-    return mayBeColumnar() ? Scan.ColumnarSupportMode.PARTITION_DEFINED : Scan.ColumnarSupportMode.UNSUPPORTED;
+    return mayBeColumnar() && isPlanned() ? Scan.ColumnarSupportMode.PARTITION_DEFINED : Scan.ColumnarSupportMode.UNSUPPORTED;
+  }
+
+  /** Plans the scan, once. The query itself meets an error again, and raises it: to explain a plan must not fail. */
+  private boolean isPlanned() {
+    try {
+      source.readInfo();
+      return true;
+    } catch (Exception error) {
+      return false;
+    }
   }
 
   boolean mayBeColumnar() {
