@@ -124,7 +124,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse")),
         # Workers are forked with their imports done; a run of all cases has Spark's own way.
         "spark.python.daemon.module": "pyspark.daemon" if sampling.takes_all() else "tests.support.warm_daemon",
-        # With PYDELTA_NATIVE_READER=false all tests read all files in Python.
+        # With PYDELTA_NATIVE_READER=true all tests read simple files by Spark's own Parquet reader.
         **({"spark.pydelta.nativeReader.enabled": native} if (native := os.environ.get("PYDELTA_NATIVE_READER")) else {}),
         # With PYDELTA_DRIVER_PLANNING=true the driver's own Python plans the scans of all tests.
         **({"spark.pydelta.driverPlanning.enabled": planning} if planning else {}),

@@ -5,7 +5,7 @@ reads alike, no limit, no metadata. Such a task carries its files in a form that
 rows are left out here. It stays a task that Python can read: a file that stores other types than the table's, or of which
 Spark cannot give the first batch, is read in Python with those behind it.
 
-The session's setting `spark.pydelta.nativeReader.enabled` switches it off when it is false. It is read when a query is planned
+The session's setting `spark.pydelta.nativeReader.enabled` switches it on when it is true. It is read when a query is planned
 and may change at any time.
 
 The .java files here are a compile unit of their own: the first query that wants them has them compiled by the compiler that Spark

@@ -45,7 +45,7 @@ class NativeChoice {
   /** Where settings of the session have Spark's Parquet reader read otherwise than the source does, it is not used. */
   private static boolean isWanted() {
     SQLConf conf = SQLConf.get();
-    return !"false".equalsIgnoreCase(conf.getConfString(ENABLED_CONF, "true").trim())
+    return "true".equalsIgnoreCase(conf.getConfString(ENABLED_CONF, "false").trim())
         && ColumnarChoice.isEnabled()
         && conf.parquetVectorizedReaderEnabled()
         && !conf.caseSensitiveAnalysis()
