@@ -24,6 +24,11 @@ SELECTION = "selection"
 PART_START, PART_BYTES = "part_start", "part_bytes"
 
 
+def bytes_to_read(files: pa.Table) -> pa.ChunkedArray:
+    """Of each file of a plan, or of each part of one, how many. int64."""
+    return files[PART_BYTES if PART_BYTES in files.column_names else "size"]
+
+
 @dataclass(frozen=True, slots=True)
 class FileGroup:
     """The files that one task reads: an Arrow table as compressed IPC bytes; None for no files."""

@@ -42,7 +42,7 @@ from delta_py.protocol.schema import (
 from delta_py.protocol.stats import FileStats, parse_stats, unknown_stats
 from delta_py.protocol.table_config import TableConfig
 from delta_py.scan.char_padding import ends_in_char, pad, padded_chars
-from delta_py.scan.file_groups import PART_BYTES, PART_START, SELECTION, FileGroup, scan_files
+from delta_py.scan.file_groups import PART_BYTES, PART_START, SELECTION, FileGroup, bytes_to_read, scan_files
 from delta_py.scan.filtered_columns import FILTERED
 from delta_py.scan.scan_state import METADATA_FIELDS, ColumnSource, ScanColumn, ScanFile, ScanState
 from delta_py.snapshot import FileBatch, Snapshot
@@ -145,7 +145,7 @@ def pack_files(files: pa.Table, max_group_bytes: int, open_cost_bytes: int, want
     A group holds at most max_group_bytes (a larger file stands alone), counting open_cost_bytes for each file; wanted_groups come
     out, or a file each, when the table is small. [] when there is no file.
     """
-    sizes = files[PART_BYTES if PART_BYTES in files.column_names else "size"].to_numpy() + open_cost_bytes
+    sizes = bytes_to_read(files).to_numpy() + open_cost_bytes
     bounds = _group_bounds(sizes, max(1, wanted_groups), max(1, max_group_bytes)) if len(sizes) else ()
     return [files.slice(start, stop - start) for start, stop in bounds]
 

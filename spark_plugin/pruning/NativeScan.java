@@ -29,6 +29,8 @@ import org.apache.spark.sql.types.StructType;
 /** A planned scan some of whose tasks, as the source says, may be read by Spark's own Parquet reader. */
 class NativeScan {
   private static final String BASE64 = "([A-Za-z0-9+/=]*)";
+  private static final int DAY_OF_1900 = -25567;
+  private static final long MICROSECONDS_OF_A_DAY = 86400000000L;
   private static final ObjectMapper JSON = new ObjectMapper();
 
   private final PlannedScan planned;
@@ -120,9 +122,9 @@ class NativeScan {
     if (!(constant instanceof Literal)) return false;
     Object value = ((Literal) constant).value();
     DataType type = ((Literal) constant).dataType();
-    if (type.equals(DataTypes.DateType)) return value instanceof Integer && ((Integer) value).intValue() < -25567;
+    if (type.equals(DataTypes.DateType)) return value instanceof Integer && ((Integer) value).intValue() < DAY_OF_1900;
     boolean isTime = type.equals(DataTypes.TimestampType) || type.equals(DataTypes.TimestampNTZType);
-    return isTime && value instanceof Long && ((Long) value).longValue() < -25567L * 86400000000L;
+    return isTime && value instanceof Long && ((Long) value).longValue() < DAY_OF_1900 * MICROSECONDS_OF_A_DAY;
   }
 
   private NamedReference renamed(NamedReference reference) {

@@ -35,7 +35,7 @@ from delta_py.protocol.schema import (
     schema_to_json,
 )
 from delta_py.scan.char_padding import padded_chars
-from delta_py.scan.file_groups import PART_BYTES, PART_START
+from delta_py.scan.file_groups import PART_BYTES, PART_START, bytes_to_read
 from delta_py.scan.planning import Scan, partition_texts, typed_partition_values
 from delta_py.scan.scan_state import ColumnSource, ScanColumn, ScanState
 from spark_plugin.pruning import files_text, native_text
@@ -122,7 +122,7 @@ def _are_simple(files: pa.Table) -> pa.ChunkedArray:
 
 
 def _bytes_of(files: pa.Table) -> int:
-    return pc.sum(files[PART_BYTES if PART_BYTES in files.column_names else "size"]).as_py() or 0
+    return pc.sum(bytes_to_read(files)).as_py() or 0
 
 
 # ---------------------------------------------------------------- columns

@@ -20,7 +20,7 @@ from spark_plugin import DeltaTable, pruning
 from spark_plugin.pruning.rule import COLUMNAR_CONF, NATIVE_CONF
 from tests.support.sampling import sampled
 from tests.support.settings import restore
-from tests.support.small_table import append, make_table
+from tests.support.small_table import WITH_VECTORS, append, append_file, make_table
 
 
 @pytest.fixture
@@ -95,8 +95,7 @@ def foreign_table(root: Path, declared: pa.DataType, stored: pa.Array, *, dictio
     odd = pa.table({"id": pa.array(range(1, 1 + len(stored)), pa.int64()), "v": stored})
     file = root / "odd.parquet"
     pq.write_table(odd, file, use_dictionary=dictionary, store_schema=False)
-    add = {"path": file.name, "partitionValues": {}, "size": file.stat().st_size, "modificationTime": 1, "dataChange": True}
-    (root / "_delta_log" / f"{2:020d}.json").write_text(json.dumps({"add": add}) + "\n")
+    append_file(root, file)
     return path
 
 
@@ -151,15 +150,10 @@ def fixed_decimals(spark: SparkSession, file: Path, length: int, values: list[in
 def test_decimals_in_arrays_of_any_length_are_those_that_they_are(
     length: int, spark: SparkSession, tmp_path: Path, native: Callable[[], int]
 ) -> None:
-    path = foreign_table(tmp_path / "t", pa.decimal128(18, 2), pa.array([], pa.decimal128(18, 2)), dictionary=False)
-    file = Path(path, "odd.parquet")
-    file.unlink()
-    values = [-5, 1_234_567, 10**17]
+    path = make_table(tmp_path / "t", [pa.table({"v": pa.array([None], pa.decimal128(18, 2))})])
+    file, values = Path(path, "odd.parquet"), [-5, 1_234_567, 10**17]
     fixed_decimals(spark, file, length, values)
-    log = Path(path, "_delta_log", f"{2:020d}.json")
-    action = json.loads(log.read_text())
-    action["add"]["size"] = file.stat().st_size
-    log.write_text(json.dumps(action) + "\n")
+    append_file(Path(path), file)
     found = spark.read.format("pydelta").load(path).filter("v is not null").collect()
     assert sorted(int(row.v.scaleb(2)) for row in found) == values
     assert native() == 1
@@ -185,8 +179,7 @@ def test_filter_of_days_and_times_leaves_out_no_row(
     path = make_table(tmp_path / "t", [pa.table({"v": pa.array([], declared)})])
     file = Path(path, "odd.parquet")
     pq.write_table(pa.table({"v": stored}).replace_schema_metadata(said), file)
-    add = {"path": file.name, "partitionValues": {}, "size": file.stat().st_size, "modificationTime": 1, "dataChange": True}
-    Path(path, "_delta_log", f"{1:020d}.json").write_text(json.dumps({"add": add}) + "\n")
+    append_file(Path(path), file)
     assert len(spark.read.format("pydelta").load(path).filter(condition).collect()) == 1
     assert native() == 1
 
@@ -395,16 +388,6 @@ def test_table_that_sparks_reader_reads_otherwise_is_left_to_python(
 
 
 # ---------------------------------------------------------------- deleted rows
-
-WITH_VECTORS: dict[str, Any] = {
-    "properties": {"delta.enableDeletionVectors": "true"},
-    "protocol": {
-        "minReaderVersion": 3,
-        "minWriterVersion": 7,
-        "readerFeatures": ["deletionVectors"],
-        "writerFeatures": ["deletionVectors"],
-    },
-}
 
 @pytest.fixture(scope="module")
 def with_deleted_rows(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> str:

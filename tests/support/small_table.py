@@ -16,6 +16,17 @@ import pyarrow.parquet as pq
 
 from delta_py.protocol.schema import from_arrow_schema, schema_to_json
 
+WITH_VECTORS: dict[str, Any] = {
+    "properties": {"delta.enableDeletionVectors": "true"},
+    "protocol": {
+        "minReaderVersion": 3,
+        "minWriterVersion": 7,
+        "readerFeatures": ["deletionVectors"],
+        "writerFeatures": ["deletionVectors"],
+    },
+}
+"""Arguments of make_table for a table whose rows may be deleted by vectors."""
+
 
 def make_table(
     root: Path,
@@ -66,6 +77,14 @@ def append(
     adds = [{"add": add} for add in _write_files(root, rows, tuple(partition_by), row_group_size)]
     actions = [{"commitInfo": {"operation": "WRITE", "timestamp": 1_700_000_000_000 + version}}, *head, *adds]
     (log / f"{version:020d}.json").write_text("".join(json.dumps(action) + "\n" for action in actions))
+    return version
+
+
+def append_file(root: Path, file: Path) -> int:
+    """One more commit with a data file of the table's directory, of which nothing is said but its size; returns its version."""
+    version = len(list((root / "_delta_log").glob("*.json")))
+    add = {"path": file.name, "partitionValues": {}, "size": file.stat().st_size, "modificationTime": 1, "dataChange": True}
+    (root / "_delta_log" / f"{version:020d}.json").write_text(json.dumps({"add": add}) + "\n")
     return version
 
 

@@ -18,24 +18,17 @@ from delta_py.parquet.reader import read_files
 from delta_py.scan.planning import Scan, plan_scan
 from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore
-from tests.support.small_table import make_table
+from tests.support.small_table import WITH_VECTORS, make_table
 
 ROWS = 1_000
-WITH_VECTORS = {
-    "minReaderVersion": 3,
-    "minWriterVersion": 7,
-    "readerFeatures": ["deletionVectors"],
-    "writerFeatures": ["deletionVectors"],
-}
 
 
 @pytest.fixture(scope="module")
 def table(tmp_path_factory: pytest.TempPathFactory) -> str:
     """One file of 17 row groups, without the rows 100 to 130 and 650."""
     rows = pa.table({"id": range(ROWS), "text": [f"{i * 7919 % 1000}" * (i % 5) for i in range(ROWS)]})
-    properties = {"delta.enableDeletionVectors": "true"}
     directory = tmp_path_factory.mktemp("parts") / "t"
-    path = make_table(directory, [rows], row_group_size=60, properties=properties, protocol=WITH_VECTORS)
+    path = make_table(directory, [rows], row_group_size=60, **WITH_VECTORS)
     DeltaTable(path).delete("id between 100 and 130 or id = 650")
     assert len(list(Path(path).glob("*.parquet"))) == 1
     return path
