@@ -25,7 +25,7 @@ from pyspark.sql import SparkSession
 from delta_py.errors import DeltaError
 from spark_plugin.exceptions import as_spark_raises
 from spark_plugin.options.settings import active
-from spark_plugin.spark_internals import SparkInternals, java_exception_of, message_without_stack
+from spark_plugin.spark_internals import SparkInternals, message_without_stack, reason_of
 
 Handler: TypeAlias = "Callable[[SparkSession, Mapping[str, Any]], Any]"
 
@@ -52,7 +52,7 @@ def install(spark: SparkSession) -> bool:
     except Exception as error:  # whatever a locked-down or foreign Spark answers, all else must go on
         _log.warning(
             "CALL pydelta.system... does not work in this process: %s. Use the statements of spark.sql, or DeltaTable's methods.",
-            java_exception_of(error) or f"{type(error).__name__}: {error}",
+            reason_of(error),
         )
         return False
     _offered.append(gateway)

@@ -627,10 +627,10 @@ def planned_as_by_worker(source: Any, schema: Any, *, max_arrow_batch_size: int,
 # ---------------------------------------------------------------- errors
 
 
-def java_exception_of(error: Exception) -> str | None:
-    """The exception of Java's as text for which Py4J raised the error; None for other errors."""
+def reason_of(error: Exception) -> str:
+    """The error as text with its class; of an error of Py4J the exception of Java's for which it was raised."""
     thrown = getattr(error, "java_exception", None)
-    return None if thrown is None else str(thrown.toString())
+    return f"{type(error).__name__}: {error}" if thrown is None else str(thrown.toString())
 
 
 def message_without_stack(raised: PySparkException) -> str:

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from spark_plugin.exceptions import as_spark_raises
 from spark_plugin.options.settings import active, conf, is_on
-from spark_plugin.spark_internals import SparkInternals, formatted_sql, is_connect, java_exception_of, session_class
+from spark_plugin.spark_internals import SparkInternals, formatted_sql, is_connect, reason_of, session_class
 from spark_plugin.sql_internals import parameters_of
 from spark_plugin.wrapping import Method, wrap
 
@@ -127,7 +127,7 @@ def install_in_parser(spark: Any) -> None:
         _log.warning(
             "%s: statements from the JVM, EXECUTE IMMEDIATE and scripts are not routed in this session: %s.",
             JVM_ENABLED,
-            java_exception_of(error) or f"{type(error).__name__}: {error}",
+            reason_of(error),
         )
 
 

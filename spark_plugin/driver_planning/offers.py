@@ -21,7 +21,7 @@ from spark_plugin.driver_planning.planner import Planner, planned
 from spark_plugin.jvm_calls import function_for_java, start_callbacks
 from spark_plugin.options.settings import is_on
 from spark_plugin.pruning.rule import installed_rule
-from spark_plugin.spark_internals import SparkInternals, java_exception_of
+from spark_plugin.spark_internals import SparkInternals, reason_of
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -65,7 +65,7 @@ def offer(spark: SparkSession) -> bool:
         _log.warning(
             "Python workers plan scans in this session, not the driver's own Python: %s. They give the same rows. Set %s to "
             "false to be rid of this.",
-            java_exception_of(error) or f"{type(error).__name__}: {error}",
+            reason_of(error),
             ENABLED_CONF,
         )
         return False
@@ -90,7 +90,7 @@ def succeeded(spark: SparkSession) -> None:
 
 def failed(spark: SparkSession, error: Exception) -> None:
     """A worker has done a load that this process could not. After some of these in a row workers do all."""
-    reason = java_exception_of(error) or f"{type(error).__name__}: {error}"
+    reason = reason_of(error)
     _log.debug("a worker has loaded a table, as this process could not", exc_info=error)
     rule, context = installed_rule(spark), spark.sparkContext
     if rule is not None:

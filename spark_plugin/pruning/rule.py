@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 
 from spark_plugin.compiled_java import class_archive, has_cache, keep_release, source_archive
 from spark_plugin.pruning.handover import Wanted
-from spark_plugin.spark_internals import SparkInternals, is_connect, java_exception_of
+from spark_plugin.spark_internals import SparkInternals, is_connect, reason_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -190,7 +190,7 @@ def _native_reader(internals: SparkInternals) -> bytes:
 
 def _reason(error: Exception) -> str:
     """The error in one line. Py4J's own text says only that a call failed, and goes on with Java's stack."""
-    text = java_exception_of(error) or f"{type(error).__name__}: {error}"
+    text = reason_of(error)
     return " ".join(line.strip() for line in text.strip().splitlines()[:2])
 
 

@@ -17,7 +17,7 @@ from spark_plugin.options.settings import conf, is_on
 from spark_plugin.options.told_settings import SETTINGS
 from spark_plugin.pruning.rule import installed_rule
 from spark_plugin.session_source import nonce_of
-from spark_plugin.spark_internals import SparkInternals, java_exception_of
+from spark_plugin.spark_internals import SparkInternals, reason_of
 from spark_plugin.sql_catalog.procedures import procedures_json
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def install(spark: SparkSession) -> bool:
         _log.warning(
             "SQL does not know tables by their paths in this session: %s. Use spark.read.format('pydelta').load(path) and "
             "df.write.format('pydelta').save(path).",
-            java_exception_of(error) or f"{type(error).__name__}: {error}",
+            reason_of(error),
         )
         return False
     return True
