@@ -12,10 +12,11 @@ import sys
 import traceback
 import typing
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 from typer.exceptions import TyperException
 
 from delta_py.errors import DeltaError
@@ -37,11 +38,62 @@ _COMMON = {
 _DEFAULTS: dict[str, Any] = {"json_": False, "tz": "UTC", "option": None, "debug": False}
 
 
-class _Group(TyperGroup):
+class _Quick:
+    """Of a command, or the group of them: its parameters take their values by _QuickValue."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        parameters: list[Any] = super().get_params(ctx)  # type: ignore[misc]
+        for parameter in parameters:
+            if "get_runtime_param" not in vars(parameter):
+                quick = _QuickValue(parameter.get_runtime_param)
+                parameter.get_runtime_param = partial(_itself, quick)
+        return parameters
+
+
+class _Command(_Quick, TyperCommand):
+    pass
+
+
+class _Group(_Quick, TyperGroup):
     """Commands in the order in which they are added."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         return list(self.commands)
+
+
+class _QuickValue:
+    """In the place of typer's conversion of a parameter's value, which imports pydantic: a fifth of the start of a command.
+
+    Text, choices, whole numbers within their bounds and defaults need none of that. Whatever else is given, typer converts, or
+    tells what is wrong with it.
+    """
+
+    def __init__(self, typers: Callable[[], Any]) -> None:
+        self._typers = typers
+
+    def coerce(self, value: Any, param: Any, ctx: Any) -> Any:
+        wanted = param.type_descriptor
+        if value is None:
+            return () if wanted.is_list else None
+        if value is param.default or (wanted.annotation is str and isinstance(value, str)):
+            return value
+        if wanted.annotation == list[str] and isinstance(value, list | tuple):
+            return list(value)
+        if wanted.is_choice:
+            for choice in wanted.choices:
+                if choice.value == value:
+                    return choice
+        if wanted.annotation is int and value.isascii() and value.isdigit() and _is_within(int(value), wanted.parameter_info):
+            return int(value)
+        return self._typers().coerce(value, param=param, ctx=ctx)
+
+
+def _itself(quick: _QuickValue) -> _QuickValue:
+    return quick
+
+
+def _is_within(number: int, bounds: Any) -> bool:
+    return (bounds.min is None or bounds.min <= number) and (bounds.max is None or number <= bounds.max)
 
 
 def make_app(commands: Sequence[Command]) -> typer.Typer:
@@ -55,7 +107,7 @@ def make_app(commands: Sequence[Command]) -> typer.Typer:
         pretty_exceptions_enable=False,
     )
     for command in commands:
-        app.command(name=command.__name__.rstrip("_"), help=inspect.getdoc(command))(_with_common_options(command))
+        app.command(name=command.__name__.rstrip("_"), cls=_Command, help=inspect.getdoc(command))(_with_common_options(command))
     return app
 
 

@@ -365,6 +365,31 @@ def test_load_of_two_columns_of_one_name_is_refused(tmp_path: Path) -> None:
 # ---------------------------------------------------------------- all commands
 
 
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["show", "--limit", "-1"], "--limit"),
+        (["show", "--limit", "many"], "--limit"),
+        (["show", "--limit", "\u0663x"], "--limit"),
+        (["show", "--version", "1.5"], "--version"),
+        (["cat", "--format", "xls"], "'csv', 'json', 'parquet', 'arrow'"),
+        (["show", "--nothing"], "--nothing"),
+        (["vacuum", "--retention-hours", "long"], "--retention-hours"),
+        (["vacuum", "--keep-version", "x"], "--keep-version"),
+    ],
+)
+def test_option_that_is_wrong_is_named(arguments: list[str], said: str, table: str) -> None:
+    result = CliRunner().invoke(app, [arguments[0], table, *arguments[1:]])
+    assert result.exit_code == 2 and said in result.stderr and result.stdout == "", result
+
+
+def test_options_have_their_types(table: str) -> None:
+    assert len(answer("show", table, "--limit", "0")["rows"]) == 0
+    assert len(answer("show", table, "--limit", "007")["rows"]) == 5
+    assert answer("vacuum", table, "--retention-hours", "1e3", "--keep-version", "0", "--keep-version", "1")["files_total"] == 0
+    assert run("cat", table, "--format", "json", "--limit", "1") == run("cat", table, "--json", "--limit", "1")
+
+
 @pytest.mark.parametrize("command", [command.__name__.rstrip("_") for command in COMMANDS])
 def test_command_has_help_and_a_line_on_the_page(command: str) -> None:
     text = run(command, "--help")
