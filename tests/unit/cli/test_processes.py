@@ -69,8 +69,41 @@ def test_starts_without_what_it_does_not_need(table: str) -> None:
         seconds.append(time.monotonic() - begin)
         assert done.returncode == 0 and "zorder" in done.stdout
     assert min(seconds) < 2.0, seconds
-    code = f"import sys; sys.argv = ['pydelta', 'schema', {table!r}]\nfrom pydelta_cli.main import app\n"
-    code += "app(standalone_mode=False)\nprint(*sys.modules, file=sys.stderr)"
-    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120).stderr.split()
-    assert "delta_py.table" in loaded
-    assert not {"pyspark", "pandas", "sqlglot", "boto3", "duckdb"} & set(loaded)
+
+
+NEVER = {"pyspark", "py4j", "pandas", "pydantic", "pyarrow.dataset", "boto3", "duckdb", "polars", "psycopg", "sqlite3"}
+ROWS = {"delta_py.parquet.reader", "delta_py.scan.planning"}
+SQL = {"sqlglot", "delta_py.expressions.parse", "delta_py.expressions.evaluate"}
+WRITING = {"delta_py.commit.transaction", "delta_py.write.conform", "delta_py.log.checkpoint", "delta_py.changes.change_feed"}
+MODULES = """
+import sys
+from pydelta_cli.main import main
+sys.argv = ["pydelta", *sys.argv[1:]]
+try:
+    main()
+finally:
+    print(*sys.modules, file=sys.stderr)
+"""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "needed", "unwanted"),
+    [
+        ("--help", "typer", {"delta_py.table", "pyarrow", "numpy", "rich"} | ROWS | SQL | WRITING),
+        ("schema --help", "typer", {"delta_py.table", "pyarrow", "numpy", "rich"} | ROWS | SQL | WRITING),
+        ("schema TABLE", "delta_py.table", ROWS | SQL | WRITING),
+        ("schema TABLE --json", "delta_py.table", {"rich"} | ROWS | SQL | WRITING),
+        ("history TABLE --limit 1", "delta_py.log.history", ROWS | SQL | WRITING),
+        ("streams TABLE", "delta_py.table", {"rich"} | ROWS | SQL | WRITING),
+        ("detail TABLE", "delta_py.commands.detail", {"rich"} | SQL | WRITING),
+        ("show TABLE --limit 1", "delta_py.parquet.reader", SQL | WRITING),
+        ("cat TABLE --format json --limit 1", "delta_py.parquet.reader", {"rich"} | SQL | WRITING),
+        ("files TABLE --filter id=1", "sqlglot", WRITING),
+    ],
+)
+def test_command_imports_nothing_that_it_does_not_need(table: str, arguments: str, needed: str, unwanted: set[str]) -> None:
+    words = arguments.replace("TABLE", table).split()
+    done = subprocess.run([sys.executable, "-c", MODULES, *words], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    loaded = set(done.stderr.split())
+    assert needed in loaded and sorted(loaded & (NEVER | unwanted)) == []
