@@ -6,11 +6,11 @@ import json
 import os
 import re
 from datetime import UTC, date, datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.json
 import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
@@ -202,9 +202,6 @@ def test_load(tmp_path: Path, suffix: str) -> None:
             file.write_text('{"id": 1, "name": "a"}\n{"id": 2, "name": null}\n')
         case "parquet":
             pq.write_table(pa.table({"id": [1, 2], "name": ["a", None]}), file)
-    if suffix == "jsonl" and not hasattr(__import__("pyarrow.json").json, "open_json"):
-        assert "newer pyarrow" in CliRunner().invoke(app, ["load", path, str(file)]).stderr
-        return
     assert answer("load", path, str(file)) == {"version": 0, "mode": "error"}
     assert DeltaTable(path).to_arrow().sort_by("id").to_pylist() == [{"id": 1, "name": "a"}, {"id": 2, "name": None}]
     assert "[DELTA_PATH_EXISTS]" in CliRunner().invoke(app, ["load", path, str(file)]).stderr
@@ -275,7 +272,6 @@ def test_report_and_metrics(table: str, tmp_path: Path) -> None:
 # ---------------------------------------------------------------- values of files that are loaded
 
 
-NEEDS_OPEN_JSON = pytest.mark.skipif(not hasattr(pyarrow.json, "open_json"), reason="pyarrow reads JSON lines as a whole only")
 LOADED = pa.schema(
     [
         ("Code", pa.string()),
@@ -302,7 +298,7 @@ def loaded(path: str, file: Path, text: str, *options: str, code: int = 0) -> st
 
 
 @pytest.mark.parametrize("offset", ["", "+09:00"])
-@pytest.mark.parametrize("suffix", ["csv", pytest.param("jsonl", marks=NEEDS_OPEN_JSON)])
+@pytest.mark.parametrize("suffix", ["csv", "jsonl"])
 def test_load_takes_the_types_of_the_table_whatever_the_case_of_names(tmp_path: Path, suffix: str, offset: str) -> None:
     path, file = str(tmp_path / "t"), tmp_path / f"rows.{suffix}"
     write_delta(path, LOADED.empty_table())
@@ -314,7 +310,6 @@ def test_load_takes_the_types_of_the_table_whatever_the_case_of_names(tmp_path: 
     assert DeltaTable(path).to_arrow().to_pylist() == [IN_TOKYO]
 
 
-@NEEDS_OPEN_JSON
 def test_load_of_nested_json_takes_the_types_of_the_table(tmp_path: Path) -> None:
     path = str(tmp_path / "t")
     inner = pa.struct(list(LOADED))
@@ -335,7 +330,7 @@ def test_load_of_nested_json_takes_the_types_of_the_table(tmp_path: Path) -> Non
     ]
 
 
-@pytest.mark.parametrize("suffix", ["csv", pytest.param("jsonl", marks=NEEDS_OPEN_JSON)])
+@pytest.mark.parametrize("suffix", ["csv", "jsonl"])
 @pytest.mark.parametrize(
     ("name", "value"), [("bytes", "no base64"), ("at", "yesterday"), ("day", "2024-02-30"), ("clock", "2024-01-31T10:00:00Z")]
 )
@@ -347,13 +342,115 @@ def test_load_of_a_value_that_the_column_cannot_have_writes_nothing(tmp_path: Pa
     assert "[DELTA_" in error and name in error and value in error and DeltaTable(path).version == 0
 
 
-@pytest.mark.parametrize("suffix", ["csv", pytest.param("jsonl", marks=NEEDS_OPEN_JSON)])
+@pytest.mark.parametrize("suffix", ["csv", "jsonl"])
 def test_load_from_standard_input_takes_the_types_of_the_table(tmp_path: Path, suffix: str) -> None:
     path = str(tmp_path / "t")
     write_delta(path, LOADED.empty_table())
     text = "code\n007\n" if suffix == "csv" else '{"code": "007"}\n'
     run("load", path, "-", "--format", suffix.removesuffix("l"), "--mode", "append", input=text)
     assert DeltaTable(path).to_arrow()["Code"].to_pylist() == ["007"]
+
+
+MAPS = pa.schema(
+    [
+        ("T", pa.map_(pa.string(), pa.struct([("N", pa.float64()), ("D", pa.decimal128(38, 2))]))),
+        ("I", pa.map_(pa.int64(), pa.float64())),
+        ("B", pa.map_(pa.bool_(), pa.date32())),
+        ("F", pa.list_(pa.float32())),
+    ]
+)
+DIGITS = "123456789012345678901234567890123456.78"
+
+
+def test_load_takes_maps_as_objects_and_as_pairs_whatever_their_keys(tmp_path: Path) -> None:
+    path = str(tmp_path / "t")
+    write_delta(path, MAPS.empty_table())
+    lines = [
+        '{"t": {"x": {"n": 1.5, "d": DIGITS}, "y": null}, "i": {"7": 1, "-8": "NaN"}, "b": {"true": "2024-01-31"}}',
+        '{"t": [{"KEY": "x", "value": {"N": "-Infinity", "D": "1.50"}}]}',
+        '{"i": [{"key": 7, "value": 2}, {"key": "8", "value": 3}]}',
+        '{"b": [{"key": false, "value": null}], "f": [1, "NaN", "Infinity", null]} {"t": {}, "i": [], "b": null}',
+    ]
+    loaded(path, tmp_path / "rows.json", "\n".join(lines).replace("DIGITS", DIGITS))
+    null = dict.fromkeys(MAPS.names)
+    assert repr(DeltaTable(path).to_arrow().to_pylist()) == repr([
+        {**null, "T": [("x", {"N": 1.5, "D": Decimal(DIGITS)}), ("y", None)], "I": [(7, 1.0), (-8, float("nan"))],
+         "B": [(True, date(2024, 1, 31))]},
+        {**null, "T": [("x", {"N": float("-inf"), "D": Decimal("1.50")})]},
+        {**null, "I": [(7, 2.0), (8, 3.0)]},
+        {**null, "B": [(False, None)], "F": [1.0, float("nan"), float("inf"), None]},
+        {**null, "T": [], "I": []},
+    ])  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ('{"i": {"seven": 1}}', "seven"),
+        ('{"i": {"7": 1, "7": 2}}', "the name 7 twice"),
+        ('{"t": {"x": {"n": 1, "N": 2}}}', "the name N twice"),
+        ('{"t": {"x": {"n": "much"}}}', "changed from number to string"),
+        ('{"i": [{"key": null, "value": 1}]}', "NULL"),
+        ('{"f": ["nan"]}', "changed from number to string"),
+        ('{"f": ["NaN"]} {"f": [', "rows.json"),
+        ('{"f": ["NaN"], "f": []}', "the name f twice"),
+    ],
+)
+def test_load_of_a_map_or_number_that_is_none_writes_nothing(tmp_path: Path, line: str, said: str) -> None:
+    path = str(tmp_path / "t")
+    write_delta(path, MAPS.empty_table())
+    error = loaded(path, tmp_path / "rows.json", line, code=3)
+    assert said in error and DeltaTable(path).version == 0
+
+
+def test_load_of_json_goes_by_blocks_of_whole_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pydelta_cli.json_lines.BLOCK_BYTES", 64)
+    monkeypatch.setattr("pydelta_cli.json_lines.LINE_BYTES", 256)
+    file, path = tmp_path / "rows.json", str(tmp_path / "t")
+    lines = [json.dumps({"id": id, "name": "x" * (id % 97)}) for id in range(500)]
+    loaded(path, file, "\n".join(lines))
+    assert sorted(ids(path)) == list(range(500)) and DeltaTable(path).version == 0
+    assert "[DELTA_" in loaded(path, file, "\n".join([*lines, '{"id": 1, "extra": 2}']), code=3)
+    error = loaded(path, file, "\n".join([*lines[:50], '{"id": "text"}', *lines]), code=3)
+    assert re.search(r"rows\.json cannot be read as JSON.*from line (4\d|50|51) on", error), error
+    assert "a line of more than" in loaded(path, file, json.dumps({"name": "x" * 1000}), code=3)
+    assert DeltaTable(path).version == 0
+
+
+@pytest.mark.parametrize("suffix", ["json", "csv", "parquet"])
+@pytest.mark.parametrize("text", ["", "{", '"', "PAR1", "\x00\x01"])
+def test_load_of_a_file_that_is_none_names_it(tmp_path: Path, suffix: str, text: str) -> None:
+    path, file = str(tmp_path / "t"), tmp_path / f"rows.{suffix}"
+    if suffix == "csv" and text in ("{", '"', "PAR1", "\x00\x01"):
+        return  # a header
+    error = loaded(path, file, text, code=3)
+    assert "[DELTA_" in error and str(file) in error and not (tmp_path / "t").exists()
+
+
+def test_load_of_no_rows_into_a_table_is_none(tmp_path: Path) -> None:
+    path = str(tmp_path / "t")
+    write_delta(path, rows([1]))
+    loaded(path, tmp_path / "rows.json", "")
+    loaded(path, tmp_path / "rows.csv", "id,name,part\n")
+    assert ids(path) == [1]
+
+
+@pytest.mark.parametrize("name", ["none.csv", "s3-none://x/rows.csv", "."])
+def test_load_of_a_file_that_is_not_there(tmp_path: Path, name: str) -> None:
+    file = name if ":" in name else str(tmp_path / name)
+    result = CliRunner().invoke(app, ["load", str(tmp_path / "t"), file, "--format", "csv"])
+    assert result.exit_code == 3 and "[DELTA_" in result.stderr and file.removesuffix("/rows.csv") in result.stderr, result
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_load_takes_a_url_of_this_machine_and_names_with_colons(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "a:b.csv").write_text("id\n1\n")
+    monkeypatch.chdir(tmp_path)
+    run("load", "t", "a:b.csv")
+    run("load", "t", f"file://{tmp_path}/a:b.csv", "--mode", "append")
+    pq.write_table(pa.table({"id": [2]}), tmp_path / "b.parquet")
+    run("load", "t", f"file:{tmp_path}/b.parquet", "--mode", "append")
+    assert ids("t") == [1, 1, 2]
 
 
 def test_load_of_two_columns_of_one_name_is_refused(tmp_path: Path) -> None:
