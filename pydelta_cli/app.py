@@ -20,7 +20,7 @@ from typer.core import TyperCommand, TyperGroup
 from typer.exceptions import TyperException
 
 from delta_py.errors import DeltaError
-from pydelta_cli.parameters import pairs_of
+from pydelta_cli.parameters import store_options_of
 from pydelta_cli.run import FAILED, ReaderGone, Run, say, writing
 from pydelta_cli.text import printable
 
@@ -124,7 +124,7 @@ def _with_common_options(command: Command) -> Callable[..., None]:
     ]
 
     def called(*args: Any, json_: bool, tz: str, option: list[str] | None, debug: bool, **kwargs: Any) -> None:
-        code = _guarded(lambda: command(Run(json_, tz, pairs_of(option, "--option")), *args, **kwargs), debug)
+        code = _guarded(lambda: command(Run(json_, tz, store_options_of(option)), *args, **kwargs), debug)
         if code:
             raise typer.Exit(code)
 
