@@ -139,13 +139,17 @@ def test_diff(table: str, tmp_path: Path) -> None:
     assert answer("diff", table, other, "--key", "id", code=1)["properties"] == [{"name": "a.b", "a": None, "b": "c"}]
 
 
-def test_diff_of_versions_without_a_change_feed_goes_by_their_files(tmp_path: Path) -> None:
+def test_diff_of_versions_without_a_change_feed_goes_by_their_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = str(tmp_path / "t")
     write_delta(path, rows([1, 2]))
     table = DeltaTable(path)
     table.update({"name": "'new'"}, predicate="id = 1")
     run("restore", path, "--version", "0")
     DeltaTable(path).checkpoint()
+    for one, other in ((0, 1), (1, 0)):
+        updated = answer("diff", f"{path}@v{one}", f"{path}@v{other}", code=1)["rows"]
+        assert updated == {"compared_by": "rows of files", "inserted": 1, "deleted": 1, "updated": 0, "why_not": None}
+    monkeypatch.setattr("pydelta_cli.row_compare._COMPARED_BYTES", 10)
     unknown = answer("diff", f"{path}@v0", f"{path}@v1", code=4)
     assert unknown["differs"] is None and unknown["rows"]["compared_by"] == "nothing"
     assert "1 file of a and 2 of b" in unknown["rows"]["why_not"]
@@ -163,8 +167,37 @@ def test_diff_tells_deletion_vectors_apart(tmp_path: Path) -> None:
     run("restore", path, "--version", "0")
     DeltaTable(path).delete("id = 2")
     assert len({tuple(DeltaTable(f"{path}@v{version}").files()["path"].to_pylist()) for version in (1, 3)}) == 1
-    assert answer("diff", f"{path}@v1", f"{path}@v3", code=4)["differs"] is None
+    vectors = answer("diff", f"{path}@v1", f"{path}@v3", code=1)["rows"]
+    assert vectors == {"compared_by": "rows of files", "inserted": 1, "deleted": 1, "updated": 0, "why_not": None}
     assert answer("diff", f"{path}@v0", f"{path}@v2")["differs"] is False
+
+
+@pytest.mark.parametrize("feed", ["true", "false"])
+def test_diff_of_versions_between_which_rows_were_only_moved(tmp_path: Path, feed: str) -> None:
+    path = str(tmp_path / "t")
+    for id in (1, 2, 3):
+        write_delta(path, rows([id, id]), mode="append", configuration={"delta.enableChangeDataFeed": feed} if id == 1 else None)
+    run("optimize", path)
+    run("zorder", path, "--by", "id")
+    for one, other in ((2, 4), (4, 2), (3, 4)):
+        found = answer("diff", f"{path}@v{one}", f"{path}@v{other}")
+        assert found["differs"] is False and found["rows"]["compared_by"] == "commits"
+    assert answer("diff", f"{path}@v1", path, code=1)["rows"]["inserted"] == 2
+    run("checkpoint", path)
+    (Path(path) / "_delta_log" / f"{3:020}.json").unlink()
+    lost = answer("diff", f"{path}@v2", path)
+    assert lost["differs"] is False and lost["rows"]["compared_by"] == "rows of files"
+
+
+def test_diff_counts_rows_that_are_there_twice(tmp_path: Path) -> None:
+    path = str(tmp_path / "t")
+    nulls = pa.table({"id": pa.array([1, None, None], pa.int64()), "m": [{"a": 1.5}, None, None]})
+    write_delta(path, nulls)
+    write_delta(path, nulls.slice(1), mode="overwrite")
+    write_delta(path, pa.concat_tables([nulls, nulls.slice(0, 1)]), mode="overwrite")
+    for one, other, inserted, deleted in ((0, 1, 0, 1), (1, 0, 1, 0), (0, 2, 1, 0), (1, 2, 2, 0)):
+        found = answer("diff", f"{path}@v{one}", f"{path}@v{other}", code=1)["rows"]
+        assert (found["inserted"], found["deleted"]) == (inserted, deleted)
 
 
 def test_diff_takes_keys_and_columns_whatever_the_case(tmp_path: Path) -> None:
