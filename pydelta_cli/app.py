@@ -19,9 +19,9 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.exceptions import TyperException
 
-from delta_py.errors import DeltaError
+from delta_py.errors import DeltaError, StorageError
 from pydelta_cli.parameters import store_options_of
-from pydelta_cli.run import FAILED, ReaderGone, Run, say, writing
+from pydelta_cli.run import FAILED, INTERRUPTED, AnswerLostError, ReaderGone, Run, say, writing
 from pydelta_cli.text import printable
 
 Command = Callable[..., int | None]
@@ -124,7 +124,8 @@ def _with_common_options(command: Command) -> Callable[..., None]:
     ]
 
     def called(*args: Any, json_: bool, tz: str, option: list[str] | None, debug: bool, **kwargs: Any) -> None:
-        code = _guarded(lambda: command(Run(json_, tz, store_options_of(option)), *args, **kwargs), debug)
+        run = Run(json_, tz, store_options_of(option))
+        code = _guarded(lambda: command(run.checked(), *args, **kwargs), debug)
         if code:
             raise typer.Exit(code)
 
@@ -148,11 +149,28 @@ def _guarded(command: Callable[[], int | None], debug: bool) -> int:
         return 0
     except (typer.Exit, typer.Abort, TyperException):
         raise
+    except AnswerLostError as error:
+        _close_stdout()
+        return _failed(str(error), debug)
+    except KeyboardInterrupt:
+        say("pydelta: interrupted. What was committed before stays; what was not is in no version.", error=True)
+        return INTERRUPTED
     except DeltaError as error:
         return _failed(str(error), debug)
+    except OSError as error:
+        return _failed(str(_storage_error(error)), debug)
     except Exception as error:
-        # A file that cannot be opened or decoded, a Spark that fails, or a mistake of ours.
+        # A file that cannot be decoded, a Spark that fails, or a mistake of ours.
         return _failed(f"{type(error).__name__}: {error}", debug)
+
+
+def _storage_error(error: OSError) -> StorageError:
+    """A file that may not be written, a disk that is full."""
+    what = f"{error.filename}: {error.strerror}" if error.filename is not None else f"{type(error).__name__}: {error}"
+    return StorageError(
+        f"A file could not be read or written ({what}). What was committed before stays; what was not is in no version. See to "
+        "permissions and space, then run the command again."
+    )
 
 
 def _failed(message: str, debug: bool) -> int:

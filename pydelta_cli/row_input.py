@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import io
+import os
+import select
+import signal
 import sys
 from base64 import b64decode
 from collections.abc import Iterator, Mapping
@@ -48,16 +51,18 @@ def open_rows(
         case "json":
             return _json(_Source(file, _opened(file, storage)), table, zone)
         case _:
-            if file == STANDARD_INPUT:
-                raise typer.BadParameter("Parquet is not read from standard input: its footer comes last.", param_hint="FILE")
+            if file == STANDARD_INPUT or Path(file).is_fifo():
+                raise typer.BadParameter("Parquet is not read from a pipe: its footer comes last.", param_hint="FILE")
             return _parquet(file, _opened(file, storage))
 
 
 def _opened(file: str, storage: Mapping[str, str]) -> Any:
     """A file that is there is one of this machine, even if its name begins as a URL does."""
     if file == STANDARD_INPUT:
-        return sys.stdin.buffer
+        return _Pipe(sys.stdin.fileno()) if sys.stdin is sys.__stdin__ and sys.stdin and os.name == "posix" else sys.stdin.buffer
     try:
+        if Path(file).is_fifo():
+            return _Pipe(os.open(file, os.O_RDONLY))
         if not has_scheme(file) or Path(file).exists():
             return pa.OSFile(file)
         directory, _, name = file.rpartition("/")
@@ -70,6 +75,32 @@ def _opened(file: str, storage: Mapping[str, str]) -> Any:
             "or - for standard input.",
             path=file,
         ) from error
+
+
+class _Pipe(io.RawIOBase):
+    """What others write, up to its end or to Ctrl-C: pyarrow reads in a thread of its own, where no signal ends the wait for
+    more. pipe: its number among the open files."""
+
+    def __init__(self, pipe: int) -> None:
+        self._pipe = pipe
+        self._woken, wakes = os.pipe()
+        os.set_blocking(wakes, False)
+        signal.set_wakeup_fd(wakes)
+
+    def read(self, size: int = -1) -> bytes:
+        """As many bytes as are asked for, and fewer at the end alone."""
+        parts: list[bytes] = []
+        wanted = size
+        while wanted > 0:
+            ready, _, _ = select.select([self._pipe, self._woken], [], [])
+            if self._woken in ready:
+                raise InterruptedError("interrupted while a pipe was read")
+            part = os.read(self._pipe, wanted)
+            if not part:
+                break
+            parts.append(part)
+            wanted -= len(part)
+        return b"".join(parts)
 
 
 class _Source(io.RawIOBase):
@@ -88,7 +119,7 @@ class _Source(io.RawIOBase):
         return found
 
     def close(self) -> None:
-        if not self.closed and self._file is not sys.stdin.buffer:
+        if not self.closed and self.name != STANDARD_INPUT:
             self._file.close()
         super().close()
 

@@ -108,7 +108,7 @@ def _first(batches: pa.RecordBatchReader, limit: int | None) -> Iterator[pa.Reco
         batch = next(batches, None)
         if batch is None:
             return
-        yield batch.slice(0, limit)
+        yield batch.slice(0, min(limit, batch.num_rows))
         limit -= batch.num_rows
 
 

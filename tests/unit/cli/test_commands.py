@@ -513,6 +513,37 @@ def test_option_that_is_wrong_is_named(arguments: list[str], said: str, table: s
     assert result.exit_code == 2 and said in result.stderr and result.stdout == "", result
 
 
+@pytest.mark.parametrize("command", sorted({command.__name__.rstrip("_") for command in COMMANDS} - {"load"}))
+def test_file_in_the_place_of_a_table_is_told(command: str, tmp_path: Path) -> None:
+    file = tmp_path / "file.txt"
+    file.write_text("x")
+    more = {**MORE_ARGUMENTS, "diff": [str(file)], "clone": [str(tmp_path / "new")], "report": ["--json"]}.get(command, [])
+    result = CliRunner().invoke(app, [command, str(file), *more])
+    assert result.exit_code == 3 and f"{file} is a file, and a table is a directory" in result.stderr, result
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def test_time_zone_that_is_none_is_told_at_once(table: str) -> None:
+    before = changed_files(Path(table))
+    for command in (["show", table], ["schema", table], ["set", table, "a.b=c"]):
+        result = CliRunner().invoke(app, [*command, "--tz", "Mars/City"])
+        assert result.exit_code == 3 and "[INVALID_TIMEZONE]" in result.stderr and "Mars/City" in result.stderr
+    assert changed_files(Path(table)) == before
+
+
+def test_limits_may_be_larger_than_tables(table: str) -> None:
+    many = "9" * 30
+    assert len(answer("show", table, "--limit", many)["rows"]) == 5
+    assert len(run("cat", table, "--limit", many).splitlines()) == 6
+    assert len(answer("history", table, "--limit", many)["commits"]) == 2
+
+
+def test_page_that_cannot_be_written_is_told(table: str, tmp_path: Path) -> None:
+    for place in (tmp_path, tmp_path / "none" / "page.html"):
+        result = CliRunner().invoke(app, ["report", table, "-o", str(place)])
+        assert result.exit_code == 3 and f"The page {place} cannot be written" in result.stderr, result
+
+
 def test_options_have_their_types(table: str) -> None:
     assert len(answer("show", table, "--limit", "0")["rows"]) == 0
     assert len(answer("show", table, "--limit", "007")["rows"]) == 5
