@@ -19,6 +19,7 @@ from delta_py import DeltaTable, write_delta
 from pydelta_cli.main import COMMANDS, app
 from pydelta_cli.run import value_lines
 from pydelta_cli.values import json_values
+from tests.support.json_forms import FORMS, faults
 from tests.support.pages import ROOT
 from tests.unit.report.test_metrics import scraped
 
@@ -48,7 +49,9 @@ def run(*arguments: str, code: int = 0, input: str | None = None) -> str:
 
 
 def answer(*arguments: str, code: int = 0) -> Any:
-    return json.loads(run(*arguments, "--json", code=code))
+    found = json.loads(run(*arguments, "--json", code=code))
+    assert faults(found, FORMS[arguments[0]]) == []
+    return found
 
 
 def form_of(command: str) -> set[str]:
@@ -549,6 +552,16 @@ def test_options_have_their_types(table: str) -> None:
     assert len(answer("show", table, "--limit", "007")["rows"]) == 5
     assert answer("vacuum", table, "--retention-hours", "1e3", "--keep-version", "0", "--keep-version", "1")["files_total"] == 0
     assert run("cat", table, "--format", "json", "--limit", "1") == run("cat", table, "--json", "--limit", "1")
+
+
+def test_every_form_of_the_page_is_checked_in_every_answer() -> None:
+    described = {name for line in PAGE.splitlines() if "| `{" in line for name in re.findall(r"`(\w+)`", line.split("|")[1])}
+    commands = {command.__name__.rstrip("_") for command in COMMANDS}
+    assert described <= FORMS.keys() <= commands
+    for command in described:
+        line = next(line for line in PAGE.splitlines() if "| `{" in line and f"`{command}`" in line.split("|")[1])
+        assert set(re.findall(r"\w+", line.split("|")[2])) == FORMS[command].keys()
+    assert commands - FORMS.keys() == {"cat", "metrics"}
 
 
 @pytest.mark.parametrize("command", [command.__name__.rstrip("_") for command in COMMANDS])
