@@ -11,7 +11,8 @@ import os
 import sys
 import traceback
 import typing
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import Annotated, Any
 
@@ -138,7 +139,11 @@ def _with_common_options(command: Command) -> Callable[..., None]:
 
 def _guarded(command: Callable[[], int | None], debug: bool) -> int:
     """The exit code. Errors of tables and of the machine are one message each; a reader that has gone is no error."""
-    _log_to_stderr()
+    with _warnings_on_stderr():
+        return _exit_code(command, debug)
+
+
+def _exit_code(command: Callable[[], int | None], debug: bool) -> int:
     try:
         code = command() or 0
         with writing():
@@ -190,10 +195,16 @@ class _Printable(logging.Formatter):
         return printable(super().format(record))
 
 
-def _log_to_stderr() -> None:
+@contextmanager
+def _warnings_on_stderr() -> Iterator[None]:
     """Warnings of delta_py name tables and files: they are escaped too."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_Printable("pydelta: %(levelname)s: %(message)s"))
     log = logging.getLogger("delta_py")
-    log.handlers[:] = [old for old in log.handlers if not isinstance(old.formatter, _Printable)] + [handler]
-    log.propagate = False
+    log.addHandler(handler)
+    before, log.propagate = log.propagate, False
+    try:
+        yield
+    finally:
+        log.removeHandler(handler)
+        log.propagate = before
