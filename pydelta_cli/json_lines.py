@@ -71,13 +71,18 @@ def _note(found: Names, value: Any) -> None:
 
 
 def _values(text: str, decoder: json.JSONDecoder) -> Iterator[tuple[Any, int]]:
-    """The values in a text, each with the place where it ends, up to one that is none."""
+    """The values in a text, each with the place where it ends, up to one that is none. Raises SchemaMismatchError for one that is
+    nested too deep."""
     place = 0
     while start := _NOT_BLANK.search(text, place):
         try:
             value, place = decoder.raw_decode(text, start.start())
         except json.JSONDecodeError:
             return
+        except RecursionError as error:
+            raise SchemaMismatchError(
+                "A value of the file is nested deeper than can be read. Nothing was committed. Take it out of the file."
+            ) from error
         yield value, place
 
 

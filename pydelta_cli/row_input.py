@@ -17,7 +17,7 @@ from typing import Any
 import pyarrow as pa
 import typer
 
-from delta_py.errors import DeltaError, ExpressionError, SchemaMismatchError, StorageError, shown
+from delta_py.errors import DataFileError, DeltaError, ExpressionError, SchemaMismatchError, StorageError, shown
 from delta_py.expressions.text_casts import to_timestamp
 from delta_py.storage.addresses import has_scheme
 from delta_py.storage.opening import open_store
@@ -38,7 +38,7 @@ def open_rows(
     Columns of CSV and JSON get the types that they have there, whatever the case of their names; the types of others are found
     out from the first block. Values are spelled as values.py has them. zone: of timestamps that have no offset. storage: options
     of object stores.
-    Raises StorageError, pa.ArrowInvalid for what cannot be read; SchemaMismatchError for a value that a column of the schema
+    Raises StorageError and DataFileError for what cannot be read; SchemaMismatchError for a value that a column of the schema
     cannot have; typer.BadParameter for a format that is not known.
     """
     file_format = file_format or _BY_SUFFIX.get(Path(file).suffix.lower())
@@ -154,8 +154,11 @@ def _told_of(file: str, kind: str) -> Iterator[None]:
     try:
         yield
     except pa.ArrowInvalid as error:
-        raise SchemaMismatchError(
-            f"The file {file} cannot be read as {kind}: {error}. Nothing was committed. Say its --format, or mend the file.",
+        raise DataFileError(
+            f"The file {file} cannot be read as {kind}: {str(error).rstrip('.')}. Nothing was committed. Say its --format, or "
+            "mend the file.",
+            error_class="FAILED_READ_FILE.NO_HINT",
+            sql_state="KD001",
             path=file,
         ) from error
 

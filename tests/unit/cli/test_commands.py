@@ -446,7 +446,7 @@ def test_load_of_json_goes_by_blocks_of_whole_lines(tmp_path: Path, monkeypatch:
     lines = [json.dumps({"id": id, "name": "x" * (id % 97)}) for id in range(500)]
     loaded(path, file, "\n".join(lines))
     assert sorted(ids(path)) == list(range(500)) and DeltaTable(path).version == 0
-    assert "[DELTA_" in loaded(path, file, "\n".join([*lines, '{"id": 1, "extra": 2}']), code=3)
+    assert "[FAILED_READ_FILE" in loaded(path, file, "\n".join([*lines, '{"id": 1, "extra": 2}']), code=3)
     error = loaded(path, file, "\n".join([*lines[:50], '{"id": "text"}', *lines]), code=3)
     assert re.search(r"rows\.json cannot be read as JSON.*from line (4\d|50|51) on", error), error
     assert "a line of more than" in loaded(path, file, json.dumps({"name": "x" * 1000}), code=3)
@@ -460,7 +460,13 @@ def test_load_of_a_file_that_is_none_names_it(tmp_path: Path, suffix: str, text:
     if suffix == "csv" and text in ("{", '"', "PAR1", "\x00\x01"):
         return  # a header
     error = loaded(path, file, text, code=3)
-    assert "[DELTA_" in error and str(file) in error and not (tmp_path / "t").exists()
+    assert re.search(r"\[(DELTA_|FAILED_READ_FILE)", error) and str(file) in error and not (tmp_path / "t").exists()
+
+
+def test_load_of_values_nested_too_deep_is_refused(tmp_path: Path) -> None:
+    for number in ("1", '"NaN"'):
+        text = f'{{"id": {number}, "deep": {"[" * 100_000}{"]" * 100_000}}}'
+        assert "nested deeper" in loaded(str(tmp_path / "t"), tmp_path / "rows.json", text, code=3)
 
 
 def test_load_of_no_rows_into_a_table_is_none(tmp_path: Path) -> None:

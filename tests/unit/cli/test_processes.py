@@ -113,6 +113,13 @@ def test_command_imports_nothing_that_it_does_not_need(table: str, arguments: st
     assert needed in loaded and sorted(loaded & (NEVER | unwanted)) == []
 
 
+def test_pandas_is_there_for_spark(table: str) -> None:
+    code = MODULES.replace("print(*sys.modules, file=sys.stderr)", "__import__('pandas')")
+    for arguments, is_there in ((["optimize", f"{table}@v0", "--spark"], True), (["optimize", f"{table}@v0"], False)):
+        done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, timeout=120)
+        assert "names a version" in done.stderr and ("pydelta does without pandas" in done.stderr) is not is_there, done.stderr
+
+
 # ---------------------------------------------------------------- output that cannot be written, and Ctrl-C
 
 
