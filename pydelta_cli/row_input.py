@@ -141,6 +141,16 @@ def _csv(source: _Source, table: pa.StructType, zone: str) -> pa.RecordBatchRead
     with _told_of(source.name, "CSV"):
         reader = csv.open_csv(pa.PythonFile(source, "r"), csv.ReadOptions(block_size=BLOCK_BYTES), parse, convert)
 
+    known = {f.name for f in wanted}
+    no_text = [f.name for f in reader.schema if pa.types.is_binary(f.type) and f.name not in known]
+    if no_text:
+        raise SchemaMismatchError(
+            f"The column {no_text[0]} of the file {source.name} has text that is not UTF-8. Nothing was committed. Convert the "
+            "file, as `iconv -t UTF-8` does.",
+            column=no_text[0],
+            path=source.name,
+        )
+
     def batches() -> Iterator[pa.RecordBatch]:
         with _told_of(source.name, "CSV"):
             yield from reader

@@ -463,6 +463,15 @@ def test_load_of_a_file_that_is_none_names_it(tmp_path: Path, suffix: str, text:
     assert re.search(r"\[(DELTA_|FAILED_READ_FILE)", error) and str(file) in error and not (tmp_path / "t").exists()
 
 
+def test_load_of_text_that_is_not_utf_8_is_refused(tmp_path: Path) -> None:
+    path, file = str(tmp_path / "t"), tmp_path / "rows.csv"
+    file.write_bytes("id,name\n1,é\n".encode("latin-1"))
+    for _ in range(2):  # for a new table, and for one that has the columns
+        result = CliRunner().invoke(app, ["load", path, str(file), "--mode", "append"])
+        assert result.exit_code == 3 and "UTF" in result.stderr and re.search("column (name|#1)", result.stderr), result
+        write_delta(path, pa.table({"id": [1], "name": ["é"]}), mode="overwrite")
+
+
 def test_load_of_values_nested_too_deep_is_refused(tmp_path: Path) -> None:
     for number in ("1", '"NaN"'):
         text = f'{{"id": {number}, "deep": {"[" * 100_000}{"]" * 100_000}}}'
