@@ -34,7 +34,6 @@ from delta_py.log.reconciliation import (
     transactions_and_domains,
 )
 from delta_py.log.segment import LogSegment, load_segment
-from delta_py.log.tombstones import TOMBSTONE_SCHEMA, tombstones
 from delta_py.protocol.actions import DomainMetadata, Metadata, Protocol, SetTransaction
 from delta_py.protocol.clustering import CLUSTERING_DOMAIN
 from delta_py.protocol.schema import DataType, Path, StructType
@@ -209,7 +208,8 @@ class Snapshot:
         return pa.Table.from_batches((batch.files for batch in self.file_batches(want_whole=True)), schema=FILE_SCHEMA)
 
     def tombstones(self) -> pa.Table:
-        """The removed files that the log still knows of: TOMBSTONE_SCHEMA. Some may be live again, under other vectors too."""
+        """The removed files that the log still knows of: TOMBSTONE_SCHEMA of log/tombstones.py. Some may be live
+        again, under other vectors too."""
         return self._log.tombstones()
 
     @property
@@ -292,6 +292,8 @@ class _Log:
         )
 
     def tombstones(self) -> pa.Table:
+        from delta_py.log.tombstones import TOMBSTONE_SCHEMA, tombstones  # only who writes asks for them
+
         return self._read(
             lambda segment, checkpoint: pa.Table.from_batches(tombstones(segment, self._commits, checkpoint), TOMBSTONE_SCHEMA)
         )

@@ -3,7 +3,8 @@
     table = DeltaTable("/data/events", version=3)
     table.to_arrow(columns=["id", "day"], filter="day >= date'2024-01-01' AND id IN (1, 2)")
 
-Short methods that join the parts below: snapshot, scan planning, the reader, the log's history.
+Short methods that join the parts below: snapshot, scan planning, the reader, the log's history. All but the snapshot is imported
+by the methods that need it, so that who asks for a schema pays for nothing else.
 """
 
 from __future__ import annotations
@@ -15,15 +16,9 @@ from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
 
-from delta_py.changes.change_feed import changes_schema, plan_changes
 from delta_py.errors import InvalidOptionError
-from delta_py.expressions.parse import parse_predicate
-from delta_py.expressions.tree import Expression
-from delta_py.log.history import history
-from delta_py.parquet.reader import read_files
 from delta_py.protocol.actions import Metadata, Protocol
 from delta_py.protocol.schema import StructType, from_arrow_schema, to_arrow_schema
-from delta_py.scan.planning import Scan, ScanOptions, plan_scan
 from delta_py.scan.time_travel import named_version, to_timestamp_ms
 from delta_py.snapshot import Snapshot
 from delta_py.storage.opening import open_store
@@ -38,8 +33,10 @@ if TYPE_CHECKING:
     from delta_py.commands.optimize import TableOptimizer
     from delta_py.commands.reorg import TableReorg
     from delta_py.commands.table_alterer import TableAlterer
+    from delta_py.expressions.tree import Expression
     from delta_py.log.leases import HeldLease
     from delta_py.report.report import Report
+    from delta_py.scan.planning import Scan
 
 _READ_THREADS = 4
 
@@ -143,6 +140,8 @@ class DeltaTable:
 
     def history(self, limit: int | None = None) -> pa.Table:
         """The commits that the log still has, newest first, with the columns of DESCRIBE HISTORY."""
+        from delta_py.log.history import history  # as checkpoint
+
         return history(self._snapshot.store, limit)
 
     def detail(self) -> pa.Table:
@@ -155,6 +154,7 @@ class DeltaTable:
         """Which files a read with the filter would read, and why each of them is read or passed over: EXPLANATION_SCHEMA of
         scan/explanation.py, one row a file of this version."""
         from delta_py.scan.explanation import explain_files  # as checkpoint
+        from delta_py.scan.planning import ScanOptions
 
         options = ScanOptions(drop_rows=True, timezone=self._session_timezone)
         return explain_files(self._snapshot, self._predicate(filter), options)
@@ -163,6 +163,8 @@ class DeltaTable:
 
     def scan(self, columns: Sequence[str] | None = None, filter: str | Expression | None = None) -> Scan:
         """The plan of a read: `.report` says how many files and bytes pruning kept."""
+        from delta_py.scan.planning import ScanOptions, plan_scan  # as checkpoint
+
         predicate = self._predicate(filter)
         return plan_scan(self._snapshot, columns, predicate, ScanOptions(drop_rows=True, timezone=self._session_timezone))
 
@@ -175,6 +177,8 @@ class DeltaTable:
 
         Rows come in the order of the files in the log, and within a file in its order.
         """
+        from delta_py.parquet.reader import read_files  # as checkpoint
+
         scan = self.scan(columns, filter)
         groups = scan.pack(max_group_bytes=2**62, open_cost_bytes=4 << 20, wanted_groups=_READ_THREADS)
         schema = to_arrow_schema(scan.output_schema)
@@ -210,6 +214,8 @@ class DeltaTable:
 
         Raises ChangeDataFeedError when the feed was off for a version in the range, or the range is none.
         """
+        from delta_py.changes.change_feed import changes_schema, plan_changes  # as checkpoint
+
         store = self._snapshot.store
         bounds: dict[str, Any] = {
             "starting_version": starting_version,
@@ -469,9 +475,13 @@ class DeltaTable:
     def _predicate(self, filter: str | Expression | None, schema: StructType | None = None) -> Expression | None:
         if not isinstance(filter, str):
             return filter
+        from delta_py.expressions.parse import parse_predicate  # as checkpoint
+
         return parse_predicate(filter, schema or self._snapshot.schema, session_timezone=self._session_timezone)
 
     def _reader(self, scan: Scan) -> pa.RecordBatchReader:
+        from delta_py.parquet.reader import read_files  # as checkpoint
+
         def batches() -> Iterator[pa.RecordBatch]:
             yield from read_files(scan.state, scan.scan_files())
 

@@ -11,16 +11,18 @@ import os
 import sys
 import traceback
 import typing
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 from typer.exceptions import TyperException
 
-from delta_py.errors import DeltaError
-from pydelta_cli.parameters import pairs_of
-from pydelta_cli.run import FAILED, ReaderGone, Run, say, writing
+from delta_py.errors import DeltaError, StorageError
+from pydelta_cli.parameters import store_options_of
+from pydelta_cli.run import FAILED, INTERRUPTED, AnswerLostError, ReaderGone, Run, say, writing
 from pydelta_cli.text import printable
 
 Command = Callable[..., int | None]
@@ -37,11 +39,62 @@ _COMMON = {
 _DEFAULTS: dict[str, Any] = {"json_": False, "tz": "UTC", "option": None, "debug": False}
 
 
-class _Group(TyperGroup):
+class _Quick:
+    """Of a command, or the group of them: its parameters take their values by _QuickValue."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        parameters: list[Any] = super().get_params(ctx)  # type: ignore[misc]
+        for parameter in parameters:
+            if "get_runtime_param" not in vars(parameter):
+                quick = _QuickValue(parameter.get_runtime_param)
+                parameter.get_runtime_param = partial(_itself, quick)
+        return parameters
+
+
+class _Command(_Quick, TyperCommand):
+    pass
+
+
+class _Group(_Quick, TyperGroup):
     """Commands in the order in which they are added."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         return list(self.commands)
+
+
+class _QuickValue:
+    """In the place of typer's conversion of a parameter's value, which imports pydantic: a fifth of the start of a command.
+
+    Text, choices, whole numbers within their bounds and defaults need none of that. Whatever else is given, typer converts, or
+    tells what is wrong with it.
+    """
+
+    def __init__(self, typers: Callable[[], Any]) -> None:
+        self._typers = typers
+
+    def coerce(self, value: Any, param: Any, ctx: Any) -> Any:
+        wanted = param.type_descriptor
+        if value is None:
+            return () if wanted.is_list else None
+        if value is param.default or (wanted.annotation is str and isinstance(value, str)):
+            return value
+        if wanted.annotation == list[str] and isinstance(value, list | tuple):
+            return list(value)
+        if wanted.is_choice:
+            for choice in wanted.choices:
+                if choice.value == value:
+                    return choice
+        if wanted.annotation is int and value.isascii() and value.isdigit() and _is_within(int(value), wanted.parameter_info):
+            return int(value)
+        return self._typers().coerce(value, param=param, ctx=ctx)
+
+
+def _itself(quick: _QuickValue) -> _QuickValue:
+    return quick
+
+
+def _is_within(number: int, bounds: Any) -> bool:
+    return (bounds.min is None or bounds.min <= number) and (bounds.max is None or number <= bounds.max)
 
 
 def make_app(commands: Sequence[Command]) -> typer.Typer:
@@ -55,7 +108,7 @@ def make_app(commands: Sequence[Command]) -> typer.Typer:
         pretty_exceptions_enable=False,
     )
     for command in commands:
-        app.command(name=command.__name__.rstrip("_"), help=inspect.getdoc(command))(_with_common_options(command))
+        app.command(name=command.__name__.rstrip("_"), cls=_Command, help=inspect.getdoc(command))(_with_common_options(command))
     return app
 
 
@@ -72,7 +125,8 @@ def _with_common_options(command: Command) -> Callable[..., None]:
     ]
 
     def called(*args: Any, json_: bool, tz: str, option: list[str] | None, debug: bool, **kwargs: Any) -> None:
-        code = _guarded(lambda: command(Run(json_, tz, pairs_of(option, "--option")), *args, **kwargs), debug)
+        run = Run(json_, tz, store_options_of(option))
+        code = _guarded(lambda: command(run.checked(), *args, **kwargs), debug)
         if code:
             raise typer.Exit(code)
 
@@ -85,7 +139,11 @@ def _with_common_options(command: Command) -> Callable[..., None]:
 
 def _guarded(command: Callable[[], int | None], debug: bool) -> int:
     """The exit code. Errors of tables and of the machine are one message each; a reader that has gone is no error."""
-    _log_to_stderr()
+    with _warnings_on_stderr():
+        return _exit_code(command, debug)
+
+
+def _exit_code(command: Callable[[], int | None], debug: bool) -> int:
     try:
         code = command() or 0
         with writing():
@@ -96,11 +154,28 @@ def _guarded(command: Callable[[], int | None], debug: bool) -> int:
         return 0
     except (typer.Exit, typer.Abort, TyperException):
         raise
+    except AnswerLostError as error:
+        _close_stdout()
+        return _failed(str(error), debug)
+    except KeyboardInterrupt:
+        say("pydelta: interrupted. What was committed before stays; what was not is in no version.", error=True)
+        return INTERRUPTED
     except DeltaError as error:
         return _failed(str(error), debug)
+    except OSError as error:
+        return _failed(str(_storage_error(error)), debug)
     except Exception as error:
-        # A file that cannot be opened or decoded, a Spark that fails, or a mistake of ours.
+        # A file that cannot be decoded, a Spark that fails, or a mistake of ours.
         return _failed(f"{type(error).__name__}: {error}", debug)
+
+
+def _storage_error(error: OSError) -> StorageError:
+    """A file that may not be written, a disk that is full."""
+    what = f"{error.filename}: {error.strerror}" if error.filename is not None else f"{type(error).__name__}: {error}"
+    return StorageError(
+        f"A file could not be read or written ({what}). What was committed before stays; what was not is in no version. See to "
+        "permissions and space, then run the command again."
+    )
 
 
 def _failed(message: str, debug: bool) -> int:
@@ -120,10 +195,16 @@ class _Printable(logging.Formatter):
         return printable(super().format(record))
 
 
-def _log_to_stderr() -> None:
+@contextmanager
+def _warnings_on_stderr() -> Iterator[None]:
     """Warnings of delta_py name tables and files: they are escaped too."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_Printable("pydelta: %(levelname)s: %(message)s"))
     log = logging.getLogger("delta_py")
-    log.handlers[:] = [old for old in log.handlers if not isinstance(old.formatter, _Printable)] + [handler]
-    log.propagate = False
+    log.addHandler(handler)
+    before, log.propagate = log.propagate, False
+    try:
+        yield
+    finally:
+        log.removeHandler(handler)
+        log.propagate = before

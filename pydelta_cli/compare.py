@@ -22,19 +22,20 @@ Key = Annotated[
     str | None, typer.Option("--key", metavar="NAMES", help="Compare rows too: those with the same values of these columns.")
 ]
 
-_BY_FILES, _BY_FEED, _NOT_COMPARED = "files", "change feed", "nothing"
+_BY_FILES, _BY_COMMITS, _BY_FEED, _BY_ROWS, _NOT_COMPARED = "files", "commits", "change feed", "rows of files", "nothing"
 
 
 def diff(run: Run, a: A, b: B, key: Key = None) -> int:
     """Schema, properties, protocol and rows of two versions or tables. Exits with 1 where they differ, 4 where it cannot tell.
 
-    Rows are compared by --key; those of two versions of one table also by its files, and by the change feed where it is on.
+    Rows are compared by --key; those of two versions of one table also by its files and commits, by the change feed where it is
+    on, and else by the rows of the files that are not in both.
     """
     from pydelta_cli.row_compare import count_rows, rows_by_key
 
     one, other = run.table(a), run.table(b)
     keys = columns_of(key)
-    rows = rows_by_key(one, other, keys, run.zone) if keys else _rows_by_log(one, other)
+    rows = rows_by_key(one, other, keys, run.zone) if keys else _rows_by_log(one, other, run.zone)
     form: dict[str, Any] = {
         "a": {"path": one.snapshot.table_root, "version": one.version, "rows": count_rows(one)},
         "b": {"path": other.snapshot.table_root, "version": other.version, "rows": count_rows(other)},
@@ -70,28 +71,47 @@ def _protocol_form(protocol: Protocol) -> dict[str, Any]:
     }
 
 
-def _rows_by_log(a: DeltaTable, b: DeltaTable) -> dict[str, Any]:
+def _rows_by_log(a: DeltaTable, b: DeltaTable, zone: str) -> dict[str, Any]:
     """Counts of changes from a to b; None where nothing compared the rows, with the reason."""
-    from delta_py.errors import ChangeDataFeedError
-    from pydelta_cli.row_compare import files_apart
+    from pydelta_cli.row_compare import files_apart, has_only_moved_rows, rows_of_files
 
     if a.snapshot.table_root != b.snapshot.table_root:
         return _not_compared("These are two tables: name their key (--key) to compare rows.")
     only_a, only_b = files_apart(a, b)
-    if not only_a and not only_b:
-        return {"compared_by": _BY_FILES, "inserted": 0, "deleted": 0, "updated": 0, "why_not": None}
-    apart = f"{only_a} file{'' if only_a == 1 else 's'} of a and {only_b} of b are not in the other."
+    if not len(only_a) and not len(only_b):
+        return _compared(_BY_FILES, 0, 0)
+    if has_only_moved_rows(a, b):
+        return _compared(_BY_COMMITS, 0, 0)
+    counts = _changes_of_feed(a, b)
+    if isinstance(counts, Counter):
+        return _compared(_BY_FEED, counts["insert"], counts["delete"], counts["update_postimage"])
+    apart = f"{len(only_a)} file{'' if len(only_a) == 1 else 's'} of a and {len(only_b)} of b are not in the other."
+    if a.struct_type != b.struct_type:
+        return _not_compared(f"{apart} {counts} Their rows are not compared, as the columns differ. Name a key (--key).")
+    surplus = rows_of_files(a, b, only_a, only_b, zone)
+    if surplus is None:
+        return _not_compared(f"{apart} {counts} Their rows are too many to be compared in memory. Name a key (--key).")
+    return _compared(_BY_ROWS, *surplus)
+
+
+def _changes_of_feed(a: DeltaTable, b: DeltaTable) -> Counter[str] | str:
+    """How many changes of each type, or why that cannot be told."""
+    from delta_py.errors import ChangeDataFeedError, LogFileNotFoundError
+
     if a.version > b.version:
-        return _not_compared(f"{apart} The change feed goes from old to new: name the older version first, or a key (--key).")
+        return "The change feed goes from old to new."
     counts = Counter[str]()
     try:
         for batch in b.changes(starting_version=a.version + 1, ending_version=b.version, columns=["_change_type"]):
             for kind in batch["_change_type"].value_counts():
                 counts[kind["values"].as_py()] += kind["counts"].as_py()
-    except ChangeDataFeedError as error:
-        return _not_compared(f"{apart} {error} Name a key (--key) to compare rows.")
-    changed = {"inserted": counts["insert"], "deleted": counts["delete"], "updated": counts["update_postimage"]}
-    return {"compared_by": _BY_FEED, **changed, "why_not": None}
+    except (ChangeDataFeedError, LogFileNotFoundError) as error:
+        return str(error)
+    return counts
+
+
+def _compared(by: str, inserted: int, deleted: int, updated: int = 0) -> dict[str, Any]:
+    return {"compared_by": by, "inserted": inserted, "deleted": deleted, "updated": updated, "why_not": None}
 
 
 def _not_compared(why: str) -> dict[str, Any]:

@@ -6,6 +6,8 @@ A new command is one line in COMMANDS: a function `name(run: Run, path: Path, ..
 from __future__ import annotations
 
 import gc
+import os
+import sys
 
 from pydelta_cli import compare, copies, describe, files, picture, rows, upkeep
 from pydelta_cli.app import Command, make_app
@@ -38,6 +40,32 @@ COMMANDS: tuple[Command, ...] = (
 app = make_app(COMMANDS)
 
 
+class _NoPandas:
+    """Finds modules before others do, and says of pandas that there is none.
+
+    pyarrow imports pandas, if it is there, for the first list that becomes an array. Nothing here needs it, and for most commands
+    it was half of their start.
+    """
+
+    @staticmethod
+    def find_spec(name: str, path: object = None, target: object = None) -> None:
+        if name == "pandas":
+            raise ModuleNotFoundError("pydelta does without pandas", name=name)
+
+
 def main() -> None:
+    _mend_streams()
+    if "--spark" not in sys.argv:  # pyspark needs it
+        sys.meta_path.insert(0, _NoPandas)
     gc.set_threshold(100_000)  # what a command imports is no garbage: to look for some there was 6 % of its start
     app(prog_name="pydelta")
+
+
+def _mend_streams() -> None:
+    """A stream that was closed before the start takes what nobody reads, so that no file of a table gets its number. What the
+    terminal cannot show is shown as `\\u65e5` and the like."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
+        stream = getattr(sys, name)
+        stream.reconfigure(errors="backslashreplace")

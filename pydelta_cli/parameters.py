@@ -35,3 +35,11 @@ def pairs_of(texts: Sequence[str] | None, hint: str) -> dict[str, str]:
         if "=" not in text:
             raise typer.BadParameter(f"{text!r} is no KEY=VALUE", param_hint=hint)
     return dict(text.partition("=")[::2] for text in texts or ())
+
+
+def store_options_of(texts: Sequence[str] | None) -> dict[str, str]:
+    """As pairs_of, of --option. Its texts may hold secrets, and are in no error."""
+    for number, text in enumerate(texts or (), 1):
+        if "=" not in text:
+            raise typer.BadParameter(f"number {number} is no KEY=VALUE", param_hint="--option")
+    return pairs_of(texts, "--option")

@@ -1,8 +1,10 @@
-"""Rows of two tables beside each other, by the values of a key. Both tables' rows are in memory."""
+"""Rows of two tables beside each other: by the values of a key, or, of two versions of one table, by the files that one of them
+has alone. The rows that are compared are in memory as text."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -10,6 +12,10 @@ import pyarrow.compute as pc
 
 from delta_py.errors import InvalidOptionError, SchemaMismatchError
 from delta_py.log.file_keys import NO_KEYS, file_keys
+from delta_py.log.reader import CommitReader
+from delta_py.log.segment import list_commits
+from delta_py.parquet.reader import read_files
+from delta_py.protocol.actions import AddFile, RemoveFile
 from delta_py.scan.planning import ScanOptions, plan_scan
 from pydelta_cli.values import text_columns
 
@@ -17,6 +23,7 @@ if TYPE_CHECKING:
     from delta_py.table import DeltaTable
 
 _A, _B = "in a", "in b"
+_COMPARED_BYTES = 512 << 20  # of rows as text
 
 
 def count_rows(table: DeltaTable) -> int:
@@ -27,19 +34,62 @@ def count_rows(table: DeltaTable) -> int:
     return sum(batch.num_rows for batch in table.to_batches(columns=[]))
 
 
-def files_apart(a: DeltaTable, b: DeltaTable) -> tuple[int, int]:
-    """Of two versions of one table: how many files, each with its deletion vector, are in a alone, and in b alone."""
+def files_apart(a: DeltaTable, b: DeltaTable) -> tuple[pa.Array, pa.Array]:
+    """Of two versions of one table: the keys of the files, each with its deletion vector, in a alone, and in b alone."""
     in_a, in_b = (_file_keys(table) for table in (a, b))
-    return _count_without(in_a, in_b), _count_without(in_b, in_a)
+    return _without(in_a, in_b), _without(in_b, in_a)
 
 
-def _count_without(keys: pa.Array, others: pa.Array) -> int:
-    return len(keys) - int(pc.is_in(keys, value_set=others).true_count)
+def _without(keys: pa.Array, others: pa.Array) -> pa.Array:
+    return keys.filter(pc.invert(pc.is_in(keys, value_set=others)))
 
 
 def _file_keys(table: DeltaTable) -> pa.Array:
     batches = (file_keys(pa.table(batch.files.select(["path", "deletion_vector"]))) for batch in table.snapshot.file_batches())
     return pa.concat_arrays([NO_KEYS, *batches])
+
+
+def has_only_moved_rows(a: DeltaTable, b: DeltaTable) -> bool:
+    """Whether all commits between two versions of one table say of all their files that they arrange rows anew (dataChange is
+    false), so that both have the same rows. False where commits are gone."""
+    older, newer = sorted((a.version, b.version))
+    store = a.snapshot.store
+    commits = list_commits(store, older + 1, newer)
+    if [commit.version for commit in commits] != list(range(older + 1, newer + 1)):
+        return False
+    reader = CommitReader(store)
+    for commit in reader.ahead(commits):
+        for action in reader.actions(commit, "add", "remove"):
+            if isinstance(action, AddFile | RemoveFile) and action.data_change:
+                return False
+    return True
+
+
+def rows_of_files(a: DeltaTable, b: DeltaTable, only_a: pa.Array, only_b: pa.Array, zone: str) -> tuple[int, int] | None:
+    """Of two versions of one table with the same columns: how many rows b has that a has not, and a that b has not, by all rows
+    of the files that one of them has alone. A row that is there twice counts twice. None where they are more than memory should
+    hold, as text."""
+    counted, size_bytes = [], 0
+    for table, keys, count in ((a, only_a, 1), (b, only_b, -1)):
+        scan = plan_scan(table.snapshot)
+        chosen = scan.files.filter(pc.is_in(file_keys(scan.files.combine_chunks()), value_set=keys))
+        for batch in read_files(scan.state, replace(scan, files=chosen).scan_files()):
+            columns = [pa.array(column, pa.string()) for column in text_columns(batch, zone)]
+            rows = pa.table([*columns, pa.repeat(count, batch.num_rows)], [*map(str, range(len(columns))), _COUNT])
+            counted.append(rows)
+            size_bytes += rows.nbytes
+            if size_bytes > _COMPARED_BYTES:
+                return None
+    if not counted:
+        return 0, 0
+    all_rows = pa.concat_tables(counted)
+    surplus = all_rows.group_by(all_rows.column_names[:-1]).aggregate([(_COUNT, "sum")])[f"{_COUNT}_sum"]
+    deleted = pc.sum(surplus.filter(pc.greater(surplus, 0))).as_py() or 0
+    inserted = -(pc.sum(surplus.filter(pc.less(surplus, 0))).as_py() or 0)
+    return inserted, deleted
+
+
+_COUNT = "count"
 
 
 def rows_by_key(a: DeltaTable, b: DeltaTable, keys: Sequence[str], zone: str) -> dict[str, Any]:

@@ -3,39 +3,43 @@
 from __future__ import annotations
 
 import io
-import re
+import os
+import select
+import signal
 import sys
 from base64 import b64decode
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from csv import reader as csv_lines
-from json import JSONDecodeError, JSONDecoder
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import pyarrow as pa
 import typer
 
-from delta_py.errors import ExpressionError, SchemaMismatchError, UnsupportedOperationError, shown
+from delta_py.errors import DataFileError, DeltaError, ExpressionError, SchemaMismatchError, StorageError, shown
 from delta_py.expressions.text_casts import to_timestamp
+from delta_py.storage.addresses import has_scheme
+from delta_py.storage.opening import open_store
+from delta_py.storage.options import StorageOptions
 from delta_py.write.casts import runs
+from pydelta_cli.json_lines import BLOCK_BYTES, Names, for_pyarrow, names, whole_lines
 
 _BY_SUFFIX = {".csv": "csv", ".json": "json", ".jsonl": "json", ".ndjson": "json", ".parquet": "parquet"}
-_BLOCK_BYTES = 16 << 20
-_NOT_BLANK = re.compile(r"\S")
 STANDARD_INPUT = "-"
 
-Names: TypeAlias = "dict[str, Names]"
-"""Names of columns, and below each those of its fields, as a file spells them. Elements of lists have the names of the list."""
 
-
-def open_rows(file: str, file_format: str | None, schema: pa.Schema | None, zone: str) -> pa.RecordBatchReader:
-    """The rows of a file, or of standard input (`-`), block by block.
+def open_rows(
+    file: str, file_format: str | None, schema: pa.Schema | None, zone: str, storage: Mapping[str, str]
+) -> pa.RecordBatchReader:
+    """The rows of a file of this machine, of an object (a URL), or of standard input (`-`), block by block.
 
     file_format: csv, json (a line a row) or parquet; None: by the file's suffix. schema: of the table that gets the rows.
     Columns of CSV and JSON get the types that they have there, whatever the case of their names; the types of others are found
-    out from the first block. Values are spelled as values.py has them. zone: of timestamps that have no offset.
-    Raises OSError, pa.ArrowInvalid for what cannot be read; SchemaMismatchError for a value that a column of the schema cannot
-    have; typer.BadParameter for a format that is not known.
+    out from the first block. Values are spelled as values.py has them. zone: of timestamps that have no offset. storage: options
+    of object stores.
+    Raises StorageError and DataFileError for what cannot be read; SchemaMismatchError for a value that a column of the schema
+    cannot have; typer.BadParameter for a format that is not known.
     """
     file_format = file_format or _BY_SUFFIX.get(Path(file).suffix.lower())
     if file_format is None:
@@ -43,19 +47,68 @@ def open_rows(file: str, file_format: str | None, schema: pa.Schema | None, zone
     table = pa.struct([]) if schema is None else pa.struct(list(schema))
     match file_format:
         case "csv":
-            return _csv(_Source(file), table, zone)
+            return _csv(_Source(file, _opened(file, storage)), table, zone)
         case "json":
-            return _json(_Source(file), table, zone)
+            return _json(_Source(file, _opened(file, storage)), table, zone)
         case _:
-            return _parquet(file)
+            if file == STANDARD_INPUT or Path(file).is_fifo():
+                raise typer.BadParameter("Parquet is not read from a pipe: its footer comes last.", param_hint="FILE")
+            return _parquet(file, _opened(file, storage))
+
+
+def _opened(file: str, storage: Mapping[str, str]) -> Any:
+    """A file that is there is one of this machine, even if its name begins as a URL does."""
+    if file == STANDARD_INPUT:
+        return _Pipe(sys.stdin.fileno()) if sys.stdin is sys.__stdin__ and sys.stdin and os.name == "posix" else sys.stdin.buffer
+    try:
+        if Path(file).is_fifo():
+            return _Pipe(os.open(file, os.O_RDONLY))
+        if not has_scheme(file) or Path(file).exists():
+            return pa.OSFile(file)
+        directory, _, name = file.rpartition("/")
+        return open_store(directory, StorageOptions.of(storage)).open_input(name)
+    except DeltaError:
+        raise
+    except OSError as error:
+        raise StorageError(
+            f"The file {file} cannot be read: {error}. Nothing was written. Give a file of this machine, the URL of an object, "
+            "or - for standard input.",
+            path=file,
+        ) from error
+
+
+class _Pipe(io.RawIOBase):
+    """What others write, up to its end or to Ctrl-C: pyarrow reads in a thread of its own, where no signal ends the wait for
+    more. pipe: its number among the open files."""
+
+    def __init__(self, pipe: int) -> None:
+        self._pipe = pipe
+        self._woken, wakes = os.pipe()
+        os.set_blocking(wakes, False)
+        signal.set_wakeup_fd(wakes)
+
+    def read(self, size: int = -1) -> bytes:
+        """As many bytes as are asked for, and fewer at the end alone."""
+        parts: list[bytes] = []
+        wanted = size
+        while wanted > 0:
+            ready, _, _ = select.select([self._pipe, self._woken], [], [])
+            if self._woken in ready:
+                raise InterruptedError("interrupted while a pipe was read")
+            part = os.read(self._pipe, wanted)
+            if not part:
+                break
+            parts.append(part)
+            wanted -= len(part)
+        return b"".join(parts)
 
 
 class _Source(io.RawIOBase):
-    """The bytes of a file or of standard input. head: the first block, which stays to be read."""
+    """The bytes of a file. name: for errors. head: the first block, which stays to be read."""
 
-    def __init__(self, file: str) -> None:
-        self._file: Any = sys.stdin.buffer if file == STANDARD_INPUT else pa.OSFile(file)
-        self.head: bytes = self._file.read(_BLOCK_BYTES)
+    def __init__(self, name: str, file: Any) -> None:
+        self.name, self._file = name, file
+        self.head: bytes = self._file.read(BLOCK_BYTES)
         self._unread = io.BytesIO(self.head)
 
     def readable(self) -> bool:
@@ -66,7 +119,7 @@ class _Source(io.RawIOBase):
         return found
 
     def close(self) -> None:
-        if not self.closed and self._file is not sys.stdin.buffer:
+        if not self.closed and self.name != STANDARD_INPUT:
             self._file.close()
         super().close()
 
@@ -75,8 +128,8 @@ def _csv(source: _Source, table: pa.StructType, zone: str) -> pa.RecordBatchRead
     """Null is nothing at all; `""` is the empty text."""
     from pyarrow import csv
 
-    names = _header(source.head)
-    wanted = _spelled(pa.struct([f for f in table if not pa.types.is_nested(f.type)]), {name: {} for name in names})
+    header = _header(source.head)
+    wanted = _spelled(pa.struct([f for f in table if not pa.types.is_nested(f.type)]), {name: {} for name in header})
     convert = csv.ConvertOptions(
         column_types={f.name: _type_read(f.type) for f in wanted},
         null_values=[""],
@@ -84,9 +137,40 @@ def _csv(source: _Source, table: pa.StructType, zone: str) -> pa.RecordBatchRead
         quoted_strings_can_be_null=False,
     )
     # An empty line is a row where one column is all there is, and else no row.
-    parse = csv.ParseOptions(newlines_in_values=True, ignore_empty_lines=len(names) != 1)
-    reader = csv.open_csv(pa.PythonFile(source, "r"), csv.ReadOptions(block_size=_BLOCK_BYTES), parse, convert)
-    return _typed_rows(reader, wanted, zone)
+    parse = csv.ParseOptions(newlines_in_values=True, ignore_empty_lines=len(header) != 1)
+    with _told_of(source.name, "CSV"):
+        reader = csv.open_csv(pa.PythonFile(source, "r"), csv.ReadOptions(block_size=BLOCK_BYTES), parse, convert)
+
+    known = {f.name for f in wanted}
+    no_text = [f.name for f in reader.schema if pa.types.is_binary(f.type) and f.name not in known]
+    if no_text:
+        raise SchemaMismatchError(
+            f"The column {no_text[0]} of the file {source.name} has text that is not UTF-8. Nothing was committed. Convert the "
+            "file, as `iconv -t UTF-8` does.",
+            column=no_text[0],
+            path=source.name,
+        )
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        with _told_of(source.name, "CSV"):
+            yield from reader
+
+    return _typed_rows(pa.RecordBatchReader.from_batches(reader.schema, batches()), wanted, zone)
+
+
+@contextmanager
+def _told_of(file: str, kind: str) -> Iterator[None]:
+    """What pyarrow says of a file's contents, with the file's name."""
+    try:
+        yield
+    except pa.ArrowInvalid as error:
+        raise DataFileError(
+            f"The file {file} cannot be read as {kind}: {str(error).rstrip('.')}. Nothing was committed. Say its --format, or "
+            "mend the file.",
+            error_class="FAILED_READ_FILE.NO_HINT",
+            sql_state="KD001",
+            path=file,
+        ) from error
 
 
 def _header(head: bytes) -> list[str]:
@@ -95,59 +179,53 @@ def _header(head: bytes) -> list[str]:
 
 
 def _json(source: _Source, table: pa.StructType, zone: str) -> pa.RecordBatchReader:
+    wanted = _spelled(table, names(source.head))
+    known = pa.schema([(f.name, _type_read(f.type)) for f in wanted])
+    blocks = whole_lines(source)
+    first = next(blocks, b"")
+    if not first and not len(known):
+        raise SchemaMismatchError(f"The file {source.name} has no rows, which would tell the columns of a new table.")
+    rows = _json_block(first, wanted, known, source.name, 1) if first else known.empty_table()
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        yield from rows.to_batches()
+        line = 1 + first.count(b"\n")
+        for block in blocks:
+            yield from _json_block(block, wanted, rows.schema, source.name, line, "error").to_batches()
+            line += block.count(b"\n")
+
+    return _typed_rows(pa.RecordBatchReader.from_batches(rows.schema, batches()), wanted, zone)
+
+
+def _json_block(
+    block: bytes, wanted: pa.StructType, known: pa.Schema, file: str, line: int, unknown_columns: str = "infer"
+) -> pa.Table:
+    """line: the number of the first one in the block. unknown_columns: `error` for blocks after the first, whose columns are all
+    that there are."""
     from pyarrow import json
 
-    if not hasattr(json, "open_json"):
-        raise UnsupportedOperationError(
-            f"Loading JSON lines needs a newer pyarrow than {pa.__version__}, which reads such files as a whole only. Nothing "
-            "was written. Update pyarrow, or load CSV or Parquet."
+    lines = for_pyarrow(block, wanted)
+    with _told_of(file, f"JSON, a row a line (counted from line {line} on)"):
+        return json.read_json(
+            pa.BufferReader(lines),
+            json.ReadOptions(use_threads=False, block_size=len(lines) + 1),
+            json.ParseOptions(explicit_schema=known, unexpected_field_behavior=unknown_columns),
         )
-    wanted = _spelled(table, _names(source.head))
-    known = pa.schema([(f.name, _type_read(f.type)) for f in wanted])
-    reader = json.open_json(
-        pa.PythonFile(source, "r"),
-        json.ReadOptions(block_size=_BLOCK_BYTES),
-        json.ParseOptions(explicit_schema=known, unexpected_field_behavior="infer"),
-    )
-    return _typed_rows(reader, wanted, zone)
-
-
-def _names(head: bytes) -> Names:
-    """Of the JSON objects up to one that is cut off or none; pyarrow tells what is wrong with that."""
-    names: Names = {}
-    text, place = head.decode(errors="replace"), 0
-    while start := _NOT_BLANK.search(text, place):
-        try:
-            value, place = JSONDecoder(strict=False).raw_decode(text, start.start())
-        except JSONDecodeError:
-            break
-        _note(names, value)
-    return names
-
-
-def _note(names: Names, value: Any) -> None:
-    if isinstance(value, dict):
-        for name, inner in value.items():
-            _note(names.setdefault(name, {}), inner)
-    elif isinstance(value, list):
-        for inner in value:
-            _note(names, inner)
 
 
 # ---------------------------------------------------------------- types of the table
 
 
-def _spelled(kind: pa.DataType, names: Names) -> pa.DataType:
-    """A type with the names that the file has for its fields; those that it does not have keep theirs."""
+def _spelled(kind: pa.DataType, given: Names) -> pa.DataType:
+    """A type with the names that the file has for its fields; those that it does not have keep theirs, and so do those of maps,
+    which are written anew with them."""
     if pa.types.is_struct(kind):
         types = {f.name.lower(): f.type for f in kind}
-        fields = [(name, _spelled(types[name.lower()], inner)) for name, inner in names.items() if name.lower() in types]
-        given = {name.lower() for name in names}
-        return pa.struct([*fields, *((f.name, f.type) for f in kind if f.name.lower() not in given)])
+        fields = [(name, _spelled(types[name.lower()], inner)) for name, inner in given.items() if name.lower() in types]
+        lower = {name.lower() for name in given}
+        return pa.struct([*fields, *((f.name, f.type) for f in kind if f.name.lower() not in lower)])
     if pa.types.is_list(kind):
-        return pa.list_(_spelled(kind.value_type, names))
-    if pa.types.is_map(kind):
-        return pa.map_(_spelled(kind.key_type, names.get("key", {})), _spelled(kind.item_type, names.get("value", {})))
+        return pa.list_(_spelled(kind.value_type, given))
     return kind
 
 
@@ -158,7 +236,8 @@ def _type_read(kind: pa.DataType) -> pa.DataType:
     if pa.types.is_list(kind):
         return pa.list_(_type_read(kind.value_type))
     if pa.types.is_map(kind):
-        return pa.list_(pa.struct([("key", _type_read(kind.key_type)), ("value", _type_read(kind.item_type))]))
+        key = _type_read(kind.key_type) if pa.types.is_nested(kind.key_type) else pa.string()
+        return pa.list_(pa.struct([("key", key), ("value", _type_read(kind.item_type))]))
     is_text = pa.types.is_timestamp(kind) or pa.types.is_date(kind) or pa.types.is_binary(kind)
     return pa.string() if is_text else kind
 
@@ -225,15 +304,14 @@ def _bytes(text: str) -> bytes:
         raise ValueError(f"{shown(text)} is not base64 ({error})") from error
 
 
-def _parquet(file: str) -> pa.RecordBatchReader:
+def _parquet(name: str, file: pa.NativeFile) -> pa.RecordBatchReader:
     from pyarrow.parquet import ParquetFile
 
-    if file == STANDARD_INPUT:
-        raise typer.BadParameter("Parquet is not read from standard input: its footer comes last.", param_hint="FILE")
-    opened = ParquetFile(file)
+    with _told_of(name, "Parquet"):
+        opened = ParquetFile(file)
 
     def batches() -> Iterator[pa.RecordBatch]:
-        with opened:
+        with file, _told_of(name, "Parquet"):
             yield from opened.iter_batches()
 
     return pa.RecordBatchReader.from_batches(opened.schema_arrow, batches())

@@ -42,7 +42,7 @@ OutFormat = Annotated[CatFormat, typer.Option("--format", help="csv, json (a lin
 InFormat = Annotated[
     LoadFormat | None, typer.Option("--format", help="csv, json (a line a row) or parquet; default: by the name.")
 ]
-Source = Annotated[str, typer.Argument(metavar="FILE", help="A file of this machine; - for standard input.")]
+Source = Annotated[str, typer.Argument(metavar="FILE", help="A file, or the URL of an object; - for standard input.")]
 SaveMode = Annotated[Mode, typer.Option("--mode", help="What becomes of a table that is there.")]
 PartitionBy = Annotated[str | None, typer.Option("--partition-by", metavar="NAMES", help="Of a new table, with commas.")]
 MergeSchema = Annotated[bool, typer.Option("--merge-schema", help="Add columns that the table does not have.")]
@@ -108,7 +108,7 @@ def _first(batches: pa.RecordBatchReader, limit: int | None) -> Iterator[pa.Reco
         batch = next(batches, None)
         if batch is None:
             return
-        yield batch.slice(0, limit)
+        yield batch.slice(0, min(limit, batch.num_rows))
         limit -= batch.num_rows
 
 
@@ -131,7 +131,7 @@ def load(
     present = _table_or_none(run, path)
     keeps_columns = present is not None and not (overwrite_schema and mode is Mode.OVERWRITE)
     schema = present.schema() if present is not None and keeps_columns else None
-    reader = open_rows(file, None if format is None else str(format), schema, run.zone)
+    reader = open_rows(file, None if format is None else str(format), schema, run.zone, run.storage)
     version = write_delta(
         path,
         reader,

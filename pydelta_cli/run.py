@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from pydelta_cli.text import cell, printable, printable_json, printable_lines
 
@@ -18,6 +19,7 @@ Form = Mapping[str, Any]
 """What a command found, as JSON has it: docs/command-line.md has the form of each."""
 
 FOUND, WRONG_USE, FAILED, UNDECIDED = 1, 2, 3, 4
+INTERRUPTED = 130  # as shells have it of what ends by Ctrl-C
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,11 +30,20 @@ class Run:
     zone: str = "UTC"
     storage: Mapping[str, str] = field(default_factory=dict)
 
+    def checked(self) -> Self:
+        """Raises ExpressionError (INVALID_TIMEZONE)."""
+        if self.zone != "UTC":
+            from delta_py.expressions.zones import check_zone
+
+            check_zone(self.zone)
+        return self
+
     # ------------------------------------------------------------ tables
 
     def table(self, path: str, version: int | None = None, at: str | None = None) -> DeltaTable:
         from delta_py.table import DeltaTable
 
+        check_no_file(path)
         return DeltaTable(path, version=version, timestamp=at, session_timezone=self.zone, storage_options=self.storage)
 
     def place(self, path: str) -> str:
@@ -44,6 +55,7 @@ class Run:
         from delta_py.scan.time_travel import named_version
         from delta_py.storage.options import StorageOptions
 
+        check_no_file(path)
         named = named_version(path, self.zone, StorageOptions.of(self.storage))
         if named is None:
             return path
@@ -118,9 +130,20 @@ class Run:
             table.add_column(Text(printable(name)), overflow="fold" if is_terminal else "ignore", no_wrap=not is_terminal)
         for row in rows:
             table.add_row(*(Text("null", style="dim") if cell is None else Text(printable(cell)) for cell in row))
-        with console.capture() as drawn:
+        with writing(), console.capture() as drawn:  # which writes nothing, but flushes what was written before
             console.print(table)
         say(drawn.get().removesuffix("\n"), is_safe=True)
+
+
+def check_no_file(path: str) -> None:
+    """Raises InvalidOptionError for a file of this machine, which is no place of a table."""
+    if os.path.isfile(path):
+        from delta_py.errors import InvalidOptionError
+
+        raise InvalidOptionError(
+            f"{path} is a file, and a table is a directory. Nothing was done. Give the directory with the table's _delta_log.",
+            path=path,
+        )
 
 
 def say(text: str, *, is_safe: bool = False, error: bool = False) -> None:
@@ -137,13 +160,23 @@ class ReaderGone(Exception):
     """Nobody reads standard output any more."""
 
 
+class AnswerLostError(Exception):
+    """Standard output takes nothing more: the disk of its file is full."""
+
+
 @contextmanager
 def writing() -> Iterator[None]:
-    """Around each write to standard output. Raises ReaderGone; a pipe that breaks elsewhere is an error like others."""
+    """Around each write to standard output. Raises ReaderGone and AnswerLostError; a pipe that breaks elsewhere is an error like
+    others."""
     try:
         yield
     except BrokenPipeError as error:
         raise ReaderGone from error
+    except OSError as error:
+        raise AnswerLostError(
+            f"The answer could not be written to standard output as a whole: {error}. What the command did to a table, it did. "
+            "Make room, or send the answer elsewhere."
+        ) from error
 
 
 def _is_table(value: Any) -> bool:

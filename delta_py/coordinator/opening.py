@@ -3,6 +3,8 @@
     open_ledger("sqlite:///path/of/ledger.db")
     open_ledger("postgresql://user:password@host/database")
     open_ledger("dynamodb://table?region=eu-west-1")
+
+Each kind is imported when a URL of it is opened.
 """
 
 from __future__ import annotations
@@ -10,8 +12,6 @@ from __future__ import annotations
 import threading
 
 from delta_py.coordinator.ledger import Ledger
-from delta_py.coordinator.postgres_ledger import PostgresLedger
-from delta_py.coordinator.sqlite_ledger import SqliteLedger
 from delta_py.errors import InvalidOptionError, UnsupportedOperationError
 
 _SQLITE = "sqlite:///"
@@ -32,8 +32,12 @@ def open_ledger(url: str) -> Ledger:
 
 def _opened(url: str) -> Ledger:
     if url.startswith(_SQLITE) and len(url) > len(_SQLITE):
+        from delta_py.coordinator.sqlite_ledger import SqliteLedger
+
         return SqliteLedger(f"/{url.removeprefix(_SQLITE).lstrip('/')}")
     if url.startswith(_POSTGRES):
+        from delta_py.coordinator.postgres_ledger import PostgresLedger
+
         return PostgresLedger(url)
     if url.startswith(_DYNAMODB):
         return _dynamodb(url)

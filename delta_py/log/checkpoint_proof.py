@@ -128,7 +128,10 @@ def _fault_by_log(
     if len(held_keys.unique()) < len(held_keys):
         return "it names files more than once"
     while True:
-        segment, is_whole = _log_before(store, reader.checkpoint, listing, unusable)
+        before = _log_before(store, reader.checkpoint, listing, unusable)
+        if before is None:
+            return None
+        segment, is_whole = before
         try:
             log = _Log(store, segment, is_whole, lambda: clock() > deadline)
             return log.fault_of_files(held_keys) or log.fault_of_state(state)
@@ -139,14 +142,16 @@ def _fault_by_log(
 
 def _log_before(
     store: ObjectStore, checkpoint: Checkpoint, listing: Listing, unusable: frozenset[str]
-) -> tuple[LogSegment, bool]:
+) -> tuple[LogSegment, bool] | None:
     """What the checkpoint's version is rebuilt from without it, and whether that is all; else the commits that are there, without
-    a gap, up to it."""
+    a gap, up to it. None where its own commit is gone, and so nothing tells what it should hold."""
     try:
         segment = load_segment(store, checkpoint.version, unusable=unusable)
         return replace(segment, compactions=()), True  # the commits themselves are what is believed
     except CorruptTableError:
         first = checkpoint.version
+        if first not in listing.commits:
+            return None
         while first - 1 in listing.commits:
             first -= 1
         commits = tuple(listing.commits[version] for version in range(first, checkpoint.version + 1))

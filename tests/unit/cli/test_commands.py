@@ -6,11 +6,11 @@ import json
 import os
 import re
 from datetime import UTC, date, datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.json
 import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
@@ -19,6 +19,7 @@ from delta_py import DeltaTable, write_delta
 from pydelta_cli.main import COMMANDS, app
 from pydelta_cli.run import value_lines
 from pydelta_cli.values import json_values
+from tests.support.json_forms import FORMS, faults
 from tests.support.pages import ROOT
 from tests.unit.report.test_metrics import scraped
 
@@ -48,7 +49,9 @@ def run(*arguments: str, code: int = 0, input: str | None = None) -> str:
 
 
 def answer(*arguments: str, code: int = 0) -> Any:
-    return json.loads(run(*arguments, "--json", code=code))
+    found = json.loads(run(*arguments, "--json", code=code))
+    assert faults(found, FORMS[arguments[0]]) == []
+    return found
 
 
 def form_of(command: str) -> set[str]:
@@ -139,13 +142,17 @@ def test_diff(table: str, tmp_path: Path) -> None:
     assert answer("diff", table, other, "--key", "id", code=1)["properties"] == [{"name": "a.b", "a": None, "b": "c"}]
 
 
-def test_diff_of_versions_without_a_change_feed_goes_by_their_files(tmp_path: Path) -> None:
+def test_diff_of_versions_without_a_change_feed_goes_by_their_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = str(tmp_path / "t")
     write_delta(path, rows([1, 2]))
     table = DeltaTable(path)
     table.update({"name": "'new'"}, predicate="id = 1")
     run("restore", path, "--version", "0")
     DeltaTable(path).checkpoint()
+    for one, other in ((0, 1), (1, 0)):
+        updated = answer("diff", f"{path}@v{one}", f"{path}@v{other}", code=1)["rows"]
+        assert updated == {"compared_by": "rows of files", "inserted": 1, "deleted": 1, "updated": 0, "why_not": None}
+    monkeypatch.setattr("pydelta_cli.row_compare._COMPARED_BYTES", 10)
     unknown = answer("diff", f"{path}@v0", f"{path}@v1", code=4)
     assert unknown["differs"] is None and unknown["rows"]["compared_by"] == "nothing"
     assert "1 file of a and 2 of b" in unknown["rows"]["why_not"]
@@ -163,8 +170,37 @@ def test_diff_tells_deletion_vectors_apart(tmp_path: Path) -> None:
     run("restore", path, "--version", "0")
     DeltaTable(path).delete("id = 2")
     assert len({tuple(DeltaTable(f"{path}@v{version}").files()["path"].to_pylist()) for version in (1, 3)}) == 1
-    assert answer("diff", f"{path}@v1", f"{path}@v3", code=4)["differs"] is None
+    vectors = answer("diff", f"{path}@v1", f"{path}@v3", code=1)["rows"]
+    assert vectors == {"compared_by": "rows of files", "inserted": 1, "deleted": 1, "updated": 0, "why_not": None}
     assert answer("diff", f"{path}@v0", f"{path}@v2")["differs"] is False
+
+
+@pytest.mark.parametrize("feed", ["true", "false"])
+def test_diff_of_versions_between_which_rows_were_only_moved(tmp_path: Path, feed: str) -> None:
+    path = str(tmp_path / "t")
+    for id in (1, 2, 3):
+        write_delta(path, rows([id, id]), mode="append", configuration={"delta.enableChangeDataFeed": feed} if id == 1 else None)
+    run("optimize", path)
+    run("zorder", path, "--by", "id")
+    for one, other in ((2, 4), (4, 2), (3, 4)):
+        found = answer("diff", f"{path}@v{one}", f"{path}@v{other}")
+        assert found["differs"] is False and found["rows"]["compared_by"] == "commits"
+    assert answer("diff", f"{path}@v1", path, code=1)["rows"]["inserted"] == 2
+    run("checkpoint", path)
+    (Path(path) / "_delta_log" / f"{3:020}.json").unlink()
+    lost = answer("diff", f"{path}@v2", path)
+    assert lost["differs"] is False and lost["rows"]["compared_by"] == "rows of files"
+
+
+def test_diff_counts_rows_that_are_there_twice(tmp_path: Path) -> None:
+    path = str(tmp_path / "t")
+    nulls = pa.table({"id": pa.array([1, None, None], pa.int64()), "m": [{"a": 1.5}, None, None]})
+    write_delta(path, nulls)
+    write_delta(path, nulls.slice(1), mode="overwrite")
+    write_delta(path, pa.concat_tables([nulls, nulls.slice(0, 1)]), mode="overwrite")
+    for one, other, inserted, deleted in ((0, 1, 0, 1), (1, 0, 1, 0), (0, 2, 1, 0), (1, 2, 2, 0)):
+        found = answer("diff", f"{path}@v{one}", f"{path}@v{other}", code=1)["rows"]
+        assert (found["inserted"], found["deleted"]) == (inserted, deleted)
 
 
 def test_diff_takes_keys_and_columns_whatever_the_case(tmp_path: Path) -> None:
@@ -202,9 +238,6 @@ def test_load(tmp_path: Path, suffix: str) -> None:
             file.write_text('{"id": 1, "name": "a"}\n{"id": 2, "name": null}\n')
         case "parquet":
             pq.write_table(pa.table({"id": [1, 2], "name": ["a", None]}), file)
-    if suffix == "jsonl" and not hasattr(__import__("pyarrow.json").json, "open_json"):
-        assert "newer pyarrow" in CliRunner().invoke(app, ["load", path, str(file)]).stderr
-        return
     assert answer("load", path, str(file)) == {"version": 0, "mode": "error"}
     assert DeltaTable(path).to_arrow().sort_by("id").to_pylist() == [{"id": 1, "name": "a"}, {"id": 2, "name": None}]
     assert "[DELTA_PATH_EXISTS]" in CliRunner().invoke(app, ["load", path, str(file)]).stderr
@@ -275,7 +308,6 @@ def test_report_and_metrics(table: str, tmp_path: Path) -> None:
 # ---------------------------------------------------------------- values of files that are loaded
 
 
-NEEDS_OPEN_JSON = pytest.mark.skipif(not hasattr(pyarrow.json, "open_json"), reason="pyarrow reads JSON lines as a whole only")
 LOADED = pa.schema(
     [
         ("Code", pa.string()),
@@ -302,7 +334,7 @@ def loaded(path: str, file: Path, text: str, *options: str, code: int = 0) -> st
 
 
 @pytest.mark.parametrize("offset", ["", "+09:00"])
-@pytest.mark.parametrize("suffix", ["csv", pytest.param("jsonl", marks=NEEDS_OPEN_JSON)])
+@pytest.mark.parametrize("suffix", ["csv", "jsonl"])
 def test_load_takes_the_types_of_the_table_whatever_the_case_of_names(tmp_path: Path, suffix: str, offset: str) -> None:
     path, file = str(tmp_path / "t"), tmp_path / f"rows.{suffix}"
     write_delta(path, LOADED.empty_table())
@@ -314,7 +346,6 @@ def test_load_takes_the_types_of_the_table_whatever_the_case_of_names(tmp_path: 
     assert DeltaTable(path).to_arrow().to_pylist() == [IN_TOKYO]
 
 
-@NEEDS_OPEN_JSON
 def test_load_of_nested_json_takes_the_types_of_the_table(tmp_path: Path) -> None:
     path = str(tmp_path / "t")
     inner = pa.struct(list(LOADED))
@@ -335,7 +366,7 @@ def test_load_of_nested_json_takes_the_types_of_the_table(tmp_path: Path) -> Non
     ]
 
 
-@pytest.mark.parametrize("suffix", ["csv", pytest.param("jsonl", marks=NEEDS_OPEN_JSON)])
+@pytest.mark.parametrize("suffix", ["csv", "jsonl"])
 @pytest.mark.parametrize(
     ("name", "value"), [("bytes", "no base64"), ("at", "yesterday"), ("day", "2024-02-30"), ("clock", "2024-01-31T10:00:00Z")]
 )
@@ -347,13 +378,130 @@ def test_load_of_a_value_that_the_column_cannot_have_writes_nothing(tmp_path: Pa
     assert "[DELTA_" in error and name in error and value in error and DeltaTable(path).version == 0
 
 
-@pytest.mark.parametrize("suffix", ["csv", pytest.param("jsonl", marks=NEEDS_OPEN_JSON)])
+@pytest.mark.parametrize("suffix", ["csv", "jsonl"])
 def test_load_from_standard_input_takes_the_types_of_the_table(tmp_path: Path, suffix: str) -> None:
     path = str(tmp_path / "t")
     write_delta(path, LOADED.empty_table())
     text = "code\n007\n" if suffix == "csv" else '{"code": "007"}\n'
     run("load", path, "-", "--format", suffix.removesuffix("l"), "--mode", "append", input=text)
     assert DeltaTable(path).to_arrow()["Code"].to_pylist() == ["007"]
+
+
+MAPS = pa.schema(
+    [
+        ("T", pa.map_(pa.string(), pa.struct([("N", pa.float64()), ("D", pa.decimal128(38, 2))]))),
+        ("I", pa.map_(pa.int64(), pa.float64())),
+        ("B", pa.map_(pa.bool_(), pa.date32())),
+        ("F", pa.list_(pa.float32())),
+    ]
+)
+DIGITS = "123456789012345678901234567890123456.78"
+
+
+def test_load_takes_maps_as_objects_and_as_pairs_whatever_their_keys(tmp_path: Path) -> None:
+    path = str(tmp_path / "t")
+    write_delta(path, MAPS.empty_table())
+    lines = [
+        '{"t": {"x": {"n": 1.5, "d": DIGITS}, "y": null}, "i": {"7": 1, "-8": "NaN"}, "b": {"true": "2024-01-31"}}',
+        '{"t": [{"KEY": "x", "value": {"N": "-Infinity", "D": "1.50"}}]}',
+        '{"i": [{"key": 7, "value": 2}, {"key": "8", "value": 3}]}',
+        '{"b": [{"key": false, "value": null}], "f": [1, "NaN", "Infinity", null]} {"t": {}, "i": [], "b": null}',
+    ]
+    loaded(path, tmp_path / "rows.json", "\n".join(lines).replace("DIGITS", DIGITS))
+    null = dict.fromkeys(MAPS.names)
+    assert repr(DeltaTable(path).to_arrow().to_pylist()) == repr([
+        {**null, "T": [("x", {"N": 1.5, "D": Decimal(DIGITS)}), ("y", None)], "I": [(7, 1.0), (-8, float("nan"))],
+         "B": [(True, date(2024, 1, 31))]},
+        {**null, "T": [("x", {"N": float("-inf"), "D": Decimal("1.50")})]},
+        {**null, "I": [(7, 2.0), (8, 3.0)]},
+        {**null, "B": [(False, None)], "F": [1.0, float("nan"), float("inf"), None]},
+        {**null, "T": [], "I": []},
+    ])  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ('{"i": {"seven": 1}}', "seven"),
+        ('{"i": {"7": 1, "7": 2}}', "the name 7 twice"),
+        ('{"t": {"x": {"n": 1, "N": 2}}}', "the name N twice"),
+        ('{"t": {"x": {"n": "much"}}}', "changed from number to string"),
+        ('{"i": [{"key": null, "value": 1}]}', "NULL"),
+        ('{"f": ["nan"]}', "changed from number to string"),
+        ('{"f": ["NaN"]} {"f": [', "rows.json"),
+        ('{"f": ["NaN"], "f": []}', "the name f twice"),
+    ],
+)
+def test_load_of_a_map_or_number_that_is_none_writes_nothing(tmp_path: Path, line: str, said: str) -> None:
+    path = str(tmp_path / "t")
+    write_delta(path, MAPS.empty_table())
+    error = loaded(path, tmp_path / "rows.json", line, code=3)
+    assert said in error and DeltaTable(path).version == 0
+
+
+def test_load_of_json_goes_by_blocks_of_whole_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pydelta_cli.json_lines.BLOCK_BYTES", 64)
+    monkeypatch.setattr("pydelta_cli.json_lines.LINE_BYTES", 256)
+    file, path = tmp_path / "rows.json", str(tmp_path / "t")
+    lines = [json.dumps({"id": id, "name": "x" * (id % 97)}) for id in range(500)]
+    loaded(path, file, "\n".join(lines))
+    assert sorted(ids(path)) == list(range(500)) and DeltaTable(path).version == 0
+    assert "[FAILED_READ_FILE" in loaded(path, file, "\n".join([*lines, '{"id": 1, "extra": 2}']), code=3)
+    error = loaded(path, file, "\n".join([*lines[:50], '{"id": "text"}', *lines]), code=3)
+    assert re.search(r"rows\.json cannot be read as JSON.*from line (4\d|50|51) on", error), error
+    assert "a line of more than" in loaded(path, file, json.dumps({"name": "x" * 1000}), code=3)
+    assert DeltaTable(path).version == 0
+
+
+@pytest.mark.parametrize("suffix", ["json", "csv", "parquet"])
+@pytest.mark.parametrize("text", ["", "{", '"', "PAR1", "\x00\x01"])
+def test_load_of_a_file_that_is_none_names_it(tmp_path: Path, suffix: str, text: str) -> None:
+    path, file = str(tmp_path / "t"), tmp_path / f"rows.{suffix}"
+    if suffix == "csv" and text in ("{", '"', "PAR1", "\x00\x01"):
+        return  # a header
+    error = loaded(path, file, text, code=3)
+    assert re.search(r"\[(DELTA_|FAILED_READ_FILE)", error) and str(file) in error and not (tmp_path / "t").exists()
+
+
+def test_load_of_text_that_is_not_utf_8_is_refused(tmp_path: Path) -> None:
+    path, file = str(tmp_path / "t"), tmp_path / "rows.csv"
+    file.write_bytes("id,name\n1,é\n".encode("latin-1"))
+    for _ in range(2):  # for a new table, and for one that has the columns
+        result = CliRunner().invoke(app, ["load", path, str(file), "--mode", "append"])
+        assert result.exit_code == 3 and "UTF" in result.stderr and re.search("column (name|#1)", result.stderr), result
+        write_delta(path, pa.table({"id": [1], "name": ["é"]}), mode="overwrite")
+
+
+def test_load_of_values_nested_too_deep_is_refused(tmp_path: Path) -> None:
+    for number in ("1", '"NaN"'):
+        text = f'{{"id": {number}, "deep": {"[" * 100_000}{"]" * 100_000}}}'
+        assert "nested deeper" in loaded(str(tmp_path / "t"), tmp_path / "rows.json", text, code=3)
+
+
+def test_load_of_no_rows_into_a_table_is_none(tmp_path: Path) -> None:
+    path = str(tmp_path / "t")
+    write_delta(path, rows([1]))
+    loaded(path, tmp_path / "rows.json", "")
+    loaded(path, tmp_path / "rows.csv", "id,name,part\n")
+    assert ids(path) == [1]
+
+
+@pytest.mark.parametrize("name", ["none.csv", "s3-none://x/rows.csv", "."])
+def test_load_of_a_file_that_is_not_there(tmp_path: Path, name: str) -> None:
+    file = name if ":" in name else str(tmp_path / name)
+    result = CliRunner().invoke(app, ["load", str(tmp_path / "t"), file, "--format", "csv"])
+    assert result.exit_code == 3 and "[DELTA_" in result.stderr and file.removesuffix("/rows.csv") in result.stderr, result
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_load_takes_a_url_of_this_machine_and_names_with_colons(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "a:b.csv").write_text("id\n1\n")
+    monkeypatch.chdir(tmp_path)
+    run("load", "t", "a:b.csv")
+    run("load", "t", f"file://{tmp_path}/a:b.csv", "--mode", "append")
+    pq.write_table(pa.table({"id": [2]}), tmp_path / "b.parquet")
+    run("load", "t", f"file:{tmp_path}/b.parquet", "--mode", "append")
+    assert ids("t") == [1, 1, 2]
 
 
 def test_load_of_two_columns_of_one_name_is_refused(tmp_path: Path) -> None:
@@ -363,6 +511,72 @@ def test_load_of_two_columns_of_one_name_is_refused(tmp_path: Path) -> None:
 
 
 # ---------------------------------------------------------------- all commands
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["show", "--limit", "-1"], "--limit"),
+        (["show", "--limit", "many"], "--limit"),
+        (["show", "--limit", "\u0663x"], "--limit"),
+        (["show", "--version", "1.5"], "--version"),
+        (["cat", "--format", "xls"], "'csv', 'json', 'parquet', 'arrow'"),
+        (["show", "--nothing"], "--nothing"),
+        (["vacuum", "--retention-hours", "long"], "--retention-hours"),
+        (["vacuum", "--keep-version", "x"], "--keep-version"),
+    ],
+)
+def test_option_that_is_wrong_is_named(arguments: list[str], said: str, table: str) -> None:
+    result = CliRunner().invoke(app, [arguments[0], table, *arguments[1:]])
+    assert result.exit_code == 2 and said in result.stderr and result.stdout == "", result
+
+
+@pytest.mark.parametrize("command", sorted({command.__name__.rstrip("_") for command in COMMANDS} - {"load"}))
+def test_file_in_the_place_of_a_table_is_told(command: str, tmp_path: Path) -> None:
+    file = tmp_path / "file.txt"
+    file.write_text("x")
+    more = {**MORE_ARGUMENTS, "diff": [str(file)], "clone": [str(tmp_path / "new")], "report": ["--json"]}.get(command, [])
+    result = CliRunner().invoke(app, [command, str(file), *more])
+    assert result.exit_code == 3 and f"{file} is a file, and a table is a directory" in result.stderr, result
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def test_time_zone_that_is_none_is_told_at_once(table: str) -> None:
+    before = changed_files(Path(table))
+    for command in (["show", table], ["schema", table], ["set", table, "a.b=c"]):
+        result = CliRunner().invoke(app, [*command, "--tz", "Mars/City"])
+        assert result.exit_code == 3 and "[INVALID_TIMEZONE]" in result.stderr and "Mars/City" in result.stderr
+    assert changed_files(Path(table)) == before
+
+
+def test_limits_may_be_larger_than_tables(table: str) -> None:
+    many = "9" * 30
+    assert len(answer("show", table, "--limit", many)["rows"]) == 5
+    assert len(run("cat", table, "--limit", many).splitlines()) == 6
+    assert len(answer("history", table, "--limit", many)["commits"]) == 2
+
+
+def test_page_that_cannot_be_written_is_told(table: str, tmp_path: Path) -> None:
+    for place in (tmp_path, tmp_path / "none" / "page.html"):
+        result = CliRunner().invoke(app, ["report", table, "-o", str(place)])
+        assert result.exit_code == 3 and f"The page {place} cannot be written" in result.stderr, result
+
+
+def test_options_have_their_types(table: str) -> None:
+    assert len(answer("show", table, "--limit", "0")["rows"]) == 0
+    assert len(answer("show", table, "--limit", "007")["rows"]) == 5
+    assert answer("vacuum", table, "--retention-hours", "1e3", "--keep-version", "0", "--keep-version", "1")["files_total"] == 0
+    assert run("cat", table, "--format", "json", "--limit", "1") == run("cat", table, "--json", "--limit", "1")
+
+
+def test_every_form_of_the_page_is_checked_in_every_answer() -> None:
+    described = {name for line in PAGE.splitlines() if "| `{" in line for name in re.findall(r"`(\w+)`", line.split("|")[1])}
+    commands = {command.__name__.rstrip("_") for command in COMMANDS}
+    assert described <= FORMS.keys() <= commands
+    for command in described:
+        line = next(line for line in PAGE.splitlines() if "| `{" in line and f"`{command}`" in line.split("|")[1])
+        assert set(re.findall(r"\w+", line.split("|")[2])) == FORMS[command].keys()
+    assert commands - FORMS.keys() == {"cat", "metrics"}
 
 
 @pytest.mark.parametrize("command", [command.__name__.rstrip("_") for command in COMMANDS])

@@ -1,0 +1,168 @@
+"""Text of JSON lines on its way to pyarrow's reader: blocks of whole lines, in a form that it takes.
+
+pyarrow reads neither maps that are objects nor NaN and the infinities as texts, which is how values.py and Spark write them.
+Blocks that have such values are written anew with lists of pairs, and with the bare words that it does take; numbers keep their
+digits.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any, Protocol, TypeAlias
+
+import orjson
+import pyarrow as pa
+
+from delta_py.errors import SchemaMismatchError
+
+BLOCK_BYTES = 16 << 20
+LINE_BYTES = 4 * BLOCK_BYTES
+_NOT_BLANK = re.compile(r"\S")
+_ODD_NUMBERS = ("NaN", "Infinity", "-Infinity")
+_ODD_NUMBER = re.compile(rb'"(?:NaN|-?Infinity)"')
+
+Names: TypeAlias = "dict[str, Names]"
+"""Names of columns, and below each those of its fields, as a file spells them. Elements of lists have the names of the list."""
+
+
+class _Word(str):
+    """What stands in JSON without quotes: a number as it is written, NaN."""
+
+
+class Readable(Protocol):
+    def read(self, size: int) -> bytes: ...
+
+
+def whole_lines(file: Readable) -> Iterator[bytes]:
+    """The file in blocks that end where a line ends. Raises SchemaMismatchError for a line of more than LINE_BYTES."""
+    waiting: list[bytes] = []
+    while data := file.read(BLOCK_BYTES):
+        end = data.rfind(b"\n") + 1
+        if end:
+            yield b"".join([*waiting, data[:end]])
+            waiting = []
+        waiting.append(data[end:])
+        if sum(map(len, waiting)) > LINE_BYTES:
+            raise SchemaMismatchError(
+                f"The file has a line of more than {LINE_BYTES >> 20} MB. Nothing was committed. JSON is read a row a line: "
+                "write each row on a line of its own."
+            )
+    if rest := b"".join(waiting):
+        yield rest
+
+
+def names(block: bytes) -> Names:
+    """Of the JSON objects up to one that is cut off or none; pyarrow tells what is wrong with that."""
+    found: Names = {}
+    for value, _ in _values(block.decode(errors="replace"), json.JSONDecoder(strict=False)):
+        _note(found, value)
+    return found
+
+
+def _note(found: Names, value: Any) -> None:
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            _note(found.setdefault(name, {}), inner)
+    elif isinstance(value, list):
+        for inner in value:
+            _note(found, inner)
+
+
+def _values(text: str, decoder: json.JSONDecoder) -> Iterator[tuple[Any, int]]:
+    """The values in a text, each with the place where it ends, up to one that is none. Raises SchemaMismatchError for one that is
+    nested too deep."""
+    place = 0
+    while start := _NOT_BLANK.search(text, place):
+        try:
+            value, place = decoder.raw_decode(text, start.start())
+        except json.JSONDecodeError:
+            return
+        except RecursionError as error:
+            raise SchemaMismatchError(
+                "A value of the file is nested deeper than can be read. Nothing was committed. Take it out of the file."
+            ) from error
+        yield value, place
+
+
+# ---------------------------------------------------------------- maps, NaN, infinities
+
+
+def for_pyarrow(block: bytes, table: pa.StructType) -> bytes:
+    """The rows of a block as pyarrow reads them: maps as lists of {"key", "value"}, with keys that are no structs and the like as
+    text. What is no JSON stays as it is, and so do all values of columns that the table does not have.
+
+    Raises SchemaMismatchError for an object that has a name twice, in whatever case.
+    """
+    if not _any_type(table, pa.types.is_map) and not (_any_type(table, pa.types.is_floating) and _ODD_NUMBER.search(block)):
+        return block
+    text, place = block.decode(), 0
+    lines = []
+    for value, place in _values(text, _EXACT):  # noqa: B007
+        lines.append(orjson.dumps(_rewritten(value, table), _bare, orjson.OPT_PASSTHROUGH_SUBCLASS))
+    return b"\n".join([*lines, text[place:].encode()])
+
+
+def _bare(word: _Word) -> orjson.Fragment:
+    return orjson.Fragment(str(word))
+
+
+def _any_type(kind: pa.DataType, is_kind: Any) -> bool:
+    inner = [kind.field(number).type for number in range(kind.num_fields)] if pa.types.is_nested(kind) else []
+    return is_kind(kind) or any(_any_type(child, is_kind) for child in inner)
+
+
+def _rewritten(value: Any, kind: pa.DataType | None) -> Any:
+    """kind: the column's type; None for a column that the table does not have."""
+    if kind is None or value is None:
+        return value
+    if isinstance(value, str):
+        return _Word(value) if pa.types.is_floating(kind) and value in _ODD_NUMBERS else value
+    if pa.types.is_struct(kind) and isinstance(value, dict):
+        fields = {f.name.lower(): f for f in kind}
+        return _object(_field(name, inner, fields.get(name.lower())) for name, inner in value.items())
+    if pa.types.is_list(kind) and isinstance(value, list):
+        return [_rewritten(inner, kind.value_type) for inner in value]
+    if pa.types.is_map(kind) and isinstance(value, dict):
+        return [{"key": key, "value": _rewritten(inner, kind.item_type)} for key, inner in value.items()]
+    if pa.types.is_map(kind) and isinstance(value, list):
+        return [_pair(pair, kind) for pair in value]
+    return value
+
+
+def _field(name: str, value: Any, field: pa.Field | None) -> tuple[str, Any]:
+    return (name, value) if field is None else (field.name, _rewritten(value, field.type))
+
+
+def _pair(pair: Any, kind: pa.MapType) -> Any:
+    if not isinstance(pair, dict):
+        return pair
+    return _object(_entry(name.lower(), inner, kind) for name, inner in pair.items())
+
+
+def _entry(name: str, value: Any, kind: pa.MapType) -> tuple[str, Any]:
+    if name == "value":
+        return name, _rewritten(value, kind.item_type)
+    if name != "key" or pa.types.is_nested(kind.key_type):
+        return name, _rewritten(value, kind.key_type)
+    if isinstance(value, bool):
+        return name, "true" if value else "false"
+    return name, str(value) if isinstance(value, _Word) else value
+
+
+def _object(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in found:
+            raise SchemaMismatchError(
+                f"An object of the file has the name {name} twice. Nothing was committed. Mend the file.", name=name
+            )
+        found[name] = value
+    return found
+
+
+_EXACT = json.JSONDecoder(
+    parse_float=_Word, parse_int=_Word, parse_constant=_Word, strict=False, object_pairs_hook=_object
+)
+"""Numbers stay as they are written: a decimal may have more digits than a float has."""
