@@ -15,6 +15,7 @@ from pyspark.sql import functions as F
 from delta_py import DeltaTable as PlainTable
 from delta_py import write_delta
 from delta_py.commands.create import create_table, define_table
+from delta_py.errors import UnsupportedTableFeatureError
 from delta_py.protocol.schema import INTEGER, LONG, STRING, StructField, StructType
 from delta_py.storage.local import LocalStore
 from spark_plugin import DeltaTable
@@ -142,3 +143,38 @@ def test_default_of_a_hostile_table_is_not_run(spark: SparkSession, tmp_path: Pa
         assert raised.value.getCondition() == "DELTA_UNSUPPORTED_FEATURES_FOR_WRITE"
     assert spark.sql("SELECT java_method('java.lang.System', 'getProperty', 'pydelta.pwned', 'no') AS p").first() == ("no",)
     assert rows(path) == {1: {"v": "a"}, 2: {"v": "b"}}
+
+
+def test_defaults_that_only_spark_computes_are_computed_by_every_write(spark: SparkSession, tmp_path: Path) -> None:
+    """Those of the session, and functions that the gate does not know: one value for a whole statement."""
+    user, defaults = spark.sql("SELECT current_user()").first()[0], {"who": "upper(current_user)", "h": "hash('x')"}  # type: ignore[index]
+    columns = (COLUMNS[0], StructField("who", STRING, True, {"CURRENT_DEFAULT": defaults["who"]}), StructField("h", INTEGER))
+    path = made(tmp_path, columns)
+    table = DeltaTable.forPath(spark, path)
+    spark.sql(f"ALTER TABLE pydelta.`{path}` ALTER COLUMN h SET DEFAULT {defaults['h']}")
+    spark.range(3, 5).toDF("k").write.format("pydelta").mode("append").save(path)
+    spark.sql(f"INSERT INTO pydelta.`{path}` (k) VALUES (5)")
+    spark.sql(f"INSERT INTO pydelta.`{path}` VALUES (6, DEFAULT, DEFAULT)")
+    table.update("k = 1", {"who": "DEFAULT", "h": "DEFAULT"})
+    table.merge(spark.range(7, 8).toDF("id"), "k = id").whenNotMatchedInsert(values={"k": "id"}).execute()
+    found, hashed = rows(path), spark.sql("SELECT hash('x')").first()[0]  # type: ignore[index]
+    assert found.pop(2) == {"who": None, "h": None}
+    assert found == {k: {"who": user.upper(), "h": hashed} for k in (1, 3, 4, 5, 6, 7)}
+
+
+def test_a_default_of_the_session_beside_a_rule_that_spark_computes(spark: SparkSession, tmp_path: Path) -> None:
+    path = made(tmp_path, (COLUMNS[0], StructField("who", STRING, True, {"CURRENT_DEFAULT": "session_user()"})))
+    spark.sql(f"ALTER TABLE pydelta.`{path}` ADD CONSTRAINT named CHECK (hash(who) <> hash('nobody'))")
+    spark.range(3, 4).toDF("k").write.format("pydelta").mode("append").save(path)
+    assert rows(path)[3]["who"] == spark.sql("SELECT session_user()").first()[0]  # type: ignore[index]
+    spark.sql(f"ALTER TABLE pydelta.`{path}` ALTER COLUMN who SET DEFAULT concat('nobo', substr(current_user(), 1, 0), 'dy')")
+    with pytest.raises(PySparkException) as refused:
+        spark.range(4, 5).toDF("k").write.format("pydelta").mode("append").save(path)
+    assert refused.value.getCondition() == "DELTA_VIOLATE_CONSTRAINT_WITH_VALUES"
+
+
+def test_a_default_of_the_session_is_refused_without_one(tmp_path: Path) -> None:
+    path = made(tmp_path, (COLUMNS[0], StructField("who", STRING, True, {"CURRENT_DEFAULT": "current_user()"})))
+    with pytest.raises(UnsupportedTableFeatureError, match="current_user"):
+        write_delta(path, pa.table({"k": [3]}), mode="append")
+    assert set(rows(path)) == {1, 2}
