@@ -278,7 +278,7 @@ def _commit(
     if protocol != snapshot.protocol:
         transaction.set_protocol(protocol)
     if change.removes_mapping:
-        return commit_removal(transaction, snapshot, parameters)
+        return commit_removal(transaction, snapshot)
     return transaction.commit(operation, parameters)
 
 

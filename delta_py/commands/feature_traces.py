@@ -117,7 +117,7 @@ def _keep_vector_files(store: ObjectStore) -> bool:
         return False
     newest = pc.max(tombstones["deletion_timestamp"]).as_py()
     removes = tuple(RemoveFile(path, data_change=False, deletion_timestamp_ms=newest) for path in lacking.to_pylist())
-    Transaction(snapshot).add(WrittenFiles(removes=removes)).commit("ADD DELETION VECTORS TOMBSTONES", {})
+    Transaction(snapshot).add(WrittenFiles(removes=removes)).commit("Deletion Vector Tombstones", {})
     return True
 
 

@@ -300,4 +300,10 @@ def _check_value(name: str, value: str) -> None:
         )
     wanted = row.check(value)
     if wanted is not None:
-        raise InvalidOptionError(f"Table property {name} is {value!r}; it must be {wanted}.", property=name)
+        is_interval = row.check is _interval
+        raise InvalidOptionError(
+            f"Table property {name} is {value!r}; it must be {wanted}.",
+            error_class="DELTA_INVALID_INTERVAL" if is_interval else None,
+            sql_state="22006" if is_interval else None,
+            property=name,
+        )
