@@ -41,11 +41,10 @@ class ParsedTarget:
 
 @dataclass(frozen=True, slots=True)
 class ViewedTable:
-    """The table that a view shows. parts: of its name, with the catalog's first where it is not the session's; None for
-    one without a name, which options say. source: what Spark calls the table. fault: it is no temporary
-    view; or why it is not all of the table as it is now: it has a filter, an older version, other rows, or, of the same rows, other
-    columns. relation, projections: Spark's
-    nodes, those of the columns from the view down to the table."""
+    """The table that a view shows. parts: of its name, with the catalog's first where it is not the session's; None for one
+    without a name, which options say. source: what Spark calls the table. fault: it is no temporary view; or why it is not all of
+    the table as it is now: it has a filter, an older version, other rows, or, of the same rows, other columns. relation,
+    projections: Spark's nodes, those of the columns from the view down to the table."""
 
     parts: tuple[str, ...] | None
     source: str

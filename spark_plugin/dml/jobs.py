@@ -73,7 +73,8 @@ class Target:
 
     @cached_property
     def frame(self) -> DataFrame:
-        """The table's columns, or those that are shown of it, and the struct ROW_ADDRESS. It may be read once choose_files has said of which files."""
+        """The table's columns, or those that are shown of it, and the struct ROW_ADDRESS. It may be read once choose_files has
+        said of which files."""
         reader = self.spark.read.format(FORMAT).option("versionAsOf", self.dml.snapshot.version)
         reader = reader.options(**private(self.spark, {FILES: self.listed}))
         reader = reader.option("logAnswers", "false").option("joinPlanning", "false")

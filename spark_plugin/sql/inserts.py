@@ -288,9 +288,9 @@ def _with_new_fields(wanted: DataType, found: DataType) -> DataType:
     match wanted, found:
         case StructType(), StructType():
             given = {f.name.lower(): f for f in found.fields}
-            own = [(f, given.pop(f.name.lower(), None)) for f in wanted.fields]
-            grown = [f if g is None else StructField(f.name, _with_new_fields(f.dataType, g.dataType), f.nullable) for f, g in own]
-            return StructType([*grown, *given.values()])
+            kinds = [_with_new_fields(f.dataType, given.pop(f.name.lower(), f).dataType) for f in wanted.fields]
+            own = [StructField(f.name, kind, f.nullable) for f, kind in zip(wanted.fields, kinds, strict=True)]
+            return StructType([*own, *given.values()])
         case ArrayType(), ArrayType():
             return ArrayType(_with_new_fields(wanted.elementType, found.elementType), wanted.containsNull)
         case MapType(), MapType():

@@ -4,8 +4,8 @@
     DELETE FROM recent WHERE id = 3                 -- of shop.sales
 
 A view shows a table where it has all of its rows, as they are now; a view of such a view does as well. Any other is refused: rows
-that it does not show would be changed. UPDATE and MERGE also want all of the table's columns under their names, in which they write;
-DELETE takes any, and its condition is about the view's.
+that it does not show would be changed. UPDATE and MERGE also want all of the table's columns under their names; DELETE takes any,
+and its condition is about the view's.
 """
 
 from __future__ import annotations
