@@ -18,11 +18,11 @@ from typing import Any
 from delta_py.commands.properties import READER_VERSION, WRITER_VERSION, check_manifests, split_configuration, with_defaults
 from delta_py.commands.protocols import lowest_protocol
 from delta_py.commit.transaction import Transaction
-from delta_py.errors import InvalidOptionError, SchemaMismatchError
+from delta_py.errors import InvalidOptionError, SchemaMismatchError, UnsupportedOperationError
 from delta_py.protocol import column_mapping
 from delta_py.protocol.actions import DomainMetadata, Metadata, Protocol
 from delta_py.protocol.clustering import clustering_columns, clustering_domain
-from delta_py.protocol.features import Properties
+from delta_py.protocol.features import Properties, all_types
 from delta_py.protocol.iceberg_compat import property_of
 from delta_py.protocol.identity import check_new_identities
 from delta_py.protocol.schema import (
@@ -33,6 +33,7 @@ from delta_py.protocol.schema import (
     MapType,
     StructType,
     find_path,
+    is_known_type,
     schema_to_json,
     type_name,
 )
@@ -87,6 +88,7 @@ def define_table(
     properties, features = split_configuration(with_defaults(configuration or {}, defaults or {}))
     check_manifests(Properties(properties))
     add_what_iceberg_needs(properties)
+    check_types(schema)
     defaulted = properties.keys() - split_configuration(configuration or {})[0].keys()
     mode = column_mapping.mode(Properties(properties))
     partitions = check_schema(schema, partition_by, mode, Properties(properties))
@@ -147,6 +149,22 @@ def create_table(store: ObjectStore, definition: TableDefinition, operation: str
     for domain in definition.domains:
         transaction.set_domain(domain)
     return transaction.commit(operation, create_parameters(definition))
+
+
+def check_types(schema: StructType, known: StructType | None = None) -> None:
+    """Raises UnsupportedOperationError (DELTA_UNSUPPORTED_DATA_TYPES) for types that no column of a table gets, such as
+    intervals. known: of the table that is there, which may have them from others."""
+    present = set() if known is None else set(all_types(known))
+    kinds = ((f.name, kind) for f in schema.fields for kind in all_types(f.data_type))
+    strange = {name: type_name(kind) for name, kind in kinds if not is_known_type(kind) and kind not in present}
+    if strange:
+        raise UnsupportedOperationError(
+            f"Found columns using unsupported data types: {', '.join(f'{name}: {kind}' for name, kind in strange.items())}. "
+            "Nothing was changed. Give them other types: an interval may be a number of days or months.",
+            error_class="DELTA_UNSUPPORTED_DATA_TYPES",
+            sql_state="0AKDC",
+            columns=list(strange),
+        )
 
 
 def check_empty(store: ObjectStore) -> None:
