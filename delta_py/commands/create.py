@@ -154,9 +154,10 @@ def create_table(store: ObjectStore, definition: TableDefinition, operation: str
 def check_types(schema: StructType, known: StructType | None = None) -> None:
     """Raises UnsupportedOperationError (DELTA_UNSUPPORTED_DATA_TYPES) for types that no column of a table gets, such as
     intervals. known: of the table that is there, which may have them from others."""
-    present = set() if known is None else set(all_types(known))
+    present = set() if known is None else {type_name(kind) for kind in all_types(known) if not is_known_type(kind)}
     kinds = ((f.name, kind) for f in schema.fields for kind in all_types(f.data_type))
-    strange = {name: type_name(kind) for name, kind in kinds if not is_known_type(kind) and kind not in present}
+    strange = {name: type_name(kind) for name, kind in kinds if not is_known_type(kind)}
+    strange = {name: kind for name, kind in strange.items() if kind not in present}
     if strange:
         raise UnsupportedOperationError(
             f"Found columns using unsupported data types: {', '.join(f'{name}: {kind}' for name, kind in strange.items())}. "
