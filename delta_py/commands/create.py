@@ -21,6 +21,7 @@ from delta_py.commit.transaction import Transaction
 from delta_py.errors import InvalidOptionError, SchemaMismatchError, UnsupportedOperationError
 from delta_py.protocol import column_mapping
 from delta_py.protocol.actions import DomainMetadata, Metadata, Protocol
+from delta_py.protocol.char_types import with_texts
 from delta_py.protocol.clustering import clustering_columns, clustering_domain
 from delta_py.protocol.features import Properties, all_types
 from delta_py.protocol.iceberg_compat import property_of
@@ -155,7 +156,7 @@ def check_types(schema: StructType, known: StructType | None = None) -> None:
     """Raises UnsupportedOperationError (DELTA_UNSUPPORTED_DATA_TYPES) for types that no column of a table gets, such as
     intervals. known: of the table that is there, which may have them from others."""
     present = set() if known is None else {type_name(kind) for kind in all_types(known) if not is_known_type(kind)}
-    kinds = ((f.name, kind) for f in schema.fields for kind in all_types(f.data_type))
+    kinds = ((f.name, kind) for f in with_texts(schema).fields for kind in all_types(f.data_type))
     strange = {name: type_name(kind) for name, kind in kinds if not is_known_type(kind)}
     strange = {name: kind for name, kind in strange.items() if kind not in present}
     if strange:
