@@ -97,9 +97,7 @@ def define_table(
     if mode != "none":
         schema, last_id = column_mapping.assign(schema, lambda _: f"col-{uuid.uuid4()}", Properties(properties))
         properties[column_mapping.MAX_ID_PROPERTY] = str(last_id)
-    if Properties(properties).boolean("delta.enableRowTracking"):
-        properties["delta.rowTracking.materializedRowIdColumnName"] = f"_row-id-col-{uuid.uuid4()}"
-        properties["delta.rowTracking.materializedRowCommitVersionColumnName"] = f"_row-commit-version-col-{uuid.uuid4()}"
+    properties = with_id_columns(properties)
     versions = tuple(
         int(properties.pop(key, lowest)) for key, lowest in ((READER_VERSION, 1), (WRITER_VERSION, 2))
     )
@@ -150,6 +148,22 @@ def create_table(store: ObjectStore, definition: TableDefinition, operation: str
     for domain in definition.domains:
         transaction.set_domain(domain)
     return transaction.commit(operation, create_parameters(definition))
+
+
+def with_id_columns(configuration: Mapping[str, str]) -> dict[str, str]:
+    """The properties of a table, with names of the columns for the ids of rows that move, where it tracks rows.
+    Protocol: Row Tracking."""
+    properties = Properties(configuration)
+    if not properties.boolean("delta.enableRowTracking"):
+        return dict(configuration)
+    names = {name: f"{prefix}{uuid.uuid4()}" for name, prefix in _ID_COLUMNS.items() if name not in properties}
+    return {**configuration, **names}
+
+
+_ID_COLUMNS = {
+    "delta.rowTracking.materializedRowIdColumnName": "_row-id-col-",
+    "delta.rowTracking.materializedRowCommitVersionColumnName": "_row-commit-version-col-",
+}
 
 
 def check_types(schema: StructType, known: StructType | None = None) -> None:

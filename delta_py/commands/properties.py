@@ -236,6 +236,19 @@ def check_manifests(properties: Properties) -> None:
         )
 
 
+def refuse_constraints(properties: Mapping[str, str]) -> None:
+    """Raises UnsupportedOperationError (DELTA_ADD_CONSTRAINTS) for constraints among properties of a table that has rows."""
+    checks = [name for name in properties if name.lower().startswith("delta.constraints.")]
+    if checks:
+        raise UnsupportedOperationError(
+            f"{', '.join(checks)}: a CHECK constraint holds for all rows, and a property would not check those that are there. "
+            "Nothing was changed. Add it with addConstraint, or without Spark with alter.add_constraint.",
+            error_class="DELTA_ADD_CONSTRAINTS",
+            sql_state="0A000",
+            properties=checks,
+        )
+
+
 def feature_asked_for(given: str, value: str) -> str:
     spelling = {feature.lower(): feature for feature in FEATURES}
     feature = spelling.get(given[len(_FEATURE_PREFIX) :].lower())
