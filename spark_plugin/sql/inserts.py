@@ -65,7 +65,7 @@ def insert_rows(spark: SparkSession, plan: ParsedPlan, text: str) -> DataFrame |
         save = _replacing(spark, table, insert, save)
     else:
         save = _replacing_on(spark, insert, insert.replaces_on, save, columns, _alias(plan, insert, target, text))
-    with overflows_as_the_gates():
+    with overflows_as_the_gates("CAST_OVERFLOW_IN_TABLE_INSERT"):
         target.write(save)
     return nothing(spark)
 

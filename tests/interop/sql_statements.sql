@@ -859,6 +859,12 @@ RESTORE {new:ca} TO VERSION AS OF 0
 CREATE OR REPLACE TABLE {new:cc} (id INT NOT NULL, c CHAR(2), d DATE GENERATED ALWAYS AS (CAST(ts AS DATE)), ts TIMESTAMP) USING {f} PARTITIONED BY (d) TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')
 CREATE OR REPLACE TABLE {new:cc} USING {f} PARTITIONED BY (id) TBLPROPERTIES ('a.b' = 'c') AS SELECT 1 AS id, 'x' AS v
 CREATE OR REPLACE TABLE {new:cc} USING {f} CLUSTER BY (id, v) COMMENT 'cl' AS SELECT 1 AS id, 'x' AS v
+CREATE TABLE {new:cd} (id INT) USING {f} CLUSTERED BY (id) INTO 4 BUCKETS
 CREATE TABLE {new:cd} (id INT, st STRUCT<a: INT>) USING {f} CLUSTER BY (st.a)
 CREATE TABLE {new:ce} (id INT, a ARRAY<INT>) USING {f} CLUSTER BY (a)
 CREATE TABLE {new:cf} (a INT, b INT, c INT, d INT, e INT) USING {f} CLUSTER BY (a, b, c, d, e)
+CREATE TABLE {new:cg} (id INT, st STRUCT<a: INT>) USING {f} TBLPROPERTIES ('delta.enableTypeWidening' = 'true')
+INSERT INTO {new:cg} VALUES (1, named_struct('a', 1))
+ALTER TABLE {new:cg} ALTER COLUMN st.a TYPE BIGINT
+ALTER TABLE {new:cg} ALTER COLUMN id TYPE BIGINT
+ALTER TABLE {new:cg} DROP FEATURE typeWidening
