@@ -135,9 +135,9 @@ def _remove_widening(store: ObjectStore) -> bool:
     optimize(store, OptimizeRequest(), LocalBinWriters(), kind=NarrowFiles)
     snapshot = Snapshot.load(store)
     schema = parse_schema(snapshot.metadata.schema_string)
-    changed = [described(path, f) for path, f in fields_with_paths(schema) if TYPE_CHANGES in f.metadata]
+    retyped = [described(path, f) for path, f in fields_with_paths(schema) if TYPE_CHANGES in f.metadata]
     metadata = replace(snapshot.metadata, schema_string=schema_to_json(without_recorded_changes(schema)))
-    Transaction(snapshot).read_rows().set_metadata(metadata).commit("DROP FEATURE", {"columns": changed})
+    Transaction(snapshot).read_rows().set_metadata(metadata).commit("DROP FEATURE", {"columns": retyped})
     return True
 
 
