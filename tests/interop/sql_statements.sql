@@ -655,9 +655,9 @@ CREATE OR REPLACE TEMPORARY VIEW n_{s} AS SELECT id, v FROM {t}
 DELETE FROM n_{s} WHERE id = 11
 DELETE FROM n_{s} WHERE n = 20
 MERGE INTO n_{s} USING (SELECT 12 AS id, 'm' AS v) s ON n_{s}.id = s.id WHEN MATCHED THEN UPDATE SET v = s.v
-CREATE OR REPLACE TEMPORARY VIEW k_{s} AS SELECT upper(v) AS val, CAST(id AS STRING) AS key, st.a AS a, n AS id, * EXCEPT (id) FROM {t}
+CREATE OR REPLACE TEMPORARY VIEW k_{s} AS SELECT upper(v) AS val, CAST(id AS STRING) AS key, st.a AS a, n + 1 AS more, * EXCEPT (id) FROM {t}
 DELETE FROM k_{s} WHERE key = '12' AND val = 'V12' AND k_{s}.a = 12
-DELETE FROM k_{s} AS x WHERE x.id = 130
+DELETE FROM k_{s} AS x WHERE x.more = 131
 CREATE OR REPLACE TEMPORARY VIEW o_{s} AS SELECT val, key FROM k_{s}
 DELETE FROM o_{s} WHERE key = 14
 CREATE OR REPLACE TEMPORARY VIEW o_{s} AS SELECT id, max(v) AS v FROM {t} GROUP BY id
