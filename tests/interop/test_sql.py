@@ -109,6 +109,10 @@ DIFFERS: Mapping[str, tuple[str | None, str | None]] = {
     ),
     # A default that no row could have, at once, as in CREATE TABLE.
     "ALTER TABLE {new:de} ALTER COLUMN w SET DEFAULT 'toolong'": ("EXCEED_LIMIT_LENGTH", None),
+    "ALTER TABLE {new:de} ALTER COLUMN x SET DEFAULT max('a')": (
+        "INVALID_DEFAULT_VALUE.UNRESOLVED_EXPRESSION",
+        "UNSUPPORTED_EXPR_FOR_OPERATOR",
+    ),
     # DEFAULT inside of an expression: Spark's own tables speak of its place.
     "INSERT INTO {t} (id, n) VALUES (82, DEFAULT + 1)": ("UNRESOLVED_COLUMN.WITHOUT_SUGGESTION", "DEFAULT_PLACEMENT_INVALID"),
     # Spark shows tables of catalogs.
