@@ -148,6 +148,8 @@ def _check_storable(field: spark.StructField) -> None:
         raise UnsupportedOperationError(
             f"Column {field.name} has the type {field.dataType.simpleString()}, which Delta tables cannot hold. "
             "Cast it before writing.",
+            error_class="DELTA_UNSUPPORTED_DATA_TYPES",
+            sql_state="0AKDC",
             column=field.name,
         )
 

@@ -11,7 +11,7 @@ parser.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
@@ -20,12 +20,13 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from delta_py.errors import SchemaMismatchError
 from delta_py.protocol.names import quoted
 from spark_plugin.spark_internals import SparkInternals, is_connect
 
 ActionName: TypeAlias = Literal["update", "delete", "insert"]
 ClauseKind: TypeAlias = Literal["matched", "not matched", "not matched by source"]
-ViewFault: TypeAlias = Literal["filter", "version", "rows"]
+ViewFault: TypeAlias = Literal["stored", "filter", "version", "rows", "columns"]
 Assignments: TypeAlias = "tuple[tuple[tuple[str, ...], Column], ...]"
 """The parts of a column's name, and its new value."""
 
@@ -40,14 +41,17 @@ class ParsedTarget:
 
 @dataclass(frozen=True, slots=True)
 class ViewedTable:
-    """The table that a temporary view shows. parts: of its name, with the catalog's first where it is not the session's; None for
-    one without a name, which options say. source: what Spark calls the table. fault: why the view is not all of the table as it
-    is now: it has a filter, an older version, or other rows or columns."""
+    """The table that a view shows. parts: of its name, with the catalog's first where it is not the session's; None for one
+    without a name, which options say. source: what Spark calls the table. fault: it is no temporary view; or why it is not all of
+    the table as it is now: it has a filter, an older version, other rows, or, of the same rows, other columns. relation,
+    projections: Spark's nodes, those of the columns from the view down to the table."""
 
     parts: tuple[str, ...] | None
     source: str
     options: Mapping[str, str]
     fault: ViewFault | None
+    relation: Any
+    projections: tuple[Any, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,12 +147,39 @@ class SqlInternals:
         return tuple(map(str, items(parser.parseMultipartIdentifier(text))))
 
     def viewed(self, parts: Sequence[str]) -> ViewedTable | None:
-        """What a temporary view shows, by its name; None for another name, and for a view in which there is no table."""
-        catalog = self._spark._jsparkSession.sessionState().catalog()
-        if not catalog.isTempView(self.sequence(list(parts))):
+        """What a view shows, by its name; None for another name, and for a view in which there is no table."""
+        catalog, name = self._spark._jsparkSession.sessionState().catalog(), self.sequence(list(parts))
+        is_temporary = catalog.isTempView(name)
+        if not is_temporary and not catalog.isView(name):
             return None
         frame = self._spark.table(".".join(map(quoted, parts)))
-        return _viewed(frame._jdf.queryExecution().analyzed())
+        viewed = _viewed(frame._jdf.queryExecution().analyzed())
+        return viewed if viewed is None or is_temporary else replace(viewed, fault="stored")
+
+    def shown(self, viewed: ViewedTable, frame: DataFrame, kept: str) -> DataFrame:
+        """The rows of another frame of the table as a view shows them: the view's columns, and `kept` of the frame's.
+
+        Raises SchemaMismatchError (DELTA_SCHEMA_CHANGE_SINCE_ANALYSIS) where the view was made of other columns than the frame's.
+        """
+        below = frame._jdf.queryExecution().analyzed()
+        columns = {str(column.name()): column for column in items(below.output())}
+        catalyst = self.jvm.org.apache.spark.sql.catalyst
+        nothing = self.sequence([])
+        renamed = []
+        for wanted in items(viewed.relation.output()):
+            column = columns.get(str(wanted.name()))
+            if column is None or column.dataType() != wanted.dataType():
+                raise SchemaMismatchError(
+                    f"The view was made of the table when its column {wanted.name()} was {wanted.dataType().sql()}; now it is "
+                    f"{'not there' if column is None else column.dataType().sql()}. Nothing was changed. Make the view anew.",
+                    error_class="DELTA_SCHEMA_CHANGE_SINCE_ANALYSIS",
+                )
+            none = self.jvm.scala.Option.empty()
+            renamed.append(catalyst.expressions.Alias(column, wanted.name(), wanted.exprId(), nothing, none, nothing))
+        plan = catalyst.plans.logical.Project(self.sequence([*renamed, columns[kept]]), below)
+        for project in reversed(viewed.projections):
+            plan = catalyst.plans.logical.Project(self.sequence([*items(project.projectList()), columns[kept]]), plan)
+        return self.frame(plan)
 
     def frame(self, plan: Any) -> DataFrame:
         """Raises AnalysisException for a plan with names that are not there."""
@@ -318,20 +349,29 @@ class ParsedPlan:
 
 def _viewed(node: Any) -> ViewedTable | None:
     fault: ViewFault | None = None
+    projections = []
     while (kind := str(node.getClass().getSimpleName())) != _RELATION:
-        if kind == "Filter":
-            fault = fault or "filter"
-        elif kind not in ("SubqueryAlias", "View") and not (kind == "Project" and _keeps_columns(node)):
-            fault = "rows"
+        match kind:
+            case "SubqueryAlias" | "View":
+                pass
+            case "Project":
+                projections.append(node)
+                fault = fault or (None if _keeps_columns(node) else "columns")
+                if not node.deterministic():
+                    fault = "rows"
+            case "Filter":
+                fault = fault if fault == "rows" else "filter"
+            case _:
+                fault = "rows"
         inner = items(node.children())
         if not inner:
             return None
         node = inner[0]
-    if node.timeTravelSpec().isDefined():
-        fault = fault or "version"
+    if node.timeTravelSpec().isDefined() and fault in (None, "columns"):
+        fault = "version"
     given = node.options().asCaseSensitiveMap()
     options = {str(name): str(given.get(name)) for name in given.keySet()}
-    return ViewedTable(_name_of_relation(node), str(node.table().name()), options, fault)
+    return ViewedTable(_name_of_relation(node), str(node.table().name()), options, fault, node, tuple(projections))
 
 
 _RELATION = "DataSourceV2Relation"

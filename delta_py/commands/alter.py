@@ -10,11 +10,10 @@ Protocol: Change Metadata; Protocol Evolution; Table Features for New and Existi
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from delta_py.commands.create import CHANGE_COLUMNS
+from delta_py.commands.create import CHANGE_COLUMNS, with_id_columns
 from delta_py.commands.properties import (
     MANIFESTS,
     READER_VERSION,
@@ -23,6 +22,7 @@ from delta_py.commands.properties import (
     WRITER_VERSION,
     check_manifests,
     known_name,
+    refuse_constraints,
     split_configuration,
 )
 from delta_py.commands.protocols import features_in_use, protocol_of_versions, with_features
@@ -52,8 +52,6 @@ from delta_py.storage.store import ObjectStore
 COMMENT = "comment"
 """Set like a property, it is the table's description."""
 _VERSIONS = (READER_VERSION, WRITER_VERSION)
-_ROW_IDS = "delta.rowTracking.materializedRowIdColumnName"
-_ROW_VERSIONS = "delta.rowTracking.materializedRowCommitVersionColumnName"
 _LOST_ROUNDS = 20
 
 
@@ -119,7 +117,7 @@ def _try_properties(store: ObjectStore, properties: Mapping[str, str]) -> int | 
     snapshot = Snapshot.load(store)
     new_properties, features = split_configuration(properties)
     versions = {name: new_properties.pop(name) for name in _VERSIONS if name in new_properties}
-    _refuse_constraints(new_properties)
+    refuse_constraints(new_properties)
     replaced = {name.lower() for name in new_properties}
     other_properties = {name: value for name, value in snapshot.metadata.configuration.items() if name.lower() not in replaced}
     description = new_properties.pop(COMMENT, None)
@@ -182,18 +180,6 @@ def add_feature(store: ObjectStore, name: str) -> int:
     UnsupportedTableFeatureError for a feature that this version cannot write.
     """
     return set_properties(store, {f"delta.feature.{name}": "supported"})
-
-
-def _refuse_constraints(properties: Mapping[str, str]) -> None:
-    checks = [name for name in properties if name.lower().startswith("delta.constraints.")]
-    if checks:
-        raise UnsupportedOperationError(
-            f"{', '.join(checks)}: a CHECK constraint holds for all rows, and a property would not check those that are there. "
-            "Nothing was changed. Add it with addConstraint, or without Spark with alter.add_constraint.",
-            error_class="DELTA_ADD_CONSTRAINTS",
-            sql_state="0A000",
-            properties=checks,
-        )
 
 
 def _refuse_internal(names: set[str]) -> None:
@@ -278,7 +264,7 @@ def _commit(
     if protocol != snapshot.protocol:
         transaction.set_protocol(protocol)
     if change.removes_mapping:
-        return commit_removal(transaction, snapshot, parameters)
+        return commit_removal(transaction, snapshot)
     return transaction.commit(operation, parameters)
 
 
@@ -328,9 +314,7 @@ def _row_tracking(change: _Change) -> None:
         return
     change.lacks_row_ids = without_ids(change.snapshot) > 0
     change.needs_all_files |= not change.snapshot.config.feature("rowTracking")
-    for name, prefix in ((_ROW_IDS, "_row-id-col-"), (_ROW_VERSIONS, "_row-commit-version-col-")):
-        if name not in change.after:
-            change.configuration[name] = f"{prefix}{uuid.uuid4()}"
+    change.configuration = with_id_columns(change.configuration)
 
 
 def _in_commit_timestamps(change: _Change) -> None:

@@ -18,8 +18,8 @@ from typing import Any
 
 import orjson
 
-from delta_py.commands.create import check_empty
-from delta_py.commands.properties import split_configuration
+from delta_py.commands.create import check_empty, with_id_columns
+from delta_py.commands.properties import READER_VERSION, WRITER_VERSION, refuse_constraints, split_configuration
 from delta_py.commands.protocols import features_in_use, with_features
 from delta_py.commands.timestamps import SINCE, stamped, transaction_at
 from delta_py.commit.prepared import ROW_TRACKING_DOMAIN, row_id_high_water_mark
@@ -30,10 +30,12 @@ from delta_py.errors import (
     InvalidOptionError,
     TableAlreadyExistsError,
     TableNotFoundError,
+    UnsupportedOperationError,
 )
 from delta_py.index.definition import PREFIX as INDEX_PREFIX
 from delta_py.index.definition import definitions_of
 from delta_py.log.clone_notes import delete_notes, leave_note
+from delta_py.protocol import column_mapping
 from delta_py.protocol.actions import AddFile, DomainMetadata, Metadata, Protocol
 from delta_py.protocol.deletion_vectors import DeletionVectorDescriptor
 from delta_py.protocol.features import Properties
@@ -139,6 +141,8 @@ def _transaction(target: ObjectStore, present: Snapshot | None, metadata: Metada
 
 def _state(source: Snapshot, present: Snapshot | None, properties: Mapping[str, str]) -> tuple[Protocol, Metadata]:
     new_properties, features = split_configuration(properties)
+    refuse_constraints(new_properties)
+    _refuse_versions(new_properties)
     replaced = {name.lower() for name in new_properties}
     inherited = {name: value for name, value in source.metadata.configuration.items() if name.lower() not in replaced}
     since = {name.lower() for name in SINCE}  # when the source began to stamp its commits is nothing to the clone's log
@@ -150,10 +154,36 @@ def _state(source: Snapshot, present: Snapshot | None, properties: Mapping[str, 
         configuration={name: value for name, value in {**inherited, **new_properties}.items() if name.lower() not in since},
     )
     needed = {*features, *features_in_use(source.schema, Properties(metadata.configuration))}
+    _check_mapping(source, Properties(metadata.configuration))
+    metadata = replace(metadata, configuration=with_id_columns(metadata.configuration))
     _check_iceberg(source, Properties(metadata.configuration))
     if present is None:
         return with_features(source.protocol, needed), metadata
     return with_features(present.protocol, {*source.config.features, *needed}), metadata
+
+
+def _refuse_versions(properties: Mapping[str, str]) -> None:
+    given = [name for name in (READER_VERSION, WRITER_VERSION) if name in properties]
+    if given:
+        raise InvalidOptionError(
+            f"A clone has the protocol that its source and its properties need: {', '.join(given)} cannot be set. Nothing was "
+            "changed. Ask for features by delta.feature.<name>, or raise the versions of the clone once it is there.",
+            properties=given,
+        )
+
+
+def _check_mapping(source: Snapshot, properties: Properties) -> None:
+    """Raises UnsupportedOperationError where the source's files would be read under other names."""
+    before, after = source.config.column_mapping_mode, column_mapping.mode(properties)
+    if before != after:
+        raise UnsupportedOperationError(
+            f"A clone has the column mapping mode of its source, {before!r}, in which the source's files are written, and cannot "
+            f"have {after!r}. Nothing was changed. Set {column_mapping.MODE_PROPERTY} of the clone once it is there.",
+            error_class="DELTA_UNSUPPORTED_COLUMN_MAPPING_MODE_CHANGE",
+            sql_state="0AKDC",
+            old_mode=before,
+            new_mode=after,
+        )
 
 
 def _check_iceberg(source: Snapshot, properties: Properties) -> None:

@@ -18,11 +18,12 @@ from typing import Any
 from delta_py.commands.properties import READER_VERSION, WRITER_VERSION, check_manifests, split_configuration, with_defaults
 from delta_py.commands.protocols import lowest_protocol
 from delta_py.commit.transaction import Transaction
-from delta_py.errors import InvalidOptionError, SchemaMismatchError
+from delta_py.errors import InvalidOptionError, SchemaMismatchError, UnsupportedOperationError
 from delta_py.protocol import column_mapping
 from delta_py.protocol.actions import DomainMetadata, Metadata, Protocol
+from delta_py.protocol.char_types import with_texts
 from delta_py.protocol.clustering import clustering_columns, clustering_domain
-from delta_py.protocol.features import Properties
+from delta_py.protocol.features import Properties, all_types
 from delta_py.protocol.iceberg_compat import property_of
 from delta_py.protocol.identity import check_new_identities
 from delta_py.protocol.schema import (
@@ -33,6 +34,7 @@ from delta_py.protocol.schema import (
     MapType,
     StructType,
     find_path,
+    is_known_type,
     schema_to_json,
     type_name,
 )
@@ -87,6 +89,7 @@ def define_table(
     properties, features = split_configuration(with_defaults(configuration or {}, defaults or {}))
     check_manifests(Properties(properties))
     add_what_iceberg_needs(properties)
+    check_types(schema)
     defaulted = properties.keys() - split_configuration(configuration or {})[0].keys()
     mode = column_mapping.mode(Properties(properties))
     partitions = check_schema(schema, partition_by, mode, Properties(properties))
@@ -94,9 +97,7 @@ def define_table(
     if mode != "none":
         schema, last_id = column_mapping.assign(schema, lambda _: f"col-{uuid.uuid4()}", Properties(properties))
         properties[column_mapping.MAX_ID_PROPERTY] = str(last_id)
-    if Properties(properties).boolean("delta.enableRowTracking"):
-        properties["delta.rowTracking.materializedRowIdColumnName"] = f"_row-id-col-{uuid.uuid4()}"
-        properties["delta.rowTracking.materializedRowCommitVersionColumnName"] = f"_row-commit-version-col-{uuid.uuid4()}"
+    properties = with_id_columns(properties)
     versions = tuple(
         int(properties.pop(key, lowest)) for key, lowest in ((READER_VERSION, 1), (WRITER_VERSION, 2))
     )
@@ -147,6 +148,39 @@ def create_table(store: ObjectStore, definition: TableDefinition, operation: str
     for domain in definition.domains:
         transaction.set_domain(domain)
     return transaction.commit(operation, create_parameters(definition))
+
+
+def with_id_columns(configuration: Mapping[str, str]) -> dict[str, str]:
+    """The properties of a table, with names of the columns for the ids of rows that move, where it tracks rows.
+    Protocol: Row Tracking."""
+    properties = Properties(configuration)
+    if not properties.boolean("delta.enableRowTracking"):
+        return dict(configuration)
+    names = {name: f"{prefix}{uuid.uuid4()}" for name, prefix in _ID_COLUMNS.items() if name not in properties}
+    return {**configuration, **names}
+
+
+_ID_COLUMNS = {
+    "delta.rowTracking.materializedRowIdColumnName": "_row-id-col-",
+    "delta.rowTracking.materializedRowCommitVersionColumnName": "_row-commit-version-col-",
+}
+
+
+def check_types(schema: StructType, known: StructType | None = None) -> None:
+    """Raises UnsupportedOperationError (DELTA_UNSUPPORTED_DATA_TYPES) for types that no column of a table gets, such as
+    intervals. known: of the table that is there, which may have them from others."""
+    present = set() if known is None else {type_name(kind) for kind in all_types(known) if not is_known_type(kind)}
+    kinds = ((f.name, kind) for f in with_texts(schema).fields for kind in all_types(f.data_type))
+    strange = {name: type_name(kind) for name, kind in kinds if not is_known_type(kind)}
+    strange = {name: kind for name, kind in strange.items() if kind not in present}
+    if strange:
+        raise UnsupportedOperationError(
+            f"Found columns using unsupported data types: {', '.join(f'{name}: {kind}' for name, kind in strange.items())}. "
+            "Nothing was changed. Give them other types: an interval may be a number of days or months.",
+            error_class="DELTA_UNSUPPORTED_DATA_TYPES",
+            sql_state="0AKDC",
+            columns=list(strange),
+        )
 
 
 def check_empty(store: ObjectStore) -> None:

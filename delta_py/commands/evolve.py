@@ -9,7 +9,7 @@ import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from delta_py.commands.create import check_schema
+from delta_py.commands.create import check_schema, check_types
 from delta_py.commands.protocols import raised_protocol
 from delta_py.commands.request import WriteRequest
 from delta_py.protocol import column_mapping
@@ -54,8 +54,9 @@ def changed_schema(
     """The metadata of a table that gets this schema, with ids and physical names for columns that have none yet. properties: all
     that it has then; None for the present ones.
 
-    Raises SchemaMismatchError as check_schema.
+    Raises SchemaMismatchError as check_schema, UnsupportedOperationError as check_types.
     """
+    check_types(schema, config.schema)
     mode = config.column_mapping_mode
     configuration = dict(config.metadata.configuration if properties is None else properties)
     if mode != "none":

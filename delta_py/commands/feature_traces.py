@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_py.commands.alter import unset_internal, unset_properties
+from delta_py.commands.alter_columns import described
 from delta_py.commands.constraints import constraint_names
 from delta_py.commands.narrow_files import NarrowFiles
 from delta_py.commands.optimize import LocalBinWriters, optimize
@@ -39,7 +40,7 @@ from delta_py.protocol.column_mapping import MODE_PROPERTY, strip
 from delta_py.protocol.column_mapping import mode as mapping_mode
 from delta_py.protocol.column_rules import TYPE_CHANGES
 from delta_py.protocol.column_usage import FLAG as USAGE_FLAG
-from delta_py.protocol.features import PROTECTED_BEFORE, Properties, has_geospatial
+from delta_py.protocol.features import PROTECTED_BEFORE, Properties, fields_with_paths, has_geospatial
 from delta_py.protocol.paths import LogKind
 from delta_py.protocol.schema import parse_schema, schema_to_json
 from delta_py.snapshot import Snapshot
@@ -117,7 +118,7 @@ def _keep_vector_files(store: ObjectStore) -> bool:
         return False
     newest = pc.max(tombstones["deletion_timestamp"]).as_py()
     removes = tuple(RemoveFile(path, data_change=False, deletion_timestamp_ms=newest) for path in lacking.to_pylist())
-    Transaction(snapshot).add(WrittenFiles(removes=removes)).commit("ADD DELETION VECTORS TOMBSTONES", {})
+    Transaction(snapshot).add(WrittenFiles(removes=removes)).commit("Deletion Vector Tombstones", {})
     return True
 
 
@@ -133,9 +134,10 @@ def _remove_widening(store: ObjectStore) -> bool:
         return changed
     optimize(store, OptimizeRequest(), LocalBinWriters(), kind=NarrowFiles)
     snapshot = Snapshot.load(store)
-    schema = without_recorded_changes(parse_schema(snapshot.metadata.schema_string))
-    metadata = replace(snapshot.metadata, schema_string=schema_to_json(schema))
-    Transaction(snapshot).read_rows().set_metadata(metadata).commit("DROP FEATURE", {"columns": []})
+    schema = parse_schema(snapshot.metadata.schema_string)
+    retyped = [described(path, f) for path, f in fields_with_paths(schema) if TYPE_CHANGES in f.metadata]
+    metadata = replace(snapshot.metadata, schema_string=schema_to_json(without_recorded_changes(schema)))
+    Transaction(snapshot).read_rows().set_metadata(metadata).commit("DROP FEATURE", {"columns": retyped})
     return True
 
 

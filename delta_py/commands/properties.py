@@ -236,6 +236,19 @@ def check_manifests(properties: Properties) -> None:
         )
 
 
+def refuse_constraints(properties: Mapping[str, str]) -> None:
+    """Raises UnsupportedOperationError (DELTA_ADD_CONSTRAINTS) for constraints among properties of a table that has rows."""
+    checks = [name for name in properties if name.lower().startswith("delta.constraints.")]
+    if checks:
+        raise UnsupportedOperationError(
+            f"{', '.join(checks)}: a CHECK constraint holds for all rows, and a property would not check those that are there. "
+            "Nothing was changed. Add it with addConstraint, or without Spark with alter.add_constraint.",
+            error_class="DELTA_ADD_CONSTRAINTS",
+            sql_state="0A000",
+            properties=checks,
+        )
+
+
 def feature_asked_for(given: str, value: str) -> str:
     spelling = {feature.lower(): feature for feature in FEATURES}
     feature = spelling.get(given[len(_FEATURE_PREFIX) :].lower())
@@ -300,4 +313,10 @@ def _check_value(name: str, value: str) -> None:
         )
     wanted = row.check(value)
     if wanted is not None:
-        raise InvalidOptionError(f"Table property {name} is {value!r}; it must be {wanted}.", property=name)
+        is_interval = row.check is _interval
+        raise InvalidOptionError(
+            f"Table property {name} is {value!r}; it must be {wanted}.",
+            error_class="DELTA_INVALID_INTERVAL" if is_interval else None,
+            sql_state="22006" if is_interval else None,
+            property=name,
+        )

@@ -1,7 +1,7 @@
 """Column mapping turned off: all rows are written anew, to files that hold the columns under their own names.
 
     check_names(schema)                                   # before anything is written
-    commit_removal(Transaction(snapshot).set_metadata(metadata), snapshot, parameters)
+    commit_removal(Transaction(snapshot).set_metadata(metadata), snapshot)
 
 One commit takes all files out and brings the new ones, so that no version has files of both kinds. Rows that deletion vectors
 deleted and columns that were dropped are not written again; rows keep their ids where the table tracks rows. Any file that
@@ -11,7 +11,7 @@ Protocol: Column Mapping; Writer Requirements for Column Mapping; Add File and R
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, Self
 
@@ -54,7 +54,7 @@ def check_names(schema: StructType) -> None:
         )
 
 
-def commit_removal(transaction: Transaction, snapshot: Snapshot, parameters: Mapping[str, Any]) -> int:
+def commit_removal(transaction: Transaction, snapshot: Snapshot) -> int:
     """Write all rows of the snapshot anew and commit; returns the version. transaction: of the snapshot, with the metadata of the
     table without mapping.
 
@@ -70,7 +70,7 @@ def commit_removal(transaction: Transaction, snapshot: Snapshot, parameters: Map
     for domain in domains:
         transaction.set_domain(domain)
     transaction.add(whole).replaces_all_files(remove.path for remove in whole.removes)
-    version = transaction.commit(OPERATION, parameters, metrics=history_metrics(counts(written)))
+    version = transaction.commit(OPERATION, {}, metrics=history_metrics(counts(written)))
     index_new_files(snapshot.store, after, version, whole)
     return version
 

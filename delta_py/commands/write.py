@@ -17,7 +17,7 @@ from typing import Any
 import pyarrow as pa
 
 from delta_py.commands.after_commit import after_commit
-from delta_py.commands.create import TableDefinition, create_parameters, define_table
+from delta_py.commands.create import TableDefinition, check_empty, create_parameters, define_table
 from delta_py.commands.evolve import changed_metadata
 from delta_py.commands.overwrite import (
     Overwrites,
@@ -205,6 +205,8 @@ def _plan(store: ObjectStore, snapshot: Snapshot | None, data_schema: StructType
     if snapshot is None:
         if request.as_select == "replace":
             raise not_there(store)
+        if request.as_select == "create":
+            check_empty(store)
         return _plan_create(store, visible, request, mode)
     if mode == "ErrorIfExists":
         raise TableAlreadyExistsError(

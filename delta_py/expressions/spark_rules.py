@@ -74,8 +74,12 @@ _FUNCTION_NAMES = """
 FUNCTIONS = frozenset(_FUNCTION_NAMES.split())
 # Without arguments they are of the clock.
 _OF_THE_CLOCK = frozenset({"unix_timestamp", "to_unix_timestamp"})
-# For defaults, which are computed once a statement.
-_CLOCK_FUNCTIONS = frozenset({*CLOCK_FUNCTIONS, "now", "curdate"})
+# For defaults, which are computed once a statement: what asks the clock or the session.
+_USERS = frozenset({"current_user", "session_user", "user"})
+_STATEMENT_FUNCTIONS = frozenset(
+    {*CLOCK_FUNCTIONS, "now", "curdate", *_USERS, "current_catalog", "current_database", "current_schema", "version"}
+)
+_BARE_WORDS = CLOCK_FUNCTIONS | _USERS  # which are functions without parentheses too
 
 _INFIX: Mapping[type[exp.Expression], str] = {
     **{exp.EQ: "=", exp.NEQ: "<>", exp.NullSafeEQ: "<=>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">="},
@@ -118,11 +122,11 @@ def checked_sql(text: str, schema: StructType) -> CheckedSql:
 
 def checked_default(text: str) -> str:
     """The value that a column's default gives, as Spark may be given it: an expression without columns, which may ask the
-    clock (current_date() and the like).
+    clock and the session (current_date(), current_user() and the like).
 
     Raises as checked_sql.
     """
-    return _printed(_Printer(text, StructType(()), asks_clock=True), text)
+    return _printed(_Printer(text, StructType(()), asks_session=True), text)
 
 
 def _printed(printer: _Printer, text: str) -> str:
@@ -163,10 +167,10 @@ def null_if_empty(column: str) -> str:
 
 
 class _Printer:
-    """asks_clock: functions of the clock are allowed."""
+    """asks_session: functions of the clock and of the session are allowed."""
 
-    def __init__(self, sql: str, schema: StructType, *, asks_clock: bool = False) -> None:
-        self._sql, self._schema, self._asks_clock = sql, schema, asks_clock
+    def __init__(self, sql: str, schema: StructType, *, asks_session: bool = False) -> None:
+        self._sql, self._schema, self._asks_session = sql, schema, asks_session
         self._variables: dict[str, str] = {}  # of the lambdas around the node: lower-case name, printed name
         self._depth = self._node_count = 0
         self.columns: set[Path] = set()
@@ -248,7 +252,7 @@ class _Printer:
     def _named(self, parts: Iterable[exp.Expr]) -> str:
         """A lambda variable, or else a column, and fields in it."""
         names = tuple(self._name(part) for part in parts)
-        if self._asks_clock and len(names) == 1 and names[0].lower() in CLOCK_FUNCTIONS:
+        if self._asks_session and len(names) == 1 and names[0].lower() in _BARE_WORDS:
             return self._function(names[0], [])
         variable = self._variables.get(names[0].lower())
         if variable is not None:
@@ -351,7 +355,7 @@ class _Printer:
 
     def _function(self, name: str, arguments: Iterable[exp.Expression]) -> str:
         lower, given = name.lower(), list(arguments)
-        if self._asks_clock and lower in _CLOCK_FUNCTIONS and not given:
+        if self._asks_session and lower in _STATEMENT_FUNCTIONS and not given:
             return f"system.builtin.`{lower}`()"
         if lower not in FUNCTIONS or (lower in _OF_THE_CLOCK and not given):
             raise not_supported(f"The function {name[:60]}", "It is not among those that Spark may compute for a table's rule.")

@@ -140,6 +140,12 @@ _ARROW: dict[str, pa.DataType] = {
     "variant": VARIANT_ARROW,
 }
 
+
+def is_known_type(data_type: DataType) -> bool:
+    """Whether a type, by itself, is one that this library can hold; those inside of it are others."""
+    return not isinstance(data_type, PrimitiveType) or data_type.name in _ARROW
+
+
 # ---------------------------------------------------------------- JSON
 
 

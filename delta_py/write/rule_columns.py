@@ -11,7 +11,8 @@ What binds a column to its rule is its name. It has a nonce, which the save draw
 rows, so that no column of a user's frame is taken for one; and a digest of the rule's text and of the columns that it names
 with their types, so that a table which was changed in between gets no answers to its former rules. The columns that a rule
 names are all in the data then, as their types are in the table: the gate neither casts them, nor fills them by defaults,
-numbers or generation after Spark has seen them.
+numbers or generation after Spark has seen them. Defaults that the gate cannot compute are columns of the data too, as if the user
+had given them.
 Protocol: CHECK Constraints; Column Invariants; Generated Columns.
 """
 
@@ -38,6 +39,7 @@ from delta_py.write.constraints import (
     RowRule,
     check_rule_lengths,
     condition_text,
+    default_value,
     generation_rule,
     in_schema_order,
     table_rules,
@@ -66,9 +68,11 @@ class RuleColumn:
 
 @dataclass(frozen=True, slots=True)
 class RulesForSpark:
-    """columns: the rules that Spark computes. inputs: the columns that they name; those of `generated` are missing in the data
-    and get the rule's value, those of `absent` are missing and null. partition_columns: of the table."""
+    """defaults: columns that are missing in the data, and whose defaults Spark computes. columns: the rules that Spark computes.
+    inputs: the columns that they name; those of `generated` are missing in the data and get the rule's value, those of `absent`
+    are missing and null. partition_columns: of the table."""
 
+    defaults: tuple[StructField, ...]
     columns: tuple[RuleColumn, ...]
     inputs: tuple[StructField, ...]
     generated: tuple[RuleColumn, ...]
@@ -85,6 +89,9 @@ def rules_for_spark(config: TableConfig, data_columns: Iterable[str], time_zone:
     schema, partitions = config.schema, tuple(config.partition_columns)
     given = {name.lower() for name in data_columns}
     clock = Clock(0, time_zone)
+    missing_defaults = (f for f in schema.fields if DEFAULT in f.metadata and f.name.lower() not in given)
+    defaults = tuple(f for f in missing_defaults if not _has_value(f, clock))
+    given |= {f.name.lower() for f in defaults}
     generated = {f.name: generation_rule(f) for f in schema.fields if GENERATION in f.metadata}
     try:
         check_rule_lengths(config)
@@ -100,10 +107,19 @@ def rules_for_spark(config: TableConfig, data_columns: Iterable[str], time_zone:
     inputs = {f.name: f for column in columns.values() for f in column.inputs}
     missing = [f for name, f in inputs.items() if name.lower() not in given]
     absent = tuple(f for f in missing if f.name not in generated)
-    if not columns or any(DEFAULT in f.metadata or identity_of(f) or not f.nullable for f in absent):
+    if not (columns or defaults) or any(DEFAULT in f.metadata or identity_of(f) or not f.nullable for f in absent):
         return None
     computed = tuple(columns[generated[f.name]] for f in missing if f.name in generated)
-    return RulesForSpark(tuple(columns.values()), tuple(inputs.values()), computed, absent, partitions)
+    return RulesForSpark(defaults, tuple(columns.values()), tuple(inputs.values()), computed, absent, partitions)
+
+
+def _has_value(column: StructField, clock: Clock) -> bool:
+    """Whether the gate can compute the column's default."""
+    try:
+        default_value(column, clock)
+    except DeltaError:
+        return False
+    return True
 
 
 def _is_evaluated(rule: RowRule, schema: StructType, clock: Clock) -> bool:

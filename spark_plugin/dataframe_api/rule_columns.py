@@ -48,13 +48,18 @@ def _snapshot_of(store: ObjectStore) -> Snapshot | None:
 
 
 def with_rule_columns(frame: Any, rules: RulesForSpark, nonce: str) -> Any:
-    """The frame with its columns as the table has them, as far as rules name them, and the rules' answers behind them; None
-    when a rule is no condition.
+    """The frame with the defaults that it lacks, its columns as the table has them, as far as rules name them, and the rules'
+    answers behind them; None when a rule is no condition.
 
-    Raises SchemaMismatchError for a column that the table's does not take, AnalysisException for a rule that Spark refuses.
+    Raises SchemaMismatchError for a column that the table's does not take, AnalysisException for a rule that Spark refuses;
+    UnsupportedTableFeatureError for a default that Spark must not compute.
     """
     from delta_py.expressions.spark_rules import null_if_empty  # sqlglot costs more to import than a small write takes
+    from spark_plugin.dml.column_defaults import default_of
 
+    frame = frame.select("*", *(default_of(field).alias(field.name) for field in rules.defaults))
+    if not rules.columns:
+        return frame
     rows = frame.select(*_inputs(frame, rules))
     for field in rules.inputs:
         if field.data_type in (STRING, BINARY) and field.name in rules.partition_columns:

@@ -18,7 +18,7 @@ from delta_py.expressions.coercion import is_atomic
 from delta_py.protocol.column_rules import GENERATION
 from delta_py.protocol.identity import identity_of
 from delta_py.protocol.names import quoted
-from delta_py.protocol.schema import DataType, Path, StructField, StructType, find_path
+from delta_py.protocol.schema import STRING, DataType, Path, StructField, StructType, find_path
 from delta_py.scan.planning import ROW_ADDRESS
 from delta_py.write.casts import may_assign
 from delta_py.write.row_changes import NEW
@@ -131,6 +131,8 @@ def _in_assignable_types(schema: StructType, frame: DataFrame, values: Assignmen
 
 
 def _cast(rule: Assigning, value: Typed, wanted: DataType, name: str) -> Column:
+    if wanted == STRING:  # the gate does not know how Spark writes every type as text
+        return rule.cast(value, spark_type(wanted), name)
     data_type = delta_type(value.data_type)
     if is_atomic(data_type) and is_atomic(wanted) and may_assign(data_type, wanted):
         return value.column

@@ -14,18 +14,26 @@ from pyspark.sql import Column, SparkSession
 from delta_py.write.row_changes import DELETED, UPDATED
 from spark_plugin.dml.analyzer import analyzer_of
 from spark_plugin.dml.assignments import assigned_paths, new_row, with_defaults
-from spark_plugin.dml.jobs import DmlResult, Target, open_target, run_changes
+from spark_plugin.dml.jobs import DmlResult, Shown, Target, open_target, run_changes
 from spark_plugin.options.settings import TablePath
 
 
-def delete(spark: SparkSession, table: TablePath, condition: Column | None = None, *, alias: str | None = None) -> DmlResult:
-    """Delete the rows for which the condition is true; None: all.
+def delete(
+    spark: SparkSession,
+    table: TablePath,
+    condition: Column | None = None,
+    *,
+    alias: str | None = None,
+    shown: Shown | None = None,
+) -> DmlResult:
+    """Delete the rows for which the condition is true; None: all. shown: the columns that the condition is about, where they are
+    others than the table's.
 
     Files of which all rows go are removed without being read, where partition values and statistics tell. Raises Spark's
     AnalysisException for a condition that is none; UnsupportedOperationError (DELTA_CANNOT_MODIFY_APPEND_ONLY,
     DELTA_NON_DETERMINISTIC_FUNCTION_NOT_SUPPORTED); conflicts as Transaction.commit.
     """
-    with open_target(spark, table, "DELETE", alias=alias) as target:
+    with open_target(spark, table, "DELETE", alias=alias, shown=shown) as target:
         if condition is None:
             return _delete_all(target, _parameters(None))
         text = analyzer_of(spark).filter_text(target.shape, condition, "DELETE")

@@ -53,13 +53,15 @@ from spark_plugin.source.arrow_batches import unweighed
 from spark_plugin.spark_internals import is_connect
 
 Evolution: TypeAlias = Callable[[Snapshot], Mapping[str, Any]]
+Shown: TypeAlias = Callable[[DataFrame, str], DataFrame]
+"""Other columns of a frame's rows, beside one of its own, which is named: those of a view."""
 
 
 @dataclass
 class Target:
     """The table that a DML changes, at the version that it read. listed: where the list of its files is put, for the process
     that plans the scan. alias: the name by which conditions may call it. by_session: it follows what the session says of all
-    writes, its transaction too."""
+    writes, its transaction too. shown: makes other columns of the table's, for conditions."""
 
     spark: SparkSession
     dml: Dml
@@ -67,14 +69,17 @@ class Target:
     listed: str
     alias: str | None = None
     by_session: bool = True
+    shown: Shown | None = None
 
     @cached_property
     def frame(self) -> DataFrame:
-        """The table's columns, and the struct ROW_ADDRESS. It may be read once choose_files has said of which files."""
+        """The table's columns, or those that are shown of it, and the struct ROW_ADDRESS. It may be read once choose_files has
+        said of which files."""
         reader = self.spark.read.format(FORMAT).option("versionAsOf", self.dml.snapshot.version)
         reader = reader.options(**private(self.spark, {FILES: self.listed}))
         reader = reader.option("logAnswers", "false").option("joinPlanning", "false")
         loaded = reader.options(**self.table.storage).load(self.table.url)
+        loaded = loaded if self.shown is None else self.shown(loaded, ROW_ADDRESS)
         return loaded if self.alias is None else loaded.alias(self.alias)
 
     @cached_property
@@ -142,9 +147,10 @@ def open_target(
     alias: str | None = None,
     evolve: Evolution | None = None,
     request: WriteRequest | None = None,
+    shown: Shown | None = None,
 ) -> Iterator[Target]:
     """The newest version of a table, to be changed. evolve: says of a version what the operation makes of its metadata and
-    protocol, as of Dml.on. request: what it follows; None for what the session says of all writes.
+    protocol, as of Dml.on. request: what it follows; None for what the session says of all writes. shown: as of Target.
 
     Errors of delta_py inside leave as errors that are Spark's too.
     """
@@ -158,7 +164,7 @@ def open_target(
         changed = {} if evolve is None else evolve(snapshot)
         dml = Dml.on(snapshot, operation, time_zone=time_zone, isolation=level, **changed)
         with _place_of_list(spark, dml) as listed:
-            yield Target(spark, dml.follow(request), table, listed, alias, by_session)
+            yield Target(spark, dml.follow(request), table, listed, alias, by_session, shown)
 
 
 @contextmanager

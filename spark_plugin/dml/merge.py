@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial, reduce
 from operator import or_
 from typing import Any
@@ -26,6 +26,8 @@ from delta_py.commands.evolve import changed_metadata
 from delta_py.commands.merge_metrics import Kind, merge_metrics
 from delta_py.commands.request import WriteRequest
 from delta_py.errors import DeltaError, UnsupportedOperationError
+from delta_py.expressions.coercion import DATETIME, is_numeric
+from delta_py.protocol.schema import BINARY, STRING, StructType
 from delta_py.scan.planning import ROW_ADDRESS
 from delta_py.snapshot import Snapshot
 from delta_py.write.rewrite import Repeats, multiple_matches
@@ -125,8 +127,23 @@ class _Request:
         if not wanted.fields:
             return {}
         request = WriteRequest(mode="append", merge_schema=True, merge_casts=True)
-        metadata, protocol = changed_metadata(snapshot, from_spark_schema(wanted.toNullable()), request)
+        given = _with_texts_cast(from_spark_schema(wanted.toNullable()), snapshot.schema)
+        metadata, protocol = changed_metadata(snapshot, given, request)
         return {"metadata": metadata, "protocol": protocol}
+
+
+def _with_texts_cast(given: StructType, known: StructType) -> StructType:
+    """The source's columns after SET and VALUES have cast texts to the numbers, times and bytes of the table."""
+    fields = []
+    for f in given.fields:
+        column, kind = known.find(f.name), f.data_type
+        wanted = None if column is None else column.data_type
+        if isinstance(kind, StructType) and isinstance(wanted, StructType):
+            kind = _with_texts_cast(kind, wanted)
+        elif kind == STRING and wanted is not None and (is_numeric(wanted) or wanted in (*DATETIME, BINARY)):
+            kind = wanted
+        fields.append(replace(f, data_type=kind))
+    return StructType(tuple(fields))
 
 
 # ---------------------------------------------------------------- running it

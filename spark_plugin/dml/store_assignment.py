@@ -206,8 +206,9 @@ class Assigning:
 
 
 @contextmanager
-def overflows_as_the_gates() -> Iterator[None]:
-    """A value that a cast of `Assigning` cannot hold is raised as the gate says it of values that it casts itself."""
+def overflows_as_the_gates(error_class: str = "DELTA_CAST_OVERFLOW_IN_TABLE_WRITE") -> Iterator[None]:
+    """A value that a cast of `Assigning` cannot hold is raised as the gate says it of values that it casts itself. error_class:
+    the condition's name; the statement INSERT has another."""
     try:
         yield
     except PySparkException as error:
@@ -215,7 +216,7 @@ def overflows_as_the_gates() -> Iterator[None]:
             raise
         raise SchemaMismatchError(
             f"A value is too large for the column's type: {str(error).partition(chr(10))[0]} Nothing was written.",
-            error_class="DELTA_CAST_OVERFLOW_IN_TABLE_WRITE",
+            error_class=error_class,
             sql_state="22003",
         ) from error
 

@@ -2,13 +2,13 @@
 
     parse_change("DELETE FROM t AS x WHERE x.id = 3")          # DeleteRows(TableName(("t",)), "x", "x.id = 3")
 
-Conditions, values and sources are not read here. They go on as text to whoever parses them; only where they begin and end is
-found: outside of parentheses, brackets and CASE ... END.
+Conditions, values and sources are not read here. They go on as text, with constants for parameters, to whoever parses them; only
+where they begin and end is found: outside of parentheses, brackets and CASE ... END.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from spark_plugin.sql.syntax import TableName, Words
@@ -19,12 +19,9 @@ Assignments: TypeAlias = "tuple[tuple[tuple[str, ...], str], ...]"
 
 @dataclass(frozen=True, slots=True)
 class DeleteRows:
-    """has_parameters: in the text of a clause, of this and the others."""
-
     table: TableName
     alias: str | None
     where: str | None
-    has_parameters: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +30,6 @@ class UpdateRows:
     alias: str | None
     assignments: Assignments
     where: str | None
-    has_parameters: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,18 +52,17 @@ class MergeRows:
     condition: str
     clauses: tuple[WhenClause, ...]
     evolves: bool
-    has_parameters: bool = False
 
 
 Change: TypeAlias = DeleteRows | UpdateRows | MergeRows
 
 
 def parse_change(text: str, args: Any = None) -> Change | None:
-    """None for another statement. args: as of Statement, for the name of the table.
+    """None for another statement. args: as of Statement: the texts have constants in the place of parameters.
 
     Raises SyntaxFault for a text that does not go on as these do.
     """
-    words = Words(text, args, texts_with_parameters=True)
+    words = Words(text, args, binds=True)
     if words.take("DELETE", "FROM"):
         parse = _delete
     elif words.take("UPDATE"):
@@ -78,7 +73,7 @@ def parse_change(text: str, args: Any = None) -> Change | None:
         return None
     change: Change = parse(words)
     words.end()
-    return replace(change, has_parameters=words.has_parameters)
+    return change
 
 
 def _delete(words: Words) -> Change:

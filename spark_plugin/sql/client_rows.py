@@ -1,18 +1,17 @@
 """DELETE, UPDATE and MERGE INTO over Spark Connect, where the methods of DeltaTable get the texts of their clauses.
 
-A client has no parser. Values of parameters cannot be put into the text of a clause: such a statement is refused, by the name of
-the method that does the same. One with a WITH in front goes to the server, which refuses it.
+A client has no parser. Values of parameters are put into the texts of the clauses. A statement with a WITH in front goes to the
+server, which refuses it.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
-from delta_py.errors import UnsupportedOperationError
 from spark_plugin.dml import delete_update
 from spark_plugin.dml.merge_clauses import Clause
 from spark_plugin.sql.changes import by_name, counted
-from spark_plugin.sql.clauses import Assignments, Change, DeleteRows, MergeRows, UpdateRows, parse_change
+from spark_plugin.sql.clauses import Assignments, DeleteRows, MergeRows, UpdateRows, parse_change
 from spark_plugin.sql.syntax import SyntaxFault
 from spark_plugin.sql.targets import Target, find_target
 from spark_plugin.sql_router import Statement
@@ -33,8 +32,6 @@ def change_rows(spark: SparkSession, statement: Statement) -> DataFrame | None:
     target = None if change is None else find_target(spark, change.table.parts)
     if change is None or target is None:
         return None
-    if change.has_parameters:
-        _refuse("parameters", change)
     alias = change.alias if change.alias is not None or target.name is None else change.table.parts[-1]
     match change:
         case DeleteRows():
@@ -65,11 +62,3 @@ def _merge(spark: SparkSession, change: MergeRows, target: Target, alias: str | 
 def _values(assignments: Assignments, action: str = "UPDATE") -> dict[str, Column]:
     return as_assignments(by_name(assignments, action), "SET")
 
-
-def _refuse(what: str, change: Change) -> NoReturn:
-    method = {DeleteRows: "delete", UpdateRows: "update", MergeRows: "merge"}[type(change)]
-    raise UnsupportedOperationError(
-        f"Over Spark Connect {method.upper()} takes no {what}. Nothing was changed. Use DeltaTable.{method}, or write the values "
-        "into the statement.",
-        operation=method.upper(),
-    )

@@ -70,10 +70,11 @@ def _only_names(definition: ParsedDefinition) -> bool:
 
 def _check(definition: ParsedDefinition) -> None:
     if definition.transforms:
+        buckets = any(transform.startswith("bucket(") for transform in definition.transforms)
         raise UnsupportedOperationError(
             f"PARTITIONED BY {', '.join(definition.transforms)}: Delta tables are partitioned by columns. Nothing was created. "
             "Add a column with the value, generated perhaps, and partition by it.",
-            error_class="DELTA_UNSUPPORTED_PARTITION_TRANSFORM",
+            error_class="DELTA_OPERATION_NOT_ALLOWED_DETAIL" if buckets else "DELTA_OPERATION_NOT_ALLOWED",
             sql_state="0AKDC",
         )
     if _only_names(definition) and (definition.properties or definition.partition_by):

@@ -65,7 +65,7 @@ def insert_rows(spark: SparkSession, plan: ParsedPlan, text: str) -> DataFrame |
         save = _replacing(spark, table, insert, save)
     else:
         save = _replacing_on(spark, insert, insert.replaces_on, save, columns, _alias(plan, insert, target, text))
-    with overflows_as_the_gates():
+    with overflows_as_the_gates("CAST_OVERFLOW_IN_TABLE_INSERT"):
         target.write(save)
     return nothing(spark)
 
@@ -273,23 +273,46 @@ def _assigned(rule: Assigning, schema: StructType, name: str, given: StructField
     column = F.col(quoted(given.name))
     if field is None:
         return name, column
-    found = given.dataType
+    found, wanted = given.dataType, field.dataType
     if not by_name:
-        found = _renamed(found, field.dataType)
+        found = _renamed(found, wanted, evolves=rule.evolves)
         if found != given.dataType:
             column = column.cast(found)
-    return field.name, rule.cast(Typed(column, found), field.dataType, field.name)
+    if rule.evolves:
+        wanted = _with_new_fields(wanted, found)
+    return field.name, rule.cast(Typed(column, found), wanted, field.name)
 
 
-def _renamed(found: DataType, wanted: DataType) -> DataType:
-    """The type with the names of the wanted one's fields, by position, as far as it has that many."""
-    match found, wanted:
-        case StructType(), StructType() if len(found.fields) == len(wanted.fields):
-            pairs = zip(found.fields, wanted.fields, strict=True)
-            return StructType([StructField(w.name, _renamed(f.dataType, w.dataType), f.nullable) for f, w in pairs])
+def _with_new_fields(wanted: DataType, found: DataType) -> DataType:
+    """The wanted type with the fields of structs that only the other has, behind its own."""
+    match wanted, found:
+        case StructType(), StructType():
+            given = {f.name.lower(): f for f in found.fields}
+            kinds = [_with_new_fields(f.dataType, given.pop(f.name.lower(), f).dataType) for f in wanted.fields]
+            own = [StructField(f.name, kind, f.nullable) for f, kind in zip(wanted.fields, kinds, strict=True)]
+            return StructType([*own, *given.values()])
         case ArrayType(), ArrayType():
-            return ArrayType(_renamed(found.elementType, wanted.elementType), found.containsNull)
+            return ArrayType(_with_new_fields(wanted.elementType, found.elementType), wanted.containsNull)
         case MapType(), MapType():
-            key, value = _renamed(found.keyType, wanted.keyType), _renamed(found.valueType, wanted.valueType)
+            key = _with_new_fields(wanted.keyType, found.keyType)
+            return MapType(key, _with_new_fields(wanted.valueType, found.valueType), wanted.valueContainsNull)
+    return wanted
+
+
+def _renamed(found: DataType, wanted: DataType, *, evolves: bool) -> DataType:
+    """The type with the names of the wanted one's fields, by position, as far as it has that many; where the table evolves, also
+    where it has more."""
+    match found, wanted:
+        case StructType(), StructType() if len(found.fields) == len(wanted.fields) or (
+            evolves and len(found.fields) > len(wanted.fields)
+        ):
+            pairs = zip(found.fields, wanted.fields, strict=False)
+            renamed = [StructField(w.name, _renamed(f.dataType, w.dataType, evolves=evolves), f.nullable) for f, w in pairs]
+            return StructType([*renamed, *found.fields[len(wanted.fields) :]])
+        case ArrayType(), ArrayType():
+            return ArrayType(_renamed(found.elementType, wanted.elementType, evolves=evolves), found.containsNull)
+        case MapType(), MapType():
+            key = _renamed(found.keyType, wanted.keyType, evolves=evolves)
+            value = _renamed(found.valueType, wanted.valueType, evolves=evolves)
             return MapType(key, value, found.valueContainsNull)
     return found

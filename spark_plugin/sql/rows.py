@@ -30,16 +30,18 @@ def change_rows(spark: SparkSession, plan: ParsedPlan, text: str) -> DataFrame |
     named = plan.target()
     if named is None:
         return None
-    target = find_target(spark, named.parts)
+    target, shown = find_target(spark, named.parts), None
     if target is not None:
         alias = call_target(plan, named, target, text)
     else:
-        target, alias = viewed_target(spark, named.parts, _STATEMENTS[plan.kind]), named.alias or named.parts[-1]
-    if target is None:
-        return None
+        viewed = viewed_target(spark, named.parts, _STATEMENTS[plan.kind])
+        if viewed is None:
+            return None
+        target, shown, alias = viewed.table, viewed.shown, named.alias or named.parts[-1]
     match plan.kind:
         case "DeleteFromTable":
-            return _delete(spark, plan, target, alias)
+            done = delete_update.delete(spark, target.place, plan.deleted().condition, alias=alias, shown=shown)
+            return counted(spark, done.metrics.get("numDeletedRows", 0))
         case "UpdateTable":
             return _update(spark, plan, target, alias)
         case _:
@@ -63,11 +65,6 @@ def explain_change(spark: SparkSession, plan: ParsedPlan, _text: str) -> None:
 
 
 _STATEMENTS = {"DeleteFromTable": "DELETE", "UpdateTable": "UPDATE", "MergeIntoTable": "MERGE"}
-
-
-def _delete(spark: SparkSession, plan: ParsedPlan, target: Target, alias: str | None) -> DataFrame:
-    done = delete_update.delete(spark, target.place, plan.deleted().condition, alias=alias)
-    return counted(spark, done.metrics.get("numDeletedRows", 0))
 
 
 def _update(spark: SparkSession, plan: ParsedPlan, target: Target, alias: str | None) -> DataFrame:

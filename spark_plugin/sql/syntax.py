@@ -11,11 +11,14 @@ IDENTIFIER(...), for names.
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any, NoReturn
 
 from pyspark.errors import ParseException
+from pyspark.sql.types import TimestampType
 
 from delta_py.protocol.names import split_name, unquoted
 
@@ -76,18 +79,18 @@ _CONDITION, _STATE = "PARSE_SYNTAX_ERROR", "42601"
 
 class Words:
     """A place in the tokens of a statement. args: as of Statement. is_sure: the words before it begin a statement of ours, and
-    nobody else would read the text. texts_with_parameters: parameters in the texts of text_until are no faults, and
-    has_parameters says that there were some.
+    nobody else would read the text. binds: in the texts of text_until constants stand in the place of parameters; else these
+    are faults.
 
     Raises SyntaxFault for a text that is not closed.
     """
 
-    def __init__(self, text: str, args: Any = None, *, texts_with_parameters: bool = False) -> None:
+    def __init__(self, text: str, args: Any = None, *, binds: bool = False) -> None:
         from delta_py.errors import ExpressionError
         from delta_py.expressions.dialect import tokens
 
         self.text, self._args, self._next = text, args, 0
-        self._texts_with_parameters, self.has_parameters, self.is_sure = texts_with_parameters, False, False
+        self._binds, self.is_sure = binds, False
         try:
             self._tokens = tokens(text)
         except ExpressionError as error:
@@ -241,16 +244,17 @@ class Words:
         return int(text)
 
     def text_until(self, *stops: tuple[str, ...]) -> str:
-        """The text as it is written up to one of these words outside of brackets and CASE, or to the end. Raises where there is
-        none."""
-        start, depth, last = self.place, 0, None
+        """The text as it is written, but for parameters, up to one of these words outside of brackets and CASE, or to the end.
+        Raises where there is none."""
+        start, depth, last, text = self.place, 0, None, ""
         while (token := self._token()) is not None and not self.at(";"):
             if depth == 0 and (any(self.at(*stop) for stop in stops) or self.at(")")):
                 break
-            if self._at_parameter():
-                if not self._texts_with_parameters:
-                    self.fault("a parameter cannot stand in this condition; write its value")
-                self.has_parameters = True
+            if self._at_parameter() and not (self._binds and self._is_field()):
+                text += self.text[start : token.start] + self._bound()
+                last = self._tokens[self._next - 1]
+                start = last.end + 1
+                continue
             if self._word(self._next) in _OPENING:
                 depth += 1
             elif self._word(self._next) in _CLOSING:
@@ -259,7 +263,7 @@ class Words:
             self._next += 1
         if last is None:
             self.fault("expected a condition")
-        return self.text[start : last.end + 1]
+        return text + self.text[start : last.end + 1]
 
     def in_parentheses(self) -> str:
         """The text between parentheses, as it is written."""
@@ -278,6 +282,26 @@ class Words:
             return None
         token = self._tokens[number]
         return self.text[token.start : token.end + 1].upper()
+
+    def _is_field(self) -> bool:
+        """Whether the colon here is that of a field, v:a, and begins no parameter."""
+        if not self.at(":") or self._next == 0:
+            return False
+        before, place = self._tokens[self._next - 1], self._tokens[self._next].start
+        last = self.text[before.end]
+        return bool(before.end + 1 == place) and (last.isalnum() or last in "_`)]")
+
+    def _bound(self) -> str:
+        """A constant for the parameter here."""
+        if not self._binds:
+            self.fault("a parameter cannot stand in this condition; write its value")
+        place = self._next
+        value = self._value()
+        text = constant_sql(value)
+        if text is None:
+            self._next = place
+            self.fault(f"a value of {type(value).__name__} cannot stand in this statement over Spark Connect; write it as SQL")
+        return text
 
     def _at_parameter(self) -> bool:
         return self.at("?") or self.at(":")
@@ -305,6 +329,31 @@ class Words:
 
 
 _WORDS_OF_VALUES = {"NULL": None, "TRUE": True, "FALSE": False}
+
+
+def constant_sql(value: Any) -> str | None:
+    """A value of Python's as Spark's SQL has it, of the type that Spark gives parameters; None for one of another kind. Texts are
+    bytes in hexadecimal, which no setting reads in another way; times are instants."""
+    match value:
+        case None:
+            return "NULL"
+        case bool():
+            return str(value).upper()
+        case int() if -(2**63) <= value < 2**63:
+            return f"CAST({value} AS {'INT' if -(2**31) <= value < 2**31 else 'BIGINT'})"
+        case float():
+            return f"CAST('{value!r}' AS DOUBLE)"
+        case Decimal() if value.is_finite():
+            return f"{value:f}BD"
+        case str():
+            return f"CAST(X'{value.encode().hex()}' AS STRING)"
+        case bytes() | bytearray():
+            return f"X'{bytes(value).hex()}'"
+        case datetime.datetime():
+            return f"timestamp_micros({TimestampType().toInternal(value)})"
+        case datetime.date():
+            return f"DATE'{value.isoformat()}'"
+    return None
 
 
 def _is_text(token: Any) -> bool:

@@ -3,17 +3,21 @@
     CREATE TEMPORARY VIEW recent AS SELECT * FROM shop.sales
     DELETE FROM recent WHERE id = 3                 -- of shop.sales
 
-A view shows a table where it has all of its rows, as they are now, and all of its columns under their names; a view of such a
-view does as well. Any other is refused: rows that it does not show would be changed.
+A view shows a table where it has all of its rows, as they are now; a view of such a view does as well. Any other is refused: rows
+that it does not show would be changed. UPDATE and MERGE also want all of the table's columns under their names; DELETE takes any,
+and its condition is about the view's.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from delta_py.errors import UnsupportedOperationError
 from delta_py.protocol.names import quoted
+from spark_plugin.dml.jobs import Shown
 from spark_plugin.options.private import is_private
 from spark_plugin.options.settings import TablePath
 from spark_plugin.sql.targets import Target, find_target, our_formats
@@ -23,26 +27,40 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _CONDITIONS = {
+    "stored": ("DELTA_UNSUPPORTED_SOURCE", "it is kept in the catalog, and rows are changed through temporary views alone"),
     "filter": ("DELTA_UNEXPECTED_PARTIAL_SCAN", "it leaves out rows by a condition"),
     "version": ("DELTA_FAILED_SCAN_WITH_HISTORICAL_VERSION", "it shows an older version"),
-    "rows": ("DELTA_UNSUPPORTED_SOURCE", "its rows or columns are others than the table's"),
+    "rows": ("DELTA_UNSUPPORTED_SOURCE", "its rows are others than the table's"),
+    "columns": ("DELTA_UNSUPPORTED_SOURCE", "its columns are others than the table's"),
     "options": ("DELTA_UNSUPPORTED_SOURCE", "it reads the table with options"),
 }
 _OF_TIME_TRAVEL = ("versionasof", "timestampasof")
 
 
-def viewed_target(spark: SparkSession, parts: Sequence[str], statement: str) -> Target | None:
-    """The table of ours that a temporary view shows. parts: of the view's name. None for another name, and for a view of no table
-    of ours.
+@dataclass(frozen=True, slots=True)
+class ViewedTarget:
+    """shown: a frame of the table's rows, as the view shows them, with the one column of the frame beside its own. None where
+    that is the frame itself."""
+
+    table: Target
+    shown: Shown | None
+
+
+def viewed_target(spark: SparkSession, parts: Sequence[str], statement: str) -> ViewedTarget | None:
+    """The table of ours that a view shows. parts: of the view's name. None for another name, and for a view of no table of ours.
+    statement: DELETE, UPDATE or MERGE.
 
     Raises UnsupportedOperationError (DELTA_UNEXPECTED_PARTIAL_SCAN, DELTA_FAILED_SCAN_WITH_HISTORICAL_VERSION,
-    DELTA_UNSUPPORTED_SOURCE) for a view of one that shows other rows or columns.
+    DELTA_UNSUPPORTED_SOURCE) for a view of one that shows other rows, or other columns where they matter, and for a stored view.
     """
-    viewed = SqlInternals(spark).viewed(parts)
+    internals = SqlInternals(spark)
+    viewed = internals.viewed(parts)
     target = None if viewed is None else _target(spark, viewed)
     if viewed is None or target is None:
         return None
-    fault = viewed.fault or _fault_of_options(viewed)
+    fault = viewed.fault if viewed.fault not in (None, "columns") else _fault_of_options(viewed) or viewed.fault
+    if fault == "columns" and statement == "DELETE":
+        return ViewedTarget(target, partial(internals.shown, viewed))
     if fault is not None:
         condition, why = _CONDITIONS[fault]
         raise UnsupportedOperationError(
@@ -52,7 +70,7 @@ def viewed_target(spark: SparkSession, parts: Sequence[str], statement: str) -> 
             sql_state="0AKDC",
             view=".".join(parts),
         )
-    return target
+    return ViewedTarget(target, None)
 
 
 def _target(spark: SparkSession, viewed: ViewedTable) -> Target | None:

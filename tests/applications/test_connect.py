@@ -173,7 +173,17 @@ found["sql"] = [
 found["sql_rows"] = sorted(list(row) for row in spark.read.format("pydelta").load(new + "-plain").select("id", "p").collect())
 found["sql_history"] = [row["operation"] for row in spark.sql(f"DESC HISTORY '{new}-plain' LIMIT 3").collect()]
 found["sql_clone"] = list(spark.sql(f"CREATE TABLE pydelta.`{new}-cloned` SHALLOW CLONE {name} VERSION AS OF 0").first())[1:]
-found["sql_args"] = caught(UnsupportedOperationError, lambda: spark.sql(f"DELETE FROM {name} WHERE id = :x", {"x": 1}))
+found["sql_args"] = [
+    list(spark.sql(text, args).first())
+    for text, args in (
+        (f"DELETE FROM {name} WHERE id = :x OR p = :y", {"x": 100, "y": -5}),
+        (f"UPDATE {name} SET p = ?, id = id WHERE id = ?", [11, 9]),
+        (f"MERGE INTO {name} t USING (SELECT :x AS id) s ON t.id = s.id WHEN NOT MATCHED THEN INSERT (id, p) VALUES (s.id, :y)",
+         {"x": 12, "y": 13}),
+    )
+]
+given = spark.read.format("pydelta").load(new + "-plain").select("id", "p").where("p > 10")
+found["sql_args_rows"] = sorted(map(list, given.collect()))
 found["sql_fault"] = caught(ParseException, lambda: spark.sql(f"OPTIMIZE {name} FOO"))
 found["sql_other"] = spark.sql("/* DELETE */ SELECT :x AS x", {"x": 1}).first()["x"]
 spark.stop()
@@ -229,7 +239,8 @@ def test_connect_session_reads_writes_and_raises_our_errors(tmp_path: Path) -> N
     assert found["sql"] == [[1], [2], [2, 1, 0, 1]] and found["sql_history"] == ["MERGE", "UPDATE", "DELETE"]
     assert found["sql_rows"] == [[0, 7], [1, 1], [2, 5], [4, 0], [5, 1], [9, 9]]
     assert (found["sql_clone"], found["sql_other"]) == ([found["sql_clone"][0], 0, 0, 0, 0], 1)
-    assert "DeltaTable.delete" in found["sql_args"][2] and found["sql_fault"][1] == "PARSE_SYNTAX_ERROR"
+    assert found["sql_args"] == [[0], [1], [1, 0, 0, 1]] and found["sql_args_rows"] == [[9, 11], [12, 13]]
+    assert found["sql_fault"][1] == "PARSE_SYNTAX_ERROR"
     written = DeltaTable(new)
     assert (written.version, written.to_arrow().num_rows) == (3, 6)
     said = found["stderr"].count("without column pruning")

@@ -651,3 +651,219 @@ CREATE OR REPLACE TEMPORARY VIEW v_{s} AS SELECT * FROM {t} VERSION AS OF 1
 DELETE FROM v_{s} WHERE id = 6
 CREATE OR REPLACE TEMPORARY VIEW v_{s} AS SELECT * FROM {t} LIMIT 3
 DELETE FROM v_{s}
+CREATE OR REPLACE TEMPORARY VIEW n_{s} AS SELECT id, v FROM {t}
+DELETE FROM n_{s} WHERE id = 11
+DELETE FROM n_{s} WHERE n = 20
+MERGE INTO n_{s} USING (SELECT 12 AS id, 'm' AS v) s ON n_{s}.id = s.id WHEN MATCHED THEN UPDATE SET v = s.v
+CREATE OR REPLACE TEMPORARY VIEW k_{s} AS SELECT upper(v) AS val, CAST(id AS STRING) AS key, st.a AS a, n + 1 AS more, * EXCEPT (id) FROM {t}
+DELETE FROM k_{s} WHERE key = '12' AND val = 'V12' AND k_{s}.a = 12
+DELETE FROM k_{s} AS x WHERE x.more = 131
+CREATE OR REPLACE TEMPORARY VIEW o_{s} AS SELECT val, key FROM k_{s}
+DELETE FROM o_{s} WHERE key = 14
+CREATE OR REPLACE TEMPORARY VIEW o_{s} AS SELECT id, max(v) AS v FROM {t} GROUP BY id
+DELETE FROM o_{s} WHERE id = 24
+CREATE OR REPLACE TEMPORARY VIEW o_{s} AS SELECT * FROM {t} ORDER BY id
+DELETE FROM o_{s} WHERE id = 24
+CREATE OR REPLACE VIEW pv_{s} AS SELECT * FROM {t}
+DELETE FROM pv_{s} WHERE id = 24
+UPDATE pv_{s} SET v = 'z' WHERE id = 24
+MERGE INTO pv_{s} USING (SELECT 3 AS id, 'm' AS v) s ON pv_{s}.id = s.id WHEN MATCHED THEN UPDATE SET v = s.v
+INSERT INTO pv_{s} (id) VALUES (1)
+DROP VIEW pv_{s}
+OPTIMIZE n_{s}
+DESCRIBE HISTORY n_{s}
+
+-- more alterations
+ALTER TABLE {t} ADD COLUMNS (m.value.x INT)
+ALTER TABLE {t} ADD COLUMN arr.element.x INT
+ALTER TABLE {t} ADD COLUMN (list ARRAY<STRUCT<a: INT, b: STRING>>, mp MAP<STRING, STRUCT<a: INT>>)
+ALTER TABLE {t} ADD COLUMN list.element.c DOUBLE AFTER a
+ALTER TABLE {t} ADD COLUMNS (mp.value.z STRING FIRST)
+ALTER TABLE {t} ADD COLUMN mp.key.z STRING
+ALTER TABLE {t} RENAME COLUMN list.element.b TO bb
+ALTER TABLE {t} DROP COLUMN list.element.c
+ALTER TABLE {t} DROP COLUMNS (mp.value.z, st.a)
+ALTER TABLE {t} DROP COLUMN st.b
+ALTER TABLE {t} ALTER COLUMN list.element.a COMMENT 'inner'
+ALTER TABLE {t} ALTER COLUMN mp.value.a AFTER nope
+ALTER TABLE {t} ALTER COLUMN list.element TYPE STRING
+ALTER TABLE {t} ALTER COLUMN list.element.bb FIRST
+ALTER TABLE {t} ALTER COLUMN arr.element TYPE BIGINT
+ALTER TABLE {t} CHANGE COLUMN n nn INT
+ALTER TABLE {t} CHANGE n n BIGINT COMMENT 'x' AFTER id
+ALTER TABLE {t} CHANGE COLUMN n COMMENT 'only'
+ALTER TABLE {t} CHANGE n n INT COMMENT 'x' AFTER id
+ALTER TABLE {t} ALTER COLUMN v COMMENT 'a', COLUMN n COMMENT 'b'
+ALTER TABLE {t} ALTER COLUMN v COMMENT 'a', n AFTER v
+ALTER TABLE {t} ALTER COLUMN v SET NOT NULL
+ALTER TABLE {t} ALTER v FIRST
+ALTER TABLE {t} SET TBLPROPERTIES (delta.enableTypeWidening = true, delta.logRetentionDuration = 'interval 10 days')
+ALTER TABLE {t} ALTER COLUMN arr.element TYPE BIGINT
+ALTER TABLE {t} ALTER COLUMN m.value TYPE BIGINT
+ALTER TABLE {t} ALTER COLUMN n TYPE DOUBLE
+ALTER TABLE {t} ALTER COLUMN n TYPE DECIMAL(20, 2)
+ALTER TABLE {t} ALTER COLUMN p TYPE BIGINT
+ALTER TABLE {t} ALTER COLUMN ts TYPE DATE
+ALTER TABLE {t} CHANGE COLUMN `odd.name` `odd.name` BIGINT
+INSERT INTO {t} (id, arr, p) VALUES (70, array(5000000000), 1)
+ALTER TABLE {t} ADD COLUMN vv VARIANT
+ALTER TABLE {t} ADD COLUMN iv INTERVAL DAY TO SECOND
+ALTER TABLE {t} ADD COLUMN ntz TIMESTAMP_NTZ
+ALTER TABLE {t} ADD COLUMN IF NOT EXISTS v STRING
+ALTER TABLE {t} ADD COLUMN w STRING GENERATED ALWAYS AS (concat('x', id))
+ALTER TABLE {t} ADD COLUMN ident BIGINT GENERATED ALWAYS AS IDENTITY
+ALTER TABLE {t} ADD COLUMN nn INT NOT NULL DEFAULT 3
+ALTER TABLE {t} ADD CONSTRAINT c1 CHECK (list[0].a > 0 OR list IS NULL)
+ALTER TABLE {t} ADD CONSTRAINT c2 CHECK (list[0].zz > 0)
+ALTER TABLE {t} ADD CONSTRAINT `my check` CHECK (id >= 0)
+ALTER TABLE {t} ADD CONSTRAINT c4 CHECK (v LIKE 'w%')
+ALTER TABLE {t} ADD CONSTRAINT C1 CHECK (id > 0)
+ALTER TABLE {t} DROP CONSTRAINT `my check`
+ALTER TABLE {t} RENAME COLUMN v TO ID
+ALTER TABLE {t} RENAME COLUMN p TO part
+ALTER TABLE {t} REPLACE COLUMNS (id BIGINT, v STRING)
+ALTER TABLE {t} SET TBLPROPERTIES ()
+ALTER TABLE {t} CLUSTER BY AUTO
+ALTER TABLE {t} SET TBLPROPERTIES ('delta.minReaderVersion' = '9')
+ALTER TABLE {t} SET TBLPROPERTIES ('delta.logRetentionDuration' = 'nonsense')
+ALTER TABLE {t} SET TBLPROPERTIES ('delta.checkpointInterval' = '0')
+ALTER TABLE {t} SET TBLPROPERTIES ('delta.dataSkippingNumIndexedCols' = '3')
+ALTER TABLE {t} SET TBLPROPERTIES ('delta.dataSkippingStatsColumns' = 'id,v')
+ALTER TABLE {t} SET TBLPROPERTIES ('delta.dataSkippingStatsColumns' = 'id,nope')
+ALTER TABLE {t} UNSET TBLPROPERTIES IF EXISTS ('delta.logRetentionDuration', 'nope2')
+DESCRIBE EXTENDED {t} v
+SHOW COLUMNS {t}
+DELETE FROM {t} WHERE part = 1
+
+-- defaults
+CREATE TABLE {new:de} (id INT, who STRING, x STRING, at TIMESTAMP, w VARCHAR(3)) USING {f} TBLPROPERTIES ('delta.feature.allowColumnDefaults' = 'supported')
+ALTER TABLE {new:de} ALTER COLUMN who SET DEFAULT current_user()
+ALTER TABLE {new:de} ALTER COLUMN x SET DEFAULT current_catalog()
+INSERT INTO {new:de} (id) VALUES (1)
+ALTER TABLE {new:de} ALTER COLUMN who SET DEFAULT session_user
+ALTER TABLE {new:de} ALTER COLUMN x SET DEFAULT upper(user()) || '@' || current_schema()
+INSERT INTO {new:de} (id, who) VALUES (2, DEFAULT)
+MERGE INTO {new:de} t USING (SELECT 3 AS id) s ON t.id = s.id WHEN NOT MATCHED THEN INSERT (id) VALUES (s.id)
+ALTER TABLE {new:de} ALTER COLUMN who SET DEFAULT version()
+UPDATE {new:de} SET who = DEFAULT WHERE id = 1
+ALTER TABLE {new:de} ALTER COLUMN x SET DEFAULT current_timezone()
+INSERT INTO {new:de} (id) SELECT id FROM range(4, 6)
+ALTER TABLE {new:de} ALTER COLUMN x SET DEFAULT uuid()
+ALTER TABLE {new:de} ALTER COLUMN x SET DEFAULT id
+ALTER TABLE {new:de} ALTER COLUMN x SET DEFAULT max('a')
+ALTER TABLE {new:de} ALTER COLUMN x SET DEFAULT (SELECT 'a')
+ALTER TABLE {new:de} ALTER COLUMN w SET DEFAULT 'toolong'
+ALTER TABLE {new:de} ADD COLUMN y VARCHAR(3) DEFAULT 'toolong'
+CREATE TABLE {new:df} (id INT, who STRING DEFAULT current_user(), db STRING DEFAULT current_database()) USING {f} TBLPROPERTIES ('delta.feature.allowColumnDefaults' = 'supported')
+INSERT INTO {new:df} (id) VALUES (1)
+CREATE TABLE {new:dg} (id INT, x STRING DEFAULT uuid()) USING {f} TBLPROPERTIES ('delta.feature.allowColumnDefaults' = 'supported')
+CREATE TABLE {new:dg} (id INT, x CHAR(3) DEFAULT 'toolong') USING {f} TBLPROPERTIES ('delta.feature.allowColumnDefaults' = 'supported')
+
+-- values
+UPDATE {t} SET v = 1.5D WHERE id = 1
+UPDATE {t} SET v = id / 3 WHERE id = 2
+UPDATE {t} SET v = d, n = d WHERE id = 3
+UPDATE {t} SET v = float(id) / 3 WHERE id = 4
+UPDATE {t} SET v = ts - timestamp'2024-01-01' WHERE id = 5
+UPDATE {t} SET v = array(1) WHERE id = 5
+UPDATE {t} SET v = X'4142' WHERE id = 5
+UPDATE {t} SET n = 1.9 WHERE id = 6
+UPDATE {t} SET n = true WHERE id = 6
+UPDATE {t} SET ts = 5 WHERE id = 6
+UPDATE {t} SET d = '1e3' WHERE id = 6
+UPDATE {t} SET p = '7' WHERE id = 7
+UPDATE {t} SET st.b = 2.5D, st.a = '8' WHERE id = 8
+INSERT INTO {t} (id, v) SELECT 70, id / 3 FROM {t} WHERE id = 10
+INSERT INTO {t} (id, v) VALUES (71, 1.5D)
+INSERT INTO {t} (id, v) VALUES (72, true), (73, DATE'2024-01-01')
+INSERT INTO {t} (id, v) VALUES (74, X'4142')
+INSERT INTO {t} (id, v) VALUES (75, array(1, 2))
+INSERT INTO {t} (id, v) VALUES (76, named_struct('a', 1))
+INSERT INTO {t} (id, n) VALUES (77, 1.9)
+INSERT INTO {t} (id, n) VALUES (78, 1.9D), (79, 2.5F)
+INSERT INTO {t} (id, n) VALUES (80, true)
+INSERT INTO {t} (id, d) VALUES (81, 1.239D)
+INSERT INTO {t} (id, n) VALUES (82, DEFAULT + 1)
+INSERT INTO {t} (id, n) SELECT 83, DEFAULT FROM range(2)
+INSERT INTO {t} (id, m) VALUES (84, map('a', 1, 'a', 2))
+INSERT INTO {t} (id, p, v) VALUES (85, '', 'x')
+INSERT OVERWRITE {t} PARTITION (p = NULL) (id) VALUES (86)
+INSERT INTO {t} (id, p) (SELECT 87, 1)
+INSERT INTO {t} (id, p) SELECT 88, 1 UNION ALL SELECT 89, 2
+INSERT INTO {t} (id, p) VALUES (90, (SELECT max(p) FROM sql_source))
+INSERT INTO {t} (id, ts) VALUES (91, current_timestamp() - current_timestamp())
+INSERT INTO {t} VALUES (DEFAULT, DEFAULT, DEFAULT, DEFAULT, DEFAULT, DEFAULT, DEFAULT, DEFAULT, DEFAULT, DEFAULT)
+INSERT INTO {t} DEFAULT VALUES
+INSERT WITH SCHEMA EVOLUTION INTO {t} BY NAME SELECT 92 AS id, named_struct('a', 5, 'b', 'q', 'z', 1) AS st
+INSERT WITH SCHEMA EVOLUTION INTO {t} BY NAME SELECT 93 AS id, array(named_struct('x', 1)) AS nested
+INSERT WITH SCHEMA EVOLUTION INTO {t} (id, nope) VALUES (95, 1)
+INSERT WITH SCHEMA EVOLUTION INTO {t} BY NAME SELECT 96 AS id, 'text' AS n
+MERGE INTO {t} t USING (SELECT 1 AS id, 2.5D AS v) s ON t.id = s.id WHEN MATCHED THEN UPDATE SET v = s.v
+MERGE INTO {t} t USING (SELECT 100 AS id, 2.5D AS v) s ON t.id = s.id WHEN NOT MATCHED THEN INSERT (id, v) VALUES (s.id, s.v / 3)
+MERGE WITH SCHEMA EVOLUTION INTO {t} t USING (SELECT 2 AS id, '6' AS n, 4.5D AS v) s ON t.id = s.id WHEN MATCHED THEN UPDATE SET *
+MERGE WITH SCHEMA EVOLUTION INTO {t} t USING (SELECT 2 AS id, 'text' AS n) s ON t.id = s.id WHEN MATCHED THEN UPDATE SET *
+MERGE WITH SCHEMA EVOLUTION INTO {t} t USING (SELECT 2 AS id, array(1) AS n) s ON t.id = s.id WHEN MATCHED THEN UPDATE SET *
+SELECT id, v, n, d, p, ts FROM {t} ORDER BY ALL
+
+-- conditions
+DELETE FROM {t} WHERE id IN (SELECT id + 1000 FROM sql_source)
+DELETE FROM {t} AS t WHERE NOT EXISTS (SELECT 1 FROM range(1000) s WHERE s.id = t.id)
+WITH c AS (SELECT 700 AS id) DELETE FROM {t} WHERE id IN (SELECT id FROM c)
+WITH c AS (SELECT 800 AS id) UPDATE {t} SET v = 'cte' WHERE id IN (SELECT id FROM c)
+UPDATE {t} SET v = (SELECT max(v) FROM sql_source) WHERE id = 5
+UPDATE {t} SET n = (SELECT count(*) FROM {t}) WHERE id = 6
+WITH c AS (SELECT 9 AS id, 'm' AS v), d AS (SELECT * FROM c) MERGE INTO {t} t USING d s ON t.id = s.id WHEN MATCHED THEN UPDATE SET v = s.v
+MERGE INTO {t} t USING sql_source s ON t.id = s.id WHEN MATCHED AND EXISTS (SELECT 1) THEN DELETE
+MERGE INTO {t} t USING sql_source s ON t.id = s.id WHEN MATCHED THEN UPDATE SET v = (SELECT 'x')
+MERGE INTO {t} t USING sql_source s ON t.id = s.id WHEN NOT MATCHED AND s.p = 0 THEN INSERT (id, v) VALUES (s.id, (SELECT 'x'))
+MERGE INTO {t} t USING sql_source AS s ON t.id = s.id AND s.p = 1 WHEN MATCHED THEN UPDATE SET t.st.a = s.n, m = map('x', 1)
+MERGE INTO {t} t USING sql_source AS s ON t.id = s.id WHEN NOT MATCHED AND s.p = 2 THEN INSERT (id, st.a) VALUES (s.id, 1)
+MERGE INTO {t} t USING sql_source AS s ON t.id = s.id WHEN NOT MATCHED AND s.p = 2 THEN INSERT (t.id, t.v) VALUES (s.id, 'q')
+MERGE INTO {t} t USING sql_source AS s ON t.id = s.id WHEN NOT MATCHED BY SOURCE AND t.id < 3 THEN UPDATE SET n = t.n + 1
+MERGE INTO {t} t USING sql_source AS s ON t.id = s.id WHEN NOT MATCHED BY SOURCE THEN UPDATE SET *
+MERGE INTO {t} t USING sql_source AS s ON t.id = s.id WHEN MATCHED THEN UPDATE SET * EXCEPT (v)
+MERGE INTO {t} t USING (SELECT id, v FROM sql_source) s ON t.id = s.id WHEN NOT MATCHED THEN INSERT *
+MERGE INTO {t} t USING (SELECT * FROM sql_source UNION ALL SELECT * FROM sql_source) s ON t.id = s.id WHEN MATCHED AND t.p = 1 THEN DELETE
+MERGE INTO {t} t USING (SELECT * FROM sql_source UNION ALL SELECT * FROM sql_source) s ON t.id = s.id WHEN MATCHED THEN DELETE
+MERGE INTO {t} t USING (SELECT 30 AS id, 5000000000 AS n) s ON t.id = s.id WHEN MATCHED THEN UPDATE SET n = s.n
+MERGE INTO {t} t USING (SELECT 30 AS id, 'abc' AS n) s ON t.id = s.id WHEN MATCHED THEN UPDATE SET n = s.n
+MERGE WITH SCHEMA EVOLUTION INTO {t} t USING (SELECT 30 AS id, named_struct('a', 1, 'new', 2) AS st) s ON t.id = s.id WHEN MATCHED THEN UPDATE SET *
+MERGE WITH SCHEMA EVOLUTION INTO {t} t USING (SELECT 31 AS id, array(1L) AS arr, 1 AS added) s ON t.id = s.id WHEN MATCHED THEN UPDATE SET arr = s.arr
+MERGE WITH SCHEMA EVOLUTION INTO {t} t USING (SELECT 31 AS id, 1 AS added, 2 AS added2) s ON t.id = s.id WHEN MATCHED THEN UPDATE SET added = s.added
+MERGE INTO {t} AS t (a, b) USING sql_source s ON t.id = s.id WHEN MATCHED THEN DELETE
+UPDATE {t} t SET t.v = t.v || '!', t.n = t.n WHERE t.id % 7 = 0
+UPDATE {t} SET id = id, id = 5
+UPDATE {t} SET m['k'] = 1
+UPDATE {t} SET arr[0] = 1
+UPDATE {t} SET * = 1
+UPDATE {t} SET st.nope = 1
+UPDATE {t} SET v.x = 1
+UPDATE {t} SET v = v WHERE rand() > 2
+DELETE FROM {t} t, sql_source s WHERE t.id = s.id
+DELETE FROM {t} USING sql_source WHERE id = 1
+DELETE FROM {t} ORDER BY id
+DELETE FROM {t} WHERE row_number() OVER (ORDER BY id) = 1
+DELETE FROM {t} WHERE explode(arr) = 1
+DELETE FROM {t} WHERE id = 40; 
+DELETE FROM {t} WHERE ts = '2024-02-10'
+DELETE FROM {t} WHERE p = '1' AND d > '10'
+
+-- clones
+CREATE TABLE {new:ca} SHALLOW CLONE {t} TBLPROPERTIES ('delta.columnMapping.mode' = 'none')
+CREATE TABLE {new:ca} SHALLOW CLONE {t} TBLPROPERTIES ('delta.enableDeletionVectors' = 'false', 'own' = 'z')
+INSERT INTO {new:ca} (id) VALUES (900)
+DELETE FROM {new:ca} WHERE id < 3
+CREATE TABLE {new:cb} SHALLOW CLONE {new:ca} VERSION AS OF 0
+RESTORE {new:ca} TO VERSION AS OF 0
+CREATE OR REPLACE TABLE {new:cc} (id INT NOT NULL, c CHAR(2), d DATE GENERATED ALWAYS AS (CAST(ts AS DATE)), ts TIMESTAMP) USING {f} PARTITIONED BY (d) TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')
+CREATE OR REPLACE TABLE {new:cc} USING {f} PARTITIONED BY (id) TBLPROPERTIES ('a.b' = 'c') AS SELECT 1 AS id, 'x' AS v
+CREATE OR REPLACE TABLE {new:cc} USING {f} CLUSTER BY (id, v) COMMENT 'cl' AS SELECT 1 AS id, 'x' AS v
+CREATE TABLE {new:cd} (id INT) USING {f} CLUSTERED BY (id) INTO 4 BUCKETS
+CREATE TABLE {new:cd} (id INT, st STRUCT<a: INT>) USING {f} CLUSTER BY (st.a)
+CREATE TABLE {new:ce} (id INT, a ARRAY<INT>) USING {f} CLUSTER BY (a)
+CREATE TABLE {new:cf} (a INT, b INT, c INT, d INT, e INT) USING {f} CLUSTER BY (a, b, c, d, e)
+CREATE TABLE {new:cg} (id INT, st STRUCT<a: INT>) USING {f} TBLPROPERTIES ('delta.enableTypeWidening' = 'true')
+INSERT INTO {new:cg} VALUES (1, named_struct('a', 1))
+ALTER TABLE {new:cg} ALTER COLUMN st.a TYPE BIGINT
+ALTER TABLE {new:cg} ALTER COLUMN id TYPE BIGINT
+ALTER TABLE {new:cg} DROP FEATURE typeWidening

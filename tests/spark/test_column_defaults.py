@@ -15,6 +15,7 @@ from pyspark.sql import functions as F
 from delta_py import DeltaTable as PlainTable
 from delta_py import write_delta
 from delta_py.commands.create import create_table, define_table
+from delta_py.errors import UnsupportedTableFeatureError
 from delta_py.protocol.schema import INTEGER, LONG, STRING, StructField, StructType
 from delta_py.storage.local import LocalStore
 from spark_plugin import DeltaTable
@@ -142,3 +143,47 @@ def test_default_of_a_hostile_table_is_not_run(spark: SparkSession, tmp_path: Pa
         assert raised.value.getCondition() == "DELTA_UNSUPPORTED_FEATURES_FOR_WRITE"
     assert spark.sql("SELECT java_method('java.lang.System', 'getProperty', 'pydelta.pwned', 'no') AS p").first() == ("no",)
     assert rows(path) == {1: {"v": "a"}, 2: {"v": "b"}}
+
+
+def asking_the_session(folder: Path, default: str, *more: StructField) -> str:
+    """Rows 1 and 2, which have null for `who`."""
+    root = str(folder / "t")
+    who = StructField("who", STRING, True, {"CURRENT_DEFAULT": default})
+    features = {"delta.feature.allowColumnDefaults": "supported"}
+    create_table(LocalStore(root), define_table(StructType((COLUMNS[0], who, *more)), configuration=features))
+    write_delta(root, pa.table({"k": [1, 2], "who": pa.nulls(2, pa.string())}), mode="append")
+    return root
+
+
+def test_defaults_that_only_spark_computes_are_computed_by_every_write(spark: SparkSession, tmp_path: Path) -> None:
+    """Those of the session, and functions that the gate does not know: one value for a whole statement."""
+    user, hashed = spark.sql("SELECT current_user(), hash('x')").first()  # type: ignore[misc]
+    path = asking_the_session(tmp_path, "upper(current_user)", StructField("h", INTEGER))
+    table = DeltaTable.forPath(spark, path)
+    spark.sql(f"ALTER TABLE pydelta.`{path}` ALTER COLUMN h SET DEFAULT hash('x')")
+    spark.range(3, 5).toDF("k").write.format("pydelta").mode("append").save(path)
+    spark.sql(f"INSERT INTO pydelta.`{path}` (k) VALUES (5)")
+    spark.sql(f"INSERT INTO pydelta.`{path}` VALUES (6, DEFAULT, DEFAULT)")
+    table.update("k = 1", {"who": "DEFAULT", "h": "DEFAULT"})
+    table.merge(spark.range(7, 8).toDF("id"), "k = id").whenNotMatchedInsert(values={"k": "id"}).execute()
+    found = rows(path)
+    assert found.pop(2) == {"who": None, "h": None}
+    assert found == {k: {"who": user.upper(), "h": hashed} for k in (1, 3, 4, 5, 6, 7)}
+
+
+def test_a_default_of_the_session_beside_a_rule_that_spark_computes(spark: SparkSession, tmp_path: Path) -> None:
+    path = asking_the_session(tmp_path, "session_user()")
+    spark.sql(f"ALTER TABLE pydelta.`{path}` ADD CONSTRAINT named CHECK (who IS NULL OR hash(who) <> hash('nobody'))")
+    spark.range(3, 4).toDF("k").write.format("pydelta").mode("append").save(path)
+    assert rows(path)[3]["who"] == spark.sql("SELECT session_user()").first()[0]  # type: ignore[index]
+    spark.sql(f"ALTER TABLE pydelta.`{path}` ALTER COLUMN who SET DEFAULT concat('nobo', substr(current_user(), 1, 0), 'dy')")
+    with pytest.raises(PySparkException) as refused:
+        spark.range(4, 5).toDF("k").write.format("pydelta").mode("append").save(path)
+    assert refused.value.getCondition() == "DELTA_VIOLATE_CONSTRAINT_WITH_VALUES"
+
+
+def test_a_default_of_the_session_is_refused_without_one(tmp_path: Path) -> None:
+    path = asking_the_session(tmp_path, "current_user()")
+    with pytest.raises(UnsupportedTableFeatureError, match="current_user"):
+        write_delta(path, pa.table({"k": [3]}), mode="append")
+    assert set(rows(path)) == {1, 2}

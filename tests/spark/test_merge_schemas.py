@@ -211,6 +211,21 @@ def test_merge_with_evolution_widens_types_where_the_table_may(spark: SparkSessi
     assert stored(path) == {1: {"n": 10}, 2: {"n": 2**40}}
 
 
+def test_merge_with_evolution_casts_texts_for_columns_that_are_there(spark: SparkSession, flat: str) -> None:
+    source = spark.sql("SELECT '2' AS k, 1.5D AS v, '21' AS n, 'e' AS extra UNION ALL SELECT '4', 0.25D, NULL, NULL")
+    builder = merging(spark, flat, source).withSchemaEvolution()
+    builder.whenMatchedUpdateAll().whenNotMatchedInsertAll().execute()
+    assert stored(flat) == {
+        1: {"v": "a", "n": 10, "extra": None},
+        2: {"v": "1.5", "n": 21, "extra": "e"},
+        4: {"v": "0.25", "n": None, "extra": None},
+    }
+    with pytest.raises(PySparkException) as raised:
+        merging(spark, flat, spark.sql("SELECT 2L AS k, 'many' AS n")).withSchemaEvolution().whenMatchedUpdateAll().execute()
+    assert raised.value.getCondition() == "CAST_INVALID_INPUT"
+    assert PlainTable(flat).version == 1
+
+
 @pytest.mark.parametrize(
     ("column", "error_class"),
     [("array(1) AS n", "DELTA_FAILED_TO_MERGE_FIELDS"), ("NULL AS nothing", "DELTA_MERGE_ADD_VOID_COLUMN")],

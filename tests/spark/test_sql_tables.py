@@ -248,6 +248,31 @@ def test_insert_that_evolves(spark: SparkSession, table: Path) -> None:
     assert (4, None, "x", None, True) in rows(spark, table)
 
 
+def test_insert_that_evolves_adds_fields_of_structs(spark: SparkSession, tmp_path: Path) -> None:
+    name = by_path(tmp_path / "t")
+    spark.sql(f"CREATE TABLE {name} (id INT, st STRUCT<a: INT, b: STRING>, l ARRAY<STRUCT<x: INT>>)")
+    spark.sql(f"INSERT INTO {name} VALUES (1, named_struct('a', 1, 'b', 'x'), array(named_struct('x', 1)))")
+    more = "named_struct('c', 2.5D, 'b', 'y', 'a', '2') AS st"
+    spark.sql(f"INSERT WITH SCHEMA EVOLUTION INTO {name} BY NAME SELECT 2 AS id, {more}")
+    spark.sql(f"INSERT WITH SCHEMA EVOLUTION INTO {name} SELECT 3, NULL, array(named_struct('p', '3', 'q', true))")
+    found = spark.read.format("pydelta").load(str(tmp_path / "t")).selectExpr("id", "st.*", "l[0].x AS x", "l[0].q AS q")
+    assert found.schema.simpleString() == "struct<id:int,a:int,b:string,c:double,x:int,q:boolean>"
+    assert sorted(map(tuple, found.collect())) == [
+        (1, 1, "x", None, 1, None),
+        (2, 2, "y", 2.5, None, None),
+        (3, None, None, None, 3, True),
+    ]
+    with pytest.raises(SchemaMismatchError):
+        spark.sql(f"INSERT INTO {name} BY NAME SELECT 4 AS id, named_struct('a', 1, 'b', 'x', 'c', 1D, 'd', 1) AS st")
+
+
+def test_values_of_any_type_become_texts(spark: SparkSession, table: Path) -> None:
+    name = by_path(table)
+    spark.sql(f"UPDATE {name} SET s = 1.5D / 2 WHERE n = 1")
+    spark.sql(f"UPDATE {name} SET s = INTERVAL '3' DAY WHERE n = 2")
+    assert {row[1] for row in rows(spark, table)} == {"0.75", "INTERVAL '3' DAY"}
+
+
 def test_inserts_that_cannot_be(spark: SparkSession, table: Path) -> None:
     name = by_path(table)
     refused: list[tuple[str, type[Exception], str]] = [

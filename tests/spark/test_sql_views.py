@@ -71,11 +71,9 @@ def test_changes_of_a_view_of_a_loaded_frame_and_of_a_global_one_are_the_tables(
         ("SELECT DISTINCT * FROM pydelta.`{path}`", "DELTA_UNSUPPORTED_SOURCE"),
         ("SELECT id, max(v) AS v FROM pydelta.`{path}` GROUP BY id", "DELTA_UNSUPPORTED_SOURCE"),
         ("SELECT * FROM pydelta.`{path}` UNION ALL SELECT 9, 'x'", "DELTA_UNSUPPORTED_SOURCE"),
-        ("SELECT id + 1 AS id, v FROM pydelta.`{path}`", "DELTA_UNSUPPORTED_SOURCE"),
-        ("SELECT CAST(id AS INT) AS id, v FROM pydelta.`{path}`", "DELTA_UNSUPPORTED_SOURCE"),
-        ("SELECT id, v AS w FROM pydelta.`{path}`", "DELTA_UNSUPPORTED_SOURCE"),
-        ("SELECT id FROM pydelta.`{path}`", "DELTA_UNSUPPORTED_SOURCE"),
-        ("SELECT v, id FROM pydelta.`{path}`", "DELTA_UNSUPPORTED_SOURCE"),
+        ("SELECT id, v, rand() AS r FROM pydelta.`{path}`", "DELTA_UNSUPPORTED_SOURCE"),
+        ("SELECT v FROM (SELECT v, id AS k FROM pydelta.`{path}`) WHERE k > 1", "DELTA_UNEXPECTED_PARTIAL_SCAN"),
+        ("SELECT v AS w, id FROM pydelta.`{path}` VERSION AS OF 0", "DELTA_FAILED_SCAN_WITH_HISTORICAL_VERSION"),
     ],
 )
 def test_changes_of_a_view_of_other_rows_are_refused(spark: SparkSession, path: str, query: str, condition: str) -> None:
@@ -85,6 +83,52 @@ def test_changes_of_a_view_of_other_rows_are_refused(spark: SparkSession, path: 
             spark.sql(change)
         assert refused.value.getCondition() == condition
     assert DeltaTable(path).version == 0
+
+
+@pytest.mark.parametrize(
+    ("query", "change"),
+    [
+        ("SELECT id FROM pydelta.`{path}`", "DELETE FROM {v} WHERE id = 2"),
+        ("SELECT v, id FROM pydelta.`{path}`", "DELETE FROM {v} WHERE {v}.v = 'b'"),
+        ("SELECT id AS v, v AS id FROM pydelta.`{path}`", "DELETE FROM {v} x WHERE x.v = 2 AND id = 'b'"),
+        ("SELECT id * 2 AS k, upper(v) AS u FROM pydelta.`{path}`", "DELETE FROM {v} WHERE k = 4 AND u LIKE 'B%'"),
+        ("SELECT *, (SELECT max(id) FROM pydelta.`{path}`) AS top FROM pydelta.`{path}`", "DELETE FROM {v} WHERE id = top - 2"),
+    ],
+)
+def test_rows_are_deleted_through_views_of_other_columns(spark: SparkSession, path: str, query: str, change: str) -> None:
+    spark.sql(f"CREATE TEMPORARY VIEW shown AS {query.format(path=path)}")
+    spark.sql("CREATE TEMPORARY VIEW shown_again AS SELECT *, 1 AS one FROM shown")
+    assert spark.sql(change.format(v="shown_again")).first() == (1,)
+    assert spark.sql(change.format(v="shown")).first() == (0,)
+    assert sorted(DeltaTable(path).to_arrow()["id"].to_pylist()) == [1, 3, 4]
+
+
+@pytest.mark.parametrize("columns", ["id", "v, id", "id, v AS w", "id + 1 AS id, v", "CAST(id AS INT) AS id, v"])
+def test_values_are_not_written_through_views_of_other_columns(spark: SparkSession, path: str, columns: str) -> None:
+    spark.sql(f"CREATE TEMPORARY VIEW shown AS SELECT {columns} FROM pydelta.`{path}`")
+    for change in ("UPDATE shown SET id = 2", CHANGES[2].format(v="shown")):
+        with pytest.raises(PySparkException) as refused:
+            spark.sql(change)
+        assert refused.value.getCondition() == "DELTA_UNSUPPORTED_SOURCE"
+    assert DeltaTable(path).version == 0
+
+
+def test_nothing_is_changed_through_a_stored_view(spark: SparkSession, path: str) -> None:
+    spark.sql(f"CREATE VIEW shown AS SELECT * FROM pydelta.`{path}`")
+    for change in ("DELETE FROM shown WHERE id = 1", "UPDATE default.shown SET id = 2", CHANGES[2].format(v="shown")):
+        with pytest.raises(PySparkException) as refused:
+            spark.sql(change)
+        assert refused.value.getCondition() == "DELTA_UNSUPPORTED_SOURCE"
+    assert DeltaTable(path).version == 0
+
+
+def test_a_view_of_columns_that_have_changed_since_deletes_nothing(spark: SparkSession, path: str) -> None:
+    spark.read.format("pydelta").load(path).selectExpr("v AS w", "id").createOrReplaceTempView("shown")
+    write_delta(path, pa.table({"id": ["1"], "v": ["a"]}), mode="overwrite", overwrite_schema=True)
+    with pytest.raises(PySparkException) as refused:
+        spark.sql("DELETE FROM shown WHERE id = 1")
+    assert refused.value.getCondition() == "DELTA_SCHEMA_CHANGE_SINCE_ANALYSIS"
+    assert DeltaTable(path).version == 1
 
 
 def test_options_of_a_read_make_another_table_of_it(spark: SparkSession, path: str) -> None:

@@ -27,7 +27,7 @@ from delta_py.commands.create import create_table, define_table
 from delta_py.commands.protocols import with_features
 from delta_py.commands.sync_identity import sync_identity
 from delta_py.commit.transaction import Transaction
-from delta_py.errors import ConcurrentAppendException, DeltaError, MetadataChangedException
+from delta_py.errors import ConcurrentAppendException, DeltaError, MetadataChangedException, UnsupportedOperationError
 from delta_py.protocol import identity
 from delta_py.protocol.schema import (
     DATE,
@@ -507,3 +507,25 @@ def test_rules_that_columns_have_already_are_not_asked_of_who_changes_others(tmp
     wider = pa.table({"id": pa.array([7], pa.int32()), "p": pa.array([9], pa.int32()), "more": [1]})
     write_delta(store.root, wider, mode="append", merge_schema=True)
     assert Snapshot.load(store).schema.names[-2:] == ("late", "more")
+
+
+def test_no_column_gets_a_type_that_no_table_can_hold(tmp_path: Path) -> None:
+    store = LocalStore(str(tmp_path))
+    create_table(store, define_table(StructType((StructField("id", LONG),))))
+    strange = PrimitiveType("interval day to second")
+    for kind in (strange, ArrayType(strange), StructType((StructField("x", strange),))):
+        with pytest.raises(UnsupportedOperationError, match=r"strange: interval day to second") as refused:
+            add_columns(store, [NewColumn("strange", kind)])
+        assert refused.value.error_class == "DELTA_UNSUPPORTED_DATA_TYPES"
+    assert Snapshot.load(store).version == 0
+    with pytest.raises(UnsupportedOperationError, match="i: time"):
+        define_table(StructType((StructField("i", PrimitiveType("time(6)")),)))
+
+
+def test_a_column_of_such_a_type_that_others_made_is_no_hindrance(tmp_path: Path) -> None:
+    store = LocalStore(str(tmp_path))
+    create_table(store, define_table(StructType((StructField("id", LONG), StructField("odd", STRING)))))
+    snapshot = Snapshot.load(store)
+    text = snapshot.metadata.schema_string.replace('"string"', '"interval day to second"')
+    Transaction(snapshot).set_metadata(replace(snapshot.metadata, schema_string=text)).commit("ALTER", {})
+    assert add_columns(store, [NewColumn("more", LONG)]) == 2

@@ -82,3 +82,43 @@ def test_clone_refuses_its_own_place_and_other_files(source: Snapshot, tmp_path:
         with pytest.raises(DeltaError):
             clone_table(source, open_store(path), replace_table=True)
     assert Snapshot.load(source.store).version == source.version
+
+
+@pytest.mark.parametrize(("before", "after"), [("name", "none"), ("none", "name"), ("id", "name"), ("none", "id")])
+def test_clone_of_another_column_mapping_mode_is_refused(tmp_path: Path, before: str, after: str) -> None:
+    """The source's files have their columns under the names of its own mode."""
+    path, target = str(tmp_path / "source"), open_store(str(tmp_path / "clone"))
+    write_delta(path, ROWS, configuration={"delta.columnMapping.mode": before})
+    with pytest.raises(DeltaError) as refused:
+        clone_table(Snapshot.load(open_store(path)), target, properties={"delta.columnMapping.mode": after})
+    assert refused.value.error_class == "DELTA_UNSUPPORTED_COLUMN_MAPPING_MODE_CHANGE"
+    assert not (tmp_path / "clone").exists()
+    clone_table(Snapshot.load(open_store(path)), target, properties={"delta.columnMapping.mode": before})
+    assert ids(target) == [1, 2, 3]
+
+
+def test_clone_that_tracks_rows_of_a_source_that_does_not_gives_them_ids(tmp_path: Path) -> None:
+    path, target = str(tmp_path / "source"), open_store(str(tmp_path / "clone"))
+    write_delta(path, ROWS)
+    clone_table(Snapshot.load(open_store(path)), target, properties={"delta.enableRowTracking": "true"})
+    assert [file["base_row_id"] for file in Snapshot.load(target).files().to_pylist()] == [0]
+    write_delta(target.root, ROWS, mode="append")
+    DeltaTable(target.root).delete("id = 2")
+    assert ids(target) == [1, 1, 3, 3]
+    Snapshot.load(target).check_integrity()
+
+
+@pytest.mark.parametrize(
+    ("properties", "error_class"),
+    [
+        ({"delta.constraints.low": "id < 3"}, "DELTA_ADD_CONSTRAINTS"),
+        ({"delta.minReaderVersion": "3", "delta.minWriterVersion": "7"}, "DELTA_ILLEGAL_OPTION"),
+    ],
+)
+def test_properties_that_no_clone_can_have_are_refused(tmp_path: Path, properties: dict[str, str], error_class: str) -> None:
+    path, target = str(tmp_path / "source"), open_store(str(tmp_path / "clone"))
+    write_delta(path, ROWS)
+    with pytest.raises(DeltaError) as refused:
+        clone_table(Snapshot.load(open_store(path)), target, properties=properties)
+    assert refused.value.error_class == error_class
+    assert not (tmp_path / "clone").exists()

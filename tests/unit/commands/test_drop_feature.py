@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -143,6 +144,10 @@ def test_dropped_widening_looks_into_nested_columns(tmp_path: Path) -> None:
     assert DeltaTable(store.root).files()["path"].to_pylist() != old
     (column,) = parse_schema(Snapshot.load(store).metadata.schema_string).fields
     assert column.data_type == ArrayType(StructType((StructField("x", LONG),)))
+    told = [dict(one["operationParameters"]) for one in DeltaTable(str(tmp_path)).history().to_pylist()]
+    (changed,) = next(json.loads(one["columns"]) for one in told if "columns" in one)
+    change = [{"toType": "long", "fromType": "integer"}]
+    assert changed == {"name": "l.element.x", "type": "long", "nullable": True, "metadata": {"delta.typeChanges": change}}
 
 
 def test_dropped_row_tracking_takes_ids_and_the_domain(tmp_path: Path) -> None:

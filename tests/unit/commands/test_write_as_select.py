@@ -11,7 +11,7 @@ import pytest
 from delta_py import DeltaTable
 from delta_py.commands.request import WriteRequest
 from delta_py.commands.write import commit_write, plan_write, write_delta
-from delta_py.errors import DeltaConcurrentModificationException, TableAlreadyExistsError, TableNotFoundError
+from delta_py.errors import DeltaConcurrentModificationException, InvalidOptionError, TableAlreadyExistsError, TableNotFoundError
 from delta_py.log.history import history
 from delta_py.protocol.schema import from_arrow_schema
 from delta_py.snapshot import Snapshot
@@ -54,6 +54,14 @@ def test_create_over_a_table_is_refused(tmp_path: Path) -> None:
     write(tmp_path, ROWS, "create")
     with pytest.raises(TableAlreadyExistsError):
         write(tmp_path, ROWS, "create")
+
+
+def test_create_where_files_of_others_lie_is_refused(tmp_path: Path) -> None:
+    write_delta(str(tmp_path / "t"), ROWS, partition_by=["day"])
+    with pytest.raises(InvalidOptionError) as refused:
+        write(tmp_path / "t" / "day=a", ROWS, "create")
+    assert refused.value.error_class == "DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION"
+    assert not (tmp_path / "t" / "day=a" / "_delta_log").exists()
 
 
 def test_replace_without_a_table_is_refused_and_creates_nothing(tmp_path: Path) -> None:

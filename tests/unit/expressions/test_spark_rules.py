@@ -219,9 +219,12 @@ def test_table_of_our_own_functions_does_not_grow() -> None:
         ("CURRENT_TIMESTAMP()", "system.builtin.`current_timestamp`()"),
         ("date_add(now(), 1)", "system.builtin.`date_add`(system.builtin.`now`(), 1)"),
         ("array(1, 2)", "system.builtin.`array`(1, 2)"),
+        ("CURRENT_USER", "system.builtin.`current_user`()"),
+        ("upper(session_user())", "system.builtin.`upper`(system.builtin.`session_user`())"),
+        ("current_database()", "system.builtin.`current_database`()"),
     ],
 )
-def test_default_is_of_built_ins_and_may_ask_the_clock(sql: str, printed: str) -> None:
+def test_default_is_of_built_ins_and_may_ask_the_clock_and_the_session(sql: str, printed: str) -> None:
     assert checked_default(sql) == printed
 
 
@@ -240,7 +243,8 @@ def test_default_is_of_built_ins_and_may_ask_the_clock(sql: str, printed: str) -
         "my_variable",
         "rand()",
         "uuid()",
-        "current_user()",
+        "current_user(1)",
+        "session.current_user",
         "input_file_name()",
         "'a'; DROP TABLE t",
     ],
@@ -248,6 +252,11 @@ def test_default_is_of_built_ins_and_may_ask_the_clock(sql: str, printed: str) -
 def test_default_of_anything_else_is_refused(sql: str) -> None:
     with pytest.raises(DeltaError):
         checked_default(sql)
+
+
+def test_rule_may_not_ask_the_user() -> None:
+    with pytest.raises(DeltaError):
+        checked_sql("current_user() = 'x'", SCHEMA)
 
 
 def test_rule_may_not_ask_the_clock() -> None:

@@ -51,9 +51,20 @@ def test_a_statement_is_cut_where_its_clauses_begin(text: str, change: Change) -
     assert parse_change(text) == change
 
 
-def test_parameters_are_told() -> None:
-    cut = parse_change("DELETE FROM IDENTIFIER(:t) WHERE a = :x", {"t": "`a.b`.c", "x": 1})
-    assert cut == DeleteRows(TableName(("a.b", "c")), None, "a = :x", has_parameters=True)
+def test_constants_stand_for_parameters() -> None:
+    args = {"t": "`a.b`.c", "x": 1, "y": "it's ${b}", "z": None}
+    cut = parse_change("DELETE FROM IDENTIFIER(:t) WHERE a = :x AND (b:f IN (:y) OR c=:z)", args)
+    text = "CAST(X'6974277320247b627d' AS STRING)"
+    assert cut == DeleteRows(TableName(("a.b", "c")), None, f"a = CAST(1 AS INT) AND (b:f IN ({text}) OR c=NULL)")
+    cut = parse_change("UPDATE t SET a = ?, b = m[?] WHERE ? AND v:a.b > ?", [True, 5_000_000_000, False, 1.5])
+    values = ((("a",), "TRUE"), (("b",), "m[CAST(5000000000 AS BIGINT)]"))
+    assert cut == UpdateRows(T, None, values, "FALSE AND v:a.b > CAST('1.5' AS DOUBLE)")
+
+
+@pytest.mark.parametrize("args", [None, {}, {"y": 1}, [1], {"x": [1]}, {"x": 2**63}])
+def test_a_parameter_without_a_value_that_can_be_written_is_a_fault(args: object) -> None:
+    with pytest.raises(SyntaxFault):
+        parse_change("DELETE FROM t WHERE a = :x", args)
 
 
 @pytest.mark.parametrize("text", ["SELECT 1", "MERG", "INSERT INTO t SELECT 1", "WITH a AS (SELECT 1) DELETE FROM t"])
