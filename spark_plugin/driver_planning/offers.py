@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 ENABLED_CONF = "spark.pydelta.driverPlanning.enabled"
-"""Set to true in a session to have the driver's own Python plan scans."""
+"""Set to false in a session to have workers load tables and plan scans."""
 
 _FOLDER = "driver_planning"
 _PLANNER = "pydelta.driver_planning.DriverPlanner"
@@ -51,7 +51,7 @@ def offer(spark: SparkSession) -> bool:
     Nothing is compiled, and no port is opened, for a session that does not want it. Never fails: a warning says why not.
     """
     try:
-        if not is_on(spark, ENABLED_CONF, default=False):
+        if not is_on(spark, ENABLED_CONF):
             return False
         _loads[spark.sparkContext] = None
         rule = installed_rule(spark)

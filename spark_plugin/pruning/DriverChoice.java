@@ -93,6 +93,6 @@ class DriverChoice {
   }
 
   static boolean isWanted() {
-    return "true".equalsIgnoreCase(SQLConf.get().getConfString(ENABLED_CONF, "false").trim());
+    return "true".equalsIgnoreCase(SQLConf.get().getConfString(ENABLED_CONF, "true").trim());
   }
 }
