@@ -14,6 +14,7 @@ import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.catalog.MetadataColumn;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
 import org.apache.spark.sql.connector.read.ScanBuilder;
+import org.apache.spark.sql.execution.datasources.v2.python.PythonDataSourceV2;
 import org.apache.spark.sql.execution.datasources.v2.V2ScanRelationPushDown$;
 import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.DataType;
@@ -64,6 +65,11 @@ public class PruneScans extends Rule {
   /** As DriverChoice.offer, of all sessions. */
   public void offerDriver(Function planner) {
     DriverChoice.offer(planner);
+  }
+
+  /** As DriverChoice.open. */
+  public PythonDataSourceV2 open(CaseInsensitiveStringMap options) {
+    return DriverChoice.open(options, status);
   }
 
   /** The metadata column of our sources, as the JSON of a schema that has only this. */
