@@ -89,7 +89,19 @@ public class PruneScans extends Rule {
     return frame;
   }
 
-  /** The same, by the rule of the frame's session, for who is compiled without it. A session without the rule has no such column. */
+  /** What `readStream.load` has made of a source, so that the rule may have its batches read in columns; else the same frame. */
+  public Dataset streamed(Dataset frame) {
+    try {
+      return StreamedTable.in(frame);
+    } catch (RuntimeException error) {
+      status.notColumnar(error);
+    } catch (LinkageError error) {
+      status.notColumnar(error);
+    }
+    return frame;
+  }
+
+  /** withMetadata, by the rule of the frame's session, for who is compiled without it. A session without the rule has no such column. */
   public Function metadata() {
     return new Function() {
       public Object apply(Object frame) {
@@ -175,6 +187,7 @@ public class PruneScans extends Rule {
     try {
       boolean inRows = ColumnsUnderUdfs.hang((LogicalPlan) plan);
       if (inRows) plan = ColumnsUnderUdfs.inRows((LogicalPlan) plan);
+      plan = StreamScans.in((LogicalPlan) plan, inRows ? null : batches);
       return prune((LogicalPlan) plan, inRows ? new ColumnarChoice(status) : batches);
     } catch (VirtualMachineError error) {
       throw error;
