@@ -126,7 +126,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         "spark.python.daemon.module": "pyspark.daemon" if sampling.takes_all() else "tests.support.warm_daemon",
         # With PYDELTA_NATIVE_READER=true all tests read simple files by Spark's own Parquet reader.
         **({"spark.pydelta.nativeReader.enabled": native} if (native := os.environ.get("PYDELTA_NATIVE_READER")) else {}),
-        # With PYDELTA_DRIVER_PLANNING=true the driver's own Python plans the scans of all tests.
+        # With PYDELTA_DRIVER_PLANNING=false workers plan the scans of all tests; with true young logs are kept too.
         **({"spark.pydelta.driverPlanning.enabled": planning} if planning else {}),
         **delta_spark.settings(),
     }
@@ -134,7 +134,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         builder = builder.config(name, value)
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("OFF")
-    if planning:
+    if planning == "true":
         kept_objects._SETTLED_MS = 50  # tables of tests are young, and what is read of their logs shall be kept too
     register(session)
     yield session

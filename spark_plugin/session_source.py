@@ -49,6 +49,11 @@ def nonce_of(spark: Any) -> str:
     return hashlib.sha256(f"pydelta {_identity(spark)}".encode()).hexdigest() if is_connect(spark) else _OF_PROCESS
 
 
+def source_of_process() -> type[DeltaSource]:
+    """As the classic sessions of this process have it."""
+    return source_with(_OF_PROCESS)
+
+
 @cache
 def source_with(nonce: str) -> type[DeltaSource]:
     """A class that is found in no module, so that it is pickled by its value. One a nonce: the pickles of two would differ."""

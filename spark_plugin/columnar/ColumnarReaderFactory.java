@@ -4,16 +4,14 @@ import org.apache.spark.TaskContext;
 import org.apache.spark.sql.connector.read.InputPartition;
 import org.apache.spark.sql.connector.read.PartitionReader;
 import org.apache.spark.sql.connector.read.PartitionReaderFactory;
-import org.apache.spark.sql.execution.datasources.v2.python.PythonInputPartition;
-import org.apache.spark.sql.execution.datasources.v2.python.PythonPartitionReaderFactory;
 
-/** Goes to the executors: Spark's factory for a Python source, with columnar readers. */
+/** Goes to the executors: Spark's factory for a Python source, of a batch or a stream, with columnar readers. */
 public class ColumnarReaderFactory implements PartitionReaderFactory {
   private static final long serialVersionUID = 1L;
 
-  private final PythonPartitionReaderFactory factory;
+  private final PartitionReaderFactory factory;
 
-  ColumnarReaderFactory(PythonPartitionReaderFactory factory) {
+  ColumnarReaderFactory(PartitionReaderFactory factory) {
     this.factory = factory;
   }
 
@@ -26,6 +24,6 @@ public class ColumnarReaderFactory implements PartitionReaderFactory {
   }
 
   public PartitionReader createColumnarReader(InputPartition partition) {
-    return new ColumnarReader(new PythonStream(factory, (PythonInputPartition) partition, TaskContext.get()));
+    return new ColumnarReader(new PythonStream(factory, partition, TaskContext.get()));
   }
 }

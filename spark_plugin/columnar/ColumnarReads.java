@@ -3,7 +3,7 @@ package pydelta.columnar;
 import java.nio.ByteOrder;
 import java.util.function.Function;
 import java.util.function.Predicate;
-import org.apache.spark.sql.execution.datasources.v2.python.PythonPartitionReaderFactory;
+import org.apache.spark.sql.connector.read.PartitionReaderFactory;
 import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
@@ -36,6 +36,6 @@ public class ColumnarReads implements Predicate, Function {
   }
 
   public Object apply(Object factory) {
-    return new ColumnarReaderFactory((PythonPartitionReaderFactory) factory);
+    return new ColumnarReaderFactory((PartitionReaderFactory) factory);
   }
 }

@@ -4,9 +4,13 @@ import java.lang.reflect.Field;
 import org.apache.spark.TaskContext;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
 import org.apache.spark.sql.connector.metric.CustomTaskMetric;
+import org.apache.spark.sql.connector.read.InputPartition;
+import org.apache.spark.sql.connector.read.PartitionReaderFactory;
 import org.apache.spark.sql.execution.datasources.v2.python.PythonCustomMetric$;
 import org.apache.spark.sql.execution.datasources.v2.python.PythonInputPartition;
 import org.apache.spark.sql.execution.datasources.v2.python.PythonPartitionReaderFactory;
+import org.apache.spark.sql.execution.datasources.v2.python.PythonStreamingInputPartition;
+import org.apache.spark.sql.execution.datasources.v2.python.PythonStreamingPartitionReaderFactory;
 import org.apache.spark.sql.execution.datasources.v2.python.UserDefinedPythonDataSource;
 import org.apache.spark.sql.execution.datasources.v2.python.UserDefinedPythonDataSource$;
 import org.apache.spark.sql.execution.python.ArrowPythonRunner;
@@ -25,7 +29,8 @@ import scala.collection.immutable.Seq;
  * Worker, socket and Arrow memory are Spark's, which frees them when the task completes, fails or is killed.
  */
 class PythonStream {
-  private static final Class FACTORY = PythonPartitionReaderFactory.class;
+  private static final Class[] FACTORIES = new Class[] {
+      PythonPartitionReaderFactory.class, PythonStreamingPartitionReaderFactory.class};
   private static final Class EVALUATOR = MapInBatchEvaluatorFactory.class;
 
   private final UserDefinedPythonDataSource source;
@@ -33,14 +38,16 @@ class PythonStream {
   private final Map metrics;
   private final Iterator batches;
 
-  PythonStream(PythonPartitionReaderFactory factory, PythonInputPartition partition, TaskContext task) {
-    this.source = (UserDefinedPythonDataSource) read(FACTORY, factory, "source");
-    this.schema = (StructType) read(FACTORY, factory, "outputSchema");
+  /** factory, partition: Spark's, of a batch's scan or of a stream's. */
+  PythonStream(PartitionReaderFactory factory, InputPartition partition, TaskContext task) {
+    Class owner = factory.getClass();
+    this.source = (UserDefinedPythonDataSource) read(owner, factory, "source");
+    this.schema = (StructType) read(owner, factory, "outputSchema");
     this.metrics = PythonCustomMetric$.MODULE$.pythonMetrics();
-    scala.Option artifacts = (scala.Option) read(FACTORY, factory, "jobArtifactUUID");
-    scala.Option session = (scala.Option) read(FACTORY, factory, "sessionUUID");
+    scala.Option artifacts = (scala.Option) read(owner, factory, "jobArtifactUUID");
+    scala.Option session = (scala.Option) read(owner, factory, "sessionUUID");
     MapInBatchEvaluatorFactory evaluator = source.createMapInBatchEvaluatorFactory(
-        (byte[]) read(FACTORY, factory, "pickledReadFunc"), "read_from_data_source",
+        (byte[]) read(owner, factory, "pickledReadFunc"), "read_from_data_source",
         UserDefinedPythonDataSource$.MODULE$.readInputSchema(), schema, metrics, artifacts, session);
     int[][] argument = new int[1][];
     argument[0] = new int[] {0};
@@ -53,7 +60,17 @@ class PythonStream {
         ((Boolean) read(EVALUATOR, evaluator, "largeVarTypes")).booleanValue(),
         (Map) read(EVALUATOR, evaluator, "pythonRunnerConf"),
         metrics, artifacts, session);
-    this.batches = runner.compute(single(single(row(row(partition.pickedPartition())))), partition.index(), task);
+    this.batches = runner.compute(single(single(row(row(pickled(partition))))), index(partition), task);
+  }
+
+  private static int index(InputPartition partition) {
+    return partition instanceof PythonStreamingInputPartition
+        ? ((PythonStreamingInputPartition) partition).index() : ((PythonInputPartition) partition).index();
+  }
+
+  private static byte[] pickled(InputPartition partition) {
+    return partition instanceof PythonStreamingInputPartition
+        ? ((PythonStreamingInputPartition) partition).pickedPartition() : ((PythonInputPartition) partition).pickedPartition();
   }
 
   /**
@@ -79,7 +96,9 @@ class PythonStream {
   /** Fails on a Spark without a field that is read here. */
   static void check() {
     String[] ofFactory = new String[] {"source", "pickledReadFunc", "outputSchema", "jobArtifactUUID", "sessionUUID"};
-    for (int i = 0; i < ofFactory.length; i++) field(FACTORY, ofFactory[i]);
+    for (int i = 0; i < ofFactory.length; i++) {
+      for (int owner = 0; owner < FACTORIES.length; owner++) field(FACTORIES[owner], ofFactory[i]);
+    }
     String[] ofEvaluator = new String[] {
         "chainedFunc", "inputSchema", "pythonEvalType", "sessionLocalTimeZone", "largeVarTypes", "pythonRunnerConf"};
     for (int i = 0; i < ofEvaluator.length; i++) field(EVALUATOR, ofEvaluator[i]);

@@ -31,7 +31,7 @@ from spark_plugin.options.private import admitted, is_private
 from spark_plugin.options.settings import active, read_settings
 from spark_plugin.options.streaming_options import tracks_schema
 from spark_plugin.options.write_options import save_mode
-from spark_plugin.pruning import with_metadata_column
+from spark_plugin.pruning import with_columns_of_batches, with_metadata_column
 from spark_plugin.session_source import nonce_of, private
 from spark_plugin.spark_internals import callback_of, frame_of, is_connect, readwriter_modules, session_of
 from spark_plugin.wrapping import Method, wrap
@@ -168,7 +168,9 @@ def _loading(original: Method, *, is_stream: bool) -> Method:
             with active(spark):
                 frame = original(self, path, format, schema, **{**options, **private(spark, {SESSION: settings, **own})})
             calls.options = {key: pair for key, pair in calls.options.items() if not is_private(key)}  # the reader may load again
-            return frame if is_stream or is_connect(spark) else with_metadata_column(frame)
+            if is_connect(spark):
+                return frame
+            return with_columns_of_batches(frame) if is_stream else with_metadata_column(frame)
 
         if is_stream or is_connect(spark):
             return by_worker()

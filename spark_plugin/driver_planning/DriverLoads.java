@@ -45,7 +45,7 @@ public class DriverLoads {
    * path: null if it is an option.
    */
   public String told(SparkSession session, DataFrameReader reader, String path) throws JsonProcessingException {
-    if (!"true".equalsIgnoreCase(session.conf().get(ENABLED_CONF, "false").trim())) return null;
+    if (!"true".equalsIgnoreCase(session.conf().get(ENABLED_CONF, "true").trim())) return null;
     CaseInsensitiveMap given = reader.extraOptions();
     if (given.contains("paths") || given.contains("path") == (path != null)) return null;
     Option before = activate(session);

@@ -1,5 +1,6 @@
 package pydelta.driver_planning;
 
+import com.fasterxml.jackson.databind.ObjectMapper;
 import java.io.BufferedInputStream;
 import java.io.ByteArrayInputStream;
 import java.io.ByteArrayOutputStream;
@@ -7,27 +8,38 @@ import java.io.DataInputStream;
 import java.io.DataOutputStream;
 import java.io.File;
 import java.io.IOException;
+import java.io.InputStream;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
-import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.function.Function;
+import org.apache.spark.sql.execution.datasources.v2.python.PythonDataSourceCreationResult;
 import org.apache.spark.sql.execution.datasources.v2.python.PythonDataSourceReadInfo;
+import org.apache.spark.sql.execution.datasources.v2.python.PythonDataSourceV2;
 import org.apache.spark.sql.internal.SQLConf;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.StructType;
 import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;
 
 /**
- * The door for the rule: plannings by the Python process that drives this JVM (planner.py has the other side of the requests).
+ * The door for the rule and the catalogs: tables that are opened, and plannings, by the Python process that drives this JVM
+ * (planner.py has the other side of the requests).
  *
  * It is of the JDK's interfaces alone, so that the rule works where this unit does not.
  */
 public class DriverPlanner implements Function {
   private static final String LIMIT_CONF = "spark.pydelta.driverPlanning.answerSeconds";
 
+  private static final ObjectMapper JSON = new ObjectMapper();
+
   private static final byte PLAN = 0;
   private static final byte WAIT = 1;
+  private static final byte OPEN = 2;
   private static final byte DONE = 0;
   private static final byte LATER = 1;
   private static final byte IN_FILE = 3;
@@ -42,13 +54,14 @@ public class DriverPlanner implements Function {
   }
 
   /**
-   * asked: a pickled DataSource as bytes, and the schema of a scan as JSON. A PythonDataSourceReadInfo, or a Throwable: why there
-   * is none. TimeoutException where Python is silent.
+   * asked: a pickled DataSource as bytes and the schema of a scan as JSON, for a PythonDataSourceReadInfo; or the source's name and
+   * its options as a Map, private ones too, for a PythonDataSourceV2 whose DataSource is made. Or a Throwable: why there is none;
+   * TimeoutException where Python is silent.
    */
   public Object apply(Object asked) {
     Object[] parts = (Object[]) asked;
     try {
-      return planned((byte[]) parts[0], (String) parts[1]);
+      return parts[1] instanceof Map ? opened((String) parts[0], (Map) parts[1]) : planned((byte[]) parts[0], (String) parts[1]);
     } catch (Exception error) {
       if (error instanceof InterruptedException) Thread.currentThread().interrupt();
       return error;
@@ -57,48 +70,58 @@ public class DriverPlanner implements Function {
 
   private PythonDataSourceReadInfo planned(byte[] dataSource, String schema) throws Exception {
     SQLConf conf = SQLConf.get();
-    int limitMs = (int) (1000 * Double.parseDouble(conf.getConfString(LIMIT_CONF, "15").trim()));
     ByteArrayOutputStream bytes = new ByteArrayOutputStream();
-    DataOutputStream out = begin(bytes, PLAN, limitMs);
+    DataOutputStream out = new DataOutputStream(bytes);
     out.writeInt(conf.arrowMaxRecordsPerBatch());
     out.writeBoolean(!"false".equalsIgnoreCase(conf.getConfString("spark.sql.execution.pyspark.binaryAsBytes", "true").trim()));
     out.writeInt(dataSource.length);
     out.write(dataSource);
     out.write(schema.getBytes(StandardCharsets.UTF_8));
-    DataInputStream answer = call(bytes, limitMs);
-    byte kind = answer.readByte();
-    while (kind == LATER) {  // however long a planning takes, Python says every now and then that it is at work
-      ByteArrayOutputStream again = new ByteArrayOutputStream();
-      begin(again, WAIT, limitMs).writeLong(answer.readLong());
-      answer = call(again, limitMs);
-      kind = answer.readByte();
+    DataInputStream answer = ask(PLAN, bytes.toByteArray());
+    try {
+      return readInfo(answer);
+    } finally {
+      answer.close();
     }
-    if (kind == DONE) return readInfo(answer);
-    String text = new String(answer.readAllBytes(), StandardCharsets.UTF_8);
-    if (kind == IN_FILE) return readInfoIn(new File(text).toPath());
-    throw new IllegalStateException(text);
   }
 
-  private DataOutputStream begin(ByteArrayOutputStream bytes, byte kind, int limitMs) throws IOException {
+  private PythonDataSourceV2 opened(String name, Map options) throws Exception {
+    Map told = new HashMap();
+    told.put("options", options);
+    told.put("directory", System.getProperty("user.dir"));
+    DataInputStream answer = ask(OPEN, JSON.writeValueAsBytes(told));
+    try {
+      byte[] made = bytes(answer);
+      StructType columns = (StructType) DataType.fromJson(text(answer));
+      return new LoadedSource(name, new PythonDataSourceCreationResult(made, columns));
+    } finally {
+      answer.close();
+    }
+  }
+
+  /** What Python answers, once it has done its work. To be closed. */
+  private DataInputStream ask(byte kind, byte[] body) throws Exception {
+    int limitMs = (int) (1000 * Double.parseDouble(SQLConf.get().getConfString(LIMIT_CONF, "15").trim()));
+    DataInputStream answer = call(kind, body, limitMs);
+    byte status = answer.readByte();
+    while (status == LATER) {  // however long it takes, Python says every now and then that it is at work
+      answer = call(WAIT, answer.readAllBytes(), limitMs);
+      status = answer.readByte();
+    }
+    if (status == DONE) return answer;
+    if (status != IN_FILE) throw new IllegalStateException(text(answer));
+    InputStream file = Files.newInputStream(new File(text(answer)).toPath(), StandardOpenOption.DELETE_ON_CLOSE);
+    return new DataInputStream(new BufferedInputStream(file));
+  }
+
+  private DataInputStream call(byte kind, byte[] body, int limitMs) throws Exception {
+    ByteArrayOutputStream bytes = new ByteArrayOutputStream();
     DataOutputStream out = new DataOutputStream(bytes);
     out.write(secret);
     out.writeByte(kind);
     out.writeInt(limitMs / 3);
-    return out;
-  }
-
-  private DataInputStream call(ByteArrayOutputStream request, int limitMs) throws Exception {
-    return new DataInputStream(new ByteArrayInputStream(PythonCalls.call(python, request.toByteArray(), limitMs)));
-  }
-
-  private static PythonDataSourceReadInfo readInfoIn(Path file) throws IOException {
-    DataInputStream in = new DataInputStream(new BufferedInputStream(Files.newInputStream(file)));
-    try {
-      return readInfo(in);
-    } finally {
-      in.close();
-      Files.deleteIfExists(file);
-    }
+    out.write(body);
+    return new DataInputStream(new ByteArrayInputStream(PythonCalls.call(python, bytes.toByteArray(), limitMs)));
   }
 
   /** As plan_data_source_read.py writes it. */
@@ -113,5 +136,9 @@ public class DriverPlanner implements Function {
     byte[] bytes = new byte[in.readInt()];
     in.readFully(bytes);
     return bytes;
+  }
+
+  private static String text(DataInputStream in) throws IOException {
+    return new String(in.readAllBytes(), StandardCharsets.UTF_8);
   }
 }

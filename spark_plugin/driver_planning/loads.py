@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 from spark_plugin.data_source import FORMAT, pickled_whole
 from spark_plugin.driver_planning.offers import failed, loads_of, succeeded
+from spark_plugin.driver_planning.sources import source_here
 from spark_plugin.options.common import SESSION
 from spark_plugin.options.private import signed
-from spark_plugin.session_source import nonce_of, source_with
+from spark_plugin.session_source import nonce_of
 from spark_plugin.spark_internals import SparkInternals
 
 if TYPE_CHECKING:
@@ -46,14 +45,9 @@ def _load(spark: SparkSession, loads: Any, reader: Any, path: str | None, own: M
     """None where it takes Spark to load."""
     internals, nonce = SparkInternals(spark), nonce_of(spark)
     told = internals.told_of_load(loads, reader, path)
-    if told is None or not _is_the_same_here(told["options"]["path"], told["directory"]):
+    source = None if told is None else source_here({**told["options"], **own}, told["directory"])
+    if source is None:
         return None
-    source = source_with(nonce)({**told["options"], **own}).keeping()
     schema = source.schema().json()
     settings = {SESSION: source.options[SESSION], **own}
     return internals.loaded(loads, reader, FORMAT, path, pickled_whole(source), schema, signed(settings, nonce))
-
-
-def _is_the_same_here(path: str, directory: str) -> bool:
-    """Whether a path leads to the same place as from a worker's directory."""
-    return os.path.isabs(path) or bool(urlsplit(path).scheme) or directory == os.getcwd()

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from spark_plugin.compiled_java import class_archive
-from spark_plugin.driver_planning.planner import Planner, planned
+from spark_plugin.driver_planning.planner import OPEN, PLAN, Planner, opened, planned
 from spark_plugin.jvm_calls import function_for_java, start_callbacks
 from spark_plugin.options.settings import is_on
 from spark_plugin.pruning.rule import installed_rule
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 ENABLED_CONF = "spark.pydelta.driverPlanning.enabled"
-"""Set to true in a session to have the driver's own Python plan scans."""
+"""Set to false in a session to have workers load tables and plan scans."""
 
 _FOLDER = "driver_planning"
 _PLANNER = "pydelta.driver_planning.DriverPlanner"
@@ -51,14 +51,14 @@ def offer(spark: SparkSession) -> bool:
     Nothing is compiled, and no port is opened, for a session that does not want it. Never fails: a warning says why not.
     """
     try:
-        if not is_on(spark, ENABLED_CONF, default=False):
+        if not is_on(spark, ENABLED_CONF):
             return False
         _loads[spark.sparkContext] = None
         rule = installed_rule(spark)
         if rule is None or not _is_python_of_workers(spark):
             return False
         secret = secrets.token_bytes(32)  # known to the JVM, and here to what compares alone
-        rule.offerDriver(java_planner(spark, Planner(secret, planned).apply, secret))
+        rule.offerDriver(java_planner(spark, Planner(secret, {PLAN: planned, OPEN: opened}).apply, secret))
         _loads[spark.sparkContext] = _java_loads(spark, rule)
         _errors[spark.sparkContext] = 0
     except Exception as error:  # whatever a locked-down or foreign Spark answers, workers plan

@@ -1,15 +1,17 @@
-"""Plans scans where the rule asks the driver's own Python: the other side of DriverPlanner.java.
+"""Opens tables and plans scans where the JVM asks the driver's own Python: the other side of DriverPlanner.java.
 
-    apply = Planner(secret, planned).apply     # bytes -> bytes, in whatever thread
+    apply = Planner(secret, {PLAN: planned, OPEN: opened}).apply     # bytes -> bytes, in whatever thread
 
 Whoever may connect to this machine's ports may call what is offered to the JVM, and a request holds a pickle. So it begins with
 a secret that only the JVM was given, and nothing of one is looked at before that is compared.
 
 A request, behind the secret: a byte, and the milliseconds after which an answer is to be `later`. Of kind 0 it asks for a
 planning: rows of an Arrow batch, whether binary values are bytes, and the pickled DataSource with its length before it and
-the scan's schema as JSON behind it. Of kind 1 it asks again, by a ticket. An answer of kind 0 is what Spark's own worker
-would write; of kind 1 it is `later`, with the ticket; of kind 2 it says why there is none; of kind 3 it names a file that holds
-one of kind 0, which the JVM deletes. Numbers are big-endian.
+the scan's schema as JSON behind it. Of kind 1 it asks again, by a ticket. Of kind 2 it has, as JSON, the options of a DataSource
+that is to be made, and the directory from which workers count relative paths. An answer of kind 0 is what Spark's own worker
+would write, or the pickled DataSource with its length before it and its columns as JSON behind it; of kind 1 it is `later`, with
+the ticket; of kind 2 it says why there is none; of kind 3 it names a file that holds one of kind 0, which the JVM deletes.
+Numbers are big-endian.
 """
 
 from __future__ import annotations
@@ -23,20 +25,24 @@ import struct
 import tempfile
 import threading
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any
 
+import orjson
+
 from delta_py.scan.filtered_columns import counted_elsewhere
-from spark_plugin.data_source import DeltaSource
+from spark_plugin.data_source import DeltaSource, pickled_whole
+from spark_plugin.driver_planning.sources import source_here
 from spark_plugin.spark_internals import data_type_of_json, planned_as_by_worker
 
-_PLAN, _WAIT = 0, 1
+PLAN, _WAIT, OPEN = 0, 1, 2
 _DONE, _LATER, _FAILED, _IN_FILE = b"\0", b"\1", b"\2", b"\3"
 _HEAD = struct.Struct("!Bi")
 _PLANNING = struct.Struct("!i?i")
 _TICKET = struct.Struct("!q")
+_LENGTH = struct.Struct("!i")
 
 _MOST_TICKETS = 64
 """Of plannings that nobody asks for again, as the query was cancelled meanwhile, the oldest are forgotten."""
@@ -64,11 +70,10 @@ class Planning:
 
 
 class Planner:
-    """plan: what Spark's own worker would write of a planning. Each runs in a thread of its own, so that a call can say
-    `later`."""
+    """work: for each kind of request what answers its body. Each runs in a thread of its own, so that a call can say `later`."""
 
-    def __init__(self, secret: bytes, plan: Callable[[Planning], bytes]) -> None:
-        self._secret, self._plan = secret, plan
+    def __init__(self, secret: bytes, work: Mapping[int, Callable[[bytes], bytes]]) -> None:
+        self._secret, self._work = secret, work
         self._tickets = itertools.count(1)
         self._running: OrderedDict[int, Future[bytes]] = OrderedDict()
         self._lock = threading.Lock()
@@ -90,50 +95,50 @@ class Planner:
         if kind == _WAIT:
             (ticket,) = _TICKET.unpack(body)
         else:
-            assert kind == _PLAN, kind
-            ticket = self._begin(Planning.parse(body))
+            ticket = self._begin(self._work[kind], body)
         with self._lock:
             running = self._running[ticket]
         try:
-            planned = running.result(patience_ms / 1000)
+            answer = running.result(patience_ms / 1000)
         except TimeoutError:
             if not running.done():
                 return _LATER + _TICKET.pack(ticket)
-            planned = running.result()
+            answer = running.result()
         finally:
             if running.done():
                 with self._lock:
                     self._running.pop(ticket, None)
-        return _DONE + planned if len(planned) <= MOST_BYTES else _IN_FILE + os.fsencode(self._in_file(planned))
+        return _DONE + answer if len(answer) <= MOST_BYTES else _IN_FILE + os.fsencode(self._in_file(answer))
 
-    def _in_file(self, planned: bytes) -> str:
+    def _in_file(self, answer: bytes) -> str:
         """Only this user may read it. What the JVM, which was interrupted, has not deleted goes when this process ends."""
         with self._lock:
             if self._directory is None:
                 self._directory = tempfile.TemporaryDirectory(prefix="pydelta-plans-", ignore_cleanup_errors=True)
         handle, path = tempfile.mkstemp(dir=self._directory.name)
         with os.fdopen(handle, "wb") as file:
-            file.write(planned)
+            file.write(answer)
         return path
 
-    def _begin(self, planning: Planning) -> int:
+    def _begin(self, work: Callable[[bytes], bytes], body: bytes) -> int:
         ticket, running = next(self._tickets), Future[bytes]()
         with self._lock:
             self._running[ticket] = running
             while len(self._running) > _MOST_TICKETS:
                 self._running.popitem(last=False)
-        threading.Thread(target=self._run, args=(planning, running), name="pydelta-planning", daemon=True).start()
+        threading.Thread(target=self._run, args=(work, body, running), name="pydelta-planning", daemon=True).start()
         return ticket
 
-    def _run(self, planning: Planning, running: Future[bytes]) -> None:
+    def _run(self, work: Callable[[bytes], bytes], body: bytes, running: Future[bytes]) -> None:
         try:
-            running.set_result(self._plan(planning))
+            running.set_result(work(body))
         except BaseException as error:
             running.set_exception(error)
 
 
-def planned(planning: Planning) -> bytes:
-    """What Spark's own worker would write. Raises what planning raises."""
+def planned(body: bytes) -> bytes:
+    """What Spark's own worker would write of a planning. Raises what planning raises."""
+    planning = Planning.parse(body)
     source = pickle.loads(planning.data_source)
     if not isinstance(source, DeltaSource):
         raise TypeError(f"{type(source)} is no source of pydelta")
@@ -144,3 +149,14 @@ def planned(planning: Planning) -> bytes:
             max_arrow_batch_size=planning.max_arrow_batch_size,
             binary_as_bytes=planning.binary_as_bytes,
         )
+
+
+def opened(body: bytes) -> bytes:
+    """A DataSource that is made for options of SQL's catalogs, and its columns. Raises what making it raises."""
+    told = orjson.loads(body)
+    source = source_here(told["options"], told["directory"])
+    if source is None:
+        raise ValueError(f"{told['options']['path']} is counted from {told['directory']}, and this process is in {os.getcwd()}")
+    schema = source.schema().json()
+    pickled = pickled_whole(source)
+    return _LENGTH.pack(len(pickled)) + pickled + schema.encode()

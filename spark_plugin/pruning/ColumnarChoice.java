@@ -39,7 +39,7 @@ class ColumnarChoice {
   }
 
   /** What makes Spark's reader factory for such rows columnar; null where Spark's own reader is to be used. */
-  private Function columnarFor(StructType schema) {
+  Function columnarFor(StructType schema) {
     if (!isEnabled() || archive == null) return null;
     try {
       if (ExecutorUnit.isOutOfReach()) return null;

@@ -1,21 +1,24 @@
 package pydelta.pruning;
 
+import java.util.HashMap;
 import java.util.concurrent.RejectedExecutionException;
 import java.util.concurrent.TimeoutException;
 import java.util.function.Function;
 import org.apache.spark.sql.execution.datasources.v2.python.PythonDataSourceCreationResult;
 import org.apache.spark.sql.execution.datasources.v2.python.PythonDataSourceReadInfo;
+import org.apache.spark.sql.execution.datasources.v2.python.PythonDataSourceV2;
 import org.apache.spark.sql.execution.datasources.v2.python.UserDefinedPythonDataSource;
 import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Whether scans are planned by the driver's own Python, of which a JVM has one, or by worker processes. Without an offer by
- * workers.
+ * Whether tables are opened and scans are planned by the driver's own Python, of which a JVM has one, or by worker processes.
+ * Without an offer by workers.
  *
- * A worker plans what the driver's Python does not, and raises what is wrong with a request. Only what a worker could do, and the
+ * A worker does what the driver's Python does not, and raises what is wrong with a request. Only what a worker could do, and the
  * driver's Python could not, is an error of the latter: after some of these in a row, or when it is silent, it is not asked any
  * more.
  */
@@ -31,7 +34,7 @@ class DriverChoice {
 
   private DriverChoice() {}
 
-  /** planner: of a DataSource as bytes and a schema as JSON, as DriverPlanner.java; null takes the offer back. */
+  /** planner: as DriverPlanner.java; null takes the offer back. */
   static synchronized void offer(Function planner) {
     offered = planner;
     errors = 0;
@@ -47,7 +50,7 @@ class DriverChoice {
       RuleStatus status) {
     Function planner = FORMAT.equalsIgnoreCase(shortName) && isWanted() ? offered() : null;
     if (planner == null) return source.createReadInfoInPython(made, schema, false);
-    Object answer = answer(planner, made, schema);
+    Object answer = answer(planner, new Object[] {made.dataSource(), schema.json()});
     if (answer instanceof PythonDataSourceReadInfo) {
       succeeded();
       status.plannedByDriver();
@@ -60,9 +63,29 @@ class DriverChoice {
     return planned;
   }
 
-  private static Object answer(Function planner, PythonDataSourceCreationResult made, StructType schema) {
+  /** Our source in the active session, open at options: its DataSource is made. Raises what is wrong with the options. */
+  static PythonDataSourceV2 open(CaseInsensitiveStringMap options, RuleStatus status) {
+    Function planner = isWanted() ? offered() : null;
+    Throwable why = null;
+    if (planner != null) {
+      Object answer = answer(planner, new Object[] {FORMAT, new HashMap(options)});
+      if (answer instanceof PythonDataSourceV2) {
+        succeeded();
+        return (PythonDataSourceV2) answer;
+      }
+      why = (Throwable) answer;
+      if (why instanceof TimeoutException) stop(planner, why.getMessage());
+    }
+    PythonDataSourceV2 source = new PythonDataSourceV2();
+    source.setShortName(FORMAT);
+    source.inferSchema(options);
+    if (why != null) failed(planner, why, status);
+    return source;
+  }
+
+  private static Object answer(Function planner, Object[] asked) {
     try {
-      return planner.apply(new Object[] {made.dataSource(), schema.json()});
+      return planner.apply(asked);
     } catch (RuntimeException error) {
       return error;
     } catch (LinkageError error) {
@@ -93,6 +116,6 @@ class DriverChoice {
   }
 
   static boolean isWanted() {
-    return "true".equalsIgnoreCase(SQLConf.get().getConfString(ENABLED_CONF, "false").trim());
+    return "true".equalsIgnoreCase(SQLConf.get().getConfString(ENABLED_CONF, "true").trim());
   }
 }

@@ -14,6 +14,7 @@ import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.catalog.MetadataColumn;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
 import org.apache.spark.sql.connector.read.ScanBuilder;
+import org.apache.spark.sql.execution.datasources.v2.python.PythonDataSourceV2;
 import org.apache.spark.sql.execution.datasources.v2.V2ScanRelationPushDown$;
 import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.DataType;
@@ -66,6 +67,11 @@ public class PruneScans extends Rule {
     DriverChoice.offer(planner);
   }
 
+  /** As DriverChoice.open. */
+  public PythonDataSourceV2 open(CaseInsensitiveStringMap options) {
+    return DriverChoice.open(options, status);
+  }
+
   /** The metadata column of our sources, as the JSON of a schema that has only this. */
   public void offerMetadata(String schemaJson) {
     metadataColumn = ((StructType) DataType.fromJson(schemaJson)).fields()[0];
@@ -83,7 +89,19 @@ public class PruneScans extends Rule {
     return frame;
   }
 
-  /** The same, by the rule of the frame's session, for who is compiled without it. A session without the rule has no such column. */
+  /** What `readStream.load` has made of a source, so that the rule may have its batches read in columns; else the same frame. */
+  public Dataset streamed(Dataset frame) {
+    try {
+      return StreamedTable.in(frame);
+    } catch (RuntimeException error) {
+      status.notColumnar(error);
+    } catch (LinkageError error) {
+      status.notColumnar(error);
+    }
+    return frame;
+  }
+
+  /** withMetadata, by the rule of the frame's session, for who is compiled without it. A session without the rule has no such column. */
   public Function metadata() {
     return new Function() {
       public Object apply(Object frame) {
@@ -169,6 +187,7 @@ public class PruneScans extends Rule {
     try {
       boolean inRows = ColumnsUnderUdfs.hang((LogicalPlan) plan);
       if (inRows) plan = ColumnsUnderUdfs.inRows((LogicalPlan) plan);
+      plan = StreamScans.in((LogicalPlan) plan, inRows ? null : batches);
       return prune((LogicalPlan) plan, inRows ? new ColumnarChoice(status) : batches);
     } catch (VirtualMachineError error) {
       throw error;

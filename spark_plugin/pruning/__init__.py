@@ -59,7 +59,14 @@ from spark_plugin.pruning.handover import (
 from spark_plugin.pruning.limited import limited
 
 if TYPE_CHECKING:
-    from spark_plugin.pruning.rule import PruningStatus, install, status, wanted_rows, with_metadata_column
+    from spark_plugin.pruning.rule import (
+        PruningStatus,
+        install,
+        status,
+        wanted_rows,
+        with_columns_of_batches,
+        with_metadata_column,
+    )
 
 __all__ = [
     "PruningStatus",
@@ -83,13 +90,16 @@ __all__ = [
     "wants_metadata_column",
     "wants_native",
     "wants_statistics",
+    "with_columns_of_batches",
     "with_metadata_column",
 ]
+
+_OF_THE_DRIVER = ("PruningStatus", "install", "status", "wanted_rows", "with_columns_of_batches", "with_metadata_column")
 
 
 def __getattr__(name: str) -> Any:
     """Each task imports this package, and none has a session to install the rule into."""
-    if name in ("PruningStatus", "install", "status", "wanted_rows", "with_metadata_column"):
+    if name in _OF_THE_DRIVER:
         from spark_plugin.pruning import rule
 
         return getattr(rule, name)

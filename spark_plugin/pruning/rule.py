@@ -125,6 +125,13 @@ def with_metadata_column(frame: DataFrame) -> DataFrame:
     return frame if rule is None else internals.changed(frame, rule.withMetadata)
 
 
+def with_columns_of_batches(stream: DataFrame) -> DataFrame:
+    """What `readStream.load` has made of a table, so that its batches are read in the columns that they need."""
+    internals = SparkInternals(stream.sparkSession)
+    rule = internals.find_optimizer_rule(_RULE)
+    return stream if rule is None else internals.changed(stream, rule.streamed)
+
+
 def status(spark: SparkSession) -> PruningStatus:
     """What the rule has done in this session, and in clones of it such as Spark's streaming makes."""
     if spark in _unavailable:

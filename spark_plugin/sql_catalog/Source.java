@@ -36,7 +36,7 @@ class Source {
   }
 
   /**
-   * The table at options' path, pinned to the version that they name: one call of a Python worker, as `load` makes.
+   * The table at options' path, pinned to the version that they name: one call of Python, as `load` makes.
    *
    * entry: what the session catalog has of it; null for a table that was named by its path. entryText: the entry's options as JSON,
    * if the columns are to tell them; else null.
@@ -45,8 +45,9 @@ class Source {
     Map all = new HashMap(options);
     all.put("pydelta.facts", "true");
     all.putAll(privateOptions((String) options.get("path")));
-    PythonDataSourceV2 source = source();
-    StructType schema = source.inferSchema(new CaseInsensitiveStringMap(all));
+    CaseInsensitiveStringMap told = new CaseInsensitiveStringMap(all);
+    PythonDataSourceV2 source = rule().open(told);
+    StructType schema = source.inferSchema(told);
     StructType columns = TableFacts.without(schema);
     if (entryText != null) columns = Columns.ofEntry(columns, ((V1Table) entry).v1Table().schema(), entryText);
     Map properties = entry == null ? Collections.EMPTY_MAP : entry.properties();

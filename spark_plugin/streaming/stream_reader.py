@@ -190,7 +190,7 @@ class DeltaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, DeltaPartition)
         for batch in read_files(partition.state or self._state, partition.files.scan_files()):
-            yield relabelled(batch, self._schema)
+            yield relabelled(_narrowed(batch, self._schema.names), self._schema)
 
     @property
     def _driver(self) -> StreamSource:
@@ -200,3 +200,12 @@ class DeltaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __getstate__(self) -> dict[str, Any]:
         """Tasks get their files with their partition."""
         return {**self.__dict__, "_source": None, "_held": None}
+
+
+def _narrowed(batch: pa.RecordBatch, names: Sequence[str]) -> pa.RecordBatch:
+    """The batch with the columns of these names. A partition that says itself how it is read has all columns of the stream, even
+    where the query needs some."""
+    if batch.num_columns == len(names):
+        return batch
+    numbers = {name.lower(): number for number, name in enumerate(batch.schema.names)}
+    return batch.select([numbers[name.lower()] for name in names])

@@ -48,6 +48,8 @@ def close_port(gateway):
 
 out = {}
 spark = started("true")
+out["sql"] = spark.sql(f"SELECT max(id) AS id FROM pydelta.`{sys.argv[1]}` WHERE day = 'c'").first().id
+out["sql_planned"] = pruning.status(spark).driver
 out["first"] = query(spark, "a")
 out["workers"] = [workers(spark, f"pyspark.sql.worker.{name}") for name in ("create_data_source", "plan_data_source_read")]
 out["planned"] = pruning.status(spark).driver
@@ -77,11 +79,12 @@ def test_application_is_planned_by_its_driver_and_goes_on_without(tmp_path: Path
     commits = [pa.table({"id": pa.array([n, n + 10], pa.int64()), "day": [day] * 2}) for n, day in enumerate("abc")]
     path = make_table(tmp_path / "t", commits, partition_by=["day"])
     found = run_script(APPLICATION, path, pinned_threads)
-    assert (found["first"], found["workers"], found["planned"]) == ([0, 10], [0, 0], 1)
+    assert (found["sql"], found["sql_planned"]) == (12, 1)
+    assert (found["first"], found["workers"], found["planned"]) == ([0, 10], [0, 0], 2)
     assert found["closed"] == [[1, 11], [2, 12], [0, 10], [1, 11]]
-    assert found["planned_then"] == 1
+    assert found["planned_then"] == 2
     assert found["seconds"] < 60, "a port that is closed is known at once"
     assert found["error"]
-    assert found["anew"] == [[0, 10], 2]
+    assert found["anew"] == [[0, 10], 3]
     assert found["second"] == [[2, 12], 1]
     assert found["third"] == [[1, 11], 0]

@@ -1,0 +1,21 @@
+"""A DataSource that this process makes, as a worker would that Spark asks for one."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from urllib.parse import urlsplit
+
+from spark_plugin.data_source import DeltaSource
+from spark_plugin.session_source import source_of_process
+
+
+def source_here(options: Mapping[str, str], directory: str) -> DeltaSource | None:
+    """options: as Spark gives them to the DataSource, private ones too. directory: from which workers count relative paths.
+
+    None where the path is another place to this process. The source keeps what it reads of logs.
+    """
+    path = options["path"]
+    if os.path.isabs(path) or urlsplit(path).scheme or directory == os.getcwd():
+        return source_of_process()(dict(options)).keeping()
+    return None

@@ -1,0 +1,50 @@
+package pydelta.pruning;
+
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.streaming.StreamingRelationV2;
+import org.apache.spark.sql.classic.Dataset;
+import org.apache.spark.sql.classic.Dataset$;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.connector.read.Scan;
+import org.apache.spark.sql.connector.read.ScanBuilder;
+import org.apache.spark.sql.execution.datasources.v2.python.PythonScan;
+import org.apache.spark.sql.execution.datasources.v2.python.PythonTable;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+
+/** Spark's table of a Python source that is read as a stream, whose batches the rule may have read in columns. */
+class StreamedTable extends PythonTable {
+  private final PythonTable table;
+
+  private StreamedTable(PythonTable table, ScanRequest request) {
+    super(request.source(), request.shortName(), request.schema());
+    this.table = table;
+  }
+
+  /** The frame of a stream over such a table. A frame that is more than the relation of a Python source stays as it is. */
+  static Dataset in(Dataset frame) {
+    LogicalPlan plan = frame.queryExecution().analyzed();
+    if (!(plan instanceof StreamingRelationV2)) return frame;
+    StreamingRelationV2 relation = (StreamingRelationV2) plan;
+    if (relation.table().getClass() != PythonTable.class) return frame;
+    PythonTable table = (PythonTable) relation.table();
+    StreamedTable streamed = new StreamedTable(table, ReopenScans.everything(scan(table, relation.extraOptions())));
+    Object[] fields = new Object[relation.productArity()];
+    for (int i = 0; i < fields.length; i++) {
+      Object field = relation.productElement(i);
+      fields[i] = field == table ? streamed : field;
+    }
+    return Dataset$.MODULE$.ofRows((SparkSession) frame.sparkSession(), (LogicalPlan) relation.makeCopy(fields));
+  }
+
+  private static PythonScan scan(PythonTable table, CaseInsensitiveStringMap options) {
+    return (PythonScan) table.newScanBuilder(options).build();
+  }
+
+  public ScanBuilder newScanBuilder(final CaseInsensitiveStringMap options) {
+    return new ScanBuilder() {
+      public Scan build() {
+        return new StreamedScan(ReopenScans.everything(scan(table, options)));
+      }
+    };
+  }
+}
