@@ -19,6 +19,10 @@ import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat;
 import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat$;
 import org.apache.spark.sql.execution.datasources.v2.python.PythonInputPartition;
 import org.apache.spark.sql.internal.connector.PredicateUtils$;
+import org.apache.spark.sql.sources.And;
+import org.apache.spark.sql.sources.Filter;
+import org.apache.spark.sql.sources.Not;
+import org.apache.spark.sql.sources.Or;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
@@ -130,10 +134,34 @@ public class NativeReads implements Function {
   private static Seq filters(List predicates) {
     Seq filters = (Seq) scala.collection.immutable.Nil$.MODULE$;
     for (int i = 0; i < predicates.size(); i++) {
-      scala.Option filter = PredicateUtils$.MODULE$.toV1((Predicate) predicates.get(i));
-      if (filter.isDefined()) filters = (Seq) filters.appended(filter.get());
+      Filter filter = filter((Predicate) predicates.get(i));
+      if (filter != null) filters = (Seq) filters.appended(filter);
     }
     return filters;
+  }
+
+  /** Null where a part of it is not known. Spark's own translation would take one side of an OR for the whole then. */
+  private static Filter filter(Predicate predicate) {
+    if (predicate.name().equals("AND")) {
+      Filter[] both = both(predicate);
+      return both == null ? null : new And(both[0], both[1]);
+    }
+    if (predicate.name().equals("OR")) {
+      Filter[] both = both(predicate);
+      return both == null ? null : new Or(both[0], both[1]);
+    }
+    if (predicate.name().equals("NOT")) {
+      Filter inner = filter((Predicate) predicate.children()[0]);
+      return inner == null ? null : new Not(inner);
+    }
+    scala.Option plain = PredicateUtils$.MODULE$.toV1(predicate);
+    return plain.isDefined() ? (Filter) plain.get() : null;
+  }
+
+  private static Filter[] both(Predicate predicate) {
+    Filter left = filter((Predicate) predicate.children()[0]);
+    Filter right = filter((Predicate) predicate.children()[1]);
+    return left == null || right == null ? null : new Filter[] {left, right};
   }
 
   // ---------------------------------------------------------------- files

@@ -105,10 +105,10 @@ class NativeScan {
     Expression[] children = predicate.children();
     Expression[] inner = new Expression[children.length];
     for (int i = 0; i < children.length; i++) {
-      if (children[i] instanceof Predicate) inner[i] = renamed((Predicate) children[i]);
-      else if (children[i] instanceof NamedReference) inner[i] = renamed((NamedReference) children[i]);
-      else if (isBefore1900(children[i])) return null;
-      else inner[i] = children[i];
+      if (isBefore1900(children[i])) return null;
+      if (children[i] instanceof NamedReference) inner[i] = renamed((NamedReference) children[i]);
+      else if (children[i] instanceof Predicate && !(children[i] instanceof Literal)) inner[i] = renamed((Predicate) children[i]);
+      else inner[i] = children[i];  // TRUE and FALSE are predicates and constants
       if (inner[i] == null) return null;
     }
     if (predicate instanceof And) return new And((Predicate) inner[0], (Predicate) inner[1]);

@@ -322,6 +322,17 @@ def test_negative_zero_is_found_where_zero_is_asked_for(
         assert len(df.collect()) == 100, condition
 
 
+@pytest.mark.parametrize("condition", ["v >= false or id = 5", "v < true or id = 5", "v <=> true or id = 5"])
+def test_either_side_of_an_or_is_found(
+    condition: str, spark: SparkSession, tmp_path: Path, native: Callable[[], int], conf: Any
+) -> None:
+    """Spark's own translation of such a filter takes the side that it knows for the whole."""
+    conf({"spark.sql.parquet.filterPushdown": "true"})
+    values = pa.table({"id": range(300), "v": [None if i % 5 == 0 else i % 3 == 0 for i in range(300)]})
+    path = make_table(tmp_path / "t", [values], row_group_size=3)
+    assert all(same_both_ways(spark, lambda: spark.read.format("pydelta").load(path).filter(condition)))
+
+
 LEFT: dict[str, Callable[[SparkSession, str], DataFrame]] = {
     "limit": lambda spark, path: spark.read.format("pydelta").load(path).select("id").limit(900),
     "option filter": lambda spark, path: spark.read.format("pydelta").option("filter", "id >= 0").load(path),
