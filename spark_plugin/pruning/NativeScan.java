@@ -9,6 +9,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.function.Function;
 import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 import org.apache.spark.sql.classic.SparkSession$;
 import org.apache.spark.sql.connector.expressions.Expression;
 import org.apache.spark.sql.connector.expressions.FieldReference;
@@ -81,8 +82,9 @@ class NativeScan {
 
   private byte[][] files(int count) {
     byte[][] files = new byte[count][];
+    Pattern pattern = planned.pattern("files", BASE64);
     for (int i = 0; i < count; i++) {
-      Matcher note = planned.note(i, "files", BASE64);
+      Matcher note = planned.note(i, pattern);
       files[i] = note == null ? null : Base64.getDecoder().decode(note.group(1));
     }
     return files;

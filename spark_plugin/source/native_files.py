@@ -16,6 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.types import StructType as SparkSchema
@@ -67,8 +68,7 @@ class NativeFiles:
     def split(self, files: pa.Table) -> tuple[pa.Table, pa.Table, float]:
         """The files that are simple, the others, and the share of all bytes that the simple ones have."""
         simple = _are_simple(files)
-        ours, others = files.filter(simple), files.filter(pc.invert(simple))
-        return ours, others, _bytes_of(ours) / max(1, _bytes_of(files))
+        return files.filter(simple), files.filter(pc.invert(simple)), _share(files, simple)
 
     def text_of(self, files: pa.Table) -> str:
         """files: simple ones."""
@@ -88,7 +88,11 @@ class NativeFiles:
 def native_files(scan: Scan, schema: SparkSchema) -> NativeFiles | None:
     """None where Python reads every file. schema: that with which the rule asked for the scan."""
     state = scan.state
-    if not _reads_as_spark(state) or not pc.any(_are_simple(scan.files)).as_py():
+    if not _reads_as_spark(state):
+        return None
+    share = _share(scan.files, _are_simple(scan.files))
+    # Where some column is nested, Python's rows of other files are made columns again.
+    if not share or (share < 0.5 and any(_is_nested(column.logical.data_type) for column in state.columns)):
         return None
     facts = {
         "kinds": "".join(_KINDS[column.source] for column in state.columns),
@@ -96,13 +100,7 @@ def native_files(scan: Scan, schema: SparkSchema) -> NativeFiles | None:
         "schema": json.loads(schema_to_json(StructType(tuple(_bare(column.physical) for column in state.columns)))),
     }
     partitions = tuple(column for column in state.columns if column.source is ColumnSource.PARTITION)
-    files = NativeFiles(native_text(facts, schema), partial(files_text, schema=schema), partitions, state.timezone)
-    return files if _is_worth_it(scan, files) else None
-
-
-def _is_worth_it(scan: Scan, files: NativeFiles) -> bool:
-    """Where some column is nested, Python's rows of other files are made columns again."""
-    return not any(_is_nested(column.logical.data_type) for column in scan.state.columns) or files.split(scan.files)[2] >= 0.5
+    return NativeFiles(native_text(facts, schema), partial(files_text, schema=schema), partitions, state.timezone)
 
 
 def _reads_as_spark(state: ScanState) -> bool:
@@ -121,8 +119,12 @@ def _are_simple(files: pa.Table) -> pa.ChunkedArray:
     return pc.and_(pc.or_(pc.is_null(kind), beside), are_plain(files["path"]))
 
 
-def _bytes_of(files: pa.Table) -> int:
-    return pc.sum(bytes_to_read(files)).as_py() or 0
+def _share(files: pa.Table, simple: pa.ChunkedArray) -> float:
+    """Of the bytes of all files those of the simple ones; 0 where there is none."""
+    if not pc.any(simple).as_py():
+        return 0.0
+    sizes = np.maximum(bytes_to_read(files).to_numpy(), 1)
+    return float(sizes[simple.to_numpy()].sum() / sizes.sum())
 
 
 # ---------------------------------------------------------------- columns
