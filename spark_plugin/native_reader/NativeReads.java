@@ -1,6 +1,7 @@
 package pydelta.native_reader;
 
 import java.util.ArrayList;
+import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
 import java.util.function.Function;
@@ -71,7 +72,6 @@ public class NativeReads implements Function {
     InputPartition[] partitions = (InputPartition[]) scan.get("partitions");
     byte[][] files = (byte[][]) scan.get("files");
     InputPartition[] tasks = new InputPartition[partitions.length];
-    boolean hasDeleted = false;
     for (int i = 0; i < tasks.length; i++) {
       tasks[i] = partitions[i];
       if (files[i] == null) continue;
@@ -79,7 +79,6 @@ public class NativeReads implements Function {
       List listed = new ArrayList();
       List deleted = new ArrayList();
       list(files[i], (String) scan.get("root"), constant, listed, deleted);
-      for (int j = 0; j < deleted.size(); j++) hasDeleted |= deleted.get(j) != null;
       tasks[i] = new NativePartition(
           own.index(), own.pickedPartition(), (PartitionedFile[]) listed.toArray(new PartitionedFile[0]),
           (DeletionVector[]) deleted.toArray(new DeletionVector[0]), columns);
@@ -87,8 +86,7 @@ public class NativeReads implements Function {
     Seq filters = filters((List) scan.get("predicates"));
     NativeReaderFactory factory = new NativeReaderFactory(
         (PartitionReaderFactory) scan.get("factory"), ((Boolean) scan.get("rows")).booleanValue(),
-        opener(session, stored, constant, filters), hasDeleted ? opener(session, numbered(stored), constant, filters) : null,
-        new FileSchema(stored), places(kinds, stored.fields().length), (StructType) scan.get("schema"), columns);
+        opener(session, numbered(stored), constant, filters), new FileSchema(stored), places(kinds, stored.fields().length), (StructType) scan.get("schema"), columns);
     return new Object[] {tasks, factory};
   }
 
@@ -127,6 +125,10 @@ public class NativeReads implements Function {
     options = (scala.collection.immutable.Map) options.updated(FileFormat$.MODULE$.OPTION_RETURNING_BATCH(), "true");
     options = (scala.collection.immutable.Map) options.updated("datetimeRebaseMode", "CORRECTED");
     options = (scala.collection.immutable.Map) options.updated("int96RebaseMode", "CORRECTED");
+    for (Iterator each = RawFiles.told().entrySet().iterator(); each.hasNext();) {
+      Map.Entry setting = (Map.Entry) each.next();
+      options = (scala.collection.immutable.Map) options.updated(setting.getKey(), setting.getValue());
+    }
     return new ParquetFileFormat().buildReaderWithPartitionValues(
         session, stored, constant, stored, filters, options, session.sessionState().newHadoopConfWithOptions(options));
   }
