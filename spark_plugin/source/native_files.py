@@ -1,6 +1,6 @@
 """Which files of a scan the executors may read by Spark's own Parquet reader, and how the reader's Java is told of them.
 
-    native = native_files(scan, schema)      # None: Python reads all of them
+    native = native_files(scan, schema, wish)      # None: Python reads all of them
     simple, others, share = native.split(scan.files)
     native.text_of(files)                    # of a task's files, for the task's partition
     native.note                              # of the scan, for the first partition
@@ -39,7 +39,7 @@ from delta_py.scan.char_padding import padded_chars
 from delta_py.scan.file_groups import PART_BYTES, PART_START, bytes_to_read
 from delta_py.scan.planning import Scan, partition_texts, typed_partition_values
 from delta_py.scan.scan_state import ColumnSource, ScanColumn, ScanState
-from spark_plugin.pruning import files_text, native_text
+from spark_plugin.pruning import NativeWish, files_text, native_text
 
 _TYPES = frozenset(
     {
@@ -48,6 +48,14 @@ _TYPES = frozenset(
     }
 )
 _PARTITION_TYPES = _TYPES - {"float", "double", "binary"}
+# By how much Spark's reader is quicker for a column of the type than Python, roughly, or slower where less than 0. Arrow decodes
+# plain numbers faster; what comes from Python is copied, and decimals, texts and nested values are dear to copy.
+_GAINS = {
+    **dict.fromkeys(("long", "double", "timestamp", "timestamp_ntz"), -1),
+    **dict.fromkeys(("boolean", "byte", "short", "integer", "float"), 0),
+    **dict.fromkeys(("string", "binary", "date"), 1),
+}
+_GAIN_OF_DECIMALS, _GAIN_OF_NESTED = 2, 4
 _KINDS = {ColumnSource.DATA: "d", ColumnSource.PARTITION: "p"}
 # Of these names Spark's reader makes numbers of rows.
 _RESERVED = frozenset({"_tmp_metadata_row_index", "row_index"})
@@ -85,10 +93,10 @@ class NativeFiles:
         return typed_partition_values(pa.chunked_array(texts, pa.string()), column.logical, self.timezone)
 
 
-def native_files(scan: Scan, schema: SparkSchema) -> NativeFiles | None:
+def native_files(scan: Scan, schema: SparkSchema, wish: NativeWish) -> NativeFiles | None:
     """None where Python reads every file. schema: that with which the rule asked for the scan."""
     state = scan.state
-    if not _reads_as_spark(state):
+    if not _reads_as_spark(state) or (wish is NativeWish.WHERE_QUICKER and not _is_quicker(scan)):
         return None
     share = _share(scan.files, _are_simple(scan.files))
     # Where some column is nested, Python's rows of other files are made columns again.
@@ -125,6 +133,26 @@ def _share(files: pa.Table, simple: pa.ChunkedArray) -> float:
         return 0.0
     sizes = np.maximum(bytes_to_read(files).to_numpy(), 1)
     return float(sizes[simple.to_numpy()].sum() / sizes.sum())
+
+
+# ---------------------------------------------------------------- which road is quicker
+
+
+def _is_quicker(scan: Scan) -> bool:
+    """Whether Spark's reader likely takes less time than Python for the columns that are read of files."""
+    if pc.any(pc.is_valid(pc.struct_field(scan.files["deletion_vector"], "storageType"))).as_py():
+        return True
+    stored = [column.logical.data_type for column in scan.state.columns if column.source is ColumnSource.DATA]
+    return sum(map(_gain, stored)) >= 0
+
+
+def _gain(kind: DataType) -> int:
+    match kind:
+        case PrimitiveType(name):
+            return _GAINS[name]
+        case DecimalType():
+            return _GAIN_OF_DECIMALS
+    return _GAIN_OF_NESTED
 
 
 # ---------------------------------------------------------------- columns

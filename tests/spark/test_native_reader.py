@@ -87,6 +87,28 @@ def test_reader_is_off_unless_a_session_turns_it_on(spark: SparkSession, tmp_pat
     assert tasks(spark.read.format("pydelta").load(path)) == [False]
 
 
+# Columns that are read, and whether Spark's reader is likely the quicker one.
+QUICKER = {"n, x": False, "n, x, at, p": False, "n": False, "p": True, "s": True, "d, n": True, "p, n, x": True, "st": True}
+
+
+@pytest.mark.parametrize("columns", QUICKER)
+def test_auto_leaves_plain_numbers_to_python(columns: str, spark: SparkSession, tmp_path: Path, conf: Any) -> None:
+    conf({NATIVE_CONF: "auto"})
+    path = str(tmp_path / "t")
+    values = ["id n", "rand() x", "timestamp_seconds(id) at", "cast(id as decimal(12, 2)) p", "cast(id as string) s"]
+    frame = spark.range(50).selectExpr(*values, "date_add(date'2020-01-01', cast(id as int)) d", "named_struct('n', id) st")
+    frame.write.format("pydelta").option("delta.enableDeletionVectors", "true").save(path)
+    assert set(tasks(spark.read.format("pydelta").load(path).selectExpr(*columns.split(", ")))) == {QUICKER[columns]}
+
+
+def test_auto_has_deleted_rows_left_out_by_sparks_reader(spark: SparkSession, tmp_path: Path, conf: Any) -> None:
+    conf({NATIVE_CONF: "auto"})
+    path = make_table(tmp_path / "t", [pa.table({"id": range(100)})], **WITH_VECTORS)
+    assert tasks(spark.read.format("pydelta").load(path)) == [False]
+    DeltaTable.forPath(spark, path).delete("id % 3 = 1")
+    assert same_both_ways(spark, lambda: spark.read.format("pydelta").load(path)) == [True]
+
+
 # ---------------------------------------------------------------- files that do not store the table's types
 
 
