@@ -127,7 +127,7 @@ def readable(values: pa.ChunkedArray) -> list[Any]:
 
 def door_of_reader(spark: SparkSession, path: str) -> Any:
     """NativeReads of the session, which is compiled if need be by a scan of the table."""
-    spark.read.format("pydelta").load(path).collect()
+    spark.read.format("pydelta").load(path).select("f").collect()
     rules: Any = spark._jsparkSession.experimental().extraOptimizations()
     ours = next(rules.apply(i) for i in range(rules.length()) if "pydelta" in rules.apply(i).ruleName())
     field = ours.getClass().getClassLoader().loadClass("pydelta.pruning.ExecutorUnit").getDeclaredField("UNITS")
