@@ -233,9 +233,8 @@ def _times(in_utc: bool) -> Forms:
 def _int96(micros: Sequence[int | None], rng: random.Random, *, is_odd: bool) -> pa.Array:
     def bits(value: int) -> bytes:
         day, rest = divmod(value, 86_400_000_000)
-        if is_odd and rng.random() < 0.5:  # by another day, with more nanoseconds than a day has, or less than none
-            turn = rng.choice([-1, 1])
-            return struct.pack("<qI", (rest - turn * 86_400_000_000) * 1000 + 500, day + turn + _JULIAN_DAY_OF_EPOCH)
+        if is_odd and rng.random() < 0.5:  # by the day before, with more nanoseconds than a day has
+            return struct.pack("<qI", (rest + 86_400_000_000) * 1000 + 500, day - 1 + _JULIAN_DAY_OF_EPOCH)
         return struct.pack("<qI", rest * 1000 + rng.choice([0, 999]), day + _JULIAN_DAY_OF_EPOCH)
 
     return pa.array([None if value is None else bits(value) for value in micros], pa.binary(12))
