@@ -163,13 +163,14 @@ def _texts(rng: random.Random, values: list[Any]) -> list[Form]:
 
 def _binaries(rng: random.Random, values: list[Any]) -> list[Form]:
     raw = pa.array(values, pa.binary())
+    long = pa.array([None if v is None else v.ljust(16, b"\0")[:16] for v in values], pa.binary(16))
     return [
         Form("its own", raw),
         Form("bson", raw, _said(_BSON, _logical(13))),
         Form("json", raw, _said(_JSON, _logical(12))),
         Form("text", raw, _said(_UTF8, _logical(1))),
         Form("fixed", pa.array([None if v is None else v.ljust(5, b"\0")[:5] for v in values], pa.binary(5))),
-        Form("uuid", pa.array([v and v.ljust(16, b"\0")[:16] for v in values], pa.binary(16)), _said(None, _logical(14))),
+        Form("uuid", long, _said(None, _logical(14))),
         Form("delta", raw, options={"use_dictionary": False, "column_encoding": {"v": "DELTA_BYTE_ARRAY"}}),
     ]
 
