@@ -54,12 +54,12 @@ from spark_plugin.pruning import (
     is_planned_again,
     limited,
     log_question,
+    native_wish,
     predicate_of,
     pushed_limit,
     pushed_predicate,
     strip_marker,
     wants_metadata_column,
-    wants_native,
     wants_statistics,
 )
 from spark_plugin.source.pinned import Pinned, PinnedChanges, PinnedTable, PinnedView, pin
@@ -290,11 +290,12 @@ def _facts(pinned: Pinned, scan: Scan, schema: StructType) -> str:
 
 def _native_files(pinned: Pinned, scan: Scan, schema: StructType) -> NativeFiles | None:
     """The files that Spark's own Parquet reader may read; None where Python reads them all. schema: that which asked."""
-    if not wants_native(schema) or not isinstance(pinned, PinnedTable) or pinned.options.files is not None:
+    wish = native_wish(schema)
+    if wish is None or not isinstance(pinned, PinnedTable) or pinned.options.files is not None:
         return None
     from spark_plugin.source.native_files import native_files  # few sessions want them
 
-    return native_files(scan, schema)
+    return native_files(scan, schema, wish)
 
 
 def _stale_entry(error: SchemaMismatchError, path: str) -> SchemaMismatchError:

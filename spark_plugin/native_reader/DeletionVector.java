@@ -3,11 +3,9 @@ package pydelta.native_reader;
 import java.io.IOException;
 import java.io.Serializable;
 import java.util.zip.CRC32;
-import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FSDataInputStream;
 import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Path;
-import org.apache.spark.deploy.SparkHadoopUtil$;
 import org.apache.spark.sql.catalyst.InternalRow;
 
 /**
@@ -44,8 +42,7 @@ class DeletionVector implements Serializable {
   /** Raises IOException where anything of it is not as the log says, or not as this knows it; Python says what. */
   DeletedRows read() throws IOException {
     Path path = new Path("file", (String) null, root + "/" + name());
-    Configuration settings = SparkHadoopUtil$.MODULE$.get().conf();
-    FileSystem files = path.getFileSystem(settings);
+    FileSystem files = path.getFileSystem(RawFiles.settings());
     if (size < 0 || offset < 0 || (long) offset + FRAME_BYTES + size > files.getFileStatus(path).getLen()) {
       throw new IOException(path + " ends before the deletion vector at " + offset);
     }

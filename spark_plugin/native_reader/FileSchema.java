@@ -17,7 +17,6 @@ import org.apache.parquet.schema.LogicalTypeAnnotation.TimestampLogicalTypeAnnot
 import org.apache.parquet.schema.PrimitiveType;
 import org.apache.parquet.schema.PrimitiveType.PrimitiveTypeName;
 import org.apache.parquet.schema.Type;
-import org.apache.spark.deploy.SparkHadoopUtil$;
 import org.apache.spark.sql.execution.datasources.PartitionedFile;
 import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat$;
 import org.apache.spark.sql.execution.datasources.parquet.ParquetFooterReader;
@@ -70,7 +69,7 @@ class FileSchema implements Serializable {
    * would leave out row groups beyond that.
    */
   void check(PartitionedFile listed) throws IOException {
-    HadoopInputFile file = HadoopInputFile.fromPath(listed.toPath(), SparkHadoopUtil$.MODULE$.get().conf());
+    HadoopInputFile file = HadoopInputFile.fromPath(listed.toPath(), RawFiles.settings());
     if (listed.fileSize() < LEAST_BYTES) throw new IOException("it is too short");
     if (file.getLength() != listed.fileSize()) {
       throw new IOException("it has " + file.getLength() + " bytes, and the log says " + listed.fileSize());
@@ -90,6 +89,15 @@ class FileSchema implements Serializable {
       if (found == null || fits(found, fields[i].dataType())) continue;
       throw new IOException("its column " + found + " is not stored as " + fields[i].dataType().catalogString() + " is");
     }
+  }
+
+  /** Of the whole file. */
+  static long rowCount(PartitionedFile listed) throws IOException {
+    HadoopInputFile file = HadoopInputFile.fromPath(listed.toPath(), RawFiles.settings());
+    long rows = 0;
+    List groups = ParquetFooterReader.readFooter(file, ParquetMetadataConverter.NO_FILTER).getBlocks();
+    for (Iterator each = groups.iterator(); each.hasNext();) rows += ((BlockMetaData) each.next()).getRowCount();
+    return rows;
   }
 
   /**

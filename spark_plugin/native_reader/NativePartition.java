@@ -42,10 +42,11 @@ public class NativePartition extends PythonInputPartition {
     return columns;
   }
 
-  /** For Python: the files from this one on. */
-  PythonInputPartition from(int first) throws IOException {
-    if (first == 0) return new PythonInputPartition(index(), pickedPartition());
-    byte[] arguments = new Pickler().dumps(new Object[] {pickedPartition(), Integer.valueOf(first)});
+  /** For Python: the files from this one on, of this one the rows from `start` on. rows: how many it has; 0 where start is 0. */
+  PythonInputPartition from(int first, long start, long rows) throws IOException {
+    if (first == 0 && start == 0) return new PythonInputPartition(index(), pickedPartition());
+    Object[] said = {pickedPartition(), Integer.valueOf(first), Long.valueOf(start), Long.valueOf(rows)};
+    byte[] arguments = new Pickler().dumps(said);
     ByteArrayOutputStream call = new ByteArrayOutputStream();
     call.write(arguments, 0, 2);  // the protocol
     call.write(REST_OF);

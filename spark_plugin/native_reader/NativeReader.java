@@ -17,8 +17,8 @@ import scala.collection.Iterator;
 /**
  * The batches of Spark's own Parquet reader, file after file, without deleted rows.
  *
- * A file that does not store the table's types, or of which the first batch cannot be had, goes to Python with those behind it:
- * Python reads more kinds of files, checks what does not fit, and its errors say what to do.
+ * A file that does not store the table's types, or of which a batch cannot be had, goes to Python from that row on, with those
+ * behind it: Python reads more kinds of files, checks what does not fit, and its errors say what to do.
  */
 class NativeReader implements PartitionReader {
   private static final Logger LOG = LoggerFactory.getLogger("pydelta.native_reader");
@@ -29,7 +29,7 @@ class NativeReader implements PartitionReader {
   private DeletedRows deleted = null;
   private Iterator batches = null;
   private ColumnarBatch batch = null;
-  private boolean hasBegun = false;
+  private long nextRow = 0;
   private PartitionReader inPython = null;
 
   NativeReader(NativePartition partition, NativeReaderFactory factory) {
@@ -53,19 +53,22 @@ class NativeReader implements PartitionReader {
   /** Raises what Scala's code does not declare, too. */
   private boolean otherwise(Throwable error) throws IOException {
     TaskContext task = TaskContext.get();
-    if (hasBegun || (task != null && task.isInterrupted())) Platform.throwException(error);
-    String reason = "Data file " + partition.files()[file].toPath() + " and those behind it are read in Python: " + error;
+    if (task != null && task.isInterrupted()) Platform.throwException(error);
+    String from = nextRow == 0 ? "" : ", from its row " + nextRow + " on,";
+    String reason = "Data file " + partition.files()[file].toPath() + from + " and those behind it are read in Python: " + error;
     LOG.warn(reason.replaceAll("\\p{Cntrl}", " "));
     close();
-    inPython = factory.inPython(partition.from(file));
+    long rows = nextRow == 0 ? 0 : FileSchema.rowCount(partition.files()[file]);
+    inPython = factory.inPython(partition.from(file, nextRow, rows));
     return inPython.next();
   }
 
   private boolean advance() throws IOException {
     while (true) {
       if (batches != null && batches.hasNext()) {
-        batch = left((ColumnarBatch) batches.next());
-        hasBegun = true;
+        ColumnarBatch read = (ColumnarBatch) batches.next();
+        batch = left(read);
+        if (read.numRows() > 0) nextRow = read.column(factory.stored().count()).getLong(read.numRows() - 1) + 1;
         if (batch.numRows() > 0) return true;
       } else {
         if (file + 1 == partition.files().length) return false;
@@ -76,14 +79,14 @@ class NativeReader implements PartitionReader {
   }
 
   private void open(PartitionedFile next, DeletionVector vector) throws IOException {
-    hasBegun = false;
+    nextRow = 0;
     batches = null;
     factory.stored().check(next);
     deleted = vector == null ? null : vector.read();
-    batches = (Iterator) (vector == null ? factory.open() : factory.openNumbered()).apply(next);
+    batches = (Iterator) factory.open().apply(next);
   }
 
-  /** Spark's batches have the columns of files first, then the numbers of rows if they are wanted, then the columns of partitions. */
+  /** Spark's batches have the columns of files first, then the numbers of rows, then the columns of partitions. */
   private ColumnarBatch left(ColumnarBatch read) {
     int stored = factory.stored().count();
     int[] rows = deleted == null ? null : deleted.left(read.column(stored), read.numRows());
@@ -91,7 +94,7 @@ class NativeReader implements PartitionReader {
     ColumnVector[] columns = new ColumnVector[places.length];
     for (int i = 0; i < columns.length; i++) {
       boolean isStored = places[i] < stored;
-      ColumnVector column = read.column(isStored || deleted == null ? places[i] : places[i] + 1);
+      ColumnVector column = read.column(isStored ? places[i] : places[i] + 1);
       columns[i] = isStored && rows != null ? new PickedVector(column, rows) : column;
     }
     return new ColumnarBatch(columns, rows == null ? read.numRows() : rows.length);

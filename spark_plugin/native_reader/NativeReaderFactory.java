@@ -13,25 +13,22 @@ public class NativeReaderFactory implements PartitionReaderFactory {
   private final PartitionReaderFactory python;
   private final boolean pythonGivesRows;
   private final Function1 open;
-  private final Function1 openNumbered;
   private final FileSchema stored;
   private final int[] places;
   private final StructType schema;
   private final String columns;
 
   /**
-   * python: the factory of the scan without this; it gives rows, or columns. open: PartitionedFile -> iterator of batches.
-   * openNumbered: the same, with the numbers of rows behind the columns of files; null where no file has deleted rows. stored: the
-   * columns that are read of files. places: of each column of the scan in the batches of open. schema: of the scan. columns: as of
-   * the partitions that are read so.
+   * python: the factory of the scan without this; it gives rows, or columns. open: PartitionedFile -> iterator of batches, with
+   * the numbers of rows behind the columns of files. stored: the columns that are read of files. places: of each column of the
+   * scan in the batches of open, the numbers left out. schema: of the scan. columns: as of the partitions that are read so.
    */
   NativeReaderFactory(
-      PartitionReaderFactory python, boolean pythonGivesRows, Function1 open, Function1 openNumbered, FileSchema stored,
-      int[] places, StructType schema, String columns) {
+      PartitionReaderFactory python, boolean pythonGivesRows, Function1 open, FileSchema stored, int[] places,
+      StructType schema, String columns) {
     this.python = python;
     this.pythonGivesRows = pythonGivesRows;
     this.open = open;
-    this.openNumbered = openNumbered;
     this.stored = stored;
     this.places = places;
     this.schema = schema;
@@ -53,10 +50,6 @@ public class NativeReaderFactory implements PartitionReaderFactory {
 
   Function1 open() {
     return open;
-  }
-
-  Function1 openNumbered() {
-    return openNumbered;
   }
 
   FileSchema stored() {

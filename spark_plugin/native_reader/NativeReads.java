@@ -1,6 +1,7 @@
 package pydelta.native_reader;
 
 import java.util.ArrayList;
+import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
 import java.util.function.Function;
@@ -19,6 +20,10 @@ import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat;
 import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat$;
 import org.apache.spark.sql.execution.datasources.v2.python.PythonInputPartition;
 import org.apache.spark.sql.internal.connector.PredicateUtils$;
+import org.apache.spark.sql.sources.And;
+import org.apache.spark.sql.sources.Filter;
+import org.apache.spark.sql.sources.Not;
+import org.apache.spark.sql.sources.Or;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
@@ -67,7 +72,6 @@ public class NativeReads implements Function {
     InputPartition[] partitions = (InputPartition[]) scan.get("partitions");
     byte[][] files = (byte[][]) scan.get("files");
     InputPartition[] tasks = new InputPartition[partitions.length];
-    boolean hasDeleted = false;
     for (int i = 0; i < tasks.length; i++) {
       tasks[i] = partitions[i];
       if (files[i] == null) continue;
@@ -75,7 +79,6 @@ public class NativeReads implements Function {
       List listed = new ArrayList();
       List deleted = new ArrayList();
       list(files[i], (String) scan.get("root"), constant, listed, deleted);
-      for (int j = 0; j < deleted.size(); j++) hasDeleted |= deleted.get(j) != null;
       tasks[i] = new NativePartition(
           own.index(), own.pickedPartition(), (PartitionedFile[]) listed.toArray(new PartitionedFile[0]),
           (DeletionVector[]) deleted.toArray(new DeletionVector[0]), columns);
@@ -83,8 +86,7 @@ public class NativeReads implements Function {
     Seq filters = filters((List) scan.get("predicates"));
     NativeReaderFactory factory = new NativeReaderFactory(
         (PartitionReaderFactory) scan.get("factory"), ((Boolean) scan.get("rows")).booleanValue(),
-        opener(session, stored, constant, filters), hasDeleted ? opener(session, numbered(stored), constant, filters) : null,
-        new FileSchema(stored), places(kinds, stored.fields().length), (StructType) scan.get("schema"), columns);
+        opener(session, numbered(stored), constant, filters), new FileSchema(stored), places(kinds, stored.fields().length), (StructType) scan.get("schema"), columns);
     return new Object[] {tasks, factory};
   }
 
@@ -123,6 +125,10 @@ public class NativeReads implements Function {
     options = (scala.collection.immutable.Map) options.updated(FileFormat$.MODULE$.OPTION_RETURNING_BATCH(), "true");
     options = (scala.collection.immutable.Map) options.updated("datetimeRebaseMode", "CORRECTED");
     options = (scala.collection.immutable.Map) options.updated("int96RebaseMode", "CORRECTED");
+    for (Iterator each = RawFiles.told().entrySet().iterator(); each.hasNext();) {
+      Map.Entry setting = (Map.Entry) each.next();
+      options = (scala.collection.immutable.Map) options.updated(setting.getKey(), setting.getValue());
+    }
     return new ParquetFileFormat().buildReaderWithPartitionValues(
         session, stored, constant, stored, filters, options, session.sessionState().newHadoopConfWithOptions(options));
   }
@@ -130,10 +136,34 @@ public class NativeReads implements Function {
   private static Seq filters(List predicates) {
     Seq filters = (Seq) scala.collection.immutable.Nil$.MODULE$;
     for (int i = 0; i < predicates.size(); i++) {
-      scala.Option filter = PredicateUtils$.MODULE$.toV1((Predicate) predicates.get(i));
-      if (filter.isDefined()) filters = (Seq) filters.appended(filter.get());
+      Filter filter = filter((Predicate) predicates.get(i));
+      if (filter != null) filters = (Seq) filters.appended(filter);
     }
     return filters;
+  }
+
+  /** Null where a part of it is not known. Spark's own translation would take one side of an OR for the whole then. */
+  private static Filter filter(Predicate predicate) {
+    if (predicate.name().equals("AND")) {
+      Filter[] both = both(predicate);
+      return both == null ? null : new And(both[0], both[1]);
+    }
+    if (predicate.name().equals("OR")) {
+      Filter[] both = both(predicate);
+      return both == null ? null : new Or(both[0], both[1]);
+    }
+    if (predicate.name().equals("NOT")) {
+      Filter inner = filter((Predicate) predicate.children()[0]);
+      return inner == null ? null : new Not(inner);
+    }
+    scala.Option plain = PredicateUtils$.MODULE$.toV1(predicate);
+    return plain.isDefined() ? (Filter) plain.get() : null;
+  }
+
+  private static Filter[] both(Predicate predicate) {
+    Filter left = filter((Predicate) predicate.children()[0]);
+    Filter right = filter((Predicate) predicate.children()[1]);
+    return left == null || right == null ? null : new Filter[] {left, right};
   }
 
   // ---------------------------------------------------------------- files

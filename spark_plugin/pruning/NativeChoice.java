@@ -1,5 +1,6 @@
 package pydelta.pruning;
 
+import java.util.Locale;
 import java.util.function.Function;
 import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.ArrayType;
@@ -9,7 +10,9 @@ import org.apache.spark.sql.types.StructType;
 
 /** Whether simple files of scans are read by Spark's own Parquet reader. Without an offer they are read in Python. */
 class NativeChoice {
+  /** true, false, or auto: where it is likely quicker than Python, as native_files.py says. */
   static final String ENABLED_CONF = "spark.pydelta.nativeReader.enabled";
+  private static final String USUAL = "false";
 
   private final RuleStatus status;
   private volatile byte[] archive = null;
@@ -39,17 +42,22 @@ class NativeChoice {
 
   /** What a planning is asked for beside files, with a comma before it. */
   static String wish() {
-    return isWanted() ? ", \"native\": true" : "";
+    if (!isWanted()) return "";
+    return ", \"native\": " + (said().equals("auto") ? "\"where quicker\"" : "\"wherever possible\"");
   }
 
   /** Where settings of the session have Spark's Parquet reader read otherwise than the source does, it is not used. */
   private static boolean isWanted() {
     SQLConf conf = SQLConf.get();
-    return "true".equalsIgnoreCase(conf.getConfString(ENABLED_CONF, "false").trim())
+    return (said().equals("true") || said().equals("auto"))
         && ColumnarChoice.isEnabled()
         && conf.parquetVectorizedReaderEnabled()
         && !conf.caseSensitiveAnalysis()
         && !conf.isParquetINT96TimestampConversion();
+  }
+
+  private static String said() {
+    return SQLConf.get().getConfString(ENABLED_CONF, USUAL).trim().toLowerCase(Locale.ROOT);
   }
 
   /** Whether columns can come of Spark's Parquet reader alone: Python gives such scans by rows. */

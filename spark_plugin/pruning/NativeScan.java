@@ -9,6 +9,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.function.Function;
 import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 import org.apache.spark.sql.classic.SparkSession$;
 import org.apache.spark.sql.connector.expressions.Expression;
 import org.apache.spark.sql.connector.expressions.FieldReference;
@@ -81,8 +82,9 @@ class NativeScan {
 
   private byte[][] files(int count) {
     byte[][] files = new byte[count][];
+    Pattern pattern = planned.pattern("files", BASE64);
     for (int i = 0; i < count; i++) {
-      Matcher note = planned.note(i, "files", BASE64);
+      Matcher note = planned.note(i, pattern);
       files[i] = note == null ? null : Base64.getDecoder().decode(note.group(1));
     }
     return files;
@@ -105,10 +107,10 @@ class NativeScan {
     Expression[] children = predicate.children();
     Expression[] inner = new Expression[children.length];
     for (int i = 0; i < children.length; i++) {
-      if (children[i] instanceof Predicate) inner[i] = renamed((Predicate) children[i]);
-      else if (children[i] instanceof NamedReference) inner[i] = renamed((NamedReference) children[i]);
-      else if (isBefore1900(children[i])) return null;
-      else inner[i] = children[i];
+      if (isBefore1900(children[i])) return null;
+      if (children[i] instanceof NamedReference) inner[i] = renamed((NamedReference) children[i]);
+      else if (children[i] instanceof Predicate && !(children[i] instanceof Literal)) inner[i] = renamed((Predicate) children[i]);
+      else inner[i] = children[i];  // TRUE and FALSE are predicates and constants
       if (inner[i] == null) return null;
     }
     if (predicate instanceof And) return new And((Predicate) inner[0], (Predicate) inner[1]);

@@ -32,15 +32,20 @@ class PlannedScan {
    * Pickle stores a str as its bytes, so the text is whole inside a pickled partition.
    */
   Matcher note(String name, String text) {
-    return note(0, name, text);
+    return note(0, pattern(name, text));
   }
 
-  /** The same in another partition. */
-  Matcher note(int place, String name, String text) {
+  /** Of notes of a name. */
+  Pattern pattern(String name, String text) {
+    return Pattern.compile("pydelta-" + name + ":" + nonce + ":" + text + ";");
+  }
+
+  /** The note of a pattern in any partition. */
+  Matcher note(int place, Pattern pattern) {
     Seq partitions = readInfo.partitions();
     if (partitions.length() <= place) return null;
     String pickled = new String((byte[]) partitions.apply(place), StandardCharsets.ISO_8859_1);
-    Matcher note = Pattern.compile("pydelta-" + name + ":" + nonce + ":" + text + ";").matcher(pickled);
+    Matcher note = pattern.matcher(pickled);
     return note.find() ? note : null;
   }
 }

@@ -39,6 +39,7 @@ with a predicate more (`is_planned_again(schema)`), and the read function of the
 from typing import TYPE_CHECKING, Any
 
 from spark_plugin.pruning.handover import (
+    NativeWish,
     answer_text,
     explain_text,
     facts_text,
@@ -48,12 +49,12 @@ from spark_plugin.pruning.handover import (
     is_pruned,
     log_question,
     native_text,
+    native_wish,
     predicate_of,
     pushed_limit,
     pushed_predicate,
     strip_marker,
     wants_metadata_column,
-    wants_native,
     wants_statistics,
 )
 from spark_plugin.pruning.limited import limited
@@ -69,6 +70,7 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "NativeWish",
     "PruningStatus",
     "answer_text",
     "explain_text",
@@ -81,6 +83,7 @@ __all__ = [
     "limited",
     "log_question",
     "native_text",
+    "native_wish",
     "predicate_of",
     "pushed_limit",
     "pushed_predicate",
@@ -88,7 +91,6 @@ __all__ = [
     "strip_marker",
     "wanted_rows",
     "wants_metadata_column",
-    "wants_native",
     "wants_statistics",
     "with_columns_of_batches",
     "with_metadata_column",

@@ -25,6 +25,7 @@ import decimal
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -42,6 +43,13 @@ MARKER_KEY = "pydelta.pruning"
 _EPOCH = dt.datetime(1970, 1, 1)
 _COMPARISONS = frozenset({"=", "<=>", "<", "<=", ">", ">="})
 _STRING_MATCHES = {"STARTS_WITH": "startswith", "ENDS_WITH": "endswith", "CONTAINS": "contains"}
+
+
+class NativeWish(Enum):
+    """Which simple files are for Spark's own Parquet reader."""
+
+    WHERE_QUICKER = "where quicker"
+    WHEREVER_POSSIBLE = "wherever possible"
 
 
 def is_pruned(schema: StructType) -> bool:
@@ -120,9 +128,10 @@ def wants_metadata_column(schema: StructType) -> bool:
     return bool(_handed_over(schema).get("metadata_column", False))
 
 
-def wants_native(schema: StructType) -> bool:
-    """Whether files may be told of that Spark's own Parquet reader can read."""
-    return bool(_handed_over(schema).get("native", False))
+def native_wish(schema: StructType) -> NativeWish | None:
+    """Where Spark's own Parquet reader shall read; None for nowhere."""
+    wish = _handed_over(schema).get("native")
+    return None if wish is None else NativeWish(wish)
 
 
 def log_question(schema: StructType) -> Question | None:

@@ -1,6 +1,6 @@
 """Which files of a scan the executors may read by Spark's own Parquet reader, and how the reader's Java is told of them.
 
-    native = native_files(scan, schema)      # None: Python reads all of them
+    native = native_files(scan, schema, wish)      # None: Python reads all of them
     simple, others, share = native.split(scan.files)
     native.text_of(files)                    # of a task's files, for the task's partition
     native.note                              # of the scan, for the first partition
@@ -16,6 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.types import StructType as SparkSchema
@@ -38,7 +39,7 @@ from delta_py.scan.char_padding import padded_chars
 from delta_py.scan.file_groups import PART_BYTES, PART_START, bytes_to_read
 from delta_py.scan.planning import Scan, partition_texts, typed_partition_values
 from delta_py.scan.scan_state import ColumnSource, ScanColumn, ScanState
-from spark_plugin.pruning import files_text, native_text
+from spark_plugin.pruning import NativeWish, files_text, native_text
 
 _TYPES = frozenset(
     {
@@ -47,6 +48,14 @@ _TYPES = frozenset(
     }
 )
 _PARTITION_TYPES = _TYPES - {"float", "double", "binary"}
+# By how much Spark's reader is quicker for a column of the type than Python, roughly, or slower where less than 0. Arrow decodes
+# plain numbers faster; what comes from Python is copied, and decimals, texts and nested values are dear to copy.
+_GAINS = {
+    **dict.fromkeys(("long", "double", "timestamp", "timestamp_ntz"), -1),
+    **dict.fromkeys(("boolean", "byte", "short", "integer", "float"), 0),
+    **dict.fromkeys(("string", "binary", "date"), 1),
+}
+_GAIN_OF_DECIMALS, _GAIN_OF_NESTED = 2, 4
 _KINDS = {ColumnSource.DATA: "d", ColumnSource.PARTITION: "p"}
 # Of these names Spark's reader makes numbers of rows.
 _RESERVED = frozenset({"_tmp_metadata_row_index", "row_index"})
@@ -67,8 +76,7 @@ class NativeFiles:
     def split(self, files: pa.Table) -> tuple[pa.Table, pa.Table, float]:
         """The files that are simple, the others, and the share of all bytes that the simple ones have."""
         simple = _are_simple(files)
-        ours, others = files.filter(simple), files.filter(pc.invert(simple))
-        return ours, others, _bytes_of(ours) / max(1, _bytes_of(files))
+        return files.filter(simple), files.filter(pc.invert(simple)), _share(files, simple)
 
     def text_of(self, files: pa.Table) -> str:
         """files: simple ones."""
@@ -85,10 +93,14 @@ class NativeFiles:
         return typed_partition_values(pa.chunked_array(texts, pa.string()), column.logical, self.timezone)
 
 
-def native_files(scan: Scan, schema: SparkSchema) -> NativeFiles | None:
+def native_files(scan: Scan, schema: SparkSchema, wish: NativeWish) -> NativeFiles | None:
     """None where Python reads every file. schema: that with which the rule asked for the scan."""
     state = scan.state
-    if not _reads_as_spark(state) or not pc.any(_are_simple(scan.files)).as_py():
+    if not _reads_as_spark(state) or (wish is NativeWish.WHERE_QUICKER and not _is_quicker(scan)):
+        return None
+    share = _share(scan.files, _are_simple(scan.files))
+    # Where some column is nested, Python's rows of other files are made columns again.
+    if not share or (share < 0.5 and any(_is_nested(column.logical.data_type) for column in state.columns)):
         return None
     facts = {
         "kinds": "".join(_KINDS[column.source] for column in state.columns),
@@ -96,13 +108,7 @@ def native_files(scan: Scan, schema: SparkSchema) -> NativeFiles | None:
         "schema": json.loads(schema_to_json(StructType(tuple(_bare(column.physical) for column in state.columns)))),
     }
     partitions = tuple(column for column in state.columns if column.source is ColumnSource.PARTITION)
-    files = NativeFiles(native_text(facts, schema), partial(files_text, schema=schema), partitions, state.timezone)
-    return files if _is_worth_it(scan, files) else None
-
-
-def _is_worth_it(scan: Scan, files: NativeFiles) -> bool:
-    """Where some column is nested, Python's rows of other files are made columns again."""
-    return not any(_is_nested(column.logical.data_type) for column in scan.state.columns) or files.split(scan.files)[2] >= 0.5
+    return NativeFiles(native_text(facts, schema), partial(files_text, schema=schema), partitions, state.timezone)
 
 
 def _reads_as_spark(state: ScanState) -> bool:
@@ -121,8 +127,32 @@ def _are_simple(files: pa.Table) -> pa.ChunkedArray:
     return pc.and_(pc.or_(pc.is_null(kind), beside), are_plain(files["path"]))
 
 
-def _bytes_of(files: pa.Table) -> int:
-    return pc.sum(bytes_to_read(files)).as_py() or 0
+def _share(files: pa.Table, simple: pa.ChunkedArray) -> float:
+    """Of the bytes of all files those of the simple ones; 0 where there is none."""
+    if not pc.any(simple).as_py():
+        return 0.0
+    sizes = np.maximum(bytes_to_read(files).to_numpy(), 1)
+    return float(sizes[simple.to_numpy()].sum() / sizes.sum())
+
+
+# ---------------------------------------------------------------- which road is quicker
+
+
+def _is_quicker(scan: Scan) -> bool:
+    """Whether Spark's reader likely takes less time than Python for the columns that are read of files."""
+    if pc.any(pc.is_valid(pc.struct_field(scan.files["deletion_vector"], "storageType"))).as_py():
+        return True
+    stored = [column.logical.data_type for column in scan.state.columns if column.source is ColumnSource.DATA]
+    return sum(map(_gain, stored)) >= 0
+
+
+def _gain(kind: DataType) -> int:
+    match kind:
+        case PrimitiveType(name):
+            return _GAINS[name]
+        case DecimalType():
+            return _GAIN_OF_DECIMALS
+    return _GAIN_OF_NESTED
 
 
 # ---------------------------------------------------------------- columns

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterator
-from itertools import islice
+from dataclasses import replace
+from itertools import chain, islice
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -36,23 +37,34 @@ class DeltaPartition(InputPartition):
 
 class NativePartition(DeltaPartition):
     """A task that Spark's own Parquet reader may have. text: its files, as handover.files_text, of which the reader's Java makes
-    its own list; for Python they are in nothing else. first: so many of them are not to be read."""
+    its own list; for Python they are in nothing else. first: so many of them are not to be read. rows: the numbers of those that
+    are read of the next one; None for all."""
 
     def __init__(self, text: str, note: str = "") -> None:
         super().__init__(FileGroup(), note)
         self.text = text
         self.first = 0
+        self.rows: range | None = None
 
     def scan_files(self) -> Iterator[ScanFile]:
         from spark_plugin.pruning.handover import files_of  # few tasks come to Python so
 
-        return islice(FileGroup(files_of(self.text)).scan_files(), self.first, None)
+        files = islice(FileGroup(files_of(self.text)).scan_files(), self.first, None)
+        if self.rows is None:
+            return files
+        from pyroaring import BitMap64
+
+        from delta_py.protocol.deletion_vectors import inline_descriptor
+
+        return chain([replace(next(files), selection=inline_descriptor(BitMap64(self.rows)))], files)
 
 
-def rest_of(pickled: bytes, first: int) -> NativePartition:
-    """The task from one of its files on. NativePartition.java calls it by its name where Spark's reader cannot read that file."""
+def rest_of(pickled: bytes, first: int, start: int, rows: int) -> NativePartition:
+    """The task from one of its files on, and of that file, which has so many rows, from the row `start` on. NativePartition.java
+    calls it by its name where Spark's reader cannot go on."""
     partition: NativePartition = pickle.loads(bytes(pickled))
     partition.first = first
+    partition.rows = range(start, rows) if start else None
     return partition
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 import os
+import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 from delta_py.protocol.deletion_vectors import from_row_indexes, inline_descriptor
 from spark_plugin import DeltaTable, pruning
 from spark_plugin.pruning.rule import COLUMNAR_CONF, NATIVE_CONF
+from tests.support.parquet_footers import join_files
 from tests.support.sampling import sampled
 from tests.support.settings import restore
 from tests.support.small_table import WITH_VECTORS, append, append_file, make_table
@@ -83,6 +85,28 @@ def test_reader_is_off_unless_a_session_turns_it_on(spark: SparkSession, tmp_pat
     assert tasks(spark.read.format("pydelta").load(path)) == [True]
     spark.conf.unset(NATIVE_CONF)
     assert tasks(spark.read.format("pydelta").load(path)) == [False]
+
+
+# Columns that are read, and whether Spark's reader is likely the quicker one.
+QUICKER = {"n, x": False, "n, x, at, p": False, "n": False, "p": True, "s": True, "d, n": True, "p, n, x": True, "st": True}
+
+
+@pytest.mark.parametrize("columns", QUICKER)
+def test_auto_leaves_plain_numbers_to_python(columns: str, spark: SparkSession, tmp_path: Path, conf: Any) -> None:
+    conf({NATIVE_CONF: "auto"})
+    path = str(tmp_path / "t")
+    values = ["id n", "rand() x", "timestamp_seconds(id) at", "cast(id as decimal(12, 2)) p", "cast(id as string) s"]
+    frame = spark.range(50).selectExpr(*values, "date_add(date'2020-01-01', cast(id as int)) d", "named_struct('n', id) st")
+    frame.write.format("pydelta").option("delta.enableDeletionVectors", "true").save(path)
+    assert set(tasks(spark.read.format("pydelta").load(path).selectExpr(*columns.split(", ")))) == {QUICKER[columns]}
+
+
+def test_auto_has_deleted_rows_left_out_by_sparks_reader(spark: SparkSession, tmp_path: Path, conf: Any) -> None:
+    conf({NATIVE_CONF: "auto"})
+    path = make_table(tmp_path / "t", [pa.table({"id": range(100)})], **WITH_VECTORS)
+    assert tasks(spark.read.format("pydelta").load(path)) == [False]
+    DeltaTable.forPath(spark, path).delete("id % 3 = 1")
+    assert same_both_ways(spark, lambda: spark.read.format("pydelta").load(path)) == [True]
 
 
 # ---------------------------------------------------------------- files that do not store the table's types
@@ -231,6 +255,93 @@ def test_missing_file_is_the_error_that_python_gives(spark: SparkSession, tmp_pa
     assert native() == 1
 
 
+# ---------------------------------------------------------------- errors within a file
+
+
+def sums_beside(file: Path, *, wrong_from: float) -> None:
+    """Hadoop's checksums of a file, wrong from that share of it on, as if it was written anew."""
+    data = file.read_bytes()
+    sums = [zlib.crc32(data[at : at + 512]) for at in range(0, len(data), 512)]
+    wrong = int(len(sums) * wrong_from)
+    sums[wrong:] = [each ^ 1 for each in sums[wrong:]]
+    body = b"".join(each.to_bytes(4, "big") for each in sums)
+    file.with_name(f".{file.name}.crc").write_bytes(b"crc\0" + (512).to_bytes(4, "big") + body)
+
+
+@pytest.mark.parametrize("wrong_from", [0.0, 0.6])
+def test_checksums_of_hadoop_beside_a_file_are_not_asked(
+    wrong_from: float, spark: SparkSession, tmp_path: Path, native: Callable[[], int]
+) -> None:
+    path = make_table(tmp_path / "t", [pa.table({"id": range(60_000)})], row_group_size=10_000)
+    sums_beside(next(Path(path).glob("*.parquet")), wrong_from=wrong_from)
+    df = spark.read.format("pydelta").load(path)
+    found = df.filter("id >= 0").select("id")
+    assert sorted(row.id for row in found.collect()) == list(range(60_000))
+    assert native() == 1 and bytes_from_python(found) == 0
+
+
+@pytest.fixture(scope="module")
+def half_for_python(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A file between two others; the first half of its row groups Spark can read, and of the others only Python knows the
+    compression. Rows of each are deleted."""
+    root = tmp_path_factory.mktemp("native") / "halves"
+    rows = [pa.table({"id": range(n, n + 20_000), "s": [f"t{i % 50}" for i in range(20_000)]}) for n in range(0, 80_000, 20_000)]
+    make_table(root, [rows[0]], **WITH_VECTORS)
+    for name, half, codec in (("a", rows[1], "snappy"), ("b", rows[2], "brotli")):
+        pq.write_table(half, root / f"half-{name}.parquet", row_group_size=5_000, compression=codec)
+    join_files(root / "both.parquet", root / "half-a.parquet", root / "half-b.parquet")
+    append_file(root, root / "both.parquet")
+    append(root, rows[3])
+    DeltaTable.forPath(spark, str(root)).delete("id % 1000 = 7")
+    return str(root)
+
+
+HALVES = {
+    "all": "true",
+    "row groups are passed over": "id >= 26000 and id < 52500",
+    "within the second half": "id between 41000 and 44000",
+    "no row": "s = 'x'",
+}
+
+
+@pytest.mark.parametrize("name", HALVES)
+def test_file_that_spark_cannot_read_to_its_end_goes_on_in_python(
+    name: str, spark: SparkSession, half_for_python: str, native: Callable[[], int], conf: Any
+) -> None:
+    conf({"spark.sql.parquet.filterPushdown": "true", "spark.sql.files.openCostInBytes": "1000"})
+
+    def df() -> DataFrame:
+        return spark.read.format("pydelta").load(half_for_python).filter(HALVES[name]).select("id", "s")
+
+    by_spark = df()
+    assert rows(by_spark) == in_python(spark, df)
+    assert all(tasks(by_spark))
+    if name == "all":
+        assert bytes_from_python(by_spark) > 0 and by_spark.count() == 79_920
+        conf({"spark.sql.files.minPartitionNum": "1", "spark.sql.files.openCostInBytes": "1g"})
+        assert rows(df()) == rows(by_spark)
+
+
+def test_file_that_is_damaged_behind_its_begin_is_the_error_that_python_gives(
+    spark: SparkSession, tmp_path: Path, native: Callable[[], int], conf: Any
+) -> None:
+    path = make_table(tmp_path / "t", [pa.table({"id": range(40_000)})], row_group_size=10_000)
+    file = next(Path(path).glob("*.parquet"))
+    data, start = bytearray(file.read_bytes()), pq.ParquetFile(file).metadata.row_group(3).column(0).dictionary_page_offset
+    data[start : start + 40] = b"\xff" * 40
+    file.write_bytes(data)
+
+    def outcome() -> str:
+        with pytest.raises(PySparkException) as error:
+            spark.read.format("pydelta").load(path).collect()
+        return next(line for line in str(error.value).splitlines() if "cannot be read" in line)
+
+    found = outcome()
+    assert native() == 1
+    conf({NATIVE_CONF: "false"})
+    assert found == outcome()
+
+
 # ---------------------------------------------------------------- what fails on the way
 
 
@@ -320,6 +431,17 @@ def test_negative_zero_is_found_where_zero_is_asked_for(
         df = spark.read.format("pydelta").load(path).filter(condition)
         assert tasks(df) == [True]
         assert len(df.collect()) == 100, condition
+
+
+@pytest.mark.parametrize("condition", ["v >= false or id = 5", "v < true or id = 5", "v <=> true or id = 5"])
+def test_either_side_of_an_or_is_found(
+    condition: str, spark: SparkSession, tmp_path: Path, native: Callable[[], int], conf: Any
+) -> None:
+    """Spark's own translation of such a filter takes the side that it knows for the whole."""
+    conf({"spark.sql.parquet.filterPushdown": "true"})
+    values = pa.table({"id": range(300), "v": [None if i % 5 == 0 else i % 3 == 0 for i in range(300)]})
+    path = make_table(tmp_path / "t", [values], row_group_size=3)
+    assert all(same_both_ways(spark, lambda: spark.read.format("pydelta").load(path).filter(condition)))
 
 
 LEFT: dict[str, Callable[[SparkSession, str], DataFrame]] = {
