@@ -20,12 +20,16 @@ class StreamedTable extends PythonTable {
     this.table = table;
   }
 
-  /** The frame of a stream over such a table. A frame that is more than the relation of a Python source stays as it is. */
+  /**
+   * The frame of a stream over such a table. A frame that is more than the relation of a Python source stays as it is, and so does
+   * one whose option `pruning` is false.
+   */
   static Dataset in(Dataset frame) {
     LogicalPlan plan = frame.queryExecution().analyzed();
     if (!(plan instanceof StreamingRelationV2)) return frame;
     StreamingRelationV2 relation = (StreamingRelationV2) plan;
     if (relation.table().getClass() != PythonTable.class) return frame;
+    if (!relation.extraOptions().getBoolean(ReopenScans.OPTION, true)) return frame;
     PythonTable table = (PythonTable) relation.table();
     StreamedTable streamed = new StreamedTable(table, ReopenScans.everything(scan(table, relation.extraOptions())));
     Object[] fields = new Object[relation.productArity()];

@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 
 from delta_py import write_delta
 from spark_plugin import pruning
-from tests.support.small_table import make_table
+from tests.support.small_table import append, make_table
 
 COLUMNAR = "spark.pydelta.columnarReader.enabled"
 PRUNING = "spark.pydelta.pruning.enabled"
@@ -148,9 +148,13 @@ def test_switches_give_rows_and_every_column(
     conf({COLUMNAR: "false"})
     assert len(run.rows(doubled(stream(spark, table)))) == 4
     assert (run.scanned(), columnar()) == ([["id", "name", "part"]], 0)
+    whole_rows = [["id", "name", "at", "place", "part"]]
+    conf({COLUMNAR: "true"})
+    assert len(run.rows(doubled(stream(spark, table, pruning="false")))) == 4
+    assert (run.scanned(), columnar()) == (whole_rows, 0)
     conf({PRUNING: "false"})
     assert len(run.rows(doubled(stream(spark, table)))) == 4
-    assert (run.scanned(), columnar()) == ([["id", "name", "at", "place", "part"]], 0)
+    assert (run.scanned(), columnar()) == (whole_rows, 0)
 
 
 def test_changes_are_read_in_the_columns_that_are_needed(
@@ -178,6 +182,64 @@ def test_schema_of_the_user_names_columns_in_its_own_case(spark: SparkSession, t
     frame = spark.readStream.format("pydelta").schema("ID bigint, NAME string").load(table).select("NAME", "ID").filter("ID > 9")
     assert run.rows(frame) == [("n1", 10), ("n2", 11)]
     assert run.scanned() == [["ID", "NAME"]]
+
+
+def test_options_of_the_read_and_the_query_choose_columns_and_rows_together(spark: SparkSession, table: str, run: Run) -> None:
+    frame = stream(spark, table, columns="id, name, part", filter="id > 5").filter("part = 'b'").select("id")
+    assert run.rows(frame) == sorted([(n,) for n in range(6, ROWS)], key=repr)
+    assert run.scanned() == [["id", "part"]]
+
+
+def test_streams_of_one_table_are_joined_with_each_other(
+    spark: SparkSession, table: str, run: Run, columnar: Callable[[], int], conf: Any
+) -> None:
+    def joined() -> DataFrame:
+        left = stream(spark, table, maxFilesPerTrigger=2).select("id", "part")
+        right = stream(spark, table, maxFilesPerTrigger=1).selectExpr("id as other", "name").filter("name = 'n1'")
+        return left.join(right, F.expr("id = other"))
+
+    ours = run.rows(joined())
+    assert [row[0] for row in ours] == [1, 10, 4, 7]
+    counts = [[source["numInputRows"] for source in each["sources"]] for each in run.progress]
+    assert columnar()
+    conf({PRUNING: "false"})
+    assert run.rows(joined()) == ours
+    assert [[source["numInputRows"] for source in each["sources"]] for each in run.progress] == counts
+
+
+def test_query_goes_on_where_spark_s_own_reading_stopped(spark: SparkSession, table: str, tmp_path: Path, conf: Any) -> None:
+    """With state that is kept: sums of a window."""
+
+    def batch(enabled: str) -> None:
+        conf({PRUNING: enabled})
+        query = (
+            stream(spark, table)
+            .groupBy("part")
+            .agg(F.sum("id").alias("ids"))
+            .writeStream.format("memory")
+            .queryName("goes_on")
+            .outputMode("complete")
+            .option("checkpointLocation", str(tmp_path / "checkpoint"))
+            .trigger(availableNow=True)
+            .start()
+        )
+        query.awaitTermination()
+
+    def found() -> dict[str, int]:
+        return {row.part: row.ids for row in spark.table("goes_on").collect()}
+
+    try:
+        for number, enabled in enumerate(("false", "true", "false", "true")):
+            batch(enabled)
+            assert found() == {"a": 15, "b": 51 + 100 * number}
+            append(Path(table), one_row(100), partition_by=["part"])
+    finally:
+        spark.catalog.dropTempView("goes_on")
+
+
+def one_row(number: int) -> pa.Table:
+    at = pa.array([TIMES[0]], pa.timestamp("us", tz="UTC"))
+    return pa.table({"id": pa.array([number], pa.int64()), "name": ["n"], "at": at, "place": [{"x": 1, "y": "1"}], "part": ["b"]})
 
 
 def test_udf_over_a_stream_ends(spark: SparkSession, table: str, run: Run) -> None:
