@@ -5,7 +5,10 @@ from __future__ import annotations
 import gc
 import os
 import pickle
+import shutil
 import stat
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -198,3 +201,63 @@ def test_large_answer_goes_through_a_file_of_this_user_alone() -> None:
     del planner
     gc.collect()
     assert not second.exists() and not directory.exists()
+
+
+# A child of fork, such as a user's own pool has, ends as Python ends, and lets go of all it was given.
+FORKING = """
+import os, sys
+from spark_plugin.driver_planning import planner as planner_module
+from spark_plugin.driver_planning.planner import PLAN, Planner
+from tests.support.driver_requests import SECRET, plan_request
+planner_module.MOST_BYTES = 7
+planner = Planner(SECRET, {PLAN: lambda body: b"planned!"})
+def path():
+    answer = planner.apply(plan_request(b""))
+    assert answer[0] == 3, answer
+    return os.fsdecode(answer[1:])
+first = path()
+if os.fork() == 0:
+    del planner
+    sys.exit(0)
+assert os.wait()[1] == 0
+for name in (first, path()):
+    assert open(name, "rb").read() == b"planned!"
+print(os.path.dirname(first))
+"""
+
+
+def test_child_of_a_fork_leaves_files_to_the_process_that_made_them(tmp_path: Path) -> None:
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    command = [sys.executable, "-c", FORKING]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert Path(done.stdout.strip()).parent == tmp_path
+    assert [*tmp_path.iterdir()] == [], "which removes them when it ends"
+
+
+@pytest.mark.usefixtures("small_answers")
+def test_large_answers_go_on_where_somebody_has_cleaned_up() -> None:
+    planner = Planner(SECRET, {PLAN: Worked(b"planned!")})
+    first = file_of(planner.apply(plan_request(b"")))
+    shutil.rmtree(first.parent)
+    second = file_of(planner.apply(plan_request(b"")))
+    assert second.read_bytes() == b"planned!"
+    assert stat.S_IMODE(second.parent.stat().st_mode) == 0o700
+    directory = second.parent
+    del planner
+    gc.collect()
+    assert not directory.exists()
+
+
+@pytest.mark.usefixtures("small_answers")
+def test_directory_that_somebody_else_has_put_in_the_place_of_one_that_is_gone_is_not_used(tmp_path: Path) -> None:
+    planner = Planner(SECRET, {PLAN: Worked(b"planned!")})
+    first = file_of(planner.apply(plan_request(b"")))
+    shutil.rmtree(first.parent)
+    first.parent.symlink_to(tmp_path)
+    try:
+        second = file_of(planner.apply(plan_request(b"")))
+        assert second.read_bytes() == b"planned!"
+        assert second.parent != first.parent and [*tmp_path.iterdir()] == []
+    finally:
+        first.parent.unlink()
