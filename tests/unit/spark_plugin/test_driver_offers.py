@@ -92,6 +92,23 @@ def test_session_without_the_rule_compiles_nothing_and_opens_no_port(
     assert (planners.secrets, warnings()) == ([], [])
 
 
+def test_application_that_loads_before_it_registers_has_it_from_then_on(session: Callable[..., Any]) -> None:
+    spark = session(rule=None)
+    assert [offers.loads_of(spark) for _ in range(2)] == [None] * 2
+    spark.rule = Rule()  # as register does, which offers once
+    offers.offer_once(spark)
+    assert spark.rule.planners == [1]
+    assert offers.loads_of(spark) == "loads"
+
+
+def test_offer_of_a_session_without_the_rule_takes_nothing_from_its_application(session: Callable[..., Any]) -> None:
+    spark = session(rule=Rule())
+    assert offers.offer(spark)
+    spark.rule = None
+    assert not offers.offer(spark)
+    assert offers.loads_of(spark) == "loads"
+
+
 @pytest.mark.parametrize("is_there", [True, False])
 def test_other_python_of_the_workers_keeps_it_out(
     is_there: bool, tmp_path: Path, session: Callable[..., Any], planners: JavaPlanners, warnings: Callable[[], list[str]]
