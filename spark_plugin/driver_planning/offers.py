@@ -46,16 +46,18 @@ _MOST_ERRORS = 3
 
 
 def offer(spark: SparkSession) -> bool:
-    """Whether the rule asks this process now, where the settings say so. The session has the rule.
+    """Whether the rule asks this process now, where the settings say so. False where the session does not have the rule.
 
     Nothing is compiled, and no port is opened, for a session that does not want it. Never fails: a warning says why not.
     """
     try:
         if not is_on(spark, ENABLED_CONF):
             return False
-        _loads[spark.sparkContext] = None
         rule = installed_rule(spark)
-        if rule is None or not _is_python_of_workers(spark):
+        if rule is None:
+            return False  # and nothing is noted: `register` may come yet
+        _loads[spark.sparkContext] = None
+        if not _is_python_of_workers(spark):
             return False
         secret = secrets.token_bytes(32)  # known to the JVM, and here to what compares alone
         rule.offerDriver(java_planner(spark, Planner(secret, {PLAN: planned, OPEN: opened}).apply, secret))
@@ -73,7 +75,8 @@ def offer(spark: SparkSession) -> bool:
 
 
 def offer_once(spark: SparkSession) -> None:
-    """As `offer`, unless that was done in this application: what was given up stays so."""
+    """As `offer`, unless that was done in this application: what was given up stays so. Where the session did not want it, or did
+    not have the rule, it was not done."""
     if spark.sparkContext not in _loads:
         offer(spark)
 

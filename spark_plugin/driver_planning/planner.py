@@ -21,9 +21,12 @@ import itertools
 import logging
 import os
 import pickle
+import shutil
+import stat
 import struct
 import tempfile
 import threading
+import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
@@ -77,7 +80,7 @@ class Planner:
         self._tickets = itertools.count(1)
         self._running: OrderedDict[int, Future[bytes]] = OrderedDict()
         self._lock = threading.Lock()
-        self._directory: tempfile.TemporaryDirectory[str] | None = None
+        self._directory: str | None = None
 
     def apply(self, request: Any) -> bytes:
         """The answer to a request. Raises PermissionError for one without the secret."""
@@ -113,9 +116,11 @@ class Planner:
     def _in_file(self, answer: bytes) -> str:
         """Only this user may read it. What the JVM, which was interrupted, has not deleted goes when this process ends."""
         with self._lock:
-            if self._directory is None:
-                self._directory = tempfile.TemporaryDirectory(prefix="pydelta-plans-", ignore_cleanup_errors=True)
-        handle, path = tempfile.mkstemp(dir=self._directory.name)
+            if self._directory is None or not _is_own_directory(self._directory):
+                self._directory = tempfile.mkdtemp(prefix="pydelta-plans-")
+                weakref.finalize(self, _remove, self._directory, os.getpid())
+            directory = self._directory
+        handle, path = tempfile.mkstemp(dir=directory)
         with os.fdopen(handle, "wb") as file:
             file.write(answer)
         return path
@@ -126,14 +131,30 @@ class Planner:
             self._running[ticket] = running
             while len(self._running) > _MOST_TICKETS:
                 self._running.popitem(last=False)
-        threading.Thread(target=self._run, args=(work, body, running), name="pydelta-planning", daemon=True).start()
+        threading.Thread(target=_run, args=(work, body, running), name="pydelta-planning", daemon=True).start()
         return ticket
 
-    def _run(self, work: Callable[[bytes], bytes], body: bytes, running: Future[bytes]) -> None:
-        try:
-            running.set_result(work(body))
-        except BaseException as error:
-            running.set_exception(error)
+
+def _run(work: Callable[[bytes], bytes], body: bytes, running: Future[bytes]) -> None:
+    try:
+        running.set_result(work(body))
+    except BaseException as error:
+        running.set_exception(error)
+
+
+def _is_own_directory(path: str) -> bool:
+    """False where somebody has cleaned up, and where another user has a directory there since, who could exchange its files."""
+    try:
+        facts = os.lstat(path)
+    except FileNotFoundError:
+        return False
+    return stat.S_ISDIR(facts.st_mode) and facts.st_uid == os.geteuid()
+
+
+def _remove(directory: str, process: int) -> None:
+    """process: which made the directory. A child of its fork ends too, and has the same finalizers."""
+    if os.getpid() == process:
+        shutil.rmtree(directory, ignore_errors=True)
 
 
 def planned(body: bytes) -> bytes:

@@ -7,6 +7,7 @@ import json
 import logging
 import os
 import pickle
+import re
 import struct
 from collections.abc import Callable
 from pathlib import Path
@@ -22,11 +23,17 @@ from delta_py.snapshot import Snapshot
 from delta_py.storage.opening import open_store
 from spark_plugin.data_source import DeltaSource, pickled_whole
 from spark_plugin.driver_planning import loads, offers
-from spark_plugin.driver_planning.planner import Planning, planned
+from spark_plugin.driver_planning.planner import OPEN, PLAN, Planner, opened, planned
+from spark_plugin.driver_planning.sources import source_here
+from spark_plugin.options.common import SESSION
+from spark_plugin.options.private import signed
 from spark_plugin.pruning.handover import MARKER_KEY
-from spark_plugin.session_source import source_with
+from spark_plugin.session_source import source_of_process, source_with
 from spark_plugin.source.pinned import PinnedTable
-from tests.support.small_table import make_table
+from tests.support.driver_requests import SECRET, open_request, opening_body, plan_request, planning_body
+from tests.support.small_table import append, make_table
+
+ROWS = [{"id": 0, "day": "mon"}, {"id": 1, "day": "tue"}]
 
 
 @pytest.fixture
@@ -72,24 +79,29 @@ def parts(answer: bytes) -> list[bytes]:
     return found
 
 
+def rows_of(answer: bytes) -> list[dict[str, Any]]:
+    """As tasks read them, by id."""
+    function, *partitions = parts(answer)
+    read, _ = pickle.loads(function)
+    batches = [pa.record_batch([pa.array([partition], pa.binary())], names=["partition"]) for partition in partitions]
+    rows = [row for batch in batches for read_batch in read(iter([batch])) for row in read_batch.to_pylist()]
+    return sorted(rows, key=lambda row: row["id"])
+
+
 def test_planning_gives_a_read_function_and_partitions_as_tasks_take_them(table: str) -> None:
     source = source_of(table)
-    answer = planned(Planning(pickled_whole(source), source.schema().json(), 10_000, True))
-    function, *partitions = parts(answer)
-    read, schema = pickle.loads(function)
+    answer = planned(planning_body(pickled_whole(source), source.schema().json()))
+    function = parts(answer)[0]
+    _, schema = pickle.loads(function)
     assert schema == source.schema()
-    rows = []
-    for partition in partitions:
-        batch = pa.record_batch([pa.array([partition], pa.binary())], names=["partition"])
-        rows += [row for read_batch in read(iter([batch])) for row in read_batch.to_pylist()]
-    assert sorted(rows, key=lambda row: row["id"]) == [{"id": 0, "day": "mon"}, {"id": 1, "day": "tue"}]
+    assert rows_of(answer) == ROWS
     assert b"part-" not in function, "files are in partitions alone"
 
 
 def test_planning_again_reads_nothing_of_the_log(table: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("delta_py.storage.kept_objects._SETTLED_MS", 0)
     source = source_of(table)
-    planning = Planning(pickled_whole(source), source.schema().json(), 10_000, True)
+    planning = planning_body(pickled_whole(source), source.schema().json())
     _, *partitions = parts(planned(planning))
     monkeypatch.setattr("delta_py.snapshot._Log.files", pytest.fail)
     assert parts(planned(planning))[1:] == partitions
@@ -111,7 +123,7 @@ def test_scans_are_not_counted_here_as_the_rule_counts_them(table: str) -> None:
     predicate = '{"name": "=", "children": [{"column": ["id"]}, {"type": "long", "value": 1}]}'
     schema = json.loads(source.schema().json())
     schema["fields"][0]["metadata"] = {MARKER_KEY: f'{{"predicates": [{predicate}], "limit": null, "nonce": "n"}}'}
-    _, *partitions = parts(planned(Planning(pickled_whole(source), json.dumps(schema), 10_000, True)))
+    _, *partitions = parts(planned(planning_body(pickled_whole(source), json.dumps(schema))))
     assert b"kept:n:1/2 files" in partitions[0]
     assert FILTERED.of(Snapshot.load(open_store(table))) == {}
 
@@ -119,7 +131,16 @@ def test_scans_are_not_counted_here_as_the_rule_counts_them(table: str) -> None:
 @pytest.mark.parametrize("value", [{"no": "source"}, object])
 def test_planning_for_what_is_no_source_of_ours_is_an_error(value: Any) -> None:
     with pytest.raises(TypeError, match="is no source of pydelta"):
-        planned(Planning(pickle.dumps(value), "{}", 1, True))
+        planned(planning_body(pickle.dumps(value), "{}"))
+
+
+def test_planning_that_is_cut_off_is_an_error(table: str) -> None:
+    source = source_of(table)
+    body = planning_body(pickled_whole(source), source.schema().json())
+    assert len(parts(planned(body))) == 3
+    for length in (0, 8, 9, 10, len(body) // 2, len(body) - len(source.schema().json()), len(body) - 1):
+        with pytest.raises((struct.error, pickle.UnpicklingError, EOFError, ValueError)):
+            planned(body[:length])
 
 
 # ---------------------------------------------------------------- who loads
@@ -177,8 +198,11 @@ def test_path_that_is_no_text_is_for_spark(monkeypatch: pytest.MonkeyPatch) -> N
     assert spark.told == []
 
 
+# ---------------------------------------------------------------- tables that are opened here
+
+
 @pytest.mark.parametrize(
-    ("path", "directory", "same"),
+    ("path", "directory", "is_here"),
     [
         ("/data/t", "/elsewhere", True),
         ("s3://bucket/t", "/elsewhere", True),
@@ -188,5 +212,69 @@ def test_path_that_is_no_text_is_for_spark(monkeypatch: pytest.MonkeyPatch) -> N
         ("t", os.getcwd(), True),
     ],
 )
-def test_relative_path_counts_from_a_processs_directory(path: str, directory: str, same: bool) -> None:
-    assert loads._is_the_same_here(path, directory) == same
+def test_relative_path_counts_from_a_processs_directory(path: str, directory: str, is_here: bool) -> None:
+    source = source_here({"path": path}, directory)
+    assert (source is not None) == is_here
+    if source is not None:
+        assert isinstance(source, source_of_process()) and source.options["path"] == path
+
+
+def opened_parts(answer: bytes) -> tuple[DeltaSource, str]:
+    """The DataSource, and its columns as JSON."""
+    (length,) = struct.unpack_from("!i", answer)
+    return pickle.loads(answer[4 : 4 + length]), answer[4 + length :].decode()
+
+
+def test_table_that_is_opened_is_read_as_it_was_then(table: str) -> None:
+    planner = Planner(SECRET, {PLAN: planned, OPEN: opened})
+    made = planner.apply(open_request(opening_body({"path": table}, "/elsewhere")))
+    assert made[0] == 0
+    source, schema = opened_parts(made[1:])
+    assert isinstance(source, DeltaSource) and isinstance(source._pinned, PinnedTable)
+    assert type(source._pinned.snapshot) is Snapshot, "what keeps does not travel"
+    assert schema == source_of(table).schema().json()
+    append(Path(table), pa.table({"id": pa.array([2], pa.int64()), "day": ["wed"]}), partition_by=["day"])
+    plan = planner.apply(plan_request(planning_body(pickled_whole(source), schema)))
+    assert plan[0] == 0
+    assert rows_of(plan[1:]) == ROWS
+
+
+def test_table_is_opened_with_its_options_and_those_that_the_catalogs_sign(table: str) -> None:
+    own = signed({SESSION: '{"timeZone": "Asia/Tokyo"}'}, source_of_process().nonce or "")
+    source, _ = opened_parts(opened(opening_body({"path": table, "versionAsOf": "0", **own}, "/elsewhere")))
+    assert isinstance(source._pinned, PinnedTable) and source._pinned.snapshot.version == 0
+    assert source._pinned.options.session.time_zone == "Asia/Tokyo"
+
+
+def test_relative_path_is_opened_in_the_directory_of_workers_alone(table: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(Path(table).parent)
+    planner = Planner(SECRET, {OPEN: opened})
+    answer = planner.apply(open_request(opening_body({"path": "t"}, os.getcwd())))
+    assert answer[0] == 0
+    source, schema = opened_parts(answer[1:])
+    assert schema == source_of(table).schema().json()
+    plan = planned(planning_body(pickled_whole(source), schema))
+    assert rows_of(plan) == ROWS
+    refused = planner.apply(open_request(opening_body({"path": "t"}, "/elsewhere")))
+    assert refused == f"\2ValueError: t is counted from /elsewhere, and this process is in {os.getcwd()}".encode()
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        pytest.param({"versionAsOf": "seven"}, "InvalidOptionError: .*'seven'", id="no_number"),
+        pytest.param({"versionAsOf": "7"}, "VersionNotFoundError: .* 7", id="no_such_version"),
+        pytest.param({"path": "/no/such/table"}, "TableNotFoundError: .*/no/such/table", id="no_table"),
+        pytest.param({SESSION: "{}"}, "InvalidOptionError: .* gives the options pydelta.session", id="unsigned"),
+        pytest.param(signed({SESSION: "{}"}, "x"), "InvalidOptionError: .* gives the options pydelta.nonce", id="of_another"),
+    ],
+)
+def test_table_whose_options_raise_is_an_error_that_says_so(table: str, options: dict[str, str], error: str) -> None:
+    answer = Planner(SECRET, {OPEN: opened}).apply(open_request(opening_body({"path": table, **options}, "/elsewhere")))
+    assert re.match("\2" + error, answer.decode()), answer
+
+
+def test_question_that_is_cut_off_opens_no_table(table: str) -> None:
+    body = opening_body({"path": table}, "/elsewhere")
+    answer = Planner(SECRET, {OPEN: opened}).apply(open_request(body[:-1]))
+    assert answer.startswith(b"\2JSONDecodeError: ")

@@ -5,12 +5,14 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from spark_plugin.driver_planning import offers
+from tests.support.driver_requests import open_request, plan_request
 
 
 class Context:
@@ -25,50 +27,140 @@ class Rule:
         self.planners.append(planner)
 
 
+class JavaPlanners:
+    """In the place of DriverPlanner.java: they are numbered, and what each would be told is kept."""
+
+    def __init__(self) -> None:
+        self.answers: list[Callable[[Any], bytes]] = []
+        self.secrets: list[bytes] = []
+
+    def __call__(self, spark: Any, answer: Callable[[Any], bytes], secret: bytes) -> int:
+        self.answers.append(answer)
+        self.secrets.append(secret)
+        return len(self.secrets)
+
+
 @pytest.fixture
-def session(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
-    def make(*, wanted: bool = True, rule: Rule | None = None, planner: Callable[..., Any] = pytest.fail) -> Any:
-        monkeypatch.setattr(offers, "is_on", lambda spark, name, default: wanted)
-        monkeypatch.setattr(offers, "installed_rule", lambda spark: rule)
-        monkeypatch.setattr(offers, "java_planner", planner)
-        monkeypatch.setattr(offers, "_java_loads", lambda spark, rule: "loads")
-        return SimpleNamespace(sparkContext=Context())
+def planners(monkeypatch: pytest.MonkeyPatch) -> JavaPlanners:
+    made = JavaPlanners()
+    monkeypatch.setattr(offers, "java_planner", made)
+    monkeypatch.setattr(offers, "_java_loads", lambda spark, rule: "loads")
+    return made
+
+
+@pytest.fixture
+def warnings(caplog: pytest.LogCaptureFixture) -> Callable[[], list[str]]:
+    return lambda: [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
+
+
+@pytest.fixture
+def session(monkeypatch: pytest.MonkeyPatch, planners: JavaPlanners) -> Callable[..., Any]:
+    """Makes a session of an application of its own. enabled: the text of the setting. Its rule may be exchanged."""
+    monkeypatch.setattr(offers, "installed_rule", lambda spark: spark.rule)
+
+    def make(*, enabled: str | None = None, rule: Rule | None = None) -> Any:
+        confs = {} if enabled is None else {offers.ENABLED_CONF: enabled}
+        return SimpleNamespace(sparkContext=Context(), conf=confs, rule=rule)
 
     return make
 
 
-def test_session_that_does_not_want_it_compiles_nothing_and_opens_no_port(session: Callable[..., Any]) -> None:
-    rule = Rule()
-    spark = session(wanted=False, rule=rule)
+@pytest.mark.parametrize("enabled", [None, "true", "TRUE"])
+def test_session_has_it_unless_it_says_otherwise(
+    enabled: str | None, session: Callable[..., Any], planners: JavaPlanners, warnings: Callable[[], list[str]]
+) -> None:
+    spark = session(enabled=enabled, rule=Rule())
+    assert [offers.loads_of(spark) for _ in range(2)] == ["loads"] * 2
+    assert (spark.rule.planners, len(planners.secrets), warnings()) == ([1], 1, []), "once an application"
+
+
+def test_session_that_does_not_want_it_compiles_nothing_and_opens_no_port(
+    session: Callable[..., Any], planners: JavaPlanners, warnings: Callable[[], list[str]]
+) -> None:
+    spark = session(enabled="false", rule=Rule())
+    assert not offers.offer(spark)
     assert offers.loads_of(spark) is None
-    assert rule.planners == []
+    assert (spark.rule.planners, planners.secrets, warnings()) == ([], [], [])
+
+
+def test_session_without_the_rule_compiles_nothing_and_opens_no_port(
+    session: Callable[..., Any], planners: JavaPlanners, warnings: Callable[[], list[str]]
+) -> None:
     spark = session(rule=None)
     assert not offers.offer(spark)
+    assert offers.loads_of(spark) is None
+    assert (planners.secrets, warnings()) == ([], [])
 
 
-def test_other_python_of_the_workers_keeps_it_out(session: Callable[..., Any]) -> None:
+def test_application_that_loads_before_it_registers_has_it_from_then_on(session: Callable[..., Any]) -> None:
+    spark = session(rule=None)
+    assert [offers.loads_of(spark) for _ in range(2)] == [None] * 2
+    spark.rule = Rule()  # as register does, which offers once
+    offers.offer_once(spark)
+    assert spark.rule.planners == [1]
+    assert offers.loads_of(spark) == "loads"
+
+
+def test_offer_of_a_session_without_the_rule_takes_nothing_from_its_application(session: Callable[..., Any]) -> None:
     spark = session(rule=Rule())
-    spark.sparkContext.pythonExec = "/usr/bin/another-python3"
+    assert offers.offer(spark)
+    spark.rule = None
+    assert not offers.offer(spark)
+    assert offers.loads_of(spark) == "loads"
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_other_python_of_the_workers_keeps_it_out(
+    is_there: bool, tmp_path: Path, session: Callable[..., Any], planners: JavaPlanners, warnings: Callable[[], list[str]]
+) -> None:
+    other = tmp_path / "python3"
+    if is_there:
+        other.write_text("#!/bin/sh\n")
+        other.chmod(0o700)
+    spark = session(rule=Rule())
+    spark.sparkContext.pythonExec = str(other)
     assert not offers.offer(spark)
     assert offers.loads_of(spark) is None
+    assert (spark.rule.planners, planners.secrets, warnings()) == ([], [], [])
+    spark.sparkContext.pythonExec = sys.executable
+    assert offers.loads_of(spark) is None, "what was found stays so"
+    assert offers.offer(spark)
+    assert offers.loads_of(spark) == "loads"
 
 
 def test_session_that_wants_it_later_has_it_by_its_next_load(session: Callable[..., Any]) -> None:
-    assert offers.loads_of(session(wanted=False, rule=Rule())) is None
-    rule = Rule()
-    assert offers.loads_of(session(rule=rule, planner=lambda *_: "planner")) == "loads"
-    assert rule.planners == ["planner"]
+    spark = session(enabled="false", rule=Rule())
+    assert offers.loads_of(spark) is None
+    spark.conf[offers.ENABLED_CONF] = "true"
+    assert offers.loads_of(spark) == "loads"
+    assert spark.rule.planners == [1]
 
 
-def test_each_offer_has_a_secret_of_its_own(session: Callable[..., Any]) -> None:
-    secrets = []
-    spark = session(rule=Rule(), planner=lambda spark, answer, secret: secrets.append(secret))
+def test_each_offer_has_a_secret_of_its_own(session: Callable[..., Any], planners: JavaPlanners) -> None:
+    spark = session(rule=Rule())
     assert offers.offer(spark) and offers.offer(spark)
-    assert [len(secret) for secret in secrets] == [32, 32] and len(set(secrets)) == 2
+    assert spark.rule.planners == [1, 2]
+    first, second = planners.secrets
+    assert len(first) == len(second) == 32 and first != second
+    for answer, own, other in zip(planners.answers, (first, second), (second, first), strict=True):
+        assert answer(plan_request(b"", secret=own)).startswith(b"\2error: unpack")
+        with pytest.raises(PermissionError):
+            answer(plan_request(b"", secret=other))
+
+
+def test_what_is_offered_plans_and_opens(
+    monkeypatch: pytest.MonkeyPatch, session: Callable[..., Any], planners: JavaPlanners
+) -> None:
+    monkeypatch.setattr(offers, "planned", lambda body: b"planned " + body)
+    monkeypatch.setattr(offers, "opened", lambda body: b"opened " + body)
+    assert offers.offer(session(rule=Rule()))
+    (answer,), (secret,) = planners.answers, planners.secrets
+    assert answer(plan_request(b"it", secret=secret)) == b"\0planned it"
+    assert answer(open_request(b"it", secret=secret)) == b"\0opened it"
 
 
 def test_where_it_cannot_be_had_a_warning_says_why_and_workers_do_all(
-    session: Callable[..., Any], caplog: pytest.LogCaptureFixture
+    monkeypatch: pytest.MonkeyPatch, session: Callable[..., Any], warnings: Callable[[], list[str]]
 ) -> None:
     tried = []
 
@@ -76,9 +168,19 @@ def test_where_it_cannot_be_had_a_warning_says_why_and_workers_do_all(
         tried.append(1)
         raise RuntimeError("File 'DriverPlanner.java', Line 3: Cannot load class \"PythonDataSourceReadInfo\"")
 
-    rule = Rule()
-    spark = session(rule=rule, planner=broken)
+    monkeypatch.setattr(offers, "java_planner", broken)
+    spark = session(rule=Rule())
     assert [offers.loads_of(spark) for _ in range(3)] == [None] * 3
-    assert (len(tried), rule.planners) == (1, [])
-    (record,) = [record for record in caplog.records if record.levelno == logging.WARNING]
-    assert "PythonDataSourceReadInfo" in record.getMessage() and offers.ENABLED_CONF in record.getMessage()
+    assert (len(tried), spark.rule.planners) == (1, [])
+    (warning,) = warnings()
+    assert "PythonDataSourceReadInfo" in warning and offers.ENABLED_CONF in warning
+
+
+def test_setting_that_is_neither_true_nor_false_is_named_in_a_warning(
+    session: Callable[..., Any], planners: JavaPlanners, warnings: Callable[[], list[str]]
+) -> None:
+    spark = session(enabled="perhaps", rule=Rule())
+    assert not offers.offer(spark)
+    assert (spark.rule.planners, planners.secrets) == ([], [])
+    (warning,) = warnings()
+    assert "'perhaps'" in warning and offers.ENABLED_CONF in warning

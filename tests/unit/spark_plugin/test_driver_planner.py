@@ -1,12 +1,14 @@
-"""Plannings that the JVM asks of the driver's own Python, without a JVM: who is answered, when, and with what."""
+"""Requests that the JVM has for the driver's own Python, without a JVM: who is answered, when, and with what."""
 
 from __future__ import annotations
 
 import gc
 import os
 import pickle
+import shutil
 import stat
-import struct
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -15,24 +17,23 @@ from typing import Any
 import pytest
 
 from spark_plugin.driver_planning import planner as planner_module
-from spark_plugin.driver_planning.planner import Planner, Planning
+from spark_plugin.driver_planning.planner import OPEN, PLAN, Planner, Planning
 from spark_plugin.jvm_calls import function_for_java
+from tests.support.driver_requests import HEAD_BYTES, SECRET, open_request, plan_request, planning_body, wait_request
 
-SECRET = bytes(range(32))
-LATER, FAILED = 1, 2
-
-
-def request(data_source: bytes = b"source", *, secret: bytes = SECRET, patience_ms: int = 5000) -> bytes:
-    """As DriverPlanner.java writes it."""
-    return secret + struct.pack("!Bii?i", 0, patience_ms, 10_000, True, len(data_source)) + data_source + b'{"schema": 1}'
+DONE, LATER, FAILED, IN_FILE = range(4)
 
 
-def again(ticket: bytes, *, patience_ms: int = 5000) -> bytes:
-    return SECRET + struct.pack("!Bi", 1, patience_ms) + ticket
+class Worked:
+    """Work that answers `answer`, and notes what it was asked."""
 
+    def __init__(self, answer: bytes) -> None:
+        self.answer = answer
+        self.bodies: list[bytes] = []
 
-def never(planning: Planning) -> bytes:
-    raise AssertionError("nothing is to be planned")
+    def __call__(self, body: bytes) -> bytes:
+        self.bodies.append(body)
+        return self.answer
 
 
 # ---------------------------------------------------------------- who is answered
@@ -45,12 +46,16 @@ class Bomb:
         return pytest.fail, ("a pickle of somebody else's was opened",)
 
 
+BOMB = planning_body(pickle.dumps(Bomb()), "{}")
+
+
 @pytest.mark.parametrize(
     "given",
     [
-        pytest.param(request(pickle.dumps(Bomb()), secret=bytes(32)), id="another_secret"),
-        pytest.param(request(pickle.dumps(Bomb()), secret=SECRET[:-1] + b"x"), id="its_last_byte"),
-        pytest.param(request(pickle.dumps(Bomb()), secret=b""), id="no_secret"),
+        pytest.param(plan_request(BOMB, secret=bytes(32)), id="another_secret"),
+        pytest.param(plan_request(BOMB, secret=SECRET[:-1] + b"x"), id="its_last_byte"),
+        pytest.param(plan_request(BOMB, secret=b""), id="no_secret"),
+        pytest.param(open_request(b"{}", secret=bytes(32)), id="another_secret_of_a_table_to_open"),
         pytest.param(SECRET[:31], id="part_of_it"),
         pytest.param(b"", id="nothing"),
         pytest.param(None, id="null"),
@@ -59,15 +64,18 @@ class Bomb:
     ],
 )
 def test_request_without_the_secret_is_refused_before_anything_is_opened(given: Any) -> None:
+    work = Worked(b"planned")
     with pytest.raises(PermissionError, match="without the secret"):
-        Planner(SECRET, never).apply(given)
+        Planner(SECRET, {PLAN: work, OPEN: work}).apply(given)
+    assert work.bodies == []
 
 
 def test_what_is_offered_to_the_jvm_leads_to_nothing_but_its_one_method() -> None:
     """Py4J calls `getattr(offered, name)(*arguments)` for whoever connects."""
-    planner = Planner(SECRET, never)
+    planner = Planner(SECRET, {PLAN: Worked(b"planned")})
     offered = function_for_java(planner.apply)
     assert offered.Java.implements == ["java.util.function.Function"]
+    assert offered.apply(plan_request(b"")) == b"\0planned"
     names = {*dir(object), *dir(planner), *vars(planner), "__dict__", "__func__", "__globals__"}
     reached = [name for name in sorted(names - {"apply"}) if hasattr(offered, name)]
     assert reached == ["__class__"]
@@ -79,76 +87,177 @@ def test_what_is_offered_to_the_jvm_leads_to_nothing_but_its_one_method() -> Non
 # ---------------------------------------------------------------- what the answer is
 
 
-def test_request_is_parsed_as_java_writes_it() -> None:
-    asked: list[Planning] = []
+def test_request_goes_by_its_kind_to_what_answers_it() -> None:
+    plan, open_table = Worked(b"planned"), Worked(b"opened")
+    planner = Planner(SECRET, {PLAN: plan, OPEN: open_table})
+    assert planner.apply(bytearray(plan_request(b"which scan"))) == b"\0planned"
+    assert planner.apply(open_request(b"which table")) == b"\0opened"
+    assert (plan.bodies, open_table.bodies) == ([b"which scan"], [b"which table"])
 
-    def plan(planning: Planning) -> bytes:
-        asked.append(planning)
-        return b"planned"
 
-    assert Planner(SECRET, plan).apply(bytearray(request(b"\0pickled"))) == b"\0planned"
-    assert asked == [Planning(b"\0pickled", '{"schema": 1}', 10_000, True)]
+@pytest.mark.parametrize("binary_as_bytes", [True, False])
+def test_planning_is_parsed_as_java_writes_it(binary_as_bytes: bool) -> None:
+    body = planning_body(b"\0pickled", '{"schema": "ß"}', most_rows=7, binary_as_bytes=binary_as_bytes)
+    assert Planning.parse(body) == Planning(b"\0pickled", '{"schema": "ß"}', 7, binary_as_bytes)
 
 
 @pytest.mark.parametrize("error", [ValueError("no such column"), KeyboardInterrupt("now"), SystemExit(3)], ids=repr)
 def test_error_of_a_planning_is_told_by_its_class_and_message(error: BaseException) -> None:
-    def plan(planning: Planning) -> bytes:
+    def plan(body: bytes) -> bytes:
         raise error
 
-    assert Planner(SECRET, plan).apply(request()) == bytes([FAILED]) + f"{type(error).__name__}: {error}".encode()
+    expected = bytes([FAILED]) + f"{type(error).__name__}: {error}".encode()
+    assert Planner(SECRET, {PLAN: plan}).apply(plan_request(b"")) == expected
 
 
-def test_request_that_is_cut_off_is_an_error_and_no_planning() -> None:
-    assert Planner(SECRET, never).apply(SECRET + b"\0")[0] == FAILED
+@pytest.mark.parametrize("length", range(HEAD_BYTES))
+def test_request_that_is_cut_off_in_its_head_is_an_error_and_no_planning(length: int) -> None:
+    work = Worked(b"planned")
+    planner = Planner(SECRET, {PLAN: work})
+    whole = plan_request(b"")
+    answer = planner.apply(whole[: len(SECRET) + length])
+    assert (answer[0], work.bodies) == (FAILED, [])
+    assert answer[1:].startswith(b"error: unpack_from requires a buffer of at least 5 bytes")
+    assert planner.apply(whole) == b"\0planned"
 
 
-def test_long_planning_says_later_and_is_asked_again_until_it_is_done() -> None:
+def test_request_of_no_known_kind_is_an_error() -> None:
+    planner = Planner(SECRET, {PLAN: Worked(b"planned")})
+    assert planner.apply(SECRET + bytes([3]) + bytes(4)) == bytes([FAILED]) + b"KeyError: 3"
+    assert planner.apply(plan_request(b"")) == b"\0planned"
+
+
+def test_ticket_that_is_cut_off_is_an_error() -> None:
+    answer = Planner(SECRET, {PLAN: Worked(b"planned")}).apply(wait_request(bytes(7)))
+    assert answer == bytes([FAILED]) + b"error: unpack requires a buffer of 8 bytes"
+
+
+# ---------------------------------------------------------------- long plannings
+
+
+@pytest.mark.parametrize(("kind", "request_of"), [(PLAN, plan_request), (OPEN, open_request)], ids=["plan", "open"])
+def test_long_work_says_later_and_is_asked_again_until_it_is_done(kind: int, request_of: Callable[..., bytes]) -> None:
     may_end = threading.Event()
 
-    def plan(planning: Planning) -> bytes:
+    def work(body: bytes) -> bytes:
         assert may_end.wait(60)
-        return b"planned"
+        return b"did " + body
 
-    planner = Planner(SECRET, plan)
-    answer = planner.apply(request(patience_ms=1))
+    planner = Planner(SECRET, {kind: work})
+    answer = planner.apply(request_of(b"it", patience_ms=1))
     assert answer[0] == LATER
-    assert planner.apply(again(answer[1:], patience_ms=1)) == answer
+    assert planner.apply(wait_request(answer[1:], patience_ms=1)) == answer
     may_end.set()
-    assert planner.apply(again(answer[1:])) == b"\0planned"
-    assert planner.apply(again(answer[1:]))[0] == FAILED, "a ticket is good for one answer"
+    assert planner.apply(wait_request(answer[1:])) == b"\0did it"
+    assert planner.apply(wait_request(answer[1:])) == bytes([FAILED]) + b"KeyError: 1", "a ticket is good for one answer"
 
 
 def test_planning_that_times_out_by_itself_is_an_error_and_not_later() -> None:
-    def plan(planning: Planning) -> bytes:
+    def plan(body: bytes) -> bytes:
         raise TimeoutError("the store does not answer")
 
-    assert Planner(SECRET, plan).apply(request()) == bytes([FAILED]) + b"TimeoutError: the store does not answer"
-
-
-def test_large_answer_goes_through_a_file_of_this_user_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(planner_module, "MOST_BYTES", 7)
-    assert Planner(SECRET, lambda _: b"planned").apply(request()) == b"\0planned"
-    planner = Planner(SECRET, lambda _: b"planned!")
-    answers = [planner.apply(request()) for _ in range(2)]
-    assert [answer[0] for answer in answers] == [3, 3]
-    first, second = (Path(os.fsdecode(answer[1:])) for answer in answers)
-    assert first != second and first.read_bytes() == b"planned!"
-    assert [stat.S_IMODE(path.stat().st_mode) for path in (first, first.parent)] == [0o600, 0o700]
-    first.unlink()  # as the JVM does
-    del planner
-    gc.collect()
-    assert not second.exists()
+    expected = bytes([FAILED]) + b"TimeoutError: the store does not answer"
+    assert Planner(SECRET, {PLAN: plan}).apply(plan_request(b"")) == expected
 
 
 def test_plannings_that_nobody_asks_for_again_are_forgotten() -> None:
     may_end = threading.Event()
 
-    def plan(planning: Planning) -> bytes:
-        may_end.wait(60)
+    def plan(body: bytes) -> bytes:
+        assert may_end.wait(60)
         return b"planned"
 
-    planner = Planner(SECRET, plan)
-    tickets = [planner.apply(request(patience_ms=0))[1:] for _ in range(70)]
+    planner = Planner(SECRET, {PLAN: plan})
+    first = [planner.apply(plan_request(b"", patience_ms=0)) for _ in range(70)]
+    assert [answer[0] for answer in first] == [LATER] * 70
     may_end.set()
-    assert planner.apply(again(tickets[-1])) == b"\0planned"
-    assert planner.apply(again(tickets[0]))[0] == FAILED
+    later = [planner.apply(wait_request(answer[1:]))[0] for answer in first]
+    assert later == [FAILED] * 6 + [DONE] * 64, "the oldest"
+
+
+# ---------------------------------------------------------------- large answers
+
+
+@pytest.fixture
+def small_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of more than 7 bytes are large."""
+    monkeypatch.setattr(planner_module, "MOST_BYTES", 7)
+
+
+def file_of(answer: bytes) -> Path:
+    assert answer[0] == IN_FILE
+    return Path(os.fsdecode(answer[1:]))
+
+
+@pytest.mark.usefixtures("small_answers")
+def test_large_answer_goes_through_a_file_of_this_user_alone() -> None:
+    assert Planner(SECRET, {PLAN: Worked(b"planned")}).apply(plan_request(b"")) == b"\0planned"
+    planner = Planner(SECRET, {PLAN: Worked(b"planned!")})
+    first, second = (file_of(planner.apply(plan_request(b""))) for _ in range(2))
+    assert first != second and first.read_bytes() == b"planned!"
+    assert [stat.S_IMODE(path.stat().st_mode) for path in (first, first.parent)] == [0o600, 0o700]
+    first.unlink()  # as the JVM does
+    directory = first.parent
+    del planner
+    gc.collect()
+    assert not second.exists() and not directory.exists()
+
+
+# A child of fork, such as a user's own pool has, ends as Python ends, and lets go of all it was given.
+FORKING = """
+import os, sys
+from spark_plugin.driver_planning import planner as planner_module
+from spark_plugin.driver_planning.planner import PLAN, Planner
+from tests.support.driver_requests import SECRET, plan_request
+planner_module.MOST_BYTES = 7
+planner = Planner(SECRET, {PLAN: lambda body: b"planned!"})
+def path():
+    answer = planner.apply(plan_request(b""))
+    assert answer[0] == 3, answer
+    return os.fsdecode(answer[1:])
+first = path()
+if os.fork() == 0:
+    del planner
+    sys.exit(0)
+assert os.wait()[1] == 0
+for name in (first, path()):
+    assert open(name, "rb").read() == b"planned!"
+print(os.path.dirname(first))
+"""
+
+
+def test_child_of_a_fork_leaves_files_to_the_process_that_made_them(tmp_path: Path) -> None:
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    command = [sys.executable, "-c", FORKING]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert Path(done.stdout.strip()).parent == tmp_path
+    assert [*tmp_path.iterdir()] == [], "which removes them when it ends"
+
+
+@pytest.mark.usefixtures("small_answers")
+def test_large_answers_go_on_where_somebody_has_cleaned_up() -> None:
+    planner = Planner(SECRET, {PLAN: Worked(b"planned!")})
+    first = file_of(planner.apply(plan_request(b"")))
+    shutil.rmtree(first.parent)
+    second = file_of(planner.apply(plan_request(b"")))
+    assert second.read_bytes() == b"planned!"
+    assert stat.S_IMODE(second.parent.stat().st_mode) == 0o700
+    directory = second.parent
+    del planner
+    gc.collect()
+    assert not directory.exists()
+
+
+@pytest.mark.usefixtures("small_answers")
+def test_directory_that_somebody_else_has_put_in_the_place_of_one_that_is_gone_is_not_used(tmp_path: Path) -> None:
+    planner = Planner(SECRET, {PLAN: Worked(b"planned!")})
+    first = file_of(planner.apply(plan_request(b"")))
+    shutil.rmtree(first.parent)
+    first.parent.symlink_to(tmp_path)
+    try:
+        second = file_of(planner.apply(plan_request(b"")))
+        assert second.read_bytes() == b"planned!"
+        assert second.parent != first.parent and [*tmp_path.iterdir()] == []
+    finally:
+        first.parent.unlink()
