@@ -70,6 +70,8 @@ DIFFERS: Mapping[str, tuple[str | None, str | None]] = {
         "INVALID_NON_DETERMINISTIC_EXPRESSIONS",
     ),
     "DELETE FROM {t} WHERE max(id) = 1": ("INVALID_WHERE_CONDITION", "UNSUPPORTED_EXPR_FOR_OPERATOR"),
+    # Columns that leave a partition column out, here under a name that it was given: ours says which.
+    "ALTER TABLE {t} REPLACE COLUMNS (id BIGINT, v STRING)": ("DELTA_UNSUPPORTED_DROP_PARTITION_COLUMN", "FIELD_NOT_FOUND"),
     # A time after the last commit is that commit.
     "RESTORE TABLE {t} TO TIMESTAMP AS OF '2999-01-01'": (None, "DELTA_CANNOT_RESTORE_TIMESTAMP_GREATER"),
     # More columns than the table has, by position: the count says more than the schemas.
