@@ -80,7 +80,8 @@ _APART = frozenset({"", " ", "\t", "\r", "\n", "(", ")", "[", "]", ","})  # besi
 _BEFORE_OPERANDS = frozenset(
     {
         *("AND", "OR", "NOT", "IN", "BETWEEN", "LIKE", "ILIKE", "RLIKE", "REGEXP", "ESCAPE", "DIV", "FROM", "FOR", "INTERVAL"),
-        *("CASE", "WHEN", "THEN", "ELSE", "SELECT", "DISTINCT", "ALL", "WHERE", "ON", "HAVING", "BY", "LIMIT", "OFFSET", "VALUES"),
+        *("CASE", "WHEN", "THEN", "ELSE", "SELECT", "DISTINCT", "ALL", "WHERE", "ON", "HAVING", "BY", "VALUES"),
+        *("LIMIT", "OFFSET"),
     }
 )
 _CONDITION, _STATE = "PARSE_SYNTAX_ERROR", "42601"

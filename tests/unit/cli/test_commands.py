@@ -16,6 +16,8 @@ import pytest
 from typer.testing import CliRunner
 
 from delta_py import DeltaTable, write_delta
+from delta_py.commands.alter_columns import NewColumn
+from delta_py.protocol.schema import STRING
 from pydelta_cli.main import COMMANDS, app
 from pydelta_cli.run import value_lines
 from pydelta_cli.values import json_values
@@ -190,6 +192,31 @@ def test_diff_of_versions_between_which_rows_were_only_moved(tmp_path: Path, fee
     (Path(path) / "_delta_log" / f"{3:020}.json").unlink()
     lost = answer("diff", f"{path}@v2", path)
     assert lost["differs"] is False and lost["rows"]["compared_by"] == "rows of files"
+
+
+@pytest.mark.parametrize("feed", ["true", "false"])
+def test_diff_of_a_column_that_was_dropped_and_added_again_is_not_by_the_log(tmp_path: Path, feed: str) -> None:
+    path = str(tmp_path / "t")
+    configuration = {"delta.columnMapping.mode": "name", "delta.enableChangeDataFeed": feed}
+    for id in (1, 2):
+        write_delta(path, rows([id]), mode="append", configuration=configuration if id == 1 else None)
+    DeltaTable(path).alter.drop_columns(["name"])
+    DeltaTable(path).alter.add_columns([NewColumn("name", STRING)])
+    run("optimize", path)
+    for other in (3, 4):
+        for pair in ((f"{path}@v1", f"{path}@v{other}"), (f"{path}@v{other}", f"{path}@v1")):
+            unknown = answer("diff", *pair, code=1)["rows"]
+            assert (unknown["compared_by"], unknown["updated"]) == ("nothing", None) and "values: name." in unknown["why_not"]
+            assert answer("diff", *pair, "--key", "id", code=1)["rows"]["updated"] == 2
+    # Of columns that both have, files and commits are proof.
+    assert answer("diff", f"{path}@v1", f"{path}@v2", code=1)["rows"]["compared_by"] == "files"
+    assert answer("diff", f"{path}@v2", f"{path}@v4", code=1)["rows"]["compared_by"] == "commits"
+    # Nor are commits where a column was another one between two versions that have the same.
+    log = Path(path) / "_delta_log"
+    first = next(line for line in (log / f"{0:020}.json").read_text().splitlines() if '"metaData"' in line)
+    (log / f"{5:020}.json").write_text(first + "\n")
+    found = answer("diff", path, f"{path}@v1", code=1)["rows"]
+    assert (found["compared_by"], found["inserted"], found["deleted"]) == ("rows of files", 2, 2)
 
 
 def test_diff_counts_rows_that_are_there_twice(tmp_path: Path) -> None:

@@ -93,7 +93,8 @@ def test_constants_stand_for_parameters() -> None:
 def test_a_constant_is_an_operand_whatever_stands_beside_it(value: object, text: str) -> None:
     assert constant_sql(value) == text
     assert parse_change("DELETE FROM t WHERE id > lo-? AND part = 'a'", [value]) == deleted(f"id > lo- {text} AND part = 'a'")
-    assert parse_change("DELETE FROM t WHERE?AND a LIKE?OR(b=?)", [value] * 3) == deleted(f"{text} AND a LIKE {text} OR(b= {text})")
+    close = parse_change("DELETE FROM t WHERE?AND a LIKE?OR(b=?)", [value] * 3)
+    assert close == deleted(f"{text} AND a LIKE {text} OR(b= {text})")
     assert parse_change("DELETE FROM t WHERE a = -- why\n?-?", [value] * 2) == deleted(f"a = -- why\n{text} - {text}")
     assert parse_change("UPDATE t SET a=-?, b =?WHERE?", [value] * 3) == UpdateRows(
         T, None, ((("a",), f"- {text}"), (("b",), text)), text
