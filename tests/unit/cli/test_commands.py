@@ -19,6 +19,7 @@ from delta_py import DeltaTable, write_delta
 from delta_py.commands.alter_columns import NewColumn
 from delta_py.protocol.schema import STRING
 from pydelta_cli.main import COMMANDS, app
+from pydelta_cli.row_input import _Source
 from pydelta_cli.run import value_lines
 from pydelta_cli.values import json_values
 from tests.support.json_forms import FORMS, faults
@@ -464,6 +465,29 @@ def test_load_of_a_map_or_number_that_is_none_writes_nothing(tmp_path: Path, lin
     write_delta(path, MAPS.empty_table())
     error = loaded(path, tmp_path / "rows.json", line, code=3)
     assert said in error and DeltaTable(path).version == 0
+
+
+@pytest.mark.parametrize("suffix", ["csv", "jsonl"])
+@pytest.mark.parametrize("is_new", [False, True])
+def test_load_passes_over_the_mark_of_utf_8(tmp_path: Path, suffix: str, is_new: bool) -> None:
+    path, file = str(tmp_path / "t"), tmp_path / f"rows.{suffix}"
+    schema = pa.schema([("Code", pa.string()), *([("M", pa.map_(pa.string(), pa.int64()))] if suffix == "jsonl" else [])])
+    if not is_new:
+        write_delta(path, schema.empty_table())
+    text = '{"code": "007", "m": {"x": 1}}\n' if suffix == "jsonl" else "code\n007\n"
+    loaded(path, file, "\ufeff" + text)
+    columns = DeltaTable(path).to_arrow().to_pydict()
+    if is_new:
+        assert columns == ({"code": ["007"], "m": [{"x": 1}]} if suffix == "jsonl" else {"code": [7]})
+    else:
+        assert columns == ({"Code": ["007"], "M": [[("x", 1)]]} if suffix == "jsonl" else {"Code": ["007"]})
+
+
+def test_a_file_is_read_to_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pydelta_cli.row_input.BLOCK_BYTES", 4)
+    (tmp_path / "rows").write_bytes(b"0123456789")
+    source = _Source("rows", pa.OSFile(str(tmp_path / "rows")))
+    assert (source.head, source.read(3), source.read(), source.read()) == (b"0123", b"012", b"3456789", b"")
 
 
 def test_load_of_json_goes_by_blocks_of_whole_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
