@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import sys
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from rich.cells import cell_len
 from typer.testing import CliRunner
 
 from delta_py import DeltaTable, write_delta
@@ -20,7 +22,7 @@ from delta_py.commands.alter_columns import NewColumn
 from delta_py.protocol.schema import STRING
 from pydelta_cli.main import COMMANDS, app
 from pydelta_cli.row_input import _Source
-from pydelta_cli.run import value_lines
+from pydelta_cli.run import Run, value_lines
 from pydelta_cli.values import json_values
 from tests.support.json_forms import FORMS, faults
 from tests.support.pages import ROOT
@@ -295,6 +297,18 @@ def test_vacuum_deletes_only_when_told(table: str) -> None:
     os.utime(lost, (0, 0))
     assert [file["path"] for file in answer("vacuum", table)["files"]] == ["part=a/lost.parquet"] and lost.exists()
     assert answer("vacuum", table, "--delete")["files_total"] == 1 and not lost.exists()
+
+
+@pytest.mark.parametrize(("hours", "interval"), [("24", "24 hours"), ("0.51", "30 minutes"), ("0", "0 hours")])
+def test_vacuum_of_a_short_retention_says_what_the_command_line_can_do(table: str, hours: str, interval: str) -> None:
+    result = CliRunner().invoke(app, ["vacuum", table, "--retention-hours", hours])
+    assert result.exit_code == 3 and "[DELTA_VACUUM_RETENTION_PERIOD_TOO_SHORT]" in result.stderr
+    assert f"--retention-hours {hours} is shorter than the 168 hours" in result.stderr and "spark" not in result.stderr
+    assert "enforce_retention" not in result.stderr
+    setting = re.search(r"pydelta set PATH (\S+)='(.*)'\.", result.stderr)
+    assert setting is not None and setting[2] == f"interval {interval}"
+    run("set", table, f"{setting[1]}={setting[2]}")
+    assert answer("vacuum", table, "--retention-hours", hours)["files_total"] == 0
 
 
 def test_convert(tmp_path: Path) -> None:
@@ -656,6 +670,25 @@ def test_table_that_is_broken(command: str, table: str) -> None:
     result = CliRunner().invoke(app, [command, table, table] if command == "diff" else [command, table])
     assert result.exit_code == 3 and re.match(r"pydelta: \[DELTA_\w+\] .*00001\.json", result.stderr), result
     assert answer("fsck", table, code=1)["faults"]
+
+
+@pytest.mark.parametrize(("width", "is_table"), [(80, False), (100, False), (200, True)])
+def test_a_terminal_that_is_too_narrow_for_a_table_gets_lists(
+    width: int, is_table: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    parameters, metrics = json.dumps({"mode": "Append" * 10}), json.dumps({"rows": "2" * 200})
+    Run().print_table(["version", "parameters", "metrics"], [["1", parameters, metrics], ["\x1b[1m日本", None, ""]])
+    shown = capsys.readouterr().out
+    if is_table:
+        assert max(map(cell_len, re.sub(r"\x1b\[\d*m", "", shown).splitlines())) == width
+    else:
+        assert shown.splitlines() == [
+            *("-- 1", "version     1", f"parameters  {parameters}", f"metrics     {metrics}"),
+            *("-- 2", "version     \\x1b[1m日本", "parameters  null", "metrics     "),
+        ]
 
 
 def test_what_tables_say_is_data(tmp_path: Path) -> None:
