@@ -213,7 +213,7 @@ class Words:
             value = self._value()
             if isinstance(value, bool) or not isinstance(value, int | float):
                 self.fault(f"expected a number, and the parameter is {value!r}")
-            if not isfinite(value):
+            if isinstance(value, float) and not isfinite(value):
                 self.fault(f"expected a number, and the parameter is {value!r}")
             return str(-value if sign else value)
         if token is None or not _is_number(token):

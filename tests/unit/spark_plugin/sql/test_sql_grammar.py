@@ -172,6 +172,7 @@ def test_parameters_stand_for_values_by_name_and_by_position() -> None:
     assert parse_utility("VACUUM :p RETAIN :h HOURS", {"h": 12, "p": "/p"}) == asked
     assert parse_utility("VACUUM ? RETAIN ? HOURS", ["/p", 12]) == asked
     assert parse_utility("VACUUM ? RETAIN -? HOURS", ["/p", -12]) == asked
+    assert parse_utility("VACUUM '/p' RETAIN ? HOURS", [10**400]) == g.Vacuum(TableName((), "/p", 7), hours=f"1{'0' * 400}")
     assert parse_utility("RESTORE t TO VERSION AS OF ?", [2]) == g.Restore(name("t", place=8), Version(2))
 
 
