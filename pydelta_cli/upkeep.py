@@ -99,8 +99,8 @@ def _retention_as_options() -> Iterator[None]:
         raise InvalidOptionError(
             f"--retention-hours {hours:g} is shorter than the {kept_hours:g} hours of the table (its property {_RETENTION}). "
             "Readers and writers that are at work may need the files, and versions of that time could not be read any more. "
-            f"Nothing was deleted. Say {kept_hours:g} or more. If you are sure that nobody needs the files, shorten the property first: "
-            f"pydelta set PATH {_RETENTION}='interval {shorter}'.",
+            f"Nothing was deleted. Say {kept_hours:g} or more. If you are sure that nobody needs the files, shorten the property "
+            f"first: pydelta set PATH {_RETENTION}='interval {shorter}'.",
             error_class=error.error_class,
             sql_state=error.sql_state,
             **known,
