@@ -156,6 +156,8 @@ def _fits(names: Sequence[str], cells: Cells, width: int) -> bool:
     """Whether there is room for all columns as they are, but for the widest, which may be folded."""
     from rich.cells import cell_len
 
+    if not names or not cells:
+        return True
     widths = sorted(max(cell_len(cell or "null") for cell in column) for column in zip(names, *cells, strict=True))
     return sum(widths[:-1]) + _GAP * (len(widths) - 1) + min(widths[-1], _FOLDED_WIDTH) <= width
 

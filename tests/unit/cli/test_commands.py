@@ -689,6 +689,9 @@ def test_a_terminal_that_is_too_narrow_for_a_table_gets_lists(
             *("-- 1", "version     1", f"parameters  {parameters}", f"metrics     {metrics}"),
             *("-- 2", "version     \\x1b[1m日本", "parameters  null", "metrics     "),
         ]
+    for columns, no_rows in (([], [[], []]), (["name " * width], [])):
+        Run().print_table(columns, no_rows)
+        assert ("name" in capsys.readouterr().out) == bool(columns)
 
 
 def test_what_tables_say_is_data(tmp_path: Path) -> None:
